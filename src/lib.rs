@@ -1,0 +1,4 @@
+//! A PostgreSQL proxy that runs literal SQL as server-side prepared statements.
+#![forbid(unsafe_code)]
+
+pub mod reason;

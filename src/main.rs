@@ -1,0 +1,2 @@
+//! The `pgautoprep` program.
+fn main() {}
