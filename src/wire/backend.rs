@@ -1,0 +1,244 @@
+//! Backend messages: type bytes, readers for those the proxy inspects, encoders for its own.
+
+use super::frame::{cstr, put};
+use pgwire::messages::{copy, data, extendedquery, response, startup};
+
+/// Authentication requests and AuthenticationOk.
+pub const AUTHENTICATION: u8 = startup::MESSAGE_TYPE_BYTE_AUTHENTICATION;
+/// BackendKeyData.
+pub const BACKEND_KEY_DATA: u8 = startup::MESSAGE_TYPE_BYTE_BACKEND_KEY_DATA;
+/// ParameterStatus.
+pub const PARAMETER_STATUS: u8 = startup::MESSAGE_TYPE_BYTE_PARAMETER_STATUS;
+/// ReadyForQuery.
+pub const READY_FOR_QUERY: u8 = response::MESSAGE_TYPE_BYTE_READY_FOR_QUERY;
+/// CommandComplete.
+pub const COMMAND_COMPLETE: u8 = response::MESSAGE_TYPE_BYTE_COMMAND_COMPLETE;
+/// EmptyQueryResponse.
+pub const EMPTY_QUERY: u8 = response::MESSAGE_TYPE_BYTE_EMPTY_QUERY_RESPONSE;
+/// ErrorResponse.
+pub const ERROR: u8 = response::MESSAGE_TYPE_BYTE_ERROR_RESPONSE;
+/// NoticeResponse.
+pub const NOTICE: u8 = response::MESSAGE_TYPE_BYTE_NOTICE_RESPONSE;
+/// NotificationResponse.
+pub const NOTIFICATION: u8 = response::MESSAGE_TYPE_BYTE_NOTIFICATION_RESPONSE;
+/// RowDescription.
+pub const ROW_DESCRIPTION: u8 = data::MESSAGE_TYPE_BYTE_ROW_DESCRITION;
+/// DataRow.
+pub const DATA_ROW: u8 = data::MESSAGE_TYPE_BYTE_DATA_ROW;
+/// NoData.
+pub const NO_DATA: u8 = data::MESSAGE_TYPE_BYTE_NO_DATA;
+/// ParameterDescription.
+pub const PARAMETER_DESCRIPTION: u8 = data::MESSAGE_TYPE_BYTE_PARAMETER_DESCRITION;
+/// ParseComplete.
+pub const PARSE_COMPLETE: u8 = extendedquery::MESSAGE_TYPE_BYTE_PARSE_COMPLETE;
+/// BindComplete.
+pub const BIND_COMPLETE: u8 = extendedquery::MESSAGE_TYPE_BYTE_BIND_COMPLETE;
+/// CloseComplete.
+pub const CLOSE_COMPLETE: u8 = extendedquery::MESSAGE_TYPE_BYTE_CLOSE_COMPLETE;
+/// CopyInResponse.
+pub const COPY_IN: u8 = copy::MESSAGE_TYPE_BYTE_COPY_IN_RESPONSE;
+/// CopyOutResponse.
+pub const COPY_OUT: u8 = copy::MESSAGE_TYPE_BYTE_COPY_OUT_RESPONSE;
+/// CopyBothResponse, of replication connections.
+pub const COPY_BOTH: u8 = copy::MESSAGE_TYPE_BYTE_COPY_BOTH_RESPONSE;
+
+/// The transaction status of ReadyForQuery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// `I`: not in a transaction block.
+    Idle,
+    /// `T`: in a transaction block.
+    Transaction,
+    /// `E`: in a failed transaction block.
+    Failed,
+}
+
+impl Status {
+    /// Reads the body of a ReadyForQuery.
+    #[must_use]
+    pub fn read(body: &[u8]) -> Option<Self> {
+        match body {
+            b"I" => Some(Self::Idle),
+            b"T" => Some(Self::Transaction),
+            b"E" => Some(Self::Failed),
+            _ => None,
+        }
+    }
+
+    const fn byte(self) -> u8 {
+        match self {
+            Self::Idle => b'I',
+            Self::Transaction => b'T',
+            Self::Failed => b'E',
+        }
+    }
+}
+
+/// Reads the body of a ParameterStatus: name and value.
+#[must_use]
+pub fn parameter_status(body: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (name, rest) = cstr(body)?;
+    match cstr(rest)? {
+        (value, []) => Some((name, value)),
+        _ => None,
+    }
+}
+
+/// Reads the body of a ParameterDescription: the type OIDs.
+#[must_use]
+pub fn parameter_description(body: &[u8]) -> Option<Vec<u32>> {
+    let (count, oids) = body.split_first_chunk::<2>()?;
+    if oids.len() != usize::from(u16::from_be_bytes(*count)) * 4 {
+        return None;
+    }
+    let (chunks, _) = oids.as_chunks::<4>();
+    Some(chunks.iter().map(|oid| u32::from_be_bytes(*oid)).collect())
+}
+
+/// Reads the body of a BackendKeyData: process id and secret key.
+#[must_use]
+pub fn backend_key_data(body: &[u8]) -> Option<(u32, &[u8])> {
+    let (pid, key) = body.split_first_chunk::<4>()?;
+    Some((u32::from_be_bytes(*pid), key))
+}
+
+/// The columns of a DataRow in text format; `None` for NULL.
+///
+/// Yields nothing more once the body turns out to be malformed.
+pub fn columns(body: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
+    let (count, mut rest) = match body.split_first_chunk::<2>() {
+        Some((count, rest)) => (u16::from_be_bytes(*count), rest),
+        None => (0, body),
+    };
+    (0..count).map_while(move |_| {
+        let (length, tail) = rest.split_first_chunk::<4>()?;
+        match usize::try_from(i32::from_be_bytes(*length)) {
+            Ok(length) => {
+                let (value, tail) = tail.split_at_checked(length)?;
+                rest = tail;
+                Some(Some(value))
+            }
+            Err(_) => {
+                rest = tail;
+                Some(None)
+            }
+        }
+    })
+}
+
+/// The command tag of a CommandComplete's body.
+#[must_use]
+pub fn command_tag(body: &[u8]) -> Option<&[u8]> {
+    match cstr(body)? {
+        (tag, []) => Some(tag),
+        _ => None,
+    }
+}
+
+/// Appends an ErrorResponse of the proxy's own.
+pub fn error_response(out: &mut Vec<u8>, severity: &str, sqlstate: &str, message: &str) {
+    put(out, ERROR, |out| {
+        for (field, value) in [
+            (b'S', severity),
+            (b'V', severity),
+            (b'C', sqlstate),
+            (b'M', message),
+        ] {
+            out.push(field);
+            // A zero byte would end the field early and let what follows be read as fields.
+            out.extend(value.bytes().filter(|&byte| byte != 0));
+            out.push(0);
+        }
+        out.push(0);
+    });
+}
+
+/// Appends a ReadyForQuery.
+pub fn ready_for_query(out: &mut Vec<u8>, status: Status) {
+    put(out, READY_FOR_QUERY, |out| out.push(status.byte()));
+}
+
+/// Appends a BackendKeyData.
+pub fn put_backend_key_data(out: &mut Vec<u8>, pid: u32, key: &[u8]) {
+    put(out, BACKEND_KEY_DATA, |out| {
+        out.extend_from_slice(&pid.to_be_bytes());
+        out.extend_from_slice(key);
+    });
+}
+
+/// Feeds arbitrary bytes to every reader: for fuzzers and hostile-bytes tests.
+#[doc(hidden)]
+pub fn fuzz_readers(body: &[u8]) -> usize {
+    let _ = (
+        Status::read(body),
+        parameter_status(body),
+        command_tag(body),
+    );
+    let _ = (parameter_description(body), backend_key_data(body));
+    columns(body).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_response_bytes() {
+        let mut out = Vec::new();
+        error_response(&mut out, "FATAL", "08006", "no\0pe");
+        assert_eq!(
+            out,
+            b"E\0\0\0\x20SFATAL\0VFATAL\0C08006\0Mnope\0\0".as_slice()
+        );
+    }
+
+    #[test]
+    fn ready_for_query_bytes() {
+        for (status, byte) in [
+            (Status::Idle, b'I'),
+            (Status::Transaction, b'T'),
+            (Status::Failed, b'E'),
+        ] {
+            let mut out = Vec::new();
+            ready_for_query(&mut out, status);
+            assert_eq!(out, [b'Z', 0, 0, 0, 5, byte]);
+            assert_eq!(Status::read(&[byte]), Some(status));
+        }
+        assert_eq!(Status::read(b"x"), None);
+        assert_eq!(Status::read(b""), None);
+    }
+
+    #[test]
+    fn put_backend_key_data_bytes() {
+        let mut out = Vec::new();
+        put_backend_key_data(&mut out, 7, b"abcd");
+        assert_eq!(out, b"K\0\0\0\x0c\0\0\0\x07abcd");
+        assert_eq!(backend_key_data(&out[5..]), Some((7, &b"abcd"[..])));
+    }
+
+    #[test]
+    fn readers_accept_exact_bodies_only() {
+        assert_eq!(
+            parameter_status(b"TimeZone\0UTC\0"),
+            Some((&b"TimeZone"[..], &b"UTC"[..]))
+        );
+        assert_eq!(parameter_status(b"TimeZone\0UTC\0x"), None);
+        assert_eq!(parameter_status(b"TimeZone"), None);
+        assert_eq!(
+            parameter_description(b"\0\x02\0\0\0\x17\0\0\0\x19"),
+            Some(vec![23, 25])
+        );
+        assert_eq!(parameter_description(b"\0\x02\0\0\0\x17"), None);
+        assert_eq!(command_tag(b"SELECT 1\0"), Some(&b"SELECT 1"[..]));
+        assert_eq!(command_tag(b"SELECT 1"), None);
+    }
+
+    #[test]
+    fn columns_stop_at_malformed_bytes() {
+        let row = b"\0\x03\0\0\0\x02ab\xff\xff\xff\xff\0\0\0\0";
+        let all: Vec<_> = columns(row).collect();
+        assert_eq!(all, [Some(&b"ab"[..]), None, Some(&b""[..])]);
+        assert_eq!(columns(b"\0\x03\0\0\0\x09ab").count(), 0);
+        assert_eq!(columns(b"").count(), 0);
+    }
+}

@@ -1,0 +1,130 @@
+//! The fields of ErrorResponse and NoticeResponse: finding one, and writing the message anew with some
+//! changed. Everything that is not changed keeps its bytes and its order.
+
+use super::frame::{cstr, put};
+
+/// Severity, never translated (`V`).
+pub const SEVERITY: u8 = b'V';
+/// SQLSTATE (`C`).
+pub const SQLSTATE: u8 = b'C';
+/// The message itself (`M`).
+pub const MESSAGE: u8 = b'M';
+/// Position in the query string, 1-based, in characters (`P`).
+pub const POSITION: u8 = b'P';
+/// Context lines, newline-separated (`W`).
+pub const CONTEXT: u8 = b'W';
+/// The server routine that reported the error (`R`).
+pub const ROUTINE: u8 = b'R';
+/// Source file of the report (`F`), the first of the location fields.
+pub const FILE: u8 = b'F';
+
+/// The fields of an error or notice body, in order: code and value.
+pub fn fields(mut body: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    std::iter::from_fn(move || {
+        let (&code, rest) = body.split_first()?;
+        if code == 0 {
+            return None;
+        }
+        let (value, rest) = cstr(rest)?;
+        body = rest;
+        Some((code, value))
+    })
+}
+
+/// The value of one field.
+#[must_use]
+pub fn field(body: &[u8], wanted: u8) -> Option<&[u8]> {
+    fields(body).find_map(|(code, value)| (code == wanted).then_some(value))
+}
+
+/// What becomes of a message's position and context.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The new position; `None` leaves the field as it is.
+    pub position: Option<u32>,
+    /// The new context; empty removes the field, `None` leaves it.
+    pub context: Option<Vec<u8>>,
+}
+
+/// Appends the message `tag` with the fields of `body`, changed by `change`.
+///
+/// A position that was not there goes where the server would have put it: before the internal
+/// position, context and location fields (`send_message_to_frontend` in `elog.c`).
+pub fn put_changed(out: &mut Vec<u8>, tag: u8, body: &[u8], change: &Change) {
+    put(out, tag, |out| {
+        let mut position = change.position;
+        for (code, value) in fields(body) {
+            if matches!(
+                code,
+                POSITION | b'p' | b'q' | CONTEXT | b's' | b't' | b'c' | b'd' | b'n' | FILE
+            ) && let Some(position) = position.take()
+            {
+                out.push(POSITION);
+                out.extend_from_slice(position.to_string().as_bytes());
+                out.push(0);
+            }
+            let value = match (code, &change.context) {
+                (POSITION, _) if change.position.is_some() => continue,
+                (CONTEXT, Some(context)) if context.is_empty() => continue,
+                (CONTEXT, Some(context)) => context,
+                _ => value,
+            };
+            out.push(code);
+            out.extend_from_slice(value);
+            out.push(0);
+        }
+        out.push(0);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BODY: &[u8] = b"SERROR\0VERROR\0C22P02\0Mbad\0Wunnamed\0Fint.c\0L1\0Rf\0\0";
+
+    #[test]
+    fn fields_are_found_in_order() {
+        assert_eq!(field(BODY, SQLSTATE), Some(&b"22P02"[..]));
+        assert_eq!(field(BODY, POSITION), None);
+        let codes: Vec<u8> = fields(BODY).map(|(code, _)| code).collect();
+        assert_eq!(codes, b"SVCMWFLR");
+        assert_eq!(fields(b"Sunterminated").count(), 0);
+    }
+
+    #[test]
+    fn put_changed_bytes() {
+        let change = Change {
+            position: Some(12),
+            context: Some(Vec::new()),
+        };
+        let mut out = Vec::new();
+        put_changed(&mut out, b'E', BODY, &change);
+        assert_eq!(
+            &out[5..],
+            b"SERROR\0VERROR\0C22P02\0Mbad\0P12\0Fint.c\0L1\0Rf\0\0".as_slice()
+        );
+        assert_eq!(
+            out[..5],
+            [b'E', 0, 0, 0, u8::try_from(out.len()).unwrap() - 1]
+        );
+    }
+
+    #[test]
+    fn no_change_is_no_change() {
+        let mut out = Vec::new();
+        put_changed(&mut out, b'N', BODY, &Change::default());
+        assert_eq!(&out[5..], BODY);
+    }
+
+    #[test]
+    fn an_old_position_is_replaced() {
+        let change = Change {
+            position: Some(3),
+            context: Some(b"left".to_vec()),
+        };
+        let mut out = Vec::new();
+        put_changed(&mut out, b'E', b"Mx\0P9\0Wold\0\0", &change);
+        assert_eq!(&out[5..], b"Mx\0P3\0Wleft\0\0");
+    }
+}

@@ -1,0 +1,170 @@
+//! Frontend messages: type bytes, and encoders for those the proxy originates.
+
+use super::frame::{put, put_cstr};
+use pgwire::messages::{copy, extendedquery, simplequery, startup, terminate};
+
+/// Query: one query string, simple protocol.
+pub const QUERY: u8 = simplequery::MESSAGE_TYPE_BYTE_QUERY;
+/// Parse.
+pub const PARSE: u8 = extendedquery::MESSAGE_TYPE_BYTE_PARSE;
+/// Bind.
+pub const BIND: u8 = extendedquery::MESSAGE_TYPE_BYTE_BIND;
+/// Describe.
+pub const DESCRIBE: u8 = extendedquery::MESSAGE_TYPE_BYTE_DESCRIBE;
+/// Execute.
+pub const EXECUTE: u8 = extendedquery::MESSAGE_TYPE_BYTE_EXECUTE;
+/// Close.
+pub const CLOSE: u8 = extendedquery::MESSAGE_TYPE_BYTE_CLOSE;
+/// Flush.
+pub const FLUSH: u8 = extendedquery::MESSAGE_TYPE_BYTE_FLUSH;
+/// Sync.
+pub const SYNC: u8 = extendedquery::MESSAGE_TYPE_BYTE_SYNC;
+/// FunctionCall, which pgwire does not know.
+pub const FUNCTION_CALL: u8 = b'F';
+/// CopyData, in either direction.
+pub const COPY_DATA: u8 = copy::MESSAGE_TYPE_BYTE_COPY_DATA;
+/// CopyDone, in either direction.
+pub const COPY_DONE: u8 = copy::MESSAGE_TYPE_BYTE_COPY_DONE;
+/// CopyFail.
+pub const COPY_FAIL: u8 = copy::MESSAGE_TYPE_BYTE_COPY_FAIL;
+/// The family of password, SASL and GSS responses.
+pub const PASSWORD: u8 = startup::MESSAGE_TYPE_BYTE_PASSWORD_MESSAGE_FAMILY;
+/// Terminate.
+pub const TERMINATE: u8 = terminate::MESSAGE_TYPE_BYTE_TERMINATE;
+
+/// Appends a Query.
+pub fn query(out: &mut Vec<u8>, text: &[u8]) {
+    put(out, QUERY, |out| put_cstr(out, text));
+}
+
+/// Appends a Parse of `text` under `name` with the parameter types `oids` (0: the server infers).
+pub fn parse(out: &mut Vec<u8>, name: &[u8], text: &[u8], oids: &[u32]) {
+    put(out, PARSE, |out| {
+        put_cstr(out, name);
+        put_cstr(out, text);
+        put_count(out, oids.len());
+        for oid in oids {
+            out.extend_from_slice(&oid.to_be_bytes());
+        }
+    });
+}
+
+/// Appends a Bind of the unnamed portal to `name` with `count` arguments in text format and all results
+/// in text format, as the simple protocol gives them. `argument(k, out)` appends the bytes of the k-th.
+#[inline]
+pub fn bind(
+    out: &mut Vec<u8>,
+    name: &[u8],
+    count: usize,
+    mut argument: impl FnMut(usize, &mut Vec<u8>),
+) {
+    put(out, BIND, |out| {
+        out.push(0);
+        put_cstr(out, name);
+        out.extend_from_slice(&[0, 0]);
+        put_count(out, count);
+        for index in 0..count {
+            let start = out.len();
+            out.extend_from_slice(&[0; 4]);
+            argument(index, out);
+            let length = u32::try_from(out.len() - start - 4).unwrap_or(u32::MAX);
+            if let Some(field) = out.get_mut(start..start + 4) {
+                field.copy_from_slice(&length.to_be_bytes());
+            }
+        }
+        out.extend_from_slice(&[0, 0]);
+    });
+}
+
+/// Describe of the unnamed portal, Execute of it for all rows, and Sync: what follows every Bind.
+///
+/// Max-rows is zero because a limit would forbid parallel plans (H-50 of the fidelity rules).
+pub const DESCRIBE_EXECUTE_SYNC: &[u8] = b"D\0\0\0\x06P\0E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
+
+/// Appends a Describe of the statement `name`.
+pub fn describe_statement(out: &mut Vec<u8>, name: &[u8]) {
+    put(out, DESCRIBE, |out| {
+        out.push(b'S');
+        put_cstr(out, name);
+    });
+}
+
+/// Appends a Close of the statement `name`.
+pub fn close_statement(out: &mut Vec<u8>, name: &[u8]) {
+    put(out, CLOSE, |out| {
+        out.push(b'S');
+        put_cstr(out, name);
+    });
+}
+
+/// Appends a Sync.
+pub fn sync(out: &mut Vec<u8>) {
+    put(out, SYNC, |_| {});
+}
+
+/// A count field: sixteen bits, unsigned since the server reads it so (`pq_getmsgint(…, 2)`).
+fn put_count(out: &mut Vec<u8>, count: usize) {
+    out.extend_from_slice(&u16::try_from(count).unwrap_or(u16::MAX).to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+        let mut out = Vec::new();
+        write(&mut out);
+        out
+    }
+
+    #[test]
+    fn query_bytes() {
+        assert_eq!(written(|o| query(o, b"select 1")), b"Q\0\0\0\x0dselect 1\0");
+    }
+
+    #[test]
+    fn parse_bytes() {
+        assert_eq!(
+            written(|o| parse(o, b"s1", b"select $1", &[23, 0])),
+            b"P\0\0\0\x1bs1\0select $1\0\0\x02\0\0\0\x17\0\0\0\0"
+        );
+    }
+
+    #[test]
+    fn bind_bytes() {
+        let arguments: [&[u8]; 2] = [b"42", b""];
+        assert_eq!(
+            written(|o| bind(o, b"s1", 2, |k, out| out.extend_from_slice(arguments[k]))),
+            b"B\0\0\0\x18\0s1\0\0\0\0\x02\0\0\0\x0242\0\0\0\0\0\0"
+        );
+    }
+
+    #[test]
+    fn describe_statement_bytes() {
+        assert_eq!(
+            written(|o| describe_statement(o, b"s1")),
+            b"D\0\0\0\x08Ss1\0"
+        );
+    }
+
+    #[test]
+    fn close_statement_bytes() {
+        assert_eq!(written(|o| close_statement(o, b"s1")), b"C\0\0\0\x08Ss1\0");
+    }
+
+    #[test]
+    fn sync_bytes() {
+        assert_eq!(written(sync), b"S\0\0\0\x04");
+    }
+
+    #[test]
+    fn describe_execute_sync_is_three_frames() {
+        let mut rest = DESCRIBE_EXECUTE_SYNC;
+        let mut tags = Vec::new();
+        while let Ok(Some(header)) = crate::wire::frame::header(rest) {
+            tags.push(header.tag);
+            rest = &rest[header.size..];
+        }
+        assert_eq!((tags.as_slice(), rest), (&b"DES"[..], &b""[..]));
+    }
+}

@@ -1,0 +1,59 @@
+//! Bytes to frames and back: the PostgreSQL frontend/backend protocol, without policy and without IO.
+//!
+//! A *frame* is one whole protocol message, header and body, undecoded. This module cuts frames out of
+//! byte streams ([`frame`]), writes the few messages the proxy originates ([`frontend`], [`backend`]),
+//! reads the few it inspects ([`backend`], [`fields`]) and understands the untagged packets that open a
+//! connection ([`startup`]). Formats are those of the protocol chapter of PostgreSQL's documentation,
+//! "Message Formats".
+//!
+//! Invariants, each with its tests:
+//! - either one whole header leaves the buffer or nothing changes; a length is checked before it is used;
+//! - nothing is allocated in proportion to a number that came from the wire;
+//! - every encoder has a byte-exact test;
+//! - decoders return `None` on anything malformed; they never panic and never guess.
+
+pub mod backend;
+pub mod fields;
+pub mod frame;
+pub mod frontend;
+pub mod startup;
+
+/// What is wrong with bytes that should be protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// A frame's length field is below four or above what the protocol allows.
+    #[error("invalid message length {length} in a message of type {tag:?} (expected 4 to {limit})")]
+    Length {
+        /// The message type byte.
+        tag: char,
+        /// The length as it stands in the header.
+        length: i64,
+        /// The largest length accepted.
+        limit: i64,
+    },
+    /// A startup-shaped packet's length is out of range.
+    #[error("invalid length of startup packet: {length} bytes (expected 8 to {limit})")]
+    StartupLength {
+        /// The length as it stands in the packet.
+        length: i64,
+        /// The largest length accepted.
+        limit: i64,
+    },
+    /// A startup packet whose parameters are not name/value pairs of C strings.
+    #[error("invalid startup packet layout: expected terminator as last byte")]
+    StartupLayout,
+    /// A protocol version this proxy and PostgreSQL 13 to 18 do not speak.
+    #[error("unsupported frontend protocol {major}.{minor}: this proxy supports 3.0 to 3.2")]
+    Version {
+        /// The major version asked for.
+        major: u16,
+        /// The minor version asked for.
+        minor: u16,
+    },
+    /// The server sent something that cannot follow what came before.
+    #[error("unexpected message of type {tag:?} from the server")]
+    Unexpected {
+        /// The message type byte.
+        tag: char,
+    },
+}

@@ -1,0 +1,202 @@
+//! The untagged packets that open a connection: StartupMessage, SSLRequest, GSSENCRequest, CancelRequest.
+
+use super::Error;
+use super::frame::cstr;
+
+/// The largest startup packet accepted: `MAX_STARTUP_PACKET_LENGTH` in PostgreSQL's `pqcomm.h`.
+pub const MAX_STARTUP: usize = 10_000;
+
+const CANCEL: u32 = 1234 << 16 | 5678;
+const SSL: u32 = 1234 << 16 | 5679;
+const GSSENC: u32 = 1234 << 16 | 5680;
+
+/// The first packet of a connection, or the next one after a refused encryption request.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Packet<'a> {
+    /// SSLRequest.
+    Ssl,
+    /// GSSENCRequest.
+    Gssenc,
+    /// CancelRequest: the process id and secret key of BackendKeyData.
+    Cancel {
+        /// Process id.
+        pid: u32,
+        /// Secret key: four bytes in protocol 3.0, up to 256 in 3.2.
+        key: &'a [u8],
+    },
+    /// StartupMessage, protocol 3.
+    Startup(Startup<'a>),
+}
+
+/// A StartupMessage's parameters, as they came.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub struct Startup<'a> {
+    parameters: &'a [u8],
+}
+
+impl<'a> Startup<'a> {
+    /// The parameters in order: name and value.
+    pub fn parameters(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
+        let mut rest = self.parameters;
+        std::iter::from_fn(move || {
+            let (name, tail) = cstr(rest)?;
+            if name.is_empty() {
+                return None;
+            }
+            let (value, tail) = cstr(tail)?;
+            rest = tail;
+            Some((name, value))
+        })
+    }
+
+    /// The value of one parameter; the last wins, as on the server.
+    #[must_use]
+    pub fn parameter(&self, wanted: &[u8]) -> Option<&'a [u8]> {
+        self.parameters()
+            .filter_map(|(name, value)| (name == wanted).then_some(value))
+            .last()
+    }
+}
+
+/// Reads the packet at the front of `bytes` and its size; `None` until all of it is there.
+///
+/// # Errors
+/// A length outside 8 to [`MAX_STARTUP`], a protocol other than 3, parameters that are not pairs.
+pub fn packet(bytes: &[u8]) -> Result<Option<(Packet<'_>, usize)>, Error> {
+    let Some((length, _)) = bytes.split_first_chunk::<4>() else {
+        return Ok(None);
+    };
+    let length = u32::from_be_bytes(*length);
+    let size = length as usize;
+    if !(8..=MAX_STARTUP).contains(&size) {
+        return Err(Error::StartupLength {
+            length: i64::from(length.cast_signed()),
+            limit: MAX_STARTUP as i64,
+        });
+    }
+    let Some(packet) = bytes.get(..size) else {
+        return Ok(None);
+    };
+    let Some((code, body)) = packet.get(4..).and_then(<[u8]>::split_first_chunk::<4>) else {
+        return Ok(None);
+    };
+    let packet = match u32::from_be_bytes(*code) {
+        SSL => Packet::Ssl,
+        GSSENC => Packet::Gssenc,
+        CANCEL => {
+            let Some((pid, key)) = body.split_first_chunk::<4>() else {
+                return Err(Error::StartupLayout);
+            };
+            Packet::Cancel {
+                pid: u32::from_be_bytes(*pid),
+                key,
+            }
+        }
+        version => Packet::Startup(startup(version, body)?),
+    };
+    Ok(Some((packet, size)))
+}
+
+/// A minor version above 3.2 is the server's to negotiate down; a major one other than 3 is refused.
+fn startup(version: u32, body: &[u8]) -> Result<Startup<'_>, Error> {
+    let [a, b, c, d] = version.to_be_bytes();
+    let (major, minor) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+    if major != 3 {
+        return Err(Error::Version { major, minor });
+    }
+    let mut rest = body;
+    loop {
+        match cstr(rest) {
+            Some((b"", [])) => return Ok(Startup { parameters: body }),
+            Some((b"", _)) | None => return Err(Error::StartupLayout),
+            Some((_, tail)) => {
+                let Some((_, tail)) = cstr(tail) else {
+                    return Err(Error::StartupLayout);
+                };
+                rest = tail;
+            }
+        }
+    }
+}
+
+/// Appends a CancelRequest.
+pub fn cancel_request(out: &mut Vec<u8>, pid: u32, key: &[u8]) {
+    let length = u32::try_from(12 + key.len()).unwrap_or(u32::MAX);
+    out.extend_from_slice(&length.to_be_bytes());
+    out.extend_from_slice(&CANCEL.to_be_bytes());
+    out.extend_from_slice(&pid.to_be_bytes());
+    out.extend_from_slice(key);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STARTUP: &[u8] = b"\0\0\0\x1f\0\x03\0\0user\0me\0database\0db\0\0\0\0";
+
+    fn startup_packet(version: u32, body: &[u8]) -> Vec<u8> {
+        let mut out = u32::try_from(body.len() + 8)
+            .unwrap()
+            .to_be_bytes()
+            .to_vec();
+        out.extend_from_slice(&version.to_be_bytes());
+        out.extend_from_slice(body);
+        out
+    }
+
+    #[test]
+    fn parameters_are_read_in_order() {
+        let bytes = startup_packet(0x0003_0000, b"user\0me\0database\0db\0\0");
+        let Ok(Some((Packet::Startup(startup), size))) = packet(&bytes) else {
+            panic!("not a startup packet");
+        };
+        assert_eq!(size, bytes.len());
+        assert_eq!(startup.parameter(b"user"), Some(&b"me"[..]));
+        assert_eq!(startup.parameter(b"database"), Some(&b"db"[..]));
+        assert_eq!(startup.parameter(b"options"), None);
+        for end in 0..bytes.len() {
+            assert_eq!(packet(&bytes[..end]), Ok(None), "cut at {end}");
+        }
+    }
+
+    #[test]
+    fn requests_without_parameters() {
+        assert_eq!(
+            packet(b"\0\0\0\x08\x04\xd2\x16\x2f"),
+            Ok(Some((Packet::Ssl, 8)))
+        );
+        assert_eq!(
+            packet(b"\0\0\0\x08\x04\xd2\x16\x30"),
+            Ok(Some((Packet::Gssenc, 8)))
+        );
+    }
+
+    #[test]
+    fn cancel_request_bytes() {
+        let mut out = Vec::new();
+        cancel_request(&mut out, 7, b"abcd");
+        assert_eq!(out, b"\0\0\0\x10\x04\xd2\x16\x2e\0\0\0\x07abcd");
+        let cancel = Packet::Cancel {
+            pid: 7,
+            key: b"abcd",
+        };
+        assert_eq!(packet(&out), Ok(Some((cancel, 16))));
+    }
+
+    #[test]
+    fn bad_packets_are_errors_before_they_are_whole() {
+        assert!(matches!(
+            packet(b"\x7f\xff\xff\xff"),
+            Err(Error::StartupLength { .. })
+        ));
+        assert!(matches!(
+            packet(b"GET / HTTP/1.1"),
+            Err(Error::StartupLength { .. })
+        ));
+        assert!(packet(b"\0\0\0\x04").is_err());
+        assert!(packet(&startup_packet(0x0002_0000, b"\0")).is_err());
+        assert!(packet(&startup_packet(0x0003_0000, b"user\0me")).is_err());
+        assert!(packet(&startup_packet(0x0003_0000, b"user\0me\0\0x\0")).is_err());
+        assert!(packet(STARTUP).is_err(), "bytes after the terminator");
+    }
+}
