@@ -1,4 +1,6 @@
 //! A PostgreSQL proxy that runs literal SQL as server-side prepared statements.
 #![forbid(unsafe_code)]
 
+pub mod cli;
+pub mod config;
 pub mod reason;
