@@ -65,7 +65,7 @@ impl FromArgMatches for SettingFlags {
 fn flag(setting: &Setting) -> Arg {
     let (name, action) = match setting.kind {
         Kind::Addresses => (String::from("ADDRESS"), ArgAction::Append),
-        Kind::Text => (String::from("TEXT"), ArgAction::Set),
+        Kind::Text(form) => (form.to_owned(), ArgAction::Set),
         Kind::Choice(words) => (words.join("|"), ArgAction::Set),
         Kind::Integer { min, max } => (format!("{min}..{max}"), ArgAction::Set),
         Kind::Switch => (String::from("on|off"), ArgAction::Set),

@@ -27,6 +27,7 @@ const DEFAULT_COMMAND: &str = "serve";
 #[command(
     name = "pgautoprep",
     version,
+    max_term_width = 100,
     override_usage = "pgautoprep [serve] --upstream HOST:PORT [OPTIONS]\n       \
                       pgautoprep <COMMAND> [OPTIONS]"
 )]

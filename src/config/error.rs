@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::Address;
-use super::raw::{Origin, Written};
+use super::raw::Origin;
 use super::settings::Setting;
 
 /// Why a configuration was refused. The program then ends with exit code 64.
@@ -28,12 +28,10 @@ pub enum Error {
         message: String,
     },
     /// A value is not what its setting expects.
-    #[error("{place}: {key}: expected {expected}, found {found}")]
+    #[error("{place}: expected {expected}, found {found}")]
     Value {
-        /// Where the value was written.
-        place: Origin,
-        /// The setting.
-        key: &'static str,
+        /// Where the value was written, and for which setting.
+        place: String,
         /// What would have been accepted.
         expected: String,
         /// What was written.
@@ -57,18 +55,22 @@ pub enum Error {
 }
 
 impl Error {
-    /// `found` where `expected` should have been, in what was written for `setting`.
+    /// `found` where `expected` should have been, in what was written for `setting` at `origin`.
     pub(super) fn value(
         setting: &Setting,
-        written: &Written,
+        origin: &Origin,
         expected: impl Into<String>,
         found: &str,
     ) -> Self {
+        // The name of a flag or variable says already which setting it is.
+        let place = match origin {
+            Origin::Flag(_) | Origin::Variable(_) => origin.to_string(),
+            Origin::File { .. } | Origin::Default => format!("{origin}: {}", setting.key),
+        };
         Self::Value {
-            place: written.origin.clone(),
-            key: setting.key,
+            place,
             expected: expected.into(),
-            found: format!("{found:?}"),
+            found: found.to_owned(),
         }
     }
 }

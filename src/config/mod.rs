@@ -258,7 +258,7 @@ impl Effective {
     fn text(&self, setting: &Setting) -> Result<&str, Error> {
         let written = self.written(setting)?;
         let [text] = written.items.as_slice() else {
-            return Err(Error::value(
+            return Err(refuse(
                 setting,
                 written,
                 "one value",
@@ -272,7 +272,7 @@ impl Effective {
             }
             _ => return Ok(text),
         };
-        Err(Error::value(setting, written, expected, text))
+        Err(refuse(setting, written, expected, text))
     }
 
     /// The number written for `setting`, within its bounds.
@@ -291,7 +291,7 @@ impl Effective {
             .and_then(|number| T::try_from(number).ok())
             .ok_or_else(|| {
                 let expected = format!("a whole number from {min} to {max}");
-                Error::value(setting, written, expected, text)
+                refuse(setting, written, expected, text)
             })
     }
 
@@ -306,7 +306,7 @@ impl Effective {
         let written = self.written(setting)?;
         let mut addresses = Vec::new();
         for text in &written.items {
-            let refused = |expected: &str| Error::value(setting, written, expected, text);
+            let refused = |expected: &str| refuse(setting, written, expected, text);
             let address = text
                 .parse()
                 .map_err(|error: AddressError| refused(&error.to_string()))?;
@@ -320,7 +320,7 @@ impl Effective {
             addresses.push(address);
         }
         if addresses.is_empty() {
-            return Err(Error::value(setting, written, "at least one address", ""));
+            return Err(refuse(setting, written, "at least one address", ""));
         }
         Ok(addresses)
     }
@@ -330,7 +330,7 @@ impl Effective {
         let setting = &settings::UPSTREAM;
         let text = self.text(setting)?;
         let written = self.written(setting)?;
-        let refused = |expected: &str| Error::value(setting, written, expected, text);
+        let refused = |expected: &str| refuse(setting, written, expected, text);
         match text
             .parse()
             .map_err(|error: AddressError| refused(&error.to_string()))?
@@ -358,13 +358,13 @@ impl Effective {
                 "{}, or a filter such as info,pgautoprep=debug",
                 levels.join(", ")
             );
-            return Err(Error::value(setting, written, expected, text));
+            return Err(refuse(setting, written, expected, text));
         }
         match tracing_subscriber::EnvFilter::try_new(text) {
             Ok(_) => Ok(text.to_owned()),
             Err(error) => {
                 let expected = format!("a filter such as info,pgautoprep=debug ({error})");
-                Err(Error::value(setting, written, expected, text))
+                Err(refuse(setting, written, expected, text))
             }
         }
     }
@@ -378,7 +378,7 @@ impl Effective {
         let mode = u32::from_str_radix(text, 8)
             .ok()
             .filter(|mode| digits && *mode <= 0o777);
-        mode.ok_or_else(|| Error::value(setting, written, "octal permissions up to 0777", text))
+        mode.ok_or_else(|| refuse(setting, written, "octal permissions up to 0777", text))
     }
 }
 
@@ -418,6 +418,11 @@ fn from_default(setting: &Setting) -> Option<Written> {
         items,
         origin: Origin::Default,
     })
+}
+
+/// The error for `found`, a part of what was `written` for `setting`.
+fn refuse(setting: &Setting, written: &Written, expected: impl Into<String>, found: &str) -> Error {
+    Error::value(setting, &written.origin, expected, &format!("{found:?}"))
 }
 
 /// One worker per core this process may use, up to the cap.

@@ -100,11 +100,8 @@ pub(super) fn read_file(path: &Path, text: &str) -> Result<Vec<(Setting, Written
             continue;
         };
         let origin = origin(value.span().start);
-        let items = items_of(setting, value.get_ref()).map_err(|expected| Error::Value {
-            place: origin.clone(),
-            key: setting.key,
-            expected: expected.to_owned(),
-            found: value.get_ref().to_string(),
+        let items = items_of(setting, value.get_ref()).map_err(|expected| {
+            Error::value(setting, &origin, expected, &value.get_ref().to_string())
         })?;
         written.push((*setting, Written { items, origin }));
     }
@@ -128,8 +125,8 @@ fn items_of(setting: &Setting, value: &Value) -> Result<Vec<String>, &'static st
             .collect(),
         (Kind::Addresses, Value::String(text)) => Ok(setting.items(text)),
         (Kind::Addresses, _) => Err("a text in quotes, or a list of them"),
-        (Kind::Text | Kind::Choice(_), Value::String(text)) => Ok(setting.items(text)),
-        (Kind::Text | Kind::Choice(_), _) => Err("a text in quotes"),
+        (Kind::Text(_) | Kind::Choice(_), Value::String(text)) => Ok(setting.items(text)),
+        (Kind::Text(_) | Kind::Choice(_), _) => Err("a text in quotes"),
     }
 }
 

@@ -12,8 +12,8 @@ use super::raw::{RawConfig, Slot};
 pub enum Kind {
     /// One or more addresses; as text, separated by commas.
     Addresses,
-    /// Any text; the setting's own parser says more.
-    Text,
+    /// One text, of the form this word names; the setting's own parser says more.
+    Text(&'static str),
     /// One of these words.
     Choice(&'static [&'static str]),
     /// A whole number between the two bounds, both included.
@@ -72,7 +72,7 @@ impl Setting {
         match (self.kind, items) {
             (Kind::Integer { .. }, [number]) => number.clone(),
             (Kind::Switch, [word]) => (word == "on" || word == "true").to_string(),
-            (Kind::Text | Kind::Choice(_), [text]) => quoted(text),
+            (Kind::Text(_) | Kind::Choice(_), [text]) => quoted(text),
             _ => format!(
                 "[{}]",
                 items.iter().map(quoted).collect::<Vec<_>>().join(", ")
@@ -107,7 +107,7 @@ pub const LISTEN: Setting = Setting {
 /// `upstream`: the PostgreSQL server.
 pub const UPSTREAM: Setting = Setting {
     key: "upstream",
-    kind: Kind::Text,
+    kind: Kind::Text("ADDRESS"),
     default: None,
     what: "The PostgreSQL server: host:port, [v6]:port, the path of its Unix socket, or the \
            directory that holds .s.PGSQL.5432.",
@@ -315,7 +315,7 @@ pub const LOG_FORMAT: Setting = Setting {
 /// `log_level`: which log lines are written.
 pub const LOG_LEVEL: Setting = Setting {
     key: "log_level",
-    kind: Kind::Text,
+    kind: Kind::Text("FILTER"),
     default: Some("info"),
     what: "What is logged: off, error, warn, info, debug or trace, or a filter such as \
            info,pgautoprep::net=debug.",
@@ -326,7 +326,7 @@ pub const LOG_LEVEL: Setting = Setting {
 /// `unix_socket_mode`: permissions of the sockets listened on.
 pub const UNIX_SOCKET_MODE: Setting = Setting {
     key: "unix_socket_mode",
-    kind: Kind::Text,
+    kind: Kind::Text("OCTAL"),
     default: Some("0777"),
     what: "Permissions, in octal, of the Unix sockets the proxy creates.",
     because: "it is PostgreSQL's own default: who may log in is decided by logging in.",
