@@ -1,6 +1,6 @@
 //! The command line: one file per command, each with its arguments and a `run`.
 //!
-//! A new command is a module here, a variant of [`Command`] and an arm in [`Arguments::run`].
+//! A new command is a module here, a variant of `Command` and an arm in [`Arguments::run`].
 
 mod check;
 mod flags;
