@@ -26,3 +26,16 @@ pub fn start(config: &Config) -> anyhow::Result<()> {
     };
     outcome.map_err(|error| anyhow::anyhow!("cannot start logging: {error}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_starts_once() {
+        let pairs = [("upstream", "db:1"), ("log_level", "off,pgautoprep=warn")];
+        let config = Config::from_pairs(&pairs).expect("valid");
+        assert!(start(&config).is_ok());
+        assert!(start(&config).is_err());
+    }
+}

@@ -245,13 +245,7 @@ impl Effective {
 
     /// What was written for `setting`.
     fn written(&self, setting: &Setting) -> Result<&Written, Error> {
-        let value = self
-            .values
-            .iter()
-            .find(|(other, _)| other.key == setting.key);
-        value
-            .map(|(_, written)| written)
-            .ok_or(Error::Required(*setting))
+        lookup(&self.values, setting).ok_or(Error::Required(*setting))
     }
 
     /// The one text written for `setting`, one of the allowed words where there are such.

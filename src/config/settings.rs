@@ -159,7 +159,7 @@ pub const MAX_CLIENTS: Setting = Setting {
     },
     default: Some("10000"),
     what: "How many clients may be connected at once; further ones are refused.",
-    because: "no server accepts as many, so its own limit speaks first; this one only bounds the \
+    because: "hardly a server accepts as many, so its own limit speaks first; this one bounds the \
               proxy's memory and its two file descriptors per client.",
     slot: |raw| &mut raw.max_clients,
 };
@@ -201,8 +201,8 @@ pub const MAX_SHAPES: Setting = Setting {
     },
     default: Some("10000"),
     what: "How many shapes the proxy remembers, together with what it decided about them.",
-    because: "it is the order of what large applications produce, and takes some 20 MiB; a shape \
-              that is forgotten only has to be asked about again.",
+    because: "large applications produce thousands, and a shape should take no more than a few \
+              KiB; one that is forgotten only has to be asked about again.",
     slot: |raw| &mut raw.max_shapes,
 };
 
@@ -273,8 +273,8 @@ pub const DRAIN_TIMEOUT_S: Setting = Setting {
     kind: Kind::Integer { min: 0, max: 3_600 },
     default: Some("10"),
     what: "Seconds that running transactions have to finish when the proxy is told to stop.",
-    because: "service managers and container platforms kill a process after 30 to 90 seconds, \
-              and ending earlier than that is ending in order.",
+    because: "an application's transactions are over by then, and Kubernetes waits 30 seconds and \
+              systemd 90 before they kill; under Docker, which waits 10, set it lower.",
     slot: |raw| &mut raw.drain_timeout_s,
 };
 
