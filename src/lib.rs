@@ -1,5 +1,8 @@
 //! A PostgreSQL proxy that runs literal SQL as server-side prepared statements.
 #![forbid(unsafe_code)]
 
+pub mod cli;
+pub mod config;
+pub mod metrics;
 pub mod reason;
 pub mod wire;

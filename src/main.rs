@@ -1,2 +1,35 @@
-//! The `pgautoprep` program.
-fn main() {}
+//! The `pgautoprep` program: command line in, exit code out.
+#![forbid(unsafe_code)]
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use pgautoprep::cli::{Arguments, EXIT_USAGE};
+use pgautoprep::config;
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::parse(std::env::args_os()) {
+        Ok(arguments) => arguments,
+        Err(answer) => {
+            // When not even that can be written there is nobody to tell.
+            let _ = answer.print();
+            return if answer.use_stderr() {
+                EXIT_USAGE.into()
+            } else {
+                ExitCode::SUCCESS
+            };
+        }
+    };
+    match arguments.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // The whole chain of causes, once, on one line.
+            let _ = writeln!(io::stderr(), "pgautoprep: {error:#}");
+            if error.is::<config::Error>() {
+                EXIT_USAGE.into()
+            } else {
+                ExitCode::FAILURE
+            }
+        }
+    }
+}

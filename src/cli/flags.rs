@@ -1,0 +1,84 @@
+//! The settings as command line flags, made from the list of settings.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
+
+use crate::config::Sources;
+use crate::config::settings::{self, CONFIG_VARIABLE, Kind, SETTINGS, Setting};
+
+/// The flags of every setting, and `--config`. Flatten it into a command that needs a
+/// configuration, and hand [`SettingFlags::sources`] to `Config::load`.
+#[derive(Debug, Clone)]
+pub struct SettingFlags {
+    given: Vec<(Setting, Vec<String>)>,
+    file: Option<PathBuf>,
+}
+
+impl SettingFlags {
+    /// The flags, together with the environment and the configuration file they name.
+    #[must_use]
+    pub fn sources(self) -> Sources {
+        Sources::from_process(self.given, self.file)
+    }
+}
+
+impl Args for SettingFlags {
+    fn augment_args(command: Command) -> Command {
+        let file = Arg::new("config")
+            .long("config")
+            .value_name("FILE")
+            .value_parser(value_parser!(PathBuf))
+            .help(format!("Configuration file [variable: {CONFIG_VARIABLE}]"));
+        SETTINGS
+            .iter()
+            .map(flag)
+            .fold(command.arg(file), Command::arg)
+            .after_help(settings::table())
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for SettingFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let texts = |setting: &Setting| Some(matches.get_many(setting.key)?.cloned().collect());
+        let given = SETTINGS
+            .iter()
+            .filter_map(|setting| Some((*setting, texts(setting)?)));
+        Ok(Self {
+            given: given.collect(),
+            file: matches.get_one("config").cloned(),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// The flag of one setting. Its value stays text: flags, variables and files are checked by the
+/// same code, with the same messages.
+fn flag(setting: &Setting) -> Arg {
+    let (name, action) = match setting.kind {
+        Kind::Addresses => (String::from("ADDRESS"), ArgAction::Append),
+        Kind::Text(form) => (form.to_owned(), ArgAction::Set),
+        Kind::Choice(words) => (words.join("|"), ArgAction::Set),
+        Kind::Integer { min, max } => (format!("{min}..{max}"), ArgAction::Set),
+        Kind::Switch => (String::from("on|off"), ArgAction::Set),
+    };
+    let default = match setting.default {
+        Some(default) => format!("Default {default}, because"),
+        None => String::from("Required:"),
+    };
+    Arg::new(setting.key)
+        .long(setting.flag())
+        .value_name(name)
+        .action(action)
+        .allow_hyphen_values(matches!(setting.kind, Kind::Integer { .. }))
+        .help(setting.what)
+        .long_help(format!("{}\n{default} {}", setting.what, setting.because))
+}

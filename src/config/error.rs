@@ -1,0 +1,76 @@
+//! What can be wrong with a configuration: where it stands and what was expected there.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::Address;
+use super::raw::Origin;
+use super::settings::Setting;
+
+/// Why a configuration was refused. The program then ends with exit code 64.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The configuration file could not be read.
+    #[error("cannot read the configuration file {}", path.display())]
+    Read {
+        /// The file as it was named.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The configuration file is not TOML, or holds a key that is no setting.
+    #[error("{place}: {message}")]
+    Syntax {
+        /// Where in the file.
+        place: Origin,
+        /// What the TOML parser says.
+        message: String,
+    },
+    /// A value is not what its setting expects.
+    #[error("{place}: expected {expected}, found {found}")]
+    Value {
+        /// Where the value was written, and for which setting.
+        place: String,
+        /// What would have been accepted.
+        expected: String,
+        /// What was written.
+        found: String,
+    },
+    /// An environment variable holds bytes that are no text.
+    #[error("{0}: the variable is not valid Unicode")]
+    NotUnicode(String),
+    /// A setting without a default was not written anywhere.
+    #[error(
+        "{} is required: use --{}, the variable {} or the key {} of a file",
+        .0.key, .0.flag(), .0.variable(), .0.key
+    )]
+    Required(Setting),
+    /// The proxy would be its own server.
+    #[error("listen and upstream are both {0}: the proxy would connect to itself")]
+    Loop(Address),
+    /// A name that is no setting.
+    #[error("{0} is no setting")]
+    UnknownKey(String),
+}
+
+impl Error {
+    /// `found` where `expected` should have been, in what was written for `setting` at `origin`.
+    pub(super) fn value(
+        setting: &Setting,
+        origin: &Origin,
+        expected: impl Into<String>,
+        found: &str,
+    ) -> Self {
+        // The name of a flag or variable says already which setting it is.
+        let place = match origin {
+            Origin::Flag(_) | Origin::Variable(_) => origin.to_string(),
+            Origin::File { .. } | Origin::Default => format!("{origin}: {}", setting.key),
+        };
+        Self::Value {
+            place,
+            expected: expected.into(),
+            found: found.to_owned(),
+        }
+    }
+}

@@ -1,0 +1,444 @@
+//! The configuration: what the user wrote, and what the program may rely on.
+//!
+//! Two stages. [`Effective`] is what was written: for each setting the winner among flag,
+//! variable, file and default, as text, and where it stood. [`Config`] is what follows from it:
+//! checked, typed, and valid by construction. Nothing else in the program reads the environment
+//! or a configuration file.
+
+mod address;
+mod error;
+mod raw;
+pub mod settings;
+
+use std::ffi::OsString;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use address::{Address, AddressError};
+pub use error::Error;
+pub use raw::{Origin, Written};
+pub use settings::{Kind, SETTINGS, Setting};
+
+/// Everything the program may rely on about how it was set up.
+///
+/// [`settings`] says what each field does and why its default is what it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Config {
+    /// Where clients connect; at least one, no two equal. A path is the socket file itself.
+    pub listen: Vec<Address>,
+    /// The server. A path is the socket file itself, never its directory.
+    pub upstream: Address,
+    /// How much the proxy may do.
+    pub mode: Mode,
+    /// Sightings of a shape before it is prepared, at least 1.
+    pub prepare_threshold: u32,
+    /// Threads that relay, at least 1.
+    pub workers: usize,
+    /// Clients connected at once.
+    pub max_clients: usize,
+    /// Prepared statements per server connection.
+    pub max_statements: usize,
+    /// The age at which a statement is prepared anew.
+    pub statement_max_age: Duration,
+    /// Shapes remembered.
+    pub max_shapes: usize,
+    /// The longest query text that is scanned, in bytes.
+    pub max_query_bytes: usize,
+    /// The most literals a converted query may have, at most 65535.
+    pub max_literals: usize,
+    /// Bytes held per connection and direction before reading stops.
+    pub buffer_bytes: usize,
+    /// From accepting a client to its being logged in.
+    pub login_timeout: Duration,
+    /// From dialling the server to being connected.
+    pub connect_timeout: Duration,
+    /// From being told to stop to stopping.
+    pub drain_timeout: Duration,
+    /// New shapes the server is asked about per second.
+    pub oracle_per_second: u32,
+    /// Whether generic plans must be proven and proven again.
+    pub audit: bool,
+    /// How log lines look.
+    pub log_format: LogFormat,
+    /// What is logged, in the syntax of tracing-subscriber's `EnvFilter`.
+    pub log_level: String,
+    /// Permission bits of the sockets listened on, at most `0o777`.
+    pub unix_socket_mode: u32,
+}
+
+/// How much the proxy may do with a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Run literal SQL as prepared statements.
+    Convert,
+    /// Relay, and count what could be converted.
+    Observe,
+    /// Relay.
+    Off,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+impl Config {
+    /// Reads the file, if any, lets the sources override each other, and checks the outcome.
+    ///
+    /// # Errors
+    /// The first thing that is wrong; see [`Error`].
+    pub fn load(sources: &Sources) -> Result<Self, Error> {
+        Effective::load(sources)?.config()
+    }
+
+    /// The configuration with the named settings, checked as if they were flags, and defaults
+    /// for the others. Reads neither environment nor file.
+    ///
+    /// # Errors
+    /// A name is no key of a setting, or as for [`Config::load`].
+    pub fn from_pairs(pairs: &[(&str, &str)]) -> Result<Self, Error> {
+        let mut sources = Sources::default();
+        for &(key, text) in pairs {
+            let setting = SETTINGS.iter().find(|setting| setting.key == key);
+            let setting = setting.ok_or_else(|| Error::UnknownKey(key.to_owned()))?;
+            sources.flags.push((*setting, vec![text.to_owned()]));
+        }
+        Self::load(&sources)
+    }
+}
+
+/// Where settings may have been written.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// The settings given as flags, each with all its texts.
+    pub flags: Vec<(Setting, Vec<String>)>,
+    /// The environment variables with our prefix.
+    pub variables: Vec<(String, OsString)>,
+    /// The configuration file.
+    pub file: Option<PathBuf>,
+}
+
+impl Sources {
+    /// The flags and file of the command line, together with the process's environment.
+    #[must_use]
+    pub fn from_process(flags: Vec<(Setting, Vec<String>)>, file: Option<PathBuf>) -> Self {
+        // An empty variable counts as not set: it is how compose files spell "not set".
+        let variables: Vec<_> = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+            .filter(|(name, value)| {
+                name.starts_with(settings::VARIABLE_PREFIX) && !value.is_empty()
+            })
+            .collect();
+        let named = variables
+            .iter()
+            .find(|(name, _)| name == settings::CONFIG_VARIABLE);
+        let file = file.or_else(|| named.map(|(_, path)| PathBuf::from(path)));
+        Self {
+            flags,
+            variables,
+            file,
+        }
+    }
+}
+
+/// The winning text of every setting that was written or has a default, and where it stood.
+#[derive(Debug, Clone)]
+pub struct Effective {
+    values: Vec<(Setting, Written)>,
+    strangers: Vec<String>,
+}
+
+impl Effective {
+    /// Reads the file, if any, and lets flags win over variables, variables over the file, and
+    /// the file over the defaults. A list is replaced as a whole.
+    ///
+    /// # Errors
+    /// The file cannot be read or understood, or a variable is not Unicode.
+    pub fn load(sources: &Sources) -> Result<Self, Error> {
+        let text = match &sources.file {
+            Some(path) => std::fs::read_to_string(path).map_err(|source| Error::Read {
+                path: path.clone(),
+                source,
+            })?,
+            None => String::new(),
+        };
+        let path = sources.file.as_deref().unwrap_or_else(|| Path::new(""));
+        let file = raw::read_file(path, &text)?;
+
+        let mut values = Vec::new();
+        for &setting in SETTINGS {
+            let written = match from_process(&setting, sources)? {
+                Some(written) => Some(written),
+                None => lookup(&file, &setting)
+                    .cloned()
+                    .or_else(|| from_default(&setting)),
+            };
+            values.extend(written.map(|written| (setting, written)));
+        }
+        Ok(Self {
+            values,
+            strangers: strangers(&sources.variables),
+        })
+    }
+
+    /// Every setting that has a value, in the order of [`SETTINGS`].
+    #[must_use]
+    pub fn values(&self) -> &[(Setting, Written)] {
+        &self.values
+    }
+
+    /// Variables with our prefix that name no setting. They are ignored, not refused, because
+    /// Kubernetes sets such variables for a service that is called pgautoprep.
+    #[must_use]
+    pub fn strangers(&self) -> &[String] {
+        &self.strangers
+    }
+
+    /// Checks every value.
+    ///
+    /// # Errors
+    /// The first value that is not what its setting expects, or two that contradict each other.
+    pub fn config(&self) -> Result<Config, Error> {
+        let config = Config {
+            listen: self.listen()?,
+            upstream: self.upstream()?,
+            mode: match self.text(&settings::MODE)? {
+                "off" => Mode::Off,
+                "observe" => Mode::Observe,
+                _ => Mode::Convert,
+            },
+            prepare_threshold: self.number(&settings::PREPARE_THRESHOLD)?,
+            workers: match self.number(&settings::WORKERS)? {
+                0 => automatic_workers(),
+                workers => workers,
+            },
+            max_clients: self.number(&settings::MAX_CLIENTS)?,
+            max_statements: self.number(&settings::MAX_STATEMENTS)?,
+            statement_max_age: self.seconds(&settings::STATEMENT_MAX_AGE_S)?,
+            max_shapes: self.number(&settings::MAX_SHAPES)?,
+            max_query_bytes: self.number(&settings::MAX_QUERY_BYTES)?,
+            max_literals: self.number(&settings::MAX_LITERALS)?,
+            buffer_bytes: self.number(&settings::BUFFER_BYTES)?,
+            login_timeout: self.seconds(&settings::LOGIN_TIMEOUT_S)?,
+            connect_timeout: self.seconds(&settings::CONNECT_TIMEOUT_S)?,
+            drain_timeout: self.seconds(&settings::DRAIN_TIMEOUT_S)?,
+            oracle_per_second: self.number(&settings::ORACLE_PER_SECOND)?,
+            audit: matches!(self.text(&settings::AUDIT)?, "on" | "true"),
+            log_format: match self.text(&settings::LOG_FORMAT)? {
+                "json" => LogFormat::Json,
+                _ => LogFormat::Text,
+            },
+            log_level: self.log_level()?,
+            unix_socket_mode: self.unix_socket_mode()?,
+        };
+        if config.listen.contains(&config.upstream) {
+            return Err(Error::Loop(config.upstream));
+        }
+        Ok(config)
+    }
+
+    /// What was written for `setting`.
+    fn written(&self, setting: &Setting) -> Result<&Written, Error> {
+        lookup(&self.values, setting).ok_or(Error::Required(*setting))
+    }
+
+    /// The one text written for `setting`, one of the allowed words where there are such.
+    fn text(&self, setting: &Setting) -> Result<&str, Error> {
+        let written = self.written(setting)?;
+        let [text] = written.items.as_slice() else {
+            return Err(refuse(
+                setting,
+                written,
+                "one value",
+                &written.items.join(", "),
+            ));
+        };
+        let expected = match setting.kind {
+            Kind::Choice(words) if !words.contains(&text.as_str()) => words.join(" or "),
+            Kind::Switch if !["on", "off", "true", "false"].contains(&text.as_str()) => {
+                String::from("on or off")
+            }
+            _ => return Ok(text),
+        };
+        Err(refuse(setting, written, expected, text))
+    }
+
+    /// The number written for `setting`, within its bounds.
+    fn number<T: TryFrom<u64>>(&self, setting: &Setting) -> Result<T, Error> {
+        let written = self.written(setting)?;
+        let text = self.text(setting)?;
+        let (min, max) = match setting.kind {
+            Kind::Integer { min, max } => (min, max),
+            _ => (0, u64::MAX),
+        };
+        let number = text
+            .parse()
+            .ok()
+            .filter(|number| (min..=max).contains(number));
+        number
+            .and_then(|number| T::try_from(number).ok())
+            .ok_or_else(|| {
+                let expected = format!("a whole number from {min} to {max}");
+                refuse(setting, written, expected, text)
+            })
+    }
+
+    /// The number of seconds written for `setting`.
+    fn seconds(&self, setting: &Setting) -> Result<Duration, Error> {
+        self.number(setting).map(Duration::from_secs)
+    }
+
+    /// Addresses to listen on: some, all different, and no directory.
+    fn listen(&self) -> Result<Vec<Address>, Error> {
+        let setting = &settings::LISTEN;
+        let written = self.written(setting)?;
+        let mut addresses = Vec::new();
+        for text in &written.items {
+            let refused = |expected: &str| refuse(setting, written, expected, text);
+            let address = text
+                .parse()
+                .map_err(|error: AddressError| refused(&error.to_string()))?;
+            if matches!(&address, Address::Unix(path) if text.ends_with('/') || path.is_dir()) {
+                let expected = "the path of the socket itself, such as DIRECTORY/.s.PGSQL.6432";
+                return Err(refused(expected));
+            }
+            if addresses.contains(&address) {
+                return Err(refused("each address once"));
+            }
+            addresses.push(address);
+        }
+        if addresses.is_empty() {
+            return Err(refuse(setting, written, "at least one address", ""));
+        }
+        Ok(addresses)
+    }
+
+    /// The server's address; a directory stands for the server's usual socket in it.
+    fn upstream(&self) -> Result<Address, Error> {
+        let setting = &settings::UPSTREAM;
+        let text = self.text(setting)?;
+        let written = self.written(setting)?;
+        let refused = |expected: &str| refuse(setting, written, expected, text);
+        match text
+            .parse()
+            .map_err(|error: AddressError| refused(&error.to_string()))?
+        {
+            Address::Tcp { port: 0, .. } => Err(refused("a port from 1 to 65535")),
+            Address::Unix(path) if text.ends_with('/') || path.is_dir() => {
+                Ok(Address::Unix(path.join(".s.PGSQL.5432")))
+            }
+            address => Ok(address),
+        }
+    }
+
+    /// A filter that `EnvFilter` understands as it was meant.
+    fn log_level(&self) -> Result<String, Error> {
+        let setting = &settings::LOG_LEVEL;
+        let text = self.text(setting)?;
+        let written = self.written(setting)?;
+        let levels = ["off", "error", "warn", "info", "debug", "trace"];
+        // EnvFilter takes any other word for a module, and would log nothing but that module.
+        let clear = text.split(',').all(|part| {
+            part.contains(['=', '[']) || levels.contains(&part.trim().to_lowercase().as_str())
+        });
+        if !clear {
+            let expected = format!(
+                "{}, or a filter such as info,pgautoprep=debug",
+                levels.join(", ")
+            );
+            return Err(refuse(setting, written, expected, text));
+        }
+        match tracing_subscriber::EnvFilter::try_new(text) {
+            Ok(_) => Ok(text.to_owned()),
+            Err(error) => {
+                let expected = format!("a filter such as info,pgautoprep=debug ({error})");
+                Err(refuse(setting, written, expected, text))
+            }
+        }
+    }
+
+    /// Three octal digits, with or without a leading zero.
+    fn unix_socket_mode(&self) -> Result<u32, Error> {
+        let setting = &settings::UNIX_SOCKET_MODE;
+        let text = self.text(setting)?;
+        let written = self.written(setting)?;
+        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+        let mode = u32::from_str_radix(text, 8)
+            .ok()
+            .filter(|mode| digits && *mode <= 0o777);
+        mode.ok_or_else(|| refuse(setting, written, "octal permissions up to 0777", text))
+    }
+}
+
+/// What stands for `setting` in a list of settings.
+fn lookup<'a, T>(list: &'a [(Setting, T)], setting: &Setting) -> Option<&'a T> {
+    list.iter()
+        .find(|(other, _)| other.key == setting.key)
+        .map(|(_, value)| value)
+}
+
+/// What a flag says about `setting`, or else a variable.
+fn from_process(setting: &Setting, sources: &Sources) -> Result<Option<Written>, Error> {
+    if let Some(texts) = lookup(&sources.flags, setting) {
+        let items = texts.iter().flat_map(|text| setting.items(text)).collect();
+        return Ok(Some(Written {
+            items,
+            origin: Origin::Flag(format!("--{}", setting.flag())),
+        }));
+    }
+    let variable = setting.variable();
+    let Some((_, text)) = sources.variables.iter().find(|(name, _)| *name == variable) else {
+        return Ok(None);
+    };
+    let text = text
+        .to_str()
+        .ok_or_else(|| Error::NotUnicode(variable.clone()))?;
+    Ok(Some(Written {
+        items: setting.items(text),
+        origin: Origin::Variable(variable),
+    }))
+}
+
+/// The default of `setting`, as if somebody had written it.
+fn from_default(setting: &Setting) -> Option<Written> {
+    let items = setting.items(setting.default?);
+    Some(Written {
+        items,
+        origin: Origin::Default,
+    })
+}
+
+/// The error for `found`, a part of what was `written` for `setting`.
+fn refuse(setting: &Setting, written: &Written, expected: impl Into<String>, found: &str) -> Error {
+    Error::value(setting, &written.origin, expected, &format!("{found:?}"))
+}
+
+/// One worker per core this process may use, up to the cap.
+fn automatic_workers() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    cores.min(settings::MAX_AUTOMATIC_WORKERS)
+}
+
+/// The names among `variables` that name nothing of ours, sorted.
+fn strangers(variables: &[(String, OsString)]) -> Vec<String> {
+    let ours = |name: &String| {
+        name == settings::CONFIG_VARIABLE
+            || SETTINGS.iter().any(|setting| setting.variable() == *name)
+    };
+    let mut names: Vec<_> = variables
+        .iter()
+        .map(|(name, _)| name.clone())
+        .filter(|name| !ours(name))
+        .collect();
+    names.sort();
+    names
+}
+
+#[cfg(test)]
+mod tests;

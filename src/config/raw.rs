@@ -1,0 +1,162 @@
+//! What the user wrote, before anything is believed: files, variables and flags as text.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use toml::{Spanned, Value};
+
+use super::Error;
+use super::settings::{Kind, SETTINGS, Setting};
+
+/// What a file says about one setting, and where.
+pub(super) type Slot = Option<Spanned<Value>>;
+
+/// A configuration file as written. Unknown keys are refused.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawConfig {
+    pub(super) listen: Slot,
+    pub(super) upstream: Slot,
+    pub(super) mode: Slot,
+    pub(super) prepare_threshold: Slot,
+    pub(super) workers: Slot,
+    pub(super) max_clients: Slot,
+    pub(super) max_statements: Slot,
+    pub(super) statement_max_age_s: Slot,
+    pub(super) max_shapes: Slot,
+    pub(super) max_query_bytes: Slot,
+    pub(super) max_literals: Slot,
+    pub(super) buffer_bytes: Slot,
+    pub(super) login_timeout_s: Slot,
+    pub(super) connect_timeout_s: Slot,
+    pub(super) drain_timeout_s: Slot,
+    pub(super) oracle_per_second: Slot,
+    pub(super) audit: Slot,
+    pub(super) log_format: Slot,
+    pub(super) log_level: Slot,
+    pub(super) unix_socket_mode: Slot,
+}
+
+/// Where a value was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// A flag, named with its dashes.
+    Flag(String),
+    /// An environment variable.
+    Variable(String),
+    /// A place in a configuration file.
+    File {
+        /// The file as it was named.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// The column in characters, counted from 1.
+        column: usize,
+    },
+    /// Nowhere: the default.
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(name) | Self::Variable(name) => f.write_str(name),
+            Self::File { path, line, column } => write!(f, "{}:{line}:{column}", path.display()),
+            Self::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// One setting as written, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The parts of a list, or the one value.
+    pub items: Vec<String>,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+/// What the file at `path`, holding `text`, says about each setting it names.
+///
+/// # Errors
+/// The text is not TOML, has a key that is no setting, or a value of the wrong type.
+pub(super) fn read_file(path: &Path, text: &str) -> Result<Vec<(Setting, Written)>, Error> {
+    let origin = |offset| {
+        let (line, column) = line_and_column(text, offset);
+        Origin::File {
+            path: path.to_owned(),
+            line,
+            column,
+        }
+    };
+    let mut raw: RawConfig = toml::from_str(text).map_err(|error| Error::Syntax {
+        place: origin(error.span().map_or(0, |span| span.start)),
+        message: error.message().replace("unknown field", "unknown key"),
+    })?;
+    let mut written = Vec::new();
+    for setting in SETTINGS {
+        let Some(value) = (setting.slot)(&mut raw).take() else {
+            continue;
+        };
+        let origin = origin(value.span().start);
+        let items = items_of(setting, value.get_ref()).map_err(|expected| {
+            Error::value(setting, &origin, expected, &value.get_ref().to_string())
+        })?;
+        written.push((*setting, Written { items, origin }));
+    }
+    Ok(written)
+}
+
+/// The text of a value that has the type its setting asks for, or what was expected.
+fn items_of(setting: &Setting, value: &Value) -> Result<Vec<String>, &'static str> {
+    match (setting.kind, value) {
+        (Kind::Integer { .. }, Value::Integer(number)) => Ok(vec![number.to_string()]),
+        (Kind::Integer { .. }, _) => Err("a whole number"),
+        (Kind::Switch, Value::Boolean(on)) => Ok(vec![on.to_string()]),
+        (Kind::Switch, _) => Err("true or false"),
+        (Kind::Addresses, Value::Array(parts)) => parts
+            .iter()
+            .map(|part| {
+                part.as_str()
+                    .map(str::to_owned)
+                    .ok_or("a list of texts in quotes")
+            })
+            .collect(),
+        (Kind::Addresses, Value::String(text)) => Ok(setting.items(text)),
+        (Kind::Addresses, _) => Err("a text in quotes, or a list of them"),
+        (Kind::Text(_) | Kind::Choice(_), Value::String(text)) => Ok(setting.items(text)),
+        (Kind::Text(_) | Kind::Choice(_), _) => Err("a text in quotes"),
+    }
+}
+
+/// Line and column, both from 1, of the byte at `offset`; the column counts characters.
+fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let line = before.matches('\n').count() + 1;
+    (line, before[line_start..].chars().count() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_counted_from_one_and_in_characters() {
+        assert_eq!(line_and_column("", 0), (1, 1));
+        assert_eq!(line_and_column("ab\ncd", 4), (2, 2));
+        assert_eq!(line_and_column("ä = 1", 3), (1, 3));
+        assert_eq!(line_and_column("ab", 99), (1, 3));
+    }
+
+    #[test]
+    fn an_octal_number_is_no_socket_mode() {
+        // 0o777 would arrive as 511, and be read as the octal 0511.
+        let error = read_file(Path::new("f"), "unix_socket_mode = 0o777").expect_err("refused");
+        assert_eq!(
+            error.to_string(),
+            "f:1:20: unix_socket_mode: expected a text in quotes, found 511"
+        );
+    }
+}

@@ -1,0 +1,479 @@
+//! Every setting once: its names, its default and why that is the default.
+//!
+//! The flags, the variables, the table in `--help` and `config.example.toml` all follow from
+//! [`SETTINGS`], so they cannot disagree.
+
+use std::fmt::Write as _;
+
+use super::raw::{RawConfig, Slot};
+
+/// What may be written for a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// One or more addresses; as text, separated by commas.
+    Addresses,
+    /// One text, of the form this word names; the setting's own parser says more.
+    Text(&'static str),
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A whole number between the two bounds, both included.
+    Integer {
+        /// The smallest number accepted.
+        min: u64,
+        /// The largest number accepted.
+        max: u64,
+    },
+    /// `on` or `off`; in a file `true` or `false`.
+    Switch,
+}
+
+/// One setting of the proxy.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting {
+    /// The key in a configuration file, from which flag and variable follow.
+    pub key: &'static str,
+    /// What may be written.
+    pub kind: Kind,
+    /// The default as one would write it; `None` when the setting is required.
+    pub default: Option<&'static str>,
+    /// What the setting does, in one sentence.
+    pub what: &'static str,
+    /// Why the default is what it is, continuing "because".
+    pub because: &'static str,
+    /// Where [`RawConfig`] keeps what a file says.
+    pub(super) slot: fn(&mut RawConfig) -> &mut Slot,
+}
+
+impl Setting {
+    /// The flag without its dashes: `max-clients`.
+    #[must_use]
+    pub fn flag(&self) -> String {
+        self.key.replace('_', "-")
+    }
+
+    /// The environment variable: `PGAUTOPREP_MAX_CLIENTS`.
+    #[must_use]
+    pub fn variable(&self) -> String {
+        format!("{VARIABLE_PREFIX}{}", self.key.to_uppercase())
+    }
+
+    /// The values separately: the parts of a list, or the one text.
+    pub(super) fn items(&self, text: &str) -> Vec<String> {
+        match self.kind {
+            Kind::Addresses => text.split(',').map(|part| part.trim().to_owned()).collect(),
+            _ => vec![text.trim().to_owned()],
+        }
+    }
+
+    /// `items` as one would write them in a file.
+    #[must_use]
+    pub fn toml(&self, items: &[String]) -> String {
+        let quoted = |text: &String| toml::Value::String(text.clone()).to_string();
+        match (self.kind, items) {
+            (Kind::Integer { .. }, [number]) => number.clone(),
+            (Kind::Switch, [word]) => (word == "on" || word == "true").to_string(),
+            (Kind::Text(_) | Kind::Choice(_), [text]) => quoted(text),
+            _ => format!(
+                "[{}]",
+                items.iter().map(quoted).collect::<Vec<_>>().join(", ")
+            ),
+        }
+    }
+}
+
+/// What the names of all our environment variables begin with.
+pub const VARIABLE_PREFIX: &str = "PGAUTOPREP_";
+
+/// The variable that names the configuration file when no `--config` does.
+pub const CONFIG_VARIABLE: &str = "PGAUTOPREP_CONFIG";
+
+/// The most workers that `workers = 0` starts, because a worker relays tens of thousands of
+/// queries a second, and a server that could keep sixteen of them busy needs a larger machine
+/// than one it would share with them.
+pub const MAX_AUTOMATIC_WORKERS: usize = 16;
+
+/// `listen`: where clients connect.
+pub const LISTEN: Setting = Setting {
+    key: "listen",
+    kind: Kind::Addresses,
+    default: Some("127.0.0.1:6432"),
+    what: "Where clients connect: host:port, [v6]:port, or the path of a Unix socket to create, \
+           such as /run/pgautoprep/.s.PGSQL.6432; several may be given.",
+    because: "only programs on this machine should reach a proxy that nobody has set up yet, and \
+              6432 is where poolers of PostgreSQL are expected.",
+    slot: |raw| &mut raw.listen,
+};
+
+/// `upstream`: the PostgreSQL server.
+pub const UPSTREAM: Setting = Setting {
+    key: "upstream",
+    kind: Kind::Text("ADDRESS"),
+    default: None,
+    what: "The PostgreSQL server: host:port, [v6]:port, the path of its Unix socket, or the \
+           directory that holds .s.PGSQL.5432.",
+    because: "a proxy that guesses its server serves the wrong one some day; there is no default.",
+    slot: |raw| &mut raw.upstream,
+};
+
+/// `mode`: how much the proxy may do.
+pub const MODE: Setting = Setting {
+    key: "mode",
+    kind: Kind::Choice(&["convert", "observe", "off"]),
+    default: Some("convert"),
+    what: "convert runs literal SQL as prepared statements; observe only counts what could be; \
+           off relays bytes.",
+    because: "converting is what the proxy is for, and it converts only what it has proven.",
+    slot: |raw| &mut raw.mode,
+};
+
+/// `prepare_threshold`: sightings of a shape before it is prepared.
+pub const PREPARE_THRESHOLD: Setting = Setting {
+    key: "prepare_threshold",
+    kind: Kind::Integer {
+        min: 1,
+        max: 1_000_000,
+    },
+    default: Some("2"),
+    what: "How often a shape must be seen before it is prepared.",
+    because: "a query that comes once never earns back what asking about it costs, and one that \
+              came twice is likely to come again.",
+    slot: |raw| &mut raw.prepare_threshold,
+};
+
+/// `workers`: threads that relay.
+pub const WORKERS: Setting = Setting {
+    key: "workers",
+    kind: Kind::Integer { min: 0, max: 1024 },
+    default: Some("0"),
+    what: "Threads that relay; 0 means one per core this process may use, at most 16.",
+    because: "a worker owns its connections outright, so more workers than cores gain nothing.",
+    slot: |raw| &mut raw.workers,
+};
+
+/// `max_clients`: connections at once.
+pub const MAX_CLIENTS: Setting = Setting {
+    key: "max_clients",
+    kind: Kind::Integer {
+        min: 1,
+        max: 1_000_000,
+    },
+    default: Some("10000"),
+    what: "How many clients may be connected at once; further ones are refused.",
+    because: "hardly a server accepts as many, so its own limit speaks first; this one bounds the \
+              proxy's memory and its two file descriptors per client.",
+    slot: |raw| &mut raw.max_clients,
+};
+
+/// `max_statements`: prepared statements per server connection.
+pub const MAX_STATEMENTS: Setting = Setting {
+    key: "max_statements",
+    kind: Kind::Integer {
+        min: 1,
+        max: 100_000,
+    },
+    default: Some("200"),
+    what: "How many prepared statements each server connection may hold.",
+    because: "a statement takes 28 to 60 KiB of server memory, so this is 6 to 12 MiB per \
+              connection, and few applications have more statements that matter.",
+    slot: |raw| &mut raw.max_statements,
+};
+
+/// `statement_max_age_s`: seconds until a statement is prepared anew.
+pub const STATEMENT_MAX_AGE_S: Setting = Setting {
+    key: "statement_max_age_s",
+    kind: Kind::Integer {
+        min: 1,
+        max: 86_400,
+    },
+    default: Some("60"),
+    what: "Seconds after which a prepared statement is prepared anew.",
+    because: "a change of the catalog that the proxy could not see is then honoured within a \
+              minute, and one Parse a minute costs nothing.",
+    slot: |raw| &mut raw.statement_max_age_s,
+};
+
+/// `max_shapes`: shapes remembered by the whole proxy.
+pub const MAX_SHAPES: Setting = Setting {
+    key: "max_shapes",
+    kind: Kind::Integer {
+        min: 1,
+        max: 10_000_000,
+    },
+    default: Some("10000"),
+    what: "How many shapes the proxy remembers, together with what it decided about them.",
+    because: "large applications produce thousands, and a shape should take no more than a few \
+              KiB; one that is forgotten only has to be asked about again.",
+    slot: |raw| &mut raw.max_shapes,
+};
+
+/// `max_query_bytes`: length of the text that is scanned.
+pub const MAX_QUERY_BYTES: Setting = Setting {
+    key: "max_query_bytes",
+    kind: Kind::Integer {
+        min: 1,
+        max: 1_048_576,
+    },
+    default: Some("65536"),
+    what: "Queries longer than this many bytes are passed through without being scanned.",
+    because: "longer ones are bulk loads, whose parsing is small beside their work.",
+    slot: |raw| &mut raw.max_query_bytes,
+};
+
+/// `max_literals`: literals per statement.
+pub const MAX_LITERALS: Setting = Setting {
+    key: "max_literals",
+    kind: Kind::Integer {
+        min: 1,
+        max: 65_535,
+    },
+    default: Some("1000"),
+    what: "Queries with more literals than this are passed through.",
+    because: "long IN lists come in every length, and each length is a shape of its own; the \
+              protocol itself ends at 65535.",
+    slot: |raw| &mut raw.max_literals,
+};
+
+/// `buffer_bytes`: bytes held per connection and direction.
+pub const BUFFER_BYTES: Setting = Setting {
+    key: "buffer_bytes",
+    kind: Kind::Integer {
+        min: 16_384,
+        max: 16_777_216,
+    },
+    default: Some("262144"),
+    what: "Bytes held for one side of a connection before the other side is no longer read.",
+    because: "it keeps a link of 10 Gbit/s and 0.2 ms full, and ten thousand clients that all \
+              stop reading cannot take more than 5 GiB.",
+    slot: |raw| &mut raw.buffer_bytes,
+};
+
+/// `login_timeout_s`: seconds from connecting to being logged in.
+pub const LOGIN_TIMEOUT_S: Setting = Setting {
+    key: "login_timeout_s",
+    kind: Kind::Integer { min: 1, max: 3_600 },
+    default: Some("30"),
+    what: "Seconds a client has to log in before it is disconnected.",
+    because: "it is half of what the server itself allows, so a silent client is met here first.",
+    slot: |raw| &mut raw.login_timeout_s,
+};
+
+/// `connect_timeout_s`: seconds to reach the server.
+pub const CONNECT_TIMEOUT_S: Setting = Setting {
+    key: "connect_timeout_s",
+    kind: Kind::Integer { min: 1, max: 3_600 },
+    default: Some("5"),
+    what: "Seconds to wait for the server to accept a connection.",
+    because: "it leaves room for two lost packets, and clients commonly give up after ten.",
+    slot: |raw| &mut raw.connect_timeout_s,
+};
+
+/// `drain_timeout_s`: seconds from being told to stop to stopping.
+pub const DRAIN_TIMEOUT_S: Setting = Setting {
+    key: "drain_timeout_s",
+    kind: Kind::Integer { min: 0, max: 3_600 },
+    default: Some("10"),
+    what: "Seconds that running transactions have to finish when the proxy is told to stop.",
+    because: "an application's transactions are over by then, and Kubernetes waits 30 seconds and \
+              systemd 90 before they kill; under Docker, which waits 10, set it lower.",
+    slot: |raw| &mut raw.drain_timeout_s,
+};
+
+/// `oracle_per_second`: new shapes asked about each second.
+pub const ORACLE_PER_SECOND: Setting = Setting {
+    key: "oracle_per_second",
+    kind: Kind::Integer {
+        min: 1,
+        max: 1_000_000,
+    },
+    default: Some("200"),
+    what: "How many new shapes the server is asked about each second.",
+    because: "asking takes a few small round trips, so this stays below a few percent of a core, \
+              and a full table of shapes is learned within a minute.",
+    slot: |raw| &mut raw.oracle_per_second,
+};
+
+/// `audit`: whether generic plans are proven and proven again.
+pub const AUDIT: Setting = Setting {
+    key: "audit",
+    kind: Kind::Switch,
+    default: Some("on"),
+    what: "Whether generic plans run only while they are seen to be the plans the literals get.",
+    because: "a generic plan for the wrong shape can be a thousand times slower.",
+    slot: |raw| &mut raw.audit,
+};
+
+/// `log_format`: how log lines look.
+pub const LOG_FORMAT: Setting = Setting {
+    key: "log_format",
+    kind: Kind::Choice(&["text", "json"]),
+    default: Some("text"),
+    what: "How log lines on standard error look: text or json.",
+    because: "people read it first; collectors can be told.",
+    slot: |raw| &mut raw.log_format,
+};
+
+/// `log_level`: which log lines are written.
+pub const LOG_LEVEL: Setting = Setting {
+    key: "log_level",
+    kind: Kind::Text("FILTER"),
+    default: Some("info"),
+    what: "What is logged: off, error, warn, info, debug or trace, or a filter such as \
+           info,pgautoprep::net=debug.",
+    because: "it says when the proxy starts, stops or meets trouble, and nothing per query.",
+    slot: |raw| &mut raw.log_level,
+};
+
+/// `unix_socket_mode`: permissions of the sockets listened on.
+pub const UNIX_SOCKET_MODE: Setting = Setting {
+    key: "unix_socket_mode",
+    kind: Kind::Text("OCTAL"),
+    default: Some("0777"),
+    what: "Permissions, in octal, of the Unix sockets the proxy creates.",
+    because: "it is PostgreSQL's own default: who may log in is decided by logging in.",
+    slot: |raw| &mut raw.unix_socket_mode,
+};
+
+/// All settings, in the order in which they are shown.
+pub const SETTINGS: &[Setting] = &[
+    LISTEN,
+    UPSTREAM,
+    MODE,
+    PREPARE_THRESHOLD,
+    WORKERS,
+    MAX_CLIENTS,
+    MAX_STATEMENTS,
+    STATEMENT_MAX_AGE_S,
+    MAX_SHAPES,
+    MAX_QUERY_BYTES,
+    MAX_LITERALS,
+    BUFFER_BYTES,
+    LOGIN_TIMEOUT_S,
+    CONNECT_TIMEOUT_S,
+    DRAIN_TIMEOUT_S,
+    ORACLE_PER_SECOND,
+    AUDIT,
+    LOG_FORMAT,
+    LOG_LEVEL,
+    UNIX_SOCKET_MODE,
+];
+
+/// The table at the end of `--help`: precedence, and every name of every setting.
+#[must_use]
+pub fn table() -> String {
+    let mut out = String::from(
+        "Settings: a flag wins over a variable, a variable over the file, the file over the \
+         default.\nThe file is the one --config or PGAUTOPREP_CONFIG names; an empty variable \
+         counts as not set.\n\n",
+    );
+    let mut row = |flag: &str, variable: &str, key: &str, default: &str| {
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "  {flag:<23}{variable:<32}{key:<21}{default}");
+    };
+    row("flag", "variable", "key in the file", "default");
+    for setting in SETTINGS {
+        let flag = format!("--{}", setting.flag());
+        row(
+            &flag,
+            &setting.variable(),
+            setting.key,
+            setting.default.unwrap_or("(required)"),
+        );
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The example file as the settings define it.
+    fn example() -> String {
+        let mut out = String::from(
+            "# Every setting of pgautoprep with its default, and why that is the default.\n\
+             # A flag (--max-clients) wins over a variable (PGAUTOPREP_MAX_CLIENTS), a variable\n\
+             # over this file, this file over the default. Check one with: pgautoprep check\n\
+             # --config FILE. Names of units come last: _s is seconds.\n",
+        );
+        for setting in SETTINGS {
+            let because = format!("Because {}", setting.because);
+            let items = setting.items(setting.default.unwrap_or("127.0.0.1:5432"));
+            let wrapped = wrap(setting.what) + &wrap(&because);
+            let _ = write!(
+                out,
+                "\n{wrapped}{} = {}\n",
+                setting.key,
+                setting.toml(&items)
+            );
+        }
+        out
+    }
+
+    /// `text` as comment lines of at most 100 characters.
+    fn wrap(text: &str) -> String {
+        let mut lines = vec![String::from("#")];
+        for word in text.split_whitespace() {
+            if lines[lines.len() - 1].len() + 1 + word.len() > 100 {
+                lines.push(String::from("#"));
+            }
+            let last = lines.len() - 1;
+            lines[last] = format!("{} {word}", lines[last]);
+        }
+        lines.join("\n") + "\n"
+    }
+
+    #[test]
+    fn the_example_file_is_what_the_settings_say() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/config.example.toml");
+        let found = std::fs::read_to_string(path).unwrap_or_default();
+        let expected = example();
+        if found != expected {
+            let proposal = std::env::temp_dir().join("config.example.toml");
+            std::fs::write(&proposal, expected).expect("a writable temporary directory");
+            panic!(
+                "config.example.toml is out of date; see {}",
+                proposal.display()
+            );
+        }
+    }
+
+    #[test]
+    fn the_table_names_every_setting_in_every_way_within_a_hundred_columns() {
+        let table = table();
+        for setting in SETTINGS {
+            let flag = format!("  --{} ", setting.flag());
+            let line = table
+                .lines()
+                .find(|line| line.starts_with(&flag))
+                .expect("a row");
+            let words: Vec<_> = line.split_whitespace().collect();
+            assert_eq!(words[1], setting.variable());
+            assert_eq!(words[2], setting.key);
+            assert_eq!(words[3], setting.default.unwrap_or("(required)"));
+        }
+        assert!(table.lines().all(|line| line.len() <= 100), "{table}");
+    }
+
+    #[test]
+    fn the_file_knows_exactly_the_settings() {
+        let error = toml::from_str::<RawConfig>("nonsense = 1").expect_err("an unknown key");
+        let (_, known) = error
+            .message()
+            .split_once("expected one of")
+            .expect("the known keys");
+        let known: Vec<_> = known
+            .split(',')
+            .map(|key| key.trim().trim_matches('`'))
+            .collect();
+        let keys: Vec<_> = SETTINGS.iter().map(|setting| setting.key).collect();
+        assert_eq!(known, keys);
+    }
+
+    #[test]
+    fn every_slot_is_the_setting_s_own() {
+        for setting in SETTINGS {
+            let text = format!("{} = 1", setting.key);
+            let mut raw: RawConfig = toml::from_str(&text).expect("a known key");
+            assert!((setting.slot)(&mut raw).is_some(), "{}", setting.key);
+        }
+    }
+}

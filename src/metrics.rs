@@ -1,0 +1,370 @@
+//! Counters of what the proxy does: one set per worker, added up when somebody asks.
+//!
+//! Invariant: a set of counters is written by one thread only. Hence adding needs neither a lock
+//! nor an atomic read-modify-write, which would cost more than the warm path can spare; any
+//! thread may read. The labels are enums, so their number is fixed and no query text, user or
+//! address can become one.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::reason::Reason;
+
+/// Something that is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Counter {
+    /// Simple queries received.
+    Queries,
+    /// Queries run as prepared statements.
+    Converted,
+    /// Converted queries whose statement the server connection already held.
+    Warm,
+    /// Converted queries whose statement had to be prepared first.
+    Cold,
+    /// Converted queries that failed before Bind and were sent again as the client wrote them.
+    Replayed,
+    /// Statements prepared on a server connection.
+    StatementsPrepared,
+    /// Statements closed on a server connection, for whatever cause.
+    StatementsClosed,
+    /// Statements closed to make room for others.
+    StatementsEvicted,
+    /// Shapes the server was asked about.
+    OracleQuestions,
+    /// Shapes found to mean the same when prepared.
+    OracleAccepted,
+    /// Shapes found not to.
+    OracleDeclined,
+    /// Arguments that were made inline because the server would not take them.
+    Demotions,
+    /// Generic plans seen to be the plans the literals get.
+    AuditsPassed,
+    /// Generic plans seen to differ from them.
+    AuditsFailed,
+    /// Client connections accepted.
+    ConnectionsOpened,
+    /// Client connections that have ended.
+    ConnectionsClosed,
+    /// Client connections turned away.
+    ConnectionsRefused,
+    /// Cancel requests.
+    Cancels,
+    /// Bytes received from clients.
+    BytesFromClients,
+    /// Bytes received from the server.
+    BytesFromUpstream,
+    /// Errors that a client is to blame for.
+    ErrorsClient,
+    /// Errors that the server is to blame for.
+    ErrorsUpstream,
+    /// Errors that the proxy is to blame for.
+    ErrorsProxy,
+}
+
+impl Counter {
+    /// How many counters there are.
+    const COUNT: usize = Self::ErrorsProxy as usize + 1;
+}
+
+/// The counters of one worker, on cache lines of their own: 128 bytes, because processors fetch
+/// lines of 64 in pairs.
+#[derive(Debug)]
+#[repr(align(128))]
+pub struct Counters {
+    counts: [AtomicU64; Counter::COUNT],
+    passed: [AtomicU64; Reason::ALL.len()],
+}
+
+impl Counters {
+    /// Counts `n` more of `counter`. Only the worker these counters belong to may call this:
+    /// calls from two threads at once lose counts.
+    pub fn add(&self, counter: Counter, n: u64) {
+        bump(&self.counts[counter as usize], n);
+    }
+
+    /// Counts a query that was passed through. Only for the worker these counters belong to.
+    pub fn passed(&self, reason: Reason) {
+        bump(&self.passed[reason as usize], 1);
+    }
+
+    fn new() -> Self {
+        Self {
+            counts: std::array::from_fn(|_| AtomicU64::new(0)),
+            passed: std::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+}
+
+/// Adds without a locked instruction, which one writer per counter allows.
+fn bump(count: &AtomicU64, n: u64) {
+    count.store(count.load(Relaxed).wrapping_add(n), Relaxed);
+}
+
+/// The counters of all workers and of the acceptor.
+#[derive(Debug)]
+pub struct Metrics {
+    workers: Box<[Counters]>,
+    acceptor: Counters,
+}
+
+impl Metrics {
+    /// Counters at zero for `workers` workers.
+    #[must_use]
+    pub fn new(workers: usize) -> Self {
+        Self {
+            workers: (0..workers).map(|_| Counters::new()).collect(),
+            acceptor: Counters::new(),
+        }
+    }
+
+    /// The counters that worker `index` writes.
+    ///
+    /// # Panics
+    /// There are not so many workers.
+    #[must_use]
+    pub fn worker(&self, index: usize) -> &Counters {
+        &self.workers[index]
+    }
+
+    /// The counters that the thread which accepts connections writes.
+    #[must_use]
+    pub fn acceptor(&self) -> &Counters {
+        &self.acceptor
+    }
+
+    /// The sums over all threads. Counts made meanwhile may be in one sum and not in another.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        let mut summary = Summary {
+            counts: [0; Counter::COUNT],
+            passed: [0; Reason::ALL.len()],
+        };
+        for counters in self.workers.iter().chain([&self.acceptor]) {
+            for (sum, count) in summary.counts.iter_mut().zip(&counters.counts) {
+                *sum += count.load(Relaxed);
+            }
+            for (sum, count) in summary.passed.iter_mut().zip(&counters.passed) {
+                *sum += count.load(Relaxed);
+            }
+        }
+        summary
+    }
+}
+
+/// The sums at one moment. `Display` is a table for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    counts: [u64; Counter::COUNT],
+    passed: [u64; Reason::ALL.len()],
+}
+
+impl Summary {
+    /// How often `counter` was counted.
+    #[must_use]
+    pub fn count(&self, counter: Counter) -> u64 {
+        self.counts[counter as usize]
+    }
+
+    /// Queries passed through for `reason`.
+    #[must_use]
+    pub fn passed(&self, reason: Reason) -> u64 {
+        self.passed[reason as usize]
+    }
+
+    /// Queries passed through for any reason.
+    #[must_use]
+    pub fn passed_through(&self) -> u64 {
+        self.passed.iter().sum()
+    }
+
+    /// Client connections open now.
+    #[must_use]
+    pub fn connections_open(&self) -> u64 {
+        // The two sums are not read in one moment, so the difference could pass below zero.
+        let closed = self.count(Counter::ConnectionsClosed);
+        self.count(Counter::ConnectionsOpened)
+            .saturating_sub(closed)
+    }
+
+    /// What was counted since `earlier`, a summary of the same metrics.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut difference = self.clone();
+        let before = earlier.counts.iter().chain(&earlier.passed);
+        let after = difference.counts.iter_mut().chain(&mut difference.passed);
+        for (after, before) in after.zip(before) {
+            *after = after.saturating_sub(*before);
+        }
+        difference
+    }
+
+    /// The reasons that occurred, the most frequent first.
+    fn reasons(&self) -> Vec<(Reason, u64)> {
+        let mut reasons: Vec<_> = Reason::ALL
+            .into_iter()
+            .zip(self.passed)
+            .filter(|(_, count)| *count > 0)
+            .collect();
+        reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        reasons
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use Counter::*;
+        let queries = self.count(Queries);
+        let mut share = |indent: usize, label: &str, count: u64| {
+            let percent = 100.0 * count as f64 / queries.max(1) as f64;
+            let label = format!("{:indent$}{label}", "");
+            writeln!(f, "{label:<28}{count:>16}{percent:>8.1} %")
+        };
+        share(0, "queries", queries)?;
+        share(2, "converted", self.count(Converted))?;
+        share(4, "warm", self.count(Warm))?;
+        share(4, "cold", self.count(Cold))?;
+        share(4, "replayed", self.count(Replayed))?;
+        share(2, "passed through", self.passed_through())?;
+        for (reason, count) in self.reasons() {
+            share(4, reason.label(), count)?;
+        }
+
+        let group = |f: &mut fmt::Formatter<'_>, title: &str, rows: &[(&str, u64)]| {
+            writeln!(f, "{title}")?;
+            rows.iter()
+                .try_for_each(|(label, count)| writeln!(f, "  {label:<26}{count:>16}"))
+        };
+        let counted = |(label, counter)| (label, self.count(counter));
+        let statements = [
+            ("prepared", StatementsPrepared),
+            ("closed", StatementsClosed),
+            ("evicted", StatementsEvicted),
+        ];
+        group(f, "statements", &statements.map(counted))?;
+        let shapes = [
+            ("oracle asked", OracleQuestions),
+            ("accepted", OracleAccepted),
+            ("declined", OracleDeclined),
+            ("arguments demoted", Demotions),
+            ("audits passed", AuditsPassed),
+            ("audits failed", AuditsFailed),
+        ];
+        group(f, "shapes", &shapes.map(counted))?;
+        let connections = [
+            ("open", self.connections_open()),
+            ("opened", self.count(ConnectionsOpened)),
+            ("closed", self.count(ConnectionsClosed)),
+            ("refused", self.count(ConnectionsRefused)),
+            ("cancel requests", self.count(Cancels)),
+            ("bytes from clients", self.count(BytesFromClients)),
+            ("bytes from upstream", self.count(BytesFromUpstream)),
+        ];
+        group(f, "connections", &connections)?;
+        let errors = [
+            ("client", ErrorsClient),
+            ("upstream", ErrorsUpstream),
+            ("proxy", ErrorsProxy),
+        ];
+        group(f, "errors by fault", &errors.map(counted))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_run_over_all_workers_and_the_acceptor() {
+        let metrics = Metrics::new(2);
+        metrics.worker(0).add(Counter::Queries, 2);
+        metrics.worker(1).add(Counter::Queries, 3);
+        metrics.worker(1).passed(Reason::Threshold);
+        metrics.acceptor().add(Counter::ConnectionsOpened, 2);
+        metrics.worker(0).add(Counter::ConnectionsClosed, 1);
+        let summary = metrics.summary();
+        assert_eq!(summary.count(Counter::Queries), 5);
+        assert_eq!(summary.passed(Reason::Threshold), 1);
+        assert_eq!(summary.passed_through(), 1);
+        assert_eq!(summary.connections_open(), 1);
+    }
+
+    #[test]
+    fn a_difference_counts_only_what_came_after() {
+        let metrics = Metrics::new(1);
+        metrics.worker(0).add(Counter::Queries, 2);
+        metrics.worker(0).passed(Reason::Empty);
+        let earlier = metrics.summary();
+        metrics.worker(0).add(Counter::Queries, 5);
+        let difference = metrics.summary().since(&earlier);
+        assert_eq!(difference.count(Counter::Queries), 5);
+        assert_eq!(difference.passed_through(), 0);
+    }
+
+    #[test]
+    fn counts_read_by_another_thread_while_written_only_grow() {
+        let metrics = Metrics::new(1);
+        std::thread::scope(|scope| {
+            scope.spawn(|| (0..10_000).for_each(|_| metrics.worker(0).add(Counter::Warm, 1)));
+            let mut last = 0;
+            while last < 10_000 {
+                let now = metrics.summary().count(Counter::Warm);
+                assert!(now >= last);
+                last = now;
+            }
+        });
+    }
+
+    #[test]
+    fn workers_share_no_cache_line() {
+        assert_eq!(align_of::<Counters>(), 128);
+        assert_eq!(size_of::<Counters>() % 128, 0);
+    }
+
+    #[test]
+    fn the_table_is_aligned_and_shows_only_the_reasons_that_occurred() {
+        let metrics = Metrics::new(1);
+        let worker = metrics.worker(0);
+        worker.add(Counter::Queries, 8);
+        worker.add(Counter::Converted, 5);
+        worker.add(Counter::Warm, 5);
+        worker.passed(Reason::Threshold);
+        worker.passed(Reason::NotPreparable);
+        worker.passed(Reason::NotPreparable);
+        worker.add(Counter::ErrorsProxy, u64::MAX / 1_000_000);
+        let expected = "\
+queries                                    8   100.0 %
+  converted                                5    62.5 %
+    warm                                   5    62.5 %
+    cold                                   0     0.0 %
+    replayed                               0     0.0 %
+  passed through                           3    37.5 %
+    not_preparable                         2    25.0 %
+    threshold                              1    12.5 %
+statements
+  prepared                                 0
+  closed                                   0
+  evicted                                  0
+shapes
+  oracle asked                             0
+  accepted                                 0
+  declined                                 0
+  arguments demoted                        0
+  audits passed                            0
+  audits failed                            0
+connections
+  open                                     0
+  opened                                   0
+  closed                                   0
+  refused                                  0
+  cancel requests                          0
+  bytes from clients                       0
+  bytes from upstream                      0
+errors by fault
+  client                                   0
+  upstream                                 0
+  proxy                       18446744073709
+";
+        assert_eq!(metrics.summary().to_string(), expected);
+    }
+}

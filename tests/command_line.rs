@@ -1,0 +1,67 @@
+//! What the program answers on its command line: streams and exit codes.
+
+use std::process::{Command, Output};
+
+/// Runs the program with nothing of ours in its environment but `variables`.
+fn run(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pgautoprep"));
+    let inherited = std::env::vars_os().map(|(name, _)| name);
+    for name in inherited.filter(|name| name.to_string_lossy().starts_with("PGAUTOPREP_")) {
+        command.env_remove(name);
+    }
+    command.args(arguments).envs(variables.iter().copied());
+    command.output().expect("the program starts")
+}
+
+/// The exit code, standard output and standard error.
+fn answer(output: &Output) -> (Option<i32>, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (
+        output.status.code(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}
+
+#[test]
+fn a_good_configuration_is_printed_with_its_origins() {
+    let arguments = ["check", "--upstream", "db:5432"];
+    let (code, out, err) = answer(&run(&arguments, &[("PGAUTOPREP_WORKERS", "3")]));
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    let has = |value: &str, origin: &str| {
+        out.lines()
+            .any(|line| line.starts_with(value) && line.ends_with(&format!("# {origin}")))
+    };
+    assert!(has("upstream = \"db:5432\" ", "--upstream"), "{out}");
+    assert!(has("workers = 3 ", "PGAUTOPREP_WORKERS"), "{out}");
+    assert!(has("mode = \"convert\" ", "default"), "{out}");
+}
+
+#[test]
+fn a_bad_configuration_ends_with_64_and_one_line() {
+    let (code, _, err) = answer(&run(&["check", "--upstream", "db"], &[]));
+    assert_eq!(code, Some(64));
+    let expected = "pgautoprep: --upstream: expected a port after the host, as in \
+                    localhost:5432, found \"db\"\n";
+    assert_eq!(err, expected);
+
+    let (code, out, err) = answer(&run(&["check", "--config", "/not/there.toml"], &[]));
+    assert_eq!((code, out.as_str(), err.lines().count()), (Some(64), "", 1));
+    assert!(err.contains("/not/there.toml: No such file"), "{err}");
+}
+
+#[test]
+fn an_unknown_flag_ends_with_64_and_a_tip() {
+    let (code, out, err) = answer(&run(&["check", "--upstrem", "db:1"], &[]));
+    assert_eq!((code, out.as_str()), (Some(64), ""));
+    assert!(err.contains("'--upstream'"), "{err}");
+}
+
+#[test]
+fn help_and_version_go_to_standard_output() {
+    for arguments in [["--help"], ["-h"], ["--version"]] {
+        let (code, out, err) = answer(&run(&arguments, &[]));
+        assert_eq!((code, err.as_str()), (Some(0), ""));
+        assert!(out.contains("pgautoprep"), "{out}");
+    }
+}

@@ -1,0 +1,691 @@
+//! The rules of the house as a test: who may import what, and how files must look.
+//!
+//! Each rule is a function from a file to its complaints, so that it can be tried on small bad
+//! inputs; the last two tests apply all of them to the repository.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The longest a file may be, its tests not counted, in lines.
+const MAX_FILE_LINES: usize = 500;
+
+/// The longest a line may be, in characters.
+const MAX_LINE_CHARS: usize = 100;
+
+/// The only names at the top of the repository, besides dotfiles.
+const TOP_LEVEL: [&str; 8] = [
+    "Cargo.lock",
+    "Cargo.toml",
+    "LICENSE",
+    "README.md",
+    "benches",
+    "config.example.toml",
+    "src",
+    "tests",
+];
+
+/// The modules that may name any other.
+const TOP_MODULES: [&str; 3] = ["main", "lib", "cli"];
+
+/// Which modules of ours each of the other modules may name.
+const LAYERS: [(&str, &[&str]); 12] = [
+    ("reason", &[]),
+    ("wire", &["reason"]),
+    ("sql", &["reason"]),
+    ("error", &["wire", "reason"]),
+    ("metrics", &["reason"]),
+    ("config", &[]),
+    ("statement", &["sql", "reason"]),
+    ("upstream", &["wire", "statement", "sql", "reason", "error"]),
+    ("client", &["wire", "statement", "sql", "reason", "error"]),
+    (
+        "session",
+        &[
+            "wire",
+            "statement",
+            "sql",
+            "reason",
+            "error",
+            "upstream",
+            "client",
+            "metrics",
+        ],
+    ),
+    ("postgres", &[]),
+    (
+        "net",
+        &[
+            "wire",
+            "statement",
+            "sql",
+            "reason",
+            "error",
+            "upstream",
+            "client",
+            "metrics",
+            "session",
+            "config",
+        ],
+    ),
+];
+
+/// Names that may stand only in files whose path begins with one of these.
+const CONFINED: [(&str, &[&str]); 12] = [
+    ("tokio::", SHELL),
+    ("Instant::now", SHELL),
+    ("SystemTime::now", SHELL),
+    ("TcpStream", SHELL),
+    ("TcpListener", SHELL),
+    ("UnixStream", SHELL),
+    ("UnixListener", SHELL),
+    (
+        "env::",
+        &[
+            "src/main",
+            "src/cli/",
+            "src/net/",
+            "src/postgres/",
+            "src/config/",
+        ],
+    ),
+    ("sqlparser::", &["src/sql/eligible"]),
+    ("dashmap::", &["src/statement/"]),
+    ("pgwire::", &["src/wire/"]),
+    ("serde::", &["src/config/"]),
+];
+
+/// The parts that may touch sockets, clocks and the operating system.
+const SHELL: &[&str] = &["src/main", "src/cli/", "src/net/", "src/postgres/"];
+
+/// Types through which a `static` could change.
+const MUTABLE_TYPES: [&str; 9] = [
+    "Atomic",
+    "Cell<",
+    "DashMap",
+    "LazyCell",
+    "LazyLock",
+    "Mutex",
+    "Once",
+    "RwLock",
+    "UnsafeCell",
+];
+
+/// A Rust file of the repository, or one made up to try a rule.
+struct Source {
+    /// The path from the top of the repository, with `/`.
+    path: String,
+    /// The text as it stands.
+    text: String,
+    /// The text with comments and the insides of literals blanked out, without the tests.
+    code: String,
+}
+
+impl Source {
+    fn new(path: &str, text: &str) -> Self {
+        let code = if is_test_file(path) {
+            String::new()
+        } else {
+            without_tests(&blank(text))
+        };
+        Self {
+            path: path.to_owned(),
+            text: text.to_owned(),
+            code,
+        }
+    }
+
+    /// A complaint about the line at `index`, counted from 0.
+    fn complaint(&self, index: usize, what: &str) -> String {
+        format!("{}:{}: {what}", self.path, index + 1)
+    }
+
+    /// The module of ours that the file belongs to: `wire` for `src/wire/frame.rs`.
+    fn module(&self) -> &str {
+        let inside = self.path.strip_prefix("src/").unwrap_or("");
+        inside.split(['/', '.']).next().unwrap_or("")
+    }
+}
+
+/// Files that are tests as a whole.
+fn is_test_file(path: &str) -> bool {
+    path.ends_with("/tests.rs") || path.contains("/tests/") || path.starts_with("tests/")
+}
+
+/// `text` with the insides of comments, strings and characters replaced by spaces.
+fn blank(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let hidden = match first {
+            '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
+            '/' if rest.starts_with("/*") => block_comment(rest),
+            '"' => string(rest),
+            'r' if begins_a_word(&out) => raw_string(rest),
+            '\'' => character(rest),
+            _ => 0,
+        };
+        let taken = hidden.max(first.len_utf8());
+        let visible = |c: char| if hidden == 0 || c == '\n' { c } else { ' ' };
+        out.extend(rest[..taken].chars().map(visible));
+        rest = &rest[taken..];
+    }
+    out
+}
+
+/// Whether what follows `before` is no rest of a word; `br` and `cr` begin raw strings too.
+fn begins_a_word(before: &str) -> bool {
+    !before
+        .trim_end_matches(['b', 'c'])
+        .ends_with(|c: char| c.is_alphanumeric() || c == '_')
+}
+
+/// The length of the comment that `rest` begins with; such comments nest.
+fn block_comment(rest: &str) -> usize {
+    let (mut depth, mut at) = (0_usize, 0);
+    loop {
+        match rest.as_bytes().get(at..at + 2) {
+            Some(b"/*") => (depth, at) = (depth + 1, at + 2),
+            Some(b"*/") => (depth, at) = (depth - 1, at + 2),
+            Some(_) => at += 1,
+            None => return rest.len(),
+        }
+        if depth == 0 {
+            return at;
+        }
+    }
+}
+
+/// The length of the string literal that `rest` begins with.
+fn string(rest: &str) -> usize {
+    let mut escaped = false;
+    for (at, byte) in rest.bytes().enumerate().skip(1) {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => return at + 1,
+            _ => {}
+        }
+    }
+    rest.len()
+}
+
+/// The length of the raw string literal that `rest` begins with, or 0.
+fn raw_string(rest: &str) -> usize {
+    let hashes = rest[1..].bytes().take_while(|byte| *byte == b'#').count();
+    let start = 1 + hashes;
+    if !rest[start..].starts_with('"') {
+        return 0;
+    }
+    let end = format!("\"{}", "#".repeat(hashes));
+    rest[start + 1..]
+        .find(&end)
+        .map_or(rest.len(), |at| start + 1 + at + end.len())
+}
+
+/// The length of the character literal that `rest` begins with; 0 for a lifetime.
+fn character(rest: &str) -> usize {
+    let mut characters = rest.char_indices().skip(1);
+    match (characters.next(), characters.next()) {
+        (Some((_, '\\')), Some((escaped, _))) => rest[escaped + 1..]
+            .find('\'')
+            .map_or(0, |at| escaped + 1 + at + 1),
+        (Some(_), Some((end, '\''))) => end + 1,
+        _ => 0,
+    }
+}
+
+/// `code` up to its tests, which stand last.
+fn without_tests(code: &str) -> String {
+    code.find("\n#[cfg(test)]\nmod tests")
+        .map_or(code, |at| &code[..=at])
+        .to_owned()
+}
+
+/// Rule: the first line begins a module comment whose first paragraph is a full sentence.
+fn begins_with_a_sentence(source: &Source) -> Vec<String> {
+    let paragraph: Vec<_> = source
+        .text
+        .lines()
+        .map_while(|line| line.strip_prefix("//! "))
+        .flat_map(str::split_whitespace)
+        .collect();
+    let is_sentence = paragraph.len() >= 4
+        && paragraph[0].starts_with(|c: char| c.is_uppercase() || "`[0123456789".contains(c))
+        && paragraph.iter().any(|word| word.ends_with('.'));
+    let what = "begin the file with a `//!` that says in a full sentence what it is";
+    if is_sentence {
+        Vec::new()
+    } else {
+        vec![source.complaint(0, what)]
+    }
+}
+
+/// Rule: neither lines nor files are too long.
+fn is_short(source: &Source) -> Vec<String> {
+    let long = |(_, line): &(usize, &str)| line.chars().count() > MAX_LINE_CHARS;
+    let lines = source.text.lines().enumerate().filter(long);
+    let mut complaints: Vec<_> = lines
+        .map(|(index, _)| source.complaint(index, "longer than 100 characters"))
+        .collect();
+    if source.code.lines().count() > MAX_FILE_LINES {
+        complaints.push(source.complaint(MAX_FILE_LINES, "more than 500 lines; divide the file"));
+    }
+    complaints
+}
+
+/// Rule: a module names only the modules below it.
+fn names_only_lower_modules(source: &Source) -> Vec<String> {
+    if !source.path.starts_with("src/") || TOP_MODULES.contains(&source.module()) {
+        return Vec::new();
+    }
+    let Some((_, allowed)) = LAYERS.iter().find(|(module, _)| *module == source.module()) else {
+        return vec![source.complaint(0, "say in tests/tidy.rs what this module may know")];
+    };
+    let lower = |name: &str| name == source.module() || allowed.contains(&name);
+    crate_names(source)
+        .into_iter()
+        .filter(|(_, name)| !lower(name))
+        .map(|(index, name)| {
+            let what = format!("`{}` may not know `{name}`", source.module());
+            source.complaint(index, &what)
+        })
+        .collect()
+}
+
+/// Each name taken from the top of the crate, by `crate::` or enough `super::`, and its line.
+fn crate_names(source: &Source) -> Vec<(usize, String)> {
+    let inside = source
+        .path
+        .trim_start_matches("src/")
+        .trim_end_matches(".rs");
+    let depth = inside.trim_end_matches("/mod").split('/').count();
+    let mut found = Vec::new();
+    for root in ["crate::".to_owned(), "super::".repeat(depth)] {
+        for (at, _) in source.code.match_indices(&root) {
+            let before = &source.code[..at];
+            if before.ends_with(|c: char| c.is_alphanumeric() || "_:$".contains(c)) {
+                continue;
+            }
+            let line = before.matches('\n').count();
+            let names = first_names(&source.code[at + root.len()..]);
+            found.extend(names.into_iter().map(|name| (line, name)));
+        }
+    }
+    found
+}
+
+/// The first name of each path in `a::b`, or in `{a::b, c::{d, e}}`.
+fn first_names(path: &str) -> Vec<String> {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let name = |text: &str| {
+        text.trim_start()
+            .chars()
+            .take_while(|c| is_name(*c))
+            .collect()
+    };
+    let Some(group) = path.strip_prefix('{') else {
+        return vec![name(path)];
+    };
+    let (mut depth, mut names, mut start) = (0_usize, Vec::new(), 0);
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth > 0 => depth -= 1,
+            ',' | '}' if depth == 0 => {
+                names.push(name(&group[start..at]));
+                start = at + 1;
+                if c == '}' {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    names.retain(|name: &String| !name.is_empty());
+    names
+}
+
+/// Rule: libraries, sockets, clocks and the environment stay where they belong.
+fn names_only_its_libraries(source: &Source) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for (name, homes) in CONFINED {
+        if !source.path.starts_with("src/") || homes.iter().any(|home| at_home(source, home)) {
+            continue;
+        }
+        for (index, line) in source.code.lines().enumerate() {
+            let outside = |(at, _): (usize, &str)| {
+                !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_')
+            };
+            if line.match_indices(name).any(outside) {
+                complaints.push(source.complaint(index, &format!("`{name}` has no place here")));
+            }
+        }
+    }
+    complaints
+}
+
+/// Whether the file is in `home`, which as a directory may also be one file of that name.
+fn at_home(source: &Source, home: &str) -> bool {
+    source.path.starts_with(home) || source.path == format!("{}.rs", home.trim_end_matches('/'))
+}
+
+/// Rule: no state that belongs to nobody.
+fn has_no_mutable_static(source: &Source) -> Vec<String> {
+    let is_mutable = |line: &str| {
+        let Some((before, after)) = line.split_once("static ") else {
+            return line.contains("thread_local!");
+        };
+        let declares = before.is_empty() || before.ends_with(' ');
+        let held = after.split_once('=').map_or(after, |(held, _)| held);
+        declares && (after.starts_with("mut ") || MUTABLE_TYPES.iter().any(|t| held.contains(t)))
+    };
+    let lines = source
+        .code
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| is_mutable(line));
+    lines
+        .map(|(index, _)| source.complaint(index, "a static that can change"))
+        .collect()
+}
+
+/// Rule: nothing unfinished is left behind, and no lint is switched off without a reason.
+fn is_finished(source: &Source) -> Vec<String> {
+    let all = blank(&source.text);
+    let mut complaints = Vec::new();
+    for (index, (line, code)) in source.text.lines().zip(all.lines()).enumerate() {
+        let mut complain = |what| complaints.push(source.complaint(index, what));
+        let comment = line.len() > code.trim_end().len();
+        if comment
+            && ["FIXME", "TODO", "XXX"]
+                .iter()
+                .any(|mark| line.contains(mark))
+        {
+            complain("finish it, or write down elsewhere that it is missing");
+        }
+        if ["dbg!", "todo!", "unimplemented!"]
+            .iter()
+            .any(|name| code.contains(name))
+        {
+            complain("a macro for unfinished work");
+        }
+        if code.contains("[allow(") || code.contains(" allow(") {
+            complain("use `#[expect(lint, reason = …)]` instead of `allow`");
+        }
+        if is_code_in_a_comment(line) {
+            complain("code in a comment; the history keeps it");
+        }
+    }
+    for (index, line) in source.code.lines().enumerate() {
+        if line.contains(" as char") {
+            complaints.push(source.complaint(index, "use `char::from`, which takes only a byte"));
+        }
+    }
+    complaints
+}
+
+/// Whether a line is a comment that could be a statement.
+fn is_code_in_a_comment(line: &str) -> bool {
+    let Some(comment) = line.trim_start().strip_prefix("// ") else {
+        return false;
+    };
+    let begins = [
+        "let ", "use ", "pub ", "fn ", "if ", "for ", "match ", "return ", "self.",
+    ];
+    begins.iter().any(|begin| comment.starts_with(begin)) && comment.ends_with([';', '{'])
+}
+
+/// Every complaint about one file.
+fn complaints(source: &Source) -> Vec<String> {
+    let rules = [
+        begins_with_a_sentence,
+        is_short,
+        names_only_lower_modules,
+        names_only_its_libraries,
+        has_no_mutable_static,
+        is_finished,
+    ];
+    rules.iter().flat_map(|rule| rule(source)).collect()
+}
+
+/// The top of the repository.
+fn top() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every Rust file below `directory`.
+fn rust_files(directory: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).into_iter().flatten() {
+        let path = entry.expect("a readable directory").path();
+        if path.is_dir() {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files
+}
+
+#[test]
+fn the_house_is_tidy() {
+    let roots = ["src", "tests", "benches"];
+    let files: Vec<_> = roots
+        .iter()
+        .flat_map(|root| rust_files(&top().join(root)))
+        .collect();
+    assert!(files.len() > 10, "the files were not found");
+    let mut found = Vec::new();
+    for file in files {
+        let path = file
+            .strip_prefix(top())
+            .expect("below the top")
+            .to_string_lossy();
+        let text = fs::read_to_string(&file).expect("a readable file");
+        found.extend(complaints(&Source::new(&path.replace('\\', "/"), &text)));
+    }
+    assert!(found.is_empty(), "\n{}\n", found.join("\n"));
+}
+
+#[test]
+fn nothing_else_lies_at_the_top() {
+    let names: BTreeSet<_> = fs::read_dir(top())
+        .expect("a readable directory")
+        .map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect();
+    assert!(
+        names.contains("src") && names.contains("config.example.toml"),
+        "{names:?}"
+    );
+    let allowed =
+        |name: &str| name.starts_with('.') || name == "target" || TOP_LEVEL.contains(&name);
+    let others: Vec<_> = names.iter().filter(|name| !allowed(name)).collect();
+    assert!(others.is_empty(), "not allowed at the top: {others:?}");
+}
+
+mod the_rules {
+    //! Each rule, tried on what it must refuse and on what it must not.
+
+    use super::*;
+
+    /// How often `rule` complains about a file at `path` that holds `text`.
+    fn count(rule: fn(&Source) -> Vec<String>, path: &str, text: &str) -> usize {
+        rule(&Source::new(path, text)).len()
+    }
+
+    #[test]
+    fn comments_and_literals_are_blanked_out() {
+        for (text, expected) in [
+            ("a // b\nc", "a     \nc"),
+            ("a /* b /* c */ d */ e", "a                   e"),
+            (
+                r#"f("x\"y", 'z', '\'', b'\\')"#,
+                "f(      ,    ,     , b    )",
+            ),
+            ("r#\"a\"b\"# c", "         c"),
+            ("br\"\\\" c", "b     c"),
+            ("for\"x\"", "for   "),
+            ("fn f<'a>(x: &'a str) {}", "fn f<'a>(x: &'a str) {}"),
+            ("'ä' x", "    x"),
+        ] {
+            assert_eq!(blank(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_file_says_what_it_is() {
+        let rule = begins_with_a_sentence;
+        assert_eq!(count(rule, "src/a.rs", "//! What this file is about.\n"), 0);
+        assert_eq!(
+            count(
+                rule,
+                "src/a.rs",
+                "//! It is long: so long that it\n//! wraps.\n"
+            ),
+            0
+        );
+        assert_eq!(count(rule, "src/a.rs", "//! Frames.\n"), 1);
+        assert_eq!(count(rule, "src/a.rs", "//! no full sentence at all\n"), 1);
+        assert_eq!(
+            count(rule, "src/a.rs", "use std::fmt;\n//! What this is.\n"),
+            1
+        );
+        assert_eq!(count(rule, "src/a.rs", ""), 1);
+    }
+
+    #[test]
+    fn length_is_counted_in_characters_and_without_tests() {
+        let lines = "x\n".repeat(500);
+        assert_eq!(count(is_short, "src/a.rs", &lines), 0);
+        assert_eq!(count(is_short, "src/a.rs", &format!("{lines}x\n")), 1);
+        let tested = format!("{lines}#[cfg(test)]\nmod tests {{\n{lines}}}\n");
+        assert_eq!(count(is_short, "src/a.rs", &tested), 0);
+        assert_eq!(count(is_short, "src/a/tests.rs", &lines.repeat(2)), 0);
+        assert_eq!(count(is_short, "src/a.rs", &"ä".repeat(100)), 0);
+        assert_eq!(count(is_short, "src/a.rs", &"x".repeat(101)), 1);
+    }
+
+    #[test]
+    fn a_module_knows_only_those_below_it() {
+        let rule = names_only_lower_modules;
+        assert_eq!(
+            count(rule, "src/sql/mod.rs", "use crate::reason::Reason;"),
+            0
+        );
+        assert_eq!(count(rule, "src/sql/scan.rs", "use crate::sql::shape;"), 0);
+        assert_eq!(count(rule, "src/sql/scan.rs", "use crate::wire::Frame;"), 1);
+        assert_eq!(
+            count(
+                rule,
+                "src/sql/scan.rs",
+                "use crate::{reason::Reason, wire};"
+            ),
+            1
+        );
+        assert_eq!(
+            count(rule, "src/sql/scan.rs", "use crate::{sql::{a, wire}, net};"),
+            1
+        );
+        assert_eq!(
+            count(rule, "src/wire/mod.rs", "fn f(x: crate::sql::Shape) {}"),
+            1
+        );
+        assert_eq!(
+            count(rule, "src/wire/frame.rs", "use super::super::sql;"),
+            1
+        );
+        assert_eq!(count(rule, "src/wire/frame.rs", "use super::sql;"), 0);
+        assert_eq!(count(rule, "src/wire/mod.rs", "use super::sql;"), 1);
+        assert_eq!(count(rule, "src/wire.rs", "use super::sql;"), 1);
+        assert_eq!(count(rule, "src/wire/mod.rs", "// see crate::sql"), 0);
+        assert_eq!(
+            count(rule, "src/session/mod.rs", "use crate::{upstream, client};"),
+            0
+        );
+        assert_eq!(count(rule, "src/upstream/mod.rs", "use crate::client;"), 1);
+        assert_eq!(count(rule, "src/cli/serve.rs", "use crate::net;"), 0);
+        assert_eq!(count(rule, "src/novel.rs", ""), 1);
+        let test = "\n#[cfg(test)]\nmod tests {\n    use crate::wire;\n}\n";
+        assert_eq!(count(rule, "src/sql/mod.rs", test), 0);
+    }
+
+    #[test]
+    fn libraries_stay_where_they_belong() {
+        let rule = names_only_its_libraries;
+        assert_eq!(
+            count(rule, "src/net/mod.rs", "use tokio::net::TcpListener;"),
+            0
+        );
+        assert_eq!(
+            count(rule, "src/session/mod.rs", "use tokio::net::TcpListener;"),
+            2
+        );
+        assert_eq!(count(rule, "src/sql/eligible.rs", "use sqlparser::ast;"), 0);
+        assert_eq!(
+            count(rule, "src/sql/eligible/walk.rs", "use sqlparser::ast;"),
+            0
+        );
+        assert_eq!(count(rule, "src/sql/scan.rs", "use sqlparser::ast;"), 1);
+        assert_eq!(count(rule, "src/net/mod.rs", "use dashmap::DashMap;"), 1);
+        assert_eq!(count(rule, "src/metrics.rs", "use serde::Serialize;"), 1);
+        assert_eq!(
+            count(rule, "src/client/mod.rs", "let now = Instant::now();"),
+            1
+        );
+        assert_eq!(count(rule, "src/client/mod.rs", "std::env::var(name)"), 1);
+        assert_eq!(count(rule, "src/config.rs", "std::env::var(name)"), 0);
+        assert_eq!(count(rule, "src/main.rs", "std::env::args()"), 0);
+        assert_eq!(count(rule, "src/client/mod.rs", "fn no_env(my_env::x)"), 0);
+        assert_eq!(count(rule, "tests/suite/main.rs", "use tokio::net;"), 0);
+    }
+
+    #[test]
+    fn a_static_cannot_change() {
+        let rule = has_no_mutable_static;
+        assert_eq!(
+            count(rule, "src/a.rs", "static A: AtomicU64 = AtomicU64::new(0);"),
+            1
+        );
+        assert_eq!(
+            count(rule, "src/a.rs", "pub static A: LazyLock<u8> = x();"),
+            1
+        );
+        assert_eq!(count(rule, "src/a.rs", "static mut A: u8 = 0;"), 1);
+        assert_eq!(count(rule, "src/a.rs", "thread_local! {}"), 1);
+        assert_eq!(count(rule, "src/a.rs", "static A: [u8; 2] = [1, 2];"), 0);
+        assert_eq!(count(rule, "src/a.rs", "fn f(x: &'static Mutex<u8>) {}"), 0);
+    }
+
+    #[test]
+    fn nothing_unfinished_is_left_behind() {
+        let mark = ["FIX", "ME"].concat();
+        for bad in [
+            &format!("// {mark}: later"),
+            "dbg!(x);",
+            "todo!()",
+            "#[allow(dead_code)]",
+            "#![allow(dead_code)]",
+            "#[cfg_attr(x, allow(dead_code))]",
+            "// let x = 1;",
+            "    // if x {",
+            "let c = b as char;",
+        ] {
+            assert_eq!(count(is_finished, "src/a.rs", bad), 1, "{bad}");
+        }
+        for good in [
+            "#[expect(dead_code, reason = \"x\")]",
+            "// use the first; the second is for later",
+            "let text = \"dbg!\";",
+            "/// let x = 1;",
+        ] {
+            assert_eq!(count(is_finished, "src/a.rs", good), 0, "{good}");
+        }
+    }
+}
