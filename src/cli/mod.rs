@@ -5,6 +5,7 @@
 mod check;
 mod flags;
 pub mod logging;
+mod serve;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -39,6 +40,8 @@ pub struct Arguments {
 /// What the program can be told to do.
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run the proxy (the default).
+    Serve(serve::Serve),
     /// Print every setting, where it comes from, and whether it can be used.
     Check(check::Check),
 }
@@ -60,6 +63,7 @@ impl Arguments {
     /// Why it could not be done; a [`crate::config::Error`] when the configuration is to blame.
     pub fn run(self) -> anyhow::Result<()> {
         match self.command {
+            Command::Serve(serve) => serve.run(),
             Command::Check(check) => check.run(),
         }
     }

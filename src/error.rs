@@ -1,0 +1,109 @@
+//! Why a connection ended: who is to blame, and what the client may be told.
+
+use crate::wire;
+use std::io;
+
+/// Who is to blame for an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The client sent what it may not, or went away.
+    Client,
+    /// The server did, or cannot be reached.
+    Upstream,
+    /// The proxy itself: a limit, a shutdown, a defect.
+    Proxy,
+}
+
+/// Why a connection ended before both sides were done.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The client's bytes are not protocol.
+    #[error("the client sent malformed bytes: {0}")]
+    ClientProtocol(wire::Error),
+    /// The server's bytes are not protocol, or not what can follow.
+    #[error("the server sent malformed bytes: {0}")]
+    UpstreamProtocol(wire::Error),
+    /// Reading from or writing to the client failed.
+    #[error("connection to the client lost: {0}")]
+    ClientIo(io::Error),
+    /// Reading from or writing to the server failed.
+    #[error("connection to the server lost: {0}")]
+    UpstreamIo(io::Error),
+    /// The server could not be reached.
+    #[error("could not connect to the server: {0}")]
+    Unreachable(io::Error),
+    /// The client took too long to log in.
+    #[error("login took longer than the login timeout")]
+    LoginTimeout,
+    /// As many clients as allowed are connected.
+    #[error("too many clients")]
+    TooManyClients,
+    /// The proxy is ending.
+    #[error("the proxy is shutting down")]
+    ShuttingDown,
+    /// The proxy could not get what it needs from the operating system.
+    #[error("operating system: {0}")]
+    System(io::Error),
+}
+
+impl SessionError {
+    /// Who is to blame.
+    #[must_use]
+    pub const fn fault(&self) -> Fault {
+        match self {
+            Self::ClientProtocol(_) | Self::ClientIo(_) | Self::LoginTimeout => Fault::Client,
+            Self::UpstreamProtocol(_) | Self::UpstreamIo(_) | Self::Unreachable(_) => {
+                Fault::Upstream
+            }
+            Self::TooManyClients | Self::ShuttingDown | Self::System(_) => Fault::Proxy,
+        }
+    }
+
+    /// SQLSTATE and message of the FATAL error the client gets; `None` if it is gone. No message holds
+    /// an address, a secret or any SQL.
+    #[must_use]
+    pub fn client_response(&self) -> Option<(&'static str, String)> {
+        Some(match self {
+            Self::ClientIo(_) => return None,
+            Self::ClientProtocol(error @ wire::Error::Version { .. }) => {
+                ("0A000", error.to_string())
+            }
+            Self::ClientProtocol(error) => ("08P01", error.to_string()),
+            Self::UpstreamProtocol(error) => ("08P01", format!("server protocol error: {error}")),
+            Self::UpstreamIo(error) => ("08006", format!("connection to the server lost: {error}")),
+            Self::Unreachable(error) => {
+                ("08006", format!("could not connect to the server: {error}"))
+            }
+            Self::LoginTimeout => ("08000", "login timed out".to_owned()),
+            Self::TooManyClients => ("53300", "sorry, too many clients already".to_owned()),
+            Self::ShuttingDown => (
+                "57P01",
+                "terminating connection due to administrator command".to_owned(),
+            ),
+            Self::System(_) => ("58000", "the proxy is out of resources".to_owned()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_is_gone_is_told_nothing() {
+        let gone = SessionError::ClientIo(io::ErrorKind::BrokenPipe.into());
+        assert_eq!(gone.client_response(), None);
+        assert_eq!(gone.fault(), Fault::Client);
+    }
+
+    #[test]
+    fn an_unreachable_server_is_a_connection_failure() {
+        let error = SessionError::Unreachable(io::ErrorKind::ConnectionRefused.into());
+        let (state, message) = error.client_response().expect("the client is there");
+        assert_eq!((state, error.fault()), ("08006", Fault::Upstream));
+        assert_eq!(
+            message,
+            "could not connect to the server: connection refused"
+        );
+    }
+}

@@ -1,0 +1,391 @@
+//! A converted query in flight: what goes up, and what becomes of each reply.
+
+use super::{Session, Turn, Worker};
+use crate::metrics::Counter;
+use crate::sql::rewrite;
+use crate::statement::cache::Name;
+use crate::statement::{Instant, Key, Recipe};
+use crate::upstream::Encoding;
+use crate::upstream::ledger::{Execution, Kind, Recovery, Stage};
+use crate::wire::backend::{self, Status};
+use crate::wire::fields::{self, Change};
+use crate::wire::frame::HEADER;
+use crate::wire::{Error, frontend};
+
+/// Replies that wait for the one after them. Each is bounded by what is inspected at all, and the
+/// notices by [`MAX_NOTICES`].
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    description: Vec<u8>,
+    complete: Vec<u8>,
+    notices: Vec<u8>,
+}
+
+impl Held {
+    pub(super) const fn has_description(&self) -> bool {
+        !self.description.is_empty()
+    }
+}
+
+/// Bytes of notices held until BindComplete. A statement that says more while it is planned is rare;
+/// its notices then go out at once and an early error is translated instead of repaired.
+const MAX_NOTICES: usize = 64 * 1024;
+
+impl Session {
+    /// Sends Bind, Describe, Execute and Sync for the query in `self.query`, which the worker's scanner
+    /// has just scanned.
+    pub(super) fn execute(
+        &mut self,
+        key: Key,
+        name: Name,
+        hold_description: bool,
+        recipe: &Recipe,
+        worker: &Worker,
+    ) {
+        let text = &self.query;
+        let literals = worker.scan.literals();
+        let arguments = recipe.eligible().map_or(&[][..], |e| &e.arguments);
+        let mut lifted = literals
+            .iter()
+            .zip(arguments)
+            .filter_map(|(literal, argument)| argument.then_some(literal));
+        let count = arguments.iter().filter(|argument| **argument).count();
+        frontend::bind(&mut self.to_upstream, name.as_bytes(), count, |_, out| {
+            if let Some(literal) = lifted.next() {
+                rewrite::argument(text, literal, out);
+            }
+        });
+        self.to_upstream
+            .extend_from_slice(frontend::DESCRIBE_EXECUTE_SYNC);
+        let recovery = match (self.upstream.status, &self.upstream.only_begun) {
+            (Status::Idle, _) => Recovery::Replay,
+            (_, Some(_)) => Recovery::Reopen,
+            _ => Recovery::Translate,
+        };
+        let execution = Execution {
+            key,
+            stage: Stage::Binding,
+            recovery,
+            hold_description,
+        };
+        self.upstream
+            .ledger
+            .expect(self.client, Kind::Execution(execution));
+        self.turn = Turn::Executing;
+    }
+
+    pub(super) fn execution_reply(
+        &mut self,
+        tag: u8,
+        frame: &[u8],
+        now: Instant,
+        worker: &mut Worker,
+    ) -> Result<(), Error> {
+        let Some(execution) = self.execution() else {
+            return Ok(());
+        };
+        match tag {
+            backend::BIND_COMPLETE => {
+                execution.stage = Stage::Bound;
+                self.to_client.append(&mut self.held.notices);
+            }
+            backend::NO_DATA => {}
+            backend::ROW_DESCRIPTION => self.held.description.extend_from_slice(frame),
+            backend::DATA_ROW => {
+                self.release_description();
+                self.to_client.extend_from_slice(frame);
+            }
+            backend::COMMAND_COMPLETE => {
+                self.release_description();
+                self.held.complete.extend_from_slice(frame);
+            }
+            backend::NOTICE => self.execution_notice(frame, worker),
+            backend::NOTIFICATION | backend::PARAMETER_STATUS => {
+                self.to_client.append(&mut self.held.complete);
+                self.to_client.extend_from_slice(frame);
+            }
+            backend::ERROR => self.execution_error(frame, worker),
+            backend::READY_FOR_QUERY => self.execution_ready(frame, now, worker),
+            _ => {
+                return Err(Error::Unexpected {
+                    tag: char::from(tag),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn execution(&mut self) -> Option<&mut Execution> {
+        match self.upstream.ledger.front().map(|front| &mut front.kind) {
+            Some(Kind::Execution(execution)) => Some(execution),
+            _ => None,
+        }
+    }
+
+    fn release_description(&mut self) {
+        self.to_client.append(&mut self.held.description);
+    }
+
+    /// The simple protocol sends notices before the RowDescription of a statement that returns what it
+    /// writes, and before CommandComplete (H-26, H-27): so they overtake what is held.
+    fn execution_notice(&mut self, frame: &[u8], worker: &mut Worker) {
+        let early = self
+            .execution()
+            .is_some_and(|execution| execution.stage == Stage::Binding);
+        let change = self.translation(&frame[HEADER..], early, worker);
+        if !early {
+            fields::put_changed(
+                &mut self.to_client,
+                backend::NOTICE,
+                &frame[HEADER..],
+                &change,
+            );
+            return;
+        }
+        fields::put_changed(
+            &mut self.held.notices,
+            backend::NOTICE,
+            &frame[HEADER..],
+            &change,
+        );
+        if self.held.notices.len() > MAX_NOTICES {
+            self.to_client.append(&mut self.held.notices);
+            if let Some(execution) = self.execution() {
+                execution.recovery = Recovery::Translate;
+            }
+        }
+    }
+
+    fn execution_error(&mut self, frame: &[u8], worker: &mut Worker) {
+        let body = &frame[HEADER..];
+        let Some(execution) = self.execution() else {
+            return;
+        };
+        let (stage, recovery, key) = (execution.stage, execution.recovery, execution.key);
+        let early = stage == Stage::Binding;
+        if early {
+            self.forget_if_stale(body, key);
+        }
+        let repair = early && recovery != Recovery::Translate && is_repairable(body);
+        if let Some(execution) = self.execution() {
+            execution.stage = if repair { Stage::Replay } else { Stage::Failed };
+        }
+        if repair {
+            self.held.notices.clear();
+            return;
+        }
+        self.held.description.clear();
+        self.held.complete.clear();
+        self.to_client.append(&mut self.held.notices);
+        let change = self.translation(body, early, worker);
+        fields::put_changed(&mut self.to_client, backend::ERROR, body, &change);
+    }
+
+    /// 26000: the statement is gone. 0A000 from the plan cache: its result type has changed. Both are
+    /// told by SQLSTATE and routine, never by translated text.
+    fn forget_if_stale(&mut self, body: &[u8], key: Key) {
+        match fields::field(body, fields::SQLSTATE) {
+            Some(b"26000") => self.upstream.cache.revoke(key),
+            Some(b"0A000")
+                if fields::field(body, fields::ROUTINE) == Some(b"RevalidateCachedQuery") =>
+            {
+                self.upstream.cache.remove(key);
+            }
+            // Anything the catalog answers differently now: parse anew before the next execution.
+            Some(state) if state.starts_with(b"42") => {
+                self.upstream.cache.remove(key);
+            }
+            _ => {}
+        }
+    }
+
+    fn execution_ready(&mut self, frame: &[u8], now: Instant, worker: &mut Worker) {
+        let settled = self.upstream.ledger.settle().map(|settled| settled.kind);
+        let Some(Kind::Execution(execution)) = settled else {
+            return;
+        };
+        self.turn = Turn::Free;
+        if execution.stage == Stage::Replay {
+            self.replay(&execution, worker);
+            return;
+        }
+        let _ = now;
+        self.release_description();
+        self.to_client.append(&mut self.held.complete);
+        self.to_client.extend_from_slice(frame);
+        self.upstream.only_begun = None;
+        if let Some(status) = Status::read(&frame[HEADER..]) {
+            self.upstream.ready(status);
+        }
+        self.query.clear();
+    }
+
+    /// Nothing of the converted query has run: send the original, which gives the exact answer.
+    fn replay(&mut self, execution: &Execution, worker: &Worker) {
+        worker.counters().add(Counter::Replayed, 1);
+        if let Some(entry) = self.upstream.cache.lookup(execution.key)
+            && entry.statement.count_failure()
+        {
+            let epoch = self.upstream.database.epoch();
+            let reason = crate::reason::Reason::Unstable;
+            entry
+                .statement
+                .settle(crate::statement::Verdict::Declined { reason, epoch });
+        }
+        if execution.recovery == Recovery::Reopen
+            && let Some(begin) = self.upstream.only_begun.take()
+        {
+            frontend::query(&mut self.to_upstream, b"ROLLBACK");
+            frontend::query(&mut self.to_upstream, &begin);
+            self.upstream.ledger.expect(self.client, Kind::Question);
+            self.upstream.ledger.expect(self.client, Kind::Question);
+        }
+        self.upstream.ledger.relay(self.client, frontend::QUERY);
+        frontend::query(&mut self.to_upstream, &self.query);
+        self.query.clear();
+    }
+
+    /// What must change in an error or notice about the rewritten text so that it is about the original.
+    fn translation(&self, body: &[u8], early: bool, worker: &mut Worker) -> Change {
+        let mut change = Change::default();
+        let Ok(recipe) = self.recipe(&self.query, worker) else {
+            return change;
+        };
+        let Some(eligible) = recipe.eligible() else {
+            return change;
+        };
+        let (text, scan, arguments) = (&self.query, &worker.scan, &eligible.arguments);
+        if let Some(position) = fields::field(body, fields::POSITION) {
+            let position = std::str::from_utf8(position)
+                .ok()
+                .and_then(|p| p.parse().ok());
+            change.position =
+                position.and_then(|p| rewrite::original_position(text, scan, arguments, p));
+            return change;
+        }
+        if !early {
+            return change;
+        }
+        let context = fields::field(body, fields::CONTEXT).unwrap_or_default();
+        if let Some((argument, rest)) = parameter_line(context) {
+            change.context = Some(rest.to_vec());
+            change.position = rewrite::literal_position(text, scan, argument, arguments);
+        } else if self.upstream.dialect.server_major < 14 {
+            // 13 does not say which parameter (H-30).
+            let message = fields::field(body, fields::MESSAGE).unwrap_or_default();
+            change.position = quoted_argument(message, text, scan, arguments)
+                .and_then(|k| rewrite::literal_position(text, scan, k, arguments));
+        }
+        debug_assert!(self.upstream.encoding != Encoding::Unsafe);
+        change
+    }
+}
+
+/// Whether an error that came before BindComplete may be dropped for a second try. Cancellation,
+/// shutdown and everything fatal is final: the client must hear it.
+fn is_repairable(body: &[u8]) -> bool {
+    let error = fields::field(body, fields::SEVERITY) == Some(b"ERROR");
+    let state = fields::field(body, fields::SQLSTATE).unwrap_or_default();
+    error && !state.starts_with(b"57")
+}
+
+/// Finds the context line about a parameter of the unnamed portal (`bind_param_error_callback` in
+/// `postgres.c`), which is the outermost and so the last. Returns the argument's index and the context
+/// without the line. The words are translated; `$n` is not.
+fn parameter_line(context: &[u8]) -> Option<(usize, &[u8])> {
+    // The value shown may itself hold line breaks, so the line is looked for from the front.
+    let mut start = 0;
+    loop {
+        let line = context.get(start..)?;
+        let end = memchr::memchr(b'\n', line).unwrap_or(line.len());
+        if let Some(argument) = parameter_of(&line[..end]) {
+            let rest = context.get(..start.saturating_sub(1))?;
+            return Some((argument, rest));
+        }
+        if end == line.len() {
+            return None;
+        }
+        start += end + 1;
+    }
+}
+
+/// The parameter a line is about: `… $n` or `… $n = '…'`, with nothing quoted before it.
+fn parameter_of(line: &[u8]) -> Option<usize> {
+    let dollar = memchr::memchr(b'$', line)?;
+    let head = &line[..dollar];
+    if head.contains(&b'"') || head.contains(&b'\'') || head.contains(&b'(') {
+        return None;
+    }
+    let digits = line[dollar + 1..]
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
+    let (number, tail) = line[dollar + 1..].split_at(digits);
+    let number: usize = std::str::from_utf8(number).ok()?.parse().ok()?;
+    (tail.is_empty() || tail.starts_with(b" = ")).then(|| number.checked_sub(1))?
+}
+
+/// The text argument a message of server 13 must be about: the only one there is, or the only one whose
+/// value it quotes.
+fn quoted_argument(
+    message: &[u8],
+    text: &[u8],
+    scan: &crate::sql::scan::Scan,
+    arguments: &[bool],
+) -> Option<usize> {
+    use crate::sql::scan::Class;
+    let lifted = scan
+        .literals()
+        .iter()
+        .zip(arguments)
+        .filter_map(|(literal, argument)| argument.then_some(literal));
+    let texts: Vec<_> = lifted
+        .enumerate()
+        .filter(|(_, literal)| literal.class == Class::Text)
+        .collect();
+    if let [(only, _)] = texts[..] {
+        return Some(only);
+    }
+    let mut quoted = texts.iter().filter(|(_, literal)| {
+        let mut value = vec![b'"'];
+        rewrite::argument(text, literal, &mut value);
+        value.push(b'"');
+        memchr::memmem::find(message, &value).is_some()
+    });
+    match (quoted.next(), quoted.next()) {
+        (Some((index, _)), None) => Some(*index),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parameter_line_is_cut_off() {
+        assert_eq!(
+            parameter_line(b"unnamed portal parameter $2 = 'abc'"),
+            Some((1, &b""[..]))
+        );
+        assert_eq!(
+            parameter_line(b"JSON data, line 1: x\nunnamed portal parameter $1"),
+            Some((0, &b"JSON data, line 1: x"[..]))
+        );
+        assert_eq!(
+            parameter_line(b"Parameter $3 = 'a\nb'"),
+            Some((2, &b""[..]))
+        );
+        assert_eq!(parameter_line(b"PL/pgSQL function f(integer) line 3"), None);
+        assert_eq!(parameter_line(b"SQL statement \"SELECT $1\""), None);
+        assert_eq!(parameter_line(b""), None);
+    }
+
+    #[test]
+    fn cancellation_is_final() {
+        assert!(is_repairable(b"SERROR\0VERROR\0C22P02\0\0"));
+        assert!(!is_repairable(b"SERROR\0VERROR\0C57014\0\0"));
+        assert!(!is_repairable(b"SFATAL\0VFATAL\0C22P02\0\0"));
+        assert!(!is_repairable(b""));
+    }
+}

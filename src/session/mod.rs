@@ -1,0 +1,354 @@
+//! Joins a client to an upstream connection: what becomes of each client frame, and of each reply.
+//!
+//! Sans-IO. The driver hands over bytes with [`Session::client_bytes`] and [`Session::upstream_bytes`],
+//! both of which return how many they used, and sends what they leave in `to_upstream` and `to_client`.
+//! After `upstream_bytes` it offers the client's unused bytes again: [`Session::accepts_client`] tells
+//! whether they would be taken.
+//!
+//! ```text
+//!             Query, convertible            ReadyForQuery
+//!   Free ──────────────────────▶ Executing ───────────────▶ Free
+//!    │                                │ error before BindComplete: original sent
+//!    │ Query, something to ask        ▼
+//!    └──────────▶ Learning ──────▶ the held Query is routed again
+//! ```
+//!
+//! Invariants:
+//! - while a converted query or a question of ours is in flight no client frame is processed, so an
+//!   error can always be repaired before anything later runs;
+//! - what is forwarded is the bytes received, except error positions, one context line, and the key;
+//! - nothing of ours happens inside a client's transaction but Bind, Describe, Execute and Sync;
+//! - every query that is not converted is counted under exactly one [`Reason`].
+
+mod execute;
+mod learn;
+mod login;
+mod oracle;
+mod proof;
+mod relay;
+mod route;
+mod worker;
+
+pub use worker::{Limits, Mode, Settings, Worker};
+
+use crate::reason::Reason;
+use crate::statement::Instant;
+use crate::statement::table::Database;
+use crate::upstream::Upstream;
+use crate::upstream::ledger::{ClientId, Kind};
+use crate::wire::frame::{self, HEADER};
+use crate::wire::{self, backend, fields, frontend};
+use learn::Lesson;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Frames up to this size are looked at whole; larger ones are streamed.
+///
+/// The largest the proxy must understand are RowDescription (1,664 columns of at most 83 bytes) and
+/// errors about a literal it has lifted itself.
+const INSPECT_LIMIT: usize = 256 * 1024;
+
+/// Where the session is.
+#[derive(Debug)]
+enum Turn {
+    /// Relaying startup and authentication.
+    Login,
+    /// Client frames are taken.
+    Free,
+    /// A converted query is in flight; its original is in `query`.
+    Executing,
+    /// Questions of ours are in flight; the client's query waits in `query`.
+    Learning(Box<Lesson>),
+}
+
+/// One client joined to one server connection.
+#[derive(Debug)]
+pub struct Session {
+    client: ClientId,
+    upstream: Upstream,
+    turn: Turn,
+    key: Key,
+    /// The text of the query in flight or on hold.
+    query: Vec<u8>,
+    /// Lessons taken for the query on hold.
+    lessons: u8,
+    /// Sightings on this connection, and texts to learn when it is idle.
+    memory: route::Memory,
+    held: execute::Held,
+    client_skip: usize,
+    upstream_skip: usize,
+    relay_only: bool,
+    told_fatal: bool,
+    /// Bytes for the client.
+    pub to_client: Vec<u8>,
+    /// Bytes for the server.
+    pub to_upstream: Vec<u8>,
+}
+
+/// The secret of the cancel key given to the client, and whether it was used.
+///
+/// The process id beside it is the server's own: clients compare it with `pg_backend_pid()`.
+#[derive(Debug, Clone)]
+pub struct Key {
+    /// Secret bytes; as many as the server's own key has are given out.
+    pub secret: [u8; 32],
+    /// Set by whoever relays a cancel request for this key.
+    pub cancelled: Arc<AtomicBool>,
+}
+
+/// What the driver is told while a session logs in: how to cancel what the server does for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerKey {
+    /// Process id of the server process.
+    pub pid: u32,
+    /// Its secret key.
+    pub secret: Vec<u8>,
+    /// The secret the client was given in its place.
+    pub ours: Vec<u8>,
+}
+
+impl Session {
+    /// A session that is about to log in; the StartupMessage is the driver's to send.
+    ///
+    /// `identity` are bytes that tell one (server, database, user, startup options) from another.
+    #[must_use]
+    pub fn new(
+        client: ClientId,
+        key: Key,
+        database: Arc<Database>,
+        identity: &[u8],
+        relay_only: bool,
+        worker: &Worker,
+    ) -> Self {
+        Self {
+            client,
+            upstream: Upstream::new(database, worker.settings.limits.max_statements),
+            turn: Turn::Login,
+            key,
+            query: Vec::new(),
+            lessons: 0,
+            memory: route::Memory::new(identity),
+            held: execute::Held::default(),
+            client_skip: 0,
+            upstream_skip: 0,
+            relay_only,
+            told_fatal: false,
+            to_client: Vec::new(),
+            to_upstream: Vec::new(),
+        }
+    }
+
+    /// Whether the next client frame would be taken now.
+    #[must_use]
+    pub const fn accepts_client(&self) -> bool {
+        self.client_skip > 0 || matches!(self.turn, Turn::Free | Turn::Login)
+    }
+
+    /// Whether login is over.
+    #[must_use]
+    pub const fn is_logged_in(&self) -> bool {
+        !matches!(self.turn, Turn::Login)
+    }
+
+    /// The server is gone. If it owes something and has not said why, the client is told; whatever was
+    /// held is let go of.
+    pub fn upstream_gone(&mut self) {
+        let owes = !self.is_logged_in() || !self.upstream.ledger.is_idle();
+        if owes && !self.told_fatal && self.upstream_skip == 0 {
+            let message = "server closed the connection unexpectedly";
+            backend::error_response(&mut self.to_client, "FATAL", "08006", message);
+        }
+    }
+
+    /// Whether nothing is in flight: the moment to end a session that is being drained.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        matches!(self.turn, Turn::Free)
+            && self.upstream.ledger.is_idle()
+            && self.client_skip == 0
+            && self.upstream.status == backend::Status::Idle
+    }
+
+    /// Takes what it can of `bytes` from the client; returns how many were used.
+    ///
+    /// # Errors
+    /// A length field no frame can have.
+    pub fn client_bytes(
+        &mut self,
+        bytes: &[u8],
+        now: Instant,
+        worker: &mut Worker,
+    ) -> Result<usize, wire::Error> {
+        let mut at = 0;
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            if self.client_skip > 0 {
+                let piece = &rest[..rest.len().min(self.client_skip)];
+                self.to_upstream.extend_from_slice(piece);
+                self.client_skip -= piece.len();
+                at += piece.len();
+                continue;
+            }
+            if !self.accepts_client() {
+                break;
+            }
+            let Some(header) = frame::header(rest)? else {
+                break;
+            };
+            if !self.is_logged_in() && !login::may_precede_login(header.tag) {
+                break;
+            }
+            let whole = rest.get(..header.size);
+            let needed = match header.tag {
+                frontend::QUERY => worker.settings.limits.max_query + HEADER + 1,
+                frontend::PARSE => worker.settings.limits.max_query + HEADER + 1 + 64,
+                _ => 0,
+            };
+            match whole {
+                Some(frame) => {
+                    self.client_frame(header.tag, frame, now, worker);
+                    at += header.size;
+                }
+                None if header.size <= needed => break,
+                None => {
+                    self.client_large(header.tag, worker);
+                    self.to_upstream.extend_from_slice(rest);
+                    self.client_skip = header.size - rest.len();
+                    at = bytes.len();
+                }
+            }
+        }
+        Ok(at)
+    }
+
+    fn client_frame(&mut self, tag: u8, frame: &[u8], now: Instant, worker: &mut Worker) {
+        let body = &frame[HEADER..];
+        match tag {
+            frontend::QUERY if frame.len() <= worker.settings.limits.max_query + HEADER + 1 => {
+                self.key.cancelled.store(false, Ordering::Relaxed);
+                match frame::query_text(body) {
+                    Some(text) => self.client_query(text, now, worker),
+                    None => self.relay_query(body, Reason::Lexical, worker),
+                }
+            }
+            frontend::QUERY => self.relay_query(body, Reason::TooLong, worker),
+            _ => {
+                self.relay_other(tag, body);
+                self.to_upstream.extend_from_slice(frame);
+            }
+        }
+    }
+
+    /// A frame too large to be looked at is about to be streamed.
+    fn client_large(&mut self, tag: u8, worker: &Worker) {
+        if tag == frontend::QUERY {
+            worker.counters().passed(Reason::TooLong);
+        }
+        self.relay_other(tag, &[]);
+    }
+
+    /// Takes what it can of `bytes` from the server; returns how many were used.
+    ///
+    /// `on_key` is told the server's cancel key when it comes.
+    ///
+    /// # Errors
+    /// A length field no frame can have, or a reply that cannot follow what was sent.
+    pub fn upstream_bytes(
+        &mut self,
+        bytes: &[u8],
+        now: Instant,
+        worker: &mut Worker,
+        on_key: &mut dyn FnMut(ServerKey),
+    ) -> Result<usize, wire::Error> {
+        let mut at = self.upstream_skip.min(bytes.len());
+        self.upstream_skip -= at;
+        // Bytes from here to `at` go to the client as they are, in one copy.
+        let mut run = 0;
+        while let Some(header) = frame::header(&bytes[at..])? {
+            let available = bytes.len() - at;
+            if self.passes(header.tag) || header.size > INSPECT_LIMIT && self.may_stream() {
+                let piece = available.min(header.size);
+                self.upstream_skip = header.size - piece;
+                at += piece;
+                continue;
+            }
+            if header.size > INSPECT_LIMIT {
+                return Err(wire::Error::Unexpected {
+                    tag: char::from(header.tag),
+                });
+            }
+            if available < header.size {
+                break;
+            }
+            self.to_client.extend_from_slice(&bytes[run..at]);
+            let frame = &bytes[at..at + header.size];
+            self.upstream_frame(header.tag, frame, now, worker, on_key)?;
+            at += header.size;
+            run = at;
+        }
+        self.to_client.extend_from_slice(&bytes[run..at]);
+        Ok(at)
+    }
+
+    /// Whether a reply of this type is forwarded without being looked at.
+    #[inline]
+    fn passes(&mut self, tag: u8) -> bool {
+        if matches!(self.turn, Turn::Login) {
+            return false;
+        }
+        match self.upstream.ledger.front().map(|front| &front.kind) {
+            None | Some(Kind::Query | Kind::Sync | Kind::CopyEnd) => !matches!(
+                tag,
+                backend::READY_FOR_QUERY
+                    | backend::PARAMETER_STATUS
+                    | backend::ERROR
+                    | backend::COMMAND_COMPLETE
+                    | backend::COPY_IN
+                    | backend::COPY_BOTH
+            ),
+            Some(Kind::Execution(execution)) => match tag {
+                backend::DATA_ROW => !self.held.has_description(),
+                backend::ROW_DESCRIPTION => !execution.hold_description,
+                _ => false,
+            },
+            Some(Kind::Closes(_) | Kind::Question) => false,
+        }
+    }
+
+    /// Whether a frame too large to be looked at may be forwarded unseen.
+    fn may_stream(&mut self) -> bool {
+        let front = self.upstream.ledger.front().map(|front| &front.kind);
+        matches!(front, None | Some(Kind::Query | Kind::Sync | Kind::CopyEnd))
+    }
+
+    fn upstream_frame(
+        &mut self,
+        tag: u8,
+        frame: &[u8],
+        now: Instant,
+        worker: &mut Worker,
+        on_key: &mut dyn FnMut(ServerKey),
+    ) -> Result<(), wire::Error> {
+        if tag == backend::PARAMETER_STATUS
+            && let Some((name, value)) = backend::parameter_status(&frame[HEADER..])
+        {
+            self.upstream.parameter(name, value);
+        }
+        if tag == backend::ERROR {
+            let severity = fields::field(&frame[HEADER..], fields::SEVERITY);
+            self.told_fatal |= !matches!(severity, Some(b"ERROR"));
+        }
+        if matches!(self.turn, Turn::Login) {
+            self.login_reply(tag, frame, on_key);
+            return Ok(());
+        }
+        match self.upstream.ledger.front().map(|front| &front.kind) {
+            None | Some(Kind::Query | Kind::Sync | Kind::CopyEnd) => {
+                self.relay_reply(tag, frame);
+                Ok(())
+            }
+            Some(Kind::Execution(_)) => self.execution_reply(tag, frame, now, worker),
+            Some(Kind::Question) => self.question_reply(tag, frame, now, worker),
+            Some(Kind::Closes(_)) => self.close_reply(tag, frame),
+        }
+    }
+}

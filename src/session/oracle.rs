@@ -1,0 +1,299 @@
+//! The questions put to the oracle, which is the server itself, and how its answers are read.
+
+use crate::reason::Reason;
+use crate::sql::eligible::Eligible;
+use crate::sql::rewrite;
+use crate::sql::scan::Scan;
+use crate::wire::fields;
+
+/// Bytes of answers read before the oracle counts as too talkative to be understood.
+pub(super) const MAX_ANSWER: usize = 1024 * 1024;
+
+/// What one question, up to its ReadyForQuery, was answered with.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    /// Body of the RowDescription; `None` if there are no rows to return.
+    pub description: Option<Vec<u8>>,
+    /// The types of a ParameterDescription.
+    pub types: Option<Vec<u32>>,
+    /// Columns of the rows, one after the other; NULL as the empty string.
+    pub values: Vec<String>,
+    /// Body of the ErrorResponse.
+    pub error: Option<Vec<u8>>,
+    /// More than [`MAX_ANSWER`] bytes came.
+    pub overflowed: bool,
+    /// Bytes read so far.
+    pub size: usize,
+}
+
+impl Answer {
+    /// The lines of an EXPLAIN, without the one that names the query.
+    pub(super) fn plan(&self) -> Vec<String> {
+        let lines = self.values.iter();
+        lines
+            .filter(|line| !line.trim_start().starts_with("Query Identifier"))
+            .cloned()
+            .collect()
+    }
+
+    /// Whether the question was answered without an error and in full.
+    pub(super) const fn is_good(&self) -> bool {
+        self.error.is_none() && !self.overflowed
+    }
+
+    /// SQLSTATE and message of the error, for the log: never a literal's value.
+    pub(super) fn sqlstate(&self) -> String {
+        let error = self.error.as_deref().unwrap_or_default();
+        let state = fields::field(error, fields::SQLSTATE).unwrap_or_default();
+        String::from_utf8_lossy(state).into_owned()
+    }
+
+    /// The parameter `$k` that the error's message names, as an index.
+    pub(super) fn parameter_named(&self) -> Option<usize> {
+        let error = self.error.as_deref()?;
+        let message = fields::field(error, fields::MESSAGE)?;
+        let dollar = memchr::memchr(b'$', message)?;
+        let digits: String = message
+            .get(dollar + 1..)?
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .map(|byte| char::from(*byte))
+            .collect();
+        digits.parse::<usize>().ok()?.checked_sub(1)
+    }
+}
+
+/// Settings that change what a text means or how it is planned (rule 16 of the fidelity rules). Those a
+/// server version does not know are NULL.
+const SETTINGS: [&str; 44] = [
+    "DateStyle",
+    "IntervalStyle",
+    "TimeZone",
+    "standard_conforming_strings",
+    "transform_null_equals",
+    "xmloption",
+    "xmlbinary",
+    "default_text_search_config",
+    "extra_float_digits",
+    "bytea_output",
+    "lc_monetary",
+    "lc_numeric",
+    "lc_time",
+    "backslash_quote",
+    "array_nulls",
+    "quote_all_identifiers",
+    "operator_precedence_warning",
+    "row_security",
+    "constraint_exclusion",
+    "cursor_tuple_fraction",
+    "enable_bitmapscan",
+    "enable_hashagg",
+    "enable_hashjoin",
+    "enable_incremental_sort",
+    "enable_indexonlyscan",
+    "enable_indexscan",
+    "enable_material",
+    "enable_memoize",
+    "enable_mergejoin",
+    "enable_nestloop",
+    "enable_parallel_append",
+    "enable_parallel_hash",
+    "enable_partition_pruning",
+    "enable_partitionwise_aggregate",
+    "enable_partitionwise_join",
+    "enable_seqscan",
+    "enable_sort",
+    "enable_tidscan",
+    "from_collapse_limit",
+    "join_collapse_limit",
+    "geqo",
+    "jit",
+    "random_page_cost",
+    "max_parallel_workers_per_gather",
+];
+
+/// Asks for the context: `plan_cache_mode`, then everything else in one value.
+pub(super) fn context_query() -> String {
+    let settings: Vec<String> = SETTINGS
+        .iter()
+        .map(|name| format!("pg_catalog.current_setting('{name}', true)"))
+        .collect();
+    format!(
+        "SELECT pg_catalog.current_setting('plan_cache_mode'), pg_catalog.concat_ws('|', \
+         current_user, session_user, pg_catalog.current_schemas(true)::pg_catalog.text, \
+         pg_catalog.current_setting('search_path'), {})",
+        settings.join(", ")
+    )
+}
+
+const EXPLAIN: &[u8] = b"EXPLAIN (VERBOSE, COSTS OFF) ";
+
+/// Asks for the plan of the original.
+pub(super) fn explain(text: &[u8], scan: &Scan) -> Vec<u8> {
+    let body = text.get(scan.body()).unwrap_or_default();
+    [EXPLAIN, body].concat()
+}
+
+/// Asks for the plan of the prepared statement with the literals of `text`.
+pub(super) fn explain_execute(
+    name: &[u8],
+    text: &[u8],
+    scan: &Scan,
+    eligible: &Eligible,
+) -> Vec<u8> {
+    let mut out = [EXPLAIN, b"EXECUTE ", name].concat();
+    let lifted = scan.literals().iter().zip(&eligible.arguments);
+    let mut separator = b'(';
+    for (literal, _) in lifted.filter(|(_, argument)| **argument) {
+        out.push(separator);
+        out.extend_from_slice(rewrite::token(text, literal));
+        separator = b',';
+    }
+    out.push(b')');
+    out
+}
+
+/// The same for its generic plan. Both statements are one implicit transaction, which SET LOCAL does
+/// not outlive; works on every version with `plan_cache_mode`, that is from 12.
+pub(super) fn explain_generic(explain_execute: &[u8]) -> Vec<u8> {
+    [
+        b"SET LOCAL plan_cache_mode = force_generic_plan; ",
+        explain_execute,
+    ]
+    .concat()
+}
+
+/// OIDs from here on are not assigned by hand: user types, and the information schema's domains.
+const FIRST_UNPINNED: u32 = 10_000;
+
+/// Whether a string may not be bound to a parameter of this built-in type: `interval` and its array
+/// ignore a column's fields (H-04), unless the literal is cast to plain `interval` on the spot.
+pub(super) const fn is_forbidden(oid: u32, plain_cast: bool) -> bool {
+    oid == 1187 || oid == 1186 && !plain_cast
+}
+
+/// Asks the catalog what the texts alone cannot tell; `None` if there is nothing to ask.
+///
+/// Columns: the OIDs among `types` that are domains or built of other types (H-05); how many of the
+/// called functions are named like a type (H-03); how many rewrite rules the targets have (H-09).
+pub(super) fn catalog_query(types: &[u32], eligible: &Eligible) -> Option<Vec<u8>> {
+    let unknown: Vec<String> = types
+        .iter()
+        .filter(|oid| **oid >= FIRST_UNPINNED)
+        .map(u32::to_string)
+        .collect();
+    if unknown.is_empty() && eligible.called_types.is_empty() && eligible.targets.is_empty() {
+        return None;
+    }
+    let list = |names: &[String], wrap: fn(&str) -> String| {
+        let quoted: Vec<String> = names
+            .iter()
+            .map(|name| wrap(&name.replace('\'', "''")))
+            .collect();
+        quoted.join(", ")
+    };
+    let names = list(&eligible.called_types, |name| format!("'{name}'"));
+    let targets = list(&eligible.targets, |name| {
+        format!("pg_catalog.to_regclass(E'{}')", name.replace('\\', "\\\\"))
+    });
+    Some(
+        format!(
+            "SELECT (SELECT pg_catalog.string_agg(t.oid::pg_catalog.text, ',') \
+             FROM pg_catalog.pg_type t LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem \
+             WHERE t.oid = ANY (ARRAY[{}]::pg_catalog.oid[]) AND (t.typtype NOT IN ('b', 'e') \
+             OR e.oid IS NOT NULL AND e.typtype NOT IN ('b', 'e'))), \
+             (SELECT pg_catalog.count(*) FROM pg_catalog.pg_type \
+             WHERE typname = ANY (ARRAY[{names}]::pg_catalog.name[])), \
+             (SELECT pg_catalog.count(*) FROM pg_catalog.pg_rewrite \
+             WHERE rulename <> '_RETURN' AND ev_class = ANY (ARRAY[{targets}]::pg_catalog.oid[]))",
+            unknown.join(", ")
+        )
+        .into_bytes(),
+    )
+}
+
+/// What the catalog's answer leads to: the OIDs that demote their literals, or the end.
+pub(super) fn read_catalog(answer: &Answer) -> Result<Vec<u32>, Reason> {
+    let [domains, types, rules] = &answer.values[..] else {
+        return Err(Reason::OracleFailed);
+    };
+    if types != "0" {
+        return Err(Reason::Refused);
+    }
+    if rules != "0" {
+        return Err(Reason::RewriteRules);
+    }
+    Ok(domains
+        .split(',')
+        .filter_map(|oid| oid.parse().ok())
+        .collect())
+}
+
+/// Whether an inline literal holds a word that means another moment each time (rule 7).
+pub(super) fn is_volatile(token: &[u8]) -> bool {
+    const WORDS: [&[u8]; 4] = [b"now", b"today", b"tomorrow", b"yesterday"];
+    let lower = token.to_ascii_lowercase();
+    WORDS
+        .iter()
+        .any(|word| memchr::memmem::find(&lower, word).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_their_parameter() {
+        let answer = |message: &str| Answer {
+            error: Some(format!("SERROR\0C42P18\0M{message}\0\0").into_bytes()),
+            ..Answer::default()
+        };
+        let message = "could not determine data type of parameter $3";
+        assert_eq!(answer(message).parameter_named(), Some(2));
+        assert_eq!(answer(message).sqlstate(), "42P18");
+        assert_eq!(answer("no parameter $0").parameter_named(), None);
+        assert_eq!(answer("syntax error").parameter_named(), None);
+    }
+
+    #[test]
+    fn the_catalog_is_asked_only_when_needed() {
+        let mut eligible = Eligible {
+            arguments: vec![true],
+            interval_casts: vec![false],
+            returning: false,
+            writes: false,
+            targets: Vec::new(),
+            called_types: Vec::new(),
+        };
+        assert_eq!(catalog_query(&[23, 25], &eligible), None);
+        assert!(catalog_query(&[16_500], &eligible).is_some());
+        eligible.targets.push("public.\"o'b\\\"".into());
+        let query = String::from_utf8(catalog_query(&[23], &eligible).unwrap()).unwrap();
+        assert!(
+            query.contains(r#"to_regclass(E'public."o''b\\"')"#),
+            "{query}"
+        );
+    }
+
+    #[test]
+    fn catalog_answers_are_read() {
+        let answer = |values: [&str; 3]| Answer {
+            values: values.map(str::to_owned).to_vec(),
+            ..Answer::default()
+        };
+        assert_eq!(read_catalog(&answer(["", "0", "0"])), Ok(vec![]));
+        assert_eq!(read_catalog(&answer(["5,6", "0", "0"])), Ok(vec![5, 6]));
+        assert_eq!(read_catalog(&answer(["", "1", "0"])), Err(Reason::Refused));
+        assert_eq!(
+            read_catalog(&answer(["", "0", "2"])),
+            Err(Reason::RewriteRules)
+        );
+        assert_eq!(read_catalog(&Answer::default()), Err(Reason::OracleFailed));
+    }
+
+    #[test]
+    fn words_that_mean_another_moment_are_found() {
+        assert!(is_volatile(b"'Now'") && is_volatile(b"'TOMORROW 10:00'"));
+        assert!(!is_volatile(b"'2020-01-01'"));
+    }
+}

@@ -1,0 +1,364 @@
+//! The plan proof: whether a generic plan is the plan the literals get.
+//!
+//! Both plans come as the lines of `EXPLAIN (VERBOSE, COSTS OFF)`. Node for node, index for index,
+//! condition for condition they must be the same once everything that is constant for one execution is
+//! written alike: a literal, a parameter, a cast of either, a function call or operator over nothing
+//! else, an array of them. Folding makes the first plan show `'8'::integer` where the second shows
+//! `($1 + $2)`; both are one constant. What is not constant must be equal to the letter.
+
+/// Elements from which the server looks an IN list up in a hash table if the list is a constant, and
+/// only then (`MIN_ARRAY_SIZE_FOR_HASHED_SAOP` in `clauses.c`, since 14).
+const HASHED_LIST: usize = 9;
+
+/// Whether `generic` is `custom` with parameters in place of constants.
+#[must_use]
+pub(super) fn same_plan(custom: &[String], generic: &[String]) -> bool {
+    custom.len() == generic.len()
+        && custom.iter().zip(generic).all(|(custom, generic)| {
+            normalize(custom) == normalize(generic) && !loses_hashed_list(generic)
+        })
+}
+
+/// Whether the lines hold more than one plan tree, or none: what rewrite rules make.
+#[must_use]
+pub(super) fn is_one_tree(lines: &[String]) -> bool {
+    let roots = lines
+        .iter()
+        .filter(|line| !line.starts_with(' ') && !line.starts_with("Query Identifier"));
+    roots.count() == 1
+        && !lines.iter().any(|line| line.trim().is_empty())
+        && lines
+            .first()
+            .is_some_and(|line| !line.contains("rewrites to nothing"))
+}
+
+/// A long list outside an index condition that the generic plan must search one by one.
+fn loses_hashed_list(line: &str) -> bool {
+    let label = line.trim_start();
+    if label.starts_with("Index Cond:") || label.starts_with("Recheck Cond:") {
+        return false;
+    }
+    line.match_indices("(ARRAY[").any(|(at, _)| {
+        let list = &line[at..];
+        let list = &list[..list.find(']').unwrap_or(list.len())];
+        list.contains('$') && list.matches(',').count() + 1 >= HASHED_LIST
+    })
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Token<'a> {
+    /// Constant for one execution.
+    Constant,
+    /// A name or keyword.
+    Word(&'a str),
+    /// An operator.
+    Operator(&'a str),
+    /// `(`, `)`, `[`, `]` or `,`.
+    Mark(char),
+}
+
+/// One line with its constants written alike.
+fn normalize(line: &str) -> Vec<Token<'_>> {
+    let indent = line.len() - line.trim_start().len();
+    let mut out = vec![Token::Word(&line[..indent])];
+    let mut rest = &line[indent..];
+    while let Some((token, tail)) = next(rest) {
+        rest = tail;
+        match token {
+            Token::Operator("::") => {
+                let (name, tail) = type_name(rest);
+                rest = tail;
+                if out.last() != Some(&Token::Constant) {
+                    out.push(Token::Operator("::"));
+                    out.push(Token::Word(name));
+                }
+            }
+            Token::Mark(close @ (')' | ']')) => fold_group(&mut out, close),
+            token => out.push(token),
+        }
+    }
+    out
+}
+
+/// A group has just ended: if it holds only constants, it and what it is an argument of become one.
+fn fold_group<'a>(out: &mut Vec<Token<'a>>, close: char) {
+    let open = if close == ')' { '(' } else { '[' };
+    let Some(start) = out.iter().rposition(|token| *token == Token::Mark(open)) else {
+        out.push(Token::Mark(close));
+        return;
+    };
+    let group = &out[start + 1..];
+    let constant = group.contains(&Token::Constant)
+        && group.iter().all(|token| {
+            matches!(
+                token,
+                Token::Constant | Token::Operator(_) | Token::Mark(',')
+            )
+        });
+    let list = group.contains(&Token::Mark(','));
+    let before = start.checked_sub(1).and_then(|at| out.get(at)).cloned();
+    match before {
+        _ if !constant => out.push(Token::Mark(close)),
+        Some(Token::Word("ARRAY")) if open == '[' => {
+            out.truncate(start - 1);
+            out.push(Token::Constant);
+        }
+        // A function over constants; the words before other parentheses are not functions.
+        Some(Token::Word(word)) if open == '(' && is_function(word) => {
+            out.truncate(start - 1);
+            out.push(Token::Constant);
+        }
+        Some(Token::Word("ANY" | "ALL")) if open == '(' && !list => {
+            out.truncate(start + 1);
+            out.extend([Token::Constant, Token::Mark(close)]);
+        }
+        _ if open == '(' && !list => {
+            out.truncate(start);
+            out.push(Token::Constant);
+        }
+        _ => out.push(Token::Mark(close)),
+    }
+}
+
+/// Whether a word directly before a parenthesis names a function: deparsed keywords are upper case,
+/// labels end with a colon.
+fn is_function(word: &str) -> bool {
+    !word.ends_with(':') && word.chars().any(|c| c.is_lowercase() || c == '"')
+}
+
+fn next(text: &str) -> Option<(Token<'_>, &str)> {
+    let text = text.trim_start();
+    let first = text.chars().next()?;
+    let split = |at: usize| text.split_at(at);
+    let token = match first {
+        '\'' => return Some((Token::Constant, string_end(&text[1..]))),
+        'E' if text[1..].starts_with('\'') => {
+            return Some((Token::Constant, escape_end(&text[2..])));
+        }
+        '$' | '0'..='9' => {
+            let end = text[1..]
+                .find(|c: char| !c.is_ascii_alphanumeric() && c != '.')
+                .map_or(text.len(), |at| at + 1);
+            return Some((Token::Constant, &text[end..]));
+        }
+        '(' | ')' | '[' | ']' | ',' => return Some((Token::Mark(first), &text[1..])),
+        '"' => split(1 + text[1..].find('"').map_or(text.len() - 1, |at| at + 1)),
+        c if is_word(c) => split(text.find(|c| !is_word(c)).unwrap_or(text.len())),
+        ':' if text.starts_with("::") => return Some((Token::Operator("::"), &text[2..])),
+        c => {
+            let end = text
+                .find(|c: char| is_word(c) || c.is_whitespace() || "()[],'\"$".contains(c))
+                .unwrap_or(text.len());
+            let (operator, rest) = split(end.max(c.len_utf8()));
+            return Some((Token::Operator(operator), rest));
+        }
+    };
+    let (word, rest) = token;
+    Some(match word {
+        "true" | "false" | "NULL" => (Token::Constant, rest),
+        // A label's colon belongs to it.
+        _ if rest.starts_with(": ") => (Token::Word(&text[..=word.len()]), &rest[1..]),
+        _ => (Token::Word(word), rest),
+    })
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '.' | '"') || !c.is_ascii()
+}
+
+/// What follows the quote that ends a plain string; quotes are doubled inside.
+fn string_end(mut text: &str) -> &str {
+    while let Some(at) = text.find('\'') {
+        text = &text[at + 1..];
+        match text.strip_prefix('\'') {
+            Some(rest) => text = rest,
+            None => return text,
+        }
+    }
+    ""
+}
+
+/// What follows the quote that ends an escape string.
+fn escape_end(text: &str) -> &str {
+    let mut escaped = false;
+    let mut characters = text.char_indices().peekable();
+    while let Some((at, c)) = characters.next() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '\'' if matches!(characters.peek(), Some((_, '\''))) => {
+                characters.next();
+            }
+            '\'' => return &text[at + 1..],
+            _ => {}
+        }
+    }
+    ""
+}
+
+/// Splits the name of a type, of several words perhaps, from what follows a `::`.
+fn type_name(text: &str) -> (&str, &str) {
+    const MORE: [&str; 13] = [
+        "varying",
+        "precision",
+        "without",
+        "with",
+        "time",
+        "zone",
+        "year",
+        "month",
+        "day",
+        "hour",
+        "minute",
+        "second",
+        "to",
+    ];
+    let mut end = text.find(|c| !is_word(c)).unwrap_or(text.len());
+    loop {
+        let rest = &text[end..];
+        if rest.starts_with('(') {
+            end += rest.find(')').map_or(rest.len(), |at| at + 1);
+        } else if rest.starts_with("[]") {
+            end += 2;
+        } else if let Some(next) = rest.strip_prefix(' ')
+            && MORE.contains(&&next[..next.find(|c| !is_word(c)).unwrap_or(next.len())])
+        {
+            end += 1 + next.find(|c| !is_word(c)).unwrap_or(next.len());
+        } else {
+            return text.split_at(end);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn same(custom: &str, generic: &str) -> bool {
+        let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+        same_plan(&lines(custom), &lines(generic))
+    }
+
+    #[test]
+    fn constants_are_alike_however_they_are_written() {
+        for (custom, generic) in [
+            ("  Index Cond: (t.id = 42)", "  Index Cond: (t.id = $1)"),
+            (
+                "  Filter: (t.n = '5'::numeric)",
+                "  Filter: (t.n = ($1)::numeric)",
+            ),
+            (
+                "  Index Cond: (a.aid = ANY ('{1,2}'::integer[]))",
+                "  Index Cond: (a.aid = ANY (ARRAY[$1, ($2 + $3)]))",
+            ),
+            ("  Output: (t.a + 5), 'x'::text", "  Output: (t.a + $1), $2"),
+            (
+                "  Output: 'abc'::character varying(10), now()",
+                "  Output: ($1)::character varying(10), now()",
+            ),
+            (
+                "  Filter: (t.x = 'a''b'::text)",
+                "  Filter: (t.x = lower($1))",
+            ),
+            (
+                "  Filter: (t.x = '-5'::integer)",
+                "  Filter: (t.x = (- $1))",
+            ),
+            (
+                "  Filter: (t.ts > '2020-01-01 00:00:00'::timestamp without time zone)",
+                "  Filter: (t.ts > $1)",
+            ),
+            (
+                "  Filter: (t.x = E'a\\\\''b'::text)",
+                "  Filter: (t.x = $1)",
+            ),
+        ] {
+            assert!(same(custom, generic), "{custom} / {generic}");
+        }
+    }
+
+    #[test]
+    fn everything_else_must_be_equal() {
+        for (custom, generic) in [
+            ("Index Scan using a on public.t", "Seq Scan on public.t"),
+            (
+                "Index Scan using a on public.t",
+                "Index Scan using b on public.t",
+            ),
+            ("  Filter: (t.id = 42)", "  Filter: (t.other = $1)"),
+            ("  Filter: (t.id = 42)", "  Filter: (t.id > $1)"),
+            ("  Index Cond: (t.id = 42)", "  Filter: (t.id = $1)"),
+            (
+                "  Filter: (t.email = 'x'::text)",
+                "  Filter: (($1 = ''::text) OR (t.email = $2))",
+            ),
+            (
+                "  Filter: (t.x = f(t.y, 1))",
+                "  Filter: (t.x = g(t.y, $1))",
+            ),
+            ("a\n  b", "a"),
+            ("  Output: 1, 2", "  Output: $1"),
+            (" Seq Scan on t", "  Seq Scan on t"),
+            (
+                "  Filter: ((t.x)::text = 'a'::text)",
+                "  Filter: ((t.x)::bpchar = $1)",
+            ),
+        ] {
+            assert!(!same(custom, generic), "{custom} / {generic}");
+        }
+    }
+
+    #[test]
+    fn a_long_list_in_a_filter_needs_its_hash_table() {
+        let array = |n: usize| {
+            (1..=n)
+                .map(|k| format!("${k}"))
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        let custom = "  Filter: (t.x = ANY ('{1,2,3}'::integer[]))";
+        let generic = |n| format!("  Filter: (t.x = ANY (ARRAY[{}]))", array(n));
+        assert!(same(custom, &generic(8)));
+        assert!(!same(custom, &generic(9)));
+        assert!(same(
+            "  Index Cond: (t.x = ANY ('{1}'::integer[]))",
+            &format!("  Index Cond: (t.x = ANY (ARRAY[{}]))", array(30))
+        ));
+    }
+
+    #[test]
+    fn several_trees_are_told_from_one() {
+        let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+        assert!(is_one_tree(&lines("Update on t\n  ->  Seq Scan on t")));
+        assert!(is_one_tree(&lines(
+            "Result\n  Output: 1\nQuery Identifier: -5"
+        )));
+        assert!(!is_one_tree(&lines(
+            "Update on t\n  -> x\n\nInsert on u\n  -> y"
+        )));
+        assert!(!is_one_tree(&lines("Update on t\nInsert on u")));
+        assert!(!is_one_tree(&[]));
+    }
+
+    #[test]
+    fn hostile_lines_do_not_panic() {
+        for line in [
+            "",
+            "(",
+            "))",
+            "[",
+            "'",
+            "E'",
+            "::",
+            "$",
+            "a::",
+            "\"",
+            "ARRAY[",
+            "é::é(",
+            "x::numeric(",
+        ] {
+            let _ = normalize(line);
+            let _ = loses_hashed_list(line);
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! What is relayed untouched, and what it does to the state the proxy mirrors.
+
+use super::{Session, Turn, Worker};
+use crate::metrics::Counter;
+use crate::reason::Reason;
+use crate::sql::effect::{Effect, effect};
+use crate::upstream::ledger::Kind;
+use crate::wire::backend::{self, Status};
+use crate::wire::frame::{self, HEADER};
+use crate::wire::{Error, frontend};
+
+impl Session {
+    /// Relays a Query whose frame body is `body`, and notes what its text may do.
+    pub(super) fn relay_query(&mut self, body: &[u8], reason: Reason, worker: &Worker) {
+        worker.counters().passed(reason);
+        let text = body.strip_suffix(b"\0").unwrap_or(body);
+        if worker.settings.mode == super::Mode::Convert && !self.relay_only {
+            self.before_relay(text, reason, worker);
+        }
+        self.upstream.ledger.relay(self.client, frontend::QUERY);
+        frontend::query(&mut self.to_upstream, text);
+    }
+
+    fn before_relay(&mut self, text: &[u8], reason: Reason, worker: &Worker) {
+        let effect = effect(text);
+        self.upstream.affected(effect);
+        self.memory.relayed(effect);
+        let begins = effect == Effect::Transaction && self.upstream.status == Status::Idle;
+        self.upstream.only_begun =
+            (begins && self.upstream.ledger.is_idle() && text.len() <= MAX_BEGIN && is_begin(text))
+                .then(|| text.to_vec());
+        if reason == Reason::Introspection && self.upstream.ledger.is_idle() {
+            // The session's own statements are all that it may see.
+            self.upstream.cache.flush();
+            self.close_owed(worker);
+        }
+    }
+
+    /// Notes any other client frame that is about to be relayed.
+    pub(super) fn relay_other(&mut self, tag: u8, body: &[u8]) {
+        if tag == frontend::PARSE
+            && let Some((_, rest)) = frame::cstr(body)
+            && let Some((text, _)) = frame::cstr(rest)
+        {
+            let effect = effect(text);
+            self.memory.client_parsed(effect);
+            self.upstream.affected(effect);
+        }
+        if tag != frontend::TERMINATE {
+            self.upstream.only_begun = None;
+        }
+        self.upstream.ledger.relay(self.client, tag);
+    }
+
+    /// Sends a Close for every statement owed one, ahead of what follows.
+    pub(super) fn close_owed(&mut self, worker: &Worker) {
+        if !self.upstream.cache.owes() {
+            return;
+        }
+        let owed = self.upstream.cache.take_owed();
+        for name in &owed {
+            frontend::close_statement(&mut self.to_upstream, name.as_bytes());
+        }
+        self.upstream
+            .ledger
+            .expect(self.client, Kind::Closes(owed.len()));
+        let count = owed.len() as u64;
+        worker.counters().add(Counter::StatementsClosed, count);
+    }
+
+    pub(super) fn close_reply(&mut self, tag: u8, frame: &[u8]) -> Result<(), Error> {
+        match tag {
+            backend::CLOSE_COMPLETE => {
+                self.upstream.ledger.closed();
+            }
+            // These may come at any time; an error here ends the connection on the server's side.
+            backend::NOTICE
+            | backend::NOTIFICATION
+            | backend::PARAMETER_STATUS
+            | backend::ERROR => self.to_client.extend_from_slice(frame),
+            _ => {
+                return Err(Error::Unexpected {
+                    tag: char::from(tag),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn relay_reply(&mut self, tag: u8, frame: &[u8]) {
+        let body = &frame[HEADER..];
+        match tag {
+            backend::READY_FOR_QUERY => self.relay_ready(body),
+            backend::COPY_IN | backend::COPY_BOTH => self.upstream.ledger.copy_in(),
+            backend::COMMAND_COMPLETE => self.completed(body),
+            _ => {}
+        }
+        self.to_client.extend_from_slice(frame);
+    }
+
+    fn relay_ready(&mut self, body: &[u8]) {
+        let settled = self.upstream.ledger.settle().map(|settled| settled.kind);
+        if matches!(settled, Some(Kind::Sync)) {
+            let effect = self.memory.client_batch_ended();
+            self.upstream.affected(effect);
+        }
+        if let Some(status) = Status::read(body) {
+            if status != Status::Transaction {
+                self.upstream.only_begun = None;
+            }
+            self.upstream.ready(status);
+        } else {
+            self.relay_only = true;
+        }
+        debug_assert!(matches!(self.turn, Turn::Free));
+    }
+
+    /// The command tag says what really ran, whoever prepared it.
+    fn completed(&mut self, body: &[u8]) {
+        let Some(tag) = backend::command_tag(body) else {
+            return;
+        };
+        match tag {
+            b"DISCARD ALL" | b"DEALLOCATE ALL" => {
+                self.upstream.cache.forget_all();
+                self.upstream.affected(Effect::Session);
+            }
+            // The tag does not say that what was created is temporary; the text did.
+            _ if self.memory.only_local() => {}
+            _ => self.upstream.affected(tag_effect(tag)),
+        }
+    }
+}
+
+/// The longest text kept to begin a transaction again.
+const MAX_BEGIN: usize = 256;
+
+/// Whether the text begins a transaction and does nothing else.
+fn is_begin(text: &[u8]) -> bool {
+    let text = text.trim_ascii();
+    let text = text.strip_suffix(b";").unwrap_or(text);
+    let word = |word: &[u8]| {
+        let (head, tail) = text.split_at_checked(word.len()).unwrap_or((b"", b""));
+        head.eq_ignore_ascii_case(word) && tail.first().is_none_or(u8::is_ascii_whitespace)
+    };
+    (word(b"begin") || word(b"start")) && !text.contains(&b';')
+}
+
+/// The effect of a statement by the command tag of `cmdtaglist.h` it completed with. Tags of statements
+/// that leave settings and catalogs alone are listed; everything else counts.
+fn tag_effect(tag: &[u8]) -> Effect {
+    const HARMLESS: [&[u8]; 30] = [
+        b"SELECT",
+        b"INSERT",
+        b"UPDATE",
+        b"DELETE",
+        b"MERGE",
+        b"FETCH",
+        b"MOVE",
+        b"COPY",
+        b"BEGIN",
+        b"COMMIT",
+        b"ROLLBACK",
+        b"START",
+        b"SAVEPOINT",
+        b"RELEASE",
+        b"PREPARE",
+        b"LISTEN",
+        b"UNLISTEN",
+        b"NOTIFY",
+        b"SHOW",
+        b"EXPLAIN",
+        b"DECLARE",
+        b"CLOSE",
+        b"LOCK",
+        b"VACUUM",
+        b"ANALYZE",
+        b"CHECKPOINT",
+        b"SET",
+        b"RESET",
+        b"DEALLOCATE",
+        b"DISCARD",
+    ];
+    const OPAQUE: [&[u8]; 2] = [b"DO", b"CALL"];
+    let end = tag.iter().position(|byte| *byte == b' ');
+    let word = tag.get(..end.unwrap_or(tag.len())).unwrap_or_default();
+    if HARMLESS.contains(&word) {
+        Effect::None
+    } else if OPAQUE.contains(&word) {
+        Effect::Unknown
+    } else {
+        Effect::Catalog
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn begin_alone_begins() {
+        for yes in [
+            "begin",
+            "BEGIN;",
+            " start transaction read only ;",
+            "Begin work",
+        ] {
+            assert!(is_begin(yes.as_bytes()), "{yes}");
+        }
+        for no in ["begin; select 1", "beginning", "commit", "savepoint a", ""] {
+            assert!(!is_begin(no.as_bytes()), "{no}");
+        }
+    }
+
+    #[test]
+    fn tags_tell_effects() {
+        assert_eq!(tag_effect(b"INSERT 0 1"), Effect::None);
+        assert_eq!(tag_effect(b"CREATE TABLE"), Effect::Catalog);
+        assert_eq!(tag_effect(b"DROP FUNCTION"), Effect::Catalog);
+        assert_eq!(tag_effect(b"DO"), Effect::Unknown);
+    }
+}

@@ -1,0 +1,323 @@
+//! The route of a query: executed as a prepared statement, passed through, or first learned about.
+
+use super::learn::{Lesson, Subject};
+use super::{Mode, Session, Turn, Worker};
+use crate::metrics::Counter;
+use crate::reason::Reason;
+use crate::sql::effect::Effect;
+use crate::sql::eligible::{self, Eligible};
+use crate::statement::cache::Name;
+use crate::statement::{Instant, Key, Recipe};
+use crate::upstream::Encoding;
+use crate::wire::backend::Status;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What becomes of a query.
+#[derive(Debug)]
+enum Route {
+    /// Bind and execute this statement of the connection's cache.
+    Execute {
+        key: Key,
+        name: Name,
+        hold_description: bool,
+        recipe: Arc<Recipe>,
+    },
+    /// Ask first; the query waits.
+    Learn(Lesson),
+    /// Send it as it came.
+    Pass(Reason),
+}
+
+/// Lessons that may precede one query: context, statement, one narrower form, and what was wanted
+/// before. More means that something does not settle.
+const MAX_LESSONS: u8 = 6;
+
+/// Shapes counted per connection before the count starts anew.
+const MAX_SEEN: usize = 1024;
+
+/// Texts remembered to be learned when the connection is idle, and the longest of them in bytes.
+const MAX_WANTED: usize = 8;
+const MAX_WANTED_TEXT: usize = 8 * 1024;
+
+/// What one connection remembers of its client's habits.
+#[derive(Debug)]
+pub(super) struct Memory {
+    /// Tells one (server, database, user, startup options) from another.
+    pub identity: u64,
+    seen: HashMap<u32, u32, foldhash::fast::FixedState>,
+    wanted: Vec<Vec<u8>>,
+    batch_effect: Effect,
+    named_effect: Effect,
+    relayed_effect: Effect,
+}
+
+impl Memory {
+    pub(super) fn new(identity: &[u8]) -> Self {
+        use std::hash::BuildHasher;
+        Self {
+            identity: foldhash::quality::FixedState::default().hash_one(identity),
+            seen: HashMap::default(),
+            wanted: Vec::new(),
+            batch_effect: Effect::None,
+            named_effect: Effect::None,
+            relayed_effect: Effect::None,
+        }
+    }
+
+    /// Counts a sighting of the shape on this connection.
+    fn sight(&mut self, recipe: &Recipe) -> u32 {
+        if self.seen.len() >= MAX_SEEN {
+            self.seen.clear();
+        }
+        let count = self.seen.entry(recipe.id()).or_default();
+        *count = count.saturating_add(1);
+        *count
+    }
+
+    fn want(&mut self, text: &[u8]) {
+        if self.wanted.len() < MAX_WANTED
+            && text.len() <= MAX_WANTED_TEXT
+            && !self.wanted.iter().any(|wanted| wanted == text)
+        {
+            self.wanted.push(text.to_vec());
+        }
+    }
+
+    /// The client's own Parse may run at any later Execute if it is named; we do not track which.
+    pub(super) fn client_parsed(&mut self, effect: Effect) {
+        self.batch_effect = self.batch_effect.max(effect);
+        self.named_effect = self.named_effect.max(effect);
+    }
+
+    /// A batch of the client's own ended: the strongest effect it can have had.
+    pub(super) fn client_batch_ended(&mut self) -> Effect {
+        std::mem::replace(&mut self.batch_effect, Effect::None).max(self.named_effect)
+    }
+
+    /// A Query with this effect is being relayed.
+    pub(super) const fn relayed(&mut self, effect: Effect) {
+        self.relayed_effect = effect;
+    }
+
+    /// Whether the Query relayed last only makes temporary objects.
+    pub(super) fn only_local(&self) -> bool {
+        self.relayed_effect == Effect::LocalCatalog
+    }
+}
+
+impl Session {
+    /// A client's Query with this text.
+    pub(super) fn client_query(&mut self, text: &[u8], now: Instant, worker: &mut Worker) {
+        worker.counters().add(Counter::Queries, 1);
+        self.lessons = 0;
+        self.dispatch(text, now, worker);
+    }
+
+    /// The query on hold, after a lesson.
+    pub(super) fn resume(&mut self, now: Instant, worker: &mut Worker) {
+        let text = std::mem::take(&mut self.query);
+        self.dispatch(&text, now, worker);
+        if self.query.is_empty() {
+            // Keeps its capacity: the next query of this connection is likely to be as long.
+            self.query = text;
+            self.query.clear();
+        }
+    }
+
+    fn dispatch(&mut self, text: &[u8], now: Instant, worker: &mut Worker) {
+        match self.route(text, now, worker) {
+            Route::Execute {
+                key,
+                name,
+                hold_description,
+                recipe,
+            } => {
+                worker.counters().add(Counter::Converted, 1);
+                self.query.clear();
+                self.query.extend_from_slice(text);
+                self.execute(key, name, hold_description, &recipe, worker);
+            }
+            Route::Learn(lesson) => {
+                self.lessons += 1;
+                self.query.clear();
+                self.query.extend_from_slice(text);
+                self.turn = Turn::Learning(Box::new(lesson));
+                self.start_lesson(now, worker);
+            }
+            Route::Pass(reason) => {
+                self.turn = Turn::Free;
+                self.relay_query(text, reason, worker);
+            }
+        }
+    }
+
+    fn route(&mut self, text: &[u8], now: Instant, worker: &mut Worker) -> Route {
+        if worker.settings.mode == Mode::Off {
+            return Route::Pass(Reason::Mode);
+        }
+        if let Some(lesson) = self.wanted_lesson() {
+            return Route::Learn(lesson);
+        }
+        match self.try_route(text, now, worker) {
+            Ok(route) => route,
+            Err(reason) => Route::Pass(reason),
+        }
+    }
+
+    /// The lesson for a text met inside a transaction, now that none is open.
+    fn wanted_lesson(&mut self) -> Option<Lesson> {
+        if self.memory.wanted.is_empty() || !self.may_learn() {
+            return None;
+        }
+        let text = self.memory.wanted.pop()?;
+        Some(Lesson::new(Subject::Statement, text))
+    }
+
+    fn may_learn(&self) -> bool {
+        self.upstream.status == Status::Idle
+            && self.upstream.ledger.is_idle()
+            && !self.relay_only
+            && self.lessons < MAX_LESSONS
+    }
+
+    fn try_route(
+        &mut self,
+        text: &[u8],
+        now: Instant,
+        worker: &mut Worker,
+    ) -> Result<Route, Reason> {
+        self.check_state()?;
+        let recipe = self.recipe(text, worker)?;
+        let scan = &worker.scan;
+        let dialect = self.upstream.dialect;
+        let eligible = recipe.judgement(|| judge(text, scan, dialect))?;
+        if let Some(context) = self.upstream.context {
+            let key = recipe.key(eligible, context, text, scan, worker.table.hasher());
+            let epoch = self.upstream.database.epoch();
+            if let Some(entry) = self.upstream.cache.lookup(key)
+                && entry.epoch == epoch
+                && now.since(entry.prepared) <= worker.settings.statement_max_age
+                && !entry.statement.is_withdrawn()
+                && entry.statement.is_for(&recipe, context, text, scan)
+            {
+                let audit_due = entry.statement.count_execution() && worker.settings.audit;
+                let (name, hold_description) = (entry.name, entry.statement.hold_description());
+                if audit_due && self.upstream.status == Status::Idle && self.lessons < MAX_LESSONS {
+                    let statement = Arc::clone(&entry.statement);
+                    if statement.take_audit() {
+                        let lesson = Lesson::new(Subject::Audit(statement, name), text.to_vec());
+                        return Ok(Route::Learn(lesson));
+                    }
+                }
+                return Ok(Route::Execute {
+                    key,
+                    name,
+                    hold_description,
+                    recipe,
+                });
+            }
+        }
+        self.route_cold(&recipe, text, worker)
+    }
+
+    /// The statement is not ready on this connection: count, and learn when it is worth it.
+    fn route_cold(
+        &mut self,
+        recipe: &Arc<Recipe>,
+        text: &[u8],
+        worker: &Worker,
+    ) -> Result<Route, Reason> {
+        if self.lessons > 0 && self.memory.seen.contains_key(&recipe.id()) {
+            // Lessons were taken for this very query and ended without a usable statement.
+            if self.lessons >= MAX_LESSONS {
+                return Err(Reason::Unstable);
+            }
+        } else {
+            recipe.sight(text, &worker.scan, worker.table.hasher());
+            if self.memory.sight(recipe) < worker.settings.prepare_threshold {
+                return Err(Reason::Threshold);
+            }
+        }
+        if worker.settings.mode == Mode::Observe {
+            return Err(Reason::Mode);
+        }
+        if self.upstream.status != Status::Idle {
+            self.memory.want(text);
+            return Err(Reason::InTransaction);
+        }
+        if let Some(reason) = self.settled_against(recipe, text, worker) {
+            return Err(reason);
+        }
+        Ok(Route::Learn(Lesson::new(Subject::Statement, text.to_vec())))
+    }
+
+    /// The reason why there is no use in asking, if the shared table knows one.
+    fn settled_against(
+        &self,
+        recipe: &Arc<Recipe>,
+        text: &[u8],
+        worker: &Worker,
+    ) -> Option<Reason> {
+        let context = self.upstream.context?;
+        let eligible = recipe.eligible()?;
+        let epoch = self.upstream.database.epoch();
+        match worker
+            .table
+            .statement(recipe, eligible, context, text, &worker.scan)
+        {
+            Ok(statement) => statement.settled_against(epoch),
+            Err(reason) => Some(reason),
+        }
+    }
+
+    /// What the connection's state says before the text is looked at.
+    fn check_state(&self) -> Result<(), Reason> {
+        let upstream = &self.upstream;
+        if self.relay_only {
+            return Err(Reason::RelayOnly);
+        }
+        if !upstream.ledger.is_idle() {
+            return Err(Reason::Pipelined);
+        }
+        if upstream.status == Status::Failed {
+            return Err(Reason::FailedTransaction);
+        }
+        if upstream.is_dirty() {
+            return Err(Reason::DirtyTransaction);
+        }
+        if upstream.context.is_some() && !upstream.chooses_plans {
+            return Err(Reason::PlanCacheMode);
+        }
+        if !upstream.standard_strings {
+            return Err(Reason::NonstandardStrings);
+        }
+        if upstream.encoding == Encoding::Unsafe {
+            return Err(Reason::Encoding);
+        }
+        Ok(())
+    }
+
+    /// Scans `text` and finds its recipe.
+    pub(super) fn recipe(&self, text: &[u8], worker: &mut Worker) -> Result<Arc<Recipe>, Reason> {
+        worker.scan.run(text, self.upstream.dialect)?;
+        if self.upstream.encoding != Encoding::Utf8 && !text.is_ascii() {
+            return Err(Reason::Encoding);
+        }
+        if worker.scan.literals().is_empty() {
+            return Err(Reason::NoArguments);
+        }
+        // Another shape with the same hash: rare enough to be passed through for good.
+        worker.recipe(text).ok_or(Reason::Unstable)
+    }
+}
+
+/// Eligibility of a text the scanner has accepted, which makes it valid UTF-8.
+pub(super) fn judge(
+    text: &[u8],
+    scan: &crate::sql::scan::Scan,
+    dialect: crate::sql::Dialect,
+) -> Result<Eligible, Reason> {
+    let text = std::str::from_utf8(text).map_err(|_| Reason::Encoding)?;
+    eligible::judge(text, scan, dialect)
+}

@@ -1,0 +1,116 @@
+//! What a session is lent by the worker it runs on: scanner, tables, settings, counters.
+
+use crate::metrics::{Counters, Metrics};
+use crate::sql::ScanLimits;
+use crate::sql::scan::Scan;
+use crate::statement::Recipe;
+use crate::statement::table::Table;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What is done with a query that could be converted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Convert it.
+    Convert,
+    /// Decide and count as far as the text alone tells, but send every query unchanged.
+    Observe,
+    /// Relay everything unseen.
+    Off,
+}
+
+/// The bounds a session keeps to.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Query texts longer than this, in bytes, are relayed unscanned.
+    pub max_query: usize,
+    /// Texts with more literals are relayed.
+    pub max_literals: usize,
+    /// Statements kept on one server connection.
+    pub max_statements: usize,
+}
+
+/// How sessions behave.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// What is done with a convertible query.
+    pub mode: Mode,
+    /// Sightings of a shape before anything is asked or prepared.
+    pub prepare_threshold: u32,
+    /// Age in milliseconds beyond which a prepared statement is parsed anew.
+    pub statement_max_age: u64,
+    /// Whether the plan proof is repeated.
+    pub audit: bool,
+    /// Bounds.
+    pub limits: Limits,
+}
+
+/// Recipes a worker keeps a copy of, by hash of shape: the first-level table, without locks.
+///
+/// When full it is emptied, which costs each hot shape one look into the shared table.
+const LOCAL_RECIPES: usize = 4096;
+
+/// What the sessions of one worker thread share.
+#[derive(Debug)]
+pub struct Worker {
+    /// How sessions behave.
+    pub settings: Settings,
+    /// What all workers share.
+    pub table: Arc<Table>,
+    metrics: Arc<Metrics>,
+    index: usize,
+    /// The scanner, reused.
+    pub scan: Scan,
+    recipes: HashMap<u64, Arc<Recipe>, foldhash::fast::FixedState>,
+}
+
+impl Worker {
+    /// The worker that counts in set `index` of `metrics`; `seed` keys the hash of shapes and must be the
+    /// same for all workers that share `table`.
+    #[must_use]
+    pub fn new(
+        settings: Settings,
+        table: Arc<Table>,
+        metrics: Arc<Metrics>,
+        index: usize,
+        seed: u64,
+    ) -> Self {
+        let limits = ScanLimits {
+            max_text: settings.limits.max_query,
+            max_literals: settings.limits.max_literals,
+        };
+        Self {
+            settings,
+            table,
+            metrics,
+            index,
+            scan: Scan::new(limits, seed),
+            recipes: HashMap::default(),
+        }
+    }
+
+    /// Where this worker counts.
+    #[inline]
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        self.metrics.worker(self.index)
+    }
+
+    /// The recipe for the text just scanned, from the local copy or the shared table.
+    #[inline]
+    pub(super) fn recipe(&mut self, text: &[u8]) -> Option<Arc<Recipe>> {
+        let hash = self.scan.hash();
+        if let Some(recipe) = self.recipes.get(&hash)
+            && !recipe.is_retired()
+        {
+            let same = recipe.shape().matches(text, &self.scan);
+            return same.then(|| Arc::clone(recipe));
+        }
+        let recipe = self.table.recipe(text, &self.scan)?;
+        if self.recipes.len() >= LOCAL_RECIPES {
+            self.recipes.clear();
+        }
+        self.recipes.insert(hash, Arc::clone(&recipe));
+        Some(recipe)
+    }
+}

@@ -1,0 +1,180 @@
+//! The mirror of one server process: which statements it holds, under which names.
+//!
+//! Invariants:
+//! - `len <= capacity`;
+//! - a name is never used twice on a connection;
+//! - every statement the server may hold is here or in the list of names owed a Close;
+//! - an entry is usable only after [`Cache::settle`], which the caller calls at ParseComplete.
+
+use super::{Instant, Key, Statement};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What our statements' names begin with; a client's own names do not.
+pub const NAME_PREFIX: &str = "_pgautoprep_";
+
+/// A server-side statement name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Name {
+    bytes: [u8; 24],
+    length: u8,
+}
+
+impl Name {
+    fn new(number: u32) -> Self {
+        let text = format!("{NAME_PREFIX}{number}");
+        let mut bytes = [0; 24];
+        let length = text.len().min(bytes.len());
+        bytes[..length].copy_from_slice(&text.as_bytes()[..length]);
+        Self {
+            bytes,
+            length: length as u8,
+        }
+    }
+
+    /// The name without a terminator.
+    #[must_use]
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        self.bytes
+            .get(..usize::from(self.length))
+            .unwrap_or_default()
+    }
+}
+
+/// One statement the server process holds, or is being told to.
+#[derive(Debug)]
+pub struct Entry {
+    /// The statement.
+    pub statement: Arc<Statement>,
+    /// Its name on this server connection.
+    pub name: Name,
+    /// When it was parsed.
+    pub prepared: Instant,
+    /// The database's catalog epoch when it was parsed.
+    pub epoch: u64,
+    used: u64,
+    ready: bool,
+}
+
+/// The statements of one server connection.
+#[derive(Debug)]
+pub struct Cache {
+    entries: HashMap<Key, Entry, foldhash::fast::FixedState>,
+    owed: Vec<Name>,
+    capacity: usize,
+    next_name: u32,
+    clock: u64,
+}
+
+impl Cache {
+    /// An empty cache for at most `capacity` statements, at least one.
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            entries: HashMap::default(),
+            owed: Vec::new(),
+            capacity: capacity.max(1),
+            next_name: 1,
+            clock: 0,
+        }
+    }
+
+    /// Statements the server holds.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether the server holds none of ours.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The entry at `key` if it is ready, marked as used just now.
+    #[inline]
+    pub fn lookup(&mut self, key: Key) -> Option<&Entry> {
+        self.clock += 1;
+        let entry = self.entries.get_mut(&key)?;
+        entry.used = self.clock;
+        entry.ready.then_some(&*entry)
+    }
+
+    /// Makes room for `statement` and names it. The entry is not ready until [`Cache::settle`].
+    ///
+    /// An older entry at the same key, and the least recently used one if the cache is full, are owed a
+    /// Close: [`Cache::take_owed`] must be sent before or with the Parse.
+    pub fn begin(&mut self, statement: Arc<Statement>, now: Instant, epoch: u64) -> Name {
+        self.remove(statement.key());
+        if self.entries.len() >= self.capacity {
+            let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.used);
+            if let Some(key) = oldest.map(|(key, _)| *key) {
+                self.remove(key);
+            }
+        }
+        let name = Name::new(self.next_name);
+        self.next_name += 1;
+        self.clock += 1;
+        let entry = Entry {
+            name,
+            prepared: now,
+            epoch,
+            used: self.clock,
+            ready: false,
+            statement,
+        };
+        self.entries.insert(entry.statement.key(), entry);
+        name
+    }
+
+    /// The Parse of the entry at `key` was answered with ParseComplete.
+    pub fn settle(&mut self, key: Key) {
+        if let Some(entry) = self.entries.get_mut(&key) {
+            entry.ready = true;
+        }
+    }
+
+    /// The Parse of the entry at `key` failed: the server holds nothing, nothing is owed.
+    pub fn revoke(&mut self, key: Key) {
+        self.entries.remove(&key);
+    }
+
+    /// Takes the entry at `key` out; the server is owed a Close. Returns whether there was one.
+    pub fn remove(&mut self, key: Key) -> bool {
+        let removed = self.entries.remove(&key);
+        if let Some(entry) = &removed {
+            self.owed.push(entry.name);
+        }
+        removed.is_some()
+    }
+
+    /// Takes every entry out; the server is owed a Close for each.
+    pub fn flush(&mut self) {
+        self.owed
+            .extend(self.entries.drain().map(|(_, entry)| entry.name));
+    }
+
+    /// The server has dropped all its statements (DISCARD ALL, DEALLOCATE ALL): nothing is owed.
+    pub fn forget_all(&mut self) {
+        self.entries.clear();
+        self.owed.clear();
+    }
+
+    /// The names owed a Close, which the caller must now send.
+    #[must_use = "the server still holds these statements; send a Close for each"]
+    pub fn take_owed(&mut self) -> Vec<Name> {
+        std::mem::take(&mut self.owed)
+    }
+
+    /// Whether any Close is owed.
+    #[must_use]
+    pub const fn owes(&self) -> bool {
+        !self.owed.is_empty()
+    }
+
+    /// The names of all entries.
+    pub fn names(&self) -> impl Iterator<Item = Name> {
+        self.entries.values().map(|entry| entry.name)
+    }
+}

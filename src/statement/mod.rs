@@ -1,0 +1,407 @@
+//! Which shape is prepared under which name: the shared table of shapes and statements ([`table`]), and
+//! the mirror of what one server process holds ([`cache`]).
+//!
+//! A *recipe* says how a shape is converted: which of its literals become arguments and which stay
+//! inline. A *statement* is a recipe plus the values of its inline literals, in one context (database,
+//! user and the settings that change what a text means); it carries the verdict.
+//!
+//! Invariants:
+//! - a recipe and a statement never change what they mean; a changed decision makes a new recipe and
+//!   retires the old one;
+//! - losing an entry of the table costs time, never correctness.
+
+pub mod cache;
+pub mod table;
+
+use crate::reason::Reason;
+use crate::sql::eligible::Eligible;
+use crate::sql::rewrite::{self, Rewritten};
+use crate::sql::scan::Scan;
+use crate::sql::shape::Shape;
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Milliseconds of a monotonic clock that the caller reads; the core never does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Instant(pub u64);
+
+impl Instant {
+    /// Milliseconds from `earlier` to `self`; zero if the order is the other way round.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+/// Database, user and settings in which a text has one meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Context(pub u64);
+
+/// Statements of one recipe that may exist in one context, by the values of their inline literals.
+///
+/// Beyond it the shape varies where it must not be lifted, and each variant would cost an oracle round.
+pub const MAX_VARIANTS: u32 = 16;
+
+/// How one shape is converted.
+#[derive(Debug)]
+pub struct Recipe {
+    id: u32,
+    shape: Arc<Shape>,
+    judgement: OnceLock<Result<Eligible, Reason>>,
+    sightings: AtomicU32,
+    variants: AtomicU32,
+    history: Mutex<History>,
+    retired: AtomicBool,
+    touched: AtomicBool,
+}
+
+/// Which literals have had different values so far; kept until the shape runs warm.
+#[derive(Debug, Default, Clone)]
+struct History {
+    first: Vec<u64>,
+    varied: Vec<bool>,
+}
+
+impl Recipe {
+    fn new(id: u32, shape: Arc<Shape>) -> Self {
+        Self {
+            id,
+            shape,
+            judgement: OnceLock::new(),
+            sightings: AtomicU32::new(0),
+            variants: AtomicU32::new(0),
+            history: Mutex::default(),
+            retired: AtomicBool::new(false),
+            touched: AtomicBool::new(true),
+        }
+    }
+
+    /// Unique among the recipes of this process.
+    #[must_use]
+    pub const fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// The shape this recipe converts.
+    #[must_use]
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// True once a narrower recipe has taken this one's place.
+    #[must_use]
+    pub fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Relaxed)
+    }
+
+    /// Counts one more sighting of the shape and notes which literals vary; returns the count.
+    pub fn sight(&self, text: &[u8], scan: &Scan, hasher: &impl BuildHasher) -> u32 {
+        let mut history = lock(&self.history);
+        let values = scan
+            .literals()
+            .iter()
+            .map(|literal| hasher.hash_one(rewrite::token(text, literal)));
+        if history.first.is_empty() {
+            history.first = values.collect();
+            history.varied = vec![false; history.first.len()];
+        } else {
+            let History { first, varied } = &mut *history;
+            for ((value, first), varied) in values.zip(first).zip(varied) {
+                *varied |= value != *first;
+            }
+        }
+        self.sightings.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// What eligibility says of the shape; `judge` is asked the first time only.
+    ///
+    /// # Errors
+    /// The reason why no text of this shape is converted.
+    pub fn judgement(
+        &self,
+        judge: impl FnOnce() -> Result<Eligible, Reason>,
+    ) -> Result<&Eligible, Reason> {
+        self.judgement.get_or_init(judge).as_ref().map_err(|r| *r)
+    }
+
+    /// What eligibility said; `None` if it was not asked yet or declined.
+    #[must_use]
+    pub fn eligible(&self) -> Option<&Eligible> {
+        self.judgement.get()?.as_ref().ok()
+    }
+
+    /// The arguments left if only literals that have varied stay lifted: the narrower form to try when
+    /// the generic plan of the full one is worse. `None` if that is no change, or leaves none.
+    #[must_use]
+    pub fn narrowed(&self) -> Option<Vec<bool>> {
+        let eligible = self.eligible()?;
+        let varied = lock(&self.history).varied.clone();
+        let narrow: Vec<bool> = eligible
+            .arguments
+            .iter()
+            .zip(varied.iter().chain(std::iter::repeat(&false)))
+            .map(|(argument, varied)| *argument && *varied)
+            .collect();
+        (narrow != eligible.arguments && narrow.contains(&true)).then_some(narrow)
+    }
+
+    /// The key of this recipe's statement in `context` for the inline values of `text`.
+    #[must_use]
+    #[inline]
+    pub fn key(
+        &self,
+        eligible: &Eligible,
+        context: Context,
+        text: &[u8],
+        scan: &Scan,
+        hasher: &impl BuildHasher,
+    ) -> Key {
+        let mut hash = hasher.hash_one((self.id, context.0));
+        for (literal, argument) in scan.literals().iter().zip(&eligible.arguments) {
+            if !argument {
+                hash = hasher.hash_one((hash, rewrite::token(text, literal)));
+            }
+        }
+        Key(hash)
+    }
+}
+
+/// Where a statement is found: a hash of recipe, context and inline values. Never proof of identity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Key(u64);
+
+/// What is known of a statement's right to stand for its original.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nobody has asked.
+    Unasked,
+    /// Somebody is asking since then.
+    Asking(Instant),
+    /// The oracle agreed, at this catalog epoch, with these inferred parameter types.
+    Trusted {
+        /// The database's catalog epoch when it agreed.
+        epoch: u64,
+        /// The types the server inferred, one per argument.
+        types: Box<[u32]>,
+    },
+    /// It did not, at this catalog epoch.
+    Declined {
+        /// Why.
+        reason: Reason,
+        /// The database's catalog epoch when it declined.
+        epoch: u64,
+    },
+}
+
+/// A recipe with its inline values, in one context.
+#[derive(Debug)]
+pub struct Statement {
+    key: Key,
+    recipe: Arc<Recipe>,
+    context: Context,
+    inline: Box<[u8]>,
+    text: Box<[u8]>,
+    oids: Box<[u32]>,
+    hold_description: bool,
+    verdict: Mutex<Verdict>,
+    /// Set when a verdict is withdrawn, so that caches holding the statement see it without a lock.
+    withdrawn: AtomicBool,
+    executions: AtomicU32,
+    next_audit: AtomicU32,
+    failures: AtomicU32,
+    touched: AtomicBool,
+}
+
+/// Executions after which the plan proof is first repeated; doubled each time.
+const FIRST_AUDIT: u32 = 5;
+
+/// Bind-time failures tolerated per thousand executions before a statement is passed through: each
+/// costs a second execution by the simple protocol.
+const FAILURES_PER_MILLE: u32 = 100;
+
+impl Statement {
+    fn new(
+        key: Key,
+        recipe: Arc<Recipe>,
+        eligible: &Eligible,
+        context: Context,
+        text: &[u8],
+        scan: &Scan,
+    ) -> Self {
+        let Rewritten {
+            text: rewritten,
+            oids,
+        } = rewrite::rewrite(text, scan, &eligible.arguments);
+        Self {
+            key,
+            context,
+            inline: inline_values(text, scan, &eligible.arguments),
+            text: rewritten.into(),
+            oids: oids.into(),
+            hold_description: eligible.returning,
+            recipe,
+            verdict: Mutex::new(Verdict::Unasked),
+            withdrawn: AtomicBool::new(false),
+            executions: AtomicU32::new(0),
+            next_audit: AtomicU32::new(FIRST_AUDIT),
+            failures: AtomicU32::new(0),
+            touched: AtomicBool::new(true),
+        }
+    }
+
+    /// Where it is found.
+    #[must_use]
+    pub const fn key(&self) -> Key {
+        self.key
+    }
+
+    /// The recipe it follows.
+    #[must_use]
+    pub const fn recipe(&self) -> &Arc<Recipe> {
+        &self.recipe
+    }
+
+    /// The text with `$n` in place of the arguments.
+    #[must_use]
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// The declared parameter types; zero where the server infers.
+    #[must_use]
+    pub fn oids(&self) -> &[u32] {
+        &self.oids
+    }
+
+    /// Whether RowDescription waits for the first row (H-27 of the fidelity rules).
+    #[must_use]
+    pub const fn hold_description(&self) -> bool {
+        self.hold_description
+    }
+
+    /// Whether the server infers any of the parameter types.
+    #[must_use]
+    pub fn has_inferred_types(&self) -> bool {
+        self.oids.contains(&0)
+    }
+
+    /// Whether `text` is this statement's: same recipe, same context, same inline values.
+    #[must_use]
+    #[inline]
+    pub fn is_for(&self, recipe: &Recipe, context: Context, text: &[u8], scan: &Scan) -> bool {
+        if self.recipe.id != recipe.id || self.context != context {
+            return false;
+        }
+        if self.inline.is_empty() {
+            return true;
+        }
+        let Some(eligible) = recipe.eligible() else {
+            return false;
+        };
+        let mut rest = &*self.inline;
+        for (literal, argument) in scan.literals().iter().zip(&eligible.arguments) {
+            if !argument {
+                let Some(tail) = strip_value(rest, rewrite::token(text, literal)) else {
+                    return false;
+                };
+                rest = tail;
+            }
+        }
+        rest.is_empty()
+    }
+
+    /// The verdict as it stands.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        lock(&self.verdict).clone()
+    }
+
+    /// The reason why the oracle, at this catalog epoch, need not be asked again.
+    #[must_use]
+    pub fn settled_against(&self, epoch: u64) -> Option<Reason> {
+        match *lock(&self.verdict) {
+            Verdict::Declined { reason, epoch: at } if at == epoch => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// Claims the right to ask the oracle; false if somebody else asked within `patience` ms.
+    #[must_use]
+    pub fn claim(&self, now: Instant, patience: u64) -> bool {
+        let mut verdict = lock(&self.verdict);
+        if matches!(*verdict, Verdict::Asking(since) if now.since(since) < patience) {
+            return false;
+        }
+        *verdict = Verdict::Asking(now);
+        true
+    }
+
+    /// Records what the oracle said.
+    pub fn settle(&self, verdict: Verdict) {
+        self.withdrawn.store(
+            !matches!(verdict, Verdict::Trusted { .. }),
+            Ordering::Relaxed,
+        );
+        *lock(&self.verdict) = verdict;
+    }
+
+    /// Whether a cache that still holds the statement must not use it.
+    #[must_use]
+    #[inline]
+    pub fn is_withdrawn(&self) -> bool {
+        self.withdrawn.load(Ordering::Relaxed)
+    }
+
+    /// Counts one execution; true if the plan proof is due to be repeated.
+    #[inline]
+    pub fn count_execution(&self) -> bool {
+        let executions = self.executions.fetch_add(1, Ordering::Relaxed) + 1;
+        executions >= self.next_audit.load(Ordering::Relaxed)
+    }
+
+    /// Takes the audit that is due and sets the next one at twice the executions; false if another
+    /// connection took it first.
+    pub fn take_audit(&self) -> bool {
+        let due = self.next_audit.load(Ordering::Relaxed);
+        let next = due.saturating_mul(2).max(FIRST_AUDIT);
+        self.next_audit
+            .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Counts one failure before BindComplete; true if there have been too many of them.
+    pub fn count_failure(&self) -> bool {
+        let failures = self.failures.fetch_add(1, Ordering::Relaxed) + 1;
+        let executions = self.executions.load(Ordering::Relaxed);
+        failures > 10 && failures.saturating_mul(1000) / FAILURES_PER_MILLE > executions
+    }
+}
+
+/// The values of the inline literals, each preceded by its length.
+fn inline_values(text: &[u8], scan: &Scan, arguments: &[bool]) -> Box<[u8]> {
+    let mut out = Vec::new();
+    for (literal, argument) in scan.literals().iter().zip(arguments) {
+        if !argument {
+            let token = rewrite::token(text, literal);
+            let length = u32::try_from(token.len()).unwrap_or(u32::MAX);
+            out.extend_from_slice(&length.to_be_bytes());
+            out.extend_from_slice(token);
+        }
+    }
+    out.into()
+}
+
+/// Takes `value` with its length off the front of `inline`; `None` if something else stands there.
+fn strip_value<'a>(inline: &'a [u8], value: &[u8]) -> Option<&'a [u8]> {
+    let (length, rest) = inline.split_first_chunk::<4>()?;
+    if u32::from_be_bytes(*length) as usize != value.len() {
+        return None;
+    }
+    rest.strip_prefix(value)
+}
+
+/// A poisoned lock only means that another connection's thread panicked while it held plain data.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

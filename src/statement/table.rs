@@ -1,0 +1,254 @@
+//! What all connections share: recipes by shape, statements by key, catalog epochs by database, and the
+//! oracle's budget. The only place that knows `dashmap`.
+//!
+//! Invariants: both maps are bounded; an entry is compared in full before it is used, so a hash collision
+//! costs a conversion, never a wrong statement; no guard is held while anything else is asked.
+
+use super::{Context, Instant, Key, MAX_VARIANTS, Recipe, Statement};
+use crate::reason::Reason;
+use crate::sql::eligible::Eligible;
+use crate::sql::scan::Scan;
+use crate::sql::shape::Shape;
+use dashmap::DashMap;
+use foldhash::fast::FixedState;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// What is shared between the connections to one database.
+#[derive(Debug, Default)]
+pub struct Database {
+    epoch: AtomicU64,
+}
+
+impl Database {
+    /// The catalog epoch: it moves whenever a session of the proxy is seen to change the catalog.
+    #[must_use]
+    #[inline]
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    /// Moves the epoch: every statement and verdict from before it is stale.
+    pub fn advance(&self) {
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// The shared table. Cheap to share behind an [`Arc`]; see the module's invariants.
+#[derive(Debug)]
+pub struct Table {
+    recipes: DashMap<u64, Arc<Recipe>, FixedState>,
+    statements: DashMap<Key, Arc<Statement>, FixedState>,
+    databases: DashMap<Vec<u8>, Arc<Database>, FixedState>,
+    hasher: FixedState,
+    max_shapes: usize,
+    next_id: AtomicU32,
+    budget: Budget,
+}
+
+impl Table {
+    /// A table for at most `max_shapes` shapes whose hashes are keyed by `seed`; the oracle may be asked
+    /// about `per_second` new statements a second.
+    #[must_use]
+    pub fn new(max_shapes: usize, per_second: u32, seed: u64) -> Self {
+        let hasher = || FixedState::with_seed(seed);
+        Self {
+            recipes: DashMap::with_hasher(hasher()),
+            statements: DashMap::with_hasher(hasher()),
+            databases: DashMap::with_hasher(hasher()),
+            hasher: hasher(),
+            max_shapes: max_shapes.max(16),
+            next_id: AtomicU32::new(1),
+            budget: Budget::new(per_second),
+        }
+    }
+
+    /// The hasher of keys, the same for all connections.
+    #[must_use]
+    pub const fn hasher(&self) -> &FixedState {
+        &self.hasher
+    }
+
+    /// Shapes known.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.recipes.len()
+    }
+
+    /// Whether no shape is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.recipes.is_empty()
+    }
+
+    /// What is shared about the database `name` (which names the upstream as well).
+    #[must_use]
+    pub fn database(&self, name: &[u8]) -> Arc<Database> {
+        if let Some(found) = self.databases.get(name) {
+            return Arc::clone(&found);
+        }
+        Arc::clone(&self.databases.entry(name.to_vec()).or_default())
+    }
+
+    /// The recipe for a scanned text, made on its first sighting. `None` if another shape with the same
+    /// hash is known.
+    #[must_use]
+    pub fn recipe(&self, text: &[u8], scan: &Scan) -> Option<Arc<Recipe>> {
+        let found = self
+            .recipes
+            .get(&scan.hash())
+            .map(|found| Arc::clone(&found));
+        if let Some(recipe) = found {
+            recipe.touched.store(true, Ordering::Relaxed);
+            return recipe.shape.matches(text, scan).then_some(recipe);
+        }
+        if self.recipes.len() >= self.max_shapes {
+            shrink(&self.recipes, self.max_shapes, |recipe| &recipe.touched);
+        }
+        let made = Arc::new(Recipe::new(self.id(), Arc::new(Shape::of(text, scan))));
+        let kept = Arc::clone(&self.recipes.entry(scan.hash()).or_insert(made));
+        kept.shape.matches(text, scan).then_some(kept)
+    }
+
+    /// Retires `recipe` for one of the same shape with fewer arguments.
+    pub fn narrow(&self, recipe: &Recipe, arguments: Vec<bool>) -> Arc<Recipe> {
+        let narrower = Recipe::new(self.id(), Arc::clone(&recipe.shape));
+        narrower
+            .sightings
+            .store(recipe.sightings.load(Ordering::Relaxed), Ordering::Relaxed);
+        *super::lock(&narrower.history) = super::lock(&recipe.history).clone();
+        let judgement = match recipe.eligible() {
+            _ if !arguments.contains(&true) => Err(Reason::NoArguments),
+            Some(eligible) => Ok(Eligible {
+                arguments,
+                ..eligible.clone()
+            }),
+            None => Err(Reason::NoArguments),
+        };
+        let narrower = Arc::new(narrower);
+        let _ = narrower.judgement.set(judgement);
+        self.recipes
+            .insert(narrower.shape.hash(), Arc::clone(&narrower));
+        recipe.retired.store(true, Ordering::Relaxed);
+        narrower
+    }
+
+    /// The statement of `recipe` for `text` in `context`.
+    ///
+    /// # Errors
+    /// [`Reason::GenericPlan`] if the recipe already has [`MAX_VARIANTS`] statements; another statement
+    /// with the same key counts as one too many.
+    pub fn statement(
+        &self,
+        recipe: &Arc<Recipe>,
+        eligible: &Eligible,
+        context: Context,
+        text: &[u8],
+        scan: &Scan,
+    ) -> Result<Arc<Statement>, Reason> {
+        let key = recipe.key(eligible, context, text, scan, &self.hasher);
+        let found = self.statements.get(&key).map(|found| Arc::clone(&found));
+        if let Some(statement) = found {
+            statement.touched.store(true, Ordering::Relaxed);
+            return match statement.is_for(recipe, context, text, scan) {
+                true => Ok(statement),
+                false => Err(Reason::Unstable),
+            };
+        }
+        if eligible.arguments.contains(&false)
+            && recipe.variants.fetch_add(1, Ordering::Relaxed) >= MAX_VARIANTS
+        {
+            return Err(Reason::GenericPlan);
+        }
+        // A shape has a statement per context it is used in; four is generous on average.
+        let bound = self.max_shapes.saturating_mul(4);
+        if self.statements.len() >= bound {
+            shrink(&self.statements, bound, |statement| &statement.touched);
+        }
+        let made = Statement::new(key, Arc::clone(recipe), eligible, context, text, scan);
+        Ok(Arc::clone(
+            &self.statements.entry(key).or_insert(Arc::new(made)),
+        ))
+    }
+
+    /// Takes one question from the oracle's budget of this second.
+    pub fn take_question(&self, now: Instant) -> bool {
+        self.budget.take(now)
+    }
+
+    fn id(&self) -> u32 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// Makes room: drops what was not touched since the last time, or, if that is too little, a quarter.
+fn shrink<K: Eq + std::hash::Hash, V>(
+    map: &DashMap<K, V, FixedState>,
+    bound: usize,
+    touched: impl Fn(&V) -> &std::sync::atomic::AtomicBool,
+) {
+    map.retain(|_, value| touched(value).swap(false, Ordering::Relaxed));
+    let mut surplus = (map.len() + bound / 4).saturating_sub(bound);
+    map.retain(|_, _| match surplus.checked_sub(1) {
+        Some(left) => {
+            surplus = left;
+            false
+        }
+        None => true,
+    });
+}
+
+/// Questions allowed per second, counted without a lock: second in the upper half, count in the lower.
+#[derive(Debug)]
+struct Budget {
+    per_second: u32,
+    state: AtomicU64,
+}
+
+impl Budget {
+    const fn new(per_second: u32) -> Self {
+        Self {
+            per_second,
+            state: AtomicU64::new(0),
+        }
+    }
+
+    fn take(&self, now: Instant) -> bool {
+        let second = now.0 / 1000 << 32;
+        let mut taken = false;
+        let _ = self
+            .state
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |state| {
+                let used = if state & !0xffff_ffff == second {
+                    state & 0xffff_ffff
+                } else {
+                    0
+                };
+                taken = used < u64::from(self.per_second);
+                taken.then_some(second | (used + 1))
+            });
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_budget_is_renewed_every_second() {
+        let budget = Budget::new(2);
+        let taken: Vec<bool> = [0, 10, 20, 999, 1000, 1001, 1002, 5000]
+            .map(|ms| budget.take(Instant(ms)))
+            .into();
+        assert_eq!(taken, [true, true, false, false, true, true, false, true]);
+    }
+
+    #[test]
+    fn the_epoch_moves_for_one_database_only() {
+        let table = Table::new(100, 1, 1);
+        let (a, b) = (table.database(b"a"), table.database(b"b"));
+        a.advance();
+        assert_eq!((table.database(b"a").epoch(), b.epoch()), (1, 0));
+    }
+}

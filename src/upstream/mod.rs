@@ -1,0 +1,160 @@
+//! One server connection as the proxy sees it: what the server reported, the replies it owes
+//! ([`ledger`]), the statements it holds, and the context in which a text has its meaning.
+//!
+//! Nothing here assumes one client: every expectation names its own.
+
+pub mod ledger;
+
+use crate::sql::Dialect;
+use crate::sql::effect::Effect;
+use crate::statement::Context;
+use crate::statement::cache::Cache;
+use crate::statement::table::Database;
+use crate::wire::backend::Status;
+use ledger::Ledger;
+use std::sync::Arc;
+
+/// What a client's texts are encoded in, as far as the lexer cares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    /// UTF-8: positions are counted in characters.
+    Utf8,
+    /// ASCII bytes mean ASCII characters; other bytes are passed through.
+    AsciiSafe,
+    /// Trail bytes may look like ASCII (H-41 of the fidelity rules): nothing is converted.
+    Unsafe,
+}
+
+impl Encoding {
+    fn of(name: &[u8]) -> Self {
+        // The client-only encodings of PostgreSQL's encoding table.
+        const UNSAFE: [&[u8]; 7] = [
+            b"SJIS",
+            b"BIG5",
+            b"GBK",
+            b"UHC",
+            b"GB18030",
+            b"JOHAB",
+            b"SHIFT_JIS_2004",
+        ];
+        if name.eq_ignore_ascii_case(b"UTF8") {
+            Self::Utf8
+        } else if UNSAFE.iter().any(|one| name.eq_ignore_ascii_case(one)) {
+            Self::Unsafe
+        } else {
+            Self::AsciiSafe
+        }
+    }
+}
+
+/// One server connection.
+#[derive(Debug)]
+pub struct Upstream {
+    /// The replies owed.
+    pub ledger: Ledger,
+    /// The statements the server holds for us.
+    pub cache: Cache,
+    /// What is shared with the other connections to this database.
+    pub database: Arc<Database>,
+    /// Transaction status at the last ReadyForQuery.
+    pub status: Status,
+    /// Settings and search path as last asked for; `None` after anything that may have changed them.
+    pub context: Option<Context>,
+    /// `plan_cache_mode` is `auto`: the client leaves the choice of plans to the server.
+    pub chooses_plans: bool,
+    /// The text that began the current transaction, while nothing else has run in it.
+    pub only_begun: Option<Vec<u8>>,
+    /// Strings follow the standard: a backslash is a backslash.
+    pub standard_strings: bool,
+    /// The client's encoding.
+    pub encoding: Encoding,
+    /// What changes how the server lexes.
+    pub dialect: Dialect,
+    /// Temporary objects this session has made, which may shadow others for it alone.
+    pub local_objects: u32,
+    /// The strongest effect of the statements relayed in this transaction.
+    transaction_effect: Effect,
+}
+
+impl Upstream {
+    /// A connection to `database` that may hold `max_statements` of ours.
+    #[must_use]
+    pub fn new(database: Arc<Database>, max_statements: usize) -> Self {
+        Self {
+            ledger: Ledger::default(),
+            cache: Cache::new(max_statements),
+            database,
+            status: Status::Idle,
+            context: None,
+            chooses_plans: true,
+            only_begun: None,
+            standard_strings: false,
+            encoding: Encoding::Unsafe,
+            dialect: Dialect { server_major: 0 },
+            local_objects: 0,
+            transaction_effect: Effect::None,
+        }
+    }
+
+    /// Notes a ParameterStatus.
+    pub fn parameter(&mut self, name: &[u8], value: &[u8]) {
+        match name {
+            b"server_version" => {
+                let digits = value.iter().take_while(|byte| byte.is_ascii_digit());
+                let major = digits.fold(0_u16, |n, digit| {
+                    n.saturating_mul(10).saturating_add(u16::from(digit - b'0'))
+                });
+                self.dialect = Dialect {
+                    server_major: major,
+                };
+            }
+            b"standard_conforming_strings" => self.standard_strings = value == b"on",
+            b"client_encoding" => self.encoding = Encoding::of(value),
+            // Changed by SET, by a function, or by a reload of the configuration: ask again.
+            b"DateStyle"
+            | b"IntervalStyle"
+            | b"TimeZone"
+            | b"search_path"
+            | b"session_authorization"
+            | b"is_superuser" => self.context = None,
+            _ => {}
+        }
+    }
+
+    /// A statement with this effect is being relayed, or was just seen to complete.
+    pub fn affected(&mut self, effect: Effect) {
+        match effect {
+            Effect::None | Effect::Transaction => return,
+            Effect::Session => {}
+            Effect::LocalCatalog => self.local_objects = self.local_objects.wrapping_add(1),
+            Effect::Unknown => self.cache.flush(),
+            Effect::Catalog => {
+                self.cache.flush();
+                self.database.advance();
+            }
+        }
+        self.context = None;
+        self.transaction_effect = self.transaction_effect.max(effect);
+    }
+
+    /// Whether the current transaction has changed settings or catalogs, so that no verdict holds in it.
+    #[must_use]
+    #[inline]
+    pub fn is_dirty(&self) -> bool {
+        self.transaction_effect > Effect::Transaction
+    }
+
+    /// ReadyForQuery came with this status. When a transaction ends, what it did is there for all.
+    #[inline]
+    pub fn ready(&mut self, status: Status) {
+        self.status = status;
+        if status == Status::Idle {
+            self.only_begun = None;
+            if self.is_dirty() {
+                let effect = std::mem::replace(&mut self.transaction_effect, Effect::None);
+                self.affected(effect);
+                self.transaction_effect = Effect::None;
+            }
+        }
+    }
+}
