@@ -1,0 +1,326 @@
+//! The judgement on a shape, once: which of its literals may become arguments, and what else the
+//! caller must know before it prepares the statement.
+//!
+//! A literal is a candidate only if the parser reports a value at exactly the scan's byte range.
+//! The verdict is a function of the shape and of the literals that stay in the text, never an
+//! error: what cannot be parsed is passed through. Rules are cited by their numbers in the fidelity
+//! rules; sqlparser appears here and below and nowhere else.
+
+mod mask;
+mod names;
+mod visit;
+
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use sqlparser::ast::{Statement, Visit};
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::Parser;
+
+use self::mask::{Masked, Sort, value_range};
+use self::names::Input;
+use self::visit::{Slot, Walk};
+use super::scan::{Class, Dialect, Form, Literal, Scan};
+use super::value::argument;
+use crate::reason::Reason;
+
+/// The parser is recursive and its trees are dropped recursively. These bounds keep it a hundred
+/// times below the sizes at which it was seen to overflow a stack of 2 MiB.
+const MAX_TEXT: usize = 16 * 1024;
+const MAX_LITERALS: usize = 500;
+const MAX_LINKS: usize = 500;
+const MAX_DEPTH: usize = 48;
+
+/// What may be done with a shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Eligible {
+    /// For each literal whether it may become `$n`. The others stay in the text, and their tokens
+    /// belong to the key of the statement.
+    pub arguments: Vec<bool>,
+    /// For each literal whether a plain `::interval` stands directly over it; only then may the
+    /// server infer the type interval for it (rule 4).
+    pub interval_casts: Vec<bool>,
+    /// The server sends RowDescription only when all is done, so it must be held back (rule 11).
+    pub returning: bool,
+    /// Something is inserted, updated, deleted or merged.
+    pub writes: bool,
+    /// The relations written to, as `to_regclass` reads them (rule 9).
+    pub targets: Vec<String>,
+    /// Functions called with a single bare string, which would be casts if they named types
+    /// (rule 3): the last part of each name, folded to lower case unless it was quoted.
+    pub called_types: Vec<String>,
+}
+
+/// Judges the statement in `text`, which `scan` has just scanned.
+///
+/// # Errors
+///
+/// The reason why the statement must be passed through.
+pub fn judge(text: &str, scan: &Scan, _dialect: Dialect) -> Result<Eligible, Reason> {
+    if scan.literals().is_empty() {
+        return Err(Reason::NoArguments);
+    }
+    if scan.body().len() > MAX_TEXT || scan.literals().len() > MAX_LITERALS {
+        return Err(Reason::TooComplex);
+    }
+    let mut masked = Masked::new(text.as_bytes(), scan);
+    check_words(&masked)?;
+    let mut contexts = Contexts::new(text, scan, &masked)?;
+    masked.blank_conflict_targets();
+    let statement = parse(&masked.text)?;
+    let mut walk = Walk::new(slots(text, scan));
+    if let ControlFlow::Break(reason) = statement.visit(&mut walk) {
+        drop_quietly(statement);
+        return Err(reason);
+    }
+    let returning = returns_rows_late(&statement, walk.writes);
+    drop_quietly(statement);
+    let arguments: Vec<bool> = walk
+        .slots
+        .iter()
+        .zip(&contexts.cast)
+        .map(|(slot, cast)| {
+            slot.reported && !slot.banned && slot.negated == slot.folded && cast.is_none()
+        })
+        .collect();
+    for (index, literal) in scan.literals().iter().enumerate() {
+        if !arguments[index] {
+            let input = contexts.cast[index].unwrap_or(Input::Unknown);
+            check_inline(text, literal, input).map_err(|reason| match reason {
+                Reason::TypedLiteral if walk.slots[index].sorted => Reason::SortExpression,
+                reason => reason,
+            })?;
+        }
+    }
+    if !arguments.contains(&true) {
+        return Err(Reason::NoArguments);
+    }
+    contexts.called.sort();
+    contexts.called.dedup();
+    Ok(Eligible {
+        interval_casts: walk.slots.iter().map(|slot| slot.interval).collect(),
+        returning,
+        writes: walk.writes > 0,
+        targets: targets(text, scan, &walk)?,
+        called_types: contexts.called,
+        arguments,
+    })
+}
+
+/// Whether a literal may stay in a cached statement: its meaning must not change while the
+/// statement lives (rule 7). For literals that the server demotes after the judgement.
+///
+/// # Errors
+///
+/// The reason why the statement must then be passed through.
+pub fn may_stay_inline(text: &str, literal: &Literal) -> Result<(), Reason> {
+    check_inline(text, literal, Input::Unknown)
+}
+
+/// Strings that say a moment, and strings that might be dates or times in a place nobody vouches
+/// for: those have digits.
+fn check_inline(text: &str, literal: &Literal, input: Input) -> Result<(), Reason> {
+    if literal.class != Class::Text {
+        return Ok(());
+    }
+    let mut content = Vec::new();
+    argument(text.as_bytes(), literal, &mut content);
+    if names::is_volatile(&content) {
+        return Err(Reason::VolatileLiteral);
+    }
+    match input {
+        Input::Stable => Ok(()),
+        Input::Unstable => Err(Reason::TypedLiteral),
+        Input::Unknown if content.iter().any(u8::is_ascii_digit) => Err(Reason::TypedLiteral),
+        Input::Unknown => Ok(()),
+    }
+}
+
+/// What the tokens around each literal say.
+struct Contexts {
+    /// The literal is the operand of `type 'literal'` or `type('literal')`.
+    cast: Vec<Option<Input>>,
+    called: Vec<String>,
+}
+
+impl Contexts {
+    fn new(text: &str, scan: &Scan, masked: &Masked) -> Result<Self, Reason> {
+        let mut contexts = Self {
+            cast: vec![None; scan.literals().len()],
+            called: Vec::new(),
+        };
+        let base = scan.body().start;
+        let name = |index: usize| {
+            let token = masked.tokens[index];
+            let name = &text[base + token.start..base + token.end];
+            match token.sort {
+                Sort::Quoted => Some(name[1..name.len() - 1].replace("\"\"", "\"")),
+                Sort::Word => Some(name.to_lowercase()),
+                _ => None,
+            }
+        };
+        for (index, token) in masked.tokens.iter().enumerate() {
+            let Sort::Text(literal) = token.sort else {
+                continue;
+            };
+            let (mut open, mut close) = (index.checked_sub(1), index + 1);
+            let mut parentheses = 0;
+            while masked.is_symbol(open, b'(') && masked.is_symbol(Some(close), b')') {
+                (open, close) = (open.and_then(|open| open.checked_sub(1)), close + 1);
+                parentheses += 1;
+            }
+            let Some(before) = open else { continue };
+            if parentheses > 0 {
+                let Some(name) = name(before) else { continue };
+                match names::type_input(&name) {
+                    Input::Unknown if names::is_ordinary(&name) => {}
+                    Input::Unknown => contexts.called.push(name),
+                    input => contexts.cast[literal] = Some(input),
+                }
+            } else if masked.is_symbol(open, b'(') && masked.is_word(before.checked_sub(1), "treat")
+            {
+                contexts.cast[literal] = Some(Input::Unknown);
+            } else if masked.is_symbol(open, b')') {
+                // `varchar(3) 'x'` and `timestamp(0) 'x'`; nothing else ends so before a string.
+                contexts.cast[literal] = Some(Input::Unknown);
+            } else if let Some(name) = name(before) {
+                contexts.cast[literal] = typed(&name, masked.tokens[before].sort);
+            }
+        }
+        Ok(contexts)
+    }
+}
+
+/// What a word directly before a string makes of it.
+fn typed(name: &str, sort: Sort) -> Option<Input> {
+    match names::type_input(name) {
+        Input::Unknown if sort == Sort::Word && names::introduces_expression(name) => None,
+        input => Some(input),
+    }
+}
+
+/// Checks that need no tree: forbidden names, intervals with fields, sizes.
+fn check_words(masked: &Masked) -> Result<(), Reason> {
+    let (mut links, mut depth) = (0, 0_usize);
+    for (index, token) in masked.tokens.iter().enumerate() {
+        match token.sort {
+            Sort::Word => {
+                let word = masked.str(token);
+                if let Some(reason) = names::forbidden(word) {
+                    return Err(reason);
+                }
+                if word.eq_ignore_ascii_case("interval") && has_fields(masked, index) {
+                    return Err(Reason::TypedLiteral);
+                }
+                links += usize::from(names::chains(word));
+            }
+            Sort::Quoted => {
+                if let Some(reason) = names::forbidden(masked.str(token)) {
+                    return Err(reason);
+                }
+            }
+            Sort::Symbol(b'(' | b'[') => (depth, links) = (depth + 1, links + 1),
+            Sort::Symbol(b')' | b']') => depth = depth.saturating_sub(1),
+            Sort::Symbol(b',' | b'.' | b'\'') | Sort::Text(_) | Sort::Number => {}
+            Sort::Symbol(_) => links += 1,
+        }
+        if links > MAX_LINKS || depth > MAX_DEPTH {
+            return Err(Reason::TooComplex);
+        }
+    }
+    Ok(())
+}
+
+/// Whether `interval` is followed by a precision or by fields: then its literals are read in
+/// another way (rule 4), and the parser may take the field for an alias.
+fn has_fields(masked: &Masked, index: usize) -> bool {
+    let next = masked.tokens.get(index + 1);
+    masked.is_symbol(Some(index + 1), b'(')
+        || next.is_some_and(|next| names::is_interval_field(masked.str(next)))
+}
+
+/// Parses a masked statement. A panic of the parser is a text it does not know.
+fn parse(masked: &str) -> Result<Statement, Reason> {
+    let parsed = catch_unwind(AssertUnwindSafe(|| {
+        Parser::parse_sql(&PostgreSqlDialect {}, masked).map_err(|error| match error {
+            sqlparser::parser::ParserError::RecursionLimitExceeded => Reason::TooComplex,
+            _ => Reason::Unparsed,
+        })
+    }));
+    let mut statements = parsed.unwrap_or(Err(Reason::Unparsed))?;
+    match (statements.pop(), statements.is_empty()) {
+        (Some(statement), true) => Ok(statement),
+        _ => Err(Reason::Unparsed),
+    }
+}
+
+/// Drops a tree; should that panic, the query is still only passed through.
+fn drop_quietly(statement: Statement) {
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(statement)));
+}
+
+fn slots(text: &str, scan: &Scan) -> Vec<Slot> {
+    let base = scan.body().start;
+    let slot = |literal: &Literal| {
+        let value = value_range(text.as_bytes(), literal);
+        Slot {
+            start: value.start - base,
+            end: value.end - base,
+            folded: literal.form == Form::Number && value.start != literal.start as usize,
+            reported: false,
+            negated: false,
+            banned: false,
+            sorted: false,
+            interval: false,
+        }
+    };
+    scan.literals().iter().map(slot).collect()
+}
+
+/// Whether RowDescription comes only when the statement has run to completion.
+fn returns_rows_late(statement: &Statement, writes: usize) -> bool {
+    match statement {
+        Statement::Insert(insert) => insert.returning.is_some() || writes > 1,
+        Statement::Update(update) => update.returning.is_some() || writes > 1,
+        Statement::Delete(delete) => delete.returning.is_some() || writes > 1,
+        // MERGE … RETURNING came with 17; the parser reads it into the output clause.
+        Statement::Merge(merge) => merge.output.is_some() || writes > 1,
+        _ => writes > 0,
+    }
+}
+
+/// The names of the relations written to, cut from the client's text.
+fn targets(text: &str, scan: &Scan, walk: &Walk) -> Result<Vec<String>, Reason> {
+    let base = scan.body().start;
+    let mut targets = Vec::with_capacity(walk.targets.len());
+    for ranges in &walk.targets {
+        let part = |&(start, end): &(usize, usize)| text.get(base + start..base + end);
+        let parts: Option<Vec<&str>> = ranges.iter().map(part).collect();
+        let name = parts.ok_or(Reason::Unparsed)?.join(".");
+        // The parser takes ONLY for the table's name and the table for an alias.
+        if name.is_empty() || name.eq_ignore_ascii_case("only") {
+            return Err(Reason::Unparsed);
+        }
+        if !targets.contains(&name) {
+            targets.push(name);
+        }
+    }
+    Ok(targets)
+}
+
+/// Scans and judges arbitrary bytes; must not panic.
+#[doc(hidden)]
+pub fn fuzz_judge(bytes: &[u8]) {
+    let mut scan = Scan::new(super::ScanLimits::default(), 0);
+    let dialect = Dialect { server_major: 18 };
+    if scan.run(bytes, dialect).is_ok()
+        && let Ok(text) = std::str::from_utf8(bytes)
+        && let Ok(eligible) = judge(text, &scan, dialect)
+    {
+        assert_eq!(eligible.arguments.len(), scan.literals().len());
+    }
+}
+
+#[cfg(test)]
+#[path = "eligible_tests.rs"]
+mod tests;

@@ -1,0 +1,279 @@
+//! From SQL to the rewritten text, or to the reason for passing it through.
+
+use super::*;
+use crate::sql::{ScanLimits, rewrite};
+
+fn judged(text: &str) -> Result<(String, Eligible), Reason> {
+    let mut scan = Scan::new(ScanLimits::default(), 3);
+    let dialect = Dialect { server_major: 15 };
+    scan.run(text.as_bytes(), dialect)?;
+    let eligible = judge(text, &scan, dialect)?;
+    let rewritten = rewrite(text.as_bytes(), &scan, &eligible.arguments);
+    Ok((String::from_utf8(rewritten.text).unwrap(), eligible))
+}
+
+/// Cases of two lines each: a text, and behind an arrow what it becomes.
+#[track_caller]
+fn check(cases: &str) {
+    let lines = cases.lines().map(str::trim);
+    let lines: Vec<&str> = lines
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .collect();
+    for case in lines.chunks(2) {
+        let expected = case[1].strip_prefix("=> ").expect("an arrow");
+        let found = judged(case[0]).map(|(rewritten, _)| rewritten);
+        assert_eq!(found.as_deref(), Ok(expected), "{}", case[0]);
+    }
+}
+
+#[track_caller]
+fn check_refused(reason: Reason, texts: &[&str]) {
+    for text in texts {
+        assert_eq!(
+            judged(text).map(|(rewritten, _)| rewritten),
+            Err(reason),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn literals_become_arguments() {
+    check(
+        r#"
+        select 5
+          => select $1
+        select'a'from t
+          => select $1 from t
+        select a from t where b='x'and c=-5 or d
+          => select a from t where b=$1 and c=$2 or d
+        /* c */ select a /* d */ from t where b = -5 ; -- e
+          => select a   from t where b = $1
+        select 'é', "ü" from t where é = E'\u00e9'
+          => select $1, "ü" from t where é = $2
+        insert into t (a, b) values (1, 'x'), (2, $$y$$)
+          => insert into t (a, b) values ($1, $2), ($3, $4)
+        update t set a = a + 1 where b in (1, -2)
+          => update t set a = a + $1 where b in ($2, $3)
+        delete from t where a < 5<-1
+          => delete from t where a < $1<$2
+        select a from t where b = 'x' limit 10 offset 20
+          => select a from t where b = $1 limit $2 offset $3
+        select j->'a'->>'b', a[1] from t
+          => select j->$1->>$2, a[$3] from t
+        select -2 ^ 2, 5 - 3, 2 * -3
+          => select -2 ^ $1, $2 - $3, $4 * $5
+        select '1 day'::interval + a, cast('2' as int)
+          => select $1::interval + a, cast($2 as int)
+        select x::numeric(5,2), 'y'::varchar(3) from t
+          => select x::numeric(5,2), $1::varchar(3) from t
+        select b'1', n'x', x'1f', 5
+          => select b'1', n'x', x'1f', $1
+        select count(*) over (order by a rows between 1 preceding and current row) from t
+          => select count(*) over (order by a rows between $1 preceding and current row) from t
+        (select 1) union all (select 2)
+          => (select $1) union all (select $2)
+        values (1, 'a')
+          => values ($1, $2)
+        "#,
+    );
+}
+
+#[test]
+fn ordinals_stay_and_what_sorts_by_a_literal_is_not_torn_from_its_match() {
+    check(
+        r#"
+        select a, 'x' from t where b = 1 order by 2, 1 desc
+          => select a, $1 from t where b = $2 order by 2, 1 desc
+        select a, count(*) from t where b = 1 group by 1 having count(*) > 5
+          => select a, count(*) from t where b = $1 group by 1 having count(*) > $2
+        select distinct on (1) a from t where b = 1
+          => select distinct on (1) a from t where b = $1
+        select * from (select a from t order by -1 limit 1) z where a = 2
+          => select * from (select a from t order by -1 limit $1) z where a = $2
+        select a from t where b = 1 order by (2)
+          => select a from t where b = $1 order by (2)
+        # Everything that may be matched keeps its literals; the rest does not have to.
+        select date_trunc('day', a), 7 from t where b = 1 group by date_trunc('day', a)
+          => select date_trunc('day', a), 7 from t where b = $1 group by date_trunc('day', a)
+        select a + 1, 'k' from t where b = 1 order by a + 1 limit 3
+          => select a + 1, 'k' from t where b = $1 order by a + 1 limit $2
+        (select a + 1 from t where b = 1) order by a + 1
+          => (select a + 1 from t where b = $1) order by a + 1
+        select sum(a) over (partition by b > 1), 7 from t where c = 2
+          => select sum(a) over (partition by b > 1), 7 from t where c = $1
+        select 7, sum(a) over w from t where c = 2 window w as (order by a + 1)
+          => select 7, sum(a) over w from t where c = $1 window w as (order by a + 1)
+        select a + 1, count(*) from t where b = 1 group by rollup(1), a
+          => select a + 1, count(*) from t where b = $1 group by rollup(1), a
+        select array_agg(a + 1 order by a + 1), string_agg(x, ',') from t where b = 1
+          => select array_agg(a + 1 order by a + 1), string_agg(x, $1) from t where b = $2
+        select (select a + 1 from u order by a + 1 limit 1), 2 from t
+          => select (select a + 1 from u order by a + 1 limit $1), $2 from t
+        "#,
+    );
+}
+
+#[test]
+fn searches_by_distance_take_arguments_and_dates_are_not_frozen() {
+    check(
+        r#"
+        select id from t order by v <-> '[1,2]' limit 5
+          => select id from t order by v <-> $1 limit $2
+        select id from t order by v <-> '[1,2]'::vector
+          => select id from t order by v <-> $1::vector
+        select id, a <=> b from t where c = 1 order by t.v <-> '[1]', 1
+          => select id, a <=> b from t where c = $1 order by t.v <-> $2, 1
+        "#,
+    );
+    check_refused(
+        Reason::SortExpression,
+        &[
+            "select id, v <-> '[1,2]' from t where a = 1 order by v <-> '[1,2]'",
+            "select distinct id from t where a = 1 order by v <-> '[1,2]'",
+            "select a > '2020-01-01' from t where b = 1 group by a > '2020-01-01'",
+        ],
+    );
+    check_refused(
+        Reason::NoArguments,
+        &[
+            "select a from t order by 1",
+            "select a from t order by a + 1",
+            "select coalesce(x, 'none'), count(*) from t group by coalesce(x, 'none') order by 2",
+            "select random() * 10 as r from t order by random() * 10",
+        ],
+    );
+}
+
+#[test]
+fn what_is_a_cast_only_with_a_literal_stays() {
+    check(
+        r#"
+        select int4('5'), 1
+          => select int4('5'), $1
+        select text(('x')), lower('x')
+          => select text(('x')), lower($1)
+        select int4 '5', jsonb '{}', varchar(3) 'abc', 1
+          => select int4 '5', jsonb '{}', varchar(3) 'abc', $1
+        select a from t where b in ('x') and (c) = ('y')
+          => select a from t where b in ($1) and (c) = ($2)
+        insert into t values ('x')
+          => insert into t values ($1)
+        select current_timestamp(3), 4
+          => select current_timestamp(3), $1
+        insert into t values (1, 'x') on conflict (k) where y = 'live' do update set n = 9
+          => insert into t values ($1, $2) on conflict (k) where y = 'live' do update set n = $3
+        insert into t values (1) on conflict (lower(a || 'b')) do nothing
+          => insert into t values ($1) on conflict (lower(a || 'b')) do nothing
+        "#,
+    );
+    check_refused(
+        Reason::TypedLiteral,
+        &[
+            "select date '2020-01-01', 1",
+            "select timestamp(0) '2020-01-01', 1",
+            "select timestamp with time zone '2020-01-01', 1",
+            "select interval '1' day, 1",
+            "select interval '1 day', 1",
+            "select '1'::interval day, 1",
+            "select '1'::interval(2), 1",
+            "select cast('1' as interval hour), 1",
+            "select date('2020-01-01'), 1",
+            "select \"timestamp\"('2020-01-01'), 1",
+            "select pg_catalog.regclass('pg_class'), 1",
+            "select money '1', 1",
+            "select my_date '2020-01-01', 1",
+            "select a from t where b = 1 and c = treat('5' as int)",
+        ],
+    );
+    check_refused(
+        Reason::VolatileLiteral,
+        &[
+            "select text('now'), 1",
+            "select x.y 'today', 1",
+            "select a = 'Tomorrow', a from t where b = 1 group by a = 'Tomorrow', a",
+        ],
+    );
+    let (_, eligible) =
+        judged("select f('x'), s.\"G\"('y'), h('z', 1), upper('a'), F('b')").unwrap();
+    assert_eq!(eligible.called_types, ["G", "f"]);
+    let (_, eligible) = judged("select '1'::interval, '1'::interval[], '1'").unwrap();
+    assert_eq!(eligible.interval_casts, [true, false, false]);
+}
+
+#[test]
+fn texts_that_would_notice_are_refused() {
+    check_refused(
+        Reason::Introspection,
+        &[
+            "select * from pg_cursors where name = 'x'",
+            "select * from \"pg_stat_activity\" where pid = 1",
+            "select Current_Query(), 1",
+        ],
+    );
+    check_refused(
+        Reason::ProtocolSensitive,
+        &["select statement_timestamp() = 'x'"],
+    );
+    check_refused(
+        Reason::SessionEffect,
+        &["select set_config('a.b', 'c', false)"],
+    );
+    check_refused(
+        Reason::Clause,
+        &["select 1 as a into t", "select 'x' into temp t from u"],
+    );
+    check_refused(
+        Reason::Unparsed,
+        &["select 1 +", "update only t set a = 1", "select f(x 1"],
+    );
+    check_refused(
+        Reason::NoArguments,
+        &["select a from t", "select null, true", "select b'1'"],
+    );
+    let deep = format!("select {}1{}", "(".repeat(60), ")".repeat(60));
+    let long = format!("select 1{}", " + a".repeat(600));
+    let wide = format!("select {}1", "1,".repeat(600));
+    check_refused(Reason::TooComplex, &[&deep, &long, &wide]);
+}
+
+#[test]
+fn writes_name_their_targets() {
+    for (text, returning, targets) in [
+        ("select 1", false, &[][..]),
+        ("insert into a.\"B\" values (1)", false, &["a.\"B\""]),
+        ("insert into a values (1) returning b", true, &["a"]),
+        ("update only_a x set b = 1", false, &["only_a"]),
+        ("update é . t as x set b = 1 returning *", true, &["é.t"]),
+        ("delete from a using b where a.c = 1", false, &["a"]),
+        (
+            "with x as (insert into a values (1) returning c), y as (delete from a where b = 1) \
+             select * from x",
+            true,
+            &["a"],
+        ),
+        (
+            "merge into a using b on a.c = b.c when matched then update set d = 1",
+            false,
+            &["a"],
+        ),
+    ] {
+        let (_, eligible) = judged(text).unwrap_or_else(|reason| panic!("{text}: {reason:?}"));
+        assert_eq!(eligible.targets, targets, "{text}");
+        assert_eq!(
+            (eligible.returning, eligible.writes),
+            (returning, !targets.is_empty()),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn words_in_other_lists_do_not_overlap() {
+    for name in ["date", "interval", "timestamptz", "regclass", "_timestamp"] {
+        assert_eq!(names::type_input(name), Input::Unstable);
+    }
+    assert_eq!(names::type_input("_int4"), Input::Stable);
+    assert!(!names::is_volatile(b"knowledge snow 5"));
+    assert!(names::is_volatile(b"2 NOW"));
+}

@@ -1,0 +1,25 @@
+//! From a query's text to its shape, its literals and the text with `$n` in their place.
+//!
+//! [`scan`] is the hot path: one pass over the bytes of every query, in agreement with the server's
+//! own lexer about where each literal begins and ends. [`shape`] is what two queries have in common
+//! when they differ only in their literals. [`eligible`] judges a shape once, with a parser.
+//! [`rewrite`] splices `$n` into the client's own bytes and takes the values out. [`effect`] says
+//! what a statement that is passed through may do to the session.
+//!
+//! Nothing here does IO, reads a clock or keeps state between calls. Text that is not understood to
+//! the last byte is never converted.
+
+pub mod effect;
+pub mod eligible;
+mod lex;
+mod pass;
+pub mod rewrite;
+pub mod scan;
+pub mod shape;
+pub mod value;
+
+pub use effect::{Effect, effect};
+pub use eligible::{Eligible, judge};
+pub use rewrite::{Rewritten, rewrite};
+pub use scan::{Class, Dialect, Form, Literal, Scan, ScanLimits};
+pub use shape::Shape;

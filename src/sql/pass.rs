@@ -1,0 +1,431 @@
+//! The pass itself: token by token through a text, until its end or something not understood.
+
+use std::ops::Range;
+
+use super::lex::{self, KIND, Kind};
+use super::scan::{Break, COMMENT, Class, Form, Literal};
+use super::value;
+use crate::reason::Reason;
+
+/// The longest identifier that is not truncated with a notice (`NAMEDATALEN - 1`).
+const MAX_IDENTIFIER: usize = 63;
+
+/// What a pass collects; kept from text to text for its memory.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) literals: Vec<Literal>,
+    pub(super) breaks: Vec<Break>,
+    pub(super) hints: Vec<Range<u32>>,
+}
+
+impl Found {
+    pub(super) fn clear(&mut self) {
+        self.literals.clear();
+        self.breaks.clear();
+        self.hints.clear();
+    }
+}
+
+/// Passes through `text` from its first token at `start`, and returns where its last token ends.
+pub(super) fn pass(
+    text: &[u8],
+    start: usize,
+    underscores: bool,
+    most: usize,
+    found: &mut Found,
+) -> Result<usize, Reason> {
+    let mut pass = Pass {
+        text,
+        at: start,
+        end: start,
+        word: start,
+        prev: Prev::Operator,
+        underscores,
+        most,
+        found,
+    };
+    pass.tokens()?;
+    let end = pass.end;
+    // Comments behind the last token do not belong to the body.
+    while found
+        .breaks
+        .last()
+        .is_some_and(|last| last.start as usize >= end)
+    {
+        found.breaks.pop();
+    }
+    Ok(end)
+}
+
+/// Where the statement's text begins: its first word, or a hint comment before it.
+///
+/// Statements that cannot be prepared are refused here, before anything else is looked at.
+pub(super) fn first_token(text: &[u8]) -> Result<usize, Reason> {
+    let mut at = 0;
+    let mut hint = None;
+    loop {
+        while KIND[lex::at(text, at) as usize] == Kind::Space {
+            at += 1;
+        }
+        match lex::comment(text, at) {
+            Ok(Some(end)) => {
+                if hint.is_none() && lex::is_hint(text, at) {
+                    hint = Some(at);
+                }
+                at = end;
+            }
+            Ok(None) => break,
+            Err(()) => return Err(Reason::Lexical),
+        }
+    }
+    match text.get(at) {
+        None => Err(Reason::Empty),
+        Some(b';') => Err(after_semicolon(text, at).err().unwrap_or(Reason::Empty)),
+        Some(b'(') => Ok(hint.unwrap_or(at)),
+        Some(_) if is_preparable(&text[at..]) => Ok(hint.unwrap_or(at)),
+        Some(_) => Err(Reason::NotPreparable),
+    }
+}
+
+/// Whether the text begins with one of the words that begin a preparable statement.
+fn is_preparable(text: &[u8]) -> bool {
+    let letters = text
+        .iter()
+        .take(7)
+        .take_while(|byte| lex::continues_word(**byte))
+        .count();
+    let words: &[&[u8]] = match letters {
+        4 => &[b"with"],
+        5 => &[b"merge", b"table"],
+        6 => &[b"select", b"insert", b"update", b"delete", b"values"],
+        _ => return false,
+    };
+    words
+        .iter()
+        .any(|word| text[..letters].eq_ignore_ascii_case(word))
+}
+
+/// Whether nothing but semicolons, white space and comments follows.
+fn after_semicolon(text: &[u8], semicolon: usize) -> Result<(), Reason> {
+    let mut at = semicolon;
+    while lex::at(text, at) == b';' {
+        at = lex::blank(text, at + 1).ok_or(Reason::Lexical)?;
+    }
+    if at == text.len() {
+        Ok(())
+    } else {
+        Err(Reason::MultipleStatements)
+    }
+}
+
+/// What the token before says about a minus or a number behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Prev {
+    /// An operator, `(`, `[`, `,` or the start: a minus is unary.
+    Operator,
+    /// The end of an operand: a minus is binary.
+    Operand,
+    /// An identifier or keyword; which, is only looked up before a minus.
+    Word,
+    /// A dot: an identifier behind it is a column, an operator is a name's part.
+    Dot,
+    /// A unary minus.
+    Minus,
+    /// Something before a number that may or may not fold: the number stays in the text.
+    Doubt,
+    /// Parentheses behind a minus, which folding looks through (`-(5)`).
+    DoubtOpen,
+}
+
+struct Pass<'a> {
+    text: &'a [u8],
+    at: usize,
+    /// One past the last token.
+    end: usize,
+    /// Where the word or the minus that `prev` speaks of begins.
+    word: usize,
+    prev: Prev,
+    underscores: bool,
+    /// The most literals, and the most comments.
+    most: usize,
+    found: &'a mut Found,
+}
+
+impl Pass<'_> {
+    fn tokens(&mut self) -> Result<(), Reason> {
+        while let Some(&byte) = self.text.get(self.at) {
+            match KIND[byte as usize] {
+                Kind::Space => {
+                    self.at += 1;
+                    continue;
+                }
+                Kind::Word => self.word(byte)?,
+                Kind::Operator => {
+                    if self.comment()? {
+                        continue;
+                    }
+                    self.operator();
+                }
+                Kind::Comma => self.single(Prev::Operator),
+                Kind::Open => self.open(byte)?,
+                Kind::Close => self.single(Prev::Operand),
+                Kind::Quote => self.string(self.at, false)?,
+                Kind::Digit => self.number()?,
+                Kind::Dot if self.text.get(self.at + 1).is_some_and(u8::is_ascii_digit) => {
+                    self.number()?;
+                }
+                Kind::Dot => self.dot(),
+                Kind::Colon => self.colon(),
+                Kind::DoubleQuote => self.quoted_identifier()?,
+                Kind::Dollar => self.dollar()?,
+                Kind::Semicolon => return after_semicolon(self.text, self.at),
+                Kind::Other => return Err(Reason::Lexical),
+            }
+            self.end = self.at;
+        }
+        Ok(())
+    }
+
+    fn single(&mut self, prev: Prev) {
+        self.at += 1;
+        self.prev = prev;
+    }
+
+    fn dot(&mut self) {
+        // `..` is one token, or `1..2` would hold the number `.2`.
+        let double = lex::at(self.text, self.at + 1) == b'.';
+        self.at += 1 + usize::from(double);
+        self.prev = if double { Prev::Doubt } else { Prev::Dot };
+    }
+
+    fn word(&mut self, first: u8) -> Result<(), Reason> {
+        let start = self.at;
+        let next = lex::at(self.text, start + 1);
+        if matches!(next, b'\'' | b'&') {
+            match (first | 0x20, next) {
+                (b'e', b'\'') => return self.string(start + 1, true),
+                // Bit strings and national strings have types of their own: text of the shape.
+                (b'b' | b'x' | b'n', b'\'') => return self.inline_string(start + 1),
+                // What `U&'…'` says depends on a UESCAPE behind it.
+                (b'u', b'&') if matches!(lex::at(self.text, start + 2), b'\'' | b'"') => {
+                    return Err(Reason::Lexical);
+                }
+                _ => {}
+            }
+        }
+        self.at = lex::word(self.text, start);
+        if self.at - start > MAX_IDENTIFIER {
+            return Err(Reason::LongIdentifier);
+        }
+        self.prev = if self.prev == Prev::Dot {
+            Prev::Operand
+        } else {
+            Prev::Word
+        };
+        self.word = start;
+        Ok(())
+    }
+
+    fn quoted_identifier(&mut self) -> Result<(), Reason> {
+        let end = lex::quoted_identifier(self.text, self.at).ok_or(Reason::Lexical)?;
+        if end - self.at - 2 > MAX_IDENTIFIER {
+            return Err(Reason::LongIdentifier);
+        }
+        self.at = end;
+        self.prev = Prev::Operand;
+        Ok(())
+    }
+
+    /// Steps over a comment. Returns whether there was one.
+    #[inline]
+    fn comment(&mut self) -> Result<bool, Reason> {
+        let Some(end) = lex::comment(self.text, self.at).map_err(|()| Reason::Lexical)? else {
+            return Ok(false);
+        };
+        let start = self.at;
+        self.at = end;
+        if self.prev == Prev::Minus {
+            self.prev = Prev::Doubt;
+        }
+        if lex::is_hint(self.text, start) {
+            self.found.hints.push(start as u32..end as u32);
+            self.end = end;
+            return Ok(true);
+        }
+        if self.found.breaks.len() - self.found.literals.len() >= self.most {
+            return Err(Reason::TooManyLiterals);
+        }
+        self.found.breaks.push(Break {
+            start: start as u32,
+            end: end as u32,
+            kind: COMMENT,
+        });
+        Ok(true)
+    }
+
+    fn operator(&mut self) {
+        let start = self.at;
+        self.at = lex::operator(self.text, start);
+        self.prev = match &self.text[start..self.at] {
+            b"-" => match self.prev {
+                Prev::Operator => Prev::Minus,
+                Prev::Operand => Prev::Operator,
+                Prev::Word => before_minus(&self.text[self.word..lex::word(self.text, self.word)]),
+                Prev::Dot | Prev::Minus | Prev::Doubt | Prev::DoubtOpen => Prev::Doubt,
+            },
+            // `t.*` is a whole row; so is a lone `*`, but no minus can follow that.
+            b"*" if self.prev == Prev::Dot => Prev::Operand,
+            _ => Prev::Operator,
+        };
+        self.word = start;
+    }
+
+    fn open(&mut self, byte: u8) -> Result<(), Reason> {
+        let word = self.prev == Prev::Word && byte == b'(';
+        if word && self.word_is(b"operator") {
+            // `OPERATOR(pg_catalog.-)`: the parenthesis closes no operand.
+            return Err(Reason::Lexical);
+        }
+        let doubtful = matches!(self.prev, Prev::Minus | Prev::Doubt | Prev::DoubtOpen);
+        self.single(if doubtful && byte == b'(' {
+            Prev::DoubtOpen
+        } else {
+            Prev::Operator
+        });
+        Ok(())
+    }
+
+    fn colon(&mut self) {
+        let double = matches!(lex::at(self.text, self.at + 1), b':' | b'=');
+        self.at += 1 + usize::from(double);
+        // A slice's bound may have a sign; behind a cast stands a type.
+        self.prev = if double { Prev::Doubt } else { Prev::Operator };
+    }
+
+    fn dollar(&mut self) -> Result<(), Reason> {
+        if lex::at(self.text, self.at + 1).is_ascii_digit() {
+            return Err(Reason::HasParameters);
+        }
+        let end = lex::dollar_string(self.text, self.at).ok_or(Reason::Lexical)?;
+        self.literal(self.at, end, Class::Text, Form::Dollar)
+    }
+
+    /// A string constant whose quote is at `quote`; an `E` may stand before it.
+    fn string(&mut self, quote: usize, escapes: bool) -> Result<(), Reason> {
+        let found = lex::string(self.text, quote, escapes).ok_or(Reason::Lexical)?;
+        if self.prev == Prev::Word && self.word_is(b"uescape") {
+            self.at = found.end;
+            self.prev = Prev::Operand;
+            return Ok(());
+        }
+        let form = match (escapes, found.doubled) {
+            (true, _) => Form::Escape,
+            (false, true) => Form::Doubled,
+            (false, false) => Form::Plain,
+        };
+        if escapes && !value::is_understood(&self.text[quote..found.end]) {
+            return Err(Reason::Lexical);
+        }
+        self.literal(self.at, found.end, Class::Text, form)
+    }
+
+    fn inline_string(&mut self, quote: usize) -> Result<(), Reason> {
+        self.at = lex::string(self.text, quote, false)
+            .ok_or(Reason::Lexical)?
+            .end;
+        self.prev = Prev::Operand;
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<(), Reason> {
+        let number = lex::number(self.text, self.at, self.underscores).ok_or(Reason::Lexical)?;
+        let (start, liftable) = match self.prev {
+            Prev::Minus => (self.word, self.folds(number.end)?),
+            Prev::Doubt | Prev::DoubtOpen => (self.at, false),
+            _ => (self.at, true),
+        };
+        if !liftable {
+            self.at = number.end;
+            self.prev = Prev::Operand;
+            return Ok(());
+        }
+        let class = classify(number.value, start != self.at);
+        self.literal(start, number.end, class, Form::Number)
+    }
+
+    /// Whether the minus before a number that ends at `end` reaches the number alone: a cast, a
+    /// subscript and a selection bind tighter (gram.y, the precedences behind `UMINUS`).
+    fn folds(&self, end: usize) -> Result<bool, Reason> {
+        let next = lex::blank(self.text, end).ok_or(Reason::Lexical)?;
+        Ok(!matches!(lex::at(self.text, next), b':' | b'[' | b'.'))
+    }
+
+    fn word_is(&self, lower: &[u8]) -> bool {
+        self.text[self.word..lex::word(self.text, self.word)].eq_ignore_ascii_case(lower)
+    }
+
+    #[inline]
+    fn literal(
+        &mut self,
+        start: usize,
+        end: usize,
+        class: Class,
+        form: Form,
+    ) -> Result<(), Reason> {
+        if self.found.literals.len() >= self.most {
+            return Err(Reason::TooManyLiterals);
+        }
+        let (first, last) = (start as u32, end as u32);
+        self.found.literals.push(Literal {
+            start: first,
+            end: last,
+            class,
+            form,
+        });
+        self.found.breaks.push(Break {
+            start: first,
+            end: last,
+            kind: class as u8,
+        });
+        self.at = end;
+        self.prev = Prev::Operand;
+        Ok(())
+    }
+}
+
+/// The class of an integer by its magnitude (gram.y, `doNegate`; parse_node.c, `make_const`).
+const fn classify(value: Option<u64>, negative: bool) -> Class {
+    const INT4: u64 = i32::MAX as u64;
+    const INT8: u64 = i64::MAX as u64;
+    match value {
+        Some(value) if value <= INT4 + negative as u64 => Class::Int4,
+        Some(value) if value <= INT8 + negative as u64 => Class::Int8,
+        _ => Class::Numeric,
+    }
+}
+
+/// What a minus is behind this word.
+///
+/// Behind a reserved word that cannot end an expression it is unary, behind a name it is binary.
+/// Words that may be both are doubted; the parser checks again that a folded minus is unary.
+fn before_minus(word: &[u8]) -> Prev {
+    const UNARY: &str = "\
+        select where and or not between then else when in like ilike limit offset returning on \
+        having case distinct all any some from using for placing to symmetric asymmetric is \
+        union except intersect";
+    const DOUBT: &str = "\
+        by set values escape rows range groups zone local operator similar return first next \
+        fetch with as collate value default array row check variadic exists do into only path \
+        passing content document";
+    let is = |list: &str| {
+        list.split(' ')
+            .any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
+    };
+    if is(UNARY) {
+        Prev::Minus
+    } else if is(DOUBT) {
+        Prev::Doubt
+    } else {
+        Prev::Operator
+    }
+}

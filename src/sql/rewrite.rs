@@ -1,0 +1,147 @@
+//! The client's own bytes with `$n` in the place of its literals, and the way back for positions.
+//!
+//! Placeholders are numbered 1 to n in the order of the text, one per literal; equal literals are
+//! never merged (the fidelity rules, H-10). With the literals put back, the text is the body of the
+//! original with its comments blanked.
+
+use super::lex;
+use super::scan::{COMMENT, Class, Scan};
+
+pub use super::value::{argument, token};
+
+/// A text for Parse, and the types of its parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rewritten {
+    /// The statement.
+    pub text: Vec<u8>,
+    /// The type of each argument: int4, int8, numeric, or 0 for the server to infer.
+    pub oids: Vec<u32>,
+}
+
+/// The OID that declares a literal's class; a string's type is for the server to infer.
+#[must_use]
+pub const fn oid(class: Class) -> u32 {
+    match class {
+        Class::Int4 => 23,
+        Class::Int8 => 20,
+        Class::Numeric => 1700,
+        Class::Text => 0,
+    }
+}
+
+/// Rewrites the body of `text`; `arguments` says of each literal whether it becomes `$n`.
+#[must_use]
+pub fn rewrite(text: &[u8], scan: &Scan, arguments: &[bool]) -> Rewritten {
+    let mut out = Vec::with_capacity(scan.body().len());
+    emit(text, scan, arguments, |bytes, _| {
+        out.extend_from_slice(bytes);
+    });
+    let chosen = scan
+        .literals()
+        .iter()
+        .zip(arguments)
+        .filter(|(_, argument)| **argument);
+    Rewritten {
+        text: out,
+        oids: chosen.map(|(literal, _)| oid(literal.class)).collect(),
+    }
+}
+
+/// Where the `k`th argument (from 0) stands in the whole original text: a 1-based position in
+/// characters, as the server reports it for the literal itself.
+///
+/// Of a number with a folded sign that is the sign (gram.y, `doNegate`).
+#[must_use]
+pub fn literal_position(text: &[u8], scan: &Scan, k: usize, arguments: &[bool]) -> Option<u32> {
+    let mut chosen = scan
+        .literals()
+        .iter()
+        .zip(arguments)
+        .filter(|(_, argument)| **argument);
+    let (literal, _) = chosen.nth(k)?;
+    Some(characters(&text[..literal.start as usize]) + 1)
+}
+
+/// Where a position in the rewritten text lies in the whole original text; both are 1-based and
+/// count characters. A position inside `$n` is the literal's.
+#[must_use]
+pub fn original_position(
+    text: &[u8],
+    scan: &Scan,
+    arguments: &[bool],
+    rewritten: u32,
+) -> Option<u32> {
+    let wanted = rewritten.checked_sub(1)?;
+    let mut seen = 0;
+    let mut found = None;
+    let mut end = 0;
+    emit(text, scan, arguments, |bytes, origin| {
+        let length = characters(bytes);
+        if found.is_none() && wanted < seen + length {
+            found = Some(match origin {
+                Origin::Same(start) => characters(&text[..start]) + wanted - seen,
+                Origin::Instead(start) => characters(&text[..start]),
+            });
+        }
+        seen += length;
+        end = seen;
+    });
+    // "At end of input" is one past the last character.
+    let end = (wanted == end).then(|| characters(&text[..scan.body().end]));
+    found.or(end).map(|position| position + 1)
+}
+
+/// Where emitted bytes come from.
+#[derive(Clone, Copy)]
+enum Origin {
+    /// They are the original's, from this byte on.
+    Same(usize),
+    /// They stand for something that starts at this byte.
+    Instead(usize),
+}
+
+/// Produces the rewritten text piece by piece.
+fn emit(text: &[u8], scan: &Scan, arguments: &[bool], mut sink: impl FnMut(&[u8], Origin)) {
+    let mut from = scan.body().start;
+    let mut last = b' ';
+    let (mut index, mut number) = (0, 0);
+    for cut in scan.breaks() {
+        let (start, end) = (cut.start as usize, cut.end as usize);
+        if cut.kind != COMMENT {
+            index += 1;
+            if !arguments.get(index - 1).copied().unwrap_or(false) {
+                continue;
+            }
+        }
+        if let Some(&byte) = text[from..start].last() {
+            sink(&text[from..start], Origin::Same(from));
+            last = byte;
+        }
+        from = end;
+        if cut.kind == COMMENT {
+            sink(b" ", Origin::Instead(start));
+            last = b' ';
+            continue;
+        }
+        number += 1;
+        let (left, right) = (is_glue(last), end < scan.body().end && is_glue(text[end]));
+        let pad = |wanted| if wanted { " " } else { "" };
+        let placeholder = format!("{}${number}{}", pad(left), pad(right));
+        sink(placeholder.as_bytes(), Origin::Instead(start));
+        last = if right { b' ' } else { b'0' };
+    }
+    sink(&text[from..scan.body().end], Origin::Same(from));
+}
+
+/// Whether a byte next to `$n` would become part of it, or make an identifier of both.
+const fn is_glue(byte: u8) -> bool {
+    lex::continues_word(byte) || matches!(byte, b'"' | b'\'' | b'.')
+}
+
+fn characters(bytes: &[u8]) -> u32 {
+    bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count() as u32
+}
+
+#[cfg(test)]
+#[path = "rewrite_tests.rs"]
+mod tests;

@@ -1,0 +1,290 @@
+//! Splicing, values and positions.
+
+use super::*;
+use crate::sql::{Dialect, Scan, ScanLimits, Shape};
+use proptest::prelude::*;
+
+fn scanned(text: &[u8]) -> Option<Scan> {
+    let mut scan = Scan::new(ScanLimits::default(), 5);
+    scan.run(text, Dialect { server_major: 16 })
+        .ok()
+        .map(|()| scan)
+}
+
+fn scan(text: &str) -> Scan {
+    scanned(text.as_bytes()).unwrap_or_else(|| panic!("{text}"))
+}
+
+fn rewritten(text: &str, arguments: &[bool]) -> String {
+    String::from_utf8(rewrite(text.as_bytes(), &scan(text), arguments).text).unwrap()
+}
+
+#[test]
+fn placeholders_keep_their_distance() {
+    for (text, expected) in [
+        ("select'a'from t", "select $1 from t"),
+        ("select.5,a", "select $1,a"),
+        ("select'a''b'\"x\"", "select $1 \"x\""),
+        ("select a='b'or'c'<d", "select a=$1 or $2<d"),
+        ("select 1'a'$$b$$", "select $1 $2 $3"),
+        ("select 5<-1,a||'x'||$$y$$", "select $1<$2,a||$3||$4"),
+        ("select 1/* c */-2", "select $1 -$2"),
+        ("select 1 -- c\n, 2", "select $1  \n, $2"),
+        ("/*+ h */select 1", "/*+ h */select $1"),
+    ] {
+        assert_eq!(rewritten(text, &[true; 4]), expected);
+    }
+    assert_eq!(
+        rewritten("select 1, 'a', 2", &[false, true, false]),
+        "select 1, $1, 2"
+    );
+}
+
+#[test]
+fn types_are_declared_by_class() {
+    let text = "select 1, 3000000000, 1.5, 'a', -2147483648";
+    let found = rewrite(
+        text.as_bytes(),
+        &scan(text),
+        &[true, true, true, false, true],
+    );
+    assert_eq!(found.oids, [23, 20, 1700, 23]);
+}
+
+#[test]
+fn values_are_what_the_literals_say() {
+    for (literal, expected) in [
+        ("''", ""),
+        ("'a\\b'", "a\\b"),
+        ("'a''b'''", "a'b'"),
+        ("'a' -- it's\n  'b''c'\n'd'", "ab'cd"),
+        (
+            "E'a\\nb\\t\\\\\\x41\\101\\u00e9\\U0001F600'",
+            "a\nb\t\\A\u{41}é😀",
+        ),
+        ("E'it\\'s ''q'' \\é \\q\\x'", "it's 'q' é qx"),
+        ("e'a\\n'\n'b\\n'", "a\nb\n"),
+        ("$$a'b\\$$", "a'b\\"),
+        ("$t$a$$b$t$", "a$$b"),
+        ("$$$$", ""),
+        ("007", "007"),
+        ("-  5", "-5"),
+        ("-\n.5e1", "-.5e1"),
+        ("0x_1F", "0x_1F"),
+    ] {
+        let text = format!("select {literal}");
+        let scan = scan(&text);
+        let [found] = scan.literals() else {
+            panic!("{text}")
+        };
+        let mut value = Vec::new();
+        argument(text.as_bytes(), found, &mut value);
+        assert_eq!(String::from_utf8(value).unwrap(), expected, "{text}");
+        assert_eq!(token(text.as_bytes(), found), literal.as_bytes());
+    }
+}
+
+#[test]
+fn positions_count_characters_and_map_back() {
+    let text = "/* é */ select 'ü', a, 'x'from é where b = - 5 /* ö */ and c";
+    let scan = scan(text);
+    let arguments = [true, true, true];
+    let rewritten = rewritten(text, &arguments);
+    assert_eq!(rewritten, "select $1, a, $2 from é where b = $3   and c");
+    let position = |text: &str, part: &str| {
+        let at = text.find(part).unwrap();
+        text[..at].chars().count() as u32 + 1
+    };
+    for (k, literal) in ["'ü'", "'x'", "- 5"].iter().enumerate() {
+        let found = literal_position(text.as_bytes(), &scan, k, &arguments);
+        assert_eq!(found, Some(position(text, literal)));
+    }
+    assert_eq!(
+        literal_position(text.as_bytes(), &scan, 3, &arguments),
+        None
+    );
+    for (there, here) in [
+        ("select", "select"),
+        ("$1", "'ü'"),
+        ("a,", "a,"),
+        ("$2", "'x'"),
+        ("from", "from"),
+        ("b =", "b ="),
+        ("$3", "- 5"),
+        ("and", "and"),
+    ] {
+        let found = original_position(
+            text.as_bytes(),
+            &scan,
+            &arguments,
+            position(&rewritten, there),
+        );
+        assert_eq!(found, Some(position(text, here)), "{there}");
+    }
+    let end = rewritten.chars().count() as u32 + 1;
+    let found = original_position(text.as_bytes(), &scan, &arguments, end);
+    assert_eq!(found, Some(text.chars().count() as u32 + 1));
+    assert_eq!(
+        original_position(text.as_bytes(), &scan, &arguments, end + 1),
+        None
+    );
+    assert_eq!(
+        original_position(text.as_bytes(), &scan, &arguments, 0),
+        None
+    );
+}
+
+/// The body with its comments blanked: what a rewritten text is with its literals put back.
+fn blanked(text: &[u8], scan: &Scan) -> Vec<u8> {
+    rewrite(text, scan, &[]).text
+}
+
+fn put_back(text: &[u8], scan: &Scan, arguments: &[bool]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut chosen = scan
+        .literals()
+        .iter()
+        .zip(arguments)
+        .filter(|(_, chosen)| **chosen);
+    emit(text, scan, arguments, |bytes, origin| match origin {
+        Origin::Instead(_) if bytes != b" " => {
+            let (literal, _) = chosen.next().expect("one literal for each placeholder");
+            out.extend_from_slice(token(text, literal));
+        }
+        _ => out.extend_from_slice(bytes),
+    });
+    out
+}
+
+/// Texts that look enough like SQL to get through the scan.
+fn sql() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        " ",
+        " ",
+        "\n",
+        "a",
+        "t.b",
+        "select",
+        "from",
+        "where",
+        "and",
+        "'x'",
+        "'it''s'",
+        "E'\\n'",
+        "$$q$$",
+        "$t$'$t$",
+        "1",
+        "-",
+        "2.5",
+        ".5",
+        "1e3",
+        "+",
+        "=",
+        "<",
+        "(",
+        ")",
+        "[",
+        "]",
+        "::int",
+        ",",
+        "/* c */",
+        "-- d\n",
+        "\"q\"",
+        "é",
+        "B'1'",
+        "3000000000",
+        "/*+ h */",
+        ";",
+        "'",
+        "\"",
+        "$",
+        "*",
+        "||",
+        ":",
+        "\\",
+    ]);
+    prop::collection::vec(piece, 0..24).prop_map(|pieces| format!("select {}", pieces.concat()))
+}
+
+proptest! {
+    #[test]
+    fn literals_put_back_give_the_body(text in sql(), pattern in any::<u64>()) {
+        let Some(scan) = scanned(text.as_bytes()) else { return Ok(()) };
+        let choose = |index: usize| pattern >> (index % 64) & 1 == 1;
+        let arguments: Vec<bool> = (0..scan.literals().len()).map(choose).collect();
+        let text = text.as_bytes();
+        prop_assert_eq!(put_back(text, &scan, &arguments), blanked(text, &scan));
+    }
+
+    #[test]
+    fn gaps_and_breaks_give_the_body(text in sql()) {
+        let Some(scan) = scanned(text.as_bytes()) else { return Ok(()) };
+        let mut from = scan.body().start;
+        let mut whole = String::new();
+        for cut in scan.breaks() {
+            whole += &text[from..cut.start as usize];
+            whole += &text[cut.start as usize..cut.end as usize];
+            from = cut.end as usize;
+        }
+        whole += &text[from..scan.body().end];
+        prop_assert_eq!(&whole, &text[scan.body()]);
+    }
+
+    #[test]
+    fn a_rewritten_text_has_no_literal_left_and_the_same_tokens(text in sql()) {
+        let Some(scan) = scanned(text.as_bytes()) else { return Ok(()) };
+        let all = vec![true; scan.literals().len()];
+        let rewritten = rewrite(text.as_bytes(), &scan, &all);
+        prop_assert_eq!(rewritten.oids.len(), all.len());
+        // With constants of the same classes in the place of `$n` the shape is as before, but for
+        // the spaces that keep them apart.
+        let mut number = 0;
+        let mut again = Vec::new();
+        emit(text.as_bytes(), &scan, &all, |bytes, origin| match origin {
+            Origin::Instead(_) if bytes != b" " => {
+                again.extend_from_slice(b" $$v$$ ");
+                number += 1;
+            }
+            _ => again.extend_from_slice(bytes),
+        });
+        let second = scanned(&again);
+        prop_assert_eq!(second.map(|second| second.literals().len()), Some(number));
+    }
+
+    #[test]
+    fn a_shape_matches_itself_with_other_values(text in sql(), other in sql()) {
+        let Some(first) = scanned(text.as_bytes()) else { return Ok(()) };
+        let shape = Shape::of(text.as_bytes(), &first);
+        prop_assert!(shape.matches(text.as_bytes(), &first));
+        prop_assert_eq!(shape.literal_count(), first.literals().len());
+        let Some(second) = scanned(other.as_bytes()) else { return Ok(()) };
+        let same = shape == Shape::of(other.as_bytes(), &second);
+        prop_assert_eq!(shape.matches(other.as_bytes(), &second), same);
+    }
+
+    #[test]
+    fn positions_round_trip(text in sql()) {
+        let Some(scan) = scanned(text.as_bytes()) else { return Ok(()) };
+        let all = vec![true; scan.literals().len()];
+        let rewritten = rewrite(text.as_bytes(), &scan, &all).text;
+        let length = characters(&rewritten);
+        let mut last = 0;
+        for position in 1..=length {
+            let found = original_position(text.as_bytes(), &scan, &all, position).unwrap();
+            prop_assert!(found >= last && found as usize <= text.chars().count());
+            last = found;
+        }
+    }
+
+    #[test]
+    fn arbitrary_bytes_do_no_harm(
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+        text in sql(),
+    ) {
+        crate::sql::scan::fuzz_scan(&bytes);
+        crate::sql::scan::fuzz_scan(text.as_bytes());
+        crate::sql::eligible::fuzz_judge(text.as_bytes());
+        let _ = crate::sql::effect::effect(&bytes);
+        let _ = crate::sql::effect::effect(text.as_bytes());
+    }
+}

@@ -1,0 +1,229 @@
+//! One pass over a query's bytes: its literals, its comments and the hash of what is left.
+//!
+//! The rules are those of `src/backend/parser/scan.l`. Two of them need more than one token: a
+//! minus that the grammar folds into the number behind it (gram.y, `doNegate`), and strings that
+//! continue behind a newline. Literals are sorted, disjoint, inside the text and never cut a
+//! character in two. What is not understood to the last byte ends in an error, which means: pass
+//! the query through.
+
+use std::hash::{BuildHasher, Hasher};
+use std::ops::Range;
+
+use foldhash::quality::FixedState;
+use memchr::memchr;
+
+use super::pass::{Found, first_token, pass};
+use crate::reason::Reason;
+
+/// What the server's version changes about lexing; `standard_conforming_strings` is always on here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dialect {
+    /// The server's major version, 13 to 18.
+    pub server_major: u16,
+}
+
+/// How much text and how many literals a scan accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScanLimits {
+    /// Bytes of text.
+    pub max_text: usize,
+    /// Literals, and likewise comments between the tokens.
+    pub max_literals: usize,
+}
+
+impl Default for ScanLimits {
+    /// 64 KiB, because longer statements are bulk loads whose parsing does not matter, and 1000
+    /// literals, because every list length is a shape of its own (the fidelity rules, H-47).
+    fn default() -> Self {
+        Self {
+            max_text: 64 * 1024,
+            max_literals: 1000,
+        }
+    }
+}
+
+/// The type the server would give a literal before it looks at the context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Class {
+    /// An integer of at most 32 bits, its folded sign included.
+    Int4,
+    /// An integer of at most 64 bits.
+    Int8,
+    /// Any other number.
+    Numeric,
+    /// A string constant of type `unknown`.
+    Text,
+}
+
+/// How a literal is written, which decides how its value is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Form {
+    /// A number.
+    Number,
+    /// `'…'` whose content is exactly the bytes between the quotes.
+    Plain,
+    /// `'…'` with `''` inside, or continued behind a newline.
+    Doubled,
+    /// `E'…'`.
+    Escape,
+    /// `$tag$…$tag$`.
+    Dollar,
+}
+
+/// A literal that could become an argument: a byte range in the text, and what stands there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Literal {
+    /// First byte; of a number with a folded sign, the sign.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+    /// Its type.
+    pub class: Class,
+    /// Its notation.
+    pub form: Form,
+}
+
+impl Literal {
+    /// The literal's bytes in the text it was found in.
+    #[must_use]
+    pub const fn range(&self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+/// The kind of a [`Break`] that is a comment; literals have their class.
+pub(super) const COMMENT: u8 = 4;
+
+/// An interruption of the shape's own text: a literal or a comment.
+///
+/// Comments that differ from call to call (trace ids) must not make new shapes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Break {
+    pub(super) start: u32,
+    pub(super) end: u32,
+    pub(super) kind: u8,
+}
+
+/// The result of the last pass; reused from query to query, so that a warm pass allocates nothing.
+#[derive(Debug)]
+pub struct Scan {
+    limits: ScanLimits,
+    seed: FixedState,
+    found: Found,
+    body: Range<usize>,
+    hash: u64,
+}
+
+impl Scan {
+    /// A scan that hashes with `seed`.
+    #[must_use]
+    pub fn new(limits: ScanLimits, seed: u64) -> Self {
+        Self {
+            limits: ScanLimits {
+                max_text: limits.max_text.min(u32::MAX as usize),
+                ..limits
+            },
+            seed: FixedState::with_seed(seed),
+            found: Found::default(),
+            body: 0..0,
+            hash: 0,
+        }
+    }
+
+    /// Scans `text`, forgetting the text before.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the text must be passed through. The scan is then of no use until the next
+    /// run.
+    pub fn run(&mut self, text: &[u8], dialect: Dialect) -> Result<(), Reason> {
+        self.found.clear();
+        self.body = 0..0;
+        if text.len() > self.limits.max_text {
+            return Err(Reason::TooLong);
+        }
+        let start = first_token(text)?;
+        if memchr(0, text).is_some() {
+            return Err(Reason::Lexical);
+        }
+        if !text.is_ascii() && std::str::from_utf8(text).is_err() {
+            return Err(Reason::Encoding);
+        }
+        let underscores = dialect.server_major >= 16;
+        let end = pass(
+            text,
+            start,
+            underscores,
+            self.limits.max_literals,
+            &mut self.found,
+        )?;
+        self.body = start..end;
+        self.hash = self.mix(text);
+        Ok(())
+    }
+
+    /// The literals, in the order of the text.
+    #[must_use]
+    pub fn literals(&self) -> &[Literal] {
+        &self.found.literals
+    }
+
+    /// The hash of the shape, keyed by the seed.
+    #[must_use]
+    pub const fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// The statement without white space, comments and semicolons around it.
+    #[must_use]
+    pub fn body(&self) -> Range<usize> {
+        self.body.clone()
+    }
+
+    /// Literals and comments of the body, in the order of the text.
+    pub(super) fn breaks(&self) -> &[Break] {
+        &self.found.breaks
+    }
+
+    /// Hint comments, which belong to the shape's text.
+    pub(super) fn hints(&self) -> &[Range<u32>] {
+        &self.found.hints
+    }
+
+    fn mix(&self, text: &[u8]) -> u64 {
+        let mut hasher = self.seed.build_hasher();
+        let mut from = self.body.start;
+        for cut in &self.found.breaks {
+            hasher.write(&text[from..cut.start as usize]);
+            hasher.write_u8(cut.kind);
+            from = cut.end as usize;
+        }
+        hasher.write(&text[from..self.body.end]);
+        hasher.finish()
+    }
+}
+
+/// Scans arbitrary bytes; must neither panic nor report a literal outside the text.
+#[doc(hidden)]
+pub fn fuzz_scan(bytes: &[u8]) {
+    let mut scan = Scan::new(ScanLimits::default(), 0);
+    for server_major in [13, 18] {
+        if scan.run(bytes, Dialect { server_major }).is_ok() {
+            let mut from = scan.body().start;
+            for cut in scan.breaks() {
+                assert!(
+                    from <= cut.start as usize && cut.start < cut.end,
+                    "breaks are in order"
+                );
+                from = cut.end as usize;
+            }
+            assert!(from <= scan.body().end, "breaks lie inside the body");
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "scan_tests.rs"]
+mod tests;

@@ -1,0 +1,97 @@
+//! What is left of a query when its literals are taken out: the key under which it is remembered.
+//!
+//! A shape holds its own copy of the text between the literals, so that a collision of hashes can
+//! never run the wrong statement. It depends on the classes of the literals, never on their values
+//! or notation. Comments interrupt it and have no content; hint comments belong to its text.
+
+use super::scan::{Break, COMMENT, Scan};
+
+/// A shape, comparable with any later scan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// The gaps, one behind the other.
+    gaps: Box<[u8]>,
+    /// The length of the gap before each break, and the break's kind.
+    breaks: Box<[(u32, u8)]>,
+    literals: usize,
+    hash: u64,
+}
+
+impl Shape {
+    /// The shape of `text`, which `scan` has just scanned.
+    #[must_use]
+    pub fn of(text: &[u8], scan: &Scan) -> Self {
+        let mut gaps = Vec::with_capacity(scan.body().len());
+        let mut breaks = Vec::with_capacity(scan.breaks().len());
+        let mut from = scan.body().start;
+        for &Break { start, end, kind } in scan.breaks() {
+            let gap = &text[from..start as usize];
+            gaps.extend_from_slice(gap);
+            breaks.push((gap.len() as u32, kind));
+            from = end as usize;
+        }
+        gaps.extend_from_slice(&text[from..scan.body().end]);
+        Self {
+            gaps: gaps.into(),
+            breaks: breaks.into(),
+            literals: scan.literals().len(),
+            hash: scan.hash(),
+        }
+    }
+
+    /// Whether `text`, which `scan` has just scanned, has this shape.
+    #[must_use]
+    pub fn matches(&self, text: &[u8], scan: &Scan) -> bool {
+        if self.hash != scan.hash() || self.breaks.len() != scan.breaks().len() {
+            return false;
+        }
+        let mut from = scan.body().start;
+        let mut gaps = &*self.gaps;
+        for (cut, &(length, kind)) in scan.breaks().iter().zip(&self.breaks) {
+            let Some((gap, rest)) = gaps.split_at_checked(length as usize) else {
+                return false;
+            };
+            if cut.kind != kind || text[from..cut.start as usize] != *gap {
+                return false;
+            }
+            gaps = rest;
+            from = cut.end as usize;
+        }
+        text[from..scan.body().end] == *gaps
+    }
+
+    /// The hash the scan computed; it is compared only with hashes of the same seed.
+    #[must_use]
+    pub const fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// How many literals a query of this shape has.
+    #[must_use]
+    pub const fn literal_count(&self) -> usize {
+        self.literals
+    }
+
+    /// The memory it takes, for the table's bound.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        size_of::<Self>() + self.gaps.len() + self.breaks.len() * size_of::<(u32, u8)>()
+    }
+
+    /// The text for people: `?` for literals, a space for comments.
+    #[must_use]
+    pub fn text_for_display(&self) -> String {
+        let mut out = Vec::with_capacity(self.gaps.len() + self.breaks.len());
+        let mut gaps = &*self.gaps;
+        for &(length, kind) in &self.breaks {
+            let (gap, rest) = gaps
+                .split_at_checked(length as usize)
+                .unwrap_or((gaps, &[]));
+            out.extend_from_slice(gap);
+            out.push(if kind == COMMENT { b' ' } else { b'?' });
+            gaps = rest;
+        }
+        out.extend_from_slice(gaps);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+}
