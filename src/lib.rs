@@ -1,4 +1,5 @@
 //! A PostgreSQL proxy that runs literal SQL as server-side prepared statements.
 #![forbid(unsafe_code)]
 
+pub mod postgres;
 pub mod reason;
