@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pgautoprep::postgres::{Auth, Error, Options, Scratch};
+use pgautoprep::postgres::{Auth, Error, Options, Scratch, Wanted};
 
 fn start(options: &Options) -> Scratch {
     Scratch::start(options).unwrap_or_else(|error| panic!("{error}"))
@@ -141,6 +141,21 @@ fn a_panic_stops_the_server() {
     let (address, directory) = receiver.recv().unwrap();
     assert!(TcpStream::connect(address).is_err());
     assert!(!directory.exists());
+}
+
+#[test]
+#[ignore = "downloads a server of every major version that is not installed, 90 MB"]
+fn every_pinned_version_starts() {
+    for major in 13..=18 {
+        let wanted = Wanted::Major(major);
+        let mut server = start(&Options {
+            wanted,
+            ..Options::default()
+        });
+        assert_eq!(server.version_major(), major);
+        log_in(&mut TcpStream::connect(server.host_port()).unwrap());
+        assert!(server.is_running().unwrap());
+    }
 }
 
 /// Not a test: the process that the next test kills.
