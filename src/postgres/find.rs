@@ -190,6 +190,7 @@ impl Places {
                 }
             }
         }
+        tried.dedup(); // the search path often leads to an installed one
         newest.ok_or(Error::NotFound { wanted, tried })
     }
 

@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -92,6 +92,11 @@ impl Process {
     /// The read end of the program's standard output, if it was configured as a pipe; once.
     pub fn take_stdout(&mut self) -> Option<ChildStdout> {
         self.shell.stdout.take()
+    }
+
+    /// The read end of the program's standard error, if it was configured as a pipe; once.
+    pub fn take_stderr(&mut self) -> Option<ChildStderr> {
+        self.shell.stderr.take()
     }
 
     /// The exit status, if the program has ended. A death by signal n reads as status 128 + n.
