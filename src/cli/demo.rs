@@ -28,9 +28,9 @@ use proxy::Proxy;
 use report::{Report, Row, Tally};
 use workload::Workload;
 
-/// Before the first measurement of a workload, per variant: the server's caches fill, and the
-/// proxy meets the workload's statements.
-const FIRST_WARM_UP: Duration = Duration::from_millis(400);
+/// Before the first measurement of a workload, per variant, half a measurement but no longer than
+/// this: the server's caches fill, and the proxy meets the workload's statements.
+const FIRST_WARM_UP: Duration = Duration::from_secs(1);
 /// Before the later ones: the CPU's caches fill.
 const WARM_UP: Duration = Duration::from_millis(60);
 /// Connections beside those of the load: loading data, the proxy's own, superuser's reserve.
@@ -263,16 +263,17 @@ impl<'a> Bench<'a> {
         progress: &mut Progress<'_>,
     ) -> anyhow::Result<Row> {
         let rounds = u64::from(self.options.rounds);
+        let duration = Duration::from_secs_f64(self.options.seconds);
+        let first_warm_up = FIRST_WARM_UP.min(duration / 2);
         let mut fleets = Vec::with_capacity(Variant::ALL.len());
         for (variant, seed) in Variant::ALL.into_iter().zip(1_000_000..) {
             progress.detail(&format!("{place}: warm-up, {}", variant.label()))?;
             let mut fleet = self.connect(variant).await?;
-            self.run(variant, &mut fleet, workload, FIRST_WARM_UP, seed)
+            self.run(variant, &mut fleet, workload, first_warm_up, seed)
                 .await?;
             fleets.push(fleet);
         }
         let mut tallies = [Tally::new()?, Tally::new()?, Tally::new()?];
-        let duration = Duration::from_secs_f64(self.options.seconds);
         for round in 0..rounds {
             let variants = Variant::ALL.into_iter().zip(&mut fleets).zip(&mut tallies);
             for ((variant, fleet), tally) in variants {
@@ -282,7 +283,7 @@ impl<'a> Bench<'a> {
                     round + 1
                 ))?;
                 // The same seed, so that all variants do the same work.
-                self.run(variant, fleet, workload, WARM_UP, 2 * round)
+                self.run(variant, fleet, workload, WARM_UP.min(duration), 2 * round)
                     .await?;
                 let before = (self.server.cpu_time(), self.proxy_cpu(variant));
                 let count = self

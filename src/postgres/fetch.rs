@@ -91,9 +91,8 @@ impl Build {
     fn url(self, repository: &str) -> String {
         let Self { platform, version } = self;
         let repository = repository.trim_end_matches('/');
-        format!(
-            "{repository}/{GROUP}/{ARTIFACT}-{platform}/{version}/{ARTIFACT}-{platform}-{version}.jar"
-        )
+        let name = format!("{ARTIFACT}-{platform}");
+        format!("{repository}/{GROUP}/{name}/{version}/{name}-{version}.jar")
     }
 
     fn directory_name(self) -> String {

@@ -39,6 +39,7 @@ pub(super) struct Cell {
     label: &'static str,
     operations: u64,
     operations_per_second: f64,
+    rounds_per_second: Vec<f64>,
     ratio_to_direct: f64,
     ratio_to_proxy_off: Option<f64>,
     p50_us: u64,
@@ -121,6 +122,7 @@ pub(super) fn cells(tallies: &[Tally; 3]) -> Vec<Cell> {
         label: variant.label(),
         operations: tally.operations,
         operations_per_second: tally.rate(),
+        rounds_per_second: tally.rates.clone(),
         ratio_to_direct: tally.ratio(direct),
         ratio_to_proxy_off: (variant != Variant::Direct).then(|| tally.ratio(off)),
         p50_us: tally.latency.value_at_quantile(0.5),
@@ -191,7 +193,7 @@ impl Report {
         let mut all = vec![
             "CPU is per statement. \"vs direct\" and \"vs off\" are ratios of throughput within a \
              round, medians over the rounds, so they are not exactly the quotients of the first \
-             column. In runs as short as this, a difference of 5 % is noise."
+             column."
                 .to_owned(),
             format!(
                 "Client, proxy and server shared {} CPUs here, so the hop through any proxy costs \
@@ -201,6 +203,14 @@ impl Report {
                 self.cpus
             ),
         ];
+        if let Some(noise) = self.noise() {
+            all.push(format!(
+                "The same measurement, repeated, differed by {:.0} % from round to round (median \
+                 over the table): smaller differences mean nothing. Longer measurements and a \
+                 machine that does nothing else make it less (--seconds, --rounds).",
+                noise * 100.0
+            ));
+        }
         if let Some((least, mean, most)) = spread(self.gains(|on, _| on.ratio_to_proxy_off)) {
             all.push(format!(
                 "Conversion on against off: {least:.2} to {most:.2} times the throughput, \
@@ -223,6 +233,18 @@ impl Report {
                 .to_owned(),
         );
         all
+    }
+
+    /// How far apart the rounds of a cell are, relative to their median; the median of that over
+    /// all cells. `None` after a single round.
+    fn noise(&self) -> Option<f64> {
+        let cells = self.workloads.iter().flat_map(|row| &row.variants);
+        let apart = cells.map(|cell| {
+            let rounds = cell.rounds_per_second.iter().copied();
+            let most = rounds.clone().fold(f64::NEG_INFINITY, f64::max);
+            (most - rounds.fold(f64::INFINITY, f64::min)) / cell.operations_per_second
+        });
+        (self.rounds > 1).then(|| median(apart.collect()))
     }
 
     /// One figure per workload, from the cells "on" and "direct".
