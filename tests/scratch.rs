@@ -93,10 +93,10 @@ async fn cpu_time_counts_connections_that_live_and_that_have_ended() {
     assert!(busy > idle + Duration::from_millis(50), "{idle:?} {busy:?}");
     drop(client);
     driver.await.unwrap().unwrap();
-    let log_out = Instant::now();
-    while server.cpu_time().unwrap() < busy {
-        // Between its end and the server's noticing, a process is counted nowhere.
-        assert!(log_out.elapsed() < Duration::from_secs(5));
+    // At some point in this loop the server notices that the process has ended.
+    for _ in 0..200 {
+        let after = server.cpu_time().unwrap();
+        assert!(after >= busy, "{after:?} after {busy:?}");
     }
 }
 

@@ -163,7 +163,7 @@ impl Report {
         let _ = writeln!(
             out,
             "PostgreSQL {server_version}, {cpus} CPUs, {clients} clients, \
-             {rounds} rounds of {seconds} s\n"
+             {rounds} × {seconds} s\n"
         );
         let _ = writeln!(
             out,
@@ -211,19 +211,15 @@ impl Report {
                 noise * 100.0
             ));
         }
-        if let Some((least, mean, most)) = spread(self.gains(|on, _| on.ratio_to_proxy_off)) {
-            all.push(format!(
-                "Conversion on against off: {least:.2} to {most:.2} times the throughput, \
-                 {mean:.2} in the mean."
-            ));
+        if let Some(range) = spread(self.gains(|on, _| on.ratio_to_proxy_off)) {
+            all.push(format!("Throughput, conversion on against off: {range}."));
         }
         let cpu = |on: &Cell, direct: &Cell| {
             Some(on.server_cpu_us_per_statement? / direct.server_cpu_us_per_statement?)
         };
-        if let Some((least, mean, most)) = spread(self.gains(cpu)) {
+        if let Some(range) = spread(self.gains(cpu)) {
             all.push(format!(
-                "Server CPU per statement, conversion on against direct: {least:.2} to {most:.2} \
-                 times, {mean:.2} in the mean; below 1 is saved."
+                "Server CPU per statement, conversion on against direct: {range}; below 1 is saved."
             ));
         }
         all.push(
@@ -283,12 +279,15 @@ impl Cell {
     }
 }
 
-/// Least, geometric mean and most.
-fn spread(values: Vec<f64>) -> Option<(f64, f64, f64)> {
+/// Ratios in words: the only one, or the least, the most and the geometric mean.
+fn spread(values: Vec<f64>) -> Option<String> {
     let least = values.iter().copied().reduce(f64::min)?;
     let most = values.iter().copied().reduce(f64::max)?;
     let mean = (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp();
-    Some((least, mean, most))
+    Some(match values.len() {
+        1 => format!("{mean:.2} times"),
+        _ => format!("{least:.2} to {most:.2} times, {mean:.2} in the mean"),
+    })
 }
 
 /// Breaks a paragraph into lines.
@@ -389,13 +388,15 @@ mod tests {
         ];
         assert_eq!(fields(7), on);
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("repeated, differed by 60 % from"), "{text}");
+        assert!(words.contains("on against off: 2.00 times."), "{text}");
         assert!(
-            words.contains("2.00 to 2.00 times the throughput"),
+            words.contains("against direct: 0.50 times; below"),
             "{text}"
         );
-        assert!(
-            words.contains("0.50 to 0.50 times, 0.50 in the mean"),
-            "{text}"
+        assert_eq!(
+            spread(vec![1.0, 4.0]).unwrap(),
+            "1.00 to 4.00 times, 2.00 in the mean"
         );
         assert!(
             lines.iter().all(|line| line.chars().count() <= WIDTH),
