@@ -7,6 +7,7 @@ pub mod config;
 pub mod error;
 pub mod metrics;
 pub mod net;
+pub mod postgres;
 pub mod reason;
 pub mod session;
 pub mod sql;

@@ -3,6 +3,7 @@
 //! A new command is a module here, a variant of `Command` and an arm in [`Arguments::run`].
 
 mod check;
+pub mod demo;
 mod flags;
 pub mod logging;
 mod serve;
@@ -42,6 +43,8 @@ pub struct Arguments {
 enum Command {
     /// Run the proxy (the default).
     Serve(serve::Serve),
+    /// Measure what conversion gains, on a scratch server of its own.
+    Demo(demo::DemoOptions),
     /// Print every setting, where it comes from, and whether it can be used.
     Check(check::Check),
 }
@@ -64,6 +67,7 @@ impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
         match self.command {
             Command::Serve(serve) => serve.run(),
+            Command::Demo(options) => demo::run(&options, &mut io::stdout().lock()),
             Command::Check(check) => check.run(),
         }
     }
