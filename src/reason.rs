@@ -67,6 +67,8 @@ pub enum Reason {
     DifferentPlan,
     /// The generic plan is not the plan the literals get.
     GenericPlan,
+    /// A value for which a generic plan could fail otherwise than the literal.
+    Guarded,
     /// Rewrite rules turn the statement into several.
     RewriteRules,
     /// The client set `plan_cache_mode` itself.
@@ -83,7 +85,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of their discriminants.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 37] = [
         Self::Mode,
         Self::NotPreparable,
         Self::Empty,
@@ -114,6 +116,7 @@ impl Reason {
         Self::DifferentResult,
         Self::DifferentPlan,
         Self::GenericPlan,
+        Self::Guarded,
         Self::RewriteRules,
         Self::PlanCacheMode,
         Self::OracleFailed,
@@ -156,6 +159,7 @@ impl Reason {
             Self::DifferentResult => "different_result",
             Self::DifferentPlan => "different_plan",
             Self::GenericPlan => "generic_plan",
+            Self::Guarded => "guarded",
             Self::RewriteRules => "rewrite_rules",
             Self::PlanCacheMode => "plan_cache_mode",
             Self::OracleFailed => "oracle_failed",

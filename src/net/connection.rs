@@ -40,6 +40,12 @@ pub(super) struct Environment {
     pub(super) draining: watch::Receiver<bool>,
 }
 
+impl Environment {
+    fn count(&self, counter: Counter) {
+        self.shared.borrow().worker.counters().add(counter, 1);
+    }
+}
+
 /// Serves one accepted socket to its end; `admitted` is false beyond the limit of clients.
 pub(super) async fn serve(
     socket: Accepted,
@@ -51,18 +57,15 @@ pub(super) async fn serve(
         Ok(stream) => converse(stream, id, admitted, &environment).await,
         Err(error) => Err(SessionError::System(error)),
     };
-    let shared = environment.shared.borrow();
-    let counters = shared.worker.counters();
-    counters.add(Counter::ConnectionsClosed, 1);
+    environment.count(Counter::ConnectionsClosed);
     match outcome {
         Ok(()) => tracing::debug!(client = id.0, "connection closed"),
         Err(error) => {
-            let counter = match error.fault() {
+            environment.count(match error.fault() {
                 Fault::Client => Counter::ErrorsClient,
                 Fault::Upstream => Counter::ErrorsUpstream,
                 Fault::Proxy => Counter::ErrorsProxy,
-            };
-            counters.add(counter, 1);
+            });
             tracing::debug!(client = id.0, %error, fault = ?error.fault(), "connection ended");
         }
     }
@@ -148,9 +151,7 @@ impl Greeted {
 
 /// Relays a cancel request; whether it was one of ours is nobody's business.
 async fn cancel(pid: u32, key: &[u8], environment: &Environment) {
-    let counters = environment.shared.borrow();
-    counters.worker.counters().add(Counter::Cancels, 1);
-    drop(counters);
+    environment.count(Counter::Cancels);
     let Some(secret) = environment.registry.cancel(pid, key) else {
         return;
     };

@@ -2,9 +2,10 @@
 
 use super::{Session, Turn, Worker};
 use crate::metrics::Counter;
+use crate::reason::Reason;
 use crate::sql::rewrite;
 use crate::statement::cache::Name;
-use crate::statement::{Instant, Key, Recipe};
+use crate::statement::{Key, Recipe, Verdict};
 use crate::upstream::Encoding;
 use crate::upstream::ledger::{Execution, Kind, Recovery, Stage};
 use crate::wire::backend::{self, Status};
@@ -78,7 +79,6 @@ impl Session {
         &mut self,
         tag: u8,
         frame: &[u8],
-        now: Instant,
         worker: &mut Worker,
     ) -> Result<(), Error> {
         let Some(execution) = self.execution() else {
@@ -105,7 +105,7 @@ impl Session {
                 self.to_client.extend_from_slice(frame);
             }
             backend::ERROR => self.execution_error(frame, worker),
-            backend::READY_FOR_QUERY => self.execution_ready(frame, now, worker),
+            backend::READY_FOR_QUERY => self.execution_ready(frame, worker),
             _ => {
                 return Err(Error::Unexpected {
                     tag: char::from(tag),
@@ -199,7 +199,7 @@ impl Session {
         }
     }
 
-    fn execution_ready(&mut self, frame: &[u8], now: Instant, worker: &mut Worker) {
+    fn execution_ready(&mut self, frame: &[u8], worker: &Worker) {
         let settled = self.upstream.ledger.settle().map(|settled| settled.kind);
         let Some(Kind::Execution(execution)) = settled else {
             return;
@@ -209,7 +209,6 @@ impl Session {
             self.replay(&execution, worker);
             return;
         }
-        let _ = now;
         self.release_description();
         self.to_client.append(&mut self.held.complete);
         self.to_client.extend_from_slice(frame);
@@ -227,10 +226,8 @@ impl Session {
             && entry.statement.count_failure()
         {
             let epoch = self.upstream.database.epoch();
-            let reason = crate::reason::Reason::Unstable;
-            entry
-                .statement
-                .settle(crate::statement::Verdict::Declined { reason, epoch });
+            let reason = Reason::Unstable;
+            entry.statement.settle(Verdict::Declined { reason, epoch });
         }
         if execution.recovery == Recovery::Reopen
             && let Some(begin) = self.upstream.only_begun.take()

@@ -17,7 +17,7 @@ use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::sql::rewrite;
 use crate::statement::cache::Name;
-use crate::statement::{Context, Instant, Recipe, Statement, Verdict};
+use crate::statement::{Context, Instant, Recipe, Statement, Terms, Verdict};
 use crate::upstream::ledger::Kind;
 use crate::wire::backend::{self, Status};
 use crate::wire::fields;
@@ -74,7 +74,10 @@ struct Candidate {
     statement: Arc<Statement>,
     name: Name,
     epoch: u64,
-    types: Box<[u32]>,
+    /// What it is trusted with, or is about to be.
+    terms: Arc<Terms>,
+    /// When it was, if it is already.
+    verified: Instant,
 }
 
 /// Where a lesson goes after its answers.
@@ -327,22 +330,26 @@ impl Session {
             return Err(reason);
         }
         let trusted = match statement.verdict() {
-            Verdict::Trusted { epoch: at, types } if at == epoch => Some(types),
+            Verdict::Trusted {
+                epoch: known,
+                at,
+                terms,
+            } if known == epoch && now.since(at) <= worker.settings.statement_max_age => {
+                Some((at, terms))
+            }
             _ => None,
         };
         if trusted.is_none() {
-            if !worker.table.take_question(now) {
-                return Err(Reason::Budget);
-            }
             if !statement.claim(now, PATIENCE) {
                 return Err(Reason::Threshold);
             }
+            if !worker.table.take_question(now) {
+                statement.settle(Verdict::Unasked);
+                return Err(Reason::Budget);
+            }
             worker.counters().add(Counter::OracleQuestions, 1);
         }
-        let name = self
-            .upstream
-            .cache
-            .begin(Arc::clone(&statement), now, epoch);
+        let name = self.upstream.cache.begin(Arc::clone(&statement), epoch);
         self.close_owed(worker);
         let step = if trusted.is_some() {
             Step::Prepare
@@ -360,8 +367,10 @@ impl Session {
             frontend::describe_statement(out, name.as_bytes());
             frontend::sync(out);
         });
+        let (verified, terms) = trusted.unwrap_or_default();
         lesson.candidate = Some(Candidate {
-            types: trusted.unwrap_or_default(),
+            verified,
+            terms,
             statement,
             name,
             epoch,
@@ -417,8 +426,13 @@ impl Session {
         if let Some(catalog) = &catalog {
             self.question(|out| frontend::query(out, catalog));
         }
-        lesson.candidate = Some(Candidate {
+        let terms = Terms {
             types: types.into(),
+            guards: Box::default(),
+        };
+        lesson.candidate = Some(Candidate {
+            terms: Arc::new(terms),
+            verified: now,
             ..candidate
         });
         Ok(lesson.ask(Step::Explain, 3 + usize::from(catalog.is_some())))
@@ -449,29 +463,36 @@ impl Session {
                 Err(reason) => return Err(self.decline(&candidate, reason, "", worker)),
             };
             if !domains.is_empty() {
-                let demoted = positions(&candidate.types, |oid| domains.contains(&oid));
+                let demoted = positions(&candidate.terms.types, |oid| domains.contains(&oid));
                 return self.demote(lesson, &candidate, &demoted, now, worker);
             }
         }
         if original != custom {
             return Err(self.decline(&candidate, Reason::DifferentPlan, "", worker));
         }
-        if !proof::same_plan(&original, &generic) {
+        let types = &candidate.terms.types;
+        let Some(guards) = proof::same_plan(&original, &generic, types) else {
             if let Some(narrow) = candidate.statement.recipe().narrowed() {
                 return self.narrow(lesson, &candidate, narrow, now, worker);
             }
             return Err(self.decline(&candidate, Reason::GenericPlan, "", worker));
-        }
+        };
         worker.counters().add(Counter::OracleAccepted, 1);
         tracing::debug!(
             shape = candidate.statement.recipe().shape().text_for_display(),
             "trusted"
         );
+        let terms = Arc::new(Terms {
+            types: types.clone(),
+            guards: guards.into(),
+        });
         candidate.statement.settle(Verdict::Trusted {
             epoch: candidate.epoch,
-            types: candidate.types.clone(),
+            at: candidate.verified,
+            terms: Arc::clone(&terms),
         });
-        self.upstream.cache.settle(candidate.statement.key());
+        let key = candidate.statement.key();
+        self.upstream.cache.settle(key, candidate.verified, terms);
         Ok(Next::Learned)
     }
 
@@ -488,13 +509,16 @@ impl Session {
             return Err(Reason::Refused);
         }
         worker.counters().add(Counter::StatementsPrepared, 1);
-        if answer.types.as_deref() != Some(&candidate.types) {
+        if answer.types.as_deref() != Some(&candidate.terms.types) {
             // The catalog has changed unseen: everything about this statement is asked anew.
             self.upstream.cache.remove(key);
             candidate.statement.settle(Verdict::Unasked);
             return Err(Reason::Refused);
         }
-        self.upstream.cache.settle(key);
+        let Candidate {
+            verified, terms, ..
+        } = candidate;
+        self.upstream.cache.settle(key, verified, terms);
         Ok(Next::Learned)
     }
 
@@ -508,7 +532,15 @@ impl Session {
         if !original.is_good() || !generic.is_good() {
             return Err(Reason::OracleFailed);
         }
-        let passed = proof::same_plan(&original.plan(), &generic.plan());
+        let key = statement.key();
+        let terms = self
+            .upstream
+            .cache
+            .lookup(key)
+            .map(|entry| Arc::clone(&entry.terms));
+        let terms = terms.ok_or(Reason::Unstable)?;
+        let guards = proof::same_plan(&original.plan(), &generic.plan(), &terms.types);
+        let passed = guards.as_deref() == Some(&terms.guards);
         worker.counters().add(
             if passed {
                 Counter::AuditsPassed
@@ -529,7 +561,8 @@ impl Session {
             statement: Arc::clone(statement),
             name: Name::default(),
             epoch: self.upstream.database.epoch(),
-            types: Box::default(),
+            terms,
+            verified: Instant::default(),
         };
         Err(self.decline(&candidate, Reason::GenericPlan, "", worker))
     }

@@ -20,6 +20,7 @@
 //! - nothing of ours happens inside a client's transaction but Bind, Describe, Execute and Sync;
 //! - every query that is not converted is counted under exactly one [`Reason`].
 
+mod constant;
 mod execute;
 mod learn;
 mod login;
@@ -346,7 +347,7 @@ impl Session {
                 self.relay_reply(tag, frame);
                 Ok(())
             }
-            Some(Kind::Execution(_)) => self.execution_reply(tag, frame, now, worker),
+            Some(Kind::Execution(_)) => self.execution_reply(tag, frame, worker),
             Some(Kind::Question) => self.question_reply(tag, frame, now, worker),
             Some(Kind::Closes(_)) => self.close_reply(tag, frame),
         }

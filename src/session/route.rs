@@ -24,7 +24,7 @@ enum Route {
         recipe: Arc<Recipe>,
     },
     /// Ask first; the query waits.
-    Learn(Lesson),
+    Learn(Box<Lesson>),
     /// Send it as it came.
     Pass(Reason),
 }
@@ -142,7 +142,7 @@ impl Session {
                 self.lessons += 1;
                 self.query.clear();
                 self.query.extend_from_slice(text);
-                self.turn = Turn::Learning(Box::new(lesson));
+                self.turn = Turn::Learning(lesson);
                 self.start_lesson(now, worker);
             }
             Route::Pass(reason) => {
@@ -157,7 +157,7 @@ impl Session {
             return Route::Pass(Reason::Mode);
         }
         if let Some(lesson) = self.wanted_lesson() {
-            return Route::Learn(lesson);
+            return Route::Learn(Box::new(lesson));
         }
         match self.try_route(text, now, worker) {
             Ok(route) => route,
@@ -197,17 +197,20 @@ impl Session {
             let epoch = self.upstream.database.epoch();
             if let Some(entry) = self.upstream.cache.lookup(key)
                 && entry.epoch == epoch
-                && now.since(entry.prepared) <= worker.settings.statement_max_age
+                && now.since(entry.verified) <= worker.settings.statement_max_age
                 && !entry.statement.is_withdrawn()
                 && entry.statement.is_for(&recipe, context, text, scan)
             {
+                if !entry.terms.admit(eligible, text, scan) {
+                    return Err(Reason::Guarded);
+                }
                 let audit_due = entry.statement.count_execution() && worker.settings.audit;
                 let (name, hold_description) = (entry.name, entry.statement.hold_description());
                 if audit_due && self.upstream.status == Status::Idle && self.lessons < MAX_LESSONS {
                     let statement = Arc::clone(&entry.statement);
                     if statement.take_audit() {
                         let lesson = Lesson::new(Subject::Audit(statement, name), text.to_vec());
-                        return Ok(Route::Learn(lesson));
+                        return Ok(Route::Learn(Box::new(lesson)));
                     }
                 }
                 return Ok(Route::Execute {
@@ -249,7 +252,8 @@ impl Session {
         if let Some(reason) = self.settled_against(recipe, text, worker) {
             return Err(reason);
         }
-        Ok(Route::Learn(Lesson::new(Subject::Statement, text.to_vec())))
+        let lesson = Lesson::new(Subject::Statement, text.to_vec());
+        Ok(Route::Learn(Box::new(lesson)))
     }
 
     /// The reason why there is no use in asking, if the shared table knows one.

@@ -6,7 +6,7 @@
 //! - every statement the server may hold is here or in the list of names owed a Close;
 //! - an entry is usable only after [`Cache::settle`], which the caller calls at ParseComplete.
 
-use super::{Instant, Key, Statement};
+use super::{Instant, Key, Statement, Terms};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -49,8 +49,10 @@ pub struct Entry {
     pub statement: Arc<Statement>,
     /// Its name on this server connection.
     pub name: Name,
-    /// When it was parsed.
-    pub prepared: Instant,
+    /// When it was found to mean the same as its originals.
+    pub verified: Instant,
+    /// What it was trusted with.
+    pub terms: Arc<Terms>,
     /// The database's catalog epoch when it was parsed.
     pub epoch: u64,
     used: u64,
@@ -105,7 +107,7 @@ impl Cache {
     ///
     /// An older entry at the same key, and the least recently used one if the cache is full, are owed a
     /// Close: [`Cache::take_owed`] must be sent before or with the Parse.
-    pub fn begin(&mut self, statement: Arc<Statement>, now: Instant, epoch: u64) -> Name {
+    pub fn begin(&mut self, statement: Arc<Statement>, epoch: u64) -> Name {
         self.remove(statement.key());
         if self.entries.len() >= self.capacity {
             let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.used);
@@ -118,7 +120,8 @@ impl Cache {
         self.clock += 1;
         let entry = Entry {
             name,
-            prepared: now,
+            verified: Instant::default(),
+            terms: Arc::default(),
             epoch,
             used: self.clock,
             ready: false,
@@ -128,10 +131,12 @@ impl Cache {
         name
     }
 
-    /// The Parse of the entry at `key` was answered with ParseComplete.
-    pub fn settle(&mut self, key: Key) {
+    /// The server holds the entry at `key`, which was trusted with these terms at this time.
+    pub fn settle(&mut self, key: Key, verified: Instant, terms: Arc<Terms>) {
         if let Some(entry) = self.entries.get_mut(&key) {
             entry.ready = true;
+            entry.verified = verified;
+            entry.terms = terms;
         }
     }
 

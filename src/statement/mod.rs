@@ -11,6 +11,7 @@
 //! - losing an entry of the table costs time, never correctness.
 
 pub mod cache;
+pub mod guard;
 pub mod table;
 
 use crate::reason::Reason;
@@ -18,6 +19,7 @@ use crate::sql::eligible::Eligible;
 use crate::sql::rewrite::{self, Rewritten};
 use crate::sql::scan::Scan;
 use crate::sql::shape::Shape;
+use guard::Guard;
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -171,6 +173,38 @@ impl Recipe {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key(u64);
 
+/// What a trusted statement was trusted with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// The types the server inferred, one per argument.
+    pub types: Box<[u32]>,
+    /// What the values must be like.
+    pub guards: Box<[Guard]>,
+}
+
+impl Terms {
+    /// Whether every guarded literal of `text` is admitted.
+    #[must_use]
+    #[inline]
+    pub fn admit(&self, eligible: &Eligible, text: &[u8], scan: &Scan) -> bool {
+        self.guards.is_empty() || self.guards_admit(eligible, text, scan)
+    }
+
+    fn guards_admit(&self, eligible: &Eligible, text: &[u8], scan: &Scan) -> bool {
+        let mut guards = self.guards.iter().peekable();
+        let lifted = scan.literals().iter().zip(&eligible.arguments);
+        for (index, (literal, _)) in lifted.filter(|(_, argument)| **argument).enumerate() {
+            while let Some(guard) = guards.next_if(|guard| guard.argument == index) {
+                if !guard.admits(text, literal) {
+                    return false;
+                }
+            }
+        }
+        // Guards are sorted by argument; one that was not reached belongs to another shape.
+        guards.next().is_none()
+    }
+}
+
 /// What is known of a statement's right to stand for its original.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
@@ -182,8 +216,10 @@ pub enum Verdict {
     Trusted {
         /// The database's catalog epoch when it agreed.
         epoch: u64,
-        /// The types the server inferred, one per argument.
-        types: Box<[u32]>,
+        /// When it agreed.
+        at: Instant,
+        /// What it agreed on.
+        terms: Arc<Terms>,
     },
     /// It did not, at this catalog epoch.
     Declined {

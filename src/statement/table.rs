@@ -214,7 +214,7 @@ impl Budget {
     }
 
     fn take(&self, now: Instant) -> bool {
-        let second = now.0 / 1000 << 32;
+        let second = (now.0 / 1000) << 32;
         let mut taken = false;
         let _ = self
             .state

@@ -1,0 +1,311 @@
+//! One constant of a plan: what a generic plan still has to do with its parameters, and for which values
+//! that cannot fail.
+
+use crate::statement::guard::{Check, Guard};
+
+/// The types of the parameters, by index.
+pub(super) type Types<'a> = &'a [u32];
+
+const INT8: u32 = 20;
+const INT2: u32 = 21;
+const INT4: u32 = 23;
+const TEXT: u32 = 25;
+const FLOAT4: u32 = 700;
+const FLOAT8: u32 = 701;
+const VARCHAR: u32 = 1043;
+const NUMERIC: u32 = 1700;
+
+/// Operands a sum may have, and the magnitude each may have, so that no 32-bit sum overflows.
+const MAX_TERMS: usize = 7;
+const TERM_LIMIT: u64 = 1 << 28;
+
+/// Functions of `pg_catalog` that have a result for every argument.
+const TOTAL: [&str; 9] = [
+    "lower",
+    "upper",
+    "length",
+    "char_length",
+    "md5",
+    "btrim",
+    "ltrim",
+    "rtrim",
+    "reverse",
+];
+
+/// Something that has one value during one execution.
+///
+/// Constants compare equal whatever they are made of, because a plan of literals shows them folded.
+#[derive(Debug, Clone)]
+pub(super) struct Constant {
+    /// The parameters it is made of, by index.
+    parameters: Vec<usize>,
+    guards: Vec<Guard>,
+    /// The magnitude if it is a plain number.
+    number: Option<u64>,
+    /// Its type if it is known: that of a bare parameter, or of a cast.
+    kind: Option<u32>,
+    /// Numbers added up in it.
+    terms: usize,
+    /// Something is done with the parameters that may fail.
+    may_fail: bool,
+}
+
+impl PartialEq for Constant {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Constant {}
+
+impl Constant {
+    pub(super) const fn literal() -> Self {
+        Self {
+            parameters: Vec::new(),
+            guards: Vec::new(),
+            number: None,
+            kind: None,
+            terms: 1,
+            may_fail: false,
+        }
+    }
+
+    /// A token that begins with a digit or a dollar sign.
+    pub(super) fn number_or_parameter(token: &str) -> Self {
+        let parameter = token
+            .strip_prefix('$')
+            .and_then(|n| n.parse::<usize>().ok());
+        // $0 and some others are the executor's own parameters; they are no argument of anybody's.
+        let parameter = parameter.and_then(|number| number.checked_sub(1));
+        Self {
+            parameters: parameter.into_iter().collect(),
+            number: token.parse().ok(),
+            ..Self::literal()
+        }
+    }
+
+    /// Several in one, with nothing done to them.
+    pub(super) fn all(parts: Vec<Self>) -> Self {
+        let mut all = Self::literal();
+        for part in parts {
+            all.parameters.extend(part.parameters);
+            all.guards.extend(part.guards);
+            all.may_fail |= part.may_fail;
+        }
+        all
+    }
+
+    /// A function called with them.
+    pub(super) fn call(function: &str, parts: Vec<Self>) -> Self {
+        let mut call = Self::all(parts);
+        let total = TOTAL.contains(&function);
+        call.may_fail |= !call.parameters.is_empty() && !total;
+        call
+    }
+
+    /// They, joined by operators. A single one in parentheses is itself.
+    pub(super) fn operation(mut parts: Vec<Self>, operators: &[&str], types: Types<'_>) -> Self {
+        if operators.is_empty()
+            && parts.len() == 1
+            && let Some(only) = parts.pop()
+        {
+            return only;
+        }
+        let terms = parts.iter().map(|part| part.terms).sum();
+        let sums = operators
+            .iter()
+            .all(|operator| matches!(*operator, "+" | "-"));
+        let addends = parts.iter().all(|part| part.is_small_integer(types));
+        let mut operation = Self::all(parts);
+        operation.terms = terms;
+        if operation.parameters.is_empty() {
+            return operation;
+        }
+        if sums && addends && terms <= MAX_TERMS {
+            let check = Check::Magnitude(TERM_LIMIT);
+            let guards = operation.parameters.iter();
+            operation.guards = guards.map(|&argument| Guard { argument, check }).collect();
+            operation.kind = Some(INT4);
+        } else {
+            operation.may_fail = true;
+        }
+        operation
+    }
+
+    /// Whether it is an integer that is, or will be guarded to be, far from overflow.
+    fn is_small_integer(&self, types: Types<'_>) -> bool {
+        match self.parameters[..] {
+            [] => self.number.is_some_and(|number| number <= TERM_LIMIT),
+            _ => matches!(self.kind(types), Some(INT4 | INT8)) && !self.may_fail,
+        }
+    }
+
+    fn kind(&self, types: Types<'_>) -> Option<u32> {
+        match self.parameters[..] {
+            [only] if self.kind.is_none() => types.get(only).copied(),
+            _ => self.kind,
+        }
+    }
+
+    /// A cast of it to the type of this name, as EXPLAIN writes types.
+    pub(super) fn cast(&mut self, name: &str, types: Types<'_>) {
+        let (base, modifier) = match name.split_once('(') {
+            Some((base, modifier)) => (base, Some(modifier)),
+            None => (name, None),
+        };
+        let target = match base {
+            "smallint" => INT2,
+            "integer" => INT4,
+            "bigint" => INT8,
+            "real" => FLOAT4,
+            "double precision" => FLOAT8,
+            "numeric" => NUMERIC,
+            "text" => TEXT,
+            "character varying" | "character" => VARCHAR,
+            _ => 0,
+        };
+        let from = self.kind(types);
+        self.kind = Some(target);
+        let [argument] = self.parameters[..] else {
+            self.may_fail |= !self.parameters.is_empty() && !widens(from, target);
+            return;
+        };
+        let check = match (target, modifier) {
+            (VARCHAR, Some(modifier)) => modifier
+                .trim_end_matches(')')
+                .parse()
+                .ok()
+                .map(Check::Length),
+            (NUMERIC, Some(modifier)) => whole_digits(modifier).map(Check::Digits),
+            _ if widens(from, target) => return,
+            (INT2, _) => Some(Check::Magnitude(i16::MAX.unsigned_abs().into())),
+            (INT4, _) => Some(Check::Magnitude(i32::MAX.unsigned_abs().into())),
+            (INT8, _) => Some(Check::Magnitude(i64::MAX.unsigned_abs())),
+            (FLOAT4 | FLOAT8 | NUMERIC, _) => Some(Check::Digits(30)),
+            _ => None,
+        };
+        match check {
+            Some(check) => self.guards.push(Guard { argument, check }),
+            None => self.may_fail = true,
+        }
+    }
+
+    /// The guards under which nothing about it can fail when it is used behind `operator`; `None` if
+    /// there are no such.
+    pub(super) fn guards(&self, operator: &str) -> Option<Vec<Guard>> {
+        if self.parameters.is_empty() {
+            return Some(Vec::new());
+        }
+        if self.may_fail {
+            return None;
+        }
+        let mut guards = self.guards.clone();
+        match operator {
+            // The planner compiles a constant pattern to estimate it, and so finds it invalid.
+            "~" | "~*" | "!~" | "!~*" => return None,
+            "~~" | "~~*" | "!~~" | "!~~*" => {
+                let check = Check::NoBackslash;
+                let parameters = self.parameters.iter();
+                guards.extend(parameters.map(|&argument| Guard { argument, check }));
+            }
+            _ => {}
+        }
+        Some(guards)
+    }
+}
+
+/// Whether every value of one type is a value of the other.
+fn widens(from: Option<u32>, to: u32) -> bool {
+    let Some(from) = from else {
+        return false;
+    };
+    let numbers: &[u32] = match from {
+        INT2 => &[INT4, INT8, NUMERIC, FLOAT4, FLOAT8],
+        INT4 => &[INT8, NUMERIC, FLOAT4, FLOAT8],
+        INT8 => &[NUMERIC, FLOAT4, FLOAT8],
+        FLOAT4 => &[FLOAT8],
+        _ => &[],
+    };
+    from == to || to == TEXT || numbers.contains(&to) || (to == VARCHAR && from == TEXT)
+}
+
+/// The digits a `numeric(p,s)` has before the point.
+fn whole_digits(modifier: &str) -> Option<usize> {
+    let (precision, scale) = modifier.trim_end_matches(')').split_once(',')?;
+    let (precision, scale): (usize, usize) = (precision.parse().ok()?, scale.parse().ok()?);
+    precision.checked_sub(scale)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Guards of `$1` of this type after the casts, in order.
+    fn cast(kind: u32, casts: &[&str]) -> Option<Vec<Check>> {
+        let mut constant = Constant::number_or_parameter("$1");
+        for name in casts {
+            constant.cast(name, &[kind]);
+        }
+        let guards = constant.guards("=")?;
+        Some(guards.iter().map(|guard| guard.check).collect())
+    }
+
+    #[test]
+    fn casts_that_cannot_fail_need_no_guard() {
+        assert_eq!(cast(INT4, &[]), Some(vec![]));
+        assert_eq!(cast(INT4, &["bigint"]), Some(vec![]));
+        assert_eq!(cast(INT4, &["numeric"]), Some(vec![]));
+        assert_eq!(cast(VARCHAR, &["text"]), Some(vec![]));
+    }
+
+    #[test]
+    fn casts_that_may_fail_are_guarded() {
+        assert_eq!(
+            cast(VARCHAR, &["character varying(10)"]),
+            Some(vec![Check::Length(10)])
+        );
+        assert_eq!(
+            cast(INT4, &["numeric", "numeric(5,2)"]),
+            Some(vec![Check::Digits(3)])
+        );
+        assert_eq!(
+            cast(INT4, &["smallint"]),
+            Some(vec![Check::Magnitude(32767)])
+        );
+        assert_eq!(cast(TEXT, &["date"]), None);
+        assert_eq!(cast(TEXT, &["bit(3)"]), None);
+    }
+
+    #[test]
+    fn sums_are_guarded_and_other_operations_refused() {
+        let parameter = || Constant::number_or_parameter("$1");
+        let three = || Constant::number_or_parameter("3");
+        let sum = Constant::operation(vec![parameter(), three()], &["+"], &[INT4]);
+        assert_eq!(sum.guards("=").map(|guards| guards.len()), Some(1));
+        let quotient = Constant::operation(vec![three(), parameter()], &["/"], &[INT4]);
+        assert_eq!(quotient.guards("="), None);
+        let big = Constant::number_or_parameter("2147483647");
+        let risky = Constant::operation(vec![parameter(), big], &["+"], &[INT4]);
+        assert_eq!(risky.guards("="), None);
+        assert_eq!(
+            Constant::operation(vec![three(), three()], &["/"], &[]).guards("="),
+            Some(vec![])
+        );
+    }
+
+    #[test]
+    fn patterns_and_functions() {
+        let parameter = || Constant::number_or_parameter("$1");
+        assert_eq!(parameter().guards("~"), None);
+        assert_eq!(parameter().guards("~~").map(|guards| guards.len()), Some(1));
+        assert_eq!(
+            Constant::call("lower", vec![parameter()]).guards("="),
+            Some(vec![])
+        );
+        assert_eq!(Constant::call("f", vec![parameter()]).guards("="), None);
+        assert_eq!(
+            Constant::call("f", vec![Constant::literal()]).guards("="),
+            Some(vec![])
+        );
+    }
+}

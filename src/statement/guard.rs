@@ -1,0 +1,148 @@
+//! Guards: what an argument's value must be like for a generic plan to behave as the literal would.
+//!
+//! The planner evaluates what is constant before anything runs. A literal that does not fit its column
+//! fails there, even if no row is ever touched; a parameter of a generic plan fails only where and when
+//! it is used, or not at all (H-11 of the fidelity rules). So where a generic plan has still to convert
+//! or combine its parameters, a guard admits only values for which that cannot fail. The others are
+//! passed through, and the server says what it always says.
+
+use crate::sql::scan::{Class, Form, Literal};
+
+/// A condition on one argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Guard {
+    /// The argument's index.
+    pub argument: usize,
+    /// What must hold for its value.
+    pub check: Check,
+}
+
+/// What must hold for a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Check {
+    /// At most this many bytes, hence at most as many characters.
+    Length(usize),
+    /// A plain decimal number whose magnitude is at most this.
+    Magnitude(u64),
+    /// A plain decimal number of at most this many digits before and [`FRACTION`] after the point.
+    Digits(usize),
+    /// No backslash: a pattern that cannot end in its escape character.
+    NoBackslash,
+}
+
+/// Fraction digits beyond which a number might underflow a `real`.
+const FRACTION: usize = 30;
+
+impl Guard {
+    /// Whether the literal in `text` may be bound.
+    #[must_use]
+    pub fn admits(&self, text: &[u8], literal: &Literal) -> bool {
+        let token = text.get(literal.start as usize..literal.end as usize);
+        let token = token.unwrap_or_default();
+        let inner = match (literal.class, literal.form) {
+            (Class::Text, Form::Plain) => token.get(1..token.len().saturating_sub(1)),
+            (Class::Text, _) => None,
+            _ => Some(token),
+        };
+        match self.check {
+            // What is written is never shorter than what it means.
+            Check::Length(bytes) => inner.unwrap_or(token).len() <= bytes,
+            Check::NoBackslash => {
+                literal.form != Form::Escape && memchr::memchr(b'\\', token).is_none()
+            }
+            Check::Magnitude(limit) => inner.and_then(whole_part).is_some_and(|n| n <= limit),
+            Check::Digits(digits) => inner.is_some_and(|number| fits(number, digits)),
+        }
+    }
+}
+
+/// The magnitude of a plain decimal number, rounded up.
+fn whole_part(number: &[u8]) -> Option<u64> {
+    let (whole, fraction) = split(number)?;
+    let whole = whole.iter().try_fold(0_u64, |n, digit| {
+        n.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
+    })?;
+    whole.checked_add(u64::from(!fraction.is_empty()))
+}
+
+fn fits(number: &[u8], digits: usize) -> bool {
+    // Rounding may carry into one more digit, as 9.99 does to one place.
+    split(number).is_some_and(|(whole, fraction)| {
+        let spare = usize::from(!fraction.is_empty());
+        whole.len() + spare <= digits && fraction.len() <= FRACTION
+    })
+}
+
+/// The digits before and after the point; `None` for anything but sign, digits and one point.
+fn split(number: &[u8]) -> Option<(&[u8], &[u8])> {
+    let number = match number {
+        [b'-', rest @ ..] => rest,
+        rest => rest,
+    };
+    let point = memchr::memchr(b'.', number).unwrap_or(number.len());
+    let (whole, fraction) = number.split_at(point);
+    let fraction = fraction.get(1..).unwrap_or_default();
+    let plain = |digits: &[u8]| digits.iter().all(u8::is_ascii_digit);
+    (plain(whole) && plain(fraction) && number.len() > usize::from(point < number.len()))
+        .then_some((whole, fraction))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sql::scan::Scan;
+    use crate::sql::{Dialect, ScanLimits};
+
+    fn admits(check: Check, token: &str) -> bool {
+        let text = format!("select {token}");
+        let limits = ScanLimits {
+            max_text: 1000,
+            max_literals: 10,
+        };
+        let mut scan = Scan::new(limits, 1);
+        let dialect = Dialect { server_major: 17 };
+        scan.run(text.as_bytes(), dialect).expect("a literal");
+        let guard = Guard { argument: 0, check };
+        guard.admits(text.as_bytes(), &scan.literals()[0])
+    }
+
+    #[test]
+    fn lengths_are_counted_in_bytes_as_written() {
+        assert!(admits(Check::Length(3), "'abc'"));
+        assert!(!admits(Check::Length(3), "'abcd'"));
+        assert!(
+            !admits(Check::Length(3), "'éé'"),
+            "two characters, four bytes"
+        );
+        assert!(
+            !admits(Check::Length(3), "'a''b'"),
+            "as written, with its quotes"
+        );
+    }
+
+    #[test]
+    fn numbers_are_plain_and_small() {
+        for token in ["32767", "-32767", "'32767'", "32766.5"] {
+            assert!(admits(Check::Magnitude(32767), token), "{token}");
+        }
+        for token in [
+            "32768",
+            "32767.5",
+            "1e3",
+            "'x'",
+            "''",
+            "99999999999999999999",
+        ] {
+            assert!(!admits(Check::Magnitude(32767), token), "{token}");
+        }
+        assert!(admits(Check::Digits(3), "999") && admits(Check::Digits(3), "99.9"));
+        assert!(!admits(Check::Digits(3), "999.9") && !admits(Check::Digits(3), "1e2"));
+    }
+
+    #[test]
+    fn patterns_have_no_escape() {
+        assert!(admits(Check::NoBackslash, "'a%'"));
+        assert!(!admits(Check::NoBackslash, "'a\\'"));
+        assert!(!admits(Check::NoBackslash, "E'a\\\\'"));
+    }
+}
