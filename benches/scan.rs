@@ -27,8 +27,8 @@ fn corpus() -> Vec<(&'static str, String)> {
         ),
         (
             "orm_select",
-            "SELECT \"auth_user\".\"id\", \"auth_user\".\"password\", \"auth_user\".\"last_login\", \
-             \"auth_user\".\"username\", \"auth_user\".\"email\", \"auth_user\".\"is_active\" \
+            "SELECT \"auth_user\".\"id\", \"auth_user\".\"password\", \
+             \"auth_user\".\"last_login\", \"auth_user\".\"username\", \"auth_user\".\"email\", \"auth_user\".\"is_active\" \
              FROM \"auth_user\" WHERE (\"auth_user\".\"is_active\" AND \"auth_user\".\"email\" = \
              'someone@example.org') ORDER BY \"auth_user\".\"username\" ASC LIMIT 21",
         ),
@@ -97,7 +97,7 @@ fn rewrites(c: &mut Criterion) {
         let scan = scanned(&text);
         let all = vec![true; scan.literals().len()];
         group.bench_function(name, |b| {
-            b.iter(|| rewrite(black_box(text.as_bytes()), &scan, &all))
+            b.iter(|| rewrite(black_box(text.as_bytes()), &scan, &all));
         });
         group.bench_function(format!("judge/{name}"), |b| {
             b.iter(|| judge(black_box(&text), &scan, DIALECT));

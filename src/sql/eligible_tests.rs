@@ -277,3 +277,51 @@ fn words_in_other_lists_do_not_overlap() {
     assert!(!names::is_volatile(b"knowledge snow 5"));
     assert!(names::is_volatile(b"2 NOW"));
 }
+
+/// Texts at the limits must neither overflow the stack nor take long.
+#[test]
+fn the_deepest_texts_that_are_parsed_do_no_harm() {
+    let repeat = |part: &str, count: usize| part.repeat(count);
+    for text in [
+        format!("select 1{}", repeat(" + a", 490)),
+        format!("select 1{}", repeat("::int", 240)),
+        format!("select 1, a{}", repeat("[b]", 490)),
+        format!("select 1 where a{}", repeat(" or a", 490)),
+        format!("select 1{}", repeat(" union select a", 240)),
+        format!("select 1, {}a", repeat("not ", 490)),
+        format!("select 1, {}a", repeat("~ ", 490)),
+        format!("select 1, a{}", repeat(" is null", 490)),
+        format!("select 1, a{}", repeat(" collate b", 490)),
+        format!("select 1 from a{}", repeat(" join a on b", 490)),
+        format!("select 1, {}a{}", repeat("(", 47), repeat(")", 47)),
+        format!("select 1, {}a{}", repeat("f(", 47), repeat(")", 47)),
+        format!("select 1, {}a{}", repeat("(select ", 47), repeat(")", 47)),
+        format!("select 1 from {}a{}", repeat("(", 47), repeat(")", 47)),
+        format!(
+            "select 1 from {}a{}",
+            repeat("(select * from (", 23),
+            repeat("))", 23)
+        ),
+        format!(
+            "select 1, {}a{}",
+            repeat("case when ", 200),
+            repeat(" then b end", 200)
+        ),
+        format!("select 1, {}1{}", repeat("interval(", 40), repeat(")", 40)),
+        format!(
+            "select 1 from t where {}a{}",
+            repeat("a in (", 47),
+            repeat(")", 47)
+        ),
+        format!("select 1 where {}a", repeat("exists (select ", 47)),
+        format!("{}select 1", repeat("with a as (", 47)),
+    ] {
+        let started = std::time::Instant::now();
+        let _ = judged(&text);
+        assert!(
+            started.elapsed().as_secs() < 1,
+            "{text} took {:?}",
+            started.elapsed()
+        );
+    }
+}
