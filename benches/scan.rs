@@ -28,7 +28,8 @@ fn corpus() -> Vec<(&'static str, String)> {
         (
             "orm_select",
             "SELECT \"auth_user\".\"id\", \"auth_user\".\"password\", \
-             \"auth_user\".\"last_login\", \"auth_user\".\"username\", \"auth_user\".\"email\", \"auth_user\".\"is_active\" \
+             \"auth_user\".\"last_login\", \"auth_user\".\"username\", \"auth_user\".\"email\", \
+             \"auth_user\".\"is_active\" \
              FROM \"auth_user\" WHERE (\"auth_user\".\"is_active\" AND \"auth_user\".\"email\" = \
              'someone@example.org') ORDER BY \"auth_user\".\"username\" ASC LIMIT 21",
         ),
