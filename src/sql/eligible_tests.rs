@@ -159,6 +159,8 @@ fn what_is_a_cast_only_with_a_literal_stays() {
           => select a from t where b in ($1) and (c) = ($2)
         insert into t values ('x')
           => insert into t values ($1)
+        select 'x' between a and 'y', 'x' in (b, 'y'), 5 between 4 and 6
+          => select 'x' between a and $1, 'x' in (b, $2), $3 between $4 and $5
         select current_timestamp(3), 4
           => select current_timestamp(3), $1
         insert into t values (1, 'x') on conflict (k) where y = 'live' do update set n = 9
