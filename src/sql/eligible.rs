@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use sqlparser::ast::{Statement, Visit};
 use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::parser::Parser;
+use sqlparser::parser::{Parser, ParserError};
 
 use self::mask::{Masked, Sort, value_range};
 use self::names::Input;
@@ -24,8 +24,8 @@ use super::scan::{Class, Dialect, Form, Literal, Scan};
 use super::value::argument;
 use crate::reason::Reason;
 
-/// The parser is recursive and its trees are dropped recursively. These bounds keep it a hundred
-/// times below the sizes at which it was seen to overflow a stack of 2 MiB.
+/// The parser is recursive and its trees are dropped recursively. Within these bounds an optimized
+/// build needs less than 1 MiB of stack.
 const MAX_TEXT: usize = 16 * 1024;
 const MAX_LITERALS: usize = 500;
 const MAX_LINKS: usize = 500;
@@ -67,14 +67,7 @@ pub fn judge(text: &str, scan: &Scan, _dialect: Dialect) -> Result<Eligible, Rea
     check_words(&masked)?;
     let mut contexts = Contexts::new(text, scan, &masked)?;
     masked.blank_conflict_targets();
-    let statement = parse(&masked.text)?;
-    let mut walk = Walk::new(slots(text, scan));
-    if let ControlFlow::Break(reason) = statement.visit(&mut walk) {
-        drop_quietly(statement);
-        return Err(reason);
-    }
-    let returning = returns_rows_late(&statement, walk.writes);
-    drop_quietly(statement);
+    let (walk, returning) = guarded(|| inspect(&masked.text, slots(text, scan)))?;
     let arguments: Vec<bool> = walk
         .slots
         .iter()
@@ -239,24 +232,43 @@ fn has_fields(masked: &Masked, index: usize) -> bool {
         || next.is_some_and(|next| names::is_interval_field(masked.str(next)))
 }
 
-/// Parses a masked statement. A panic of the parser is a text it does not know.
-fn parse(masked: &str) -> Result<Statement, Reason> {
-    let parsed = catch_unwind(AssertUnwindSafe(|| {
-        Parser::parse_sql(&PostgreSqlDialect {}, masked).map_err(|error| match error {
-            sqlparser::parser::ParserError::RecursionLimitExceeded => Reason::TooComplex,
-            _ => Reason::Unparsed,
-        })
-    }));
-    let mut statements = parsed.unwrap_or(Err(Reason::Unparsed))?;
-    match (statements.pop(), statements.is_empty()) {
-        (Some(statement), true) => Ok(statement),
-        _ => Err(Reason::Unparsed),
+/// Parses a masked statement and walks over it; also says whether its rows come late.
+fn inspect(masked: &str, slots: Vec<Slot>) -> Result<(Walk, bool), Reason> {
+    let parser = Parser::new(&PostgreSqlDialect {}).with_recursion_limit(MAX_DEPTH);
+    let parsed = parser
+        .try_with_sql(masked)
+        .and_then(|mut parser| parser.parse_statements());
+    let statements = parsed.map_err(|error| match error {
+        ParserError::RecursionLimitExceeded => Reason::TooComplex,
+        _ => Reason::Unparsed,
+    })?;
+    let [statement] = statements.as_slice() else {
+        return Err(Reason::Unparsed);
+    };
+    let mut walk = Walk::new(slots);
+    if let ControlFlow::Break(reason) = statement.visit(&mut walk) {
+        return Err(reason);
     }
+    let returning = returns_rows_late(statement, walk.writes);
+    Ok((walk, returning))
 }
 
-/// Drops a tree; should that panic, the query is still only passed through.
-fn drop_quietly(statement: Statement) {
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(statement)));
+/// Runs the parser's work where it can do no harm: a panic means a text it does not know.
+///
+/// Without optimization its frames are some forty times as large and do not fit the stack of a
+/// thread, so debug builds lend it a larger one.
+fn guarded<T: Send>(work: impl FnOnce() -> Result<T, Reason> + Send) -> Result<T, Reason> {
+    let quiet = || catch_unwind(AssertUnwindSafe(work)).unwrap_or(Err(Reason::Unparsed));
+    if !cfg!(debug_assertions) {
+        return quiet();
+    }
+    std::thread::scope(|scope| {
+        let builder = std::thread::Builder::new().stack_size(64 * 1024 * 1024);
+        match builder.spawn_scoped(scope, quiet) {
+            Ok(thread) => thread.join().unwrap_or(Err(Reason::Unparsed)),
+            Err(_) => Err(Reason::TooComplex),
+        }
+    })
 }
 
 fn slots(text: &str, scan: &Scan) -> Vec<Slot> {

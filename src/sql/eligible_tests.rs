@@ -159,6 +159,8 @@ fn what_is_a_cast_only_with_a_literal_stays() {
           => select a from t where b in ($1) and (c) = ($2)
         insert into t values ('x')
           => insert into t values ($1)
+        select 'x' between a and 'y', 'x' in (b, 'y'), 5 between 4 and 6
+          => select 'x' between a and $1, 'x' in (b, $2), $3 between $4 and $5
         select current_timestamp(3), 4
           => select current_timestamp(3), $1
         insert into t values (1, 'x') on conflict (k) where y = 'live' do update set n = 9
@@ -276,4 +278,52 @@ fn words_in_other_lists_do_not_overlap() {
     assert_eq!(names::type_input("_int4"), Input::Stable);
     assert!(!names::is_volatile(b"knowledge snow 5"));
     assert!(names::is_volatile(b"2 NOW"));
+}
+
+/// Texts at the limits must neither overflow the stack nor take long.
+#[test]
+fn the_deepest_texts_that_are_parsed_do_no_harm() {
+    let repeat = |part: &str, count: usize| part.repeat(count);
+    for text in [
+        format!("select 1{}", repeat(" + a", 490)),
+        format!("select 1{}", repeat("::int", 240)),
+        format!("select 1, a{}", repeat("[b]", 490)),
+        format!("select 1 where a{}", repeat(" or a", 490)),
+        format!("select 1{}", repeat(" union select a", 240)),
+        format!("select 1, {}a", repeat("not ", 490)),
+        format!("select 1, {}a", repeat("~ ", 490)),
+        format!("select 1, a{}", repeat(" is null", 490)),
+        format!("select 1, a{}", repeat(" collate b", 490)),
+        format!("select 1 from a{}", repeat(" join a on b", 490)),
+        format!("select 1, {}a{}", repeat("(", 47), repeat(")", 47)),
+        format!("select 1, {}a{}", repeat("f(", 47), repeat(")", 47)),
+        format!("select 1, {}a{}", repeat("(select ", 47), repeat(")", 47)),
+        format!("select 1 from {}a{}", repeat("(", 47), repeat(")", 47)),
+        format!(
+            "select 1 from {}a{}",
+            repeat("(select * from (", 23),
+            repeat("))", 23)
+        ),
+        format!(
+            "select 1, {}a{}",
+            repeat("case when ", 200),
+            repeat(" then b end", 200)
+        ),
+        format!("select 1, {}1{}", repeat("interval(", 40), repeat(")", 40)),
+        format!(
+            "select 1 from t where {}a{}",
+            repeat("a in (", 47),
+            repeat(")", 47)
+        ),
+        format!("select 1 where {}a", repeat("exists (select ", 47)),
+        format!("{}select 1", repeat("with a as (", 47)),
+    ] {
+        let started = std::time::Instant::now();
+        let _ = judged(&text);
+        assert!(
+            started.elapsed().as_secs() < 1,
+            "{text} took {:?}",
+            started.elapsed()
+        );
+    }
 }

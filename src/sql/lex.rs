@@ -309,6 +309,21 @@ fn unglued(text: &[u8], number: Number) -> Option<Number> {
 #[inline]
 fn digits(text: &[u8], start: usize, radix: u32, underscores: bool) -> (usize, Option<u64>) {
     let mut end = start;
+    let mut value = 0_u64;
+    while let digit @ 0..10 = at(text, end).wrapping_sub(b'0') {
+        value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+        end += 1;
+    }
+    // Nineteen decimal digits always fit; anything but a short decimal is rare.
+    if radix == 10 && end - start <= 19 && !(underscores && at(text, end) == b'_') {
+        return (end, Some(value));
+    }
+    any_digits(text, start, radix, underscores)
+}
+
+/// [`digits`] of any radix and length, with underscores.
+fn any_digits(text: &[u8], start: usize, radix: u32, underscores: bool) -> (usize, Option<u64>) {
+    let mut end = start;
     let mut value = Some(0_u64);
     loop {
         let mut next = at(text, end);

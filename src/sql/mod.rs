@@ -3,8 +3,8 @@
 //! [`scan`] is the hot path: one pass over the bytes of every query, in agreement with the server's
 //! own lexer about where each literal begins and ends. [`shape`] is what two queries have in common
 //! when they differ only in their literals. [`eligible`] judges a shape once, with a parser.
-//! [`rewrite`] splices `$n` into the client's own bytes and takes the values out. [`effect`] says
-//! what a statement that is passed through may do to the session.
+//! [`mod@rewrite`] splices `$n` into the client's own bytes and takes the values out.
+//! [`mod@effect`] says what a statement that is passed through may do to the session.
 //!
 //! Nothing here does IO, reads a clock or keeps state between calls. Text that is not understood to
 //! the last byte is never converted.

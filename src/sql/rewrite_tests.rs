@@ -231,24 +231,24 @@ proptest! {
     }
 
     #[test]
-    fn a_rewritten_text_has_no_literal_left_and_the_same_tokens(text in sql()) {
+    fn placeholders_are_tokens_of_their_own(text in sql()) {
         let Some(scan) = scanned(text.as_bytes()) else { return Ok(()) };
         let all = vec![true; scan.literals().len()];
         let rewritten = rewrite(text.as_bytes(), &scan, &all);
         prop_assert_eq!(rewritten.oids.len(), all.len());
-        // With constants of the same classes in the place of `$n` the shape is as before, but for
-        // the spaces that keep them apart.
-        let mut number = 0;
+        // With `'v'` in the place of `$n` itself, pads untouched, every literal is found again. A
+        // number that stayed for its comment may be found in addition.
         let mut again = Vec::new();
         emit(text.as_bytes(), &scan, &all, |bytes, origin| match origin {
             Origin::Instead(_) if bytes != b" " => {
-                again.extend_from_slice(b" $$v$$ ");
-                number += 1;
+                let (left, right) = (bytes[0] == b' ', bytes.ends_with(b" "));
+                again.extend_from_slice(if left { b" $$v$$" } else { b"$$v$$" });
+                again.extend_from_slice(if right { b" " } else { b"" });
             }
             _ => again.extend_from_slice(bytes),
         });
-        let second = scanned(&again);
-        prop_assert_eq!(second.map(|second| second.literals().len()), Some(number));
+        let found = scanned(&again).map_or(0, |second| second.literals().len());
+        prop_assert!(found >= all.len(), "{}", String::from_utf8_lossy(&again));
     }
 
     #[test]

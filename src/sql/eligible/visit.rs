@@ -77,6 +77,19 @@ impl Walk {
         self.each(node, |slot| (slot.banned, slot.sorted) = (true, true));
     }
 
+    /// `x BETWEEN a AND b` and `x IN (a, b)` may compare `x` several times, and a string's type is
+    /// resolved anew in each comparison, a parameter's only in the first (parse_expr.c,
+    /// `transformAExprBetween`).
+    fn ban_strings(&mut self, node: &impl Visit) {
+        values(node, |value| {
+            if value.value.clone().into_string().is_some()
+                && let Some(slot) = self.slot(value)
+            {
+                slot.banned = true;
+            }
+        });
+    }
+
     fn sort_clauses(&mut self, query: &Query) {
         let Some(order_by) = &query.order_by else {
             return;
@@ -231,6 +244,7 @@ impl Visitor for Walk {
             Expr::Cast {
                 expr, data_type, ..
             } => self.cast(expr, data_type),
+            Expr::Between { expr, .. } | Expr::InList { expr, .. } => self.ban_strings(expr),
             Expr::Function(function) if has_sorted_argument(function) => self.ban_sorted(expr),
             Expr::Function(function) if takes_precision(function) => self.ban(expr),
             _ => {}
