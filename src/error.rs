@@ -59,8 +59,8 @@ impl SessionError {
         }
     }
 
-    /// SQLSTATE and message of the FATAL error the client gets; `None` if it is gone. No message holds
-    /// an address, a secret or any SQL.
+    /// SQLSTATE and message of the FATAL error the client gets; `None` if it is gone. No message
+    /// holds an address, a secret or any SQL.
     #[must_use]
     pub fn client_response(&self) -> Option<(&'static str, String)> {
         Some(match self {

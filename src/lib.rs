@@ -1,10 +1,11 @@
-//! A PostgreSQL proxy that runs literal SQL as server-side prepared statements, unseen by the client.
+//! A PostgreSQL proxy that runs literal SQL as server-side prepared statements, unseen by the
+//! client.
 //!
-//! Bytes are cut into frames; a pure state machine turns client frames into upstream frames and back,
-//! keeping a ledger of the replies it owes; one small loop moves the bytes.
+//! Bytes are cut into frames; a pure state machine turns client frames into upstream frames and
+//! back, keeping a ledger of the replies it owes; one small loop moves the bytes.
 //!
-//! Read [`session::Session`] first: it joins a client to a server connection and decides what becomes of
-//! every frame. Then [`upstream::ledger`], which says what becomes of every reply.
+//! Read [`session::Session`] first: it joins a client to a server connection and decides what
+//! becomes of every frame. Then [`upstream::ledger`], which says what becomes of every reply.
 //!
 //! ```text
 //!   main ─▶ cli ─▶ net ─▶ session ─▶ upstream ─▶ statement ─▶ sql
@@ -17,8 +18,8 @@
 //!
 //! - [`wire`]: bytes to frames and back; [`sql`]: text to shape and literals. Leaves, pure.
 //! - [`statement`]: which shape is prepared under which name, and what it was trusted with.
-//! - [`upstream`], [`client`], [`session`]: the sans-IO core. It reads no clock and no socket; tests,
-//!   fuzzers and benches run it as it is.
+//! - [`upstream`], [`client`], [`session`]: the sans-IO core. It reads no clock and no socket;
+//!   tests, fuzzers and benches run it as it is.
 //! - [`net`]: the only sockets, with [`error`] saying who is to blame when one ends.
 //! - [`config`], [`metrics`], [`reason`]: how it was set up, what it did, and why not.
 //! - [`cli`]: one file a command; [`postgres`]: scratch servers for the demo and the tests.

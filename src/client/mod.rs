@@ -1,7 +1,8 @@
-//! One client before it has logged in: the untagged packets, answered or turned into what to do next.
+//! One client before it has logged in: the untagged packets, answered or turned into what to do
+//! next.
 //!
-//! Sans-IO: bytes in, a step out. An attacker who never logs in can make this hold one startup packet,
-//! at most [`crate::wire::startup::MAX_STARTUP`] bytes; how long is the driver's business.
+//! Sans-IO: bytes in, a step out. An attacker who never logs in can make this hold one startup
+//! packet, at most [`crate::wire::startup::MAX_STARTUP`] bytes; how long is the driver's business.
 
 use crate::wire::Error;
 use crate::wire::startup::{Packet, packet};
@@ -37,8 +38,8 @@ pub struct Login {
     pub replication: bool,
 }
 
-/// Encryption requests answered on one connection. libpq sends at most one of each kind; more would be
-/// somebody keeping a connection busy before login.
+/// Encryption requests answered on one connection. libpq sends at most one of each kind; more would
+/// be somebody keeping a connection busy before login.
 const MAX_REFUSALS: u8 = 4;
 
 /// Reads what comes before the login.

@@ -26,8 +26,8 @@ use tokio::time::{Instant, timeout_at};
 /// How long a last word to a client that does not read may take.
 const LAST_WORD: Duration = Duration::from_secs(1);
 
-/// How long a client that was turned away may take to send its startup packet: it must have been read
-/// before the answer, or closing the socket would destroy the answer on its way.
+/// How long a client that was turned away may take to send its startup packet: it must have been
+/// read before the answer, or closing the socket would destroy the answer on its way.
 const REFUSAL: Duration = Duration::from_secs(2);
 
 /// What every connection of a worker is given.

@@ -1,14 +1,15 @@
 //! The loop that moves the bytes of one connection: two sockets, one session.
 //!
-//! One poll reads what has come from either side, lets the session turn it into output, and writes what
-//! it can, until neither side makes progress. Both directions are served in every round, so two peers
-//! that only write cannot block each other.
+//! One poll reads what has come from either side, lets the session turn it into output, and writes
+//! what it can, until neither side makes progress. Both directions are served in every round, so
+//! two peers that only write cannot block each other.
 //!
 //! Invariants:
-//! - a side is not read while the other side's output buffer is over its bound, so a connection holds at
-//!   most the bound plus one read in each direction, and one frame that waits to be whole;
+//! - a side is not read while the other side's output buffer is over its bound, so a connection
+//!   holds at most the bound plus one read in each direction, and one frame that waits to be whole;
 //! - nothing is awaited between a read and the session's taking it;
-//! - half-close is honoured: when the client is done writing, so are we, and the rest is still relayed.
+//! - half-close is honoured: when the client is done writing, so are we, and the rest is still
+//!   relayed.
 
 use super::stream::Stream;
 use crate::error::SessionError;
@@ -19,8 +20,8 @@ use std::io;
 use std::task::{Context, Poll, ready};
 use tokio::io::ReadBuf;
 
-/// Bytes read at once. One buffer serves all connections of a worker, because what is read is used up
-/// before the next read; only an incomplete frame is kept per connection.
+/// Bytes read at once. One buffer serves all connections of a worker, because what is read is used
+/// up before the next read; only an incomplete frame is kept per connection.
 pub(super) const READ: usize = 64 * 1024;
 
 /// Capacity an idle connection's buffer may keep: a few small messages. More is given back.
@@ -306,8 +307,8 @@ impl Driver {
     }
 }
 
-/// Hands `pending` followed by `read` to `use_up`, and keeps in `pending` what was not used. When nothing
-/// is pending, which is nearly always, nothing is copied.
+/// Hands `pending` followed by `read` to `use_up`, and keeps in `pending` what was not used. When
+/// nothing is pending, which is nearly always, nothing is copied.
 fn take<E>(
     pending: &mut Vec<u8>,
     read: &[u8],

@@ -1,7 +1,7 @@
 //! The only place with sockets: listeners, workers, and the drivers that move bytes.
 //!
-//! One acceptor hands each new connection to the worker with the fewest; from then on nothing of it is
-//! shared but the table of shapes, the counters and the registry of cancel keys.
+//! One acceptor hands each new connection to the worker with the fewest; from then on nothing of it
+//! is shared but the table of shapes, the counters and the registry of cancel keys.
 
 mod connection;
 mod driver;
@@ -23,8 +23,8 @@ use stream::Listener;
 use tokio::sync::{mpsc, watch};
 use worker::{Arrival, Handle, OpenClient, Setup};
 
-/// Pause after an accept that failed for lack of something (file descriptors, memory): long enough not
-/// to spin, short enough not to be noticed once it is there again.
+/// Pause after an accept that failed for lack of something (file descriptors, memory): long enough
+/// not to spin, short enough not to be noticed once it is there again.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Why the proxy could not start.
@@ -85,8 +85,8 @@ impl Proxy {
         Arc::clone(&self.metrics)
     }
 
-    /// Serves until `stop` resolves, then drains: idle clients are told to go, busy ones may finish, and
-    /// after the configured time the rest is cut off.
+    /// Serves until `stop` resolves, then drains: idle clients are told to go, busy ones may
+    /// finish, and after the configured time the rest is cut off.
     ///
     /// # Errors
     /// A worker that cannot be started.

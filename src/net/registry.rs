@@ -1,7 +1,7 @@
 //! Who may be cancelled: from the keys given to clients to the server processes that work for them.
 //!
-//! A cancel request comes on a connection of its own, to any worker, so this is shared. It is touched
-//! when a client logs in, leaves or cancels, never by a query.
+//! A cancel request comes on a connection of its own, to any worker, so this is shared. It is
+//! touched when a client logs in, leaves or cancels, never by a query.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

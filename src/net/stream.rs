@@ -172,8 +172,8 @@ fn listen(address: std::net::SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// Removes the socket file of a process that has died; one that still answers is left alone, and so is
-/// anything that is not a socket.
+/// Removes the socket file of a process that has died; one that still answers is left alone, and so
+/// is anything that is not a socket.
 async fn remove_stale(path: &Path) -> io::Result<()> {
     let Ok(metadata) = std::fs::symlink_metadata(path) else {
         return Ok(());

@@ -58,7 +58,8 @@ pub(super) struct Handle {
 impl Handle {
     /// Hands a client over. The queue is bounded by the limit of clients, which counts those in it.
     pub(super) fn send(&self, arrival: Arrival) {
-        // The worker only ends after the acceptor; a client lost between the two sees its socket close.
+        // The worker only ends after the acceptor; a client lost between the two sees its socket
+        // close.
         let _ = self.arrivals.send(arrival);
     }
 

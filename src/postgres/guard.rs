@@ -12,7 +12,6 @@ use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -198,12 +197,10 @@ fn shell(script: &str) -> Command {
 
 /// Creates `parent/pgautoprep-…` under a name nobody has.
 fn make_unused(parent: &Path) -> io::Result<PathBuf> {
-    static COUNTER: AtomicU32 = AtomicU32::new(0);
     loop {
-        let count = COUNTER.fetch_add(1, Ordering::Relaxed);
         let clock = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let nanos = clock.map_or(0, |elapsed| elapsed.subsec_nanos());
-        let name = format!("pgautoprep-{}-{count}-{nanos:08x}", std::process::id());
+        let name = format!("pgautoprep-{}-{nanos:08x}", std::process::id());
         let path = parent.join(name);
         match fs::DirBuilder::new().mode(0o700).create(&path) {
             Ok(()) => return Ok(path),

@@ -1,5 +1,5 @@
-//! One constant of a plan: what a generic plan still has to do with its parameters, and for which values
-//! that cannot fail.
+//! One constant of a plan: what a generic plan still has to do with its parameters, and for which
+//! values that cannot fail.
 
 use crate::statement::guard::{Check, Guard};
 
@@ -190,8 +190,8 @@ impl Constant {
         }
     }
 
-    /// The guards under which nothing about it can fail when it is used behind `operator`; `None` if
-    /// there are no such.
+    /// The guards under which nothing about it can fail when it is used behind `operator`; `None`
+    /// if there are no such.
     pub(super) fn guards(&self, operator: &str) -> Option<Vec<Guard>> {
         if self.parameters.is_empty() {
             return Some(Vec::new());

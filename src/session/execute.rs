@@ -28,13 +28,13 @@ impl Held {
     }
 }
 
-/// Bytes of notices held until BindComplete. A statement that says more while it is planned is rare;
-/// its notices then go out at once and an early error is translated instead of repaired.
+/// Bytes of notices held until BindComplete. A statement that says more while it is planned is
+/// rare; its notices then go out at once and an early error is translated instead of repaired.
 const MAX_NOTICES: usize = 64 * 1024;
 
 impl Session {
-    /// Sends Bind, Describe, Execute and Sync for the query in `self.query`, which the worker's scanner
-    /// has just scanned.
+    /// Sends Bind, Describe, Execute and Sync for the query in `self.query`, which the worker's
+    /// scanner has just scanned.
     pub(super) fn execute(
         &mut self,
         key: Key,
@@ -126,8 +126,8 @@ impl Session {
         self.to_client.append(&mut self.held.description);
     }
 
-    /// The simple protocol sends notices before the RowDescription of a statement that returns what it
-    /// writes, and before CommandComplete (H-26, H-27): so they overtake what is held.
+    /// The simple protocol sends notices before the RowDescription of a statement that returns what
+    /// it writes, and before CommandComplete (H-26, H-27): so they overtake what is held.
     fn execution_notice(&mut self, frame: &[u8], worker: &mut Worker) {
         let early = self
             .execution()
@@ -181,8 +181,8 @@ impl Session {
         fields::put_changed(&mut self.to_client, backend::ERROR, body, &change);
     }
 
-    /// 26000: the statement is gone. 0A000 from the plan cache: its result type has changed. Both are
-    /// told by SQLSTATE and routine, never by translated text.
+    /// 26000: the statement is gone. 0A000 from the plan cache: its result type has changed. Both
+    /// are told by SQLSTATE and routine, never by translated text.
     fn forget_if_stale(&mut self, body: &[u8], key: Key) {
         match fields::field(body, fields::SQLSTATE) {
             Some(b"26000") => self.upstream.cache.revoke(key),
@@ -242,7 +242,8 @@ impl Session {
         self.query.clear();
     }
 
-    /// What must change in an error or notice about the rewritten text so that it is about the original.
+    /// What must change in an error or notice about the rewritten text so that it is about the
+    /// original.
     fn translation(&self, body: &[u8], early: bool, worker: &mut Worker) -> Change {
         let mut change = Change::default();
         let Ok(recipe) = self.recipe(&self.query, worker) else {
@@ -287,8 +288,8 @@ fn is_repairable(body: &[u8]) -> bool {
 }
 
 /// Finds the context line about a parameter of the unnamed portal (`bind_param_error_callback` in
-/// `postgres.c`), which is the outermost and so the last. Returns the argument's index and the context
-/// without the line. The words are translated; `$n` is not.
+/// `postgres.c`), which is the outermost and so the last. Returns the argument's index and the
+/// context without the line. The words are translated; `$n` is not.
 fn parameter_line(context: &[u8]) -> Option<(usize, &[u8])> {
     // The value shown may itself hold line breaks, so the line is looked for from the front.
     let mut start = 0;
@@ -322,8 +323,8 @@ fn parameter_of(line: &[u8]) -> Option<usize> {
     (tail.is_empty() || tail.starts_with(b" = ")).then(|| number.checked_sub(1))?
 }
 
-/// The text argument a message of server 13 must be about: the only one there is, or the only one whose
-/// value it quotes.
+/// The text argument a message of server 13 must be about: the only one there is, or the only one
+/// whose value it quotes.
 fn quoted_argument(
     message: &[u8],
     text: &[u8],

@@ -1,12 +1,13 @@
-//! The relay of startup and authentication: no password is decoded, only the cancel key is replaced.
+//! The relay of startup and authentication: no password is decoded, only the cancel key is
+//! replaced.
 
 use super::{ServerKey, Session, Turn};
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::HEADER;
 use crate::wire::frontend;
 
-/// Whether a client may send this before it is logged in. Anything else waits for ReadyForQuery, so that
-/// the ledger starts even with the server.
+/// Whether a client may send this before it is logged in. Anything else waits for ReadyForQuery, so
+/// that the ledger starts even with the server.
 pub(super) const fn may_precede_login(tag: u8) -> bool {
     matches!(tag, frontend::PASSWORD | frontend::TERMINATE)
 }

@@ -1,9 +1,9 @@
 //! Joins a client to an upstream connection: what becomes of each client frame, and of each reply.
 //!
-//! Sans-IO. The driver hands over bytes with [`Session::client_bytes`] and [`Session::upstream_bytes`],
-//! both of which return how many they used, and sends what they leave in `to_upstream` and `to_client`.
-//! After `upstream_bytes` it offers the client's unused bytes again: [`Session::accepts_client`] tells
-//! whether they would be taken.
+//! Sans-IO. The driver hands over bytes with [`Session::client_bytes`] and
+//! [`Session::upstream_bytes`], both of which return how many they used, and sends what they leave
+//! in `to_upstream` and `to_client`. After `upstream_bytes` it offers the client's unused bytes
+//! again: [`Session::accepts_client`] tells whether they would be taken.
 //!
 //! ```text
 //!             Query, convertible            ReadyForQuery
@@ -16,7 +16,8 @@
 //! Invariants:
 //! - while a converted query or a question of ours is in flight no client frame is processed, so an
 //!   error can always be repaired before anything later runs;
-//! - what is forwarded is the bytes received, except error positions, one context line, and the key;
+//! - what is forwarded is the bytes received, except error positions, one context line, and the
+//!   key;
 //! - nothing of ours happens inside a client's transaction but Bind, Describe, Execute and Sync;
 //! - every query that is not converted is counted under exactly one [`Reason`].
 
@@ -28,6 +29,8 @@ mod oracle;
 mod proof;
 mod relay;
 mod route;
+
+mod verdict;
 mod worker;
 
 pub use worker::{Limits, Mode, Settings, Worker};
@@ -151,8 +154,8 @@ impl Session {
         !matches!(self.turn, Turn::Login)
     }
 
-    /// The server is gone. If it owes something and has not said why, the client is told; whatever was
-    /// held is let go of.
+    /// The server is gone. If it owes something and has not said why, the client is told; whatever
+    /// was held is let go of.
     pub fn upstream_gone(&mut self) {
         let owes = !self.is_logged_in() || !self.upstream.ledger.is_idle();
         if owes && !self.told_fatal && self.upstream_skip == 0 {

@@ -63,8 +63,8 @@ impl Answer {
     }
 }
 
-/// Settings that change what a text means or how it is planned (rule 16 of the fidelity rules). Those a
-/// server version does not know are NULL.
+/// Settings that change what a text means or how it is planned (rule 16 of the fidelity rules).
+/// Those a server version does not know are NULL.
 const SETTINGS: [&str; 44] = [
     "DateStyle",
     "IntervalStyle",
@@ -153,8 +153,8 @@ pub(super) fn explain_execute(
     out
 }
 
-/// The same for its generic plan. Both statements are one implicit transaction, which SET LOCAL does
-/// not outlive; works on every version with `plan_cache_mode`, that is from 12.
+/// The same for its generic plan. Both statements are one implicit transaction, which SET LOCAL
+/// does not outlive; works on every version with `plan_cache_mode`, that is from 12.
 pub(super) fn explain_generic(explain_execute: &[u8]) -> Vec<u8> {
     [
         b"SET LOCAL plan_cache_mode = force_generic_plan; ",

@@ -1,23 +1,24 @@
 //! The plan proof: whether a generic plan is the plan the literals get.
 //!
 //! Both plans come as the lines of `EXPLAIN (VERBOSE, COSTS OFF)`. Node for node, index for index,
-//! condition for condition they must be the same once everything that is constant for one execution is
-//! written alike: a literal, a parameter, a cast of either, a function call or operator over nothing
-//! else, an array of them. Folding makes the first plan show `'8'::integer` where the second shows
-//! `($1 + $2)`; both are one constant. What is not constant must be equal to the letter.
+//! condition for condition they must be the same once everything that is constant for one execution
+//! is written alike: a literal, a parameter, a cast of either, a function call or operator over
+//! nothing else, an array of them. Folding makes the first plan show `'8'::integer` where the
+//! second shows `($1 + $2)`; both are one constant. What is not constant must be equal to the
+//! letter.
 //!
-//! Where the generic plan has more to do with a parameter than to use it, that must be something that
-//! cannot fail for the values admitted; these become [`Guard`]s.
+//! Where the generic plan has more to do with a parameter than to use it, that must be something
+//! that cannot fail for the values admitted; these become [`Guard`]s.
 
 use super::constant::{Constant, Types};
 use crate::statement::guard::Guard;
 
-/// Elements from which the server looks an IN list up in a hash table if the list is a constant, and
-/// only then (`MIN_ARRAY_SIZE_FOR_HASHED_SAOP` in `clauses.c`, since 14).
+/// Elements from which the server looks an IN list up in a hash table if the list is a constant,
+/// and only then (`MIN_ARRAY_SIZE_FOR_HASHED_SAOP` in `clauses.c`, since 14).
 const HASHED_LIST: usize = 9;
 
-/// Whether `generic` is `custom` with parameters of these types in place of constants: the guards under
-/// which it behaves alike, or `None`.
+/// Whether `generic` is `custom` with parameters of these types in place of constants: the guards
+/// under which it behaves alike, or `None`.
 #[must_use]
 pub(super) fn same_plan(
     custom: &[String],
@@ -148,8 +149,8 @@ fn fold_group<'a>(out: &mut Vec<Token<'a>>, close: char, types: Types<'_>) {
     out.push(Token::Constant(folded));
 }
 
-/// The constants and operators of a group that holds nothing else but commas; `None` for any other, and
-/// for one without constants.
+/// The constants and operators of a group that holds nothing else but commas; `None` for any other,
+/// and for one without constants.
 fn constants<'a>(group: &[Token<'a>]) -> Option<(Vec<Constant>, Vec<&'a str>)> {
     let (mut parts, mut operators) = (Vec::new(), Vec::new());
     for token in group {

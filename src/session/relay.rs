@@ -146,8 +146,8 @@ fn is_begin(text: &[u8]) -> bool {
     (word(b"begin") || word(b"start")) && !text.contains(&b';')
 }
 
-/// The effect of a statement by the command tag of `cmdtaglist.h` it completed with. Tags of statements
-/// that leave settings and catalogs alone are listed; everything else counts.
+/// The effect of a statement by the command tag of `cmdtaglist.h` it completed with. Tags of
+/// statements that leave settings and catalogs alone are listed; everything else counts.
 fn tag_effect(tag: &[u8]) -> Effect {
     const HARMLESS: [&[u8]; 30] = [
         b"SELECT",

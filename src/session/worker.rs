@@ -65,8 +65,8 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// The worker that counts in set `index` of `metrics`; `seed` keys the hash of shapes and must be the
-    /// same for all workers that share `table`.
+    /// The worker that counts in set `index` of `metrics`; `seed` keys the hash of shapes and must
+    /// be the same for all workers that share `table`.
     #[must_use]
     pub fn new(
         settings: Settings,

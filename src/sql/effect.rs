@@ -20,10 +20,11 @@ pub enum Effect {
     Session,
     /// Creates a temporary object.
     LocalCatalog,
+    /// Anything this session may do to itself: DO, CALL, EXECUTE, and what is not understood. What
+    /// it may do to others is theirs to notice, as if it had been done past the proxy.
+    Unknown,
     /// Changes a catalog that others see.
     Catalog,
-    /// Anything: DO, CALL, EXECUTE, and what is not understood.
-    Unknown,
 }
 
 /// How much of a long text is read word by word; behind that only two words are searched for.
@@ -34,7 +35,7 @@ const READ: usize = 64 * 1024;
 pub fn effect(text: &[u8]) -> Effect {
     let mut words = Words { text, at: 0 };
     let mut strongest = Effect::None;
-    while strongest < Effect::Unknown {
+    while strongest < Effect::Catalog {
         let (effect, more) = statement(&mut words);
         strongest = strongest.max(effect);
         if !more {

@@ -1,4 +1,4 @@
-//! The tokens of PostgreSQL's lexer, one function each: where does the token that starts here end?
+//! The tokens of PostgreSQL's lexer, one function each, which says where the token ends.
 //!
 //! Every function follows a rule of `src/backend/parser/scan.l`, named beside it. `None` means that
 //! the token is unterminated or malformed; the caller then gives the whole text up.

@@ -105,8 +105,8 @@ impl Cache {
 
     /// Makes room for `statement` and names it. The entry is not ready until [`Cache::settle`].
     ///
-    /// An older entry at the same key, and the least recently used one if the cache is full, are owed a
-    /// Close: [`Cache::take_owed`] must be sent before or with the Parse.
+    /// An older entry at the same key, and the least recently used one if the cache is full, are
+    /// owed a Close: [`Cache::take_owed`] must be sent before or with the Parse.
     pub fn begin(&mut self, statement: Arc<Statement>, epoch: u64) -> Name {
         self.remove(statement.key());
         if self.entries.len() >= self.capacity {

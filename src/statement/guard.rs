@@ -1,10 +1,10 @@
 //! Guards: what an argument's value must be like for a generic plan to behave as the literal would.
 //!
-//! The planner evaluates what is constant before anything runs. A literal that does not fit its column
-//! fails there, even if no row is ever touched; a parameter of a generic plan fails only where and when
-//! it is used, or not at all (H-11 of the fidelity rules). So where a generic plan has still to convert
-//! or combine its parameters, a guard admits only values for which that cannot fail. The others are
-//! passed through, and the server says what it always says.
+//! The planner evaluates what is constant before anything runs. A literal that does not fit its
+//! column fails there, even if no row is ever touched; a parameter of a generic plan fails only
+//! where and when it is used, or not at all (H-11 of the fidelity rules). So where a generic plan
+//! has still to convert or combine its parameters, a guard admits only values for which that cannot
+//! fail. The others are passed through, and the server says what it always says.
 
 use crate::sql::scan::{Class, Form, Literal};
 

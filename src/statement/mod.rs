@@ -1,13 +1,13 @@
-//! Which shape is prepared under which name: the shared table of shapes and statements ([`table`]), and
-//! the mirror of what one server process holds ([`cache`]).
+//! Which shape is prepared under which name: the shared table of shapes and statements ([`table`]),
+//! and the mirror of what one server process holds ([`cache`]).
 //!
 //! A *recipe* says how a shape is converted: which of its literals become arguments and which stay
-//! inline. A *statement* is a recipe plus the values of its inline literals, in one context (database,
-//! user and the settings that change what a text means); it carries the verdict.
+//! inline. A *statement* is a recipe plus the values of its inline literals, in one context
+//! (database, user and the settings that change what a text means); it carries the verdict.
 //!
 //! Invariants:
-//! - a recipe and a statement never change what they mean; a changed decision makes a new recipe and
-//!   retires the old one;
+//! - a recipe and a statement never change what they mean; a changed decision makes a new recipe
+//!   and retires the old one;
 //! - losing an entry of the table costs time, never correctness.
 
 pub mod cache;
@@ -42,7 +42,8 @@ pub struct Context(pub u64);
 
 /// Statements of one recipe that may exist in one context, by the values of their inline literals.
 ///
-/// Beyond it the shape varies where it must not be lifted, and each variant would cost an oracle round.
+/// Beyond it the shape varies where it must not be lifted, and each variant would cost an oracle
+/// round.
 pub const MAX_VARIANTS: u32 = 16;
 
 /// How one shape is converted.
@@ -133,8 +134,8 @@ impl Recipe {
         self.judgement.get()?.as_ref().ok()
     }
 
-    /// The arguments left if only literals that have varied stay lifted: the narrower form to try when
-    /// the generic plan of the full one is worse. `None` if that is no change, or leaves none.
+    /// The arguments left if only literals that have varied stay lifted: the narrower form to try
+    /// when the generic plan of the full one is worse. `None` if that is no change, or leaves none.
     #[must_use]
     pub fn narrowed(&self) -> Option<Vec<bool>> {
         let eligible = self.eligible()?;
@@ -169,7 +170,8 @@ impl Recipe {
     }
 }
 
-/// Where a statement is found: a hash of recipe, context and inline values. Never proof of identity.
+/// Where a statement is found: a hash of recipe, context and inline values. Never proof of
+/// identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key(u64);
 

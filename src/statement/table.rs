@@ -1,8 +1,9 @@
-//! What all connections share: recipes by shape, statements by key, catalog epochs by database, and the
-//! oracle's budget. The only place that knows `dashmap`.
+//! What all connections share: recipes by shape, statements by key, catalog epochs by database, and
+//! the oracle's budget. The only place that knows `dashmap`.
 //!
-//! Invariants: both maps are bounded; an entry is compared in full before it is used, so a hash collision
-//! costs a conversion, never a wrong statement; no guard is held while anything else is asked.
+//! Invariants: both maps are bounded; an entry is compared in full before it is used, so a hash
+//! collision costs a conversion, never a wrong statement; no guard is held while anything else is
+//! asked.
 
 use super::{Context, Instant, Key, MAX_VARIANTS, Recipe, Statement};
 use crate::reason::Reason;
@@ -47,8 +48,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table for at most `max_shapes` shapes whose hashes are keyed by `seed`; the oracle may be asked
-    /// about `per_second` new statements a second.
+    /// A table for at most `max_shapes` shapes whose hashes are keyed by `seed`; the oracle may be
+    /// asked about `per_second` new statements a second.
     #[must_use]
     pub fn new(max_shapes: usize, per_second: u32, seed: u64) -> Self {
         let hasher = || FixedState::with_seed(seed);
@@ -90,8 +91,8 @@ impl Table {
         Arc::clone(&self.databases.entry(name.to_vec()).or_default())
     }
 
-    /// The recipe for a scanned text, made on its first sighting. `None` if another shape with the same
-    /// hash is known.
+    /// The recipe for a scanned text, made on its first sighting. `None` if another shape with the
+    /// same hash is known.
     #[must_use]
     pub fn recipe(&self, text: &[u8], scan: &Scan) -> Option<Arc<Recipe>> {
         let found = self
@@ -136,8 +137,8 @@ impl Table {
     /// The statement of `recipe` for `text` in `context`.
     ///
     /// # Errors
-    /// [`Reason::GenericPlan`] if the recipe already has [`MAX_VARIANTS`] statements; another statement
-    /// with the same key counts as one too many.
+    /// [`Reason::GenericPlan`] if the recipe already has [`MAX_VARIANTS`] statements; another
+    /// statement with the same key counts as one too many.
     pub fn statement(
         &self,
         recipe: &Arc<Recipe>,
@@ -181,7 +182,8 @@ impl Table {
     }
 }
 
-/// Makes room: drops what was not touched since the last time, or, if that is too little, a quarter.
+/// Makes room: drops what was not touched since the last time, or, if that is too little, a
+/// quarter.
 fn shrink<K: Eq + std::hash::Hash, V>(
     map: &DashMap<K, V, FixedState>,
     bound: usize,
@@ -198,7 +200,8 @@ fn shrink<K: Eq + std::hash::Hash, V>(
     });
 }
 
-/// Questions allowed per second, counted without a lock: second in the upper half, count in the lower.
+/// Questions allowed per second, counted without a lock: second in the upper half, count in the
+/// lower.
 #[derive(Debug)]
 struct Budget {
     per_second: u32,

@@ -1,15 +1,17 @@
-//! The ledger: the replies an upstream connection owes us, in order, each naming the client it goes to.
+//! The ledger: the replies an upstream connection owes us, in order, each naming the client it goes
+//! to.
 //!
-//! Every frame that the server answers with a ReadyForQuery adds one expectation; ReadyForQuery settles
-//! the one in front. Between them the front expectation says what becomes of each reply.
+//! Every frame that the server answers with a ReadyForQuery adds one expectation; ReadyForQuery
+//! settles the one in front. Between them the front expectation says what becomes of each reply.
 //!
-//! COPY in the extended protocol is the odd case: while the server takes copy data it ignores Sync and
-//! Flush, so a Sync sent before CopyDone is never answered (`CopyGetData` in `copyfromparse.c`). CopyDone
-//! and CopyFail therefore leave a mark, and CopyInResponse drops the Syncs in front of it.
+//! COPY in the extended protocol is the odd case: while the server takes copy data it ignores Sync
+//! and Flush, so a Sync sent before CopyDone is never answered (`CopyGetData` in
+//! `copyfromparse.c`). CopyDone and CopyFail therefore leave a mark, and CopyInResponse drops the
+//! Syncs in front of it.
 //!
-//! Invariants: replies are consumed in the order of requests; the ledger is empty exactly when the server
-//! owes nothing; if a protocol error makes it disagree with the server it errs towards "still owed",
-//! which only means that nothing is converted any more.
+//! Invariants: replies are consumed in the order of requests; the ledger is empty exactly when the
+//! server owes nothing; if a protocol error makes it disagree with the server it errs towards
+//! "still owed", which only means that nothing is converted any more.
 
 use crate::statement::Key;
 use crate::wire::frontend;
@@ -145,7 +147,8 @@ impl Ledger {
                 Kind::Sync => {}
                 Kind::CopyEnd => {
                     self.queue.pop_front();
-                    // What follows CopyDone is executed until its own Sync, which is still to come or queued.
+                    // What follows CopyDone is executed until its own Sync, which is still to come
+                    // or queued.
                     self.batch_open = self.queue.is_empty();
                     return;
                 }
@@ -166,7 +169,8 @@ impl Ledger {
         settled
     }
 
-    /// A CloseComplete of ours has come; settles [`Kind::Closes`] with its last. False if none was owed.
+    /// A CloseComplete of ours has come; settles [`Kind::Closes`] with its last. False if none was
+    /// owed.
     pub fn closed(&mut self) -> bool {
         let Some(Expectation {
             kind: Kind::Closes(left),

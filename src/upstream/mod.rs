@@ -58,7 +58,8 @@ pub struct Upstream {
     pub database: Arc<Database>,
     /// Transaction status at the last ReadyForQuery.
     pub status: Status,
-    /// Settings and search path as last asked for; `None` after anything that may have changed them.
+    /// Settings and search path as last asked for; `None` after anything that may have changed
+    /// them.
     pub context: Option<Context>,
     /// `plan_cache_mode` is `auto`: the client leaves the choice of plans to the server.
     pub chooses_plans: bool,
@@ -137,7 +138,8 @@ impl Upstream {
         self.transaction_effect = self.transaction_effect.max(effect);
     }
 
-    /// Whether the current transaction has changed settings or catalogs, so that no verdict holds in it.
+    /// Whether the current transaction has changed settings or catalogs, so that no verdict holds
+    /// in it.
     #[must_use]
     #[inline]
     pub fn is_dirty(&self) -> bool {

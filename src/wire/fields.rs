@@ -1,5 +1,5 @@
-//! The fields of ErrorResponse and NoticeResponse: finding one, and writing the message anew with some
-//! changed. Everything that is not changed keeps its bytes and its order.
+//! The fields of ErrorResponse and NoticeResponse: finding one, and writing the message anew with
+//! some changed. Everything that is not changed keeps its bytes and its order.
 
 use super::frame::{cstr, put};
 

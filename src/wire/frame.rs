@@ -41,7 +41,8 @@ pub fn header(bytes: &[u8]) -> Result<Option<Header>, Error> {
     }))
 }
 
-/// Appends a frame to `out`: `body` writes what follows the header, and the length is filled in after it.
+/// Appends a frame to `out`: `body` writes what follows the header, and the length is filled in
+/// after it.
 #[inline]
 pub(super) fn put(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();

@@ -49,8 +49,9 @@ pub fn parse(out: &mut Vec<u8>, name: &[u8], text: &[u8], oids: &[u32]) {
     });
 }
 
-/// Appends a Bind of the unnamed portal to `name` with `count` arguments in text format and all results
-/// in text format, as the simple protocol gives them. `argument(k, out)` appends the bytes of the k-th.
+/// Appends a Bind of the unnamed portal to `name` with `count` arguments in text format and all
+/// results in text format, as the simple protocol gives them. `argument(k, out)` appends the bytes
+/// of the k-th.
 #[inline]
 pub fn bind(
     out: &mut Vec<u8>,

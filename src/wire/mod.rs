@@ -1,13 +1,15 @@
-//! Bytes to frames and back: the PostgreSQL frontend/backend protocol, without policy and without IO.
+//! Bytes to frames and back: the PostgreSQL frontend/backend protocol, without policy and without
+//! IO.
 //!
-//! A *frame* is one whole protocol message, header and body, undecoded. This module cuts frames out of
-//! byte streams ([`frame`]), writes the few messages the proxy originates ([`frontend`], [`backend`]),
-//! reads the few it inspects ([`backend`], [`fields`]) and understands the untagged packets that open a
-//! connection ([`startup`]). Formats are those of the protocol chapter of PostgreSQL's documentation,
-//! "Message Formats".
+//! A *frame* is one whole protocol message, header and body, undecoded. This module cuts frames out
+//! of byte streams ([`frame`]), writes the few messages the proxy originates ([`frontend`],
+//! [`backend`]), reads the few it inspects ([`backend`], [`fields`]) and understands the untagged
+//! packets that open a connection ([`startup`]). Formats are those of the protocol chapter of
+//! PostgreSQL's documentation, "Message Formats".
 //!
 //! Invariants, each with its tests:
-//! - either one whole header leaves the buffer or nothing changes; a length is checked before it is used;
+//! - either one whole header leaves the buffer or nothing changes; a length is checked before it is
+//!   used;
 //! - nothing is allocated in proportion to a number that came from the wire;
 //! - every encoder has a byte-exact test;
 //! - decoders return `None` on anything malformed; they never panic and never guess.

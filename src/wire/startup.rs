@@ -1,4 +1,5 @@
-//! The untagged packets that open a connection: StartupMessage, SSLRequest, GSSENCRequest, CancelRequest.
+//! The untagged packets that open a connection: StartupMessage, SSLRequest, GSSENCRequest,
+//! CancelRequest.
 
 use super::Error;
 use super::frame::cstr;
@@ -97,7 +98,8 @@ pub fn packet(bytes: &[u8]) -> Result<Option<(Packet<'_>, usize)>, Error> {
     Ok(Some((packet, size)))
 }
 
-/// A minor version above 3.2 is the server's to negotiate down; a major one other than 3 is refused.
+/// A minor version above 3.2 is the server's to negotiate down; a major one other than 3 is
+/// refused.
 fn startup(version: u32, body: &[u8]) -> Result<Startup<'_>, Error> {
     let [a, b, c, d] = version.to_be_bytes();
     let (major, minor) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
