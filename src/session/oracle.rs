@@ -175,14 +175,20 @@ pub(super) const fn is_forbidden(oid: u32, plain_cast: bool) -> bool {
 /// Asks the catalog what the texts alone cannot tell; `None` if there is nothing to ask.
 ///
 /// Columns: the OIDs among `types` that are domains or built of other types (H-05); how many of the
-/// called functions are named like a type (H-03); how many rewrite rules the targets have (H-09).
+/// called functions are named like a type (H-03); how many rewrite rules the targets have (H-09); how
+/// many functions called without arguments are somebody's own and declared immutable (H-45).
 pub(super) fn catalog_query(types: &[u32], eligible: &Eligible) -> Option<Vec<u8>> {
     let unknown: Vec<String> = types
         .iter()
         .filter(|oid| **oid >= FIRST_UNPINNED)
         .map(u32::to_string)
         .collect();
-    if unknown.is_empty() && eligible.called_types.is_empty() && eligible.targets.is_empty() {
+    let names = [
+        &eligible.called_types,
+        &eligible.targets,
+        &eligible.bare_calls,
+    ];
+    if unknown.is_empty() && names.iter().all(|names| names.is_empty()) {
         return None;
     }
     let list = |names: &[String], wrap: fn(&str) -> String| {
@@ -192,7 +198,8 @@ pub(super) fn catalog_query(types: &[u32], eligible: &Eligible) -> Option<Vec<u8
             .collect();
         quoted.join(", ")
     };
-    let names = list(&eligible.called_types, |name| format!("'{name}'"));
+    let types = list(&eligible.called_types, |name| format!("'{name}'"));
+    let calls = list(&eligible.bare_calls, |name| format!("'{name}'"));
     let targets = list(&eligible.targets, |name| {
         format!("pg_catalog.to_regclass(E'{}')", name.replace('\\', "\\\\"))
     });
@@ -203,9 +210,12 @@ pub(super) fn catalog_query(types: &[u32], eligible: &Eligible) -> Option<Vec<u8
              WHERE t.oid = ANY (ARRAY[{}]::pg_catalog.oid[]) AND (t.typtype NOT IN ('b', 'e') \
              OR e.oid IS NOT NULL AND e.typtype NOT IN ('b', 'e'))), \
              (SELECT pg_catalog.count(*) FROM pg_catalog.pg_type \
-             WHERE typname = ANY (ARRAY[{names}]::pg_catalog.name[])), \
+             WHERE typname = ANY (ARRAY[{types}]::pg_catalog.name[])), \
              (SELECT pg_catalog.count(*) FROM pg_catalog.pg_rewrite \
-             WHERE rulename <> '_RETURN' AND ev_class = ANY (ARRAY[{targets}]::pg_catalog.oid[]))",
+             WHERE rulename <> '_RETURN' AND ev_class = ANY (ARRAY[{targets}]::pg_catalog.oid[])), \
+             (SELECT pg_catalog.count(*) FROM pg_catalog.pg_proc \
+             WHERE proname = ANY (ARRAY[{calls}]::pg_catalog.name[]) AND provolatile = 'i' \
+             AND pronamespace <> 'pg_catalog'::pg_catalog.regnamespace)",
             unknown.join(", ")
         )
         .into_bytes(),
@@ -214,7 +224,7 @@ pub(super) fn catalog_query(types: &[u32], eligible: &Eligible) -> Option<Vec<u8
 
 /// What the catalog's answer leads to: the OIDs that demote their literals, or the end.
 pub(super) fn read_catalog(answer: &Answer) -> Result<Vec<u32>, Reason> {
-    let [domains, types, rules] = &answer.values[..] else {
+    let [domains, types, rules, calls] = &answer.values[..] else {
         return Err(Reason::OracleFailed);
     };
     if types != "0" {
@@ -222,6 +232,9 @@ pub(super) fn read_catalog(answer: &Answer) -> Result<Vec<u32>, Reason> {
     }
     if rules != "0" {
         return Err(Reason::RewriteRules);
+    }
+    if calls != "0" {
+        return Err(Reason::GenericPlan);
     }
     Ok(domains
         .split(',')
@@ -264,6 +277,7 @@ mod tests {
             writes: false,
             targets: Vec::new(),
             called_types: Vec::new(),
+            bare_calls: Vec::new(),
         };
         assert_eq!(catalog_query(&[23, 25], &eligible), None);
         assert!(catalog_query(&[16_500], &eligible).is_some());
@@ -277,15 +291,25 @@ mod tests {
 
     #[test]
     fn catalog_answers_are_read() {
-        let answer = |values: [&str; 3]| Answer {
+        let answer = |values: [&str; 4]| Answer {
             values: values.map(str::to_owned).to_vec(),
             ..Answer::default()
         };
-        assert_eq!(read_catalog(&answer(["", "0", "0"])), Ok(vec![]));
-        assert_eq!(read_catalog(&answer(["5,6", "0", "0"])), Ok(vec![5, 6]));
-        assert_eq!(read_catalog(&answer(["", "1", "0"])), Err(Reason::Refused));
+        assert_eq!(read_catalog(&answer(["", "0", "0", "0"])), Ok(vec![]));
         assert_eq!(
-            read_catalog(&answer(["", "0", "2"])),
+            read_catalog(&answer(["5,6", "0", "0", "0"])),
+            Ok(vec![5, 6])
+        );
+        assert_eq!(
+            read_catalog(&answer(["", "1", "0", "0"])),
+            Err(Reason::Refused)
+        );
+        assert_eq!(
+            read_catalog(&answer(["", "0", "0", "1"])),
+            Err(Reason::GenericPlan)
+        );
+        assert_eq!(
+            read_catalog(&answer(["", "0", "2", "0"])),
             Err(Reason::RewriteRules)
         );
         assert_eq!(read_catalog(&Answer::default()), Err(Reason::OracleFailed));

@@ -49,6 +49,9 @@ pub struct Eligible {
     /// Functions called with a single bare string, which would be casts if they named types
     /// (rule 3): the last part of each name, folded to lower case unless it was quoted.
     pub called_types: Vec<String>,
+    /// Functions called without arguments, named in the same way: one that is declared immutable
+    /// is evaluated once and for all in a generic plan (H-45).
+    pub bare_calls: Vec<String>,
 }
 
 /// Judges the statement in `text`, which `scan` has just scanned.
@@ -88,14 +91,17 @@ pub fn judge(text: &str, scan: &Scan, _dialect: Dialect) -> Result<Eligible, Rea
     if !arguments.contains(&true) {
         return Err(Reason::NoArguments);
     }
-    contexts.called.sort();
-    contexts.called.dedup();
+    for names in [&mut contexts.called, &mut contexts.bare] {
+        names.sort();
+        names.dedup();
+    }
     Ok(Eligible {
         interval_casts: walk.slots.iter().map(|slot| slot.interval).collect(),
         returning,
         writes: walk.writes > 0,
         targets: targets(text, scan, &walk)?,
         called_types: contexts.called,
+        bare_calls: contexts.bare,
         arguments,
     })
 }
@@ -134,6 +140,7 @@ struct Contexts {
     /// The literal is the operand of `type 'literal'` or `type('literal')`.
     cast: Vec<Option<Input>>,
     called: Vec<String>,
+    bare: Vec<String>,
 }
 
 impl Contexts {
@@ -141,6 +148,7 @@ impl Contexts {
         let mut contexts = Self {
             cast: vec![None; scan.literals().len()],
             called: Vec::new(),
+            bare: Vec::new(),
         };
         let base = scan.body().start;
         let name = |index: usize| {
@@ -153,6 +161,9 @@ impl Contexts {
             }
         };
         for (index, token) in masked.tokens.iter().enumerate() {
+            if masked.is_symbol(Some(index + 1), b'(') && masked.is_symbol(Some(index + 2), b')') {
+                contexts.bare.extend(name(index));
+            }
             let Sort::Text(literal) = token.sort else {
                 continue;
             };
