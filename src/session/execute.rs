@@ -115,6 +115,15 @@ impl Session {
         Ok(())
     }
 
+    /// A reply too large to be looked at: a row, or an error that quotes more than anybody lifts.
+    pub(super) fn large_in_execution(&mut self, tag: u8) {
+        match tag {
+            backend::DATA_ROW => self.release_description(),
+            backend::ERROR => self.held = Held::default(),
+            _ => {}
+        }
+    }
+
     fn execution(&mut self) -> Option<&mut Execution> {
         match self.upstream.ledger.front().map(|front| &mut front.kind) {
             Some(Kind::Execution(execution)) => Some(execution),

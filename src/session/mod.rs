@@ -39,7 +39,7 @@ use crate::reason::Reason;
 use crate::statement::Instant;
 use crate::statement::table::Database;
 use crate::upstream::Upstream;
-use crate::upstream::ledger::{ClientId, Kind};
+use crate::upstream::ledger::{ClientId, Kind, Stage};
 use crate::wire::frame::{self, HEADER};
 use crate::wire::{self, backend, fields, frontend};
 use learn::Lesson;
@@ -83,6 +83,8 @@ pub struct Session {
     upstream_skip: usize,
     relay_only: bool,
     told_fatal: bool,
+    /// The frame being skipped is not for the client.
+    swallowing: bool,
     /// Bytes for the client.
     pub to_client: Vec<u8>,
     /// Bytes for the server.
@@ -137,6 +139,7 @@ impl Session {
             upstream_skip: 0,
             relay_only,
             told_fatal: false,
+            swallowing: false,
             to_client: Vec::new(),
             to_upstream: Vec::new(),
         }
@@ -266,19 +269,27 @@ impl Session {
         let mut at = self.upstream_skip.min(bytes.len());
         self.upstream_skip -= at;
         // Bytes from here to `at` go to the client as they are, in one copy.
-        let mut run = 0;
+        let mut run = if self.swallowing { at } else { 0 };
+        self.swallowing &= self.upstream_skip > 0;
         while let Some(header) = frame::header(&bytes[at..])? {
             let available = bytes.len() - at;
-            if self.passes(header.tag) || header.size > INSPECT_LIMIT && self.may_stream() {
+            if self.passes(header.tag) {
                 let piece = available.min(header.size);
                 self.upstream_skip = header.size - piece;
                 at += piece;
                 continue;
             }
             if header.size > INSPECT_LIMIT {
-                return Err(wire::Error::Unexpected {
-                    tag: char::from(header.tag),
-                });
+                self.to_client.extend_from_slice(&bytes[run..at]);
+                let piece = &bytes[at..at + available.min(header.size)];
+                self.swallowing = self.upstream_large(header.tag);
+                if !self.swallowing {
+                    self.to_client.extend_from_slice(piece);
+                }
+                self.upstream_skip = header.size - piece.len();
+                at += piece.len();
+                run = at;
+                continue;
             }
             if available < header.size {
                 break;
@@ -318,10 +329,22 @@ impl Session {
         }
     }
 
-    /// Whether a frame too large to be looked at may be forwarded unseen.
-    fn may_stream(&mut self) -> bool {
-        let front = self.upstream.ledger.front().map(|front| &front.kind);
-        matches!(front, None | Some(Kind::Query | Kind::Sync | Kind::CopyEnd))
+    /// A frame too large to be looked at is about to be streamed, or swallowed if this returns true.
+    fn upstream_large(&mut self, tag: u8) -> bool {
+        match self.upstream.ledger.front().map(|front| &mut front.kind) {
+            Some(Kind::Execution(execution)) => {
+                if tag == backend::ERROR {
+                    execution.stage = Stage::Failed;
+                }
+                self.large_in_execution(tag);
+                false
+            }
+            Some(Kind::Question) => {
+                self.large_in_question();
+                !matches!(tag, backend::NOTIFICATION | backend::PARAMETER_STATUS)
+            }
+            _ => false,
+        }
     }
 
     fn upstream_frame(

@@ -29,7 +29,10 @@ impl Session {
         self.upstream.only_begun =
             (begins && self.upstream.ledger.is_idle() && text.len() <= MAX_BEGIN && is_begin(text))
                 .then(|| text.to_vec());
-        if reason == Reason::Introspection && self.upstream.ledger.is_idle() {
+        if self.upstream.cache.is_on_server()
+            && self.upstream.ledger.is_idle()
+            && (reason == Reason::Introspection || may_list_statements(text))
+        {
             // The session's own statements are all that it may see.
             self.upstream.cache.flush();
             self.close_owed(worker);
@@ -130,6 +133,12 @@ impl Session {
             _ => self.upstream.affected(tag_effect(tag)),
         }
     }
+}
+
+/// Whether the text may look at `pg_prepared_statements`, under its name or that of its function.
+fn may_list_statements(text: &[u8]) -> bool {
+    let named = |word| memchr::memmem::find(text, word).is_some();
+    named(b"prepared_statement".as_slice()) || named(b"PREPARED_STATEMENT".as_slice())
 }
 
 /// The longest text kept to begin a transaction again.
