@@ -115,6 +115,33 @@ impl Session {
         Ok(())
     }
 
+    /// A row, notice or error too large to be looked at goes to the client as it is.
+    pub(super) fn large_execution_reply(&mut self, tag: u8) -> Option<bool> {
+        match tag {
+            backend::DATA_ROW => self.release_description(),
+            backend::NOTICE => {
+                self.to_client.append(&mut self.held.notices);
+                let execution = self.execution()?;
+                if execution.stage == Stage::Binding {
+                    execution.recovery = Recovery::Translate;
+                }
+            }
+            backend::ERROR => {
+                self.execution()?.stage = Stage::Failed;
+                self.drop_held();
+            }
+            _ => return None,
+        }
+        Some(true)
+    }
+
+    /// An error is about to be forwarded: of what was held only the notices are still true.
+    fn drop_held(&mut self) {
+        self.held.description.clear();
+        self.held.complete.clear();
+        self.to_client.append(&mut self.held.notices);
+    }
+
     fn execution(&mut self) -> Option<&mut Execution> {
         match self.upstream.ledger.front().map(|front| &mut front.kind) {
             Some(Kind::Execution(execution)) => Some(execution),
@@ -174,9 +201,7 @@ impl Session {
             self.held.notices.clear();
             return;
         }
-        self.held.description.clear();
-        self.held.complete.clear();
-        self.to_client.append(&mut self.held.notices);
+        self.drop_held();
         let change = self.translation(body, early, worker);
         fields::put_changed(&mut self.to_client, backend::ERROR, body, &change);
     }
