@@ -115,13 +115,31 @@ impl Session {
         Ok(())
     }
 
-    /// A reply too large to be looked at: a row, or an error that quotes more than anybody lifts.
-    pub(super) fn large_in_execution(&mut self, tag: u8) {
+    /// A row, notice or error too large to be looked at goes to the client as it is.
+    pub(super) fn large_execution_reply(&mut self, tag: u8) -> Option<bool> {
         match tag {
             backend::DATA_ROW => self.release_description(),
-            backend::ERROR => self.held = Held::default(),
-            _ => {}
+            backend::NOTICE => {
+                self.to_client.append(&mut self.held.notices);
+                let execution = self.execution()?;
+                if execution.stage == Stage::Binding {
+                    execution.recovery = Recovery::Translate;
+                }
+            }
+            backend::ERROR => {
+                self.execution()?.stage = Stage::Failed;
+                self.drop_held();
+            }
+            _ => return None,
         }
+        Some(true)
+    }
+
+    /// An error is about to be forwarded: of what was held only the notices are still true.
+    fn drop_held(&mut self) {
+        self.held.description.clear();
+        self.held.complete.clear();
+        self.to_client.append(&mut self.held.notices);
     }
 
     fn execution(&mut self) -> Option<&mut Execution> {
@@ -183,9 +201,7 @@ impl Session {
             self.held.notices.clear();
             return;
         }
-        self.held.description.clear();
-        self.held.complete.clear();
-        self.to_client.append(&mut self.held.notices);
+        self.drop_held();
         let change = self.translation(body, early, worker);
         fields::put_changed(&mut self.to_client, backend::ERROR, body, &change);
     }

@@ -252,6 +252,16 @@ impl Session {
         Ok(())
     }
 
+    /// An answer too large to be looked at is swallowed: the oracle is too talkative.
+    pub(super) fn large_answer(&mut self, tag: u8) -> Option<bool> {
+        if let Turn::Learning(lesson) = &mut self.turn
+            && tag != backend::NOTICE
+        {
+            lesson.current.overflowed = true;
+        }
+        matches!(tag, backend::DATA_ROW | backend::NOTICE | backend::ERROR).then_some(false)
+    }
+
     fn answered(
         &mut self,
         lesson: &mut Lesson,

@@ -80,7 +80,9 @@ pub struct Session {
     memory: route::Memory,
     held: execute::Held,
     client_skip: usize,
+    /// Bytes of a large reply still to be forwarded, and still to be swallowed.
     upstream_skip: usize,
+    upstream_swallow: usize,
     relay_only: bool,
     told_fatal: bool,
     /// The frame being skipped is not for the client.
@@ -137,6 +139,7 @@ impl Session {
             held: execute::Held::default(),
             client_skip: 0,
             upstream_skip: 0,
+            upstream_swallow: 0,
             relay_only,
             told_fatal: false,
             swallowing: false,
@@ -217,7 +220,7 @@ impl Session {
                 }
                 None if header.size <= needed => break,
                 None => {
-                    self.client_large(header.tag, worker);
+                    self.relay_unseen(header.tag, Reason::TooLong, worker);
                     self.to_upstream.extend_from_slice(rest);
                     self.client_skip = header.size - rest.len();
                     at = bytes.len();
@@ -233,24 +236,17 @@ impl Session {
             frontend::QUERY if frame.len() <= worker.settings.limits.max_query + HEADER + 1 => {
                 self.key.cancelled.store(false, Ordering::Relaxed);
                 match frame::query_text(body) {
-                    Some(text) => self.client_query(text, now, worker),
-                    None => self.relay_query(body, Reason::Lexical, worker),
+                    Some(text) => return self.client_query(text, now, worker),
+                    None => self.relay_unseen(tag, Reason::Lexical, worker),
                 }
             }
-            frontend::QUERY => self.relay_query(body, Reason::TooLong, worker),
-            _ => {
-                self.relay_other(tag, body);
-                self.to_upstream.extend_from_slice(frame);
-            }
+            frontend::QUERY => match frame::query_text(body) {
+                Some(text) => return self.relay_query(text, Reason::TooLong, worker),
+                None => self.relay_unseen(tag, Reason::TooLong, worker),
+            },
+            _ => self.relay_other(tag, body),
         }
-    }
-
-    /// A frame too large to be looked at is about to be streamed.
-    fn client_large(&mut self, tag: u8, worker: &Worker) {
-        if tag == frontend::QUERY {
-            worker.counters().passed(Reason::TooLong);
-        }
-        self.relay_other(tag, &[]);
+        self.to_upstream.extend_from_slice(frame);
     }
 
     /// Takes what it can of `bytes` from the server; returns how many were used.
@@ -266,11 +262,12 @@ impl Session {
         worker: &mut Worker,
         on_key: &mut dyn FnMut(ServerKey),
     ) -> Result<usize, wire::Error> {
-        let mut at = self.upstream_skip.min(bytes.len());
-        self.upstream_skip -= at;
         // Bytes from here to `at` go to the client as they are, in one copy.
-        let mut run = if self.swallowing { at } else { 0 };
-        self.swallowing &= self.upstream_skip > 0;
+        let mut run = self.upstream_swallow.min(bytes.len());
+        self.upstream_swallow -= run;
+        let forwarded = self.upstream_skip.min(bytes.len() - run);
+        self.upstream_skip -= forwarded;
+        let mut at = run + forwarded;
         while let Some(header) = frame::header(&bytes[at..])? {
             let available = bytes.len() - at;
             if self.passes(header.tag) {
@@ -281,14 +278,15 @@ impl Session {
             }
             if header.size > INSPECT_LIMIT {
                 self.to_client.extend_from_slice(&bytes[run..at]);
-                let piece = &bytes[at..at + available.min(header.size)];
-                self.swallowing = self.upstream_large(header.tag);
-                if !self.swallowing {
-                    self.to_client.extend_from_slice(piece);
-                }
-                self.upstream_skip = header.size - piece.len();
-                at += piece.len();
                 run = at;
+                let piece = available.min(header.size);
+                at += piece;
+                if self.large_reply(header.tag)? {
+                    self.upstream_skip = header.size - piece;
+                } else {
+                    run = at;
+                    self.upstream_swallow = header.size - piece;
+                }
                 continue;
             }
             if available < header.size {
@@ -345,6 +343,18 @@ impl Session {
             }
             _ => false,
         }
+    }
+
+    /// What becomes of a reply too large to be looked at: true to forward it, false to swallow it.
+    fn large_reply(&mut self, tag: u8) -> Result<bool, wire::Error> {
+        let front = self.upstream.ledger.front().map(|front| &front.kind);
+        let known = match front {
+            Some(Kind::Execution(_)) => self.large_execution_reply(tag),
+            Some(Kind::Question) => self.large_answer(tag),
+            _ => None,
+        };
+        let tag = char::from(tag);
+        known.ok_or(wire::Error::Unexpected { tag })
     }
 
     fn upstream_frame(

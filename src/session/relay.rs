@@ -10,10 +10,9 @@ use crate::wire::frame::{self, HEADER};
 use crate::wire::{Error, frontend};
 
 impl Session {
-    /// Relays a Query whose frame body is `body`, and notes what its text may do.
-    pub(super) fn relay_query(&mut self, body: &[u8], reason: Reason, worker: &Worker) {
+    /// Relays a Query with this text, and notes what it may do.
+    pub(super) fn relay_query(&mut self, text: &[u8], reason: Reason, worker: &Worker) {
         worker.counters().passed(reason);
-        let text = body.strip_suffix(b"\0").unwrap_or(body);
         if worker.settings.mode == super::Mode::Convert && !self.relay_only {
             self.before_relay(text, reason, worker);
         }
@@ -29,14 +28,29 @@ impl Session {
         self.upstream.only_begun =
             (begins && self.upstream.ledger.is_idle() && text.len() <= MAX_BEGIN && is_begin(text))
                 .then(|| text.to_vec());
-        if self.upstream.cache.is_on_server()
-            && self.upstream.ledger.is_idle()
-            && (reason == Reason::Introspection || may_list_statements(text))
-        {
+        let introspects = reason == Reason::Introspection
+            || !self.upstream.cache.is_empty() && mentions_statements(text);
+        if introspects && self.upstream.ledger.is_idle() {
             // The session's own statements are all that it may see.
             self.upstream.cache.flush();
             self.close_owed(worker);
         }
+    }
+
+    /// Notes a client frame that is relayed without being looked at, because it is too large or
+    /// malformed: if it is a statement, it may do anything.
+    pub(super) fn relay_unseen(&mut self, tag: u8, reason: Reason, worker: &Worker) {
+        if tag == frontend::QUERY {
+            worker.counters().passed(reason);
+            self.memory.relayed(Effect::Unknown);
+        }
+        if tag == frontend::PARSE {
+            self.memory.client_parsed(Effect::Unknown);
+        }
+        if matches!(tag, frontend::QUERY | frontend::PARSE) {
+            self.upstream.affected(Effect::Unknown);
+        }
+        self.relay_other(tag, &[]);
     }
 
     /// Notes any other client frame that is about to be relayed.
@@ -135,10 +149,15 @@ impl Session {
     }
 }
 
-/// Whether the text may look at `pg_prepared_statements`, under its name or that of its function.
-fn may_list_statements(text: &[u8]) -> bool {
-    let named = |word| memchr::memmem::find(text, word).is_some();
-    named(b"prepared_statement".as_slice()) || named(b"PREPARED_STATEMENT".as_slice())
+/// Whether the text may show the statements of the session, whatever else kept it from being
+/// converted.
+fn mentions_statements(text: &[u8]) -> bool {
+    const NAME: &[u8] = b"pg_prepared_statement";
+    let mut starts = memchr::memchr2_iter(b'p', b'P', text);
+    starts.any(|at| {
+        let word = text.get(at..at + NAME.len());
+        word.is_some_and(|word| word.eq_ignore_ascii_case(NAME))
+    })
 }
 
 /// The longest text kept to begin a transaction again.
@@ -219,6 +238,13 @@ mod tests {
         for no in ["begin; select 1", "beginning", "commit", "savepoint a", ""] {
             assert!(!is_begin(no.as_bytes()), "{no}");
         }
+    }
+
+    #[test]
+    fn the_view_of_statements_is_found() {
+        assert!(mentions_statements(b"table PG_Prepared_Statements"));
+        assert!(!mentions_statements(b"select pg_prepared_xact()"));
+        assert!(!mentions_statements(b"pg_prepared"));
     }
 
     #[test]

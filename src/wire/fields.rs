@@ -48,20 +48,14 @@ pub struct Change {
 
 /// Appends the message `tag` with the fields of `body`, changed by `change`.
 ///
-/// A position that was not there goes where the server would have put it: before the internal
-/// position, context and location fields (`send_message_to_frontend` in `elog.c`).
+/// A position that was not there goes where the server would have put it: behind the context, before
+/// the internal position and the location fields (`send_message_to_frontend` in `elog.c`).
 pub fn put_changed(out: &mut Vec<u8>, tag: u8, body: &[u8], change: &Change) {
     put(out, tag, |out| {
         let mut position = change.position;
         for (code, value) in fields(body) {
-            if matches!(
-                code,
-                POSITION | b'p' | b'q' | CONTEXT | b's' | b't' | b'c' | b'd' | b'n' | FILE
-            ) && let Some(position) = position.take()
-            {
-                out.push(POSITION);
-                out.extend_from_slice(position.to_string().as_bytes());
-                out.push(0);
+            if matches!(code, POSITION | b'p' | b'q' | FILE | b'L' | ROUTINE) {
+                put_position(out, position.take());
             }
             let value = match (code, &change.context) {
                 (POSITION, _) if change.position.is_some() => continue,
@@ -73,8 +67,17 @@ pub fn put_changed(out: &mut Vec<u8>, tag: u8, body: &[u8], change: &Change) {
             out.extend_from_slice(value);
             out.push(0);
         }
+        put_position(out, position);
         out.push(0);
     });
+}
+
+fn put_position(out: &mut Vec<u8>, position: Option<u32>) {
+    if let Some(position) = position {
+        out.push(POSITION);
+        out.extend_from_slice(position.to_string().as_bytes());
+        out.push(0);
+    }
 }
 
 #[cfg(test)]
@@ -108,6 +111,28 @@ mod tests {
             out[..5],
             [b'E', 0, 0, 0, u8::try_from(out.len()).unwrap() - 1]
         );
+    }
+
+    #[test]
+    fn a_new_position_stands_behind_what_is_left_of_the_context() {
+        let change = |context: &[u8]| Change {
+            position: Some(12),
+            context: Some(context.to_vec()),
+        };
+        for (body, context, expected) in [
+            (
+                &b"Mx\0Wold\0tt\0Fint.c\0\0"[..],
+                &b"left"[..],
+                &b"Mx\0Wleft\0tt\0P12\0Fint.c\0\0"[..],
+            ),
+            (b"Mx\0Wold\0\0", b"", b"Mx\0P12\0\0"),
+            (b"Mx\0\0", b"", b"Mx\0P12\0\0"),
+            (b"Mx\0qselect\0\0", b"", b"Mx\0P12\0qselect\0\0"),
+        ] {
+            let mut out = Vec::new();
+            put_changed(&mut out, b'E', body, &change(context));
+            assert_eq!(&out[5..], expected);
+        }
     }
 
     #[test]

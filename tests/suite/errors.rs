@@ -1,0 +1,200 @@
+//! Errors: the same fields, at the same place in the text, with the same state afterwards.
+
+use crate::harness::frames;
+use crate::harness::matrix::{converts, same};
+
+const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, name varchar(5) NOT NULL, n numeric(4,1), \
+    at date, j jsonb, CONSTRAINT few CHECK (n < 100)); CREATE TABLE ref (id int PRIMARY KEY, \
+    t int REFERENCES t); INSERT INTO t VALUES (1, 'one', 1, '2024-01-01', '{}'); \
+    CREATE DOMAIN even AS int CHECK (VALUE % 2 = 0); CREATE TABLE dom (e even, v varchar(3)); \
+    CREATE FUNCTION fail(t text) RETURNS int LANGUAGE plpgsql AS \
+    'BEGIN RAISE EXCEPTION ''failed: %'', t USING ERRCODE = ''ZZ001'', DETAIL = ''d'', HINT = ''h'', \
+    TABLE = ''tt''; END'";
+
+/// Each runs well for some literals and fails for others.
+fn statements(round: usize) -> Vec<String> {
+    let bad = round % 3 == 2;
+    let pick = |good: &str, wrong: &str| {
+        if bad {
+            wrong.to_owned()
+        } else {
+            good.to_owned()
+        }
+    };
+    vec![
+        format!("SELECT * FROM t WHERE id = '{}'", pick("1", "abc")),
+        format!(
+            "SELECT * FROM t WHERE at = '{}' AND name = 'x'",
+            pick("2024-01-01", "2024-13-01")
+        ),
+        format!(
+            "SELECT 'é', * FROM t WHERE name = 'žluť' AND id = '{}'",
+            pick("1", "ž")
+        ),
+        format!(
+            "SELECT id FROM t WHERE j @> '{}'",
+            pick("{\"a\": 1}", "{a: 1}")
+        ),
+        format!("SELECT 1 / {} FROM t WHERE id = 1", pick("1", "0")),
+        format!("SELECT id FROM t WHERE id = {}", pick("1", "3000000000")),
+        format!("SELECT 10000 * {} FROM t", pick("2", "2000000")),
+        format!(
+            "SELECT name::int FROM t WHERE name = '{}'",
+            pick("zz", "one")
+        ),
+        format!(
+            "SELECT substring(name from 1 for {}) FROM t",
+            pick("1", "-1")
+        ),
+        format!(
+            "SELECT fail('{}') FROM t WHERE id = {}",
+            round,
+            pick("0", "1")
+        ),
+        format!(
+            "INSERT INTO t VALUES ({}, 'new')",
+            pick(&(round + 10).to_string(), "1")
+        ),
+        format!(
+            "INSERT INTO t VALUES ({}, '{}')",
+            round + 100,
+            pick("ok", "too long")
+        ),
+        format!(
+            "INSERT INTO t VALUES ({}, 'n', {})",
+            round + 200,
+            pick("1.5", "99999")
+        ),
+        format!(
+            "INSERT INTO t VALUES ({}, 'n', {})",
+            round + 300,
+            pick("1.5", "100")
+        ),
+        format!(
+            "INSERT INTO t (id, name) VALUES ({}, {})",
+            round + 400,
+            pick("'n'", "NULL")
+        ),
+        format!("INSERT INTO ref VALUES ({round}, {})", pick("1", "99")),
+        format!(
+            "INSERT INTO t VALUES ({}, 'r') RETURNING id",
+            pick(&(round + 500).to_string(), "1")
+        ),
+        format!("INSERT INTO dom VALUES ({}, 'abc')", pick("2", "3")),
+        format!("INSERT INTO dom VALUES (2, '{}')", pick("abc", "abcd")),
+        format!(
+            "UPDATE t SET name = '{}' WHERE id = 1",
+            pick("one", "much too long")
+        ),
+        format!("DELETE FROM t WHERE id = {}", pick("5", "1")),
+    ]
+}
+
+#[test]
+fn errors_outside_transactions_are_the_same() {
+    converts(SETUP, |client, round| {
+        for sql in statements(round) {
+            client.query(&sql);
+        }
+    });
+}
+
+#[test]
+fn errors_inside_transactions_are_the_same() {
+    converts(SETUP, |client, round| {
+        for sql in statements(round) {
+            client.queries(&["BEGIN", "SELECT 1", &sql, "SELECT 2 + 2", "ROLLBACK"]);
+        }
+    });
+}
+
+#[test]
+fn errors_first_thing_in_a_transaction_are_the_same() {
+    converts(SETUP, |client, round| {
+        for sql in statements(round) {
+            let begin = ["BEGIN ISOLATION LEVEL REPEATABLE READ", "start transaction"][round % 2];
+            client.queries(&[begin, &sql, "SHOW transaction_isolation", "COMMIT"]);
+        }
+    });
+}
+
+#[test]
+fn errors_behind_savepoints_are_the_same() {
+    converts(SETUP, |client, round| {
+        client.query("BEGIN");
+        for sql in statements(round) {
+            client.queries(&["SAVEPOINT s", &sql, "ROLLBACK TO s"]);
+        }
+        client.query("COMMIT");
+    });
+}
+
+#[test]
+fn positions_count_characters_of_the_original() {
+    let setup = "CREATE TABLE t (id int, \"naïve\" text)";
+    converts(setup, |client, round| {
+        let bad = if round % 2 == 0 { "1" } else { "x" };
+        for sql in [
+            format!("SELECT 'ééé', id FROM t WHERE id = '{bad}'"),
+            format!("SELECT \"naïve\" /* ž */ FROM t WHERE id IN ('1', '{bad}')"),
+            format!("/* 🐎 */ SELECT id FROM t WHERE \"naïve\" = 'ž' AND id = '{bad}'"),
+            format!("\n\n  SELECT id FROM t WHERE id = 12345 AND id = '{bad}'"),
+            format!("SELECT id FROM t WHERE id = 1 AND missing = '{bad}'"),
+            format!("SELECT missing('ž', '{bad}') FROM t"),
+            format!("SELECT 'ž' || id + '{bad}' FROM t"),
+        ] {
+            client.query(&sql);
+            client.queries(&["BEGIN", "SELECT 1", &sql, "ROLLBACK"]);
+        }
+    });
+}
+
+#[test]
+fn a_dropped_table_gives_the_servers_own_error() {
+    converts("", |client, round| {
+        client.query("CREATE TABLE gone (id int PRIMARY KEY, t text)");
+        client.query(&format!("SELECT t FROM gone WHERE id = {round}"));
+        client.query(&format!("SELECT t FROM gone WHERE id = {}", round + 1));
+        client.query("DROP TABLE gone");
+        client.query(&format!("SELECT t FROM gone WHERE id = {round}"));
+    });
+}
+
+#[test]
+fn timeouts_are_the_same() {
+    same("", |client, round| {
+        if round % 4 == 0 {
+            client.query("SET statement_timeout = 30");
+            client.query("SELECT pg_sleep(5), 'x'");
+            client.query("SET statement_timeout = 0");
+        }
+        client.query(&format!("SELECT pg_sleep(0.0{})", round % 10));
+    });
+}
+
+#[test]
+fn what_is_said_at_great_length_arrives() {
+    let setup = "CREATE FUNCTION shout(n int) RETURNS int LANGUAGE plpgsql AS \
+        'BEGIN RAISE NOTICE ''%'', repeat(''n'', n); RETURN n; END'; \
+        CREATE FUNCTION scream(n int) RETURNS int LANGUAGE plpgsql AS \
+        'BEGIN RAISE EXCEPTION ''%'', repeat(''e'', n); END'";
+    converts(setup, |client, round| {
+        client.query(&format!("SELECT shout({})", 400_000 + round));
+        client.query(&format!("SELECT scream({})", 400_000 + round));
+        client.query("SELECT 1");
+    });
+}
+
+#[test]
+fn malformed_messages_get_the_servers_own_answer() {
+    let unterminated = frames::frame(b'Q', b"SELECT 1");
+    let two = frames::frame(b'Q', b"SELECT 1\0SELECT 2\0");
+    let invalid = frames::frame(b'Q', b"SELECT '\xff', 1\0");
+    same("", |client, _| {
+        for bytes in [&unterminated, &two, &invalid, &frames::frame(b'Q', b"")] {
+            client.send(bytes);
+            client.until_ready();
+        }
+        client.query("SELECT 1");
+    });
+}

@@ -1,0 +1,157 @@
+//! The definition of "transparent": one body, played directly to the server and through the proxy,
+//! must see the same messages in the same order.
+//!
+//! A body is played for [`ROUNDS`] rounds on one connection, so that everything is met cold, learned,
+//! audited and run on generic plans, and then again on a second connection, which finds verdicts but
+//! no statements.
+
+use super::client::{Client, Event};
+use super::frames::{self, Frame};
+use super::proxy::Proxy;
+use super::server;
+use pgautoprep::metrics::{Counter, Summary};
+
+/// Audits come after 5 and 10 executions, generic plans after 5.
+const ROUNDS: usize = 11;
+
+/// Fails unless a client of the proxy sees what a client of the server sees.
+pub(crate) fn same(setup: &str, body: impl Fn(&mut Client, usize)) -> Summary {
+    same_with_two(setup, |client, _, round| body(client, round))
+}
+
+/// [`same`] for a body that is written to be converted: fails also if nothing was.
+pub(crate) fn converts(setup: &str, body: impl Fn(&mut Client, usize)) -> Summary {
+    let summary = same(setup, body);
+    assert!(
+        summary.count(Counter::Converted) > 0,
+        "nothing converted\n{summary}"
+    );
+    summary
+}
+
+/// [`same`] for a body that needs a second session beside the first.
+pub(crate) fn same_with_two(
+    setup: &str,
+    body: impl Fn(&mut Client, &mut Client, usize),
+) -> Summary {
+    let upstream = server::address();
+    let direct = play(&upstream, setup, &body);
+    let proxy = Proxy::start(&upstream);
+    let proxied = play(proxy.address(), setup, &body);
+    compare(&direct, &proxied);
+    let summary = proxy.summary();
+    assert_eq!(summary.count(Counter::ErrorsProxy), 0, "{summary}");
+    summary
+}
+
+fn play(address: &str, setup: &str, body: &impl Fn(&mut Client, &mut Client, usize)) -> Vec<Event> {
+    let database = server::database(setup);
+    let mut events = Vec::new();
+    for connection in 0..2 {
+        let mut clients = [0, 1].map(|_| {
+            let mut client = Client::login(address, &database);
+            client.record = Some(Vec::new());
+            client
+        });
+        let [first, second] = &mut clients;
+        for round in connection * ROUNDS..(connection + 1) * ROUNDS {
+            body(first, second, round);
+        }
+        for client in clients {
+            let mut identities = Identities::new(&client);
+            let record = client.record.unwrap_or_default();
+            events.extend(record.into_iter().map(|event| identities.replace(event)));
+        }
+    }
+    events
+}
+
+/// Says where two conversations part, with what led there.
+fn compare(direct: &[Event], proxied: &[Event]) {
+    let same = direct
+        .iter()
+        .zip(proxied)
+        .take_while(|(a, b)| a == b)
+        .count();
+    if same == direct.len() && same == proxied.len() {
+        return;
+    }
+    let before = &direct[same.saturating_sub(8)..same];
+    let end = |events: &[Event]| events[same..].iter().take(6).cloned().collect::<Vec<_>>();
+    panic!(
+        "event {same} differs; before: {before:#?}\ndirect: {:#?}\nproxied: {:#?}",
+        end(direct),
+        end(proxied)
+    );
+}
+
+/// Numbers that differ between two databases or two processes, replaced by the order of their
+/// appearance.
+struct Identities {
+    oids: Vec<u32>,
+    pid: u32,
+}
+
+/// OIDs from here on are given to what users create.
+const FIRST_NORMAL: u32 = 16_384;
+
+impl Identities {
+    const fn new(client: &Client) -> Self {
+        Self {
+            oids: Vec::new(),
+            pid: client.key.0,
+        }
+    }
+
+    fn replace(&mut self, event: Event) -> Event {
+        match event {
+            Event::Got(frame) => Event::Got(self.frame(frame)),
+            other => other,
+        }
+    }
+
+    fn frame(&mut self, mut frame: Frame) -> Frame {
+        match frame.tag {
+            b'T' => self.description(&mut frame.body),
+            b't' => {
+                let (oids, _) = frame.body[2..].as_chunks_mut::<4>();
+                oids.iter_mut().for_each(|oid| self.oid(oid));
+            }
+            b'A' => {
+                let ours = frame.body[..4] == self.pid.to_be_bytes();
+                frame.body[..4].copy_from_slice(&[0, 0, 0, u8::from(ours)]);
+            }
+            b'E' | b'N' => {
+                let kept = frames::fields(&frame.body);
+                let kept = kept.filter(|(code, _)| !b"FLR".contains(code));
+                let kept = kept.flat_map(|(code, value)| [&[code], value, b"\0"].concat());
+                frame.body = kept.chain([0]).collect();
+            }
+            _ => {}
+        }
+        frame
+    }
+
+    fn description(&mut self, body: &mut [u8]) {
+        let mut rest = &mut body[2..];
+        while let Some(end) = rest.iter().position(|byte| *byte == 0) {
+            let (field, tail) = rest[end + 1..].split_at_mut(18);
+            self.oid((&mut field[..4]).try_into().unwrap());
+            self.oid((&mut field[6..10]).try_into().unwrap());
+            rest = tail;
+        }
+    }
+
+    fn oid(&mut self, bytes: &mut [u8; 4]) {
+        let oid = u32::from_be_bytes(*bytes);
+        if oid < FIRST_NORMAL {
+            return;
+        }
+        let known = self.oids.iter().position(|known| *known == oid);
+        let index = known.unwrap_or_else(|| {
+            self.oids.push(oid);
+            self.oids.len() - 1
+        });
+        *bytes = u32::try_from(index).unwrap().to_be_bytes();
+    }
+}

@@ -1,0 +1,164 @@
+//! The proxy under test: in this process, where its counters can be read, or as the real program,
+//! where it can be sent signals and its memory measured.
+
+use super::client::PATIENCE;
+use pgautoprep::config::Config;
+use pgautoprep::metrics::{Counter, Metrics, Summary};
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// A proxy in this process; it ends when dropped.
+pub(crate) struct Proxy {
+    addresses: Vec<String>,
+    metrics: Arc<Metrics>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the tests change: one sighting is enough, nothing is rationed, no time is lost at the end.
+const SETTINGS: [(&str, &str); 5] = [
+    ("listen", "127.0.0.1:0"),
+    ("workers", "1"),
+    ("prepare_threshold", "1"),
+    ("oracle_per_second", "1000000"),
+    ("drain_timeout_s", "0"),
+];
+
+/// `changes` on top of [`SETTINGS`].
+fn settings<'a>(upstream: &'a str, changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    let mut all = SETTINGS.to_vec();
+    all.push(("upstream", upstream));
+    all.retain(|(name, _)| !changes.iter().any(|(changed, _)| changed == name));
+    all.extend(changes);
+    all
+}
+
+impl Proxy {
+    /// Starts a proxy for the server at `upstream`.
+    pub(crate) fn start(upstream: &str) -> Self {
+        Self::with(upstream, &[])
+    }
+
+    /// Starts a proxy with some settings changed.
+    pub(crate) fn with(upstream: &str, changes: &[(&str, &str)]) -> Self {
+        let config = Config::from_pairs(&settings(upstream, changes)).unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (sender, receiver) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async move {
+                let proxy = pgautoprep::net::Proxy::bind(config).await.unwrap();
+                sender.send((proxy.addresses(), proxy.metrics())).unwrap();
+                proxy.serve(async { drop(stopped.await) }).await.unwrap();
+            });
+        });
+        let (addresses, metrics) = receiver.recv().unwrap();
+        Self {
+            addresses,
+            metrics,
+            stop: Some(stop),
+            thread: Some(thread),
+        }
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> &str {
+        &self.addresses[0]
+    }
+
+    /// Its counters.
+    pub(crate) fn summary(&self) -> Summary {
+        self.metrics.summary()
+    }
+
+    /// Queries run as prepared statements so far.
+    pub(crate) fn converted(&self) -> u64 {
+        self.summary().count(Counter::Converted)
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.stop.take();
+        let ended = self.thread.take().unwrap().join();
+        assert!(
+            ended.is_ok() || std::thread::panicking(),
+            "the proxy panicked"
+        );
+    }
+}
+
+/// The program `pgautoprep serve`; it is killed when dropped.
+pub(crate) struct Process {
+    child: Child,
+    pub(crate) address: String,
+}
+
+impl Process {
+    /// Starts the program for the server at `upstream`.
+    pub(crate) fn start(upstream: &str, changes: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pgautoprep"));
+        let inherited = std::env::vars_os().map(|(name, _)| name);
+        for name in inherited.filter(|name| name.to_string_lossy().starts_with("PGAUTOPREP_")) {
+            command.env_remove(name);
+        }
+        command.arg("serve");
+        for (name, value) in settings(upstream, changes) {
+            command.arg(format!("--{}={value}", name.replace('_', "-")));
+        }
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        lines.read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("listening on ").map(str::to_owned);
+        let address = address.unwrap_or_else(|| panic!("the proxy did not start: {line}"));
+        Self { child, address }
+    }
+
+    /// Sends the program a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// The most memory it has had so far, in KiB.
+    pub(crate) fn peak_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let number = line.and_then(|line| line.split_whitespace().next());
+        number.and_then(|number| number.parse().ok()).unwrap()
+    }
+
+    /// Waits for the program to end; returns its status, the time it took, and what it printed.
+    pub(crate) fn ended(&mut self) -> (ExitStatus, Duration, String) {
+        let started = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(started.elapsed() < PATIENCE, "the proxy does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let mut text = String::new();
+        let mut stderr = self.child.stderr.take().unwrap();
+        stderr.read_to_string(&mut text).unwrap();
+        (status, started.elapsed(), text)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

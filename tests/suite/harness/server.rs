@@ -1,0 +1,41 @@
+//! One real server for all tests of this program, and a database of its own for each.
+
+use super::client::Client;
+use pgautoprep::postgres::{Options, Scratch};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// The server, started by the first test that needs it. A machine without one fails the test with
+/// the command that installs it.
+pub(crate) fn server() -> &'static Scratch {
+    static SERVER: OnceLock<Scratch> = OnceLock::new();
+    SERVER.get_or_init(|| {
+        let mut options = Options::default();
+        for (name, value) in [("max_connections", "200"), ("autovacuum", "off")] {
+            options.settings.push((name.to_owned(), value.to_owned()));
+        }
+        Scratch::start(&options).unwrap_or_else(|error| panic!("{error}"))
+    })
+}
+
+/// `127.0.0.1:PORT` of the server.
+pub(crate) fn address() -> String {
+    server().host_port()
+}
+
+/// A new database in which `setup` has run.
+pub(crate) fn database(setup: &str) -> String {
+    static NUMBER: AtomicU32 = AtomicU32::new(1);
+    // Two copies of a template at the same time can get into each other's way.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let name = format!("t{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+    {
+        let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut admin = Client::login(&address(), "postgres");
+        admin.run(&format!("CREATE DATABASE {name}"));
+    }
+    if !setup.is_empty() {
+        Client::login(&address(), &name).run(setup);
+    }
+    name
+}

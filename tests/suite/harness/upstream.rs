@@ -1,0 +1,217 @@
+//! A scripted server over a real socket, for what no real server can be made to do at will.
+//!
+//! A test plays both ends in turn: it sends as the client, expects as the server, answers as the
+//! server, expects as the client. The first wrong byte fails it, with both sides shown.
+
+use super::client::{Client, PATIENCE};
+use super::frames::{self, Frame};
+use super::proxy::Proxy;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+/// Listens where the proxy will look for its server.
+pub(crate) struct Upstream {
+    listener: TcpListener,
+}
+
+impl Upstream {
+    pub(crate) fn listen() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self { listener }
+    }
+
+    pub(crate) fn address(&self) -> String {
+        self.listener.local_addr().unwrap().to_string()
+    }
+
+    /// The proxy's next connection.
+    pub(crate) fn accept(&self) -> Peer {
+        let (stream, _) = self.listener.accept().unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Peer { stream }
+    }
+
+    /// Logs a client in through the proxy; `extra` follows AuthenticationOk.
+    pub(crate) fn login(&self, proxy: &Proxy) -> (Client, Peer) {
+        let mut client = Client::connect(proxy.address());
+        let packet = frames::startup(&[("user", "me"), ("database", "db")]);
+        client.send(&packet);
+        let mut peer = self.accept();
+        peer.expect(&packet);
+        peer.send(&greeting());
+        client.logged_in();
+        (client, peer)
+    }
+}
+
+/// What a server says to a client that may come in.
+pub(crate) fn greeting() -> Vec<u8> {
+    [
+        frames::frame(b'R', &[0, 0, 0, 0]),
+        frames::parameter("server_version", "15.3"),
+        frames::parameter("client_encoding", "UTF8"),
+        frames::parameter("standard_conforming_strings", "on"),
+        frames::frame(b'K', b"\0\0\0\x07abcd"),
+        frames::ready(b'I'),
+    ]
+    .concat()
+}
+
+/// One connection of the proxy, seen from the server.
+pub(crate) struct Peer {
+    pub(crate) stream: TcpStream,
+}
+
+/// What the oracle says of a statement.
+pub(crate) struct Oracle<'a> {
+    /// Columns of the result.
+    pub(crate) columns: &'a [&'a str],
+    /// Types of the arguments.
+    pub(crate) types: &'a [u32],
+    /// The plan of the original, and with `$1`.
+    pub(crate) plans: [&'a str; 2],
+    /// Whether the proxy will ask the catalog too, as it does for what writes.
+    pub(crate) catalog: bool,
+}
+
+/// For `SELECT name FROM t WHERE id = 42` and its like.
+pub(crate) const SELECT: Oracle<'static> = Oracle {
+    columns: &["name"],
+    types: &[23],
+    plans: ["Index Cond: (id = 42)", "Index Cond: (id = $1)"],
+    catalog: false,
+};
+
+/// For `INSERT INTO t VALUES (42)` and its like.
+pub(crate) const INSERT: Oracle<'static> = Oracle {
+    columns: &[],
+    types: &[23],
+    plans: ["Insert on t  Output: 42", "Insert on t  Output: $1"],
+    catalog: true,
+};
+
+impl Peer {
+    /// Fails unless exactly these bytes come next.
+    pub(crate) fn expect(&mut self, expected: &[u8]) {
+        let mut seen = Vec::new();
+        while seen.len() < expected.len() {
+            let mut bytes = vec![0; expected.len() - seen.len()];
+            let count = match self.stream.read(&mut bytes) {
+                Ok(count) => count,
+                Err(error) => panic!("{error}{}", differ(&seen, expected)),
+            };
+            seen.extend_from_slice(&bytes[..count]);
+            let right = expected.starts_with(&seen) && count > 0;
+            assert!(right, "wrong bytes{}", differ(&seen, expected));
+        }
+    }
+
+    /// Fails unless one read returns exactly these bytes.
+    pub(crate) fn expect_at_once(&mut self, expected: &[u8]) {
+        let mut bytes = [0; 64 * 1024];
+        let count = self.stream.read(&mut bytes).unwrap();
+        let seen = &bytes[..count];
+        assert!(seen == expected, "wrong bytes{}", differ(seen, expected));
+    }
+
+    /// The next message.
+    pub(crate) fn next(&mut self) -> Frame {
+        let mut header = [0; 5];
+        self.stream.read_exact(&mut header).unwrap();
+        let [tag, length @ ..] = header;
+        let mut body = vec![0; u32::from_be_bytes(length) as usize - 4];
+        self.stream.read_exact(&mut body).unwrap();
+        Frame { tag, body }
+    }
+
+    /// The next messages, which must be of these types.
+    pub(crate) fn take(&mut self, tags: &str) -> Vec<Frame> {
+        tags.bytes()
+            .map(|tag| {
+                let frame = self.next();
+                assert_eq!(char::from(frame.tag), char::from(tag), "{frame:?}");
+                frame
+            })
+            .collect()
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).unwrap();
+    }
+
+    /// Whether the proxy has closed this connection.
+    pub(crate) fn is_closed(&mut self) -> bool {
+        !matches!(self.stream.read(&mut [0; 1]), Ok(1..))
+    }
+
+    /// Answers the question about settings and search path.
+    pub(crate) fn answer_context(&mut self) {
+        self.take("Q");
+        let row = frames::row(&["auto", "settings"]);
+        self.send(&[row, frames::complete("SELECT 1"), frames::ready(b'I')].concat());
+    }
+
+    /// Answers the questions about a new statement; returns its name.
+    pub(crate) fn answer_oracle(&mut self, oracle: &Oracle<'_>) -> String {
+        self.take("PDS");
+        let name = self.answer_parse_of(oracle, true);
+        let [original, generic] = oracle.plans;
+        self.take("QQQ");
+        for plan in [original, original, generic] {
+            self.answer_rows(&[plan]);
+        }
+        if oracle.catalog {
+            self.take("Q");
+            self.answer_rows(&["", "0", "0"]);
+        }
+        name
+    }
+
+    /// Answers Parse, Describe and Sync of a statement; returns its name.
+    pub(crate) fn answer_parse(&mut self, oracle: &Oracle<'_>) -> String {
+        self.answer_parse_of(oracle, false)
+    }
+
+    fn answer_parse_of(&mut self, oracle: &Oracle<'_>, twice: bool) -> String {
+        let frames = self.take("PDS");
+        let end = frames[0].body.iter().position(|byte| *byte == 0).unwrap();
+        let result = match oracle.columns {
+            [] => frames::frame(b'n', b""),
+            columns => frames::description(columns),
+        };
+        let parsed = |types: &[u32]| {
+            [
+                frames::frame(b'1', b""),
+                frames::parameter_types(types),
+                result.clone(),
+                frames::ready(b'I'),
+            ]
+            .concat()
+        };
+        if twice {
+            self.send(&parsed(&[]));
+        }
+        self.send(&parsed(oracle.types));
+        String::from_utf8(frames[0].body[..end].to_vec()).unwrap()
+    }
+
+    /// Answers a question with one row of text.
+    pub(crate) fn answer_rows(&mut self, columns: &[&str]) {
+        let row = frames::row(columns);
+        self.send(&[row, frames::complete("SELECT 1"), frames::ready(b'I')].concat());
+    }
+}
+
+fn differ(seen: &[u8], expected: &[u8]) -> String {
+    let same = seen
+        .iter()
+        .zip(expected)
+        .take_while(|(a, b)| a == b)
+        .count();
+    let (got, wanted) = (frames::cut(seen).0, frames::cut(expected).0);
+    format!(
+        " from byte {same} on; the server got {got:#?}\nand not {wanted:#?}\ngot \"{}\"",
+        seen.escape_ascii()
+    )
+}

@@ -1,0 +1,192 @@
+//! What changes between two executions: settings, roles and definitions. A statement prepared
+//! before must not be what answers after.
+
+use crate::harness::matrix::{converts, same, same_with_two};
+
+#[test]
+fn settings_that_change_what_a_text_means_are_honoured() {
+    let setup = "CREATE TABLE t (id int PRIMARY KEY, d date, tz timestamptz, iv interval, f float8, \
+        b bytea, x text); INSERT INTO t VALUES (1, '2024-02-01', '2024-02-01 12:00+00', \
+        '-1 day 2:00', 0.1, '\\x01', NULL); CREATE SCHEMA other; \
+        CREATE TABLE other.t AS SELECT id + 100 AS id, d, tz, iv, f, b, x FROM t; \
+        INSERT INTO other.t SELECT 1, d, tz, iv, f, b, 'other' FROM t";
+    let settings = [
+        "datestyle = 'SQL, DMY'",
+        "datestyle = 'ISO, MDY'",
+        "timezone = 'Asia/Tokyo'",
+        "intervalstyle = 'sql_standard'",
+        "extra_float_digits = -5",
+        "bytea_output = 'escape'",
+        "search_path = other, public",
+        "transform_null_equals = on",
+        "plan_cache_mode = force_custom_plan",
+        "enable_indexscan = off",
+        "standard_conforming_strings = off",
+        "default_text_search_config = 'pg_catalog.simple'",
+    ];
+    converts(setup, |client, round| {
+        let reads = [
+            format!("SELECT * FROM t WHERE id = {}", 1 + round % 2),
+            "SELECT id FROM t WHERE d = '01/02/2024' AND id = 1".to_owned(),
+            "SELECT id FROM t WHERE tz > '2024-02-01 06:00' AND id = 1".to_owned(),
+            "SELECT id, f::text || 'x' FROM t WHERE iv = '-1 2:00' OR id = 1".to_owned(),
+            "SELECT id, x = NULL, 1.5::float8::text FROM t WHERE id = 1".to_owned(),
+            "SELECT to_tsvector('the quick foxes') @@ 'fox'::tsquery FROM t WHERE id = 1"
+                .to_owned(),
+        ];
+        reads.iter().for_each(|sql| drop(client.query(sql)));
+        let name = settings[round % settings.len()];
+        client.query(&format!("SET {name}"));
+        reads.iter().for_each(|sql| drop(client.query(sql)));
+        client.query("RESET ALL");
+        client.query(&format!("BEGIN; SET LOCAL {name}"));
+        reads.iter().for_each(|sql| drop(client.query(sql)));
+        client.query("ROLLBACK");
+        client.query(&format!(
+            "SELECT set_config('timezone', 'UTC+{}', false)",
+            round % 3
+        ));
+        reads.iter().for_each(|sql| drop(client.query(sql)));
+    });
+}
+
+#[test]
+fn roles_and_row_security_are_honoured() {
+    let setup = "CREATE TABLE t (id int PRIMARY KEY, owner text); \
+        INSERT INTO t VALUES (1, 'a'), (2, 'b'); ALTER TABLE t ENABLE ROW LEVEL SECURITY; \
+        DO 'BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = ''reader'') THEN \
+        CREATE ROLE reader; END IF; END'; GRANT SELECT ON t TO reader; \
+        CREATE POLICY p ON t USING (owner = current_setting('my.owner', true))";
+    converts(setup, |client, round| {
+        for owner in ["a", "b"] {
+            client.query(&format!("SELECT * FROM t WHERE id = {}", 1 + round % 2));
+            client.query("SET ROLE reader");
+            client.query(&format!("SET my.owner = '{owner}'"));
+            client.query(&format!("SELECT * FROM t WHERE id = {}", 1 + round % 2));
+            client.query(&format!("INSERT INTO t VALUES ({}, 'x')", round + 10));
+            client.query("RESET ROLE");
+        }
+    });
+}
+
+#[test]
+fn definitions_changed_by_the_same_session_are_honoured() {
+    same("", |client, round| {
+        let transaction = round % 2 == 1;
+        client.query("DROP TABLE IF EXISTS t");
+        client
+            .query("CREATE TABLE t (id int PRIMARY KEY, x real, d date, c char(5), v varchar(5))");
+        client.query("INSERT INTO t VALUES (1, 0.1, '2024-01-01', 'a', 'abc')");
+        let reads = |client: &mut crate::harness::client::Client| {
+            client.query("SELECT * FROM t WHERE id = 1");
+            client.query("SELECT id FROM t WHERE x = '0.1'");
+            client.query("SELECT id FROM t WHERE d <= '2024-01-01 12:00'");
+            client.query("SELECT id FROM t WHERE c = 'a '");
+            client.query("SELECT * FROM t WHERE id = '1'");
+        };
+        for change in [
+            "ALTER TABLE t ALTER x TYPE double precision",
+            "ALTER TABLE t ALTER d TYPE timestamp",
+            "ALTER TABLE t ALTER c TYPE text",
+            "ALTER TABLE t ADD extra int DEFAULT 5",
+            "ALTER TABLE t DROP v",
+            "ALTER TABLE t ALTER id TYPE bigint",
+            "ALTER TABLE t RENAME x TO y",
+        ] {
+            reads(client);
+            reads(client);
+            if transaction {
+                client.queries(&["BEGIN", change]);
+                reads(client);
+                client.query(if round % 4 == 1 { "COMMIT" } else { "ROLLBACK" });
+            } else {
+                client.query(change);
+            }
+            reads(client);
+        }
+    });
+}
+
+#[test]
+fn a_temporary_table_hides_the_other_one() {
+    converts(
+        "CREATE TABLE t AS SELECT 1 AS id, 'permanent' AS kind",
+        |client, _| {
+            let read = "SELECT kind FROM t WHERE id = 1";
+            client.queries(&[read, read, "CREATE TEMP TABLE other (id int)", read]);
+            client.query("CREATE TEMP TABLE t AS SELECT 1 AS id, 'temporary' AS kind");
+            client.queries(&[
+                read,
+                read,
+                "DROP TABLE pg_temp.t",
+                read,
+                "DROP TABLE other",
+                read,
+            ]);
+        },
+    );
+}
+
+#[test]
+fn definitions_changed_by_another_session_are_honoured() {
+    same_with_two("", |first, second, _| {
+        second.query("DROP TABLE IF EXISTS t");
+        second.query("CREATE TABLE t (id int PRIMARY KEY, x real, d date)");
+        second.query("INSERT INTO t VALUES (1, 0.1, '2024-01-01')");
+        let reads = |client: &mut crate::harness::client::Client| {
+            for _ in 0..2 {
+                client.query("SELECT * FROM t WHERE id = 1");
+                client.query("SELECT id FROM t WHERE x = '0.1'");
+                client.query("SELECT id FROM t WHERE d <= '2024-01-01 12:00'");
+            }
+        };
+        for change in [
+            "ALTER TABLE t ALTER x TYPE double precision",
+            "ALTER TABLE t ALTER d TYPE timestamp",
+            "ALTER TABLE t ADD extra int DEFAULT 5",
+            "DROP TABLE t; CREATE TABLE t (x real, id int, d date)",
+        ] {
+            reads(first);
+            second.query(change);
+            reads(first);
+        }
+    });
+}
+
+#[test]
+fn functions_replaced_between_executions_are_honoured() {
+    same_with_two("", |first, second, round| {
+        let f = "CREATE OR REPLACE FUNCTION f(i int) RETURNS text LANGUAGE sql IMMUTABLE AS";
+        second.query(&format!("{f} $$ SELECT 'int {round}' $$"));
+        for _ in 0..3 {
+            first.query("SELECT f('5'), f(6)");
+        }
+        second.query("CREATE FUNCTION f(t text) RETURNS text LANGUAGE sql AS $$ SELECT 'text' $$");
+        for _ in 0..3 {
+            first.query("SELECT f('5'), f(6)");
+        }
+        second.query("DROP FUNCTION f(text)");
+        first.query("SELECT f('5'), f(6)");
+    });
+}
+
+#[test]
+fn discarding_and_deallocating_everything_is_harmless() {
+    converts(
+        "CREATE TABLE t AS SELECT generate_series(1, 9) AS id",
+        |client, round| {
+            let read = format!("SELECT id, 'x' FROM t WHERE id = {}", round % 9);
+            for sql in [
+                "DISCARD ALL",
+                "DEALLOCATE ALL",
+                "DISCARD PLANS",
+                "RESET ALL",
+                "DISCARD TEMP",
+            ] {
+                client.queries(&[&read, &read, sql, &read]);
+            }
+            client.queries(&["BEGIN", &read, "DEALLOCATE ALL", &read, "COMMIT", &read]);
+            client.queries(&["BEGIN", "DEALLOCATE ALL", &read, &read, "ROLLBACK", &read]);
+        },
+    );
+}

@@ -1,0 +1,131 @@
+//! Transactions: what a statement does at its end, and what the end of a transaction does to it.
+
+use crate::harness::matrix::{converts, same, same_with_two};
+
+#[test]
+fn states_and_savepoints_are_the_same() {
+    converts(
+        "CREATE TABLE t (id int PRIMARY KEY, n int)",
+        |client, round| {
+            let insert = format!("INSERT INTO t VALUES ({round}, 1)");
+            let read = format!("SELECT n FROM t WHERE id = {round}");
+            client.queries(&["BEGIN", &insert, &read, "ROLLBACK", &read]);
+            client.queries(&["BEGIN", "SAVEPOINT a", &insert, "SAVEPOINT b", &insert]);
+            client.queries(&[
+                &read,
+                "ROLLBACK TO b",
+                &read,
+                "ROLLBACK TO a",
+                &read,
+                "COMMIT",
+            ]);
+            client.queries(&["BEGIN READ ONLY", &read, &insert, &read, "END"]);
+            client.queries(&[
+                "COMMIT", "ROLLBACK", "BEGIN", "BEGIN", &insert, "COMMIT", &read,
+            ]);
+            client.queries(&["BEGIN", &read, "COMMIT AND CHAIN", &read, "ROLLBACK"]);
+        },
+    );
+}
+
+#[test]
+fn an_error_at_commit_is_an_error_of_the_statement() {
+    let setup = "CREATE TABLE p (id int PRIMARY KEY); INSERT INTO p VALUES (1); \
+        CREATE TABLE c (id int, p int REFERENCES p DEFERRABLE INITIALLY DEFERRED); \
+        CREATE TABLE u (id int UNIQUE DEFERRABLE INITIALLY DEFERRED)";
+    converts(setup, |client, round| {
+        let p = 1 + round % 2;
+        client.query(&format!("INSERT INTO c VALUES ({round}, {p})"));
+        client.query(&format!("INSERT INTO c VALUES ({round}, {p}) RETURNING id"));
+        client.query(&format!("INSERT INTO u VALUES ({})", round / 2));
+        client.queries(&[
+            "BEGIN",
+            &format!("INSERT INTO c VALUES ({round}, {p})"),
+            "COMMIT",
+        ]);
+        client.query(&format!("SELECT count(*) FROM c WHERE id <= {round}"));
+    });
+}
+
+#[test]
+fn deferred_triggers_speak_before_the_command_completes() {
+    let setup = "CREATE TABLE t (id int); CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql \
+        AS 'BEGIN RAISE NOTICE ''late %'', NEW.id; PERFORM pg_notify(''n'', NEW.id::text); \
+        RETURN NULL; END'; CREATE CONSTRAINT TRIGGER late AFTER INSERT ON t DEFERRABLE \
+        INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION late()";
+    converts(setup, |client, round| {
+        client.query("LISTEN n");
+        client.query(&format!("INSERT INTO t VALUES ({round})"));
+        client.query(&format!("INSERT INTO t VALUES ({round}) RETURNING id"));
+        client.queries(&[
+            "BEGIN",
+            &format!("INSERT INTO t VALUES ({round})"),
+            "COMMIT",
+        ]);
+    });
+}
+
+#[test]
+fn a_serialization_failure_is_the_same() {
+    let setup = "CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 0)";
+    same_with_two(setup, |first, second, round| {
+        first.query("BEGIN ISOLATION LEVEL REPEATABLE READ");
+        first.query("SELECT n FROM t WHERE id = 1");
+        second.query(&format!("UPDATE t SET n = {round} WHERE id = 1"));
+        first.query(&format!("UPDATE t SET n = {} WHERE id = 1", round + 1));
+        first.query("SELECT n FROM t WHERE id = 1");
+        first.query("COMMIT");
+    });
+}
+
+#[test]
+fn cursors_are_the_same() {
+    converts(
+        "CREATE TABLE t AS SELECT generate_series(1, 50) AS id",
+        |client, round| {
+            client.query("BEGIN");
+            client.query(&format!(
+                "DECLARE c SCROLL CURSOR FOR SELECT id FROM t WHERE id > {round}"
+            ));
+            client.query("FETCH 3 FROM c");
+            client.query(&format!("SELECT id FROM t WHERE id = {}", round + 1));
+            client.queries(&["FETCH BACKWARD 1 FROM c", "MOVE 5 IN c", "FETCH c"]);
+            client.query(&format!("UPDATE t SET id = id WHERE id = {round}"));
+            client.queries(&["CLOSE c", "COMMIT", "FETCH c"]);
+            client.query("DECLARE h CURSOR WITH HOLD FOR SELECT id FROM t WHERE id < 3");
+            client.query(&format!("SELECT id FROM t WHERE id = {}", round + 1));
+            client.queries(&["FETCH ALL FROM h", "CLOSE h"]);
+        },
+    );
+}
+
+#[test]
+fn the_time_of_a_transaction_stands_still() {
+    same("", |client, round| {
+        client.query("BEGIN");
+        client.query("CREATE TEMP TABLE IF NOT EXISTS clock (at timestamptz)");
+        client.query("DELETE FROM clock");
+        client.query("INSERT INTO clock VALUES (now())");
+        client.query(&format!(
+            "SELECT at = now(), {round} FROM clock WHERE at <= now()"
+        ));
+        client.query("COMMIT");
+        client.query(&format!(
+            "SELECT at < now(), {round} FROM clock WHERE '1' = '1'"
+        ));
+    });
+}
+
+#[test]
+fn two_phase_commit_and_locks_are_the_same() {
+    same("CREATE TABLE t (id int)", |client, round| {
+        client.queries(&["BEGIN", &format!("INSERT INTO t VALUES ({round})")]);
+        client.queries(&["PREPARE TRANSACTION 'x'", "ROLLBACK PREPARED 'x'"]);
+        client.query(&format!("SELECT pg_try_advisory_lock({round})"));
+        client.query(&format!("SELECT pg_advisory_unlock({round})"));
+        client.query(&format!("SELECT pg_advisory_unlock({round})"));
+        client.queries(&["BEGIN", "LOCK TABLE t"]);
+        client.query(&format!("SELECT * FROM t WHERE id = {round} FOR UPDATE"));
+        client.query("COMMIT");
+    });
+}
