@@ -183,13 +183,6 @@ impl Session {
         self.upstream.ledger.expect(self.client, Kind::Question);
     }
 
-    /// Part of the answer is too large to be looked at, and so is not understood.
-    pub(super) fn large_in_question(&mut self) {
-        if let Turn::Learning(lesson) = &mut self.turn {
-            lesson.current.overflowed = true;
-        }
-    }
-
     pub(super) fn question_reply(
         &mut self,
         tag: u8,

@@ -39,7 +39,7 @@ use crate::reason::Reason;
 use crate::statement::Instant;
 use crate::statement::table::Database;
 use crate::upstream::Upstream;
-use crate::upstream::ledger::{ClientId, Kind, Stage};
+use crate::upstream::ledger::{ClientId, Kind};
 use crate::wire::frame::{self, HEADER};
 use crate::wire::{self, backend, fields, frontend};
 use learn::Lesson;
@@ -85,8 +85,6 @@ pub struct Session {
     upstream_swallow: usize,
     relay_only: bool,
     told_fatal: bool,
-    /// The frame being skipped is not for the client.
-    swallowing: bool,
     /// Bytes for the client.
     pub to_client: Vec<u8>,
     /// Bytes for the server.
@@ -142,7 +140,6 @@ impl Session {
             upstream_swallow: 0,
             relay_only,
             told_fatal: false,
-            swallowing: false,
             to_client: Vec::new(),
             to_upstream: Vec::new(),
         }
@@ -327,31 +324,14 @@ impl Session {
         }
     }
 
-    /// A frame too large to be looked at is about to be streamed, or swallowed if this returns true.
-    fn upstream_large(&mut self, tag: u8) -> bool {
-        match self.upstream.ledger.front().map(|front| &mut front.kind) {
-            Some(Kind::Execution(execution)) => {
-                if tag == backend::ERROR {
-                    execution.stage = Stage::Failed;
-                }
-                self.large_in_execution(tag);
-                false
-            }
-            Some(Kind::Question) => {
-                self.large_in_question();
-                !matches!(tag, backend::NOTIFICATION | backend::PARAMETER_STATUS)
-            }
-            _ => false,
-        }
-    }
-
     /// What becomes of a reply too large to be looked at: true to forward it, false to swallow it.
     fn large_reply(&mut self, tag: u8) -> Result<bool, wire::Error> {
         let front = self.upstream.ledger.front().map(|front| &front.kind);
         let known = match front {
             Some(Kind::Execution(_)) => self.large_execution_reply(tag),
             Some(Kind::Question) => self.large_answer(tag),
-            _ => None,
+            Some(Kind::Closes(_)) => None,
+            None | Some(Kind::Query | Kind::Sync | Kind::CopyEnd) => Some(true),
         };
         let tag = char::from(tag);
         known.ok_or(wire::Error::Unexpected { tag })
