@@ -68,7 +68,7 @@ impl Program {
 
     fn runs(&self, command: &Path) -> bool {
         let mut command = Command::new(command);
-        command.args(self.check).env("NODE_PATH", NODE_PATH);
+        command.args(self.check).env("NODE_PATH", node_path());
         command.stdin(Stdio::null()).stdout(Stdio::null());
         command
             .stderr(Stdio::null())
@@ -77,8 +77,11 @@ impl Program {
     }
 }
 
-/// Where Debian puts node's modules; other systems find them by themselves.
-const NODE_PATH: &str = "/usr/share/nodejs:/usr/lib/nodejs";
+/// Where node's modules are: where the caller says, and where Debian puts them.
+fn node_path() -> String {
+    let given = std::env::var("NODE_PATH").unwrap_or_default();
+    format!("{given}:/usr/share/nodejs:/usr/lib/nodejs")
+}
 
 /// A server with both databases, and a proxy before it.
 struct House {
@@ -143,7 +146,7 @@ impl House {
             .env("PGDATABASE", database)
             .env("PGUSER", "postgres")
             .env("PGTZ", "UTC")
-            .env("NODE_PATH", NODE_PATH)
+            .env("NODE_PATH", node_path())
             .env("LC_ALL", "C.UTF-8")
             .stdin(Stdio::null())
             .stderr(output.try_clone().unwrap())
@@ -389,7 +392,7 @@ fn psql() {
 fn pgbench() {
     let program = Program {
         name: "pgbench",
-        packages: "postgresql-contrib",
+        packages: "postgresql",
         commands: &["pgbench"],
         check: &["--version"],
     };

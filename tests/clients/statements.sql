@@ -11,7 +11,8 @@ SELECT id, ip, mac, b3, mo FROM every WHERE ip << '192.168.0.0/16' AND mac = '08
 SELECT id, t, vc, c FROM every WHERE t LIKE '%\\%' AND vc = 'vc@n@' AND c = 'ab   ' AND tv @@ to_tsquery('simple', 'cat')
 SELECT id FROM every WHERE pos = @n@ AND sh = 'abc' AND n = 12.345 AND f4 = 1.5 AND f8 = 2.25e10 AND i8 = 900000000@n@
 SELECT NULL, 'literal', @n@, 1.0, 1e3, -5, - 7, true, 'x' AS named, 9000000000, 'now'::text
-SELECT 'ünï → ☃ 𝄞 @n@' AS "naïve", E'tab\t nl\n q\' u\u00e9', $q$it's @n@$q$, U&'\0441\043b', 'a' 'b'
+SELECT 'ünï → ☃ 𝄞 @n@' AS "naïve", E'tab\t nl\n q\' u\u00e9', $q$it's @n@$q$, 'a' 'b'
+SELECT U&'\0441\043b', @n@
 SELECT 'one'
 SELECT id, name, price FROM items WHERE id IN (@n@, 1@n@, 2@n@, 99@n@) ORDER BY 1
 SELECT kind, count(*), min(name) FROM items WHERE id < 100 + @n@ GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 3 OFFSET 1
@@ -33,6 +34,20 @@ WITH moved AS (DELETE FROM items WHERE id = 210@n@ RETURNING *) INSERT INTO item
 SELECT shout('hey @n@'), divide(1@n@, 2)
 SELECT divide(@n@, 0)
 SELECT @n@ / 0
+SELECT id FROM items WHERE id = '@n@'
+SELECT 'ü', id FROM items WHERE id = '@n@' AND kind = 2
+SELECT id FROM items WHERE id = @n@ /* ünd */ AND 'é' <> name AND price > '0.01' AND kind = '@n@'
+SELECT id FROM items WHERE id = @n@ /* other ünd */ AND 'é' <> name AND price > '0.01' AND kind = 'many'
+INSERT INTO every (id, pos) VALUES (30@n@, @n@)
+INSERT INTO every (id, sh) VALUES (31@n@, 'ok')
+INSERT INTO every (id, vc) VALUES (32@n@, 'short')
+INSERT INTO every (id, m) VALUES (33@n@, 'sad')
+INSERT INTO every (id, jb) VALUES (34@n@, '{"whole": @n@}')
+INSERT INTO every (id, d) VALUES (35@n@, '2020-02-0@n@')
+SELECT 10 / @n@
+SELECT 10 / (@n@ - 1)
+SELECT divide(1@n@, @n@)
+SELECT id FROM items WHERE id = 1 AND name = 'ü' || 1 / (@n@ - 2)
 SELECT id FROM items WHERE id = 'abc@n@'
 SELECT 'ü', id FROM items WHERE id = 'é@n@' AND kind = 2
 SELECT id FROM items WHERE id = 99999999999999999999@n@
@@ -61,7 +76,19 @@ SELECT id, name FROM items WHERE id = 400@n@
 UPDATE items SET kind = 5 WHERE id = 400@n@
 COMMIT
 BEGIN
-SELECT id FROM items WHERE id = 'zz@n@'
+SELECT 'ü', id FROM items WHERE id = '1@n@' AND kind = 2
+SELECT 'ü', id FROM items WHERE id = 'zz@n@' AND kind = 2
+SELECT 1
+ROLLBACK
+BEGIN
+SELECT id FROM items WHERE id = 'first@n@'
+COMMIT
+BEGIN
+SELECT 10 / (@n@ - 3)
+SAVEPOINT b
+INSERT INTO every (id, jb) VALUES (34@n@, '{"whole": ')
+ROLLBACK TO SAVEPOINT b
+INSERT INTO every (id, m) VALUES (36@n@, 'angry')
 ROLLBACK
 START TRANSACTION ISOLATION LEVEL SERIALIZABLE
 SELECT count(*) FROM items WHERE kind = @n@
