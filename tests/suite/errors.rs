@@ -8,7 +8,8 @@ const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, name varchar(5) NOT NUL
     t int REFERENCES t); INSERT INTO t VALUES (1, 'one', 1, '2024-01-01', '{}'); \
     CREATE DOMAIN even AS int CHECK (VALUE % 2 = 0); CREATE TABLE dom (e even, v varchar(3)); \
     CREATE FUNCTION fail(t text) RETURNS int LANGUAGE plpgsql AS \
-    'BEGIN RAISE EXCEPTION ''failed: %'', t USING ERRCODE = ''ZZ001'', DETAIL = ''d'', HINT = ''h'', \
+    'BEGIN RAISE EXCEPTION ''failed: %'', t USING ERRCODE = ''ZZ001'', DETAIL = ''d'', \
+     HINT = ''h'', \
     TABLE = ''tt''; END'";
 
 /// Each runs well for some literals and fails for others.

@@ -1,4 +1,5 @@
-//! What the proxy does, seen from outside: by clients, by the server, and by the machine it runs on.
+//! What the proxy does, seen from outside: by clients, by the server, and by the machine it runs
+//! on.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
