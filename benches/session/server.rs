@@ -144,7 +144,7 @@ impl Server {
         if text.starts_with("SELECT pg_catalog.current_setting('plan_cache_mode')") {
             row(out, &["auto", "settings"]);
         } else if text.starts_with("SELECT (SELECT pg_catalog.string_agg") {
-            row(out, &["", "0", "0"]);
+            row(out, &["", "0", "0", "0"]);
         } else if text.starts_with("EXPLAIN") {
             row(out, &[&plan("Index")]);
         } else if text.starts_with("SET LOCAL") {
