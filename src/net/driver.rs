@@ -194,7 +194,9 @@ impl Driver {
             if progress {
                 continue;
             }
-            if self.draining && self.session.is_idle() && self.client.pending.is_empty() {
+            // Who has not logged in has nothing to lose; an idle client is told to come again.
+            let idle = self.session.is_idle() && self.client.pending.is_empty();
+            if self.draining && (idle || !self.is_logged_in()) {
                 return Poll::Ready(Err(SessionError::ShuttingDown));
             }
             return Poll::Pending;
