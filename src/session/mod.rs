@@ -267,7 +267,7 @@ impl Session {
         let mut at = run + forwarded;
         while let Some(header) = frame::header(&bytes[at..])? {
             let available = bytes.len() - at;
-            if self.passes(header.tag) || header.size > INSPECT_LIMIT && self.may_stream() {
+            if self.passes(header.tag) {
                 let piece = available.min(header.size);
                 self.upstream_skip = header.size - piece;
                 at += piece;
@@ -324,19 +324,14 @@ impl Session {
         }
     }
 
-    /// Whether a frame too large to be looked at may be forwarded unseen.
-    fn may_stream(&mut self) -> bool {
-        let front = self.upstream.ledger.front().map(|front| &front.kind);
-        matches!(front, None | Some(Kind::Query | Kind::Sync | Kind::CopyEnd))
-    }
-
     /// What becomes of a reply too large to be looked at: true to forward it, false to swallow it.
     fn large_reply(&mut self, tag: u8) -> Result<bool, wire::Error> {
         let front = self.upstream.ledger.front().map(|front| &front.kind);
         let known = match front {
             Some(Kind::Execution(_)) => self.large_execution_reply(tag),
             Some(Kind::Question) => self.large_answer(tag),
-            _ => None,
+            Some(Kind::Closes(_)) => None,
+            None | Some(Kind::Query | Kind::Sync | Kind::CopyEnd) => Some(true),
         };
         let tag = char::from(tag);
         known.ok_or(wire::Error::Unexpected { tag })

@@ -29,7 +29,7 @@ impl Session {
             (begins && self.upstream.ledger.is_idle() && text.len() <= MAX_BEGIN && is_begin(text))
                 .then(|| text.to_vec());
         let introspects = reason == Reason::Introspection
-            || !self.upstream.cache.is_empty() && mentions_statements(text);
+            || self.upstream.cache.is_on_server() && mentions_statements(text);
         if introspects && self.upstream.ledger.is_idle() {
             // The session's own statements are all that it may see.
             self.upstream.cache.flush();

@@ -88,10 +88,16 @@ impl Cache {
         self.entries.len()
     }
 
-    /// Whether the server holds none of ours.
+    /// Whether no statement can be executed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// Whether the server may hold any statement of ours, wanted or not.
+    #[must_use]
+    pub fn is_on_server(&self) -> bool {
+        !self.entries.is_empty() || self.owes()
     }
 
     /// The entry at `key` if it is ready, marked as used just now.
