@@ -48,8 +48,8 @@ pub struct Change {
 
 /// Appends the message `tag` with the fields of `body`, changed by `change`.
 ///
-/// A position that was not there goes where the server would have put it: behind the context, before
-/// the internal position and the location fields (`send_message_to_frontend` in `elog.c`).
+/// A position that was not there goes where the server would have put it: behind the context,
+/// before the internal position and the location fields (`send_message_to_frontend` in `elog.c`).
 pub fn put_changed(out: &mut Vec<u8>, tag: u8, body: &[u8], change: &Change) {
     put(out, tag, |out| {
         let mut position = change.position;

@@ -1,8 +1,8 @@
 //! The core without sockets, fed with whatever a client and a server can send.
 //!
-//! Two fuzzers: one plays a server that keeps to the protocol and answers as it likes, and checks that
-//! every request is answered once; the other sends both sides any frames at any time, and checks that
-//! nothing panics and what comes out is whole frames.
+//! Two fuzzers: one plays a server that keeps to the protocol and answers as it likes, and checks
+//! that every request is answered once; the other sends both sides any frames at any time, and
+//! checks that nothing panics and what comes out is whole frames.
 
 use crate::harness::frames::{self, Frame};
 use pgautoprep::metrics::{Counter, Metrics};
@@ -177,7 +177,7 @@ impl Model {
 
     fn rows(&self, text: &str) -> Vec<u8> {
         let row = if text.contains("pg_rewrite") {
-            frames::row(&["", "0", "0"])
+            frames::row(&["", "0", "0", "0"])
         } else {
             frames::row(&["auto", " settings"])
         };
@@ -214,7 +214,8 @@ impl Model {
                 out.extend(frames::ready(self.status));
             }
             b'F' => {
-                out.extend([frames::frame(b'V', b"\0\0\0\0"), frames::ready(self.status)].concat())
+                out.extend(frames::frame(b'V', b"\0\0\0\0"));
+                out.extend(frames::ready(self.status));
             }
             b'P' => {
                 let name = frame
@@ -261,8 +262,8 @@ impl Model {
     }
 }
 
-/// Plays requests against the model; some are sent before the ones before them are answered. Returns
-/// how many queries were converted.
+/// Plays requests against the model; some are sent before the ones before them are answered.
+/// Returns how many queries were converted.
 fn play(requests: Vec<((Vec<u8>, usize), bool)>, dice: Vec<u8>) -> Result<u64, TestCaseError> {
     let mut core = Core::new();
     let mut model = Model {
@@ -346,7 +347,10 @@ proptest! {
 
     #[test]
     fn any_bytes_at_any_time_do_not_panic(
-        events in prop::collection::vec((any::<bool>(), prop::collection::vec(any::<u8>(), 0..40)), 1..30),
+        events in prop::collection::vec(
+            (any::<bool>(), prop::collection::vec(any::<u8>(), 0..40)),
+            1..30,
+        ),
         size in 0..2000_u32,
     ) {
         let mut core = Core::new();

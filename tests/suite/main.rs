@@ -1,4 +1,4 @@
-//! What the proxy does, seen from outside: by clients, by the server, and by the machine it runs on.
+//! What the proxy does, seen from outside: by clients, by the server, and by its machine.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

@@ -210,7 +210,8 @@ fn a_merge_is_the_same() {
         for t in ["a", "b"] {
             client.query(&format!(
                 "MERGE INTO w USING (VALUES ({round}, '{t}')) AS s (id, t) ON w.id = s.id \
-                 WHEN MATCHED THEN UPDATE SET t = s.t WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.t)"
+                 WHEN MATCHED THEN UPDATE SET t = s.t \
+                 WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.t)"
             ));
         }
         client.query("SELECT * FROM w ORDER BY id");
@@ -349,7 +350,8 @@ fn a_query_of_megabytes_goes_through_unscanned() {
 #[test]
 fn notices_and_functions_that_speak_are_the_same() {
     let setup = "CREATE FUNCTION say(n int) RETURNS int LANGUAGE plpgsql AS \
-        'BEGIN RAISE NOTICE ''n is %'', n USING DETAIL = ''more'', HINT = ''less''; RETURN n; END'; \
+        'BEGIN RAISE NOTICE ''n is %'', n USING DETAIL = ''more'', HINT = ''less''; \
+        RETURN n; END'; \
         CREATE TABLE w (id int); CREATE FUNCTION trig() RETURNS trigger LANGUAGE plpgsql AS \
         'BEGIN RAISE WARNING ''row %'', NEW.id; RETURN NEW; END'; \
         CREATE TRIGGER t BEFORE INSERT ON w FOR EACH ROW EXECUTE FUNCTION trig()";

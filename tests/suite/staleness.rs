@@ -5,8 +5,8 @@ use crate::harness::matrix::{converts, same, same_with_two};
 
 #[test]
 fn settings_that_change_what_a_text_means_are_honoured() {
-    let setup = "CREATE TABLE t (id int PRIMARY KEY, d date, tz timestamptz, iv interval, f float8, \
-        b bytea, x text); INSERT INTO t VALUES (1, '2024-02-01', '2024-02-01 12:00+00', \
+    let setup = "CREATE TABLE t (id int PRIMARY KEY, d date, tz timestamptz, iv interval, \
+        f float8, b bytea, x text); INSERT INTO t VALUES (1, '2024-02-01', '2024-02-01 12:00+00', \
         '-1 day 2:00', 0.1, '\\x01', NULL); CREATE SCHEMA other; \
         CREATE TABLE other.t AS SELECT id + 100 AS id, d, tz, iv, f, b, x FROM t; \
         INSERT INTO other.t SELECT 1, d, tz, iv, f, b, 'other' FROM t";

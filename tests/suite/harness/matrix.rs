@@ -1,9 +1,9 @@
 //! The definition of "transparent": one body, played directly to the server and through the proxy,
 //! must see the same messages in the same order.
 //!
-//! A body is played for [`ROUNDS`] rounds on one connection, so that everything is met cold, learned,
-//! audited and run on generic plans, and then again on a second connection, which finds verdicts but
-//! no statements.
+//! A body is played for [`ROUNDS`] rounds on one connection, so that everything is met cold,
+//! learned, audited and run on generic plans, and then again on a second connection, which finds
+//! verdicts but no statements.
 
 use super::client::{Client, Event};
 use super::frames::{self, Frame};
