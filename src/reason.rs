@@ -168,6 +168,95 @@ impl Reason {
             Self::RelayOnly => "relay_only",
         }
     }
+
+    /// Why such a query is passed through, in one sentence for people.
+    #[must_use]
+    #[expect(clippy::too_many_lines, reason = "one sentence per reason")]
+    pub const fn explain(self) -> &'static str {
+        match self {
+            Self::Mode => "Conversion is switched off by `mode`.",
+            Self::NotPreparable => {
+                "It is not one SELECT, INSERT, UPDATE, DELETE, MERGE, VALUES or WITH statement."
+            }
+            Self::Empty => "The query string is empty or holds only comments.",
+            Self::MultipleStatements => {
+                "It is several statements, which the server runs as one transaction."
+            }
+            Self::TooLong => "The text is longer than `max_query_bytes`.",
+            Self::TooManyLiterals => "It has more literals than `max_literals`.",
+            Self::NoArguments => {
+                "No literal in it can become an argument, and without arguments nothing is gained."
+            }
+            Self::HasParameters => "It already holds `$n`, which is an error or a body of code.",
+            Self::LongIdentifier => {
+                "A name is longer than 63 bytes; the server says so each time it parses the text."
+            }
+            Self::Lexical => "The proxy's lexer does not understand the text to its last byte.",
+            Self::Encoding => {
+                "The bytes are invalid, or in an encoding whose bytes can be mistaken for quotes."
+            }
+            Self::NonstandardStrings => {
+                "`standard_conforming_strings` is off, so a backslash in a string is an escape."
+            }
+            Self::Unparsed => "The proxy's SQL parser does not know this syntax.",
+            Self::TooComplex => {
+                "It nests or chains deeper than the proxy's SQL parser is trusted with."
+            }
+            Self::SortExpression => {
+                "A literal stands in an ORDER BY, GROUP BY or DISTINCT ON expression."
+            }
+            Self::TypedLiteral => {
+                "A date, time or interval literal would have to stay, and its meaning may change."
+            }
+            Self::VolatileLiteral => {
+                "A literal says now, today, tomorrow or yesterday: a statement would freeze it."
+            }
+            Self::Introspection => {
+                "It can see the text of queries or the session's prepared statements."
+            }
+            Self::ProtocolSensitive => {
+                "It uses a function whose value differs between the two protocols."
+            }
+            Self::Clause => {
+                "It has a clause no parameter may meet, such as SELECT INTO or CURRENT OF."
+            }
+            Self::SessionEffect => "It calls something that changes the session's settings.",
+            Self::Threshold => {
+                "Its shape has not been seen `prepare_threshold` times on this connection yet."
+            }
+            Self::InTransaction => {
+                "Its shape was first met inside a transaction; it is learned when none is open."
+            }
+            Self::FailedTransaction => {
+                "The transaction has failed, and the server accepts nothing but its end."
+            }
+            Self::DirtyTransaction => {
+                "The transaction has changed settings or tables, so nothing known holds in it."
+            }
+            Self::Pipelined => {
+                "The client sent it before the answer to an earlier message had come."
+            }
+            Self::Refused => "The server does not accept the text with parameters in it.",
+            Self::DifferentResult => {
+                "The server describes another result for the text with parameters."
+            }
+            Self::DifferentPlan => {
+                "The server plans the text with parameters as if it meant something else."
+            }
+            Self::GenericPlan => {
+                "The plan for any values is not the plan these values get, so it could be slower."
+            }
+            Self::Guarded => {
+                "With this value a prepared statement could fail in another way than the literal."
+            }
+            Self::RewriteRules => "Rewrite rules on a table turn the statement into several.",
+            Self::PlanCacheMode => "The session sets `plan_cache_mode` itself.",
+            Self::OracleFailed => "The server answered the questions about it with an error.",
+            Self::Budget => "More new shapes were met in this second than `oracle_per_second`.",
+            Self::Unstable => "Its statements failed too often when they were run.",
+            Self::RelayOnly => "The connection is only relayed: it is a replication connection.",
+        }
+    }
 }
 
 #[cfg(test)]
@@ -181,5 +270,20 @@ mod tests {
         }
         let labels: std::collections::HashSet<_> = Reason::ALL.iter().map(|r| r.label()).collect();
         assert_eq!(labels.len(), Reason::ALL.len());
+    }
+
+    #[test]
+    fn every_reason_has_a_sentence_of_its_own() {
+        let sentences: std::collections::HashSet<_> =
+            Reason::ALL.iter().map(|reason| reason.explain()).collect();
+        assert_eq!(sentences.len(), Reason::ALL.len());
+        for sentence in sentences {
+            assert!(sentence.len() > 10 && sentence.ends_with('.'), "{sentence}");
+            let first = sentence.chars().next();
+            assert!(
+                first.is_some_and(|c| c.is_uppercase() || c == '`'),
+                "{sentence}"
+            );
+        }
     }
 }

@@ -96,7 +96,13 @@ const CONFINED: [(&str, &[&str]); 12] = [
 ];
 
 /// The parts that may touch sockets, clocks and the operating system.
-const SHELL: &[&str] = &["src/main", "src/cli/", "src/net/", "src/postgres/"];
+const SHELL: &[&str] = &[
+    "src/main",
+    "src/cli/",
+    "src/net/",
+    "src/postgres/",
+    "benches/",
+];
 
 /// Types through which a `static` could change.
 const MUTABLE_TYPES: [&str; 9] = [

@@ -4,6 +4,7 @@
 
 mod check;
 pub mod demo;
+mod explain;
 mod flags;
 pub mod logging;
 mod serve;
@@ -45,6 +46,8 @@ enum Command {
     Serve(serve::Serve),
     /// Measure what conversion gains, on a scratch server of its own.
     Demo(demo::DemoOptions),
+    /// Print what becomes of a statement and why, without running it.
+    Explain(explain::Explain),
     /// Print every setting, where it comes from, and whether it can be used.
     Check(check::Check),
 }
@@ -68,6 +71,7 @@ impl Arguments {
         match self.command {
             Command::Serve(serve) => serve.run(),
             Command::Demo(options) => demo::run(&options, &mut io::stdout().lock()),
+            Command::Explain(explain) => explain.run(),
             Command::Check(check) => check.run(),
         }
     }

@@ -154,7 +154,8 @@ impl Proxy {
 }
 
 /// The settings a session needs, out of the configuration.
-fn settings(config: &Config) -> Settings {
+#[must_use]
+pub fn settings(config: &Config) -> Settings {
     Settings {
         mode: match config.mode {
             Mode::Convert => session::Mode::Convert,

@@ -157,6 +157,18 @@ impl Session {
         !matches!(self.turn, Turn::Login)
     }
 
+    /// Whether questions of ours are in flight, and a query waits for their answers.
+    #[must_use]
+    pub const fn is_learning(&self) -> bool {
+        matches!(self.turn, Turn::Learning(_))
+    }
+
+    /// The server connection as this session sees it.
+    #[must_use]
+    pub const fn upstream(&self) -> &Upstream {
+        &self.upstream
+    }
+
     /// The server is gone. If it owes something and has not said why, the client is told; whatever
     /// was held is let go of.
     pub fn upstream_gone(&mut self) {

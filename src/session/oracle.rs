@@ -175,8 +175,8 @@ pub(super) const fn is_forbidden(oid: u32, plain_cast: bool) -> bool {
 /// Asks the catalog what the texts alone cannot tell; `None` if there is nothing to ask.
 ///
 /// Columns: the OIDs among `types` that are domains or built of other types (H-05); how many of the
-/// called functions are named like a type (H-03); how many rewrite rules the targets have (H-09); how
-/// many functions called without arguments are somebody's own and declared immutable (H-45).
+/// called functions are named like a type (H-03); how many rewrite rules the targets have (H-09);
+/// how many functions called without arguments are somebody's own and declared immutable (H-45).
 pub(super) fn catalog_query(types: &[u32], eligible: &Eligible) -> Option<Vec<u8>> {
     let unknown: Vec<String> = types
         .iter()

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -57,7 +57,7 @@ impl Proxy {
             .take_stderr()
             .context("the proxy has no standard error")?;
         let keep = Arc::clone(&errors);
-        for_each_line(stderr, move |line| {
+        let reader = for_each_line(stderr, move |line| {
             let mut kept = keep.lock().unwrap_or_else(PoisonError::into_inner);
             kept.push_back(line);
             if kept.len() > KEPT_LINES {
@@ -86,6 +86,8 @@ impl Proxy {
             Err(RecvTimeoutError::Disconnected) => "ended",
         };
         process.stop();
+        // Its last words are in the pipe; the reader ends when it has them all.
+        let _ = reader.join();
         let program = program.display();
         bail!(
             "{program} serve --mode {mode} {why} before it listened\n{}",
@@ -115,12 +117,15 @@ fn text(lines: &Lines) -> String {
 }
 
 /// Reads to the end in a thread of its own, so that the proxy never blocks on a full pipe.
-fn for_each_line(source: impl Read + Send + 'static, mut act: impl FnMut(String) + Send + 'static) {
+fn for_each_line(
+    source: impl Read + Send + 'static,
+    mut act: impl FnMut(String) + Send + 'static,
+) -> JoinHandle<()> {
     thread::spawn(move || {
         for line in BufReader::new(source).lines().map_while(Result::ok) {
             act(line);
         }
-    });
+    })
 }
 
 #[cfg(test)]

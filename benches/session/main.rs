@@ -1,0 +1,95 @@
+//! What a session costs per query, without sockets: from the client's bytes to the server's, and
+//! from the reply's bytes to the client's.
+//!
+//! `session/warm` is a statement the server connection holds; `session/passthrough` is a statement
+//! whose shape was declined. Sixty-four sessions of one worker take turns, so that the caches see
+//! more than one connection.
+
+mod server;
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use server::{Bench, Plans, SAMPLES, Sample, ask, hear};
+
+/// Clients of one worker.
+const SESSIONS: usize = 64;
+
+/// The two halves of a query's way through a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Half {
+    Query,
+    Reply,
+}
+
+fn warm(criterion: &mut Criterion) {
+    measure(criterion, "session/warm", Plans::Alike);
+}
+
+fn passthrough(criterion: &mut Criterion) {
+    measure(criterion, "session/passthrough", Plans::Apart);
+}
+
+fn measure(criterion: &mut Criterion, name: &str, plans: Plans) {
+    let mut group = criterion.benchmark_group(name);
+    for sample in SAMPLES {
+        let mut bench = Bench::new(sample, plans, SESSIONS);
+        let before = bench.converted();
+        for half in [Half::Query, Half::Reply] {
+            let size = match half {
+                Half::Query => bench.query.len(),
+                Half::Reply => bench.reply.len(),
+            };
+            group.throughput(Throughput::Bytes(size as u64));
+            let name = format!("{}/{half:?}", sample.name).to_lowercase();
+            group.bench_function(name, |bencher| {
+                bencher.iter_custom(|count| time(&mut bench, half, count));
+            });
+        }
+        check(&bench, sample, plans, before);
+    }
+}
+
+/// Runs `count` queries and says how long that half of them took. The clock is read once for all
+/// sessions, not once per query.
+fn time(bench: &mut Bench, half: Half, count: u64) -> Duration {
+    let mut total = Duration::ZERO;
+    let mut left = count;
+    let worker = &mut bench.worker;
+    while left > 0 {
+        let now = SESSIONS.min(usize::try_from(left).unwrap_or(SESSIONS));
+        left -= now as u64;
+        let sessions = &mut bench.sessions[..now];
+        let start = Instant::now();
+        for session in &mut *sessions {
+            ask(session, worker, black_box(&bench.query));
+        }
+        let asked = start.elapsed();
+        for session in &mut *sessions {
+            session.to_upstream.clear();
+        }
+        let start = Instant::now();
+        for session in &mut *sessions {
+            hear(session, worker, black_box(&bench.reply));
+        }
+        let heard = start.elapsed();
+        for session in &mut *sessions {
+            session.to_client.clear();
+        }
+        total += match half {
+            Half::Query => asked,
+            Half::Reply => heard,
+        };
+    }
+    total
+}
+
+/// What was measured is what the group's name says.
+fn check(bench: &Bench, sample: Sample, plans: Plans, before: u64) {
+    let converted = bench.converted() > before;
+    assert_eq!(converted, plans == Plans::Alike, "{}", sample.name);
+}
+
+criterion_group!(benches, warm, passthrough);
+criterion_main!(benches);

@@ -1,0 +1,306 @@
+//! A client and a server on paper: they drive a session without sockets, for benches and tests.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pgautoprep::config::Config;
+use pgautoprep::metrics::{Counter, Metrics, Summary};
+use pgautoprep::net;
+use pgautoprep::session::{Key, Session, Settings, Worker};
+use pgautoprep::statement::Instant;
+use pgautoprep::statement::table::Table;
+use pgautoprep::upstream::ledger::ClientId;
+use pgautoprep::wire::frame::{self, HEADER};
+use pgautoprep::wire::frontend;
+
+/// A statement, and the size of its answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sample {
+    /// Its name in reports.
+    pub(crate) name: &'static str,
+    /// As a driver sends it.
+    pub(crate) text: &'static str,
+    /// Columns of a row; 0 for a statement that returns none.
+    pub(crate) columns: usize,
+    /// Rows.
+    pub(crate) rows: usize,
+}
+
+/// What applications send.
+pub(crate) const SAMPLES: [Sample; 6] = [
+    Sample {
+        name: "pgbench_select",
+        text: "SELECT abalance FROM pgbench_accounts WHERE aid = 4242;",
+        columns: 1,
+        rows: 1,
+    },
+    Sample {
+        name: "pgbench_update",
+        text: "UPDATE pgbench_accounts SET abalance = abalance + -1234 WHERE aid = 4242;",
+        columns: 0,
+        rows: 0,
+    },
+    Sample {
+        name: "pgbench_insert",
+        text: "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) \
+               VALUES (7, 1, 4242, -1234, CURRENT_TIMESTAMP);",
+        columns: 0,
+        rows: 0,
+    },
+    Sample {
+        name: "orm_select",
+        text: "SELECT \"users\".\"id\", \"users\".\"email\", \"users\".\"name\", \
+               \"users\".\"created_at\", \"users\".\"updated_at\", \"users\".\"admin\" \
+               FROM \"users\" INNER JOIN \"memberships\" ON \"memberships\".\"user_id\" = \
+               \"users\".\"id\" WHERE \"memberships\".\"team_id\" = 42 AND \"users\".\"email\" = \
+               'somebody@example.org' AND \"users\".\"state\" = 'active' \
+               ORDER BY \"users\".\"id\" ASC LIMIT 20 OFFSET 0",
+        columns: 6,
+        rows: 10,
+    },
+    Sample {
+        name: "join",
+        text: "SELECT o.id, c.name, p.title, l.quantity * l.price AS total FROM orders o \
+               JOIN customers c ON c.id = o.customer_id JOIN lines l ON l.order_id = o.id \
+               JOIN products p ON p.id = l.product_id WHERE o.id = 4242 AND l.quantity > 0 \
+               AND c.country = 'NL'",
+        columns: 4,
+        rows: 5,
+    },
+    Sample {
+        name: "in_list",
+        text: "SELECT id, name FROM items WHERE id IN (11, 22, 33, 44, 55, 66, 77, 88, 99, 110, \
+               121, 132, 143, 154, 165, 176, 187, 198, 209, 220)",
+        columns: 2,
+        rows: 20,
+    },
+];
+
+/// What the server says of the plans it is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Plans {
+    /// The generic plan is the custom plan.
+    Alike,
+    /// It is another one, so that the shape is passed through.
+    Apart,
+}
+
+/// A server that answers one sample, and the questions about it.
+#[derive(Debug)]
+struct Server {
+    sample: Sample,
+    plans: Plans,
+    parameters: HashMap<Vec<u8>, Vec<u32>>,
+}
+
+impl Server {
+    fn answer(&mut self, mut bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        while let Ok(Some(header)) = frame::header(bytes) {
+            let (frame, rest) = bytes.split_at(header.size);
+            bytes = rest;
+            self.reply(header.tag, &frame[HEADER..], &mut out);
+        }
+        out
+    }
+
+    fn reply(&mut self, tag: u8, body: &[u8], out: &mut Vec<u8>) {
+        match tag {
+            frontend::QUERY => {
+                let text = String::from_utf8_lossy(body).into_owned();
+                self.query(&text, out);
+                put(out, b'Z', b"I");
+            }
+            frontend::PARSE => {
+                let (name, rest) = frame::cstr(body).unwrap_or_default();
+                let (_, rest) = frame::cstr(rest).unwrap_or_default();
+                let oids = rest.get(2..).unwrap_or_default().chunks(4);
+                let oids = oids.map(|oid| match oid {
+                    [0, 0, 0, 0] => 25,
+                    oid => oid.iter().fold(0, |n, byte| n << 8 | u32::from(*byte)),
+                });
+                self.parameters.insert(name.to_vec(), oids.collect());
+                put(out, b'1', b"");
+            }
+            frontend::DESCRIBE if body.first() == Some(&b'S') => {
+                let (name, _) = frame::cstr(&body[1..]).unwrap_or_default();
+                let oids = self.parameters.get(name).cloned().unwrap_or_default();
+                let mut description = (oids.len() as u16).to_be_bytes().to_vec();
+                description.extend(oids.iter().flat_map(|oid| oid.to_be_bytes()));
+                put(out, b't', &description);
+                self.describe(out);
+            }
+            frontend::DESCRIBE => self.describe(out),
+            frontend::BIND => put(out, b'2', b""),
+            frontend::EXECUTE => self.rows(out),
+            frontend::CLOSE => put(out, b'3', b""),
+            frontend::SYNC => put(out, b'Z', b"I"),
+            _ => {}
+        }
+    }
+
+    fn query(&self, text: &str, out: &mut Vec<u8>) {
+        let plan = |seems: &str| format!("{seems} Scan on public.t");
+        if text.starts_with("SELECT pg_catalog.current_setting('plan_cache_mode')") {
+            row(out, &["auto", "settings"]);
+        } else if text.starts_with("SELECT (SELECT pg_catalog.string_agg") {
+            row(out, &["", "0", "0", "0"]);
+        } else if text.starts_with("EXPLAIN") {
+            row(out, &[&plan("Index")]);
+        } else if text.starts_with("SET LOCAL") {
+            let same = self.plans == Plans::Alike;
+            row(out, &[&plan(if same { "Index" } else { "Seq" })]);
+        } else {
+            if self.sample.columns > 0 {
+                self.describe(out);
+            }
+            self.rows(out);
+        }
+    }
+
+    fn describe(&self, out: &mut Vec<u8>) {
+        if self.sample.columns == 0 {
+            put(out, b'n', b"");
+            return;
+        }
+        let mut body = (self.sample.columns as u16).to_be_bytes().to_vec();
+        for column in 0..self.sample.columns {
+            body.extend(format!("column_{column}\0").bytes());
+            body.extend([
+                0, 0, 64, 1, 0, 1, 0, 0, 0, 25, 255, 255, 255, 255, 255, 255, 0, 0,
+            ]);
+        }
+        put(out, b'T', &body);
+    }
+
+    fn rows(&self, out: &mut Vec<u8>) {
+        let values = vec!["some value"; self.sample.columns];
+        for _ in 0..self.sample.rows {
+            row(out, &values);
+        }
+        let tag = match self.sample.text.get(..6) {
+            Some("SELECT") => format!("SELECT {}\0", self.sample.rows),
+            Some("INSERT") => "INSERT 0 1\0".to_owned(),
+            _ => "UPDATE 1\0".to_owned(),
+        };
+        put(out, b'C', tag.as_bytes());
+    }
+}
+
+fn put(out: &mut Vec<u8>, tag: u8, body: &[u8]) {
+    out.push(tag);
+    out.extend((body.len() as u32 + 4).to_be_bytes());
+    out.extend_from_slice(body);
+}
+
+fn row(out: &mut Vec<u8>, values: &[&str]) {
+    let mut body = (values.len() as u16).to_be_bytes().to_vec();
+    for value in values {
+        body.extend((value.len() as u32).to_be_bytes());
+        body.extend(value.bytes());
+    }
+    put(out, b'D', &body);
+}
+
+/// Sessions of one worker, each logged in and used to one sample.
+#[derive(Debug)]
+pub(crate) struct Bench {
+    /// The sessions.
+    pub(crate) sessions: Vec<Session>,
+    /// What they are lent.
+    pub(crate) worker: Worker,
+    /// The sample as a Query frame.
+    pub(crate) query: Vec<u8>,
+    /// What goes to the server for it, once nothing is left to be learned.
+    pub(crate) request: Vec<u8>,
+    /// What comes back.
+    pub(crate) reply: Vec<u8>,
+    metrics: Arc<Metrics>,
+}
+
+/// Queries after which a session has learned all it can about one sample.
+const LEARNED: usize = 12;
+
+impl Bench {
+    /// `count` sessions, made used to `sample` by a server that answers so.
+    pub(crate) fn new(sample: Sample, plans: Plans, count: usize) -> Self {
+        let config = Config::from_pairs(&[("upstream", "localhost:1")]).expect("valid");
+        let settings = Settings {
+            // Audits are rare, and are lessons: another path.
+            audit: false,
+            ..net::settings(&config)
+        };
+        let table = Arc::new(Table::new(config.max_shapes, u32::MAX, 1));
+        let metrics = Arc::new(Metrics::new(1));
+        let mut query = Vec::new();
+        frontend::query(&mut query, sample.text.as_bytes());
+        let mut bench = Self {
+            sessions: Vec::new(),
+            worker: Worker::new(settings, table, Arc::clone(&metrics), 0, 1),
+            query,
+            request: Vec::new(),
+            reply: Vec::new(),
+            metrics,
+        };
+        for number in 0..count {
+            bench.open(sample, plans, ClientId(number as u32));
+        }
+        bench
+    }
+
+    fn open(&mut self, sample: Sample, plans: Plans, id: ClientId) {
+        let mut server = Server {
+            sample,
+            plans,
+            parameters: HashMap::new(),
+        };
+        let key = Key {
+            secret: [0; 32],
+            cancelled: Arc::default(),
+        };
+        let database = self.worker.table.database(b"bench");
+        let mut session = Session::new(id, key, database, b"", false, &self.worker);
+        let mut login = Vec::new();
+        put(&mut login, b'S', b"server_version\x0017.0\0");
+        put(&mut login, b'S', b"standard_conforming_strings\0on\0");
+        put(&mut login, b'S', b"client_encoding\0UTF8\0");
+        put(&mut login, b'Z', b"I");
+        hear(&mut session, &mut self.worker, &login);
+        for _ in 0..LEARNED {
+            ask(&mut session, &mut self.worker, &self.query);
+            while !session.to_upstream.is_empty() {
+                self.request.clear();
+                self.request.append(&mut session.to_upstream);
+                self.reply = server.answer(&self.request);
+                hear(&mut session, &mut self.worker, &self.reply);
+            }
+            assert!(session.is_idle(), "{}: an answer is missing", sample.name);
+            session.to_client.clear();
+        }
+        self.sessions.push(session);
+    }
+
+    /// Queries converted so far.
+    pub(crate) fn converted(&self) -> u64 {
+        self.summary().count(Counter::Converted)
+    }
+
+    /// The counters.
+    pub(crate) fn summary(&self) -> Summary {
+        self.metrics.summary()
+    }
+}
+
+/// Hands a session a client's bytes.
+#[inline]
+pub(crate) fn ask(session: &mut Session, worker: &mut Worker, bytes: &[u8]) {
+    let used = session.client_bytes(bytes, Instant(0), worker);
+    assert_eq!(used, Ok(bytes.len()), "the session takes the query");
+}
+
+/// Hands a session a server's bytes.
+#[inline]
+pub(crate) fn hear(session: &mut Session, worker: &mut Worker, bytes: &[u8]) {
+    let used = session.upstream_bytes(bytes, Instant(0), worker, &mut |_| {});
+    assert_eq!(used, Ok(bytes.len()), "the session takes the reply");
+}

@@ -1,0 +1,304 @@
+//! `explain`: what becomes of a statement and why, without running it.
+//!
+//! Nothing here decides anything. A [`dialogue::Dialogue`] hands the statement to a session of the
+//! proxy's own, so what is printed is what the proxy does.
+
+mod dialogue;
+mod login;
+
+use std::fmt::{self, Write as _};
+use std::io::Read;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+
+use crate::config::{Address, Config, Sources, settings};
+use crate::reason::Reason;
+use crate::sql::rewrite::{self, Rewritten};
+use crate::sql::scan::{Class, Literal, Scan};
+use crate::sql::{Shape, judge};
+use crate::statement::Verdict;
+use dialogue::{Dialogue, Outcome};
+use login::Account;
+
+/// The arguments of `explain`.
+#[derive(Debug, Args)]
+pub(super) struct Explain {
+    /// The statement; `-` reads it from standard input.
+    sql: String,
+    /// The server to ask. Nothing but PREPARE, EXPLAIN and catalog queries is sent to it.
+    #[arg(long, value_name = "ADDRESS", requires = "user")]
+    upstream: Option<Address>,
+    /// The user to log in as; the password is taken from PGPASSWORD.
+    #[arg(long)]
+    user: Option<String>,
+    /// The database to log in to [default: the user's name].
+    #[arg(long)]
+    database: Option<String>,
+    /// The major version to assume when no server is asked.
+    #[arg(
+        long, value_name = "13..18", default_value_t = 17, conflicts_with = "upstream",
+        value_parser = clap::value_parser!(u16).range(13..=18)
+    )]
+    server_version: u16,
+    /// Configuration file, for its limits.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl Explain {
+    pub(super) fn run(self) -> anyhow::Result<()> {
+        let text = match self.sql.as_str() {
+            "-" => {
+                let mut text = Vec::new();
+                let read = std::io::stdin().lock().read_to_end(&mut text);
+                read.context("cannot read standard input")?;
+                text
+            }
+            sql => sql.as_bytes().to_vec(),
+        };
+        let address = match &self.upstream {
+            Some(address) => address.to_string(),
+            // Never connected to: the configuration must name some server.
+            None => "localhost:5432".to_owned(),
+        };
+        let flags = vec![(settings::UPSTREAM, vec![address])];
+        let config = Config::load(&Sources::from_process(flags, self.config))?;
+        let mut dialogue = match self.user.filter(|_| self.upstream.is_some()) {
+            Some(user) => {
+                let account = Account {
+                    database: self.database.unwrap_or_else(|| user.clone()),
+                    password: std::env::var("PGPASSWORD").ok(),
+                    user,
+                };
+                Dialogue::connect(&config, &account)?
+            }
+            None => Dialogue::imagined(&config, self.server_version)?,
+        };
+        let outcome = dialogue.ask(&text)?;
+        super::print(&report(&mut dialogue, &text, outcome)?)?;
+        Ok(())
+    }
+}
+
+fn report(dialogue: &mut Dialogue, text: &[u8], outcome: Outcome) -> anyhow::Result<String> {
+    let mut out = String::new();
+    let dialect = dialogue.dialect();
+    if dialogue.worker.scan.run(text, dialect).is_ok() {
+        let scan = &dialogue.worker.scan;
+        let first = std::str::from_utf8(text).ok();
+        let first = first.and_then(|text| judge(text, scan, dialect).ok());
+        let first = first.map_or_else(Vec::new, |eligible| eligible.arguments);
+        let recipe = dialogue.worker.table.recipe(text, scan);
+        let last = recipe.as_ref().and_then(|recipe| recipe.eligible());
+        // A recipe narrowed to nothing has no arguments left.
+        let last = last.map_or(&[][..], |eligible| &eligible.arguments);
+        put_literals(&mut out, text, scan, &first, last)?;
+        let shape = Shape::of(text, scan).text_for_display();
+        put(&mut out, "shape", shape)?;
+        if last.contains(&true) {
+            let Rewritten {
+                text: rewritten,
+                oids,
+            } = rewrite::rewrite(text, scan, last);
+            put(&mut out, "rewritten", String::from_utf8_lossy(&rewritten))?;
+            let oids: Vec<_> = oids.iter().map(|oid| declared(*oid)).collect();
+            put(&mut out, "declared types", oids.join(", "))?;
+        }
+    }
+    put_verdict(&mut out, dialogue, text, outcome)?;
+    Ok(out)
+}
+
+/// One line: a label and what it labels.
+fn put(out: &mut String, label: &str, value: impl fmt::Display) -> fmt::Result {
+    writeln!(out, "{label:<16}{value}")
+}
+
+fn put_literals(
+    out: &mut String,
+    text: &[u8],
+    scan: &Scan,
+    first: &[bool],
+    last: &[bool],
+) -> fmt::Result {
+    let mut number = 0;
+    for (index, literal) in scan.literals().iter().enumerate() {
+        let is = |arguments: &[bool]| arguments.get(index).copied().unwrap_or(false);
+        let (place, why) = if is(last) {
+            number += 1;
+            (format!("${number}"), "")
+        } else if is(first) {
+            let why = "  (lifted by the text alone, kept in it after the server's answers)";
+            ("inline".to_owned(), why)
+        } else if first.is_empty() {
+            ("-".to_owned(), "")
+        } else {
+            let why = "  (a parameter may not stand here, or would mean something else)";
+            ("inline".to_owned(), why)
+        };
+        let at = describe(text, literal);
+        put(out, "literal", format_args!("{place:<8}{at}{why}"))?;
+    }
+    Ok(())
+}
+
+/// Class, position and token of a literal. Positions begin at one, as the server counts them.
+fn describe(text: &[u8], literal: &Literal) -> String {
+    let class = match literal.class {
+        Class::Int4 => "int4",
+        Class::Int8 => "int8",
+        Class::Numeric => "numeric",
+        Class::Text => "string",
+    };
+    let start = literal.range().start;
+    let before = text[..start].iter();
+    let character = before.filter(|byte| **byte & 0xc0 != 0x80).count() + 1;
+    let token = String::from_utf8_lossy(rewrite::token(text, literal));
+    let position = format!("byte {}, character {character}", start + 1);
+    format!("{class:<8} {position:<26} {}", shortened(&token))
+}
+
+/// The longest token shown in full, in characters.
+const MAX_TOKEN: usize = 40;
+
+fn shortened(token: &str) -> String {
+    let printable = |c: char| if c.is_control() { '.' } else { c };
+    let mut out: String = token.chars().take(MAX_TOKEN).map(printable).collect();
+    if token.chars().count() > MAX_TOKEN {
+        out.push('…');
+    }
+    out
+}
+
+/// The type Parse declares; the OIDs are those of [`rewrite::oid`].
+fn declared(oid: u32) -> &'static str {
+    let classes = [
+        (Class::Int4, "int4"),
+        (Class::Int8, "int8"),
+        (Class::Numeric, "numeric"),
+    ];
+    let found = classes
+        .into_iter()
+        .find(|(class, _)| rewrite::oid(*class) == oid);
+    found.map_or("(the server infers)", |(_, name)| name)
+}
+
+fn put_verdict(
+    out: &mut String,
+    dialogue: &mut Dialogue,
+    text: &[u8],
+    outcome: Outcome,
+) -> anyhow::Result<()> {
+    if let Some(statement) = dialogue.statement(text)
+        && let Verdict::Trusted { terms, .. } = statement.verdict()
+    {
+        let names = dialogue.type_names(&terms.types)?;
+        put(out, "inferred types", names.join(", "))?;
+    }
+    let [result, custom, generic] = comparisons(outcome);
+    for (label, same) in [
+        ("result", result),
+        ("custom plan", custom),
+        ("generic plan", generic),
+    ] {
+        match same {
+            Some(true) => put(out, label, "the same")?,
+            Some(false) => put(out, label, "differs")?,
+            None => {}
+        }
+    }
+    match outcome {
+        Outcome::Converted => put(out, "verdict", "converted")?,
+        Outcome::WouldAsk => put(
+            out,
+            "verdict",
+            "the text alone does not forbid it; the proxy would ask the server (see --upstream)",
+        )?,
+        Outcome::Passed(reason) => {
+            let label = reason.label();
+            put(out, "verdict", format_args!("passed through: {label}"))?;
+            put(out, "", reason.explain())?;
+            if matches!(reason, Reason::Refused | Reason::OracleFailed)
+                && let Some(complaint) = dialogue.complaint()
+            {
+                put(out, "", format_args!("The server said: {complaint}"))?;
+            }
+            if reason == Reason::GenericPlan {
+                let note = "A running proxy also tries it with the literals that never vary \
+                            left in the text.";
+                put(out, "", note)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether result, custom plan and generic plan were found the same, as far as the outcome tells:
+/// they are compared in this order, and the first difference ends it.
+fn comparisons(outcome: Outcome) -> [Option<bool>; 3] {
+    match outcome {
+        Outcome::Converted => [Some(true); 3],
+        Outcome::Passed(Reason::DifferentResult) => [Some(false), None, None],
+        Outcome::Passed(Reason::RewriteRules) => [Some(true), None, None],
+        Outcome::Passed(Reason::DifferentPlan) => [Some(true), Some(false), None],
+        Outcome::Passed(Reason::GenericPlan) => [Some(true), Some(true), Some(false)],
+        Outcome::Passed(_) | Outcome::WouldAsk => [None; 3],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn explained(text: &str) -> String {
+        let config = Config::from_pairs(&[("upstream", "localhost:1")]).unwrap();
+        let mut dialogue = Dialogue::imagined(&config, 17).unwrap();
+        let outcome = dialogue.ask(text.as_bytes()).unwrap();
+        report(&mut dialogue, text.as_bytes(), outcome).unwrap()
+    }
+
+    #[test]
+    fn literals_are_shown_with_class_place_and_number() {
+        let out = explained("SELECT 'ä', b FROM t WHERE id = -42 AND x = 1.5 ORDER BY 2");
+        let expected = "\
+literal         $1      string   byte 8, character 8        'ä'
+literal         $2      int4     byte 34, character 33      -42
+literal         $3      numeric  byte 46, character 45      1.5
+literal         inline  int4     byte 59, character 58      2  \
+(a parameter may not stand here, or would mean something else)
+shape           SELECT ?, b FROM t WHERE id = ? AND x = ? ORDER BY ?
+rewritten       SELECT $1, b FROM t WHERE id = $2 AND x = $3 ORDER BY 2
+declared types  (the server infers), int4, numeric
+verdict         the text alone does not forbid it; the proxy would ask the server (see --upstream)
+";
+        assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn what_is_passed_through_is_shown_with_its_reason() {
+        let out = explained("CREATE TABLE t (a int DEFAULT 5)");
+        let sentence = Reason::NotPreparable.explain();
+        let expected = format!(
+            "verdict         passed through: not_preparable\n{:16}{sentence}\n",
+            ""
+        );
+        assert!(out.ends_with(&expected), "{out}");
+        for (text, reason) in [
+            ("SELECT 1; SELECT 2", Reason::MultipleStatements),
+            ("", Reason::Empty),
+            ("SELECT a FROM t", Reason::NoArguments),
+            ("SELECT * FROM t WHERE a = $1", Reason::HasParameters),
+        ] {
+            let out = explained(text);
+            assert!(out.contains(reason.explain()), "{text}: {out}");
+        }
+    }
+
+    #[test]
+    fn long_and_unprintable_tokens_are_cut() {
+        assert_eq!(shortened("'a\nb'"), "'a.b'");
+        assert_eq!(shortened(&"x".repeat(41)).chars().count(), 41);
+    }
+}

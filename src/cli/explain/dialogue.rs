@@ -1,0 +1,315 @@
+//! A session of the proxy's own that is given one statement and kept from running it.
+//!
+//! Its questions are carried to a server, if there is one. What it then leaves to be sent would run
+//! the statement, one way or the other; that is dropped.
+
+use std::io::{Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+
+use super::login::{Account, Authentication, framed};
+use crate::config::{Address, Config};
+use crate::metrics::{Counter, Metrics};
+use crate::net;
+use crate::reason::Reason;
+use crate::session::{Key, Mode, Session, Settings, Worker};
+use crate::statement::table::Table;
+use crate::statement::{Instant, Statement};
+use crate::upstream::ledger::ClientId;
+use crate::wire::frame::{self, HEADER};
+use crate::wire::{backend, fields, frontend};
+
+/// How long the server may take for one answer; planning a large join takes seconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// No time passes in here: nothing is old enough to matter.
+const NOW: Instant = Instant(0);
+
+/// What the session has decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// It would ask the server, but there is none.
+    WouldAsk,
+    /// It would run the prepared statement.
+    Converted,
+    /// It would send the original.
+    Passed(Reason),
+}
+
+/// The session and what it was lent.
+#[derive(Debug)]
+pub(super) struct Dialogue {
+    session: Session,
+    pub(super) worker: Worker,
+    metrics: Arc<Metrics>,
+    server: Option<Server>,
+}
+
+impl Dialogue {
+    /// Before a server of this major version that does not exist.
+    pub(super) fn imagined(config: &Config, major: u16) -> anyhow::Result<Self> {
+        let mut dialogue = Self::new(config, b"");
+        let version = format!("server_version\0{major}.0\0");
+        let mut login = Vec::new();
+        for parameter in [
+            version.as_str(),
+            "standard_conforming_strings\0on\0",
+            "client_encoding\0UTF8\0",
+        ] {
+            login.push(backend::PARAMETER_STATUS);
+            login.extend(framed(parameter.as_bytes()));
+        }
+        backend::ready_for_query(&mut login, backend::Status::Idle);
+        dialogue.upstream_bytes(&login)?;
+        Ok(dialogue)
+    }
+
+    /// Before a real server, logged in.
+    pub(super) fn connect(config: &Config, account: &Account) -> anyhow::Result<Self> {
+        let mut dialogue = Self::new(config, account.database.as_bytes());
+        let mut server = Server::connect(&config.upstream)?;
+        server.send(&account.startup())?;
+        let mut authentication = Authentication::new(account);
+        while !dialogue.session.is_logged_in() {
+            server.receive()?;
+            dialogue.take_from(&mut server)?;
+            let replies = std::mem::take(&mut dialogue.session.to_client);
+            for (tag, body) in frames(&replies) {
+                match tag {
+                    backend::ERROR => bail!("the server refuses the login: {}", said(body)),
+                    backend::AUTHENTICATION => {
+                        if let Some(answer) = authentication.answer(body)? {
+                            dialogue.client_bytes(&answer)?;
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            server.send(&std::mem::take(&mut dialogue.session.to_upstream))?;
+        }
+        dialogue.server = Some(server);
+        Ok(dialogue)
+    }
+
+    fn new(config: &Config, database: &[u8]) -> Self {
+        // One seed for table and scanner; nobody else chooses the texts, so any will do.
+        let seed = 0;
+        let settings = Settings {
+            mode: Mode::Convert,
+            prepare_threshold: 1,
+            ..net::settings(config)
+        };
+        let table = Arc::new(Table::new(config.max_shapes, u32::MAX, seed));
+        let metrics = Arc::new(Metrics::new(1));
+        let key = Key {
+            secret: [0; 32],
+            cancelled: Arc::default(),
+        };
+        let shared = table.database(database);
+        let worker = Worker::new(settings, table, Arc::clone(&metrics), 0, seed);
+        Self {
+            session: Session::new(ClientId(1), key, shared, b"", false, &worker),
+            worker,
+            metrics,
+            server: None,
+        }
+    }
+
+    /// Gives the session `text` as a client's query and lets it ask what it wants to know.
+    pub(super) fn ask(&mut self, text: &[u8]) -> anyhow::Result<Outcome> {
+        ensure!(!text.contains(&0), "the statement contains a zero byte");
+        let mut query = Vec::new();
+        frontend::query(&mut query, text);
+        self.client_bytes(&query)?;
+        while self.session.is_learning() {
+            let Some(mut server) = self.server.take() else {
+                return Ok(Outcome::WouldAsk);
+            };
+            server.send(&std::mem::take(&mut self.session.to_upstream))?;
+            server.receive()?;
+            self.take_from(&mut server)?;
+            self.server = Some(server);
+        }
+        // What is left would run the statement.
+        self.session.to_upstream.clear();
+        let summary = self.metrics.summary();
+        if summary.count(Counter::Converted) > 0 {
+            return Ok(Outcome::Converted);
+        }
+        let reason = Reason::ALL
+            .into_iter()
+            .find(|reason| summary.passed(*reason) > 0);
+        Ok(Outcome::Passed(
+            reason.context("the session has not decided")?,
+        ))
+    }
+
+    /// The version the server has, or was imagined to have.
+    pub(super) fn dialect(&self) -> crate::sql::Dialect {
+        self.session.upstream().dialect
+    }
+
+    /// The statement the session has made of `text`, if it came so far.
+    pub(super) fn statement(&mut self, text: &[u8]) -> Option<Arc<Statement>> {
+        let context = self.session.upstream().context?;
+        self.worker.scan.run(text, self.dialect()).ok()?;
+        let recipe = self.worker.table.recipe(text, &self.worker.scan)?;
+        let (table, scan) = (&self.worker.table, &self.worker.scan);
+        table
+            .statement(&recipe, recipe.eligible()?, context, text, scan)
+            .ok()
+    }
+
+    /// What the server said in its last error, if there was one.
+    pub(super) fn complaint(&self) -> Option<&str> {
+        self.server.as_ref()?.complaint.as_deref()
+    }
+
+    /// What the server calls the types with these OIDs.
+    pub(super) fn type_names(&mut self, oids: &[u32]) -> anyhow::Result<Vec<String>> {
+        let server = self.server.as_mut().context("there is no server")?;
+        let list: Vec<_> = oids.iter().map(u32::to_string).collect();
+        let list = list.join(",");
+        server.values(&format!(
+            "SELECT pg_catalog.format_type(oid, NULL) FROM \
+             pg_catalog.unnest('{{{list}}}'::pg_catalog.oid[]) WITH ORDINALITY AS t (oid, number) \
+             ORDER BY number"
+        ))
+    }
+
+    fn client_bytes(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        let used = self.session.client_bytes(bytes, NOW, &mut self.worker)?;
+        ensure!(used == bytes.len(), "the session does not take the message");
+        Ok(())
+    }
+
+    fn upstream_bytes(&mut self, bytes: &[u8]) -> anyhow::Result<usize> {
+        let mut ignore = |_| {};
+        let worker = &mut self.worker;
+        Ok(self
+            .session
+            .upstream_bytes(bytes, NOW, worker, &mut ignore)?)
+    }
+
+    fn take_from(&mut self, server: &mut Server) -> anyhow::Result<()> {
+        let used = self.upstream_bytes(&server.received)?;
+        for (tag, body) in frames(&server.received[..used]) {
+            if tag == backend::ERROR {
+                server.complaint = Some(said(body));
+            }
+        }
+        server.received.drain(..used);
+        Ok(())
+    }
+}
+
+/// A connection to a server.
+struct Server {
+    stream: Box<dyn Stream>,
+    received: Vec<u8>,
+    complaint: Option<String>,
+}
+
+trait Stream: Read + Write {}
+impl<T: Read + Write> Stream for T {}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    fn connect(address: &Address) -> anyhow::Result<Self> {
+        let open = || -> std::io::Result<Box<dyn Stream>> {
+            Ok(match address {
+                Address::Tcp { host, port } => Box::new(dial(host, *port)?),
+                Address::Unix(path) => {
+                    let stream = UnixStream::connect(path)?;
+                    stream.set_read_timeout(Some(PATIENCE))?;
+                    Box::new(stream)
+                }
+            })
+        };
+        Ok(Self {
+            stream: open().with_context(|| format!("cannot connect to {address}"))?,
+            received: Vec::new(),
+            complaint: None,
+        })
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        self.stream
+            .write_all(bytes)
+            .context("cannot send to the server")
+    }
+
+    /// Reads once.
+    fn receive(&mut self) -> anyhow::Result<()> {
+        let mut bytes = [0; 16 * 1024];
+        let count = self
+            .stream
+            .read(&mut bytes)
+            .context("no answer from the server")?;
+        if count == 0 {
+            let said = self.complaint.as_deref().unwrap_or("it gave no reason");
+            bail!("the server closed the connection: {said}");
+        }
+        self.received.extend_from_slice(&bytes[..count]);
+        Ok(())
+    }
+
+    /// The values a query of our own returns.
+    fn values(&mut self, sql: &str) -> anyhow::Result<Vec<String>> {
+        let mut query = Vec::new();
+        frontend::query(&mut query, sql.as_bytes());
+        self.send(&query)?;
+        while !frames(&self.received).any(|(tag, _)| tag == backend::READY_FOR_QUERY) {
+            self.receive()?;
+        }
+        let received = std::mem::take(&mut self.received);
+        let rows = frames(&received).filter(|(tag, _)| *tag == backend::DATA_ROW);
+        let values = rows.flat_map(|(_, body)| backend::columns(body).flatten());
+        Ok(values
+            .map(|value| String::from_utf8_lossy(value).into_owned())
+            .collect())
+    }
+}
+
+fn dial(host: &str, port: u16) -> std::io::Result<TcpStream> {
+    let mut last = std::io::Error::from(std::io::ErrorKind::NotFound);
+    for address in (host, port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, PATIENCE) {
+            Ok(stream) => {
+                stream.set_read_timeout(Some(PATIENCE))?;
+                stream.set_nodelay(true)?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// The whole frames at the front of `bytes`: types and bodies.
+fn frames(mut bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    std::iter::from_fn(move || {
+        let header = frame::header(bytes).ok().flatten()?;
+        let (frame, rest) = bytes.split_at_checked(header.size)?;
+        bytes = rest;
+        Some((header.tag, &frame[HEADER..]))
+    })
+}
+
+/// SQLSTATE and message of an error.
+fn said(body: &[u8]) -> String {
+    let text = |kind| {
+        let field = fields::field(body, kind).unwrap_or_default();
+        String::from_utf8_lossy(field).into_owned()
+    };
+    format!("{}: {}", text(fields::SQLSTATE), text(fields::MESSAGE))
+}

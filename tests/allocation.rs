@@ -1,0 +1,94 @@
+//! A query that runs warm, or is passed through, allocates nothing once the buffers have grown.
+
+#[path = "../benches/session/server.rs"]
+mod server;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use server::{Bench, Plans, SAMPLES, ask, hear};
+
+thread_local! {
+    /// Allocations of this thread.
+    static COUNT: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+#[expect(unsafe_code, reason = "an allocator cannot be written without")]
+// SAFETY: every call is handed to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's promises are those `System` asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        COUNT.with(|count| count.set(count.get() + 1));
+        // SAFETY: as above.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations made while `act` runs.
+fn allocations(act: impl FnOnce()) -> u64 {
+    let before = COUNT.get();
+    act();
+    COUNT.get() - before
+}
+
+/// Allocations of a hundred queries: on the way to the server, and on the way back.
+fn of_a_hundred_queries(bench: &mut Bench) -> [u64; 2] {
+    let mut sum = [0, 0];
+    for _ in 0..100 {
+        let Bench {
+            sessions,
+            worker,
+            query,
+            reply,
+            ..
+        } = bench;
+        let session = &mut sessions[0];
+        sum[0] += allocations(|| ask(session, worker, query));
+        session.to_upstream.clear();
+        sum[1] += allocations(|| hear(session, worker, reply));
+        session.to_client.clear();
+    }
+    sum
+}
+
+#[test]
+fn the_counter_counts() {
+    assert_eq!(allocations(|| drop(Box::new(1))), 1);
+}
+
+#[test]
+fn a_warm_query_allocates_nothing() {
+    for sample in SAMPLES {
+        let mut bench = Bench::new(sample, Plans::Alike, 1);
+        let before = bench.converted();
+        let counted = of_a_hundred_queries(&mut bench);
+        assert_eq!(bench.converted() - before, 100, "{}", sample.name);
+        assert_eq!(counted, [0, 0], "{}", sample.name);
+    }
+}
+
+#[test]
+fn a_declined_query_allocates_nothing() {
+    for sample in SAMPLES {
+        let mut bench = Bench::new(sample, Plans::Apart, 1);
+        let before = bench.converted();
+        let counted = of_a_hundred_queries(&mut bench);
+        assert_eq!(bench.converted(), before, "{}", sample.name);
+        assert_eq!(counted, [0, 0], "{}", sample.name);
+    }
+}

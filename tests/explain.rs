@@ -1,0 +1,143 @@
+//! Runs `pgautoprep explain` before a real server, and looks that nothing is run.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a helper's failure is the test's failure"
+)]
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use pgautoprep::postgres::{Auth, Options, Scratch};
+
+const PASSWORD: &str = "it's a secret";
+
+struct House {
+    server: Scratch,
+    client: tokio_postgres::Client,
+}
+
+/// A server with one table, one sequence and one rule.
+async fn house() -> House {
+    let options = Options {
+        auth: Auth::ScramSha256(PASSWORD.to_owned()),
+        ..Options::default()
+    };
+    let server = Scratch::start(&options).unwrap_or_else(|error| panic!("{error}"));
+    let mut config = tokio_postgres::Config::new();
+    config
+        .host("127.0.0.1")
+        .port(server.port())
+        .user("postgres");
+    config.password(PASSWORD);
+    let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+        .batch_execute(
+            "CREATE TABLE t (id int PRIMARY KEY, name text, span interval);
+             CREATE TABLE ruled (id int);
+             CREATE RULE also AS ON INSERT TO ruled DO ALSO SELECT 1;
+             CREATE SEQUENCE s",
+        )
+        .await
+        .unwrap();
+    House { server, client }
+}
+
+impl House {
+    /// Standard output of `explain -` with `sql` on its standard input.
+    fn explain(&self, sql: &str) -> String {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_pgautoprep"))
+            .args(["explain", "-", "--user", "postgres", "--upstream"])
+            .arg(self.server.host_port())
+            .env("PGPASSWORD", PASSWORD)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(sql.as_bytes()).unwrap();
+        drop(stdin);
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{sql}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    async fn value(&self, sql: &str) -> i64 {
+        self.client.query_one(sql, &[]).await.unwrap().get(0)
+    }
+}
+
+#[tokio::test]
+async fn the_servers_answers_are_shown() {
+    let house = house().await;
+    let out = house.explain("SELECT name FROM t WHERE id = 42 AND name <> 'x'");
+    for line in [
+        "rewritten       SELECT name FROM t WHERE id = $1 AND name <> $2",
+        "declared types  int4, (the server infers)",
+        "inferred types  integer, text",
+        "result          the same",
+        "custom plan     the same",
+        "generic plan    the same",
+        "verdict         converted",
+    ] {
+        assert!(out.lines().any(|l| l == line), "{line} is not in:\n{out}");
+    }
+    // An interval column reads a parameter in another way than a literal.
+    let out = house.explain("UPDATE t SET span = '1 day' WHERE id = 1");
+    assert!(
+        out.contains("kept in it after the server's answers"),
+        "{out}"
+    );
+    let out = house.explain("INSERT INTO ruled VALUES (1)");
+    assert!(out.contains("passed through: rewrite_rules"), "{out}");
+    let out = house.explain("SELECT * FROM missing WHERE id = 1");
+    assert!(out.contains("passed through: oracle_failed"), "{out}");
+    assert!(
+        out.contains("The server said: 42P01: relation \"missing\""),
+        "{out}"
+    );
+}
+
+#[tokio::test]
+async fn nothing_is_run() {
+    let house = house().await;
+    let insert = "INSERT INTO t VALUES (1, 'one')";
+    let out = house.explain(insert);
+    assert!(out.ends_with("verdict         converted\n"), "{out}");
+    for sql in [
+        "INSERT INTO t VALUES (1, 'one') RETURNING id",
+        "WITH w AS (INSERT INTO t VALUES (2, 'two') RETURNING id) SELECT id + 1 FROM w",
+        "SELECT setval('s', 41)",
+        "SELECT nextval('s') + 1",
+        "CREATE TABLE made (id int)",
+        "INSERT INTO ruled VALUES (1)",
+        "DELETE FROM t; INSERT INTO t VALUES (3)",
+    ] {
+        let out = house.explain(sql);
+        assert!(out.contains("verdict"), "{sql}: {out}");
+    }
+    assert_eq!(house.value("SELECT count(*) FROM t").await, 0);
+    assert_eq!(house.value("SELECT count(*) FROM ruled").await, 0);
+    assert_eq!(house.value("SELECT nextval('s')").await, 1);
+    let made = "SELECT count(*) FROM pg_class WHERE relname = 'made'";
+    assert_eq!(house.value(made).await, 0);
+}
+
+#[test]
+fn a_server_that_is_not_there_is_named() {
+    let output = Command::new(env!("CARGO_BIN_EXE_pgautoprep"))
+        .args([
+            "explain",
+            "SELECT 1",
+            "--user",
+            "u",
+            "--upstream",
+            "127.0.0.1:1",
+        ])
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(error.contains("cannot connect to 127.0.0.1:1"), "{error}");
+}
