@@ -149,11 +149,7 @@ fn a_client_may_leave_after_any_byte() {
             assert_eq!(other.value("SELECT 1 + 1"), "2");
         }
     }
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while proxy.summary().connections_open() > 1 {
-        assert!(Instant::now() < deadline, "{}", proxy.summary());
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    proxy.await_connections(1);
     assert_eq!(other.value("SELECT 1 + 1"), "2");
 }
 
@@ -306,11 +302,7 @@ fn one_client_too_many_is_refused_and_told_so() {
 
     let [first, second] = clients;
     drop((first, second));
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while proxy.summary().connections_open() > 0 {
-        assert!(Instant::now() < deadline, "{}", proxy.summary());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    proxy.await_connections(0);
     Client::login(proxy.address(), "postgres").run("SELECT 1");
     assert_eq!(proxy.summary().count(Counter::ConnectionsRefused), 2);
 }

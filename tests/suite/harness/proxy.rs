@@ -79,6 +79,16 @@ impl Proxy {
         self.metrics.summary()
     }
 
+    /// Waits until no more than `left` clients are connected.
+    pub(crate) fn await_connections(&self, left: u64) {
+        let started = Instant::now();
+        while self.summary().connections_open() > left {
+            let summary = self.summary();
+            assert!(started.elapsed() < PATIENCE, "clients stay\n{summary}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Queries run as prepared statements so far.
     pub(crate) fn converted(&self) -> u64 {
         self.summary().count(Counter::Converted)
