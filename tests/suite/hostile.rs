@@ -417,3 +417,35 @@ fn the_readers_of_wire_and_sql_take_any_bytes() {
         pgautoprep::sql::eligible::fuzz_judge(&bytes);
     }
 }
+
+#[test]
+fn a_client_that_has_said_all_still_gets_its_answers() {
+    let proxy = Proxy::start(&server::address());
+    let database = server::database("CREATE TABLE t AS SELECT generate_series(1, 9) AS id");
+    let login = startup(&[("user", "postgres"), ("database", &database)]);
+    for _ in 0..4 {
+        let queries = (0..9).map(|id| query(&format!("SELECT id, 'x' FROM t WHERE id = {id}")));
+        let all: Vec<u8> = queries.flatten().collect();
+        let bytes = send_and_listen(proxy.address(), &[&login[..], &all].concat());
+        let (answers, rest) = frames::cut(&bytes);
+        assert!(rest.is_empty());
+        assert_eq!(tags(&answers).matches("CZ").count(), 9);
+    }
+    assert!(proxy.converted() > 0);
+}
+
+#[test]
+fn the_log_holds_no_literal() {
+    let mut proxy = Process::start(&server::address(), &[("log_level", "trace")]);
+    let mut client = Client::login(&proxy.address, "postgres");
+    for _ in 0..8 {
+        client.query("SELECT oid, 'hunter2' FROM pg_class WHERE relname = 'hunter2'");
+        client.query("SELECT oid FROM pg_class WHERE relname > 'hunter2' AND relpages = 'hunter2'");
+        client.query("SELECT oid FROM pg_class ORDER BY relname = 'hunter2', 1 LIMIT 1");
+        client.query("SELECT date 'hunter2'");
+    }
+    drop(client);
+    proxy.signal(rustix::process::Signal::TERM);
+    let (_, _, log) = proxy.ended();
+    assert!(log.contains("login") && !log.contains("hunter2"), "{log}");
+}
