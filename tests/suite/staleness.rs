@@ -237,3 +237,15 @@ fn another_role_has_another_search_path() {
         client.queries(&["BEGIN", "SET LOCAL ROLE p1", read, "COMMIT", read, read]);
     });
 }
+
+#[test]
+#[ignore = "known: statements dropped unseen inside a transaction end it with 26000"]
+fn statements_dropped_inside_a_function_are_not_missed() {
+    let setup = "CREATE TABLE t AS SELECT 1 AS id; CREATE FUNCTION d() RETURNS int \
+        LANGUAGE plpgsql AS 'BEGIN EXECUTE ''DEALLOCATE ALL''; RETURN 1; END'";
+    converts(setup, |client, round| {
+        let read = format!("SELECT * FROM t WHERE id = {round}");
+        client.queries(&[&read, &read, "SELECT d()", &read]);
+        client.queries(&[&read, "BEGIN", "SELECT d()", &read, "COMMIT"]);
+    });
+}
