@@ -77,6 +77,8 @@ pub enum Reason {
     OracleFailed,
     /// The oracle's budget for this second is used up.
     Budget,
+    /// All statements this server connection may hold are in use.
+    CacheFull,
     /// The shape failed too often at run time.
     Unstable,
     /// This connection only relays: replication, or a protocol state we do not follow.
@@ -85,7 +87,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of their discriminants.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 38] = [
         Self::Mode,
         Self::NotPreparable,
         Self::Empty,
@@ -121,6 +123,7 @@ impl Reason {
         Self::PlanCacheMode,
         Self::OracleFailed,
         Self::Budget,
+        Self::CacheFull,
         Self::Unstable,
         Self::RelayOnly,
     ];
@@ -164,6 +167,7 @@ impl Reason {
             Self::PlanCacheMode => "plan_cache_mode",
             Self::OracleFailed => "oracle_failed",
             Self::Budget => "budget",
+            Self::CacheFull => "cache_full",
             Self::Unstable => "unstable",
             Self::RelayOnly => "relay_only",
         }
@@ -253,6 +257,7 @@ impl Reason {
             Self::PlanCacheMode => "The session sets `plan_cache_mode` itself.",
             Self::OracleFailed => "The server answered the questions about it with an error.",
             Self::Budget => "More new shapes were met in this second than `oracle_per_second`.",
+            Self::CacheFull => "All prepared statements the server connection may hold are in use.",
             Self::Unstable => "Its statements failed too often when they were run.",
             Self::RelayOnly => "The connection is only relayed: it is a replication connection.",
         }

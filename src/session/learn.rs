@@ -359,7 +359,9 @@ impl Session {
             }
             worker.counters().add(Counter::OracleQuestions, 1);
         }
-        let name = self.upstream.cache.begin(Arc::clone(&statement), epoch);
+        let (name, evicted) = self.upstream.cache.begin(Arc::clone(&statement), epoch);
+        let counters = worker.counters();
+        counters.add(Counter::StatementsEvicted, evicted.into());
         self.close_owed(worker);
         let step = if trusted.is_some() {
             Step::Prepare

@@ -12,12 +12,18 @@ use crate::wire::{Error, frontend};
 impl Session {
     /// Relays a Query with this text, and notes what it may do.
     pub(super) fn relay_query(&mut self, text: &[u8], reason: Reason, worker: &Worker) {
-        worker.counters().passed(reason);
+        self.count_passed(reason, worker);
         if worker.settings.mode == super::Mode::Convert && !self.relay_only {
             self.before_relay(text, reason, worker);
         }
         self.upstream.ledger.relay(self.client, frontend::QUERY);
         frontend::query(&mut self.to_upstream, text);
+    }
+
+    fn count_passed(&self, reason: Reason, worker: &Worker) {
+        worker.counters().passed(reason);
+        let (client, reason) = (self.client.0, reason.label());
+        tracing::debug!(client, reason, "passed through");
     }
 
     fn before_relay(&mut self, text: &[u8], reason: Reason, worker: &Worker) {
@@ -41,7 +47,7 @@ impl Session {
     /// malformed: if it is a statement, it may do anything.
     pub(super) fn relay_unseen(&mut self, tag: u8, reason: Reason, worker: &Worker) {
         if tag == frontend::QUERY {
-            worker.counters().passed(reason);
+            self.count_passed(reason, worker);
             self.memory.relayed(Effect::Unknown);
         }
         if tag == frontend::PARSE {

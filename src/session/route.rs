@@ -133,7 +133,14 @@ impl Session {
                 hold_description,
                 recipe,
             } => {
+                let temperature = if self.lessons == 0 {
+                    Counter::Warm
+                } else {
+                    Counter::Cold
+                };
                 worker.counters().add(Counter::Converted, 1);
+                worker.counters().add(temperature, 1);
+                tracing::debug!(client = self.client.0, "converted");
                 self.query.clear();
                 self.query.extend_from_slice(text);
                 self.execute(key, name, hold_description, &recipe, worker);
@@ -251,6 +258,9 @@ impl Session {
         }
         if let Some(reason) = self.settled_against(recipe, text, worker) {
             return Err(reason);
+        }
+        if !self.upstream.cache.has_room() {
+            return Err(Reason::CacheFull);
         }
         let lesson = Lesson::new(Subject::Statement, text.to_vec());
         Ok(Route::Learn(Box::new(lesson)))

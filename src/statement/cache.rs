@@ -66,8 +66,15 @@ pub struct Cache {
     owed: Vec<Name>,
     capacity: usize,
     next_name: u32,
+    /// Lookups so far.
     clock: u64,
+    /// No entry may be evicted before this many lookups: `full_until <= oldest use + idle rounds`.
+    full_until: u64,
 }
+
+/// Lookups, as a multiple of the capacity, for which an entry must not have been used before it
+/// makes way for another.
+const IDLE_ROUNDS: u64 = 4;
 
 impl Cache {
     /// An empty cache for at most `capacity` statements, at least one.
@@ -79,6 +86,7 @@ impl Cache {
             capacity: capacity.max(1),
             next_name: 1,
             clock: 0,
+            full_until: 0,
         }
     }
 
@@ -109,16 +117,34 @@ impl Cache {
         entry.ready.then_some(&*entry)
     }
 
+    /// Whether there is room for one more, or an entry has been idle for so long that it may go.
+    ///
+    /// A client that uses more statements than fit would otherwise have each of them parsed every
+    /// time, which costs more than it saves: so what fits first stays while it is used.
+    pub fn has_room(&mut self) -> bool {
+        if self.entries.len() < self.capacity {
+            return true;
+        }
+        if self.clock < self.full_until {
+            return false;
+        }
+        let oldest = self.entries.values().map(|entry| entry.used).min();
+        self.full_until = oldest.unwrap_or(0) + IDLE_ROUNDS * self.capacity as u64;
+        self.clock >= self.full_until
+    }
+
     /// Makes room for `statement` and names it. The entry is not ready until [`Cache::settle`].
     ///
     /// An older entry at the same key, and the least recently used one if the cache is full, are
-    /// owed a Close: [`Cache::take_owed`] must be sent before or with the Parse.
-    pub fn begin(&mut self, statement: Arc<Statement>, epoch: u64) -> Name {
+    /// owed a Close: [`Cache::take_owed`] must be sent before or with the Parse. Also returns
+    /// whether one was evicted.
+    pub fn begin(&mut self, statement: Arc<Statement>, epoch: u64) -> (Name, bool) {
         self.remove(statement.key());
+        let mut evicted = false;
         if self.entries.len() >= self.capacity {
             let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.used);
             if let Some(key) = oldest.map(|(key, _)| *key) {
-                self.remove(key);
+                evicted = self.remove(key);
             }
         }
         let name = Name::new(self.next_name);
@@ -134,7 +160,7 @@ impl Cache {
             statement,
         };
         self.entries.insert(entry.statement.key(), entry);
-        name
+        (name, evicted)
     }
 
     /// The server holds the entry at `key`, which was trusted with these terms at this time.

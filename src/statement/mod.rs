@@ -443,3 +443,6 @@ fn strip_value<'a>(inline: &'a [u8], value: &[u8]) -> Option<&'a [u8]> {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! Tests of the table and the cache together: statements made from real texts.
+
+use super::cache::{Cache, NAME_PREFIX};
+use super::table::Table;
+use super::{Context, Instant, MAX_VARIANTS, Recipe, Statement, Verdict};
+use crate::reason::Reason;
+use crate::sql::scan::Scan;
+use crate::sql::{Dialect, ScanLimits, eligible};
+use std::sync::Arc;
+
+const HERE: Context = Context(1);
+const DIALECT: Dialect = Dialect { server_major: 17 };
+
+struct World {
+    table: Table,
+    scan: Scan,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            table: Table::new(100, 100, 7),
+            scan: Scan::new(ScanLimits::default(), 7),
+        }
+    }
+
+    fn recipe(&mut self, text: &str) -> Arc<Recipe> {
+        self.scan.run(text.as_bytes(), DIALECT).expect("scans");
+        let recipe = self.table.recipe(text.as_bytes(), &self.scan);
+        let recipe = recipe.expect("no collision");
+        let judged = recipe.judgement(|| eligible::judge(text, &self.scan, DIALECT));
+        judged.expect("eligible");
+        recipe
+    }
+
+    fn statement(&mut self, text: &str, context: Context) -> Result<Arc<Statement>, Reason> {
+        let recipe = self.recipe(text);
+        let eligible = recipe.eligible().expect("judged");
+        let text = text.as_bytes();
+        self.table
+            .statement(&recipe, eligible, context, text, &self.scan)
+    }
+
+    fn many(&mut self, count: usize) -> Vec<Arc<Statement>> {
+        (0..count)
+            .map(|k| self.statement(&format!("select c{k} from t where a = 1"), HERE))
+            .collect::<Result<_, _>>()
+            .expect("statements")
+    }
+}
+
+/// Makes the entry usable, as ParseComplete and a verdict do.
+fn prepare(cache: &mut Cache, statement: &Arc<Statement>) -> String {
+    let (name, _) = cache.begin(Arc::clone(statement), 0);
+    cache.settle(statement.key(), Instant(0), Arc::default());
+    String::from_utf8_lossy(name.as_bytes()).into_owned()
+}
+
+#[test]
+fn one_shape_is_one_statement_per_context() {
+    let mut world = World::new();
+    let first = world
+        .statement("select a from t where b = 1", HERE)
+        .unwrap();
+    let again = world
+        .statement("select a from t where b = 2", HERE)
+        .unwrap();
+    assert!(Arc::ptr_eq(&first, &again));
+    let elsewhere = world
+        .statement("select a from t where b = 1", Context(2))
+        .unwrap();
+    assert!(!Arc::ptr_eq(&first, &elsewhere));
+    assert_eq!(first.text(), b"select a from t where b = $1");
+    assert_eq!(first.oids(), [23]);
+}
+
+#[test]
+fn inline_values_belong_to_the_statement() {
+    let mut world = World::new();
+    let text = |k| format!("select a, b from t where a = 5 order by {k}");
+    let first = world.statement(&text(1), HERE).unwrap();
+    let second = world.statement(&text(2), HERE).unwrap();
+    assert!(!Arc::ptr_eq(&first, &second));
+    let recipe = world.recipe(&text(2));
+    assert!(second.is_for(&recipe, HERE, text(2).as_bytes(), &world.scan));
+    assert!(!first.is_for(&recipe, HERE, text(2).as_bytes(), &world.scan));
+    let all: Vec<_> = (3..40).map(|k| world.statement(&text(k), HERE)).collect();
+    let allowed = all.iter().filter(|one| one.is_ok()).count() + 2;
+    assert_eq!(allowed, MAX_VARIANTS as usize);
+}
+
+#[test]
+fn narrowing_keeps_what_has_varied() {
+    let mut world = World::new();
+    for text in [
+        "select a from t where b = 1 and c = 7",
+        "select a from t where b = 2 and c = 7",
+    ] {
+        let recipe = world.recipe(text);
+        recipe.sight(text.as_bytes(), &world.scan, world.table.hasher());
+    }
+    let recipe = world.recipe("select a from t where b = 3 and c = 7");
+    assert_eq!(recipe.narrowed(), Some(vec![true, false]));
+    let narrower = world.table.narrow(&recipe, vec![true, false]);
+    assert!(recipe.is_retired());
+    let statement = world
+        .statement("select a from t where b = 3 and c = 7", HERE)
+        .unwrap();
+    assert!(Arc::ptr_eq(statement.recipe(), &narrower));
+    assert_eq!(statement.text(), b"select a from t where b = $1 and c = 7");
+    assert_eq!(narrower.narrowed(), None);
+}
+
+#[test]
+fn a_full_table_forgets_and_stays_bounded() {
+    let mut world = World::new();
+    world.many(1000);
+    assert!(world.table.len() <= 100, "{}", world.table.len());
+}
+
+#[test]
+fn verdicts_are_asked_for_once_and_audits_double() {
+    let mut world = World::new();
+    let statement = world
+        .statement("select a from t where b = 1", HERE)
+        .unwrap();
+    assert!(statement.claim(Instant(0), 100));
+    assert!(!statement.claim(Instant(99), 100));
+    assert!(statement.claim(Instant(100), 100), "the other has given up");
+    let declined = Verdict::Declined {
+        reason: Reason::Refused,
+        epoch: 3,
+    };
+    statement.settle(declined);
+    assert_eq!(statement.settled_against(3), Some(Reason::Refused));
+    assert_eq!(statement.settled_against(4), None);
+    assert!(statement.is_withdrawn());
+    let mut audits = Vec::new();
+    for execution in 1..=100 {
+        if statement.count_execution() && statement.take_audit() {
+            audits.push(execution);
+        }
+    }
+    assert_eq!(audits, [5, 10, 20, 40, 80]);
+}
+
+#[test]
+fn a_cache_never_holds_more_than_it_may_nor_uses_a_name_twice() {
+    let statements = World::new().many(20);
+    let mut cache = Cache::new(4);
+    let mut names = std::collections::HashSet::new();
+    for statement in &statements {
+        let name = prepare(&mut cache, statement);
+        assert!(name.starts_with(NAME_PREFIX));
+        assert!(names.insert(name));
+        assert!(cache.len() <= 4);
+    }
+    assert_eq!(cache.take_owed().len(), 16);
+    assert!(!cache.owes());
+}
+
+#[test]
+fn the_least_recently_used_goes_first() {
+    let statements = World::new().many(4);
+    let mut cache = Cache::new(3);
+    for statement in &statements[..3] {
+        prepare(&mut cache, statement);
+    }
+    assert!(cache.lookup(statements[0].key()).is_some());
+    let (_, evicted) = cache.begin(Arc::clone(&statements[3]), 0);
+    assert!(evicted);
+    assert!(cache.lookup(statements[1].key()).is_none());
+    assert!(cache.lookup(statements[0].key()).is_some());
+    assert!(
+        cache.lookup(statements[3].key()).is_none(),
+        "not settled yet"
+    );
+}
+
+#[test]
+fn what_is_used_is_not_evicted_for_what_might_be() {
+    let statements = World::new().many(6);
+    let mut cache = Cache::new(4);
+    for statement in &statements[..4] {
+        prepare(&mut cache, statement);
+    }
+    // Six statements in turn do not fit into four: the first four keep their place.
+    for _ in 0..100 {
+        for statement in &statements {
+            if cache.lookup(statement.key()).is_none() {
+                assert!(!cache.has_room());
+            }
+        }
+    }
+    for _ in 0..20 {
+        cache.lookup(statements[4].key());
+    }
+    assert!(cache.has_room(), "none of the four is used any more");
+}
+
+#[test]
+fn nothing_the_server_holds_is_forgotten_unless_it_has_dropped_all() {
+    let statements = World::new().many(3);
+    let mut cache = Cache::new(4);
+    statements.iter().for_each(|statement| {
+        prepare(&mut cache, statement);
+    });
+    cache.revoke(statements[0].key());
+    assert!(!cache.owes(), "its Parse failed: the server has nothing");
+    assert!(cache.remove(statements[1].key()));
+    cache.flush();
+    assert!(cache.is_empty() && cache.is_on_server());
+    assert_eq!(cache.take_owed().len(), 2);
+    prepare(&mut cache, &statements[0]);
+    cache.forget_all();
+    assert!(!cache.is_on_server());
+}
