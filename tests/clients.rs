@@ -7,7 +7,8 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "a helper's failure is the test's failure"
+    clippy::print_stdout,
+    reason = "a helper's failure is the test's failure, and --nocapture shows the shares"
 )]
 
 use std::fs::File;

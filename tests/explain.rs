@@ -34,7 +34,7 @@ async fn house() -> House {
     tokio::spawn(connection);
     client
         .batch_execute(
-            "CREATE TABLE t (id int PRIMARY KEY, name text, span interval);
+            "CREATE TABLE t (id int PRIMARY KEY, name text, span interval, code varchar(5));
              CREATE TABLE ruled (id int);
              CREATE RULE also AS ON INSERT TO ruled DO ALSO SELECT 1;
              CREATE SEQUENCE s",
@@ -87,6 +87,11 @@ async fn the_servers_answers_are_shown() {
     let out = house.explain("UPDATE t SET span = '1 day' WHERE id = 1");
     assert!(
         out.contains("kept in it after the server's answers"),
+        "{out}"
+    );
+    let out = house.explain("UPDATE t SET code = 'abc' WHERE id = 1");
+    assert!(
+        out.contains("only while      $1 is at most 5 bytes long"),
         "{out}"
     );
     let out = house.explain("INSERT INTO ruled VALUES (1)");

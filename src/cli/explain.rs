@@ -19,6 +19,7 @@ use crate::sql::rewrite::{self, Rewritten};
 use crate::sql::scan::{Class, Literal, Scan};
 use crate::sql::{Shape, judge};
 use crate::statement::Verdict;
+use crate::statement::guard::{Check, Guard};
 use dialogue::{Dialogue, Outcome};
 use login::Account;
 
@@ -196,6 +197,9 @@ fn put_verdict(
     {
         let names = dialogue.type_names(&terms.types)?;
         put(out, "inferred types", names.join(", "))?;
+        for guard in &terms.guards {
+            put(out, "only while", condition(guard))?;
+        }
     }
     let [result, custom, generic] = comparisons(outcome);
     for (label, same) in [
@@ -235,11 +239,22 @@ fn put_verdict(
     Ok(())
 }
 
+/// What an argument's value must be like.
+fn condition(guard: &Guard) -> String {
+    let number = guard.argument + 1;
+    match guard.check {
+        Check::Length(bytes) => format!("${number} is at most {bytes} bytes long"),
+        Check::Magnitude(limit) => format!("${number} is a plain number of at most {limit}"),
+        Check::Digits(digits) => format!("${number} is a plain number of at most {digits} digits"),
+        Check::NoBackslash => format!("${number} has no backslash"),
+    }
+}
+
 /// Whether result, custom plan and generic plan were found the same, as far as the outcome tells:
 /// they are compared in this order, and the first difference ends it.
 fn comparisons(outcome: Outcome) -> [Option<bool>; 3] {
     match outcome {
-        Outcome::Converted => [Some(true); 3],
+        Outcome::Converted | Outcome::Passed(Reason::Guarded) => [Some(true); 3],
         Outcome::Passed(Reason::DifferentResult) => [Some(false), None, None],
         Outcome::Passed(Reason::RewriteRules) => [Some(true), None, None],
         Outcome::Passed(Reason::DifferentPlan) => [Some(true), Some(false), None],

@@ -10,6 +10,7 @@ const INT8: u32 = 20;
 const INT2: u32 = 21;
 const INT4: u32 = 23;
 const TEXT: u32 = 25;
+const OID: u32 = 26;
 const FLOAT4: u32 = 700;
 const FLOAT8: u32 = 701;
 const VARCHAR: u32 = 1043;
@@ -48,6 +49,10 @@ pub(super) struct Constant {
     terms: usize,
     /// Something is done with the parameters that may fail.
     may_fail: bool,
+    /// The type it was last cast to, as EXPLAIN writes it.
+    label: Option<String>,
+    /// It is what a function returns.
+    called: bool,
 }
 
 impl PartialEq for Constant {
@@ -67,6 +72,8 @@ impl Constant {
             kind: None,
             terms: 1,
             may_fail: false,
+            label: None,
+            called: false,
         }
     }
 
@@ -77,9 +84,14 @@ impl Constant {
             .and_then(|n| n.parse::<usize>().ok());
         // $0 and some others are the executor's own parameters; they are no argument of anybody's.
         let parameter = parameter.and_then(|number| number.checked_sub(1));
+        let is_number = token.starts_with(|first: char| first.is_ascii_digit());
+        // Other numbers are written in quotes, and with their types.
+        let whole = token.bytes().all(|byte| byte.is_ascii_digit());
+        let label = if whole { "integer" } else { "numeric" };
         Self {
             parameters: parameter.into_iter().collect(),
             number: token.parse().ok(),
+            label: is_number.then(|| label.to_owned()),
             ..Self::literal()
         }
     }
@@ -99,6 +111,7 @@ impl Constant {
     pub(super) fn call(function: &str, parts: Vec<Self>) -> Self {
         let mut call = Self::all(parts);
         let total = TOTAL.contains(&function);
+        call.called = true;
         call.may_fail |= !call.parameters.is_empty() && !total;
         call
     }
@@ -147,23 +160,37 @@ impl Constant {
         }
     }
 
+    /// What it is cast to unseen. EXPLAIN does not write the casts the server puts in by itself,
+    /// such as that of a value to its column's type; but the literal in the same place of the other
+    /// plan, `custom`, is written with the type and modifier that came out.
+    pub(super) fn coerce(&mut self, custom: &Self, types: Types<'_>) {
+        let Some(label) = custom.label.as_deref() else {
+            return;
+        };
+        if self.parameters.is_empty() || self.label.as_deref() == Some(label) {
+            return;
+        }
+        let (base, modifier) = split_modifier(label);
+        let numbers = [INT2, INT4, INT8, OID, FLOAT4, FLOAT8, NUMERIC];
+        let is_number = self.kind(types).is_some_and(|kind| numbers.contains(&kind));
+        // A time cut to a precision is still a time.
+        let is_time = matches!(base.trim_end(), "timestamp" | "time");
+        if self.called {
+            self.may_fail |= !matches!(label, "integer" | "text");
+        } else if label.ends_with("[]") {
+            // Elements are compared as what they are.
+        } else if is_number || number_or_string(base).is_some() {
+            self.cast(label, types);
+        } else {
+            self.may_fail |= modifier.is_some() && !is_time;
+        }
+    }
+
     /// A cast of it to the type of this name, as EXPLAIN writes types.
     pub(super) fn cast(&mut self, name: &str, types: Types<'_>) {
-        let (base, modifier) = match name.split_once('(') {
-            Some((base, modifier)) => (base, Some(modifier)),
-            None => (name, None),
-        };
-        let target = match base {
-            "smallint" => INT2,
-            "integer" => INT4,
-            "bigint" => INT8,
-            "real" => FLOAT4,
-            "double precision" => FLOAT8,
-            "numeric" => NUMERIC,
-            "text" => TEXT,
-            "character varying" | "character" => VARCHAR,
-            _ => 0,
-        };
+        self.label = Some(name.to_owned());
+        let (base, modifier) = split_modifier(name);
+        let target = number_or_string(base).unwrap_or(0);
         let from = self.kind(types);
         self.kind = Some(target);
         let [argument] = self.parameters[..] else {
@@ -214,6 +241,30 @@ impl Constant {
     }
 }
 
+/// A type's name and the modifier in parentheses, as EXPLAIN writes them.
+fn split_modifier(name: &str) -> (&str, Option<&str>) {
+    match name.split_once('(') {
+        Some((base, modifier)) => (base, Some(modifier)),
+        None => (name, None),
+    }
+}
+
+/// The number or string type of this name.
+fn number_or_string(base: &str) -> Option<u32> {
+    Some(match base {
+        "smallint" => INT2,
+        "integer" => INT4,
+        "bigint" => INT8,
+        "oid" => OID,
+        "real" => FLOAT4,
+        "double precision" => FLOAT8,
+        "numeric" => NUMERIC,
+        "text" => TEXT,
+        "character varying" | "character" => VARCHAR,
+        _ => return None,
+    })
+}
+
 /// Whether every value of one type is a value of the other.
 fn widens(from: Option<u32>, to: u32) -> bool {
     let Some(from) = from else {
@@ -221,7 +272,8 @@ fn widens(from: Option<u32>, to: u32) -> bool {
     };
     let numbers: &[u32] = match from {
         INT2 => &[INT4, INT8, NUMERIC, FLOAT4, FLOAT8],
-        INT4 => &[INT8, NUMERIC, FLOAT4, FLOAT8],
+        // An integer's bits are an OID, whatever its sign.
+        INT4 => &[INT8, NUMERIC, FLOAT4, FLOAT8, OID],
         INT8 => &[NUMERIC, FLOAT4, FLOAT8],
         FLOAT4 => &[FLOAT8],
         _ => &[],
@@ -274,6 +326,43 @@ mod tests {
         );
         assert_eq!(cast(TEXT, &["date"]), None);
         assert_eq!(cast(TEXT, &["bit(3)"]), None);
+    }
+
+    /// Guards of `$1` of this type where the other plan shows a literal with these casts.
+    fn coerced(kind: u32, mut literal: Constant, casts: &[&str]) -> Option<Vec<Check>> {
+        for name in casts {
+            literal.cast(name, &[]);
+        }
+        let mut constant = Constant::number_or_parameter("$1");
+        constant.coerce(&literal, &[kind]);
+        let guards = constant.guards("")?;
+        Some(guards.iter().map(|guard| guard.check).collect())
+    }
+
+    #[test]
+    fn casts_that_are_not_shown_are_guarded() {
+        let text = Constant::literal;
+        let number = Constant::number_or_parameter;
+        assert_eq!(coerced(INT4, number("42"), &[]), Some(vec![]));
+        assert_eq!(coerced(NUMERIC, number("1.5"), &[]), Some(vec![]));
+        assert_eq!(coerced(TEXT, text(), &["text"]), Some(vec![]));
+        assert_eq!(coerced(1082, text(), &["date"]), Some(vec![]));
+        let stamp = "timestamp(3) without time zone";
+        assert_eq!(coerced(1114, text(), &[stamp]), Some(vec![]));
+        assert_eq!(coerced(INT4, text(), &["oid"]), Some(vec![]));
+        let varying = coerced(VARCHAR, text(), &["character varying(5)"]);
+        assert_eq!(varying, Some(vec![Check::Length(5)]));
+        let numeric = coerced(NUMERIC, number("1.5"), &["numeric(4,1)"]);
+        assert_eq!(numeric, Some(vec![Check::Digits(3)]));
+        let small = coerced(INT4, text(), &["smallint"]);
+        assert_eq!(small, Some(vec![Check::Magnitude(32767)]));
+        let whole = coerced(NUMERIC, number("2"), &[]);
+        assert_eq!(
+            whole,
+            Some(vec![Check::Magnitude(i32::MAX.unsigned_abs().into())])
+        );
+        assert_eq!(coerced(1560, text(), &["bit(3)"]), None);
+        assert_eq!(coerced(INT4, text(), &["money"]), None);
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub enum Check {
     Length(usize),
     /// A plain decimal number whose magnitude is at most this.
     Magnitude(u64),
-    /// A plain decimal number of at most this many digits before and [`FRACTION`] after the point.
+    /// A plain decimal number of at most this many digits before and 30 after the point.
     Digits(usize),
     /// No backslash: a pattern that cannot end in its escape character.
     NoBackslash,

@@ -45,3 +45,9 @@ SELECT id FROM items WHERE id = 1@n@
 TRUNCATE child
 INSERT INTO child VALUES (@n@, @n@, 'after')
 SELECT note FROM child WHERE id = @n@
+DO $$ BEGIN PERFORM 1; END $$
+SELEC @n@
+PREPARE mine (int) AS SELECT $1 + 1 AS next
+EXECUTE mine (@n@)
+DEALLOCATE mine
+SELECT set_config('my.value', 'v@n@', false), current_setting('my.value', true)

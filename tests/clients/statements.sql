@@ -62,9 +62,22 @@ INSERT INTO every (id, vc) VALUES (40@n@, 'longer than ten @n@')
 INSERT INTO every (id, m) VALUES (40@n@, 'angry')
 INSERT INTO every (id, jb) VALUES (40@n@, '{"broken": @n@')
 INSERT INTO every (id, d) VALUES (40@n@, '2020-02-3@n@')
+UPDATE every SET mo = 12 WHERE id = 90@n@
+UPDATE every SET mo = 99999999999999999999 WHERE id = 90@n@
+UPDATE every SET f4 = 1.5 WHERE id = 90@n@
+UPDATE every SET f4 = 1.5e300 WHERE id = 90@n@
+UPDATE every SET sh = 'ok' WHERE id = 90@n@
+UPDATE every SET sh = 'too long' WHERE id = 90@n@
+UPDATE every SET c = 'ab' WHERE id = 90@n@
+UPDATE every SET c = 'abcdefg' WHERE id = 90@n@
+UPDATE every SET i2 = @n@ WHERE id = 90@n@
+UPDATE every SET i2 = 70000 WHERE id = 90@n@
+UPDATE every SET n = 1.5 WHERE id = 90@n@
+UPDATE every SET n = 1234567890123.5 WHERE id = 90@n@
+UPDATE every SET vc = 'ok' WHERE id = 90@n@
+UPDATE every SET vc = 'longer than ten @n@' WHERE id = 90@n@
 SELECT missing FROM items WHERE id = @n@
 SELECT * FROM missing WHERE id = @n@
-SELEC @n@
 SELECT nosuch(@n@, 'x')
 BEGIN
 INSERT INTO items VALUES (400@n@, 'in a transaction', 1, 1)
@@ -102,12 +115,7 @@ FETCH ALL FROM cur
 SELECT id FROM items WHERE id = @n@
 CLOSE cur
 COMMIT
-PREPARE mine (int) AS SELECT $1 + 1 AS next
-EXECUTE mine (@n@)
-DEALLOCATE mine
 EXPLAIN (COSTS OFF) SELECT * FROM items WHERE id = @n@
 SHOW datestyle
-DO $$ BEGIN PERFORM 1; END $$
-SELECT set_config('my.value', 'v@n@', false), current_setting('my.value', true)
 SELECT name FROM items WHERE id = @n@ FOR UPDATE
 SELECT count(*) FROM generate_series(1, 100@n@) AS g WHERE g % 3 = 1
