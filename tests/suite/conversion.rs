@@ -218,12 +218,23 @@ fn notifications_and_settings_during_a_lesson_reach_the_client() {
     scene.peer.expect(&execution(&name, &["42"]));
 }
 
+fn complete_and_ready() -> Vec<u8> {
+    [complete("SELECT 0"), ready(b'I')].concat()
+}
+
 #[test]
 fn an_evicted_statement_is_closed_and_its_name_not_used_again() {
     let mut scene = learned(SQL, &SELECT, &[("max_statements", "1")]);
     let mut names = vec![scene.name.clone()];
     for (column, round) in ["a", "b", "c"].into_iter().zip(1..) {
         let sql = format!("SELECT {column} FROM t WHERE id = 42");
+        // What is in use stays; it goes when it has not been used for four times the capacity.
+        for _ in 0..3 {
+            scene.client.send(&frames::query(&sql));
+            scene.peer.expect(&frames::query(&sql));
+            scene.peer.send(&complete_and_ready());
+            scene.client.expect(&complete_and_ready());
+        }
         scene.client.send(&frames::query(&sql));
         scene.peer.expect(&frames::close(b'S', &names[round - 1]));
         scene.peer.send(&frame(b'3', b""));
