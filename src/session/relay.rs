@@ -78,6 +78,7 @@ impl Session {
         }
         if tag != frontend::TERMINATE {
             self.upstream.only_begun = None;
+            self.memory.extended();
         }
         self.upstream.ledger.relay(self.client, tag);
     }
