@@ -58,6 +58,8 @@ pub struct Config {
     pub drain_timeout: Duration,
     /// New shapes the server is asked about per second.
     pub oracle_per_second: u32,
+    /// Between two looks at a database's catalog; zero for never.
+    pub catalog_watch: Duration,
     /// Whether generic plans must be proven and proven again.
     pub audit: bool,
     /// How log lines look.
@@ -229,6 +231,7 @@ impl Effective {
             connect_timeout: self.seconds(&settings::CONNECT_TIMEOUT_S)?,
             drain_timeout: self.seconds(&settings::DRAIN_TIMEOUT_S)?,
             oracle_per_second: self.number(&settings::ORACLE_PER_SECOND)?,
+            catalog_watch: Duration::from_millis(self.number(&settings::CATALOG_WATCH_MS)?),
             audit: matches!(self.text(&settings::AUDIT)?, "on" | "true"),
             log_format: match self.text(&settings::LOG_FORMAT)? {
                 "json" => LogFormat::Json,

@@ -292,6 +292,21 @@ pub const ORACLE_PER_SECOND: Setting = Setting {
     slot: |raw| &mut raw.oracle_per_second,
 };
 
+/// `catalog_watch_ms`: how often the catalog is looked at.
+pub const CATALOG_WATCH_MS: Setting = Setting {
+    key: "catalog_watch_ms",
+    kind: Kind::Integer {
+        min: 0,
+        max: 3_600_000,
+    },
+    default: Some("1000"),
+    what: "How often one session per database looks whether the catalog has changed, in \
+           milliseconds; 0 never.",
+    because: "a table altered past the proxy is noticed within a second, for one small query a \
+              second; where that query is slow it is asked less often.",
+    slot: |raw| &mut raw.catalog_watch_ms,
+};
+
 /// `audit`: whether generic plans are proven and proven again.
 pub const AUDIT: Setting = Setting {
     key: "audit",
@@ -351,6 +366,7 @@ pub const SETTINGS: &[Setting] = &[
     CONNECT_TIMEOUT_S,
     DRAIN_TIMEOUT_S,
     ORACLE_PER_SECOND,
+    CATALOG_WATCH_MS,
     AUDIT,
     LOG_FORMAT,
     LOG_LEVEL,

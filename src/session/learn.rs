@@ -36,6 +36,8 @@ const PATIENCE: u64 = 10_000;
 pub(super) enum Subject {
     /// Make the statement for the text usable on this connection.
     Statement,
+    /// Only look whether the catalog has changed.
+    Watch,
     /// Repeat the plan proof of a statement this connection holds under this name.
     Audit(Arc<Statement>, Name),
 }
@@ -43,6 +45,7 @@ pub(super) enum Subject {
 /// The questions in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
+    Watch(Instant),
     Context,
     Describe,
     Explain,
@@ -126,12 +129,41 @@ impl Session {
     /// Begins the lesson in `self.turn`.
     pub(super) fn start_lesson(&mut self, now: Instant, worker: &mut Worker) {
         self.advance(now, worker, |session, lesson, worker| {
-            if session.upstream.context.is_none() {
-                session.question(|out| frontend::query(out, oracle::context_query().as_bytes()));
-                return Ok(lesson.ask(Step::Context, 1));
+            let watch = matches!(lesson.subject, Subject::Watch);
+            let interval = worker.settings.catalog_watch;
+            if watch || session.upstream.database.take_watch(now, interval) {
+                session.question(|out| frontend::query(out, oracle::CATALOG_SIGN.as_bytes()));
+                return Ok(lesson.ask(Step::Watch(now), 1));
             }
-            session.lesson_subject(lesson, now, worker)
+            session.begin_lesson(lesson, now, worker)
         });
+    }
+
+    fn begin_lesson(
+        &mut self,
+        lesson: &mut Lesson,
+        now: Instant,
+        worker: &mut Worker,
+    ) -> Result<Next, Reason> {
+        if matches!(lesson.subject, Subject::Watch) {
+            return Ok(Next::Learned);
+        }
+        if self.upstream.context.is_none() {
+            self.question(|out| frontend::query(out, oracle::context_query().as_bytes()));
+            return Ok(lesson.ask(Step::Context, 1));
+        }
+        self.lesson_subject(lesson, now, worker)
+    }
+
+    /// The catalog was looked at. An answer that failed says nothing; the age of statements bounds
+    /// what that can cost.
+    fn watched(&self, answer: &Answer, asked: Instant, now: Instant) {
+        if let [sign] = &answer.values[..]
+            && answer.is_good()
+            && self.upstream.database.observed(sign, asked, now)
+        {
+            tracing::debug!(client = self.client.0, "the catalog has changed");
+        }
     }
 
     /// Takes a step with the lesson out of the turn, and puts it back if it goes on.
@@ -262,6 +294,12 @@ impl Session {
         worker: &mut Worker,
     ) -> Result<Next, Reason> {
         match lesson.step {
+            Step::Watch(asked) => {
+                if let Some(answer) = lesson.answers.first() {
+                    self.watched(answer, asked, now);
+                }
+                self.begin_lesson(lesson, now, worker)
+            }
             Step::Context => {
                 self.read_context(lesson.answer(0)?)?;
                 self.lesson_subject(lesson, now, worker)
@@ -298,6 +336,7 @@ impl Session {
             return Err(Reason::PlanCacheMode);
         }
         match &lesson.subject {
+            Subject::Watch => Ok(Next::Learned),
             Subject::Statement => self.teach(lesson, now, worker),
             Subject::Audit(statement, name) => {
                 let (recipe, name) = (Arc::clone(statement.recipe()), *name);

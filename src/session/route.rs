@@ -175,6 +175,9 @@ impl Session {
         if worker.settings.mode == Mode::Off {
             return Route::Pass(Reason::Mode);
         }
+        if let Some(lesson) = self.watch_lesson(now, worker) {
+            return Route::Learn(Box::new(lesson));
+        }
         if let Some(lesson) = self.wanted_lesson() {
             return Route::Learn(Box::new(lesson));
         }
@@ -182,6 +185,14 @@ impl Session {
             Ok(route) => route,
             Err(reason) => Route::Pass(reason),
         }
+    }
+
+    /// The look at the catalog that is due in this database, before what is known is relied on.
+    fn watch_lesson(&self, now: Instant, worker: &Worker) -> Option<Lesson> {
+        let interval = worker.settings.catalog_watch;
+        let relies = self.upstream.context.is_some() && self.may_learn();
+        (relies && self.upstream.database.take_watch(now, interval))
+            .then(|| Lesson::new(Subject::Watch, Vec::new()))
     }
 
     /// The lesson for a text met inside a transaction, now that none is open.

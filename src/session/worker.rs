@@ -39,6 +39,8 @@ pub struct Settings {
     pub prepare_threshold: u32,
     /// Age in milliseconds beyond which a prepared statement is parsed anew.
     pub statement_max_age: u64,
+    /// Milliseconds between two looks at a database's catalog; zero for never.
+    pub catalog_watch: u64,
     /// Whether the plan proof is repeated.
     pub audit: bool,
     /// Bounds.

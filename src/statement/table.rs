@@ -12,14 +12,21 @@ use crate::sql::scan::Scan;
 use crate::sql::shape::Shape;
 use dashmap::DashMap;
 use foldhash::fast::FixedState;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// What is shared between the connections to one database.
 #[derive(Debug, Default)]
 pub struct Database {
     epoch: AtomicU64,
+    /// When the catalog is to be looked at next, in milliseconds.
+    watch_due: AtomicU64,
+    /// What it looked like last.
+    sign: Mutex<Option<String>>,
 }
+
+/// A look at the catalog may take this share of the time, one in so many.
+const WATCH_SHARE: u64 = 50;
 
 impl Database {
     /// The catalog epoch: it moves whenever a session of the proxy is seen to change the catalog.
@@ -27,6 +34,35 @@ impl Database {
     #[inline]
     pub fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
+    }
+
+    /// Takes the look at the catalog that is due; false if none is, or another session took it.
+    pub fn take_watch(&self, now: Instant, interval: u64) -> bool {
+        let due = self.watch_due.load(Ordering::Relaxed);
+        let next = now.0.saturating_add(interval);
+        interval > 0
+            && due <= now.0
+            && self
+                .watch_due
+                .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    /// The catalog looks like `sign`, it took from `asked` to `now` to find out. Moves the epoch
+    /// if it looked otherwise before, and looks less often if that takes long.
+    pub fn observed(&self, sign: &str, asked: Instant, now: Instant) -> bool {
+        let pause = now.since(asked).saturating_mul(WATCH_SHARE);
+        self.watch_due
+            .fetch_max(now.0.saturating_add(pause), Ordering::Relaxed);
+        let mut last = super::lock(&self.sign);
+        let moved = last.as_deref().is_some_and(|last| last != sign);
+        if last.as_deref() != Some(sign) {
+            *last = Some(sign.to_owned());
+        }
+        if moved {
+            self.advance();
+        }
+        moved
     }
 
     /// Moves the epoch: every statement and verdict from before it is stale.
@@ -245,6 +281,21 @@ mod tests {
             .map(|ms| budget.take(Instant(ms)))
             .into();
         assert_eq!(taken, [true, true, false, false, true, true, false, true]);
+    }
+
+    #[test]
+    fn a_catalog_that_looks_otherwise_moves_the_epoch() {
+        let database = Database::default();
+        assert!(!database.take_watch(Instant(0), 0), "switched off");
+        assert!(database.take_watch(Instant(0), 1000));
+        assert!(!database.take_watch(Instant(999), 1000));
+        assert!(!database.observed("a", Instant(0), Instant(1)), "the first");
+        assert!(database.take_watch(Instant(1000), 1000));
+        assert!(!database.observed("a", Instant(1000), Instant(1000)));
+        assert!(database.observed("b", Instant(1000), Instant(1050)));
+        assert_eq!(database.epoch(), 1);
+        assert!(!database.take_watch(Instant(3549), 1000), "it took long");
+        assert!(database.take_watch(Instant(3550), 1000));
     }
 
     #[test]

@@ -32,6 +32,7 @@ impl Core {
             max_statements: 3,
         };
         let settings = Settings {
+            catalog_watch: 0,
             mode: Mode::Convert,
             prepare_threshold: 1,
             statement_max_age: 5_000,

@@ -20,13 +20,15 @@ pub(crate) struct Proxy {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the tests change: one sighting is enough, nothing is rationed, no time is lost at the end.
-const SETTINGS: [(&str, &str); 5] = [
+/// What the tests change: one sighting is enough, nothing is rationed, no time is lost at the end,
+/// and the catalog is not looked at in between, which scripts would have to expect at any moment.
+const SETTINGS: [(&str, &str); 6] = [
     ("listen", "127.0.0.1:0"),
     ("workers", "1"),
     ("prepare_threshold", "1"),
     ("oracle_per_second", "1000000"),
     ("drain_timeout_s", "0"),
+    ("catalog_watch_ms", "0"),
 ];
 
 /// `changes` on top of [`SETTINGS`].
