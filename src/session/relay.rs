@@ -69,6 +69,8 @@ impl Session {
             self.memory.client_parsed(effect);
             self.upstream.affected(effect);
         }
+        // The tags that follow are no longer those of the Query relayed last.
+        self.memory.relayed(Effect::None);
         if tag != frontend::TERMINATE {
             self.upstream.only_begun = None;
         }

@@ -340,6 +340,7 @@ fn an_error_inside_a_transaction_is_about_the_original_text() {
     let sql = "SELECT name FROM t WHERE 'é' = city AND id = '42'";
     let oracle = Oracle {
         types: &[25, 23],
+        plans: ["Index Cond: (id = 42)", "Index Cond: (id = $2)"],
         ..SELECT
     };
     let mut scene = met(&[]);
