@@ -210,7 +210,7 @@ impl Reason {
                 "A literal stands in an ORDER BY, GROUP BY or DISTINCT ON expression."
             }
             Self::TypedLiteral => {
-                "A date, time or interval literal would have to stay, and its meaning may change."
+                "A literal of a type that depends on the catalog or the clock would have to stay."
             }
             Self::VolatileLiteral => {
                 "A literal says now, today, tomorrow or yesterday: a statement would freeze it."

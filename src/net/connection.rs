@@ -84,8 +84,14 @@ async fn converse(
     };
     let deadline = Instant::now() + limit;
     let mut greeted = Greeted::default();
-    let greeting = timeout_at(deadline, greeted.greet(&mut client)).await;
-    let outcome = match greeting.unwrap_or(Err(SessionError::LoginTimeout)) {
+    let mut draining = environment.draining.clone();
+    let greeting = tokio::select! {
+        greeting = timeout_at(deadline, greeted.greet(&mut client)) => {
+            greeting.unwrap_or(Err(SessionError::LoginTimeout))
+        }
+        _ = draining.wait_for(|draining| *draining) => Err(SessionError::ShuttingDown),
+    };
+    let outcome = match greeting {
         Ok(None) => return Ok(()),
         Ok(Some(Step::Cancel { pid, key })) => {
             cancel(pid, &key, environment).await;

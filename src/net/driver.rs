@@ -194,7 +194,9 @@ impl Driver {
             if progress {
                 continue;
             }
-            if self.draining && self.session.is_idle() && self.client.pending.is_empty() {
+            // Who has not logged in has nothing to lose; an idle client is told to come again.
+            let idle = self.session.is_idle() && self.client.pending.is_empty();
+            if self.draining && (idle || !self.is_logged_in()) {
                 return Poll::Ready(Err(SessionError::ShuttingDown));
             }
             return Poll::Pending;
@@ -296,12 +298,14 @@ impl Driver {
             Poll::Pending => {}
         }
         let all_sent = self.session.to_upstream.is_empty();
-        if self.client.ended && !self.upstream_shut && all_sent && self.session.accepts_client() {
-            // What is left of the client's bytes is an incomplete frame that nobody can use.
-            if let Poll::Ready(outcome) = self.upstream.stream.poll_shutdown(context) {
-                self.upstream_shut = true;
-                outcome.map_err(SessionError::UpstreamIo)?;
-            }
+        // Before the login is over whole frames wait for its end. After it, what is left of the
+        // client's bytes is an incomplete frame that nobody can use.
+        let all_taken = self.session.accepts_client()
+            && (self.is_logged_in() || self.client.pending.is_empty());
+        let half_close = self.client.ended && !self.upstream_shut && all_sent && all_taken;
+        if half_close && let Poll::Ready(outcome) = self.upstream.stream.poll_shutdown(context) {
+            self.upstream_shut = true;
+            outcome.map_err(SessionError::UpstreamIo)?;
         }
         Ok(progress)
     }

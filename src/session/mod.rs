@@ -253,7 +253,7 @@ impl Session {
                 Some(text) => return self.relay_query(text, Reason::TooLong, worker),
                 None => self.relay_unseen(tag, Reason::TooLong, worker),
             },
-            _ => self.relay_other(tag, body),
+            _ => self.relay_other(tag, body, worker),
         }
         self.to_upstream.extend_from_slice(frame);
     }

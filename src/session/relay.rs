@@ -34,10 +34,14 @@ impl Session {
         self.upstream.only_begun =
             (begins && self.upstream.ledger.is_idle() && text.len() <= MAX_BEGIN && is_begin(text))
                 .then(|| text.to_vec());
-        let introspects = reason == Reason::Introspection
-            || self.upstream.cache.is_on_server() && mentions_statements(text);
-        if introspects && self.upstream.ledger.is_idle() {
-            // The session's own statements are all that it may see.
+        if reason == Reason::Introspection || mentions_statements(text) {
+            self.hide_statements(worker);
+        }
+    }
+
+    /// Drops our statements: the session's own are all that it may see.
+    fn hide_statements(&mut self, worker: &Worker) {
+        if self.upstream.cache.is_on_server() && self.upstream.ledger.is_idle() {
             self.upstream.cache.flush();
             self.close_owed(worker);
         }
@@ -56,11 +60,11 @@ impl Session {
         if matches!(tag, frontend::QUERY | frontend::PARSE) {
             self.upstream.affected(Effect::Unknown);
         }
-        self.relay_other(tag, &[]);
+        self.relay_other(tag, &[], worker);
     }
 
     /// Notes any other client frame that is about to be relayed.
-    pub(super) fn relay_other(&mut self, tag: u8, body: &[u8]) {
+    pub(super) fn relay_other(&mut self, tag: u8, body: &[u8], worker: &Worker) {
         if tag == frontend::PARSE
             && let Some((_, rest)) = frame::cstr(body)
             && let Some((text, _)) = frame::cstr(rest)
@@ -68,6 +72,9 @@ impl Session {
             let effect = effect(text);
             self.memory.client_parsed(effect);
             self.upstream.affected(effect);
+            if mentions_statements(text) {
+                self.hide_statements(worker);
+            }
         }
         // The tags that follow are no longer those of the Query relayed last.
         self.memory.relayed(Effect::None);

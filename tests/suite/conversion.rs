@@ -5,6 +5,7 @@ use crate::harness::frames::{self, complete, execution, frame, ready, row};
 use crate::harness::proxy::Proxy;
 use crate::harness::upstream::{INSERT, Oracle, Peer, SELECT, Upstream};
 use pgautoprep::metrics::Counter;
+use pgautoprep::reason::Reason;
 
 /// A client, its server, and the statement both have already agreed on.
 pub(crate) struct Scene {
@@ -217,12 +218,23 @@ fn notifications_and_settings_during_a_lesson_reach_the_client() {
     scene.peer.expect(&execution(&name, &["42"]));
 }
 
+fn complete_and_ready() -> Vec<u8> {
+    [complete("SELECT 0"), ready(b'I')].concat()
+}
+
 #[test]
 fn an_evicted_statement_is_closed_and_its_name_not_used_again() {
     let mut scene = learned(SQL, &SELECT, &[("max_statements", "1")]);
     let mut names = vec![scene.name.clone()];
     for (column, round) in ["a", "b", "c"].into_iter().zip(1..) {
         let sql = format!("SELECT {column} FROM t WHERE id = 42");
+        // What is in use stays; it goes when it has not been used for four times the capacity.
+        for _ in 0..3 {
+            scene.client.send(&frames::query(&sql));
+            scene.peer.expect(&frames::query(&sql));
+            scene.peer.send(&complete_and_ready());
+            scene.client.expect(&complete_and_ready());
+        }
         scene.client.send(&frames::query(&sql));
         scene.peer.expect(&frames::close(b'S', &names[round - 1]));
         scene.peer.send(&frame(b'3', b""));
@@ -492,4 +504,32 @@ fn the_modes_off_and_observe_change_no_byte() {
         }
         assert_eq!(scene.proxy.converted(), 0);
     }
+}
+
+#[test]
+fn more_new_shapes_than_the_oracle_may_be_asked_about_wait() {
+    let mut scene = learned(SQL, &SELECT, &[("oracle_per_second", "1")]);
+    let sql = "SELECT other FROM t WHERE id = 42";
+    relay(&mut scene, sql, &seen(&SELECT, b'I'));
+    assert_eq!(scene.proxy.summary().passed(Reason::Budget), 1);
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    scene.client.send(&frames::query(sql));
+    scene.peer.answer_oracle(&SELECT);
+}
+
+#[test]
+fn a_shape_met_inside_a_transaction_is_learned_behind_it() {
+    let mut scene = met(&[]);
+    begin(&mut scene);
+    relay(&mut scene, SQL, &seen(&SELECT, b'T'));
+    relay(
+        &mut scene,
+        "COMMIT",
+        &[complete("COMMIT"), ready(b'I')].concat(),
+    );
+    // The next query, whatever it is, has to wait for the lesson.
+    scene.client.send(&frames::query("SHOW port"));
+    scene.peer.answer_context();
+    scene.peer.answer_oracle(&SELECT);
+    scene.peer.expect_at_once(&frames::query("SHOW port"));
 }

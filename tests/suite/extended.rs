@@ -162,3 +162,32 @@ fn an_unknown_message_gets_the_servers_own_answer() {
         }
     });
 }
+
+#[test]
+#[ignore = "known: a converted query leaves the client's unnamed statement and portal alone"]
+fn a_query_drops_the_unnamed_statement_and_portal() {
+    converts(SETUP, |client, round| {
+        let plain = format!("SELECT name FROM t WHERE id = {round}");
+        client.send(&[parse("", "SELECT 'mine'", &[]), sync()].concat());
+        client.until_ready();
+        client.query(&plain);
+        client.send(&[bind("", "", &[]), execute("", 0), sync()].concat());
+        client.until_ready();
+        client.query("BEGIN");
+        let rows = "SELECT generate_series(1, 5)";
+        client.send(
+            &[
+                parse("", rows, &[]),
+                bind("", "", &[]),
+                execute("", 2),
+                sync(),
+            ]
+            .concat(),
+        );
+        client.until_ready();
+        client.query(&plain);
+        client.send(&[execute("", 2), sync()].concat());
+        client.until_ready();
+        client.query("ROLLBACK");
+    });
+}

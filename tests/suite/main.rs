@@ -1,5 +1,4 @@
-//! What the proxy does, seen from outside: by clients, by the server, and by the machine it runs
-//! on.
+//! What the proxy does, seen from outside: by clients, by the server, and by its machine.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -34,3 +33,17 @@ mod extended;
 mod regression;
 // COPY in both directions and by both protocols.
 mod copy;
+// Logging in: encryption requests, versions, passwords, sockets of every kind.
+mod startup;
+// Cancel requests reach the one query they are meant for.
+mod cancel;
+// Statements beyond the bound are closed, and come back.
+mod eviction;
+// Being told to stop.
+mod shutdown;
+// Peers that do not read.
+mod backpressure;
+// Peers that send nonsense, stop in the middle, or never come.
+mod hostile;
+// The core without sockets, fed with whatever a client and a server can send.
+mod fuzz;

@@ -1,7 +1,11 @@
 //! Several requests sent before the first is answered: answers come in order, one for each.
 
+use crate::harness::client::Client;
 use crate::harness::frames::{bind, describe, execute, parse, query, sync};
-use crate::harness::matrix::{converts, same};
+use crate::harness::matrix::{converts, same, same_under};
+use crate::harness::proxy::Proxy;
+use crate::harness::server;
+use pgautoprep::metrics::Counter;
 
 const SETUP: &str =
     "CREATE TABLE t AS SELECT i AS id, 'n' || i AS name FROM generate_series(1, 99) i";
@@ -86,4 +90,63 @@ fn a_query_that_arrives_byte_by_byte_is_a_query() {
         client.record = record;
         client.until_ready();
     });
+}
+
+#[test]
+fn small_bounds_change_nothing_that_is_seen() {
+    let changes = [
+        ("buffer_bytes", "16384"),
+        ("max_query_bytes", "200"),
+        ("max_literals", "3"),
+        ("max_statements", "2"),
+    ];
+    let setup = "CREATE TABLE t AS SELECT i AS id, repeat('x', 3000) AS name \
+        FROM generate_series(1, 200) i";
+    same_under(&changes, setup, |client, _, round| {
+        for literal in [1, 150, 150_000] {
+            let name = "y".repeat(literal);
+            client.query(&format!(
+                "SELECT * FROM t WHERE id = {round} AND name = '{name}'"
+            ));
+        }
+        client.query(&format!("SELECT * FROM t WHERE id > {round}"));
+        client.query(&format!("SELECT * FROM t WHERE id IN ({round}, 2, 3, 4)"));
+        let all = [
+            query(&format!("SELECT * FROM t WHERE id > {round}")),
+            query("COPY t TO STDOUT"),
+            query(&format!("SELECT id FROM t WHERE id < {round}")),
+            sync(),
+        ];
+        client.send(&all.concat());
+        all.iter().for_each(|_| drop(client.until_ready()));
+    });
+}
+
+#[test]
+fn many_clients_at_once_get_their_own_answers() {
+    let setup = "CREATE TABLE t AS SELECT i AS id, 'n' || i AS name \
+        FROM generate_series(0, 999) i; CREATE INDEX ON t (id)";
+    let database = server::database(setup);
+    let proxy = Proxy::with(&server::address(), &[("workers", "2")]);
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let (proxy, database) = (&proxy, &database);
+            scope.spawn(move || {
+                let mut client = Client::login(proxy.address(), database);
+                for round in 0..200 {
+                    let id = (number * 131 + round * 7) % 1000;
+                    let read = format!("SELECT name FROM t WHERE id = {id}");
+                    assert_eq!(client.value(&read), format!("n{id}"));
+                    let pair = format!("SELECT '{number}-{round}' FROM t WHERE id = {id}");
+                    assert_eq!(client.value(&pair), format!("{number}-{round}"));
+                    if round % 50 == number {
+                        client.run(&format!("CREATE TABLE u{number}_{round} (id int)"));
+                    }
+                }
+            });
+        }
+    });
+    proxy.await_connections(0);
+    let summary = proxy.summary();
+    assert!(summary.count(Counter::Converted) > 1000, "{summary}");
 }

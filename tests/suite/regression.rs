@@ -1,6 +1,6 @@
 //! One test for each bug found, named after what it broke.
 
-use crate::harness::frames;
+use crate::harness::frames::{self, bind, execute, parse, sync};
 use crate::harness::matrix::{converts, same};
 
 #[test]
@@ -87,5 +87,21 @@ fn the_settings_of_a_query_too_long_to_be_read_went_unseen() {
         ));
         client.queries(&[read, read]);
         client.query(&format!("{filler} ALTER TABLE t ALTER x TYPE text"));
+    });
+}
+
+#[test]
+fn statements_were_shown_to_the_extended_protocol() {
+    converts("CREATE TABLE t (id int)", |client, round| {
+        client.query(&format!("SELECT * FROM t WHERE id = {round}"));
+        let sql = "SELECT name FROM pg_prepared_statements WHERE name <> ''";
+        let batch = [
+            parse("", sql, &[]),
+            bind("", "", &[]),
+            execute("", 0),
+            sync(),
+        ];
+        client.send(&batch.concat());
+        client.until_ready();
     });
 }

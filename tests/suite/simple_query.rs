@@ -432,3 +432,40 @@ fn a_string_is_a_string_in_every_setting() {
         client.query("SELECT 'ž', upper('ž') || 'a'");
     });
 }
+
+#[test]
+fn sequences_count_once() {
+    let setup = "CREATE SEQUENCE s; CREATE TABLE t (id int DEFAULT nextval('s'), a text UNIQUE)";
+    converts(setup, |client, round| {
+        let a = round / 2;
+        client.query(&format!("SELECT nextval('s'), {round}"));
+        client.query(&format!("INSERT INTO t (a) VALUES ('{a}')"));
+        client.query("SELECT currval('s'), 'x'");
+        client.query(&format!("SELECT setval('s', {})", round + 100));
+        client.query(&format!("SELECT nextval('s'), a FROM t WHERE a = '{a}'"));
+        client.query("SELECT lastval(), 1");
+        client.query(&format!(
+            "INSERT INTO t (a) VALUES ('{a}') ON CONFLICT (a) DO UPDATE \
+             SET a = excluded.a || 'z' RETURNING id, a"
+        ));
+    });
+}
+
+#[test]
+fn partitions_and_their_triggers_are_the_same() {
+    let setup = "CREATE TABLE p (id int, k text) PARTITION BY LIST (k); \
+        CREATE TABLE pa PARTITION OF p FOR VALUES IN ('a'); \
+        CREATE TABLE pb PARTITION OF p FOR VALUES IN ('b'); CREATE TABLE audit (q text); \
+        CREATE FUNCTION au() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO audit \
+        VALUES (TG_OP || coalesce(NEW.k, ''-'')); RETURN NEW; END'; \
+        CREATE TRIGGER au BEFORE INSERT OR UPDATE ON pa FOR EACH ROW EXECUTE FUNCTION au()";
+    converts(setup, |client, round| {
+        let k = ["a", "b", "c"][round % 3];
+        client.query(&format!("INSERT INTO p VALUES ({round}, '{k}')"));
+        client.query(&format!("UPDATE p SET k = '{k}' WHERE id = {}", round / 2));
+        client.query(&format!(
+            "SELECT tableoid::regclass, * FROM p WHERE k = '{k}' ORDER BY id"
+        ));
+        client.query("SELECT * FROM audit WHERE q <> ''");
+    });
+}

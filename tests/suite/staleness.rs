@@ -5,9 +5,8 @@ use crate::harness::matrix::{converts, same, same_with_two};
 
 #[test]
 fn settings_that_change_what_a_text_means_are_honoured() {
-    let setup = "CREATE TABLE t (id int PRIMARY KEY, d date, tz timestamptz, \
-    iv interval, f float8, \
-        b bytea, x text); INSERT INTO t VALUES (1, '2024-02-01', '2024-02-01 12:00+00', \
+    let setup = "CREATE TABLE t (id int PRIMARY KEY, d date, tz timestamptz, iv interval, \
+        f float8, b bytea, x text); INSERT INTO t VALUES (1, '2024-02-01', '2024-02-01 12:00+00', \
         '-1 day 2:00', 0.1, '\\x01', NULL); CREATE SCHEMA other; \
         CREATE TABLE other.t AS SELECT id + 100 AS id, d, tz, iv, f, b, x FROM t; \
         INSERT INTO other.t SELECT 1, d, tz, iv, f, b, 'other' FROM t";
@@ -190,4 +189,63 @@ fn discarding_and_deallocating_everything_is_harmless() {
             client.queries(&["BEGIN", "DEALLOCATE ALL", &read, &read, "ROLLBACK", &read]);
         },
     );
+}
+
+#[test]
+fn definitions_changed_inside_a_function_are_honoured() {
+    let setup = "CREATE TABLE t (id int, d date); INSERT INTO t VALUES (1, '2024-01-01'); \
+        CREATE FUNCTION alter_it(kind text) RETURNS void LANGUAGE plpgsql AS \
+        'BEGIN EXECUTE ''ALTER TABLE t ALTER d TYPE '' || kind; END'";
+    same(setup, |client, round| {
+        let read = "SELECT id FROM t WHERE d <= '2023-12-31 12:00' OR d = '2024-01-01 00:00'";
+        client.queries(&[read, read]);
+        client.query(&format!(
+            "DO 'BEGIN PERFORM alter_it(''{}''); END'",
+            KINDS[round % 2]
+        ));
+        client.queries(&[read, read]);
+    });
+}
+
+const KINDS: [&str; 2] = ["timestamp", "date"];
+
+#[test]
+fn a_change_rolled_back_or_committed_elsewhere_is_honoured_inside_a_transaction() {
+    let setup = "CREATE TABLE t (id int, d date); INSERT INTO t VALUES (1, '2024-01-01')";
+    same_with_two(setup, |first, second, round| {
+        let read = "SELECT * FROM t WHERE d <= '2023-12-31 12:00' OR id = 7";
+        first.queries(&[read, read]);
+        second.query("BEGIN");
+        second.query(&format!("ALTER TABLE t ADD c{round} int DEFAULT 1"));
+        second.query(["ROLLBACK", "COMMIT"][round % 2]);
+        first.queries(&["BEGIN", read, read, "COMMIT", read]);
+        first.queries(&["BEGIN", "SELECT 1", read, "COMMIT"]);
+    });
+}
+
+#[test]
+fn another_role_has_another_search_path() {
+    let setup = "CREATE TABLE t (id int); INSERT INTO t VALUES (1); DO 'BEGIN IF NOT EXISTS \
+        (SELECT FROM pg_roles WHERE rolname = ''p1'') THEN CREATE ROLE p1; END IF; END'; \
+        CREATE SCHEMA p1; CREATE TABLE p1.t AS SELECT 1 AS id, 'p1' AS x; \
+        GRANT USAGE ON SCHEMA p1 TO p1; GRANT SELECT ON p1.t TO p1";
+    converts(setup, |client, _| {
+        let read = "SELECT * FROM t WHERE id = 1";
+        client.queries(&[read, read, "SET ROLE p1", read, read, "RESET ROLE", read]);
+        client.queries(&["SET SESSION AUTHORIZATION p1", read, read]);
+        client.queries(&["RESET SESSION AUTHORIZATION", read]);
+        client.queries(&["BEGIN", "SET LOCAL ROLE p1", read, "COMMIT", read, read]);
+    });
+}
+
+#[test]
+#[ignore = "known: statements dropped unseen inside a transaction end it with 26000"]
+fn statements_dropped_inside_a_function_are_not_missed() {
+    let setup = "CREATE TABLE t AS SELECT 1 AS id; CREATE FUNCTION d() RETURNS int \
+        LANGUAGE plpgsql AS 'BEGIN EXECUTE ''DEALLOCATE ALL''; RETURN 1; END'";
+    converts(setup, |client, round| {
+        let read = format!("SELECT * FROM t WHERE id = {round}");
+        client.queries(&[&read, &read, "SELECT d()", &read]);
+        client.queries(&[&read, "BEGIN", "SELECT d()", &read, "COMMIT"]);
+    });
 }

@@ -129,3 +129,43 @@ fn two_phase_commit_and_locks_are_the_same() {
         client.query("COMMIT");
     });
 }
+
+#[test]
+fn a_write_at_a_cursor_is_the_same() {
+    let setup = "CREATE TABLE t AS SELECT i AS id, 'x' AS a FROM generate_series(1, 9) i";
+    same(setup, |client, round| {
+        let declare = "DECLARE c CURSOR FOR SELECT * FROM t ORDER BY id FOR UPDATE";
+        client.queries(&["BEGIN", declare, "FETCH 2 FROM c"]);
+        client.query(&format!("UPDATE t SET a = 'y{round}' WHERE CURRENT OF c"));
+        client.queries(&["COMMIT", "SELECT * FROM t WHERE id < 4 ORDER BY id"]);
+    });
+}
+
+#[test]
+fn a_lock_that_is_not_granted_is_the_same_error() {
+    same_with_two(
+        "CREATE TABLE t AS SELECT 1 AS id",
+        |first, second, round| {
+            let read = "SELECT id FROM t WHERE id = 1";
+            first.query(read);
+            if round % 5 == 0 {
+                first.query("SET lock_timeout = 50");
+                second.queries(&["BEGIN", "LOCK TABLE t"]);
+                first.queries(&[read, "BEGIN", read, "ROLLBACK"]);
+                second.query("ROLLBACK");
+            }
+        },
+    );
+}
+
+#[test]
+fn a_server_that_gives_up_on_a_transaction_says_so() {
+    same("CREATE TABLE t AS SELECT 1 AS id", |client, round| {
+        client.query("SELECT id FROM t WHERE id = 1");
+        if round == 21 {
+            client.query("SET idle_in_transaction_session_timeout = 100");
+            client.queries(&["BEGIN", "SELECT id FROM t WHERE id = 1"]);
+            client.rest();
+        }
+    });
+}

@@ -10,14 +10,20 @@ const STABLE_TYPES: &str = "\
     numrange oid oidvector path pg_lsn point polygon precision real smallint bigint text tid \
     tsquery tsvector uuid varbit varchar varying xid xid8 xml";
 
-/// Types of pg_catalog whose input depends on settings, on the clock or on what the catalogs hold.
+/// Types of pg_catalog whose input depends on settings, all of which are part of the context a
+/// statement belongs to (DateStyle, IntervalStyle, TimeZone, lc_monetary), and otherwise only on
+/// the words in [`VOLATILE`].
+const SETTING_TYPES: &str = "\
+    date datemultirange daterange interval money time timestamp timestamptz tsmultirange tsrange \
+    tstzmultirange tstzrange";
+
+/// Types of pg_catalog whose input depends on the clock or on what the catalogs hold. A `timetz`
+/// with a zone's name depends on whether daylight saving time is in force today.
 const UNSTABLE_TYPES: &str = "\
-    abstime anyarray anyelement anyenum anymultirange anynonarray anyrange cstring date \
-    datemultirange daterange gtsvector int2vector internal interval money pg_node_tree \
-    pg_snapshot record refcursor regclass regcollation regconfig regdatabase regdictionary \
-    regnamespace regoper regoperator regproc regprocedure regrole regtype reltime time timestamp \
-    timestamptz timetz tinterval trigger tsmultirange tsrange tstzmultirange tstzrange \
-    txid_snapshot unknown void";
+    abstime anyarray anyelement anyenum anymultirange anynonarray anyrange cstring gtsvector \
+    int2vector internal pg_node_tree pg_snapshot record refcursor regclass regcollation regconfig \
+    regdatabase regdictionary regnamespace regoper regoperator regproc regprocedure regrole \
+    regtype reltime timetz tinterval trigger txid_snapshot unknown void";
 
 /// Words that may stand before `('literal')` and name no type: keywords, and functions that no sane
 /// schema has a type beside.
@@ -67,7 +73,7 @@ pub(super) enum Input {
 pub(super) fn type_input(name: &str) -> Input {
     // An array's type is its element's with an underscore before it.
     let name = name.strip_prefix('_').unwrap_or(name);
-    if has(STABLE_TYPES, name) {
+    if has(STABLE_TYPES, name) || has(SETTING_TYPES, name) {
         Input::Stable
     } else if has(UNSTABLE_TYPES, name) {
         Input::Unstable

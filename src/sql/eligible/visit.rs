@@ -229,8 +229,9 @@ impl Visitor for Walk {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> Flow {
         match expr {
-            Expr::Interval(_) => return ControlFlow::Break(Reason::TypedLiteral),
-            Expr::TypedString(_) | Expr::Prefixed { .. } => self.ban(expr),
+            Expr::Interval(_) | Expr::TypedString(_) | Expr::Prefixed { .. } => {
+                self.ban(expr);
+            }
             Expr::UnaryOp {
                 op: UnaryOperator::Minus,
                 expr: operand,

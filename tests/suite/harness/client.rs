@@ -3,7 +3,7 @@
 use super::frames::{self, Frame};
 use socket2::Socket;
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -213,10 +213,5 @@ impl Client {
             };
             wanted = rest;
         }
-    }
-
-    /// Says that nothing more will be sent.
-    pub(crate) fn finish(&self) {
-        self.socket.shutdown(Shutdown::Write).unwrap();
     }
 }

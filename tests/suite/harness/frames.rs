@@ -171,8 +171,7 @@ pub(crate) fn sync() -> Vec<u8> {
     frame(b'S', b"")
 }
 
-/// What an execution of the named statement looks like on its way up: Bind, Describe, Execute,
-/// Sync.
+/// An execution of the named statement on its way up: Bind, Describe, Execute, Sync.
 pub(crate) fn execution(statement: &str, arguments: &[&str]) -> Vec<u8> {
     let rest = [describe(b'P', ""), execute("", 0), sync()].concat();
     [bind("", statement, arguments), rest].concat()

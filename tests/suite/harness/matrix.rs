@@ -34,9 +34,18 @@ pub(crate) fn same_with_two(
     setup: &str,
     body: impl Fn(&mut Client, &mut Client, usize),
 ) -> Summary {
+    same_under(&[], setup, body)
+}
+
+/// [`same_with_two`] with some of the proxy's settings changed.
+pub(crate) fn same_under(
+    changes: &[(&str, &str)],
+    setup: &str,
+    body: impl Fn(&mut Client, &mut Client, usize),
+) -> Summary {
     let upstream = server::address();
     let direct = play(&upstream, setup, &body);
-    let proxy = Proxy::start(&upstream);
+    let proxy = Proxy::with(&upstream, changes);
     let proxied = play(proxy.address(), setup, &body);
     compare(&direct, &proxied);
     let summary = proxy.summary();
@@ -87,7 +96,7 @@ fn compare(direct: &[Event], proxied: &[Event]) {
 
 /// Numbers that differ between two databases or two processes, replaced by the order of their
 /// appearance.
-struct Identities {
+pub(crate) struct Identities {
     oids: Vec<u32>,
     pid: u32,
 }
@@ -96,7 +105,7 @@ struct Identities {
 const FIRST_NORMAL: u32 = 16_384;
 
 impl Identities {
-    const fn new(client: &Client) -> Self {
+    pub(crate) const fn new(client: &Client) -> Self {
         Self {
             oids: Vec::new(),
             pid: client.key.0,
@@ -110,7 +119,7 @@ impl Identities {
         }
     }
 
-    fn frame(&mut self, mut frame: Frame) -> Frame {
+    pub(crate) fn frame(&mut self, mut frame: Frame) -> Frame {
         match frame.tag {
             b'T' => self.description(&mut frame.body),
             b't' => {

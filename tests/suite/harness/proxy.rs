@@ -6,7 +6,7 @@ use pgautoprep::config::Config;
 use pgautoprep::metrics::{Counter, Metrics, Summary};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -79,6 +79,16 @@ impl Proxy {
         self.metrics.summary()
     }
 
+    /// Waits until no more than `left` clients are connected.
+    pub(crate) fn await_connections(&self, left: u64) {
+        let started = Instant::now();
+        while self.summary().connections_open() > left {
+            let summary = self.summary();
+            assert!(started.elapsed() < PATIENCE, "clients stay\n{summary}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Queries run as prepared statements so far.
     pub(crate) fn converted(&self) -> u64 {
         self.summary().count(Counter::Converted)
@@ -128,6 +138,11 @@ impl Process {
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, signal).unwrap();
+    }
+
+    /// What the program prints from now on.
+    pub(crate) fn stderr(&mut self) -> ChildStderr {
+        self.child.stderr.take().unwrap()
     }
 
     /// The most memory it has had so far, in KiB.

@@ -14,10 +14,15 @@ pub(crate) struct Upstream {
     listener: TcpListener,
 }
 
+impl From<TcpListener> for Upstream {
+    fn from(listener: TcpListener) -> Self {
+        Self { listener }
+    }
+}
+
 impl Upstream {
     pub(crate) fn listen() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        Self { listener }
+        TcpListener::bind("127.0.0.1:0").unwrap().into()
     }
 
     pub(crate) fn address(&self) -> String {
@@ -32,9 +37,20 @@ impl Upstream {
         Peer { stream }
     }
 
-    /// Logs a client in through the proxy; `extra` follows AuthenticationOk.
+    /// Fails if the proxy has made a connection that was not accepted yet.
+    pub(crate) fn nobody_waits(&self) {
+        self.listener.set_nonblocking(true).unwrap();
+        assert!(self.listener.accept().is_err(), "an unexpected connection");
+    }
+
+    /// Logs a client in through the proxy.
     pub(crate) fn login(&self, proxy: &Proxy) -> (Client, Peer) {
-        let mut client = Client::connect(proxy.address());
+        self.login_at(proxy.address())
+    }
+
+    /// Logs a client in through the proxy at this address.
+    pub(crate) fn login_at(&self, address: &str) -> (Client, Peer) {
+        let mut client = Client::connect(address);
         let packet = frames::startup(&[("user", "me"), ("database", "db")]);
         client.send(&packet);
         let mut peer = self.accept();

@@ -1,0 +1,187 @@
+//! Cancel requests: they reach the query of the client whose key they carry, and no other.
+
+use crate::conversion::{SQL, Scene, learned, met};
+use crate::harness::client::Client;
+use crate::harness::frames::{self, ready, tags};
+use crate::harness::proxy::Proxy;
+use crate::harness::server;
+use crate::harness::upstream::SELECT;
+use std::time::{Duration, Instant};
+use tokio_postgres::NoTls;
+
+/// Long enough to be cancelled, short enough not to hold up a failing test.
+const LONG: &str = "SELECT pg_sleep(seconds) FROM nap WHERE id = 1";
+
+/// Where [`LONG`] can run.
+fn database() -> String {
+    server::database("CREATE TABLE nap AS SELECT 1 AS id, 10 AS seconds")
+}
+
+/// Sends a cancel request and waits until it has been dealt with.
+fn cancel(address: &str, key: &(u32, Vec<u8>)) {
+    let mut request = Client::connect(address);
+    request.send(&frames::cancel(key.0, &key.1));
+    assert_eq!(request.rest(), []);
+}
+
+/// Waits until the server runs the sleep of `client`.
+fn await_sleep(client: &Client) {
+    let mut admin = Client::login(&server::address(), "postgres");
+    let sql = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE pid = {} AND wait_event = 'PgSleep'",
+        client.key.0
+    );
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while admin.value(&sql) != "1" {
+        assert!(Instant::now() < deadline, "the sleep does not begin");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_query_is_cancelled_however_it_runs() {
+    let proxy = Proxy::start(&server::address());
+    let mut client = Client::login(proxy.address(), &database());
+    let mut bystander = Client::login(proxy.address(), "postgres");
+    bystander.send(&frames::query("SELECT pg_sleep(0.5), 'done'"));
+    // New, learned, and inside a transaction; the first of each kind is the one that asks.
+    for (before, after) in [("", "I"), ("", "I"), ("BEGIN", "E"), ("ROLLBACK", "I")] {
+        if !before.is_empty() {
+            client.run(before);
+        }
+        client.send(&frames::query(LONG));
+        await_sleep(&client);
+        cancel(proxy.address(), &client.key);
+        let answer = client.until_ready();
+        let error = answer.iter().find(|frame| frame.tag == b'E').unwrap();
+        assert_eq!(error.sqlstate(), "57014");
+        assert_eq!(answer.last().unwrap().body, after.as_bytes());
+    }
+    assert_eq!(tags(&bystander.until_ready()), "TDCZ");
+    assert!(proxy.converted() > 0);
+}
+
+#[test]
+fn a_wrong_key_cancels_nothing() {
+    let proxy = Proxy::start(&server::address());
+    let mut client = Client::login(proxy.address(), "postgres");
+    client.send(&frames::query("SELECT pg_sleep(0.4), 'x'"));
+    await_sleep(&client);
+    let (pid, mut secret) = client.key.clone();
+    secret[0] ^= 1;
+    cancel(proxy.address(), &(pid, secret.clone()));
+    cancel(proxy.address(), &(pid, Vec::new()));
+    cancel(proxy.address(), &(pid + 1, client.key.1.clone()));
+    assert_eq!(tags(&client.until_ready()), "TDCZ");
+}
+
+#[test]
+fn the_servers_own_key_is_given_to_nobody() {
+    let mut scene = met(&[]);
+    assert_eq!(scene.client.key.0, 7);
+    assert_ne!(scene.client.key.1, b"abcd");
+    let Scene { client, proxy, .. } = &mut scene;
+    // With it no connection to the server is made at all.
+    cancel(proxy.address(), &(7, b"abcd".to_vec()));
+    let mut request = Client::connect(proxy.address());
+    request.send(&frames::cancel(client.key.0, &client.key.1));
+    let mut peer = scene.upstream.accept();
+    peer.expect(&frames::cancel(7, b"abcd"));
+    drop(peer);
+    assert_eq!(request.rest(), []);
+}
+
+/// A request that comes while the first question of a lesson is in flight.
+fn cancelled_lesson() -> Scene {
+    let mut scene = met(&[]);
+    scene.client.send(&frames::query(SQL));
+    scene.peer.take("Q");
+    let mut request = Client::connect(scene.proxy.address());
+    request.send(&frames::cancel(scene.client.key.0, &scene.client.key.1));
+    let mut peer = scene.upstream.accept();
+    peer.expect(&frames::cancel(7, b"abcd"));
+    drop(peer);
+    assert_eq!(request.rest(), []);
+    scene
+}
+
+#[test]
+fn a_cancelled_lesson_is_a_cancelled_query() {
+    let mut scene = cancelled_lesson();
+    let cancelled = [frames::error("57014", "canceling statement"), ready(b'I')].concat();
+    scene.peer.send(&cancelled);
+    scene.client.expect(&cancelled);
+    scene.client.send(&frames::query(SQL));
+    scene.peer.answer_context();
+    let name = scene.peer.answer_oracle(&SELECT);
+    scene
+        .peer
+        .expect_at_once(&frames::execution(&name, &["42"]));
+}
+
+#[test]
+fn a_request_that_comes_too_late_cancels_nothing() {
+    let mut scene = cancelled_lesson();
+    scene.peer.answer_rows(&["auto", "settings"]);
+    let name = scene.peer.answer_oracle(&SELECT);
+    scene
+        .peer
+        .expect_at_once(&frames::execution(&name, &["42"]));
+}
+
+#[test]
+fn a_timeout_of_a_lesson_is_not_the_clients() {
+    let mut scene = met(&[]);
+    scene.client.send(&frames::query(SQL));
+    scene.peer.take("Q");
+    scene
+        .peer
+        .send(&[frames::error("57014", "timeout"), ready(b'I')].concat());
+    scene.peer.expect_at_once(&frames::query(SQL));
+}
+
+#[test]
+fn a_key_is_worth_nothing_after_its_client_has_gone() {
+    let Scene {
+        client,
+        mut peer,
+        proxy,
+        upstream,
+        ..
+    } = learned(SQL, &SELECT, &[]);
+    let key = client.key.clone();
+    drop(client);
+    assert!(peer.is_closed());
+    drop(peer);
+    // The guard goes with the task, which may still be ending.
+    std::thread::sleep(Duration::from_millis(50));
+    cancel(proxy.address(), &key);
+    upstream.nobody_waits();
+}
+
+#[tokio::test]
+async fn the_cancel_token_of_a_driver_works() {
+    let database = database();
+    let proxy = Proxy::start(&server::address());
+    let (host, port) = proxy.address().rsplit_once(':').unwrap();
+    let mut config = tokio_postgres::Config::new();
+    config
+        .host(host)
+        .port(port.parse().unwrap())
+        .user("postgres")
+        .dbname(&database);
+    let (client, connection) = config.connect(NoTls).await.unwrap();
+    let driver = tokio::spawn(connection);
+    let token = client.cancel_token();
+    for _ in 0..3 {
+        let wait = async {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            token.cancel_query(NoTls).await.unwrap();
+        };
+        let (outcome, ()) = tokio::join!(client.simple_query(LONG), wait);
+        let error = outcome.map(drop).unwrap_err();
+        assert_eq!(error.code().map(|state| state.code()), Some("57014"));
+    }
+    drop(client);
+    driver.await.unwrap().unwrap();
+}
