@@ -43,6 +43,12 @@ impl Session {
         recipe: &Recipe,
         worker: &Worker,
     ) {
+        let extended = self.memory.speaks_extended();
+        if extended {
+            // As a Query does: a client that uses both protocols might miss it.
+            self.to_upstream
+                .extend_from_slice(frontend::CLOSE_UNNAMED_STATEMENT);
+        }
         let text = &self.query;
         let literals = worker.scan.literals();
         let arguments = recipe.eligible().map_or(&[][..], |e| &e.arguments);
@@ -57,7 +63,12 @@ impl Session {
             }
         });
         self.to_upstream
-            .extend_from_slice(frontend::DESCRIBE_EXECUTE_SYNC);
+            .extend_from_slice(frontend::DESCRIBE_EXECUTE);
+        if extended {
+            self.to_upstream
+                .extend_from_slice(frontend::CLOSE_UNNAMED_PORTAL);
+        }
+        frontend::sync(&mut self.to_upstream);
         let recovery = match (self.upstream.status, &self.upstream.only_begun) {
             (Status::Idle, _) => Recovery::Replay,
             (_, Some(_)) => Recovery::Reopen,
@@ -89,7 +100,7 @@ impl Session {
                 execution.stage = Stage::Bound;
                 self.to_client.append(&mut self.held.notices);
             }
-            backend::NO_DATA => {}
+            backend::NO_DATA | backend::CLOSE_COMPLETE => {}
             backend::ROW_DESCRIPTION => self.held.description.extend_from_slice(frame),
             backend::DATA_ROW => {
                 self.release_description();

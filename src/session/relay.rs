@@ -80,6 +80,7 @@ impl Session {
         self.memory.relayed(Effect::None);
         if tag != frontend::TERMINATE {
             self.upstream.only_begun = None;
+            self.memory.extended();
         }
         self.upstream.ledger.relay(self.client, tag);
     }

@@ -50,6 +50,7 @@ pub(super) struct Memory {
     batch_effect: Effect,
     named_effect: Effect,
     relayed_effect: Effect,
+    speaks_extended: bool,
 }
 
 impl Memory {
@@ -62,6 +63,7 @@ impl Memory {
             batch_effect: Effect::None,
             named_effect: Effect::None,
             relayed_effect: Effect::None,
+            speaks_extended: false,
         }
     }
 
@@ -82,6 +84,16 @@ impl Memory {
         {
             self.wanted.push(text.to_vec());
         }
+    }
+
+    /// The client has sent a message of the extended protocol.
+    pub(super) const fn extended(&mut self) {
+        self.speaks_extended = true;
+    }
+
+    /// Whether it ever did.
+    pub(super) const fn speaks_extended(&self) -> bool {
+        self.speaks_extended
     }
 
     /// The client's own Parse may run at any later Execute if it is named; we do not track which.

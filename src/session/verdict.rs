@@ -85,6 +85,9 @@ impl Session {
         worker: &mut Worker,
     ) -> Result<Next, Reason> {
         let candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
+        if lesson.answers.iter().any(|answer| answer.overflowed) {
+            return Err(self.decline(&candidate, Reason::DifferentPlan, "", worker));
+        }
         if lesson.answers.iter().any(|answer| !answer.is_good()) {
             return Err(self.give_up(&candidate));
         }

@@ -77,10 +77,10 @@ pub fn bind(
     });
 }
 
-/// Describe of the unnamed portal, Execute of it for all rows, and Sync: what follows every Bind.
+/// Describe of the unnamed portal and Execute of it for all rows: what follows every Bind.
 ///
 /// Max-rows is zero because a limit would forbid parallel plans (H-50 of the fidelity rules).
-pub const DESCRIBE_EXECUTE_SYNC: &[u8] = b"D\0\0\0\x06P\0E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
+pub const DESCRIBE_EXECUTE: &[u8] = b"D\0\0\0\x06P\0E\0\0\0\x09\0\0\0\0\0";
 
 /// Appends a Describe of the statement `name`.
 pub fn describe_statement(out: &mut Vec<u8>, name: &[u8]) {
@@ -97,6 +97,11 @@ pub fn close_statement(out: &mut Vec<u8>, name: &[u8]) {
         put_cstr(out, name);
     });
 }
+
+/// Close of the unnamed statement, and of the unnamed portal.
+pub const CLOSE_UNNAMED_STATEMENT: &[u8] = b"C\0\0\0\x06S\0";
+/// Close of the unnamed portal.
+pub const CLOSE_UNNAMED_PORTAL: &[u8] = b"C\0\0\0\x06P\0";
 
 /// Appends a Sync.
 pub fn sync(out: &mut Vec<u8>) {
@@ -159,13 +164,18 @@ mod tests {
     }
 
     #[test]
-    fn describe_execute_sync_is_three_frames() {
-        let mut rest = DESCRIBE_EXECUTE_SYNC;
-        let mut tags = Vec::new();
-        while let Ok(Some(header)) = crate::wire::frame::header(rest) {
-            tags.push(header.tag);
-            rest = &rest[header.size..];
-        }
-        assert_eq!((tags.as_slice(), rest), (&b"DES"[..], &b""[..]));
+    fn constants_are_whole_frames() {
+        let tags = |mut rest: &[u8]| {
+            let mut tags = Vec::new();
+            while let Ok(Some(header)) = crate::wire::frame::header(rest) {
+                tags.push(header.tag);
+                rest = &rest[header.size..];
+            }
+            assert_eq!(rest, b"");
+            tags
+        };
+        assert_eq!(tags(DESCRIBE_EXECUTE), b"DE");
+        assert_eq!(tags(CLOSE_UNNAMED_STATEMENT), b"C");
+        assert_eq!(tags(CLOSE_UNNAMED_PORTAL), b"C");
     }
 }

@@ -10,9 +10,13 @@ const SETUP: &str =
 fn the_server_never_holds_more_statements_than_allowed() {
     let changes = [("max_statements", "3")];
     let summary = same_under(&changes, SETUP, |client, _, round| {
+        // Each is used for a while and then no more, so that there is reason to make room.
         for width in 1..8 {
             let columns = vec!["name"; width].join(", ");
-            client.query(&format!("SELECT {columns} FROM t WHERE id = {round}"));
+            for id in 0..15 {
+                let id = id + round;
+                client.query(&format!("SELECT {columns} FROM t WHERE id = {id}"));
+            }
         }
         client.query(&format!("SELECT name FROM t WHERE id = {}", round + 1));
     });

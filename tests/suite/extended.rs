@@ -164,7 +164,6 @@ fn an_unknown_message_gets_the_servers_own_answer() {
 }
 
 #[test]
-#[ignore = "known: a converted query leaves the client's unnamed statement and portal alone"]
 fn a_query_drops_the_unnamed_statement_and_portal() {
     converts(SETUP, |client, round| {
         let plain = format!("SELECT name FROM t WHERE id = {round}");
