@@ -76,6 +76,8 @@ impl Session {
                 self.hide_statements(worker);
             }
         }
+        // The tags that follow are no longer those of the Query relayed last.
+        self.memory.relayed(Effect::None);
         if tag != frontend::TERMINATE {
             self.upstream.only_begun = None;
             self.memory.extended();

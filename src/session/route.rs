@@ -97,9 +97,10 @@ impl Memory {
     }
 
     /// The client's own Parse may run at any later Execute if it is named; we do not track which.
+    /// What changes a catalog says so itself when it runs, by its command tag; settings do not.
     pub(super) fn client_parsed(&mut self, effect: Effect) {
         self.batch_effect = self.batch_effect.max(effect);
-        self.named_effect = self.named_effect.max(effect);
+        self.named_effect = self.named_effect.max(effect.min(Effect::Session));
     }
 
     /// A batch of the client's own ended: the strongest effect it can have had.
@@ -357,4 +358,17 @@ pub(super) fn judge(
 ) -> Result<Eligible, Reason> {
     let text = std::str::from_utf8(text).map_err(|_| Reason::Encoding)?;
     eligible::judge(text, scan, dialect)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_once_created_by_a_client_does_not_change_the_catalog_at_every_sync() {
+        let mut memory = Memory::new(b"");
+        memory.client_parsed(Effect::Catalog);
+        assert_eq!(memory.client_batch_ended(), Effect::Catalog);
+        assert_eq!(memory.client_batch_ended(), Effect::Session);
+    }
 }
