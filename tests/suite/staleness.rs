@@ -82,7 +82,7 @@ fn definitions_changed_by_the_same_session_are_honoured() {
         client
             .query("CREATE TABLE t (id int PRIMARY KEY, x real, d date, c char(5), v varchar(5))");
         client.query("INSERT INTO t VALUES (1, 0.1, '2024-01-01', 'a', 'abc')");
-        let reads = |client: &mut crate::harness::client::Client| {
+        let reads = |client: &mut Client| {
             client.query("SELECT * FROM t WHERE id = 1");
             client.query("SELECT id FROM t WHERE x = '0.1'");
             client.query("SELECT id FROM t WHERE d <= '2024-01-01 12:00'");
@@ -138,7 +138,7 @@ fn definitions_changed_by_another_session_are_honoured() {
         second.query("DROP TABLE IF EXISTS t");
         second.query("CREATE TABLE t (id int PRIMARY KEY, x real, d date)");
         second.query("INSERT INTO t VALUES (1, 0.1, '2024-01-01')");
-        let reads = |client: &mut crate::harness::client::Client| {
+        let reads = |client: &mut Client| {
             for _ in 0..2 {
                 client.query("SELECT * FROM t WHERE id = 1");
                 client.query("SELECT id FROM t WHERE x = '0.1'");
