@@ -1,0 +1,1 @@
+//! The lexer against the server's own.
