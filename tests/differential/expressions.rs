@@ -1,7 +1,7 @@
 //! Random expressions of a wanted type.
 
 use super::chance::Chance;
-use super::literals::{Slot, Type};
+use super::literals::{Slot, Style, Type};
 use super::template::{Node, fill, list};
 
 /// The columns one table of the schema has.
@@ -55,7 +55,7 @@ const INT: Forms = &[
     ("position({} in {})", &[Text, Text]),
     ("({} - {})", &[Date, Date]),
     ("({})::int", &[Numeric]),
-    ("CAST({} AS int)", &[Text]),
+    ("CAST({} AS int)", &[Double]),
     ("({} # {})", &[Int, Int]),
     ("({} & {})", &[Int, Int]),
     ("({} << {})", &[Int, Count]),
@@ -241,7 +241,7 @@ const DATE: Forms = &[
     ("make_date(2020, {}, {})", &[Count, Count]),
     ("greatest({}, {})", &[Date, Date]),
     ("CASE WHEN {} THEN {} END", &[Bool, Date]),
-    ("to_date({}, 'YYYY-MM-DD')", &[Date]),
+    ("to_date({}, {})", &[Text, Text]),
 ];
 
 const TIMESTAMP: Forms = &[
@@ -284,7 +284,7 @@ const INTS: Forms = &[
     ("{} || {}", &[Ints, Int]),
     ("array_append({}, {})", &[Ints, Int]),
     ("({})[{}:{}]", &[Ints, Count, Count]),
-    ("string_to_array({}, ',')::int[]", &[Int]),
+    ("string_to_array(({})::text, ',')::int[]", &[Int]),
 ];
 
 const AGGREGATES: Forms = &[
@@ -374,12 +374,32 @@ impl Gen<'_> {
         self.form(forms, depth).or(simple)
     }
 
+    /// An expression whose type does not depend on where it stands.
+    fn anchor(&mut self, kind: Type, depth: usize) -> Node {
+        if depth > 0 && !forms(kind).is_empty() && self.chance.percent(30) {
+            return self.expression(kind, depth);
+        }
+        match self.column(kind) {
+            Some(column) => column,
+            None => {
+                let style = *self.chance.pick(&[Style::Cast, Style::Cast, Style::CastAs]);
+                self.slots.push(Slot { kind, style });
+                Node::Literal(self.slots.len() - 1)
+            }
+        }
+    }
+
     fn form(&mut self, forms: Forms, depth: usize) -> Node {
         let (pattern, types) = *self.chance.pick(forms);
-        let parts: Vec<Node> = types
-            .iter()
-            .map(|kind| self.expression(*kind, depth - 1))
-            .collect();
+        let mut parts = Vec::new();
+        for (index, kind) in types.iter().enumerate() {
+            // Something must have a type, or the server cannot tell which operator is meant.
+            parts.push(if index == 0 && self.chance.percent(90) {
+                self.anchor(*kind, depth - 1)
+            } else {
+                self.expression(*kind, depth - 1)
+            });
+        }
         let mut parts = parts.into_iter();
         let mut out = Vec::new();
         for (index, text) in pattern.split("{}").enumerate() {

@@ -104,8 +104,8 @@ fn columns(from: Columns) -> Vec<(String, Type)> {
 impl Gen<'_> {
     fn statement(&mut self) -> Node {
         match self.chance.below(100) {
-            0..=44 => self.select(2),
-            45..=54 => self.simple_select(),
+            0..=29 => self.select(2),
+            30..=54 => self.simple_select(),
             55..=62 => self.set_operation(),
             63..=68 => self.with(),
             69..=71 => self.values(),
@@ -280,9 +280,12 @@ impl Gen<'_> {
     fn order_by(&mut self, items: usize) -> Node {
         let key = match self.chance.below(8) {
             0 | 1 => Node::from((1 + self.chance.below(items)).to_string()),
-            2 => fill("{} DESC NULLS LAST", [self.leaf(Int)]),
+            2 => {
+                let column = self.column(Int).unwrap_or_else(|| "1".into());
+                fill("{} DESC NULLS LAST", [column])
+            }
             3 => self.expression(Int, 1),
-            4 => self.expression(Text, 1),
+            4 => self.column(Text).unwrap_or_else(|| "1".into()),
             5 => fill("{} = {}", [self.leaf(Text), self.literal(Text)]),
             _ => return "".into(),
         };
@@ -308,10 +311,11 @@ impl Gen<'_> {
 
     fn grouped(&mut self, from: Node) -> Node {
         let condition = self.where_clause(1);
-        let key = match self.chance.below(4) {
+        let key = match self.chance.below(5) {
             0 => self.expression(Int, 1),
             1 => self.expression(Text, 1),
-            _ => self.leaf(Int),
+            2 => self.column(Text).unwrap_or_else(|| "1".into()),
+            _ => self.column(Int).unwrap_or_else(|| "1".into()),
         };
         let aggregates: Vec<Node> = (0..=self.chance.below(2))
             .map(|_| self.aggregate(1))
@@ -379,7 +383,7 @@ impl Gen<'_> {
                 .chance
                 .pick(&[" UNION ", " UNION ALL ", " INTERSECT ", " EXCEPT "]);
             let arm = if self.chance.percent(30) {
-                let items: Vec<Node> = types.iter().map(|kind| self.literal(*kind)).collect();
+                let items = types.iter().map(|kind| self.literal(*kind)).collect();
                 fill("SELECT {}", [fill_all(items)])
             } else {
                 self.plain_select(1, &types)
