@@ -166,7 +166,6 @@ pub(crate) fn play(pair: &Pair, proxy: &str, texts: &[String]) -> Outcome {
             });
             break;
         }
-        if let Some(e) = direct.iter().find(|f| f.tag == b'E') {}
         outcome.errors += usize::from(direct.iter().any(|frame| frame.tag == b'E'));
     }
     outcome

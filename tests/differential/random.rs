@@ -17,7 +17,8 @@ const SHARE: u64 = 15;
 /// Findings after which there is enough to read.
 const ENOUGH: usize = 12;
 
-fn variable<T: FromStr>(name: &str, default: T) -> T {
+/// What the environment asks for.
+pub(crate) fn variable<T: FromStr>(name: &str, default: T) -> T {
     let text = std::env::var(name).ok();
     text.and_then(|text| text.parse().ok()).unwrap_or(default)
 }
