@@ -44,6 +44,8 @@ pub(super) struct Constant {
     number: Option<u64>,
     /// Its type if it is known: that of a bare parameter, or of a cast.
     kind: Option<u32>,
+    /// The type EXPLAIN shows for it; empty if it shows none.
+    shown: String,
     /// Numbers added up in it.
     terms: usize,
     /// Something is done with the parameters that may fail.
@@ -65,6 +67,7 @@ impl Constant {
             guards: Vec::new(),
             number: None,
             kind: None,
+            shown: String::new(),
             terms: 1,
             may_fail: false,
         }
@@ -77,11 +80,31 @@ impl Constant {
             .and_then(|n| n.parse::<usize>().ok());
         // $0 and some others are the executor's own parameters; they are no argument of anybody's.
         let parameter = parameter.and_then(|number| number.checked_sub(1));
+        // Numbers stand without their type only if it is one of these.
+        let shown = match token.bytes().all(|byte| byte.is_ascii_digit()) {
+            true => "integer",
+            false if token.starts_with('$') => "",
+            false => "numeric",
+        };
         Self {
             parameters: parameter.into_iter().collect(),
             number: token.parse().ok(),
+            shown: shown.to_owned(),
             ..Self::literal()
         }
+    }
+
+    /// `true` or `false`.
+    pub(super) fn boolean() -> Self {
+        Self {
+            shown: "boolean".to_owned(),
+            ..Self::literal()
+        }
+    }
+
+    /// The parameters it is made of, by index.
+    pub(super) fn parameters(&self) -> &[usize] {
+        &self.parameters
     }
 
     /// Several in one, with nothing done to them.
@@ -100,6 +123,8 @@ impl Constant {
         let mut call = Self::all(parts);
         let total = TOTAL.contains(&function);
         call.may_fail |= !call.parameters.is_empty() && !total;
+        let counts = matches!(function, "length" | "char_length");
+        call.kind = Some(if counts { INT4 } else { TEXT });
         call
     }
 
@@ -154,18 +179,13 @@ impl Constant {
             None => (name, None),
         };
         let target = match base {
-            "smallint" => INT2,
-            "integer" => INT4,
-            "bigint" => INT8,
-            "real" => FLOAT4,
-            "double precision" => FLOAT8,
-            "numeric" => NUMERIC,
             "text" => TEXT,
             "character varying" | "character" => VARCHAR,
-            _ => 0,
+            base => number(base),
         };
         let from = self.kind(types);
         self.kind = Some(target);
+        name.clone_into(&mut self.shown);
         let [argument] = self.parameters[..] else {
             self.may_fail |= !self.parameters.is_empty() && !widens(from, target);
             return;
@@ -187,6 +207,46 @@ impl Constant {
         match check {
             Some(check) => self.guards.push(Guard { argument, check }),
             None => self.may_fail = true,
+        }
+    }
+
+    /// EXPLAIN does not show implicit casts: those are known only by the type that the literal has
+    /// in `custom`, where they are folded into it.
+    pub(super) fn convert_like(&mut self, custom: &Self, types: Types<'_>) {
+        let shown = &*custom.shown;
+        if self.parameters.is_empty() || shown.is_empty() || self.shown == shown {
+            return;
+        }
+        if let Some(element) = shown.strip_suffix("[]") {
+            let inferred = |kind: u32| !matches!(kind, INT2 | INT4 | INT8 | NUMERIC);
+            let target = number(element);
+            let kinds = self.parameters.iter().map(|index| types.get(*index));
+            let fits = |kind: Option<&u32>| {
+                kind.is_some_and(|kind| inferred(*kind) || widens(Some(*kind), target))
+            };
+            self.may_fail |= element.contains('(') || !kinds.into_iter().all(fits);
+        } else if self.is_already(shown, types) {
+            shown.clone_into(&mut self.shown);
+        } else {
+            self.cast(shown, types);
+        }
+    }
+
+    /// Whether a value of its type needs no cast that might fail to become one of the type called
+    /// `shown`. The types of users have no lengths to be checked.
+    fn is_already(&self, shown: &str, types: Types<'_>) -> bool {
+        let Some(kind) = self.kind(types) else {
+            return false;
+        };
+        match (type_name(kind), shown.split_once('(')) {
+            (Some(name), None) => name == shown,
+            (None, None) => kind != 0,
+            // A time is rounded to its precision, which any can be.
+            (Some(name), Some((base, precision))) => {
+                let rest = precision.split_once(')').map_or("", |(_, rest)| rest);
+                base.starts_with("time") && name == format!("{base}{rest}")
+            }
+            (None, Some(_)) => false,
         }
     }
 
@@ -212,6 +272,58 @@ impl Constant {
         }
         Some(guards)
     }
+}
+
+/// The number type called `name`, or 0.
+fn number(name: &str) -> u32 {
+    match name {
+        "smallint" => INT2,
+        "integer" => INT4,
+        "bigint" => INT8,
+        "real" => FLOAT4,
+        "double precision" => FLOAT8,
+        "numeric" => NUMERIC,
+        _ => 0,
+    }
+}
+
+/// How EXPLAIN calls the types that literals most often have.
+fn type_name(oid: u32) -> Option<&'static str> {
+    const NAMES: [(u32, &str); 31] = [
+        (16, "boolean"),
+        (17, "bytea"),
+        (19, "name"),
+        (INT8, "bigint"),
+        (INT2, "smallint"),
+        (INT4, "integer"),
+        (TEXT, "text"),
+        (26, "oid"),
+        (114, "json"),
+        (142, "xml"),
+        (650, "cidr"),
+        (FLOAT4, "real"),
+        (FLOAT8, "double precision"),
+        (829, "macaddr"),
+        (869, "inet"),
+        (1042, "bpchar"),
+        (VARCHAR, "character varying"),
+        (1082, "date"),
+        (1083, "time without time zone"),
+        (1114, "timestamp without time zone"),
+        (1184, "timestamp with time zone"),
+        (1186, "interval"),
+        (1266, "time with time zone"),
+        (1560, "bit"),
+        (1562, "bit varying"),
+        (NUMERIC, "numeric"),
+        (2950, "uuid"),
+        (3614, "tsvector"),
+        (3615, "tsquery"),
+        (3802, "jsonb"),
+        (790, "money"),
+    ];
+    let found = NAMES.iter().find(|(known, _)| *known == oid);
+    found.map(|(_, name)| *name)
 }
 
 /// Whether every value of one type is a value of the other.

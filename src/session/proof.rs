@@ -11,7 +11,7 @@
 //! that cannot fail for the values admitted; these become [`Guard`]s.
 
 use super::constant::{Constant, Types};
-use crate::statement::guard::Guard;
+use crate::statement::guard::{Check, Guard};
 
 /// Elements from which the server looks an IN list up in a hash table if the list is a constant,
 /// and only then (`MIN_ARRAY_SIZE_FOR_HASHED_SAOP` in `clauses.c`, since 14).
@@ -24,30 +24,64 @@ pub(super) fn same_plan(
     custom: &[String],
     generic: &[String],
     types: &[u32],
+    bare: &[bool],
 ) -> Option<Vec<Guard>> {
     if custom.len() != generic.len() {
         return None;
     }
     let mut guards = Vec::new();
+    let mut visible = vec![false; types.len()];
     for (custom, generic) in custom.iter().zip(generic) {
+        let custom_tokens = normalize(custom, types);
         let generic_tokens = normalize(generic, types);
-        if normalize(custom, types) != generic_tokens || loses_hashed_list(generic) {
+        if custom_tokens != generic_tokens || loses_hashed_list(generic) {
             return None;
         }
-        for (at, token) in generic_tokens.iter().enumerate() {
-            let Token::Constant(constant) = token else {
-                continue;
+        let mut operator = "";
+        for pair in generic_tokens.into_iter().zip(&custom_tokens) {
+            let (mut constant, folded) = match pair {
+                (Token::Constant(constant), Token::Constant(folded)) => (constant, folded),
+                (Token::Operator(found), _) => {
+                    operator = found;
+                    continue;
+                }
+                _ => {
+                    operator = "";
+                    continue;
+                }
             };
-            let operator = match at.checked_sub(1).and_then(|at| generic_tokens.get(at)) {
-                Some(Token::Operator(operator)) => operator,
-                _ => "",
-            };
+            constant.convert_like(folded, types);
             guards.extend(constant.guards(operator)?);
+            operator = "";
+            // What has a number in both plans is the executor's, and no argument of anybody's.
+            if folded.parameters().is_empty() {
+                for index in constant.parameters() {
+                    *visible.get_mut(*index)? = true;
+                }
+            }
+        }
+    }
+    for (argument, visible) in visible.into_iter().enumerate() {
+        if !visible {
+            guards.extend(unseen(argument, types, bare)?);
         }
     }
     guards.sort_by_key(|guard| guard.argument);
     guards.dedup();
     Some(guards)
+}
+
+/// What must be admitted of an argument that the plan does not show: VALUES of several rows, LIMIT,
+/// what ON CONFLICT sets, and some more are left out of it, and so is what would be done with the
+/// argument there. `None` if something might.
+fn unseen(argument: usize, types: Types<'_>, bare: &[bool]) -> Option<Option<Guard>> {
+    const NUMERIC: u32 = 1700;
+    if !*bare.get(argument)? {
+        return None;
+    }
+    let check = Check::Magnitude(i64::MAX.unsigned_abs());
+    let wide = types.get(argument) == Some(&NUMERIC);
+    Some(wide.then_some(Guard { argument, check }))
 }
 
 /// Whether the lines hold more than one plan tree, or none: what rewrite rules make.
@@ -200,7 +234,8 @@ fn next(text: &str) -> Option<(Token<'_>, &str)> {
     };
     let (word, rest) = token;
     Some(match word {
-        "true" | "false" | "NULL" => (Token::Constant(Constant::literal()), rest),
+        "true" | "false" => (Token::Constant(Constant::boolean()), rest),
+        "NULL" => (Token::Constant(Constant::literal()), rest),
         // A label's colon belongs to it.
         _ if rest.starts_with(": ") => (Token::Word(&text[..=word.len()]), &rest[1..]),
         _ => (Token::Word(word), rest),
@@ -281,7 +316,7 @@ mod tests {
 
     fn same(custom: &str, generic: &str) -> bool {
         let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
-        same_plan(&lines(custom), &lines(generic), &[23, 23, 23]).is_some()
+        same_plan(&lines(custom), &lines(generic), &[23; 30], &[true; 30]).is_some()
     }
 
     #[test]
@@ -308,10 +343,6 @@ mod tests {
             (
                 "  Filter: (t.x = '-5'::integer)",
                 "  Filter: (t.x = (- $1))",
-            ),
-            (
-                "  Filter: (t.ts > '2020-01-01 00:00:00'::timestamp without time zone)",
-                "  Filter: (t.ts > $1)",
             ),
             (
                 "  Filter: (t.x = E'a\\\\''b'::text)",
@@ -369,6 +400,68 @@ mod tests {
             "  Index Cond: (t.x = ANY ('{1}'::integer[]))",
             &format!("  Index Cond: (t.x = ANY (ARRAY[{}]))", array(30))
         ));
+    }
+
+    #[test]
+    fn casts_that_only_the_literal_shows_are_guarded() {
+        let guards = |kind: u32, custom: &str| {
+            let (custom, generic) = (custom.to_owned(), "  Output: $1, ctid".to_owned());
+            let guards = same_plan(&[custom], &[generic], &[kind], &[false])?;
+            Some(guards.iter().map(|guard| guard.check).collect::<Vec<_>>())
+        };
+        for (kind, custom, expected) in [
+            (23, "5", Some(vec![])),
+            (23, "'5'::bigint", Some(vec![])),
+            (23, "'5'::smallint", Some(vec![Check::Magnitude(32767)])),
+            (20, "5", Some(vec![Check::Magnitude(2_147_483_647)])),
+            (23, "'5'::money", None),
+            (1043, "'a'::character varying", Some(vec![])),
+            (
+                1043,
+                "'a'::character varying(8)",
+                Some(vec![Check::Length(8)]),
+            ),
+            (1042, "'a   '::character(4)", Some(vec![Check::Length(4)])),
+            (1700, "1.00::numeric(6,2)", Some(vec![Check::Digits(4)])),
+            (1700, "1.5", Some(vec![])),
+            (
+                1114,
+                "'2020-01-01 00:00:00'::timestamp without time zone",
+                Some(vec![]),
+            ),
+            (
+                1184,
+                "'2020-01-01 00:00:00+00'::timestamp(3) with time zone",
+                Some(vec![]),
+            ),
+            (
+                1082,
+                "'2020-01-01 00:00:00'::timestamp without time zone",
+                None,
+            ),
+            (16_400, "'sad'::mood", Some(vec![])),
+            (16_400, "'x'::vector(3)", None),
+            (16, "true", Some(vec![])),
+            (1007, "'{1,2}'::integer[]", Some(vec![])),
+            (1015, "'{a}'::character varying(3)[]", None),
+            (1560, "'101'::bit(3)", None),
+        ] {
+            let custom = format!("  Output: {custom}, ctid");
+            assert_eq!(guards(kind, &custom), expected, "{custom}");
+        }
+    }
+
+    #[test]
+    fn what_the_plan_does_not_show_must_be_bare() {
+        let plan = ["Values Scan on \"*VALUES*\"".to_owned()];
+        assert_eq!(same_plan(&plan, &plan, &[23], &[true]), Some(vec![]));
+        assert_eq!(
+            same_plan(&plan, &plan, &[1700], &[true]).map(|g| g.len()),
+            Some(1)
+        );
+        assert_eq!(same_plan(&plan, &plan, &[23], &[false]), None);
+        let initplan = ["  Filter: (t.a = $1)".to_owned()];
+        assert_eq!(same_plan(&initplan, &initplan, &[23], &[false]), None);
     }
 
     #[test]

@@ -34,6 +34,16 @@ impl Frame {
         Some(String::from_utf8_lossy(&field[1..]).into_owned())
     }
 
+    /// An error without one of its fields.
+    pub(crate) fn without(&self, code: u8) -> Self {
+        let fields = self.body.split(|byte| *byte == 0);
+        let kept = fields.filter(|field| field.first() != Some(&code));
+        Self {
+            tag: self.tag,
+            body: kept.collect::<Vec<_>>().join(&0),
+        }
+    }
+
     /// The columns of a row; NULL as `None`.
     pub(crate) fn columns(&self) -> Vec<Option<String>> {
         let mut rest = &self.body[2..];

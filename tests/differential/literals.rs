@@ -251,6 +251,14 @@ fn content(kind: Type, chance: &mut Chance) -> String {
         Type::Positive => (1 + n).to_string(),
         Type::Range => format!("[{},{})", n, n + 5),
         Type::Inet => format!("10.0.{}.{}", n % 4, n),
+        _ => text(kind, n, chance),
+    }
+}
+
+/// The content of what is a text of some kind, and of numbers.
+fn text(kind: Type, n: usize, chance: &mut Chance) -> String {
+    let pick = |chance: &mut Chance, from: &[&str]| (*chance.pick(from)).to_owned();
+    match kind {
         Type::Like => match chance.below(9) {
             0 => "%".into(),
             1 => format!("v{}", n % 20),

@@ -105,7 +105,8 @@ impl Gen<'_> {
     fn statement(&mut self) -> Node {
         match self.chance.below(100) {
             0..=29 => self.select(2),
-            30..=54 => self.simple_select(),
+            30..=45 => self.simple_select(),
+            46..=54 => self.simple_write(),
             55..=62 => self.set_operation(),
             63..=68 => self.with(),
             69..=71 => self.values(),
@@ -145,6 +146,37 @@ impl Gen<'_> {
             Node::from(order).optional(),
             limit,
         ])
+    }
+
+    /// What most writes of most applications look like.
+    fn simple_write(&mut self) -> Node {
+        self.writes = true;
+        let key = self.literal(Text);
+        let (name, kind) = *self.chance.pick(&KV[1..]);
+        let (other, value) = (self.literal(Int), self.literal(kind));
+        match self.chance.below(5) {
+            0 => fill("DELETE FROM kv WHERE k = {}", [key]),
+            1 => {
+                let pattern = format!("INSERT INTO kv (k, {name}) VALUES ({{}}, {{}})");
+                let returning = Node::from(" RETURNING *").optional();
+                Node::All(vec![fill(&pattern, [key, value]), returning])
+            }
+            2 => {
+                let pattern = format!(
+                    "INSERT INTO kv (k, {name}) VALUES ({{}}, {{}}) ON CONFLICT (k) \
+                     DO UPDATE SET {name} = excluded.{name}, n = kv.n + 1"
+                );
+                fill(&pattern, [key, value])
+            }
+            3 => {
+                let pattern = format!("UPDATE kv SET {name} = {{}} WHERE n = {{}}");
+                fill(&pattern, [value, other])
+            }
+            _ => {
+                let pattern = format!("UPDATE kv SET {name} = {{}}, n = n + {{}} WHERE k = {{}}");
+                fill(&pattern, [value, other, key])
+            }
+        }
     }
 
     /// A table, a view, a subquery, a function or VALUES; it enters the scope.
@@ -349,7 +381,8 @@ impl Gen<'_> {
     fn windowed(&mut self, from: Node) -> Node {
         let function = *self.chance.pick(&[
             "sum({}) OVER (PARTITION BY {} ORDER BY {} ROWS {} PRECEDING)",
-            "lag({}, 1) OVER (PARTITION BY {} ORDER BY {} ROWS BETWEEN 1 PRECEDING AND {} FOLLOWING)",
+            "lag({}, 1) OVER (PARTITION BY {} ORDER BY {} ROWS BETWEEN 1 PRECEDING \
+             AND {} FOLLOWING)",
             "first_value({}) OVER (PARTITION BY {} ORDER BY {} GROUPS {} PRECEDING)",
             "count({}) OVER (PARTITION BY {} ORDER BY {} RANGE {} PRECEDING)",
             "nth_value({}, 2) OVER (PARTITION BY {} ORDER BY {} ROWS {} PRECEDING)",

@@ -8,11 +8,11 @@ pub(crate) enum Node {
     Text(String),
     /// A literal, by its number.
     Literal(usize),
-    All(Vec<Node>),
+    All(Vec<Self>),
     /// A clause that may as well be missing.
-    Optional(Box<Node>),
+    Optional(Box<Self>),
     /// Something, and something simpler in its place.
-    Either(Box<Node>, Box<Node>),
+    Either(Box<Self>, Box<Self>),
 }
 
 impl From<&str> for Node {
