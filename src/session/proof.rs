@@ -34,7 +34,10 @@ pub(super) fn same_plan(
     for (custom, generic) in custom.iter().zip(generic) {
         let custom_tokens = normalize(custom, types);
         let generic_tokens = normalize(generic, types);
-        if custom_tokens != generic_tokens || loses_hashed_list(generic) {
+        if custom_tokens != generic_tokens
+            || loses_hashed_list(generic)
+            || orders_by_estimate(generic)
+        {
             return None;
         }
         let mut operator = "";
@@ -108,6 +111,24 @@ fn loses_hashed_list(line: &str) -> bool {
         let list = &list[..list.find(']').unwrap_or(list.len())];
         list.contains('$') && list.matches(',').count() + 1 >= HASHED_LIST
     })
+}
+
+/// A node that returns its rows in the order of a hash table, whose size follows from an estimate:
+/// a generic plan estimates otherwise than the literals do.
+fn orders_by_estimate(line: &str) -> bool {
+    const NODES: [&str; 7] = [
+        "HashAggregate",
+        "MixedAggregate",
+        "HashSetOp",
+        "Hash Full Join",
+        "Hash Right Join",
+        "Hash Right Anti Join",
+        "Hash Right Semi Join",
+    ];
+    let node = line.trim_start().trim_start_matches("->").trim_start();
+    let node = node.strip_prefix("Partial ").unwrap_or(node);
+    let node = node.strip_prefix("Finalize ").unwrap_or(node);
+    NODES.iter().any(|known| node.starts_with(known))
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -462,6 +483,27 @@ mod tests {
         assert_eq!(same_plan(&plan, &plan, &[23], &[false]), None);
         let initplan = ["  Filter: (t.a = $1)".to_owned()];
         assert_eq!(same_plan(&initplan, &initplan, &[23], &[false]), None);
+    }
+
+    #[test]
+    fn rows_in_the_order_of_a_hash_table_are_not_trusted() {
+        for line in [
+            "HashAggregate",
+            "    ->  Partial HashAggregate",
+            "  ->  HashSetOp Except",
+            "Hash Full Join",
+            "  ->  Hash Right Join",
+        ] {
+            assert!(!same(line, line), "{line}");
+        }
+        for line in [
+            "Hash Join",
+            "  ->  Hash",
+            "GroupAggregate",
+            "  Output: \"HashAggregate\"",
+        ] {
+            assert!(same(line, line), "{line}");
+        }
     }
 
     #[test]

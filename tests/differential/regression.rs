@@ -23,24 +23,34 @@ fn a_new_connection_finds_what_the_first_has_learned() {
     replay(&[read, read, super::conversation::RECONNECT, read, read], 1);
 }
 
+/// Seven executions with a good value, which lead to a generic plan, and then those with others.
+fn after_seven(text: impl Fn(&str) -> String, good: &str, others: &[&str]) {
+    let values = std::iter::repeat_n(&good, 7).chain(others);
+    let texts: Vec<String> = values.map(|value| text(value)).collect();
+    replay(&texts.iter().map(|text| &**text).collect::<Vec<_>>(), 1);
+}
+
 #[test]
 fn a_cast_that_explain_does_not_show_failed_late_or_not_at_all() {
-    let update = |value: &str| format!("UPDATE kv SET ch = '{value}' WHERE n > 1000");
-    let number = |value: &str| format!("UPDATE item SET sm = {value} WHERE id = 1000");
-    let insert =
-        |value: &str| format!("INSERT INTO kv (k, vc) VALUES ('x', '{value}') RETURNING *");
-    let mut texts = Vec::new();
-    for round in 0..8 {
-        texts.extend([update("c2"), number("7"), insert(&format!("a{round}"))]);
-        texts.push("DELETE FROM kv WHERE k = 'x'".to_owned());
-    }
-    texts.extend([
-        update("c12345"),
-        number("70000"),
-        insert("much too long"),
-        insert("short"),
-    ]);
-    replay(&texts.iter().map(|text| &**text).collect::<Vec<_>>(), 1);
+    let text = |value: &str| format!("UPDATE kv SET ch = '{value}' WHERE iv > iv");
+    after_seven(text, "c2", &["c12345", "c3"]);
+    let text = |value: &str| format!("UPDATE item SET sm = {value} WHERE iv < iv");
+    after_seven(text, "7", &["70000", "8"]);
+    // The sequence must not move when the value is too long.
+    let text = |value: &str| format!("INSERT INTO kv (vc, k) VALUES ('{value}', 'x') RETURNING *");
+    after_seven(text, "a", &["much too long"]);
+    let text = |value: &str| format!("INSERT INTO log (what) VALUES ('{value}') RETURNING n");
+    after_seven(text, "a", &["b"]);
+}
+
+#[test]
+fn the_order_of_hashed_groups_depended_on_the_estimate() {
+    let text = |value: &str| {
+        format!("SELECT parent, count(*) FROM tag WHERE weight > {value} GROUP BY parent")
+    };
+    after_seven(text, "55", &["56"]);
+    let text = |value: &str| format!("SELECT item FROM tag WHERE weight > {value} UNION SELECT 7");
+    after_seven(text, "12", &["13"]);
 }
 
 #[test]
