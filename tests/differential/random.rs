@@ -6,9 +6,9 @@ use super::world::{Pair, Proxy, server};
 use pgautoprep::metrics::Counter;
 use std::str::FromStr;
 
-/// Without variables: a few hundred statements, always the same.
+/// Without variables: some hundred statements, always the same.
 const SEED: u64 = 20_260_725;
-const COUNT: usize = 600;
+const COUNT: usize = 1000;
 
 /// The share of statements, in percent, that must have been converted. A test that converts less
 /// does not test what it is for.
