@@ -85,6 +85,16 @@ pub(crate) enum Plans {
     Apart,
 }
 
+/// A literal of the type with this OID, as EXPLAIN writes it.
+fn constant(oid: u32) -> String {
+    match oid {
+        20 => "'1'::bigint".to_owned(),
+        23 => "1".to_owned(),
+        1700 => "'1'::numeric".to_owned(),
+        _ => "'x'::text".to_owned(),
+    }
+}
+
 /// A server that answers one sample, and the questions about it.
 #[derive(Debug)]
 struct Server {
@@ -147,15 +157,26 @@ impl Server {
             row(out, &["", "0", "0", "0"]);
         } else if text.starts_with("EXPLAIN") {
             row(out, &[&plan("Index")]);
+            row(out, &[&self.output(|_, oid| constant(oid))]);
         } else if text.starts_with("SET LOCAL") {
             let same = self.plans == Plans::Alike;
             row(out, &[&plan(if same { "Index" } else { "Seq" })]);
+            row(out, &[&self.output(|index, _| format!("${}", index + 1))]);
         } else {
             if self.sample.columns > 0 {
                 self.describe(out);
             }
             self.rows(out);
         }
+    }
+
+    /// The line of a plan that shows what became of each argument.
+    fn output(&self, show: impl Fn(usize, u32) -> String) -> String {
+        let named = self.parameters.iter().filter(|(name, _)| !name.is_empty());
+        let oids = named.map(|(_, oids)| oids).max_by_key(|oids| oids.len());
+        let oids = oids.into_iter().flatten().enumerate();
+        let shown: Vec<String> = oids.map(|(index, oid)| show(index, *oid)).collect();
+        format!("  Output: {}", shown.join(", "))
     }
 
     fn describe(&self, out: &mut Vec<u8>) {

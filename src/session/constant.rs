@@ -45,14 +45,12 @@ pub(super) struct Constant {
     number: Option<u64>,
     /// Its type if it is known: that of a bare parameter, or of a cast.
     kind: Option<u32>,
+    /// The type EXPLAIN shows for it; empty if it shows none.
+    shown: String,
     /// Numbers added up in it.
     terms: usize,
     /// Something is done with the parameters that may fail.
     may_fail: bool,
-    /// The type it was last cast to, as EXPLAIN writes it.
-    label: Option<String>,
-    /// It is what a function returns.
-    called: bool,
 }
 
 impl PartialEq for Constant {
@@ -70,10 +68,9 @@ impl Constant {
             guards: Vec::new(),
             number: None,
             kind: None,
+            shown: String::new(),
             terms: 1,
             may_fail: false,
-            label: None,
-            called: false,
         }
     }
 
@@ -84,16 +81,31 @@ impl Constant {
             .and_then(|n| n.parse::<usize>().ok());
         // $0 and some others are the executor's own parameters; they are no argument of anybody's.
         let parameter = parameter.and_then(|number| number.checked_sub(1));
-        let is_number = token.starts_with(|first: char| first.is_ascii_digit());
-        // Other numbers are written in quotes, and with their types.
-        let whole = token.bytes().all(|byte| byte.is_ascii_digit());
-        let label = if whole { "integer" } else { "numeric" };
+        // Numbers stand without their type only if it is one of these.
+        let shown = match token.bytes().all(|byte| byte.is_ascii_digit()) {
+            true => "integer",
+            false if token.starts_with('$') => "",
+            false => "numeric",
+        };
         Self {
             parameters: parameter.into_iter().collect(),
             number: token.parse().ok(),
-            label: is_number.then(|| label.to_owned()),
+            shown: shown.to_owned(),
             ..Self::literal()
         }
+    }
+
+    /// `true` or `false`.
+    pub(super) fn boolean() -> Self {
+        Self {
+            shown: "boolean".to_owned(),
+            ..Self::literal()
+        }
+    }
+
+    /// The parameters it is made of, by index.
+    pub(super) fn parameters(&self) -> &[usize] {
+        &self.parameters
     }
 
     /// Several in one, with nothing done to them.
@@ -111,8 +123,9 @@ impl Constant {
     pub(super) fn call(function: &str, parts: Vec<Self>) -> Self {
         let mut call = Self::all(parts);
         let total = TOTAL.contains(&function);
-        call.called = true;
         call.may_fail |= !call.parameters.is_empty() && !total;
+        let counts = matches!(function, "length" | "char_length");
+        call.kind = Some(if counts { INT4 } else { TEXT });
         call
     }
 
@@ -160,39 +173,20 @@ impl Constant {
         }
     }
 
-    /// What it is cast to unseen. EXPLAIN does not write the casts the server puts in by itself,
-    /// such as that of a value to its column's type; but the literal in the same place of the other
-    /// plan, `custom`, is written with the type and modifier that came out.
-    pub(super) fn coerce(&mut self, custom: &Self, types: Types<'_>) {
-        let Some(label) = custom.label.as_deref() else {
-            return;
-        };
-        if self.parameters.is_empty() || self.label.as_deref() == Some(label) {
-            return;
-        }
-        let (base, modifier) = split_modifier(label);
-        let numbers = [INT2, INT4, INT8, OID, FLOAT4, FLOAT8, NUMERIC];
-        let is_number = self.kind(types).is_some_and(|kind| numbers.contains(&kind));
-        // A time cut to a precision is still a time.
-        let is_time = matches!(base.trim_end(), "timestamp" | "time");
-        if self.called {
-            self.may_fail |= !matches!(label, "integer" | "text");
-        } else if label.ends_with("[]") {
-            // Elements are compared as what they are.
-        } else if is_number || number_or_string(base).is_some() {
-            self.cast(label, types);
-        } else {
-            self.may_fail |= modifier.is_some() && !is_time;
-        }
-    }
-
     /// A cast of it to the type of this name, as EXPLAIN writes types.
     pub(super) fn cast(&mut self, name: &str, types: Types<'_>) {
-        self.label = Some(name.to_owned());
-        let (base, modifier) = split_modifier(name);
-        let target = number_or_string(base).unwrap_or(0);
+        let (base, modifier) = match name.split_once('(') {
+            Some((base, modifier)) => (base, Some(modifier)),
+            None => (name, None),
+        };
+        let target = match base {
+            "text" => TEXT,
+            "character varying" | "character" => VARCHAR,
+            base => number(base),
+        };
         let from = self.kind(types);
         self.kind = Some(target);
+        name.clone_into(&mut self.shown);
         let [argument] = self.parameters[..] else {
             self.may_fail |= !self.parameters.is_empty() && !widens(from, target);
             return;
@@ -214,6 +208,46 @@ impl Constant {
         match check {
             Some(check) => self.guards.push(Guard { argument, check }),
             None => self.may_fail = true,
+        }
+    }
+
+    /// EXPLAIN does not show implicit casts: those are known only by the type that the literal has
+    /// in `custom`, where they are folded into it.
+    pub(super) fn convert_like(&mut self, custom: &Self, types: Types<'_>) {
+        let shown = &*custom.shown;
+        if self.parameters.is_empty() || shown.is_empty() || self.shown == shown {
+            return;
+        }
+        if let Some(element) = shown.strip_suffix("[]") {
+            let inferred = |kind: u32| !matches!(kind, INT2 | INT4 | INT8 | NUMERIC);
+            let target = number(element);
+            let kinds = self.parameters.iter().map(|index| types.get(*index));
+            let fits = |kind: Option<&u32>| {
+                kind.is_some_and(|kind| inferred(*kind) || widens(Some(*kind), target))
+            };
+            self.may_fail |= element.contains('(') || !kinds.into_iter().all(fits);
+        } else if self.is_already(shown, types) {
+            shown.clone_into(&mut self.shown);
+        } else {
+            self.cast(shown, types);
+        }
+    }
+
+    /// Whether a value of its type needs no cast that might fail to become one of the type called
+    /// `shown`. The types of users have no lengths to be checked.
+    fn is_already(&self, shown: &str, types: Types<'_>) -> bool {
+        let Some(kind) = self.kind(types) else {
+            return false;
+        };
+        match (type_name(kind), shown.split_once('(')) {
+            (Some(name), None) => name == shown,
+            (None, None) => kind != 0,
+            // A time is rounded to its precision, which any can be.
+            (Some(name), Some((base, precision))) => {
+                let rest = precision.split_once(')').map_or("", |(_, rest)| rest);
+                base.starts_with("time") && name == format!("{base}{rest}")
+            }
+            (None, Some(_)) => false,
         }
     }
 
@@ -241,28 +275,57 @@ impl Constant {
     }
 }
 
-/// A type's name and the modifier in parentheses, as EXPLAIN writes them.
-fn split_modifier(name: &str) -> (&str, Option<&str>) {
-    match name.split_once('(') {
-        Some((base, modifier)) => (base, Some(modifier)),
-        None => (name, None),
-    }
-}
-
-/// The number or string type of this name.
-fn number_or_string(base: &str) -> Option<u32> {
-    Some(match base {
+/// The number type called `name`, or 0.
+fn number(name: &str) -> u32 {
+    match name {
         "smallint" => INT2,
         "integer" => INT4,
         "bigint" => INT8,
-        "oid" => OID,
         "real" => FLOAT4,
         "double precision" => FLOAT8,
         "numeric" => NUMERIC,
-        "text" => TEXT,
-        "character varying" | "character" => VARCHAR,
-        _ => return None,
-    })
+        "oid" => OID,
+        _ => 0,
+    }
+}
+
+/// How EXPLAIN calls the types that literals most often have.
+fn type_name(oid: u32) -> Option<&'static str> {
+    const NAMES: [(u32, &str); 31] = [
+        (16, "boolean"),
+        (17, "bytea"),
+        (19, "name"),
+        (INT8, "bigint"),
+        (INT2, "smallint"),
+        (INT4, "integer"),
+        (TEXT, "text"),
+        (OID, "oid"),
+        (114, "json"),
+        (142, "xml"),
+        (650, "cidr"),
+        (FLOAT4, "real"),
+        (FLOAT8, "double precision"),
+        (829, "macaddr"),
+        (869, "inet"),
+        (1042, "bpchar"),
+        (VARCHAR, "character varying"),
+        (1082, "date"),
+        (1083, "time without time zone"),
+        (1114, "timestamp without time zone"),
+        (1184, "timestamp with time zone"),
+        (1186, "interval"),
+        (1266, "time with time zone"),
+        (1560, "bit"),
+        (1562, "bit varying"),
+        (NUMERIC, "numeric"),
+        (2950, "uuid"),
+        (3614, "tsvector"),
+        (3615, "tsquery"),
+        (3802, "jsonb"),
+        (790, "money"),
+    ];
+    let found = NAMES.iter().find(|(known, _)| *known == oid);
+    found.map(|(_, name)| *name)
 }
 
 /// Whether every value of one type is a value of the other.
@@ -272,7 +335,7 @@ fn widens(from: Option<u32>, to: u32) -> bool {
     };
     let numbers: &[u32] = match from {
         INT2 => &[INT4, INT8, NUMERIC, FLOAT4, FLOAT8],
-        // An integer's bits are an OID, whatever its sign.
+        // Every integer is taken for an OID, negative ones too (`int4` to `oid` in `pg_cast`).
         INT4 => &[INT8, NUMERIC, FLOAT4, FLOAT8, OID],
         INT8 => &[NUMERIC, FLOAT4, FLOAT8],
         FLOAT4 => &[FLOAT8],
@@ -308,6 +371,7 @@ mod tests {
         assert_eq!(cast(INT4, &["bigint"]), Some(vec![]));
         assert_eq!(cast(INT4, &["numeric"]), Some(vec![]));
         assert_eq!(cast(VARCHAR, &["text"]), Some(vec![]));
+        assert_eq!(cast(INT4, &["oid"]), Some(vec![]));
     }
 
     #[test]
@@ -326,43 +390,6 @@ mod tests {
         );
         assert_eq!(cast(TEXT, &["date"]), None);
         assert_eq!(cast(TEXT, &["bit(3)"]), None);
-    }
-
-    /// Guards of `$1` of this type where the other plan shows a literal with these casts.
-    fn coerced(kind: u32, mut literal: Constant, casts: &[&str]) -> Option<Vec<Check>> {
-        for name in casts {
-            literal.cast(name, &[]);
-        }
-        let mut constant = Constant::number_or_parameter("$1");
-        constant.coerce(&literal, &[kind]);
-        let guards = constant.guards("")?;
-        Some(guards.iter().map(|guard| guard.check).collect())
-    }
-
-    #[test]
-    fn casts_that_are_not_shown_are_guarded() {
-        let text = Constant::literal;
-        let number = Constant::number_or_parameter;
-        assert_eq!(coerced(INT4, number("42"), &[]), Some(vec![]));
-        assert_eq!(coerced(NUMERIC, number("1.5"), &[]), Some(vec![]));
-        assert_eq!(coerced(TEXT, text(), &["text"]), Some(vec![]));
-        assert_eq!(coerced(1082, text(), &["date"]), Some(vec![]));
-        let stamp = "timestamp(3) without time zone";
-        assert_eq!(coerced(1114, text(), &[stamp]), Some(vec![]));
-        assert_eq!(coerced(INT4, text(), &["oid"]), Some(vec![]));
-        let varying = coerced(VARCHAR, text(), &["character varying(5)"]);
-        assert_eq!(varying, Some(vec![Check::Length(5)]));
-        let numeric = coerced(NUMERIC, number("1.5"), &["numeric(4,1)"]);
-        assert_eq!(numeric, Some(vec![Check::Digits(3)]));
-        let small = coerced(INT4, text(), &["smallint"]);
-        assert_eq!(small, Some(vec![Check::Magnitude(32767)]));
-        let whole = coerced(NUMERIC, number("2"), &[]);
-        assert_eq!(
-            whole,
-            Some(vec![Check::Magnitude(i32::MAX.unsigned_abs().into())])
-        );
-        assert_eq!(coerced(1560, text(), &["bit(3)"]), None);
-        assert_eq!(coerced(INT4, text(), &["money"]), None);
     }
 
     #[test]

@@ -306,6 +306,7 @@ mod tests {
         let mut eligible = Eligible {
             arguments: vec![true],
             interval_casts: vec![false],
+            bare: vec![false],
             returning: false,
             writes: false,
             targets: Vec::new(),

@@ -112,7 +112,9 @@ impl Session {
             return Err(self.decline(&candidate, Reason::DifferentPlan, "", worker));
         }
         let types = &candidate.terms.types;
-        let Some(guards) = proof::same_plan(&original, &generic, types) else {
+        let recipe = candidate.statement.recipe();
+        let bare = recipe.eligible().map(bare).unwrap_or_default();
+        let Some(guards) = proof::same_plan(&original, &generic, types, &bare) else {
             if let Some(narrow) = candidate.statement.recipe().narrowed() {
                 return self.narrow(lesson, &candidate, narrow, now, worker);
             }
@@ -181,7 +183,9 @@ impl Session {
             .lookup(key)
             .map(|entry| Arc::clone(&entry.terms));
         let terms = terms.ok_or(Reason::Unstable)?;
-        let guards = proof::same_plan(&original.plan(), &generic.plan(), &terms.types);
+        let bare = statement.recipe().eligible().map(bare).unwrap_or_default();
+        let (original, generic) = (original.plan(), generic.plan());
+        let guards = proof::same_plan(&original, &generic, &terms.types, &bare);
         let passed = guards.as_deref() == Some(&terms.guards);
         worker.counters().add(
             if passed {
@@ -307,6 +311,14 @@ fn forbidden(types: &[u32], eligible: &Eligible) -> Vec<usize> {
         .enumerate()
         .filter(|(_, (oid, cast))| oracle::is_forbidden(**oid, *cast));
     forbidden.map(|(index, _)| index).collect()
+}
+
+/// For each argument whether nothing is done with it where it stands.
+fn bare(eligible: &Eligible) -> Vec<bool> {
+    let lifted = eligible.arguments.iter().zip(&eligible.bare);
+    lifted
+        .filter_map(|(argument, bare)| argument.then_some(*bare))
+        .collect()
 }
 
 /// The arguments of `eligible` without those at the given indexes among them.

@@ -6,6 +6,7 @@
 //! error: what cannot be parsed is passed through. Rules are cited by their numbers in the fidelity
 //! rules; sqlparser appears here and below and nowhere else.
 
+mod bare;
 mod mask;
 mod names;
 mod visit;
@@ -40,6 +41,9 @@ pub struct Eligible {
     /// For each literal whether a plain `::interval` stands directly over it; only then may the
     /// server infer the type interval for it (rule 4).
     pub interval_casts: Vec<bool>,
+    /// For each literal whether nothing is done with it where it stands, except that a common type
+    /// is found for rows. Of other literals a plan must show what is done with them.
+    pub bare: Vec<bool>,
     /// The server sends RowDescription only when all is done, so it must be held back (rule 11).
     pub returning: bool,
     /// Something is inserted, updated, deleted or merged.
@@ -96,6 +100,11 @@ pub fn judge(text: &str, scan: &Scan, _dialect: Dialect) -> Result<Eligible, Rea
         names.dedup();
     }
     Ok(Eligible {
+        bare: walk
+            .slots
+            .iter()
+            .map(|slot| slot.bare && !slot.stored)
+            .collect(),
         interval_casts: walk.slots.iter().map(|slot| slot.interval).collect(),
         returning,
         writes: walk.writes > 0,
@@ -295,6 +304,8 @@ fn slots(text: &str, scan: &Scan) -> Vec<Slot> {
             banned: false,
             sorted: false,
             interval: false,
+            bare: false,
+            stored: false,
         }
     };
     scan.literals().iter().map(slot).collect()

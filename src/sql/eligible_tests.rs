@@ -38,6 +38,31 @@ fn check_refused(reason: Reason, texts: &[&str]) {
 }
 
 #[test]
+fn literals_that_nothing_is_done_with_are_known() {
+    let bare = |text: &str| judged(text).map(|(_, eligible)| eligible.bare);
+    for (text, expected) in [
+        (
+            "select 1, 'a' as b, -2, abs(3), 4 + 5 from t where a = 6",
+            vec![true, true, true, false, false, false, false],
+        ),
+        ("select a from t limit 1 offset (2)", vec![true, true]),
+        ("select a from t limit 1 + 2", vec![false, false]),
+        (
+            "values (1, lower('a')), (2, 'b')",
+            vec![true, false, true, true],
+        ),
+        ("insert into t values (1, 'a'), (2, 'b')", vec![false; 4]),
+        ("insert into t select 1, 'a'", vec![true; 2]),
+        (
+            "select a from t where exists (select 1 from u where x = 2)",
+            vec![true, false],
+        ),
+    ] {
+        assert_eq!(bare(text).unwrap(), expected, "{text}");
+    }
+}
+
+#[test]
 fn literals_become_arguments() {
     check(
         r#"

@@ -9,6 +9,7 @@ use sqlparser::ast::{
     TableWithJoins, UnaryOperator, ValueWithSpan, Visit, Visitor, WindowSpec, WindowType,
 };
 
+use super::bare::{constant, peel, whole};
 use crate::reason::Reason;
 
 /// What the walk knows of one literal.
@@ -29,6 +30,10 @@ pub(super) struct Slot {
     pub(super) sorted: bool,
     /// It is cast by a plain `::interval`.
     pub(super) interval: bool,
+    /// It is all there is to a row's column, a LIMIT or an OFFSET.
+    pub(super) bare: bool,
+    /// It is, or is part of, what an INSERT stores: the server may convert it first.
+    pub(super) stored: bool,
 }
 
 /// Everything the walk finds out.
@@ -124,7 +129,12 @@ impl Walk {
 
     fn write(&mut self, statement: &Statement) -> Result<(), Reason> {
         let (name, odd) = match statement {
-            Statement::Insert(insert) => (insert_target(insert)?, is_foreign_insert(insert)),
+            Statement::Insert(insert) => {
+                if let Some(SetExpr::Values(rows)) = insert.source.as_ref().map(|q| &*q.body) {
+                    self.each(rows, |slot| slot.stored = true);
+                }
+                (insert_target(insert)?, is_foreign_insert(insert))
+            }
             Statement::Update(update) => (
                 table_target(&update.table)?,
                 update.or.is_some()
@@ -191,6 +201,11 @@ impl Visitor for Walk {
             return ControlFlow::Break(Reason::Unparsed);
         }
         self.sort_clauses(query);
+        for expr in whole(query) {
+            if let Some(slot) = constant(expr).and_then(|value| self.slot(value)) {
+                slot.bare = true;
+            }
+        }
         ControlFlow::Continue(())
     }
 
@@ -295,27 +310,6 @@ fn any_expr(node: &impl Visit, mut test: impl FnMut(&Expr) -> bool) -> bool {
         }
     })
     .is_break()
-}
-
-/// The expression inside parentheses, which the grammar does not keep.
-fn peel(mut expr: &Expr) -> &Expr {
-    while let Expr::Nested(inner) = expr {
-        expr = inner;
-    }
-    expr
-}
-
-/// The value, if the expression is a bare constant: an ordinal, or an error (parse_clause.c,
-/// `findTargetlistEntrySQL92`).
-fn constant(expr: &Expr) -> Option<&ValueWithSpan> {
-    match peel(expr) {
-        Expr::Value(value) => Some(value),
-        Expr::UnaryOp {
-            op: UnaryOperator::Minus,
-            expr,
-        } => constant(expr),
-        _ => None,
-    }
 }
 
 /// The select whose target list an ORDER BY is matched with: parentheses around it do not count

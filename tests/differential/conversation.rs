@@ -1,0 +1,190 @@
+//! A conversation, played directly and through the proxy.
+
+use super::chance::Chance;
+use super::client::{Client, Frame};
+use super::statements::statement;
+use super::template::Template;
+use super::world::{Pair, server};
+
+/// What happens at one point of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Execution `round` of a template.
+    Run { template: usize, round: usize },
+    /// A text without literals.
+    Say(&'static str),
+    /// The client comes back on a new connection.
+    Reconnect,
+}
+
+/// Statements, and when each is executed with which literals.
+#[derive(Clone)]
+pub(crate) struct Conversation {
+    pub(crate) templates: Vec<Template>,
+    /// By template, round and slot.
+    pub(crate) values: Vec<Vec<Vec<String>>>,
+    pub(crate) steps: Vec<Step>,
+    /// The proxy's `prepare_threshold`.
+    pub(crate) threshold: usize,
+}
+
+/// Where the two answers part.
+pub(crate) struct Difference {
+    /// Index of the step.
+    pub(crate) step: usize,
+    pub(crate) direct: Vec<Frame>,
+    pub(crate) proxied: Vec<Frame>,
+}
+
+/// How a conversation went.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    /// Answers that were errors.
+    pub(crate) errors: usize,
+    pub(crate) difference: Option<Difference>,
+}
+
+/// Stands for a new connection in a list of texts.
+pub(crate) const RECONNECT: &str = "\\connect";
+
+impl Conversation {
+    pub(crate) fn new(seed: u64) -> Self {
+        let chance = &mut Chance::new(seed);
+        let templates: Vec<Template> = (0..=chance.below(3)).map(|_| statement(chance)).collect();
+        let rounds = 9 + chance.below(5);
+        let mut values = Vec::new();
+        for template in &templates {
+            let mut round = || {
+                template
+                    .slots
+                    .iter()
+                    .map(|slot| slot.token(chance))
+                    .collect()
+            };
+            values.push((0..rounds).map(|_| round()).collect());
+        }
+        let reconnect = chance.percent(25).then(|| chance.below(rounds));
+        let steps = steps(templates.len(), rounds, reconnect, chance);
+        Self {
+            templates,
+            values,
+            steps,
+            threshold: 1 + chance.below(2),
+        }
+    }
+
+    /// Whether playing it may leave something behind.
+    pub(crate) fn writes(&self) -> bool {
+        self.templates.iter().any(|template| template.writes)
+    }
+
+    /// What is sent.
+    pub(crate) fn texts(&self) -> Vec<String> {
+        let text = |step: &Step| match step {
+            Step::Say(text) => (*text).to_owned(),
+            Step::Reconnect => RECONNECT.to_owned(),
+            Step::Run { template, round } => {
+                let mut out = String::new();
+                let values = &self.values[*template][*round];
+                self.templates[*template].root.render(values, &mut out);
+                out
+            }
+        };
+        self.steps.iter().map(text).collect()
+    }
+}
+
+/// Rounds over all templates, some of them in transactions.
+fn steps(
+    templates: usize,
+    rounds: usize,
+    reconnect: Option<usize>,
+    chance: &mut Chance,
+) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for round in 0..rounds {
+        if reconnect == Some(round) {
+            steps.push(Step::Reconnect);
+        }
+        if chance.percent(2) {
+            let settings = [
+                "SET DateStyle = 'SQL, DMY'",
+                "SET TimeZone = 'Asia/Tokyo'",
+                "SET IntervalStyle = 'iso_8601'",
+                "SET extra_float_digits = 0",
+                "SET bytea_output = 'escape'",
+                "RESET ALL",
+            ];
+            steps.push(Step::Say(chance.pick::<&'static str>(&settings)));
+        }
+        let (before, between, after) = match chance.below(20) {
+            // What is first met inside a transaction is not learned there.
+            _ if round < 2 && chance.percent(80) => ("", "", ""),
+            0..=2 => ("BEGIN", "", "COMMIT"),
+            3 => ("BEGIN", "", "ROLLBACK"),
+            4 => ("BEGIN", "SAVEPOINT s", "COMMIT"),
+            5 => ("BEGIN; SAVEPOINT s", "ROLLBACK TO s", "COMMIT"),
+            6 => (
+                "BEGIN ISOLATION LEVEL REPEATABLE READ",
+                "SELECT 1",
+                "COMMIT",
+            ),
+            _ => ("", "", ""),
+        };
+        for template in 0..templates {
+            steps.push(Step::Say(if template == 0 { before } else { between }));
+            steps.push(Step::Run { template, round });
+        }
+        steps.push(Step::Say(after));
+    }
+    steps.retain(|step| *step != Step::Say(""));
+    steps
+}
+
+/// Whether all that differs is what cannot be known: inside a transaction, 13 does not say which
+/// parameter is wrong, and so the position is left out if several might be (H-30 of the fidelity
+/// rules).
+fn is_known(direct: &[Frame], proxied: &[Frame]) -> bool {
+    let [error, ready] = direct else {
+        return false;
+    };
+    let [other, _] = proxied else {
+        return false;
+    };
+    server().version_major() < 14
+        && (error.tag, other.tag, &*ready.body) == (b'E', b'E', &b"E"[..])
+        && other.field(b'P').is_none()
+        && error.without(b'P') == *other
+}
+
+/// Sends the texts to both, one after the other, until the answers differ.
+pub(crate) fn play(pair: &Pair, proxy: &str, texts: &[String]) -> Outcome {
+    let mut outcome = Outcome::default();
+    let login = || {
+        [
+            Client::login(&pair.address, &pair.names[0]),
+            Client::login(proxy, &pair.names[1]),
+        ]
+    };
+    let mut clients = login();
+    for (step, text) in texts.iter().enumerate() {
+        if text == RECONNECT {
+            clients = login();
+            continue;
+        }
+        for client in &mut clients {
+            client.send(text);
+        }
+        let [direct, proxied] = clients.each_mut().map(Client::answer);
+        if direct != proxied && !is_known(&direct, &proxied) {
+            outcome.difference = Some(Difference {
+                step,
+                direct,
+                proxied,
+            });
+            break;
+        }
+        outcome.errors += usize::from(direct.iter().any(|frame| frame.tag == b'E'));
+    }
+    outcome
+}

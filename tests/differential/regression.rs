@@ -1,0 +1,70 @@
+//! One test for each difference the random conversations have found, named after what it broke.
+
+use super::conversation::play;
+use super::world::{Pair, Proxy};
+
+/// Fails unless these texts are answered alike by a proxy that knows nothing yet.
+fn replay(texts: &[&str], threshold: usize) {
+    let pair = Pair::new();
+    let proxy = Proxy::start(&pair.address, threshold);
+    let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+    if let Some(difference) = play(&pair, &proxy.address, &texts).difference {
+        let (direct, proxied) = (difference.direct, difference.proxied);
+        panic!(
+            "{}\ndirect: {direct:#?}\nproxied: {proxied:#?}",
+            texts[difference.step]
+        );
+    }
+}
+
+#[test]
+fn a_new_connection_finds_what_the_first_has_learned() {
+    let read = "SELECT id, vc FROM item WHERE id = 5";
+    replay(&[read, read, super::conversation::RECONNECT, read, read], 1);
+}
+
+/// Seven executions with a good value, which lead to a generic plan, and then those with others.
+fn after_seven(text: impl Fn(&str) -> String, good: &str, others: &[&str]) {
+    let values = std::iter::repeat_n(&good, 7).chain(others);
+    let texts: Vec<String> = values.map(|value| text(value)).collect();
+    replay(&texts.iter().map(|text| &**text).collect::<Vec<_>>(), 1);
+}
+
+#[test]
+fn a_cast_that_explain_does_not_show_failed_late_or_not_at_all() {
+    let text = |value: &str| format!("UPDATE kv SET ch = '{value}' WHERE iv > iv");
+    after_seven(text, "c2", &["c12345", "c3"]);
+    let text = |value: &str| format!("UPDATE item SET sm = {value} WHERE iv < iv");
+    after_seven(text, "7", &["70000", "8"]);
+    // The sequence must not move when the value is too long.
+    let text = |value: &str| format!("INSERT INTO kv (vc, k) VALUES ('{value}', 'x') RETURNING *");
+    after_seven(text, "a", &["much too long"]);
+    let text = |value: &str| format!("INSERT INTO log (what) VALUES ('{value}') RETURNING n");
+    after_seven(text, "a", &["b"]);
+}
+
+#[test]
+fn the_order_of_hashed_groups_depended_on_the_estimate() {
+    let text = |value: &str| {
+        format!("SELECT parent, count(*) FROM tag WHERE weight > {value} GROUP BY parent")
+    };
+    after_seven(text, "55", &["56"]);
+    let text = |value: &str| format!("SELECT item FROM tag WHERE weight > {value} UNION SELECT 7");
+    after_seven(text, "12", &["13"]);
+}
+
+#[test]
+fn what_explain_does_not_show_was_done_at_another_time() {
+    let values = |value: &str| format!("VALUES (1, 'a'), (2, murmur('{value}'))");
+    let upsert = |value: &str| {
+        format!(
+            "INSERT INTO kv (k) VALUES ('{value}') ON CONFLICT (k) DO UPDATE SET vc = '{value}'"
+        )
+    };
+    let mut texts = Vec::new();
+    for round in 0..8 {
+        texts.extend([values(&format!("A{round}")), upsert(&format!("u{round}"))]);
+    }
+    texts.push(upsert("much too long"));
+    replay(&texts.iter().map(|text| &**text).collect::<Vec<_>>(), 1);
+}

@@ -1,0 +1,133 @@
+//! One server, and pairs of databases that hold the same down to the object identifiers.
+
+use super::client::Client;
+use pgautoprep::config::Config;
+use pgautoprep::metrics::{Metrics, Summary};
+use pgautoprep::postgres::{Options, Scratch, Wanted};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
+use std::thread::JoinHandle;
+use tokio::sync::oneshot;
+
+/// What both databases are made of.
+const SCHEMA: &str = include_str!("schema.sql");
+
+/// The server, started by the first test that needs it.
+pub(crate) fn server() -> &'static Scratch {
+    static SERVER: OnceLock<Scratch> = OnceLock::new();
+    SERVER.get_or_init(|| {
+        let mut options = Options::default();
+        if let Ok(major) = std::env::var("PGAUTOPREP_RANDOM_MAJOR") {
+            options.wanted = Wanted::Major(major.parse().unwrap());
+        }
+        for (name, value) in [("autovacuum", "off"), ("max_connections", "100")] {
+            options.settings.push((name.to_owned(), value.to_owned()));
+        }
+        let server = Scratch::start(&options).unwrap_or_else(|error| panic!("{error}"));
+        let mut admin = Client::login(&server.host_port(), "postgres");
+        admin.run("CREATE DATABASE pristine");
+        Client::login(&server.host_port(), "pristine").run(SCHEMA);
+        Client::login(&server.host_port(), "pristine").run("VACUUM ANALYZE");
+        server
+    })
+}
+
+/// Two databases with the same content: one is used directly, the other through a proxy.
+pub(crate) struct Pair {
+    pub(crate) address: String,
+    pub(crate) names: [String; 2],
+    admins: [Client; 2],
+}
+
+impl Pair {
+    pub(crate) fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(1);
+        // A template must have no users while it is copied.
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let address = server().host_port();
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let names = ["direct", "proxied"].map(|kind| format!("{kind}{number}"));
+        let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut admin = Client::login(&address, "postgres");
+        for name in &names {
+            // The session that filled the template may take a moment to end.
+            while admin
+                .query(&format!("CREATE DATABASE {name} TEMPLATE pristine"))
+                .iter()
+                .any(|frame| frame.field(b'C').as_deref() == Some("55006"))
+            {}
+        }
+        let admins = [0, 1].map(|index| Client::login(&address, &names[index]));
+        Self {
+            address,
+            names,
+            admins,
+        }
+    }
+
+    /// Makes both what they were in the beginning.
+    pub(crate) fn reset(&mut self) {
+        for admin in &mut self.admins {
+            admin.run("SELECT pristine.reset()");
+        }
+    }
+}
+
+/// A proxy in this process; it ends when dropped.
+pub(crate) struct Proxy {
+    pub(crate) address: String,
+    metrics: Arc<Metrics>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Proxy {
+    pub(crate) fn start(upstream: &str, threshold: usize) -> Self {
+        let threshold = threshold.to_string();
+        let config = Config::from_pairs(&[
+            ("listen", "127.0.0.1:0"),
+            ("upstream", upstream),
+            ("workers", "1"),
+            ("prepare_threshold", &threshold),
+            ("oracle_per_second", "1000000"),
+            ("drain_timeout_s", "0"),
+        ]);
+        let config = config.unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (sender, receiver) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async move {
+                let proxy = pgautoprep::net::Proxy::bind(config).await.unwrap();
+                let address = proxy.addresses().remove(0);
+                sender.send((address, proxy.metrics())).unwrap();
+                proxy.serve(async { drop(stopped.await) }).await.unwrap();
+            });
+        });
+        let (address, metrics) = receiver.recv().unwrap();
+        Self {
+            address,
+            metrics,
+            stop: Some(stop),
+            thread: Some(thread),
+        }
+    }
+
+    pub(crate) fn summary(&self) -> Summary {
+        self.metrics.summary()
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.stop.take();
+        let ended = self.thread.take().map(JoinHandle::join);
+        assert!(
+            matches!(ended, Some(Ok(()))) || std::thread::panicking(),
+            "the proxy panicked"
+        );
+    }
+}
