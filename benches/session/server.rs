@@ -140,16 +140,26 @@ impl Server {
     }
 
     fn query(&self, text: &str, out: &mut Vec<u8>) {
-        let plan = |seems: &str| format!("{seems} Scan on public.t");
+        // A plan shows what is done with each parameter.
+        let parameters = self.parameters.values().map(Vec::len).max().unwrap_or(0);
+        let plan = |seems: &str, shown: &dyn Fn(usize) -> String| {
+            let shown: Vec<_> = (1..=parameters).map(shown).collect();
+            let output = format!("  Output: t.a, {}", shown.join(", "));
+            [format!("{seems} Scan on public.t"), output]
+        };
+        let literal = |_| "NULL".to_owned();
         if text.starts_with("SELECT pg_catalog.current_setting('plan_cache_mode')") {
             row(out, &["auto", "settings"]);
         } else if text.starts_with("SELECT (SELECT pg_catalog.string_agg") {
             row(out, &["", "0", "0", "0"]);
         } else if text.starts_with("EXPLAIN") {
-            row(out, &[&plan("Index")]);
+            let [node, output] = plan("Index", &literal);
+            row(out, &[&node, &output]);
         } else if text.starts_with("SET LOCAL") {
             let same = self.plans == Plans::Alike;
-            row(out, &[&plan(if same { "Index" } else { "Seq" })]);
+            let seems = if same { "Index" } else { "Seq" };
+            let [node, output] = plan(seems, &|number| format!("${number}"));
+            row(out, &[&node, &output]);
         } else {
             if self.sample.columns > 0 {
                 self.describe(out);
