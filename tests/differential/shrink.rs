@@ -120,12 +120,20 @@ pub(crate) fn describe(conversation: &Conversation, difference: Option<&Differen
     }
     let _ = writeln!(out, "    ], {});\n}}", conversation.threshold);
     if let Some(difference) = difference {
-        let _ = writeln!(out, "// step {}", difference.step);
+        let pairs = difference.direct.iter().zip(&difference.proxied);
+        let same = pairs
+            .take_while(|(direct, proxied)| direct == proxied)
+            .count();
+        let _ = writeln!(
+            out,
+            "// step {}, behind {same} equal messages",
+            difference.step
+        );
         for (who, frames) in [
             ("direct ", &difference.direct),
             ("proxied", &difference.proxied),
         ] {
-            for frame in frames.iter().take(12) {
+            for frame in frames.iter().skip(same).take(8) {
                 let line: String = format!("{frame:?}").chars().take(600).collect();
                 let _ = writeln!(out, "// {who}: {line}");
             }

@@ -179,6 +179,11 @@ impl Model {
     fn rows(&self, text: &str) -> Vec<u8> {
         let row = if text.contains("pg_rewrite") {
             frames::row(&["", "0", "0", "0"])
+        } else if text.starts_with("SET LOCAL") {
+            // A plan that shows the argument of every text there is.
+            frames::row(&["auto", " settings $1"])
+        } else if text.starts_with("EXPLAIN") {
+            frames::row(&["auto", " settings 1"])
         } else {
             frames::row(&["auto", " settings"])
         };

@@ -156,7 +156,9 @@ fn a_client_may_leave_after_any_byte() {
 /// Answers one connection like a server that dies after `budget` bytes.
 fn dying_server(upstream: &Upstream, mut budget: usize) {
     let mut peer = upstream.accept();
-    let answer = [row(&["Ann"]), complete("SELECT 1"), ready(b'I')].concat();
+    let one_row = |value| [row(&[value]), complete("SELECT 1"), ready(b'I')].concat();
+    let answer = one_row("Ann");
+    let [custom, generic] = ["Index Cond: (id = 42)", "Index Cond: (id = $1)"].map(one_row);
     let parsed = [
         frame(b'1', b""),
         frames::parameter_types(&[23]),
@@ -182,7 +184,7 @@ fn dying_server(upstream: &Upstream, mut budget: usize) {
         ("", greeting()),
         ("Q", context),
         ("PDSPDS", [&parsed[..], &parsed].concat()),
-        ("QQQ", answer.repeat(3)),
+        ("QQQ", [&custom[..], &custom, &generic].concat()),
         ("BDES", executed),
     ];
     for (tags, bytes) in script {

@@ -277,7 +277,11 @@ fn definitions_changed_past_the_proxy_are_noticed() {
     let deadline = Instant::now() + Duration::from_secs(10);
     while questions() < 6 {
         see(&mut client, ["1", "text"]);
-        assert!(Instant::now() < deadline, "not noticed: {}", proxy.summary());
+        assert!(
+            Instant::now() < deadline,
+            "not noticed: {}",
+            proxy.summary()
+        );
     }
     direct.run("CREATE TEMP TABLE mine (x int)");
     let asked = questions();
