@@ -238,7 +238,7 @@ impl Suite {
             .env("PG_LIBDIR", &self.libraries)
             .env("PG_DLSUFFIX", ".so")
             .stdin(File::open(self.source.join(format!("sql/{test}.sql"))).unwrap())
-            .stdout(output.reopen().map(Stdio::from).unwrap())
+            .stdout(Stdio::from(output.as_file().try_clone().unwrap()))
             .stderr(Stdio::from(output.as_file().try_clone().unwrap()))
             .spawn()
             .unwrap();
