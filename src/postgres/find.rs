@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{BIN_VARIABLE, Error};
+use super::{BIN_VARIABLE, Error, MAJOR_VARIABLE};
 
 /// Which server is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -19,6 +19,26 @@ pub enum Wanted {
 }
 
 impl Wanted {
+    /// What [`MAJOR_VARIABLE`] asks for: that version and no other, or any when it is not set.
+    ///
+    /// # Errors
+    /// When its value is no number.
+    pub fn from_environment() -> Result<Self, Error> {
+        Self::from_variable(std::env::var_os(MAJOR_VARIABLE))
+    }
+
+    fn from_variable(value: Option<OsString>) -> Result<Self, Error> {
+        let Some(value) = value.filter(|value| !value.is_empty()) else {
+            return Ok(Self::Any);
+        };
+        let value = value.to_string_lossy();
+        value.parse().map(Self::Major).map_err(|_| {
+            Error::Option(format!(
+                "{MAJOR_VARIABLE} is {value:?}, not a version such as 13"
+            ))
+        })
+    }
+
     fn accepts(self, major: u32) -> bool {
         match self {
             Self::Any => true,
@@ -282,6 +302,19 @@ mod tests {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         }
         directory.canonicalize().unwrap()
+    }
+
+    #[test]
+    fn a_version_is_asked_for_by_its_number() {
+        let wanted = |value: &str| Wanted::from_variable(Some(value.into()));
+        assert_eq!(Wanted::from_variable(None).unwrap(), Wanted::Any);
+        assert_eq!(wanted("").unwrap(), Wanted::Any);
+        assert_eq!(wanted("13").unwrap(), Wanted::Major(13));
+        let message = wanted("13.2").unwrap_err().to_string();
+        assert!(
+            message.contains(MAJOR_VARIABLE) && message.contains("13.2"),
+            "{message}"
+        );
     }
 
     fn places(root: &Path) -> Places {

@@ -24,6 +24,8 @@ pub use scratch::{Auth, Options, SUPERUSER, Scratch};
 
 /// The environment variable that names the directory of the server binaries to use.
 pub const BIN_VARIABLE: &str = "PGAUTOPREP_PG_BIN";
+/// The environment variable that names the major version of the server the tests run on.
+pub const MAJOR_VARIABLE: &str = "PGAUTOPREP_PG_MAJOR";
 /// The environment variable that names another Maven repository to download servers from.
 pub const MAVEN_VARIABLE: &str = "PGAUTOPREP_MAVEN_URL";
 

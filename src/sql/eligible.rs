@@ -74,6 +74,7 @@ pub fn judge(text: &str, scan: &Scan, _dialect: Dialect) -> Result<Eligible, Rea
     check_words(&masked)?;
     let mut contexts = Contexts::new(text, scan, &masked)?;
     masked.blank_conflict_targets();
+    masked.blank_key_locks();
     let (walk, returning) = guarded(|| inspect(&masked.text, slots(text, scan)))?;
     let arguments: Vec<bool> = walk
         .slots

@@ -171,6 +171,18 @@ fn searches_by_distance_take_arguments_and_dates_are_not_frozen() {
 }
 
 #[test]
+fn a_row_lock_of_any_strength_is_read() {
+    check(
+        r#"
+        select a from t, u where b = 1 for no key update of t skip locked
+          => select a from t, u where b = $1 for no key update of t skip locked
+        select key, no, share from t where key = 'x' FOR KEY SHARE for share of t nowait
+          => select key, no, share from t where key = $1 FOR KEY SHARE for share of t nowait
+        "#,
+    );
+}
+
+#[test]
 fn what_is_a_cast_only_with_a_literal_stays() {
     check(
         r#"

@@ -167,12 +167,7 @@ fn dying_server(upstream: &Upstream, mut budget: usize) {
     ]
     .concat();
     let context = [row(&["auto", "s"]), complete("SELECT 1"), ready(b'I')].concat();
-    let executed = [
-        frame(b'2', b""),
-        frames::description(&["name"]),
-        answer.clone(),
-    ]
-    .concat();
+    let executed = [frame(b'2', b""), frames::description(&["name"]), answer].concat();
     let mut say = |peer: &mut crate::harness::upstream::Peer, bytes: &[u8]| {
         let piece = &bytes[..bytes.len().min(budget)];
         peer.send(piece);

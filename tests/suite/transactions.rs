@@ -1,6 +1,7 @@
 //! Transactions: what a statement does at its end, and what the end of a transaction does to it.
 
 use crate::harness::matrix::{converts, same, same_with_two};
+use pgautoprep::reason::Reason;
 
 #[test]
 fn states_and_savepoints_are_the_same() {
@@ -128,6 +129,27 @@ fn two_phase_commit_and_locks_are_the_same() {
         client.query(&format!("SELECT * FROM t WHERE id = {round} FOR UPDATE"));
         client.query("COMMIT");
     });
+}
+
+#[test]
+fn row_locks_of_every_strength_are_taken() {
+    let setup = "CREATE TABLE t AS SELECT i AS id FROM generate_series(1, 30) i";
+    let locks = ["UPDATE", "NO KEY UPDATE", "SHARE", "KEY SHARE"];
+    let summary = same_with_two(setup, |client, other, round| {
+        for lock in locks {
+            client.query(&format!("SELECT * FROM t WHERE id = {round} FOR {lock}"));
+        }
+        for held in locks {
+            client.query("BEGIN");
+            client.query(&format!("SELECT * FROM t WHERE id = {round} FOR {held}"));
+            for wanted in locks {
+                let lock = format!("FOR {wanted} SKIP LOCKED");
+                other.query(&format!("SELECT * FROM t WHERE id = {round} {lock}"));
+            }
+            client.query("COMMIT");
+        }
+    });
+    assert_eq!(summary.passed(Reason::Unparsed), 0, "{summary}");
 }
 
 #[test]

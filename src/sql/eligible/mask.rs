@@ -138,6 +138,26 @@ impl Masked {
         }
     }
 
+    /// Makes `FOR NO KEY UPDATE` and `FOR KEY SHARE` the locks that the parser knows.
+    pub(super) fn blank_key_locks(&mut self) {
+        for index in 0..self.tokens.len() {
+            let follow = |words: &[&str]| {
+                let mut words = words.iter().zip(index..);
+                words.all(|(word, index)| self.is_word(Some(index), word))
+            };
+            let last = if follow(&["for", "no", "key", "update"]) {
+                index + 2
+            } else if follow(&["for", "key", "share"]) {
+                index + 1
+            } else {
+                continue;
+            };
+            let range = self.tokens[index + 1].start..self.tokens[last].end;
+            self.text
+                .replace_range(range.clone(), &" ".repeat(range.len()));
+        }
+    }
+
     /// The index of the `DO` that ends a conflict target.
     fn end_of_target(&self, target: usize) -> Option<usize> {
         let mut depth = 0_usize;

@@ -22,8 +22,7 @@ pub(crate) struct Proxy {
 
 /// What the tests change: one sighting is enough, nothing is rationed, no time is lost at the end,
 /// and the catalog is not looked at in between, which scripts would have to expect at any moment.
-const SETTINGS: [(&str, &str); 6] = [
-    ("listen", "127.0.0.1:0"),
+const SETTINGS: [(&str, &str); 5] = [
     ("workers", "1"),
     ("prepare_threshold", "1"),
     ("oracle_per_second", "1000000"),
@@ -48,7 +47,13 @@ impl Proxy {
 
     /// Starts a proxy with some settings changed.
     pub(crate) fn with(upstream: &str, changes: &[(&str, &str)]) -> Self {
-        let config = Config::from_pairs(&settings(upstream, changes)).unwrap();
+        Self::configured(&settings(upstream, changes))
+    }
+
+    /// Starts a proxy with these settings and otherwise the defaults, on a port of its own.
+    pub(crate) fn configured(settings: &[(&str, &str)]) -> Self {
+        let all = [&[("listen", "127.0.0.1:0")], settings].concat();
+        let config = Config::from_pairs(&all).unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let (sender, receiver) = mpsc::channel();
         let thread = std::thread::spawn(move || {

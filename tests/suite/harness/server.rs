@@ -1,16 +1,19 @@
 //! One real server for all tests of this program, and a database of its own for each.
 
 use super::client::Client;
-use pgautoprep::postgres::{Options, Scratch};
+use pgautoprep::postgres::{Options, Scratch, Wanted};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The server, started by the first test that needs it. A machine without one fails the test with
-/// the command that installs it.
+/// the command that installs it. `PGAUTOPREP_PG_MAJOR` chooses the version.
 pub(crate) fn server() -> &'static Scratch {
     static SERVER: OnceLock<Scratch> = OnceLock::new();
     SERVER.get_or_init(|| {
-        let mut options = Options::default();
+        let mut options = Options {
+            wanted: Wanted::from_environment().unwrap_or_else(|error| panic!("{error}")),
+            ..Options::default()
+        };
         for (name, value) in [("max_connections", "200"), ("autovacuum", "off")] {
             options.settings.push((name.to_owned(), value.to_owned()));
         }

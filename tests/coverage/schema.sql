@@ -1,0 +1,26 @@
+-- The tables the shapes are written for: a blog, a shop and web sessions, indexed as usual.
+CREATE TABLE auth_user (id serial PRIMARY KEY, username varchar(150) UNIQUE NOT NULL, first_name varchar(150) NOT NULL DEFAULT '', last_name varchar(150) NOT NULL DEFAULT '', email varchar(254) NOT NULL, password varchar(128) NOT NULL DEFAULT '', is_active boolean NOT NULL DEFAULT true, is_staff boolean NOT NULL DEFAULT false, last_login timestamptz, date_joined timestamptz NOT NULL DEFAULT '2024-01-01 00:00:00+00');
+CREATE TABLE blog_category (id serial PRIMARY KEY, name varchar(100) NOT NULL, slug varchar(50) UNIQUE NOT NULL, parent_id int REFERENCES blog_category);
+CREATE TABLE blog_post (id bigserial PRIMARY KEY, title varchar(200) NOT NULL, slug varchar(200) NOT NULL, body text NOT NULL DEFAULT '', status varchar(20) NOT NULL DEFAULT 'draft', author_id int NOT NULL REFERENCES auth_user, category_id int REFERENCES blog_category, views int NOT NULL DEFAULT 0, rating numeric(4,2), published_at timestamptz, created_at timestamptz NOT NULL DEFAULT '2024-01-01 00:00:00+00', updated_at timestamptz NOT NULL DEFAULT '2024-01-01 00:00:00+00', meta jsonb NOT NULL DEFAULT '{}', tags text[] NOT NULL DEFAULT '{}');
+CREATE INDEX ON blog_post (author_id);
+CREATE INDEX ON blog_post (category_id);
+CREATE INDEX ON blog_post (status, published_at DESC);
+CREATE INDEX ON blog_post (slug);
+CREATE TABLE blog_comment (id bigserial PRIMARY KEY, post_id bigint NOT NULL REFERENCES blog_post ON DELETE CASCADE, user_id int REFERENCES auth_user, body text NOT NULL, approved boolean NOT NULL DEFAULT false, created_at timestamptz NOT NULL DEFAULT '2024-01-01 00:00:00+00');
+CREATE INDEX ON blog_comment (post_id);
+CREATE INDEX ON blog_comment (user_id);
+CREATE TABLE orders (id uuid PRIMARY KEY, customer_id int NOT NULL, state varchar(16) NOT NULL, total numeric(10,2) NOT NULL, currency char(3) NOT NULL DEFAULT 'EUR', placed_on date NOT NULL, version int NOT NULL DEFAULT 0);
+CREATE INDEX ON orders (customer_id, placed_on);
+CREATE TABLE order_items (id bigserial PRIMARY KEY, order_id uuid NOT NULL REFERENCES orders, sku varchar(40) NOT NULL, quantity smallint NOT NULL, price numeric(10,2) NOT NULL);
+CREATE INDEX ON order_items (order_id);
+CREATE TABLE sessions (session_key varchar(40) PRIMARY KEY, session_data text NOT NULL, expire_date timestamptz NOT NULL);
+CREATE INDEX ON sessions (expire_date);
+CREATE SEQUENCE hibernate_sequence;
+INSERT INTO auth_user (username, email, first_name) SELECT 'user' || g, 'user' || g || '@example.com', 'F' || g FROM generate_series(1, 20000) g;
+INSERT INTO blog_category (name, slug, parent_id) SELECT 'Cat ' || g, 'cat-' || g, nullif(g / 5, 0) FROM generate_series(1, 50) g;
+INSERT INTO blog_post (title, slug, body, status, author_id, category_id, views, rating, published_at, meta, tags) SELECT 'Post ' || g, 'post-' || g, repeat('x', 100), CASE WHEN g % 10 = 0 THEN 'draft' ELSE 'published' END, 1 + g % 20000, 1 + g % 50, g % 1000, (g % 500) / 100.0, timestamptz '2024-06-01 00:00:00+00' - g * interval '1 minute', jsonb_build_object('k', g % 10, 'lang', 'en'), ARRAY['t' || g % 20, 'all'] FROM generate_series(1, 50000) g;
+INSERT INTO blog_comment (post_id, user_id, body, approved) SELECT 1 + g % 50000, 1 + g % 20000, 'c' || g, g % 3 = 0 FROM generate_series(1, 100000) g;
+INSERT INTO orders SELECT (lpad(to_hex(g), 8, '0') || '-0000-4000-8000-' || lpad(to_hex(g), 12, '0'))::uuid, 1 + g % 5000, (ARRAY['new', 'paid', 'sent'])[1 + g % 3], g % 1000, 'EUR', date '2024-01-01' + g % 365, 0 FROM generate_series(1, 30000) g;
+INSERT INTO order_items (order_id, sku, quantity, price) SELECT (lpad(to_hex(1 + g % 30000), 8, '0') || '-0000-4000-8000-' || lpad(to_hex(1 + g % 30000), 12, '0'))::uuid, 'SKU' || g % 1000, 1 + g % 5, g % 100 FROM generate_series(1, 60000) g;
+INSERT INTO sessions SELECT lpad(to_hex(g), 32, '0'), repeat('d', 50), timestamptz '2024-05-15 00:00:00+00' + g * interval '1 minute' FROM generate_series(1, 20000) g;
+ANALYZE;
