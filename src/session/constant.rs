@@ -51,6 +51,8 @@ pub(super) struct Constant {
     terms: usize,
     /// Something is done with the parameters that may fail.
     may_fail: bool,
+    /// It is what this function returns, and nothing but the call itself may fail.
+    function: Option<String>,
 }
 
 impl PartialEq for Constant {
@@ -71,6 +73,7 @@ impl Constant {
             shown: String::new(),
             terms: 1,
             may_fail: false,
+            function: None,
         }
     }
 
@@ -121,7 +124,9 @@ impl Constant {
 
     /// A function called with them.
     pub(super) fn call(function: &str, parts: Vec<Self>) -> Self {
+        let nested = parts.iter().any(|part| part.function.is_some());
         let mut call = Self::all(parts);
+        call.function = (!nested && !call.may_fail).then(|| function.to_owned());
         let total = TOTAL.contains(&function);
         call.may_fail |= !call.parameters.is_empty() && !total;
         let counts = matches!(function, "length" | "char_length");
@@ -249,6 +254,14 @@ impl Constant {
             }
             (None, Some(_)) => false,
         }
+    }
+
+    /// It is computed for each row of the result. If the other plan, `custom`, calls the same
+    /// function there, the call is left to the execution in both, and fails or not alike.
+    pub(super) fn run_like(&mut self, custom: &Self) -> bool {
+        let same = self.function.is_some() && self.function == custom.function;
+        self.may_fail &= !same;
+        same
     }
 
     /// The guards under which nothing about it can fail when it is used behind `operator`; `None`
