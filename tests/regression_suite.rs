@@ -379,11 +379,12 @@ fn the_regression_suite_prints_the_same() {
         let counted = proxy.summary().since(&before);
         different.extend(judge(name, &direct, &printed, &counted));
     };
+    let common = [("listen", "127.0.0.1:0"), ("upstream", &upstream)];
     let eager = [("prepare_threshold", "1"), ("oracle_per_second", "1000000")];
-    let eager = Proxy::configured(&[&eager[..], &[("upstream", &upstream)]].concat());
+    let eager = Proxy::configured(&[eager, common].concat());
     run("first-sighting", &eager);
     run("first-sighting-warm", &eager);
     drop(eager);
-    run("default", &Proxy::configured(&[("upstream", &upstream)]));
+    run("default", &Proxy::configured(&common));
     assert!(different.is_empty(), "{different:#?}");
 }

@@ -22,7 +22,8 @@ pub(crate) struct Proxy {
 
 /// What the tests change: one sighting is enough, nothing is rationed, no time is lost at the end,
 /// and the catalog is not looked at in between, which scripts would have to expect at any moment.
-const SETTINGS: [(&str, &str); 5] = [
+const SETTINGS: [(&str, &str); 6] = [
+    ("listen", "127.0.0.1:0"),
     ("workers", "1"),
     ("prepare_threshold", "1"),
     ("oracle_per_second", "1000000"),
@@ -50,10 +51,9 @@ impl Proxy {
         Self::configured(&settings(upstream, changes))
     }
 
-    /// Starts a proxy with these settings and otherwise the defaults, on a port of its own.
+    /// Starts a proxy with these settings and otherwise the defaults.
     pub(crate) fn configured(settings: &[(&str, &str)]) -> Self {
-        let all = [&[("listen", "127.0.0.1:0")], settings].concat();
-        let config = Config::from_pairs(&all).unwrap();
+        let config = Config::from_pairs(settings).unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let (sender, receiver) = mpsc::channel();
         let thread = std::thread::spawn(move || {
