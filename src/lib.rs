@@ -24,6 +24,12 @@
 //! - [`config`], [`metrics`], [`reason`]: how it was set up, what it did, and why not.
 //! - [`cli`]: one file a command; [`postgres`]: scratch servers for the demo and the tests.
 //!
+//! Words beside those of the protocol: a *shape* is a text without its literals; a *recipe* says
+//! which of them become arguments and which stay inline; a *statement* is a recipe with its inline
+//! values in one *context* (database, user, settings); the *oracle* is the server, asked in a
+//! *lesson* that precedes a query; a *verdict* of trust comes with *terms*, the inferred types and
+//! the *guards* on values; the *epoch* of a database moves when its catalog does.
+//!
 //! The modules are public so that tests and benches reach them; they are no stable interface.
 #![forbid(unsafe_code)]
 

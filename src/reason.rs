@@ -37,7 +37,7 @@ pub enum Reason {
     TooComplex,
     /// A literal inside an ORDER BY, GROUP BY or DISTINCT ON expression.
     SortExpression,
-    /// A typed date or time literal would have to stay in the cached text.
+    /// A literal of a type that depends on the catalog or the clock would have to stay inline.
     TypedLiteral,
     /// An inline literal says `now`, `today`, `tomorrow` or `yesterday`.
     VolatileLiteral,

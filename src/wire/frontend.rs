@@ -98,7 +98,7 @@ pub fn close_statement(out: &mut Vec<u8>, name: &[u8]) {
     });
 }
 
-/// Close of the unnamed statement, and of the unnamed portal.
+/// Close of the unnamed statement.
 pub const CLOSE_UNNAMED_STATEMENT: &[u8] = b"C\0\0\0\x06S\0";
 /// Close of the unnamed portal.
 pub const CLOSE_UNNAMED_PORTAL: &[u8] = b"C\0\0\0\x06P\0";
