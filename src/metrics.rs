@@ -26,6 +26,8 @@ pub enum Counter {
     Replayed,
     /// Statements prepared on a server connection.
     StatementsPrepared,
+    /// Statements parsed anew so that the server goes on planning them for their values.
+    StatementsRenewed,
     /// Statements closed on a server connection, for whatever cause.
     StatementsClosed,
     /// Statements closed to make room for others.
@@ -238,6 +240,7 @@ impl fmt::Display for Summary {
         let counted = |(label, counter)| (label, self.count(counter));
         let statements = [
             ("prepared", StatementsPrepared),
+            ("renewed", StatementsRenewed),
             ("closed", StatementsClosed),
             ("evicted", StatementsEvicted),
         ];
@@ -343,6 +346,7 @@ queries                                    8   100.0 %
     threshold                              1    12.5 %
 statements
   prepared                                 0
+  renewed                                  0
   closed                                   0
   evicted                                  0
 shapes

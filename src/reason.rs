@@ -65,10 +65,8 @@ pub enum Reason {
     DifferentResult,
     /// The server plans the rewritten text differently.
     DifferentPlan,
-    /// The generic plan is not the plan the literals get.
-    GenericPlan,
-    /// A value for which a generic plan could fail otherwise than the literal.
-    Guarded,
+    /// Literals that have to stay in the text have had too many values.
+    Variants,
     /// Rewrite rules turn the statement into several.
     RewriteRules,
     /// The client set `plan_cache_mode` itself.
@@ -87,7 +85,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of their discriminants.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 37] = [
         Self::Mode,
         Self::NotPreparable,
         Self::Empty,
@@ -117,8 +115,7 @@ impl Reason {
         Self::Refused,
         Self::DifferentResult,
         Self::DifferentPlan,
-        Self::GenericPlan,
-        Self::Guarded,
+        Self::Variants,
         Self::RewriteRules,
         Self::PlanCacheMode,
         Self::OracleFailed,
@@ -161,8 +158,7 @@ impl Reason {
             Self::Refused => "refused",
             Self::DifferentResult => "different_result",
             Self::DifferentPlan => "different_plan",
-            Self::GenericPlan => "generic_plan",
-            Self::Guarded => "guarded",
+            Self::Variants => "variants",
             Self::RewriteRules => "rewrite_rules",
             Self::PlanCacheMode => "plan_cache_mode",
             Self::OracleFailed => "oracle_failed",
@@ -247,12 +243,7 @@ impl Reason {
             Self::DifferentPlan => {
                 "The server plans the text with parameters as if it meant something else."
             }
-            Self::GenericPlan => {
-                "The plan for any values is not the plan these values get, so it could be slower."
-            }
-            Self::Guarded => {
-                "With this value a prepared statement could fail in another way than the literal."
-            }
+            Self::Variants => "A literal that has to stay in the text has had too many values.",
             Self::RewriteRules => "Rewrite rules on a table turn the statement into several.",
             Self::PlanCacheMode => "The session sets `plan_cache_mode` itself.",
             Self::OracleFailed => "The server answered the questions about it with an error.",

@@ -78,7 +78,7 @@ async fn the_servers_answers_are_shown() {
         "inferred types  integer, text",
         "result          the same",
         "custom plan     the same",
-        "generic plan    the same",
+        "planned         once for all values",
         "verdict         converted",
     ] {
         assert!(out.lines().any(|l| l == line), "{line} is not in:\n{out}");
@@ -92,6 +92,11 @@ async fn the_servers_answers_are_shown() {
     let out = house.explain("UPDATE t SET code = 'abc' WHERE id = 1");
     assert!(
         out.contains("only while      $1 is at most 5 bytes long"),
+        "{out}"
+    );
+    let out = house.explain("SELECT id FROM t WHERE name < 'x' LIMIT 3");
+    assert!(
+        out.contains("planned         each time for its values"),
         "{out}"
     );
     let out = house.explain("INSERT INTO ruled VALUES (1)");

@@ -18,8 +18,8 @@ use crate::reason::Reason;
 use crate::sql::rewrite::{self, Rewritten};
 use crate::sql::scan::{Class, Literal, Scan};
 use crate::sql::{Shape, judge};
-use crate::statement::Verdict;
 use crate::statement::guard::{Check, Guard};
+use crate::statement::{Plans, Terms, Verdict};
 use dialogue::{Dialogue, Outcome};
 use login::Account;
 
@@ -192,26 +192,18 @@ fn put_verdict(
     text: &[u8],
     outcome: Outcome,
 ) -> anyhow::Result<()> {
-    if let Some(statement) = dialogue.statement(text)
-        && let Verdict::Trusted { terms, .. } = statement.verdict()
-    {
-        let names = dialogue.type_names(&terms.types)?;
-        put(out, "inferred types", names.join(", "))?;
-        for guard in &terms.guards {
-            put(out, "only while", condition(guard))?;
-        }
-    }
-    let [result, custom, generic] = comparisons(outcome);
-    for (label, same) in [
-        ("result", result),
-        ("custom plan", custom),
-        ("generic plan", generic),
-    ] {
+    let [result, custom] = comparisons(outcome);
+    for (label, same) in [("result", result), ("custom plan", custom)] {
         match same {
             Some(true) => put(out, label, "the same")?,
             Some(false) => put(out, label, "differs")?,
             None => {}
         }
+    }
+    if let Some(statement) = dialogue.statement(text)
+        && let Verdict::Trusted { terms, .. } = statement.verdict()
+    {
+        put_terms(out, dialogue, statement.plans(), &terms)?;
     }
     match outcome {
         Outcome::Converted => put(out, "verdict", "converted")?,
@@ -229,17 +221,47 @@ fn put_verdict(
             {
                 put(out, "", format_args!("The server said: {complaint}"))?;
             }
-            if reason == Reason::GenericPlan {
-                let note = "A running proxy also tries it with the literals that never vary \
-                            left in the text.";
-                put(out, "", note)?;
-            }
         }
     }
     Ok(())
 }
 
-/// What an argument's value must be like.
+/// What a statement is trusted with.
+fn put_terms(
+    out: &mut String,
+    dialogue: &mut Dialogue,
+    plans: Plans,
+    terms: &Terms,
+) -> anyhow::Result<()> {
+    let names = dialogue.type_names(&terms.types)?;
+    put(out, "inferred types", names.join(", "))?;
+    match plans {
+        Plans::Custom => {
+            put(
+                out,
+                "planned",
+                "each time for its values: others may get other plans",
+            )?;
+            let note = "A running proxy first tries the literals that never vary in the text.";
+            return Ok(put(out, "", note)?);
+        }
+        Plans::Generic => put(out, "planned", "once for all values")?,
+    }
+    for guard in &terms.guards {
+        put(out, "only while", condition(guard))?;
+    }
+    for common in &terms.common {
+        let condition = "is none of its column's most common values";
+        put(
+            out,
+            "only while",
+            format_args!("${} {condition}", common.argument + 1),
+        )?;
+    }
+    Ok(())
+}
+
+/// What an argument's value must be like for a generic plan.
 fn condition(guard: &Guard) -> String {
     let number = guard.argument + 1;
     match guard.check {
@@ -250,16 +272,15 @@ fn condition(guard: &Guard) -> String {
     }
 }
 
-/// Whether result, custom plan and generic plan were found the same, as far as the outcome tells:
-/// they are compared in this order, and the first difference ends it.
-fn comparisons(outcome: Outcome) -> [Option<bool>; 3] {
+/// Whether result and custom plan were found the same, as far as the outcome tells: they are
+/// compared in this order, and the first difference ends it.
+const fn comparisons(outcome: Outcome) -> [Option<bool>; 2] {
     match outcome {
-        Outcome::Converted | Outcome::Passed(Reason::Guarded) => [Some(true); 3],
-        Outcome::Passed(Reason::DifferentResult) => [Some(false), None, None],
-        Outcome::Passed(Reason::RewriteRules) => [Some(true), None, None],
-        Outcome::Passed(Reason::DifferentPlan) => [Some(true), Some(false), None],
-        Outcome::Passed(Reason::GenericPlan) => [Some(true), Some(true), Some(false)],
-        Outcome::Passed(_) | Outcome::WouldAsk => [None; 3],
+        Outcome::Converted => [Some(true); 2],
+        Outcome::Passed(Reason::DifferentResult) => [Some(false), None],
+        Outcome::Passed(Reason::RewriteRules) => [Some(true), None],
+        Outcome::Passed(Reason::DifferentPlan) => [Some(true), Some(false)],
+        Outcome::Passed(_) | Outcome::WouldAsk => [None; 2],
     }
 }
 

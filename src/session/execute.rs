@@ -4,14 +4,15 @@ use super::{Session, Turn, Worker};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::rewrite;
-use crate::statement::cache::Name;
-use crate::statement::{Key, Recipe, Verdict};
+use crate::statement::cache::{Entry, Name};
+use crate::statement::{Key, Recipe, Statement, Verdict};
 use crate::upstream::Encoding;
 use crate::upstream::ledger::{Execution, Kind, Recovery, Stage};
 use crate::wire::backend::{self, Status};
 use crate::wire::fields::{self, Change};
 use crate::wire::frame::HEADER;
 use crate::wire::{Error, frontend};
+use std::sync::Arc;
 
 /// Replies that wait for the one after them. Each is bounded by what is inspected at all, and the
 /// notices by [`MAX_NOTICES`].
@@ -32,22 +33,47 @@ impl Held {
 /// rare; its notices then go out at once and an early error is translated instead of repaired.
 const MAX_NOTICES: usize = 64 * 1024;
 
+/// What is to be executed.
+#[derive(Debug)]
+pub(super) struct Call {
+    /// The statement's place in the connection's cache.
+    pub key: Key,
+    /// Its name on the server.
+    pub name: Name,
+    pub hold_description: bool,
+    pub recipe: Arc<Recipe>,
+    /// The statement, if it must be parsed anew first.
+    pub renewed: Option<Arc<Statement>>,
+}
+
+impl Call {
+    pub(super) fn of(entry: &Entry, recipe: &Arc<Recipe>) -> Self {
+        Self {
+            key: entry.statement.key(),
+            name: entry.name,
+            hold_description: entry.statement.hold_description(),
+            recipe: Arc::clone(recipe),
+            renewed: None,
+        }
+    }
+}
+
 impl Session {
     /// Sends Bind, Describe, Execute and Sync for the query in `self.query`, which the worker's
     /// scanner has just scanned.
-    pub(super) fn execute(
-        &mut self,
-        key: Key,
-        name: Name,
-        hold_description: bool,
-        recipe: &Recipe,
-        worker: &Worker,
-    ) {
+    pub(super) fn execute(&mut self, call: &Call, worker: &Worker) {
+        let Call { name, recipe, .. } = call;
         let extended = self.memory.speaks_extended();
         if extended {
             // As a Query does: a client that uses both protocols might miss it.
             self.to_upstream
                 .extend_from_slice(frontend::CLOSE_UNNAMED_STATEMENT);
+        }
+        if let Some(statement) = &call.renewed {
+            let out = &mut self.to_upstream;
+            frontend::close_statement(out, name.as_bytes());
+            frontend::parse(out, name.as_bytes(), statement.text(), statement.oids());
+            worker.counters().add(Counter::StatementsRenewed, 1);
         }
         let text = &self.query;
         let literals = worker.scan.literals();
@@ -75,10 +101,11 @@ impl Session {
             _ => Recovery::Translate,
         };
         let execution = Execution {
-            key,
+            key: call.key,
             stage: Stage::Binding,
             recovery,
-            hold_description,
+            hold_description: call.hold_description,
+            parsing: call.renewed.is_some(),
         };
         self.upstream
             .ledger
@@ -100,6 +127,7 @@ impl Session {
                 execution.stage = Stage::Bound;
                 self.to_client.append(&mut self.held.notices);
             }
+            backend::PARSE_COMPLETE => execution.parsing = false,
             backend::NO_DATA | backend::CLOSE_COMPLETE => {}
             backend::ROW_DESCRIPTION => self.held.description.extend_from_slice(frame),
             backend::DATA_ROW => {
@@ -201,7 +229,10 @@ impl Session {
         };
         let (stage, recovery, key) = (execution.stage, execution.recovery, execution.key);
         let early = stage == Stage::Binding;
-        if early {
+        if execution.parsing {
+            // Closed, and not parsed again.
+            self.upstream.cache.revoke(key);
+        } else if early {
             self.forget_if_stale(body, key);
         }
         let repair = early && recovery != Recovery::Translate && is_repairable(body);

@@ -6,19 +6,21 @@
 //! - *context*: settings and search path, when anything may have changed them;
 //! - *describe*: the original and the rewritten text are parsed and described;
 //! - *explain*: the plans of both, the generic plan, and what only the catalog knows;
+//! - *keys*, *statistics*: whether the generic plan may stand for the plans of other values;
 //! - *prepare*: a statement already trusted is parsed on this connection, and must infer the same
 //!   types;
 //! - *audit*: the plan proof again, with the literals of the moment.
 
 use super::oracle::{self, Answer, MAX_ANSWER};
+use super::proof::Exposure;
 use super::route::judge;
 use super::{Session, Turn, Worker};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 
-use crate::sql::rewrite;
 use crate::statement::cache::Name;
-use crate::statement::{Context, Instant, Statement, Terms, Verdict};
+use crate::statement::guard::Guard;
+use crate::statement::{Context, Instant, Plans, Statement, Terms, Verdict};
 use crate::upstream::ledger::Kind;
 use crate::wire::backend::{self, Status};
 use crate::wire::fields;
@@ -34,8 +36,9 @@ const PATIENCE: u64 = 10_000;
 /// What a lesson is about.
 #[derive(Debug)]
 pub(super) enum Subject {
-    /// Make the statement for the text usable on this connection.
-    Statement,
+    /// Make the statement for the text usable on this connection, or the one with custom plans if
+    /// it says so.
+    Statement(Plans),
     /// Only look whether the catalog has changed.
     Watch,
     /// Repeat the plan proof of a statement this connection holds under this name.
@@ -49,6 +52,8 @@ pub(super) enum Step {
     Context,
     Describe,
     Explain,
+    Keys,
+    Statistics,
     Prepare,
     Audit,
 }
@@ -65,6 +70,8 @@ pub(super) struct Lesson {
     asked: usize,
     pub(super) rounds: u8,
     pub(super) candidate: Option<Candidate>,
+    /// What a client could see of another plan than the generic one, and its guards.
+    pub(super) exposure: Option<(Exposure, Vec<Guard>)>,
     /// The error frame of a question the client's cancel request has hit.
     cancelled: Option<Vec<u8>>,
 }
@@ -104,6 +111,7 @@ impl Lesson {
             asked: 0,
             rounds: 0,
             candidate: None,
+            exposure: None,
             cancelled: None,
         }
     }
@@ -306,6 +314,8 @@ impl Session {
             }
             Step::Describe => self.described(lesson, now, worker),
             Step::Explain => self.explained(lesson, now, worker),
+            Step::Keys => self.keys_known(lesson, now, worker),
+            Step::Statistics => self.statistics_known(lesson, now, worker),
             Step::Prepare => self.parsed(lesson, worker),
             Step::Audit => self.audited(lesson, worker),
         }
@@ -337,7 +347,7 @@ impl Session {
         }
         match &lesson.subject {
             Subject::Watch => Ok(Next::Learned),
-            Subject::Statement => self.teach(lesson, now, worker),
+            Subject::Statement(_) => self.teach(lesson, now, worker),
             Subject::Audit(statement, name) => {
                 let (recipe, name) = (Arc::clone(statement.recipe()), *name);
                 let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
@@ -363,18 +373,15 @@ impl Session {
         let (text, scan) = (&lesson.text, &worker.scan);
         let dialect = self.upstream.dialect;
         let eligible = recipe.judgement(|| judge(text, scan, dialect))?;
-        let inline = scan.literals().iter().zip(&eligible.arguments);
-        if inline
-            .filter(|(_, argument)| !**argument)
-            .any(|(literal, _)| oracle::is_volatile(rewrite::token(text, literal)))
-        {
+        if oracle::has_volatile_inline(text, scan, eligible) {
             return Err(Reason::VolatileLiteral);
         }
-        let context = self.upstream.context.ok_or(Reason::OracleFailed)?;
-        let statement = worker
-            .table
-            .statement(&recipe, eligible, context, text, scan)?;
         let epoch = self.upstream.database.epoch();
+        let plans = match lesson.subject {
+            Subject::Statement(plans) => plans,
+            Subject::Watch | Subject::Audit(..) => Plans::Generic,
+        };
+        let statement = self.statement(&recipe, plans, text, worker)?;
         if let Some(reason) = statement.settled_against(epoch) {
             return Err(reason);
         }
@@ -392,11 +399,14 @@ impl Session {
             if !statement.claim(now, PATIENCE) {
                 return Err(Reason::Threshold);
             }
-            if !worker.table.take_question(now) {
-                statement.settle(Verdict::Unasked);
-                return Err(Reason::Budget);
+            // A lesson is about one shape, in however many forms.
+            if lesson.candidate.is_none() {
+                if !worker.table.take_question(now) {
+                    statement.settle(Verdict::Unasked);
+                    return Err(Reason::Budget);
+                }
+                worker.counters().add(Counter::OracleQuestions, 1);
             }
-            worker.counters().add(Counter::OracleQuestions, 1);
         }
         let (name, evicted) = self.upstream.cache.begin(Arc::clone(&statement), epoch);
         let counters = worker.counters();

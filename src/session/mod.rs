@@ -21,7 +21,6 @@
 //! - nothing of ours happens inside a client's transaction but Bind, Describe, Execute and Sync;
 //! - every query that is not converted is counted under exactly one [`Reason`].
 
-mod constant;
 mod execute;
 mod learn;
 mod login;

@@ -255,8 +255,17 @@ pub(super) fn catalog_query(types: &[u32], eligible: &Eligible) -> Option<Vec<u8
     )
 }
 
-/// What the catalog's answer leads to: the OIDs that demote their literals, or the end.
-pub(super) fn read_catalog(answer: &Answer) -> Result<Vec<u32>, Reason> {
+/// What the catalog said.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Catalog {
+    /// The OIDs that demote their literals.
+    pub domains: Vec<u32>,
+    /// What is declared immutable is known to be so: nobody's own word is needed for it.
+    pub immutable: bool,
+}
+
+/// What the catalog's answer leads to, or the end.
+pub(super) fn read_catalog(answer: &Answer) -> Result<Catalog, Reason> {
     let [domains, types, rules, calls] = &answer.values[..] else {
         return Err(Reason::OracleFailed);
     };
@@ -266,17 +275,21 @@ pub(super) fn read_catalog(answer: &Answer) -> Result<Vec<u32>, Reason> {
     if rules != "0" {
         return Err(Reason::RewriteRules);
     }
-    if calls != "0" {
-        return Err(Reason::GenericPlan);
-    }
-    Ok(domains
-        .split(',')
-        .filter_map(|oid| oid.parse().ok())
-        .collect())
+    let domains = domains.split(',').filter_map(|oid| oid.parse().ok());
+    Ok(Catalog {
+        domains: domains.collect(),
+        immutable: calls == "0",
+    })
 }
 
 /// Whether an inline literal holds a word that means another moment each time (rule 7).
-pub(super) fn is_volatile(token: &[u8]) -> bool {
+pub(super) fn has_volatile_inline(text: &[u8], scan: &Scan, eligible: &Eligible) -> bool {
+    let literals = scan.literals().iter().zip(&eligible.arguments);
+    let mut inline = literals.filter(|(_, argument)| !**argument);
+    inline.any(|(literal, _)| is_volatile(rewrite::token(text, literal)))
+}
+
+fn is_volatile(token: &[u8]) -> bool {
     const WORDS: [&[u8]; 4] = [b"now", b"today", b"tomorrow", b"yesterday"];
     let lower = token.to_ascii_lowercase();
     WORDS
@@ -329,18 +342,25 @@ mod tests {
             values: values.map(str::to_owned).to_vec(),
             ..Answer::default()
         };
-        assert_eq!(read_catalog(&answer(["", "0", "0", "0"])), Ok(vec![]));
+        let catalog = |domains: &[u32], immutable| {
+            let domains = domains.to_vec();
+            Ok(Catalog { domains, immutable })
+        };
+        assert_eq!(
+            read_catalog(&answer(["", "0", "0", "0"])),
+            catalog(&[], true)
+        );
         assert_eq!(
             read_catalog(&answer(["5,6", "0", "0", "0"])),
-            Ok(vec![5, 6])
+            catalog(&[5, 6], true)
+        );
+        assert_eq!(
+            read_catalog(&answer(["", "0", "0", "1"])),
+            catalog(&[], false)
         );
         assert_eq!(
             read_catalog(&answer(["", "1", "0", "0"])),
             Err(Reason::Refused)
-        );
-        assert_eq!(
-            read_catalog(&answer(["", "0", "0", "1"])),
-            Err(Reason::GenericPlan)
         );
         assert_eq!(
             read_catalog(&answer(["", "0", "2", "0"])),

@@ -1,13 +1,14 @@
 //! The route of a query: executed as a prepared statement, passed through, or first learned about.
 
+use super::execute::Call;
 use super::learn::{Lesson, Subject};
 use super::{Mode, Session, Turn, Worker};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::effect::Effect;
 use crate::sql::eligible::{self, Eligible};
-use crate::statement::cache::Name;
-use crate::statement::{Instant, Key, Recipe};
+use crate::statement::cache::Entry;
+use crate::statement::{Instant, Plans, Recipe, Statement};
 use crate::upstream::Encoding;
 use crate::wire::backend::Status;
 use std::collections::HashMap;
@@ -17,12 +18,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 enum Route {
     /// Bind and execute this statement of the connection's cache.
-    Execute {
-        key: Key,
-        name: Name,
-        hold_description: bool,
-        recipe: Arc<Recipe>,
-    },
+    Execute(Call),
     /// Ask first; the query waits.
     Learn(Box<Lesson>),
     /// Send it as it came.
@@ -140,12 +136,7 @@ impl Session {
 
     fn dispatch(&mut self, text: &[u8], now: Instant, worker: &mut Worker) {
         match self.route(text, now, worker) {
-            Route::Execute {
-                key,
-                name,
-                hold_description,
-                recipe,
-            } => {
+            Route::Execute(call) => {
                 let temperature = if self.lessons == 0 {
                     Counter::Warm
                 } else {
@@ -156,7 +147,7 @@ impl Session {
                 tracing::debug!(client = self.client.0, "converted");
                 self.query.clear();
                 self.query.extend_from_slice(text);
-                self.execute(key, name, hold_description, &recipe, worker);
+                self.execute(&call, worker);
             }
             Route::Learn(lesson) => {
                 self.lessons += 1;
@@ -202,7 +193,7 @@ impl Session {
             return None;
         }
         let text = self.memory.wanted.pop()?;
-        Some(Lesson::new(Subject::Statement, text))
+        Some(Lesson::new(Subject::Statement(Plans::Generic), text))
     }
 
     fn may_learn(&self) -> bool {
@@ -223,42 +214,48 @@ impl Session {
         let scan = &worker.scan;
         let dialect = self.upstream.dialect;
         let eligible = recipe.judgement(|| judge(text, scan, dialect))?;
+        let mut plans = Plans::Generic;
         if let Some(context) = self.upstream.context {
             let key = recipe.key(eligible, context, text, scan, worker.table.hasher());
             let epoch = self.upstream.database.epoch();
-            if let Some(entry) = self.upstream.cache.lookup(key)
-                && entry.epoch == epoch
-                && now.since(entry.verified) <= worker.settings.statement_max_age
-                && !entry.statement.is_withdrawn()
-                && entry.statement.is_for(&recipe, context, text, scan)
-            {
-                if !entry.terms.admit(eligible, text, scan) {
-                    return Err(Reason::Guarded);
-                }
-                let audit_due = entry.statement.count_execution() && worker.settings.audit;
-                let (name, hold_description) = (entry.name, entry.statement.hold_description());
-                if audit_due && self.upstream.status == Status::Idle && self.lessons < MAX_LESSONS {
-                    let statement = Arc::clone(&entry.statement);
-                    if statement.take_audit() {
-                        let lesson = Lesson::new(Subject::Audit(statement, name), text.to_vec());
+            let max_age = worker.settings.statement_max_age;
+            let usable = |entry: &&Entry| {
+                entry.epoch == epoch
+                    && now.since(entry.verified) <= max_age
+                    && !entry.statement.is_withdrawn()
+                    && entry.statement.is_for(&recipe, context, text, scan)
+            };
+            if let Some(entry) = self.upstream.cache.lookup(key).filter(usable) {
+                if entry.terms.admit(eligible, text, scan) {
+                    let audit = entry.statement.count_execution() && worker.settings.audit;
+                    let call = Call::of(entry, &recipe);
+                    let learns = self.upstream.status == Status::Idle && self.lessons < MAX_LESSONS;
+                    if audit && learns && entry.statement.take_audit() {
+                        let subject = Subject::Audit(Arc::clone(&entry.statement), call.name);
+                        let lesson = Lesson::new(subject, text.to_vec());
                         return Ok(Route::Learn(Box::new(lesson)));
                     }
+                    return Ok(Route::Execute(call));
                 }
-                return Ok(Route::Execute {
-                    key,
-                    name,
-                    hold_description,
-                    recipe,
-                });
+                plans = Plans::Custom;
+            }
+            let key = key.with(Plans::Custom);
+            if let Some(entry) = self.upstream.cache.lookup(key).filter(usable) {
+                entry.statement.count_execution();
+                let mut call = Call::of(entry, &recipe);
+                let statement = Arc::clone(&entry.statement);
+                call.renewed = self.upstream.cache.spend(key).then_some(statement);
+                return Ok(Route::Execute(call));
             }
         }
-        self.route_cold(&recipe, text, worker)
+        self.route_cold(&recipe, plans, text, worker)
     }
 
     /// The statement is not ready on this connection: count, and learn when it is worth it.
     fn route_cold(
         &mut self,
         recipe: &Arc<Recipe>,
+        plans: Plans,
         text: &[u8],
         worker: &Worker,
     ) -> Result<Route, Reason> {
@@ -280,13 +277,13 @@ impl Session {
             self.memory.want(text);
             return Err(Reason::InTransaction);
         }
-        if let Some(reason) = self.settled_against(recipe, text, worker) {
+        if let Some(reason) = self.settled_against(recipe, plans, text, worker) {
             return Err(reason);
         }
         if !self.upstream.cache.has_room() {
             return Err(Reason::CacheFull);
         }
-        let lesson = Lesson::new(Subject::Statement, text.to_vec());
+        let lesson = Lesson::new(Subject::Statement(plans), text.to_vec());
         Ok(Route::Learn(Box::new(lesson)))
     }
 
@@ -294,19 +291,34 @@ impl Session {
     fn settled_against(
         &self,
         recipe: &Arc<Recipe>,
+        plans: Plans,
         text: &[u8],
         worker: &Worker,
     ) -> Option<Reason> {
-        let context = self.upstream.context?;
-        let eligible = recipe.eligible()?;
+        self.upstream.context?;
         let epoch = self.upstream.database.epoch();
-        match worker
-            .table
-            .statement(recipe, eligible, context, text, &worker.scan)
-        {
-            Ok(statement) => statement.settled_against(epoch),
-            Err(reason) => Some(reason),
+        let statement = self.statement(recipe, plans, text, worker);
+        statement.map_or_else(Some, |statement| statement.settled_against(epoch))
+    }
+
+    /// The statement for `text`, which the worker's scanner has just scanned: that with custom
+    /// plans if they are wanted, or nothing else will do.
+    pub(super) fn statement(
+        &self,
+        recipe: &Arc<Recipe>,
+        plans: Plans,
+        text: &[u8],
+        worker: &Worker,
+    ) -> Result<Arc<Statement>, Reason> {
+        let context = self.upstream.context.ok_or(Reason::OracleFailed)?;
+        let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
+        let (table, scan) = (&worker.table, &worker.scan);
+        let statement = |plans| table.statement(recipe, eligible, (context, plans), text, scan);
+        let found = statement(plans)?;
+        if plans == Plans::Generic && found.is_specific(self.upstream.database.epoch()) {
+            return statement(Plans::Custom);
         }
+        Ok(found)
     }
 
     /// What the connection's state says before the text is looked at.

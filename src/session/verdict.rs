@@ -1,13 +1,15 @@
 //! What the oracle's answers lead to: trust, a narrower form, or the end.
 
 use super::learn::{Candidate, Lesson, Next, Step, Subject};
-use super::oracle::{self, Answer};
+use super::oracle;
+use super::proof::Exposure;
 use super::{Session, Worker, proof};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
-use crate::statement::cache::Name;
-use crate::statement::{Instant, Recipe, Terms, Verdict};
+use crate::statement::common::Common;
+use crate::statement::guard::Guard;
+use crate::statement::{Instant, Plans, Recipe, Terms, Verdict};
 use crate::wire::frontend;
 use std::sync::Arc;
 
@@ -60,20 +62,24 @@ impl Session {
         let catalog = oracle::catalog_query(&types, eligible);
         self.question(|out| frontend::query(out, &oracle::explain(text, scan)));
         self.question(|out| frontend::query(out, &execute));
-        self.question(|out| frontend::query(out, &oracle::explain_generic(&execute)));
+        let generic = candidate.statement.plans() == Plans::Generic;
+        if generic {
+            self.question(|out| frontend::query(out, &oracle::explain_generic(&execute)));
+        }
         if let Some(catalog) = &catalog {
             self.question(|out| frontend::query(out, catalog));
         }
         let terms = Terms {
             types: types.into(),
-            guards: Box::default(),
+            ..Terms::default()
         };
         lesson.candidate = Some(Candidate {
             terms: Arc::new(terms),
             verified: now,
             ..candidate
         });
-        Ok(lesson.ask(Step::Explain, 3 + usize::from(catalog.is_some())))
+        let questions = 2 + usize::from(generic) + usize::from(catalog.is_some());
+        Ok(lesson.ask(Step::Explain, questions))
     }
 
     /// The plans are here: the custom plan must be the original's to the letter, the generic plan
@@ -85,49 +91,140 @@ impl Session {
         worker: &mut Worker,
     ) -> Result<Next, Reason> {
         let candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
-        if lesson.answers.iter().any(|answer| answer.overflowed) {
+        let by_values = candidate.statement.plans() == Plans::Custom;
+        let mut answers = std::mem::take(&mut lesson.answers).into_iter();
+        let (Some(original), Some(custom)) = (answers.next(), answers.next()) else {
+            return Err(Reason::OracleFailed);
+        };
+        let generic = if by_values { None } else { answers.next() };
+        if original.overflowed || custom.overflowed {
             return Err(self.decline(&candidate, Reason::DifferentPlan, "", worker));
         }
-        if lesson.answers.iter().any(|answer| !answer.is_good()) {
+        if !original.is_good() || !custom.is_good() {
             return Err(self.give_up(&candidate));
         }
-        let [original, custom, generic] = [0, 1, 2].map(|k| {
-            let answer = lesson.answers.get(k);
-            answer.map(Answer::plan).unwrap_or_default()
-        });
+        let original = original.plan();
         if !proof::is_one_tree(&original) {
             return Err(self.decline(&candidate, Reason::RewriteRules, "", worker));
         }
-        if let Some(catalog) = lesson.answers.get(3) {
-            let domains = match oracle::read_catalog(catalog) {
-                Ok(domains) => domains,
+        let mut immutable = true;
+        if let Some(catalog) = answers.next() {
+            let found = match oracle::read_catalog(&catalog) {
+                Ok(found) => found,
                 Err(reason) => return Err(self.decline(&candidate, reason, "", worker)),
             };
-            if !domains.is_empty() {
-                let demoted = positions(&candidate.terms.types, |oid| domains.contains(&oid));
+            immutable = found.immutable;
+            if !found.domains.is_empty() {
+                let demoted = positions(&candidate.terms.types, |o| found.domains.contains(&o));
                 return self.demote(lesson, &candidate, &demoted, now, worker);
             }
         }
-        if original != custom {
+        if original != custom.plan() {
             return Err(self.decline(&candidate, Reason::DifferentPlan, "", worker));
         }
-        let types = &candidate.terms.types;
-        let recipe = candidate.statement.recipe();
-        let bare = recipe.eligible().map(bare).unwrap_or_default();
-        let Some(guards) = proof::same_plan(&original, &generic, types, &bare) else {
-            if let Some(narrow) = candidate.statement.recipe().narrowed() {
-                return self.narrow(lesson, &candidate, narrow, now, worker);
-            }
-            return Err(self.decline(&candidate, Reason::GenericPlan, "", worker));
+        let Some(generic) = generic else {
+            return Ok(self.trust(&candidate, Vec::new(), Vec::new(), worker));
         };
+        if !generic.is_good() || !immutable {
+            return self.specify(lesson, &candidate, now, worker);
+        }
+        let types = &candidate.terms.types;
+        let bare = candidate.statement.recipe().eligible().map(bare);
+        let generic = generic.plan();
+        let guards = proof::same_plan(&original, &generic, types, &bare.unwrap_or_default());
+        let Some(guards) = guards else {
+            return self.specify(lesson, &candidate, now, worker);
+        };
+        let exposure = Exposure::of(&generic, types);
+        if exposure.is_none() {
+            return Ok(self.trust(&candidate, guards, Vec::new(), worker));
+        }
+        let keys = exposure.keys_question();
+        lesson.exposure = Some((exposure, guards));
+        let Some(keys) = keys else {
+            return self.ask_statistics(lesson, now, worker);
+        };
+        self.question(|out| frontend::query(out, &keys));
+        Ok(lesson.ask(Step::Keys, 1))
+    }
+
+    /// The unique keys of the generic plan's tables are known: if it finds one row at most, it may
+    /// stand for the plans of other values.
+    pub(super) fn keys_known(
+        &mut self,
+        lesson: &mut Lesson,
+        now: Instant,
+        worker: &mut Worker,
+    ) -> Result<Next, Reason> {
+        let (exposure, guards) = lesson.exposure.as_mut().ok_or(Reason::OracleFailed)?;
+        let keys = lesson.answers.first().filter(|answer| answer.is_good());
+        if !keys.is_some_and(|keys| exposure.is_single(keys)) {
+            return self.ask_statistics(lesson, now, worker);
+        }
+        let candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
+        let guards = std::mem::take(guards);
+        Ok(self.trust(&candidate, guards, Vec::new(), worker))
+    }
+
+    fn ask_statistics(
+        &mut self,
+        lesson: &mut Lesson,
+        now: Instant,
+        worker: &mut Worker,
+    ) -> Result<Next, Reason> {
+        let (exposure, _) = lesson.exposure.as_ref().ok_or(Reason::OracleFailed)?;
+        let Some(question) = exposure.statistics_question() else {
+            let candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
+            return self.specify(lesson, &candidate, now, worker);
+        };
+        self.question(|out| frontend::query(out, &question));
+        Ok(lesson.ask(Step::Statistics, 1))
+    }
+
+    /// How the columns are estimated is known: the generic plan may stand for the plans of values
+    /// that are not common, if this query's are not, about which alone something was proven.
+    pub(super) fn statistics_known(
+        &mut self,
+        lesson: &mut Lesson,
+        now: Instant,
+        worker: &mut Worker,
+    ) -> Result<Next, Reason> {
+        let candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
+        let (exposure, guards) = lesson.exposure.take().ok_or(Reason::OracleFailed)?;
+        let statistics = lesson.answer(0).ok();
+        let Some(common) = statistics.and_then(|answer| exposure.common(answer)) else {
+            return self.specify(lesson, &candidate, now, worker);
+        };
+        let terms = Terms {
+            common: common.clone().into(),
+            ..Terms::default()
+        };
+        worker.scan.run(&lesson.text, self.upstream.dialect)?;
+        let recipe = candidate.statement.recipe();
+        let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
+        if !terms.admit(eligible, &lesson.text, &worker.scan) {
+            return self.specify(lesson, &candidate, now, worker);
+        }
+        Ok(self.trust(&candidate, guards, common, worker))
+    }
+
+    fn trust(
+        &mut self,
+        candidate: &Candidate,
+        guards: Vec<Guard>,
+        common: Vec<Common>,
+        worker: &Worker,
+    ) -> Next {
         worker.counters().add(Counter::OracleAccepted, 1);
         tracing::debug!(
+            plans = ?candidate.statement.plans(),
             shape = candidate.statement.recipe().shape().text_for_display(),
             "trusted"
         );
         let terms = Arc::new(Terms {
-            types: types.clone(),
+            types: candidate.terms.types.clone(),
             guards: guards.into(),
+            common: common.into(),
         });
         candidate.statement.settle(Verdict::Trusted {
             epoch: candidate.epoch,
@@ -136,7 +233,25 @@ impl Session {
         });
         let key = candidate.statement.key();
         self.upstream.cache.settle(key, candidate.verified, terms);
-        Ok(Next::Learned)
+        Next::Learned
+    }
+
+    /// A generic plan may not stand for the plans of all values: tries with fewer arguments, or
+    /// else with custom plans.
+    fn specify(
+        &mut self,
+        lesson: &mut Lesson,
+        candidate: &Candidate,
+        now: Instant,
+        worker: &mut Worker,
+    ) -> Result<Next, Reason> {
+        if let Some(narrow) = candidate.statement.recipe().narrowed() {
+            return self.narrow(lesson, candidate, narrow, now, worker);
+        }
+        self.upstream.cache.remove(candidate.statement.key());
+        let epoch = candidate.epoch;
+        candidate.statement.settle(Verdict::Specific { epoch });
+        self.teach(lesson, now, worker)
     }
 
     /// A trusted statement was parsed on this connection: it must infer the types it was trusted
@@ -199,18 +314,16 @@ impl Session {
             return Ok(Next::Learned);
         }
         self.upstream.cache.remove(statement.key());
-        if let Some(narrow) = statement.recipe().narrowed() {
-            worker.table.narrow(statement.recipe(), narrow);
-            return Ok(Next::Learned);
+        match statement.recipe().narrowed() {
+            Some(narrow) => {
+                worker.table.narrow(statement.recipe(), narrow);
+            }
+            None => {
+                let epoch = self.upstream.database.epoch();
+                statement.settle(Verdict::Specific { epoch });
+            }
         }
-        let candidate = Candidate {
-            statement: Arc::clone(statement),
-            name: Name::default(),
-            epoch: self.upstream.database.epoch(),
-            terms,
-            verified: Instant::default(),
-        };
-        Err(self.decline(&candidate, Reason::GenericPlan, "", worker))
+        Ok(Next::Learned)
     }
 
     /// Keeps the arguments at these indexes inline from now on, and tries again.
@@ -231,7 +344,8 @@ impl Session {
             return Err(self.decline(candidate, Reason::Refused, "", worker));
         }
         worker.counters().add(Counter::Demotions, 1);
-        self.narrow(lesson, candidate, narrow, now, worker)
+        worker.table.demote(recipe, narrow);
+        self.try_again(lesson, candidate, now, worker)
     }
 
     fn narrow(
@@ -242,14 +356,25 @@ impl Session {
         now: Instant,
         worker: &mut Worker,
     ) -> Result<Next, Reason> {
+        let recipe: &Recipe = candidate.statement.recipe();
+        worker.table.narrow(recipe, arguments);
+        self.try_again(lesson, candidate, now, worker)
+    }
+
+    /// Another recipe has taken the place of the candidate's.
+    fn try_again(
+        &mut self,
+        lesson: &mut Lesson,
+        candidate: &Candidate,
+        now: Instant,
+        worker: &mut Worker,
+    ) -> Result<Next, Reason> {
         self.upstream.cache.remove(candidate.statement.key());
         candidate.statement.settle(Verdict::Unasked);
         lesson.rounds += 1;
         if lesson.rounds > MAX_ROUNDS {
             return Err(self.decline(candidate, Reason::Refused, "", worker));
         }
-        let recipe: &Recipe = candidate.statement.recipe();
-        worker.table.narrow(recipe, arguments);
         self.teach(lesson, now, worker)
     }
 

@@ -57,7 +57,13 @@ pub struct Entry {
     pub epoch: u64,
     used: u64,
     ready: bool,
+    /// Executions the server has planned for their values.
+    custom_plans: u8,
 }
+
+/// Executions of a statement that the server plans for their values, whatever it finds; only then
+/// it may choose a generic plan (`choose_custom_plan` in `plancache.c`, the same since 9.2).
+const CUSTOM_PLANS: u8 = 5;
 
 /// The statements of one server connection.
 #[derive(Debug)]
@@ -157,6 +163,8 @@ impl Cache {
             epoch,
             used: self.clock,
             ready: false,
+            // The oracle's EXPLAIN EXECUTE counts as one.
+            custom_plans: 1,
             statement,
         };
         self.entries.insert(entry.statement.key(), entry);
@@ -170,6 +178,19 @@ impl Cache {
             entry.verified = verified;
             entry.terms = terms;
         }
+    }
+
+    /// Counts an execution of the entry at `key` that is to be planned for its values. If the
+    /// server might no longer do so, which is returned, it must be told to forget the statement and
+    /// to parse it anew, under the same name, before this execution.
+    #[inline]
+    pub fn spend(&mut self, key: Key) -> bool {
+        let Some(entry) = self.entries.get_mut(&key) else {
+            return false;
+        };
+        let spent = entry.custom_plans >= CUSTOM_PLANS;
+        entry.custom_plans = if spent { 1 } else { entry.custom_plans + 1 };
+        spent
     }
 
     /// The Parse of the entry at `key` failed: the server holds nothing, nothing is owed.

@@ -11,18 +11,20 @@
 //! - losing an entry of the table costs time, never correctness.
 
 pub mod cache;
+pub mod common;
 pub mod guard;
+mod recipe;
 pub mod table;
 
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::sql::rewrite::{self, Rewritten};
 use crate::sql::scan::Scan;
-use crate::sql::shape::Shape;
+use common::Common;
 use guard::Guard;
-use std::hash::BuildHasher;
+pub use recipe::Recipe;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Milliseconds of a monotonic clock that the caller reads; the core never does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -40,140 +42,38 @@ impl Instant {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Context(pub u64);
 
+/// How the server is to plan the executions of a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Plans {
+    /// As it likes: once for all values, when it finds that as good.
+    #[default]
+    Generic,
+    /// Each time anew for the values at hand, as it plans the original.
+    Custom,
+}
+
 /// Statements of one recipe that may exist in one context, by the values of their inline literals.
 ///
 /// Beyond it the shape varies where it must not be lifted, and each variant would cost an oracle
 /// round.
 pub const MAX_VARIANTS: u32 = 16;
 
-/// How one shape is converted.
-#[derive(Debug)]
-pub struct Recipe {
-    id: u32,
-    shape: Arc<Shape>,
-    judgement: OnceLock<Result<Eligible, Reason>>,
-    sightings: AtomicU32,
-    variants: AtomicU32,
-    history: Mutex<History>,
-    retired: AtomicBool,
-    touched: AtomicBool,
-}
-
-/// Which literals have had different values so far; kept until the shape runs warm.
-#[derive(Debug, Default, Clone)]
-struct History {
-    first: Vec<u64>,
-    varied: Vec<bool>,
-}
-
-impl Recipe {
-    fn new(id: u32, shape: Arc<Shape>) -> Self {
-        Self {
-            id,
-            shape,
-            judgement: OnceLock::new(),
-            sightings: AtomicU32::new(0),
-            variants: AtomicU32::new(0),
-            history: Mutex::default(),
-            retired: AtomicBool::new(false),
-            touched: AtomicBool::new(true),
-        }
-    }
-
-    /// Unique among the recipes of this process.
-    #[must_use]
-    pub const fn id(&self) -> u32 {
-        self.id
-    }
-
-    /// The shape this recipe converts.
-    #[must_use]
-    pub fn shape(&self) -> &Shape {
-        &self.shape
-    }
-
-    /// True once a narrower recipe has taken this one's place.
-    #[must_use]
-    pub fn is_retired(&self) -> bool {
-        self.retired.load(Ordering::Relaxed)
-    }
-
-    /// Counts one more sighting of the shape and notes which literals vary; returns the count.
-    pub fn sight(&self, text: &[u8], scan: &Scan, hasher: &impl BuildHasher) -> u32 {
-        let mut history = lock(&self.history);
-        let values = scan
-            .literals()
-            .iter()
-            .map(|literal| hasher.hash_one(rewrite::token(text, literal)));
-        if history.first.is_empty() {
-            history.first = values.collect();
-            history.varied = vec![false; history.first.len()];
-        } else {
-            let History { first, varied } = &mut *history;
-            for ((value, first), varied) in values.zip(first).zip(varied) {
-                *varied |= value != *first;
-            }
-        }
-        self.sightings.fetch_add(1, Ordering::Relaxed) + 1
-    }
-
-    /// What eligibility says of the shape; `judge` is asked the first time only.
-    ///
-    /// # Errors
-    /// The reason why no text of this shape is converted.
-    pub fn judgement(
-        &self,
-        judge: impl FnOnce() -> Result<Eligible, Reason>,
-    ) -> Result<&Eligible, Reason> {
-        self.judgement.get_or_init(judge).as_ref().map_err(|r| *r)
-    }
-
-    /// What eligibility said; `None` if it was not asked yet or declined.
-    #[must_use]
-    pub fn eligible(&self) -> Option<&Eligible> {
-        self.judgement.get()?.as_ref().ok()
-    }
-
-    /// The arguments left if only literals that have varied stay lifted: the narrower form to try
-    /// when the generic plan of the full one is worse. `None` if that is no change, or leaves none.
-    #[must_use]
-    pub fn narrowed(&self) -> Option<Vec<bool>> {
-        let eligible = self.eligible()?;
-        let varied = lock(&self.history).varied.clone();
-        let narrow: Vec<bool> = eligible
-            .arguments
-            .iter()
-            .zip(varied.iter().chain(std::iter::repeat(&false)))
-            .map(|(argument, varied)| *argument && *varied)
-            .collect();
-        (narrow != eligible.arguments && narrow.contains(&true)).then_some(narrow)
-    }
-
-    /// The key of this recipe's statement in `context` for the inline values of `text`.
-    #[must_use]
-    #[inline]
-    pub fn key(
-        &self,
-        eligible: &Eligible,
-        context: Context,
-        text: &[u8],
-        scan: &Scan,
-        hasher: &impl BuildHasher,
-    ) -> Key {
-        let mut hash = hasher.hash_one((self.id, context.0));
-        for (literal, argument) in scan.literals().iter().zip(&eligible.arguments) {
-            if !argument {
-                hash = hasher.hash_one((hash, rewrite::token(text, literal)));
-            }
-        }
-        Key(hash)
-    }
-}
-
 /// Where a statement is found: a hash of recipe, context and inline values. Never proof of
 /// identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key(u64);
+
+impl Key {
+    /// The key of the statement that is the same but for how it is planned.
+    #[must_use]
+    #[inline]
+    pub const fn with(self, plans: Plans) -> Self {
+        match plans {
+            Plans::Generic => self,
+            Plans::Custom => Self(self.0 ^ 0x9e37_79b9_7f4a_7c15),
+        }
+    }
+}
 
 /// What a trusted statement was trusted with.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -182,6 +82,8 @@ pub struct Terms {
     pub types: Box<[u32]>,
     /// What the values must be like.
     pub guards: Box<[Guard]>,
+    /// Values that get plans of their own.
+    pub common: Box<[Common]>,
 }
 
 impl Terms {
@@ -189,7 +91,30 @@ impl Terms {
     #[must_use]
     #[inline]
     pub fn admit(&self, eligible: &Eligible, text: &[u8], scan: &Scan) -> bool {
-        self.guards.is_empty() || self.guards_admit(eligible, text, scan)
+        (self.guards.is_empty() || self.guards_admit(eligible, text, scan))
+            && (self.common.is_empty() || self.is_uncommon(eligible, text, scan))
+    }
+
+    /// Whether no literal of `text` is a value that gets a plan of its own.
+    fn is_uncommon(&self, eligible: &Eligible, text: &[u8], scan: &Scan) -> bool {
+        let mut lifted = scan.literals().iter().zip(&eligible.arguments);
+        let mut lifted = lifted
+            .by_ref()
+            .filter(|(_, argument)| **argument)
+            .enumerate();
+        // Sorted by argument, so one pass finds the literals.
+        let mut at = None;
+        self.common.iter().all(|common| {
+            while at.is_none_or(|(index, _)| index < common.argument) {
+                at = lifted.next().map(|(index, (literal, _))| (index, literal));
+                if at.is_none() {
+                    return false;
+                }
+            }
+            at.is_some_and(|(index, literal)| {
+                index == common.argument && !common.holds(text, literal)
+            })
+        })
     }
 
     fn guards_admit(&self, eligible: &Eligible, text: &[u8], scan: &Scan) -> bool {
@@ -223,6 +148,12 @@ pub enum Verdict {
         /// What it agreed on.
         terms: Arc<Terms>,
     },
+    /// It did, but a generic plan may not stand for the plans the values get: at this catalog epoch
+    /// the statement is trusted only with [`Plans::Custom`], which is another statement.
+    Specific {
+        /// The database's catalog epoch when that was found.
+        epoch: u64,
+    },
     /// It did not, at this catalog epoch.
     Declined {
         /// Why.
@@ -238,6 +169,7 @@ pub struct Statement {
     key: Key,
     recipe: Arc<Recipe>,
     context: Context,
+    plans: Plans,
     inline: Box<[u8]>,
     text: Box<[u8]>,
     oids: Box<[u32]>,
@@ -263,7 +195,7 @@ impl Statement {
         key: Key,
         recipe: Arc<Recipe>,
         eligible: &Eligible,
-        context: Context,
+        (context, plans): (Context, Plans),
         text: &[u8],
         scan: &Scan,
     ) -> Self {
@@ -274,6 +206,7 @@ impl Statement {
         Self {
             key,
             context,
+            plans,
             inline: inline_values(text, scan, &eligible.arguments),
             text: rewritten.into(),
             oids: oids.into(),
@@ -300,6 +233,13 @@ impl Statement {
         &self.recipe
     }
 
+    /// How its executions are to be planned.
+    #[must_use]
+    #[inline]
+    pub const fn plans(&self) -> Plans {
+        self.plans
+    }
+
     /// The text with `$n` in place of the arguments.
     #[must_use]
     pub fn text(&self) -> &[u8] {
@@ -324,7 +264,8 @@ impl Statement {
         self.oids.contains(&0)
     }
 
-    /// Whether `text` is this statement's: same recipe, same context, same inline values.
+    /// Whether `text` is this statement's: same recipe, same context, same inline values. How it is
+    /// planned is up to whoever asks.
     #[must_use]
     #[inline]
     pub fn is_for(&self, recipe: &Recipe, context: Context, text: &[u8], scan: &Scan) -> bool {
@@ -362,6 +303,13 @@ impl Statement {
             Verdict::Declined { reason, epoch: at } if at == epoch => Some(reason),
             _ => None,
         }
+    }
+
+    /// Whether, at this catalog epoch, only custom plans will do.
+    #[must_use]
+    pub fn is_specific(&self, epoch: u64) -> bool {
+        self.recipe.custom_only
+            || matches!(*lock(&self.verdict), Verdict::Specific { epoch: at } if at == epoch)
     }
 
     /// Claims the right to ask the oracle; false if somebody else asked within `patience` ms.

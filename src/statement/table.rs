@@ -5,7 +5,7 @@
 //! collision costs a conversion, never a wrong statement; no guard is held while anything else is
 //! asked.
 
-use super::{Context, Instant, Key, MAX_VARIANTS, Recipe, Statement};
+use super::{Context, Instant, Key, MAX_VARIANTS, Plans, Recipe, Statement};
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::sql::scan::Scan;
@@ -147,9 +147,32 @@ impl Table {
         kept.shape.matches(text, scan).then_some(kept)
     }
 
-    /// Retires `recipe` for one of the same shape with fewer arguments.
+    /// Retires `recipe` for one of the same shape with fewer arguments, because the others may not
+    /// be lifted.
+    pub fn demote(&self, recipe: &Recipe, arguments: Vec<bool>) -> Arc<Recipe> {
+        let heir = Recipe::new(self.id(), Arc::clone(&recipe.shape));
+        self.replace(recipe, heir, arguments)
+    }
+
+    /// The same because the others change the plan; [`Table::statement`] may take that back.
     pub fn narrow(&self, recipe: &Recipe, arguments: Vec<bool>) -> Arc<Recipe> {
-        let narrower = Recipe::new(self.id(), Arc::clone(&recipe.shape));
+        let mut heir = Recipe::new(self.id(), Arc::clone(&recipe.shape));
+        let widest = recipe.widest.clone();
+        heir.widest = widest.or_else(|| recipe.eligible().map(|e| e.arguments.clone()));
+        self.replace(recipe, heir, arguments)
+    }
+
+    /// Takes [`Table::narrow`] back for custom plans, if that was what happened to `recipe`: its
+    /// inline literals vary after all.
+    fn widen(&self, recipe: &Recipe) {
+        if let Some(widest) = &recipe.widest {
+            let mut heir = Recipe::new(self.id(), Arc::clone(&recipe.shape));
+            heir.custom_only = true;
+            self.replace(recipe, heir, widest.clone());
+        }
+    }
+
+    fn replace(&self, recipe: &Recipe, narrower: Recipe, arguments: Vec<bool>) -> Arc<Recipe> {
         narrower
             .sightings
             .store(recipe.sightings.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -173,35 +196,41 @@ impl Table {
     /// The statement of `recipe` for `text` in `context`.
     ///
     /// # Errors
-    /// [`Reason::GenericPlan`] if the recipe already has [`MAX_VARIANTS`] statements; another
-    /// statement with the same key counts as one too many.
+    /// [`Reason::Variants`] if the recipe already has [`MAX_VARIANTS`] statements for other inline
+    /// values, [`Reason::Unstable`] if another statement has the same key.
     pub fn statement(
         &self,
         recipe: &Arc<Recipe>,
         eligible: &Eligible,
-        context: Context,
+        (context, plans): (Context, Plans),
         text: &[u8],
         scan: &Scan,
     ) -> Result<Arc<Statement>, Reason> {
         let key = recipe.key(eligible, context, text, scan, &self.hasher);
+        let key = key.with(plans);
         let found = self.statements.get(&key).map(|found| Arc::clone(&found));
         if let Some(statement) = found {
             statement.touched.store(true, Ordering::Relaxed);
-            return match statement.is_for(recipe, context, text, scan) {
-                true => Ok(statement),
-                false => Err(Reason::Unstable),
+            let same = statement.plans == plans && statement.is_for(recipe, context, text, scan);
+            return if same {
+                Ok(statement)
+            } else {
+                Err(Reason::Unstable)
             };
         }
         if eligible.arguments.contains(&false)
+            && plans == Plans::Generic
             && recipe.variants.fetch_add(1, Ordering::Relaxed) >= MAX_VARIANTS
         {
-            return Err(Reason::GenericPlan);
+            self.widen(recipe);
+            return Err(Reason::Variants);
         }
         // A shape has a statement per context it is used in; four is generous on average.
         let bound = self.max_shapes.saturating_mul(4);
         if self.statements.len() >= bound {
             shrink(&self.statements, bound, |statement| &statement.touched);
         }
+        let context = (context, plans);
         let made = Statement::new(key, Arc::clone(recipe), eligible, context, text, scan);
         Ok(Arc::clone(
             &self.statements.entry(key).or_insert(Arc::new(made)),

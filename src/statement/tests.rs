@@ -2,7 +2,7 @@
 
 use super::cache::{Cache, NAME_PREFIX};
 use super::table::Table;
-use super::{Context, Instant, MAX_VARIANTS, Recipe, Statement, Verdict};
+use super::{Context, Instant, MAX_VARIANTS, Plans, Recipe, Statement, Verdict};
 use crate::reason::Reason;
 use crate::sql::scan::Scan;
 use crate::sql::{Dialect, ScanLimits, eligible};
@@ -37,8 +37,13 @@ impl World {
         let recipe = self.recipe(text);
         let eligible = recipe.eligible().expect("judged");
         let text = text.as_bytes();
-        self.table
-            .statement(&recipe, eligible, context, text, &self.scan)
+        self.table.statement(
+            &recipe,
+            eligible,
+            (context, Plans::Generic),
+            text,
+            &self.scan,
+        )
     }
 
     fn many(&mut self, count: usize) -> Vec<Arc<Statement>> {

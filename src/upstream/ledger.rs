@@ -82,6 +82,8 @@ pub struct Execution {
     pub recovery: Recovery,
     /// RowDescription waits for the first row or CommandComplete.
     pub hold_description: bool,
+    /// Its statement is parsed anew first, and ParseComplete has not come yet.
+    pub parsing: bool,
 }
 
 /// The queue of expectations of one upstream connection.

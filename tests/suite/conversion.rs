@@ -3,7 +3,7 @@
 use crate::harness::client::Client;
 use crate::harness::frames::{self, complete, execution, frame, ready, row};
 use crate::harness::proxy::Proxy;
-use crate::harness::upstream::{INSERT, Oracle, Peer, SELECT, Upstream};
+use crate::harness::upstream::{INSERT, Oracle, Peer, SELECT, Upstream, parsed};
 use pgautoprep::metrics::Counter;
 use pgautoprep::reason::Reason;
 
@@ -178,10 +178,9 @@ fn what_the_oracle_refuses_is_passed_through_for_good() {
     let mut scene = met(&[]);
     scene.client.send(&frames::query(SQL));
     scene.peer.answer_context();
-    scene.peer.answer_oracle(&Oracle {
-        plans: ["Index Cond: (id = 42)", "Filter: (id = $1)"],
-        ..SELECT
-    });
+    scene.peer.take("PDSPDS");
+    scene.peer.send(&parsed(&["name"], &[]));
+    scene.peer.send(&parsed(&["other"], &[23]));
     for _ in 0..3 {
         scene.peer.expect_at_once(&frames::query(SQL));
         scene.peer.send(&seen(&SELECT, b'I'));
@@ -354,8 +353,8 @@ fn an_error_inside_a_transaction_is_about_the_original_text() {
     let oracle = Oracle {
         types: &[25, 23],
         plans: [
-            "Filter: (('é'::text = city) AND (id = 42))",
-            "Filter: (($1 = city) AND (id = $2))",
+            "Result\n  Output: 'é'::text, 42",
+            "Result\n  Output: $1, $2",
         ],
         ..SELECT
     };
@@ -463,18 +462,16 @@ fn a_cancelled_bind_is_not_tried_again() {
 }
 
 #[test]
-fn an_audit_that_fails_ends_the_conversion() {
+fn an_audit_that_fails_ends_the_generic_plan() {
     let mut scene = learned(SQL, &SELECT, &[("audit", "on")]);
     let mut executions = 1;
-    let plans = ["Index Cond: (id = 42)", "Filter: (id = $1)"];
+    let plans = ["Result\n  Output: 42", "Result\n  Filter: (id = $1)"];
     loop {
         scene.client.send(&frames::query(SQL));
         let next = scene.peer.next();
         if next.tag == b'Q' {
             scene.peer.take("Q");
-            plans
-                .iter()
-                .for_each(|plan| scene.peer.answer_rows(&[plan]));
+            plans.iter().for_each(|plan| scene.peer.answer_plan(plan));
             break;
         }
         scene.peer.take("DES");
@@ -483,8 +480,87 @@ fn an_audit_that_fails_ends_the_conversion() {
         executions += 1;
         assert!(executions < 20, "no audit");
     }
-    scene.peer.expect_at_once(&frames::query(SQL));
+    scene.peer.expect(&frames::close(b'S', &scene.name));
+    scene.peer.send(&frame(b'3', b""));
+    let name = scene.peer.answer_custom(&SELECT);
+    scene.peer.expect_at_once(&execution(&name, &["42"]));
     assert_eq!(scene.proxy.summary().count(Counter::AuditsFailed), 1);
+}
+
+/// A client whose query has been learned and is to be planned for its values each time.
+fn specific(sql: &str) -> Scene {
+    let mut scene = met(&[]);
+    scene.client.send(&frames::query(sql));
+    scene.peer.answer_context();
+    let oracle = Oracle {
+        plans: ["Result\n  Output: 42", "Result\n  Filter: (id = $1)"],
+        ..SELECT
+    };
+    let generic = scene.peer.answer_oracle(&oracle);
+    scene.peer.expect(&frames::close(b'S', &generic));
+    scene.peer.send(&frame(b'3', b""));
+    scene.name = scene.peer.answer_custom(&oracle);
+    scene.peer.expect_at_once(&execution(&scene.name, &["42"]));
+    scene.peer.send(&answer(&SELECT, b'I'));
+    scene.client.expect(&seen(&SELECT, b'I'));
+    scene
+}
+
+/// What renews the statement of [`SQL`].
+fn renewal(name: &str) -> Vec<u8> {
+    let parse = frames::parse(name, "SELECT name FROM t WHERE id = $1", &[23]);
+    [frames::close(b'S', name), parse].concat()
+}
+
+#[test]
+fn a_statement_planned_for_its_values_is_renewed_before_its_sixth_plan() {
+    let mut scene = specific(SQL);
+    // EXPLAIN EXECUTE was the first plan, then the query itself.
+    let mut plans = 2;
+    for _ in 0..12 {
+        scene.client.send(&frames::query(SQL));
+        let execution = execution(&scene.name, &["42"]);
+        if plans < 5 {
+            plans += 1;
+            scene.peer.expect_at_once(&execution);
+        } else {
+            plans = 1;
+            let renewed = [renewal(&scene.name), execution].concat();
+            scene.peer.expect_at_once(&renewed);
+            scene
+                .peer
+                .send(&[frame(b'3', b""), frame(b'1', b"")].concat());
+        }
+        scene.peer.send(&answer(&SELECT, b'I'));
+        scene.client.expect(&seen(&SELECT, b'I'));
+    }
+    let summary = scene.proxy.summary();
+    assert_eq!(summary.count(Counter::StatementsRenewed), 2);
+    assert_eq!(summary.count(Counter::Converted), 13);
+}
+
+#[test]
+fn a_renewal_that_fails_is_repaired_with_the_original() {
+    let mut scene = specific(SQL);
+    for _ in 0..3 {
+        scene.client.send(&frames::query(SQL));
+        scene.peer.expect_at_once(&execution(&scene.name, &["42"]));
+        scene.peer.send(&answer(&SELECT, b'I'));
+        scene.client.expect(&seen(&SELECT, b'I'));
+    }
+    scene.client.send(&frames::query(SQL));
+    let execution = execution(&scene.name, &["42"]);
+    let renewed = [renewal(&scene.name), execution].concat();
+    scene.peer.expect_at_once(&renewed);
+    let failed = frames::error("42P01", "no such table");
+    let end = [frame(b'3', b""), failed.clone(), ready(b'I')].concat();
+    scene.peer.send(&end);
+    scene.peer.expect_at_once(&frames::query(SQL));
+    scene.peer.send(&[failed.clone(), ready(b'I')].concat());
+    scene.client.expect(&[failed, ready(b'I')].concat());
+    // The server holds nothing under that name: no Close is owed.
+    scene.client.send(&frames::query(SQL));
+    scene.peer.take("PDS");
 }
 
 #[test]

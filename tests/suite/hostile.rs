@@ -5,7 +5,7 @@ use crate::harness::client::Client;
 use crate::harness::frames::{self, complete, frame, query, ready, row, startup, tags};
 use crate::harness::proxy::{Process, Proxy};
 use crate::harness::server;
-use crate::harness::upstream::{Upstream, greeting};
+use crate::harness::upstream::{Peer, SELECT, Upstream, greeting, parsed};
 use pgautoprep::metrics::Counter;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -156,19 +156,14 @@ fn a_client_may_leave_after_any_byte() {
 /// Answers one connection like a server that dies after `budget` bytes.
 fn dying_server(upstream: &Upstream, mut budget: usize) {
     let mut peer = upstream.accept();
-    let one_row = |value| [row(&[value]), complete("SELECT 1"), ready(b'I')].concat();
-    let answer = one_row("Ann");
-    let [custom, generic] = ["Index Cond: (id = 42)", "Index Cond: (id = $1)"].map(one_row);
-    let parsed = [
-        frame(b'1', b""),
-        frames::parameter_types(&[23]),
-        frames::description(&["name"]),
-        ready(b'I'),
-    ]
-    .concat();
-    let context = [row(&["auto", "s"]), complete("SELECT 1"), ready(b'I')].concat();
+    let rows = |cells: &[&str]| [row(cells), complete("SELECT 1"), ready(b'I')].concat();
+    let answer = rows(&["Ann"]);
+    let plans = SELECT.plans.map(|plan| plan.lines().collect::<Vec<_>>());
+    let [custom, generic] = plans.map(|lines| rows(&lines));
+    let parsed = parsed(SELECT.columns, SELECT.types);
+    let context = rows(&["auto", "s"]);
     let executed = [frame(b'2', b""), frames::description(&["name"]), answer].concat();
-    let mut say = |peer: &mut crate::harness::upstream::Peer, bytes: &[u8]| {
+    let mut say = |peer: &mut Peer, bytes: &[u8]| {
         let piece = &bytes[..bytes.len().min(budget)];
         peer.send(piece);
         budget -= piece.len();
@@ -245,7 +240,7 @@ fn a_server_may_die_after_any_byte() {
 fn a_server_that_dies_in_a_query_is_an_error_not_a_wait() {
     for converted in [false, true] {
         let mut scene = match converted {
-            true => crate::conversion::learned(SQL, &crate::harness::upstream::SELECT, &[]),
+            true => crate::conversion::learned(SQL, &SELECT, &[]),
             false => crate::conversion::met(&[("mode", "off")]),
         };
         scene.client.send(&query(SQL));
@@ -363,7 +358,7 @@ fn a_server_that_speaks_out_of_turn_ends_one_connection() {
         b"Q\0\0\0\x01".to_vec(),
         vec![0xff; 64],
     ] {
-        let mut scene = crate::conversion::learned(SQL, &crate::harness::upstream::SELECT, &[]);
+        let mut scene = crate::conversion::learned(SQL, &SELECT, &[]);
         let (mut other, mut peer) = scene.upstream.login(&scene.proxy);
         scene.client.send(&query(SQL));
         scene.peer.take("BDES");

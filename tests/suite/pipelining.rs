@@ -148,5 +148,6 @@ fn many_clients_at_once_get_their_own_answers() {
     });
     proxy.await_connections(0);
     let summary = proxy.summary();
-    assert!(summary.count(Counter::Converted) > 1000, "{summary}");
+    // While one asks the server about a shape, the others pass theirs through.
+    assert!(summary.count(Counter::Converted) > 100, "{summary}");
 }

@@ -18,7 +18,7 @@ use crate::net;
 use crate::reason::Reason;
 use crate::session::{Key, Mode, Session, Settings, Worker};
 use crate::statement::table::Table;
-use crate::statement::{Instant, Statement};
+use crate::statement::{Instant, Plans, Statement};
 use crate::upstream::ledger::ClientId;
 use crate::wire::frame::{self, HEADER};
 use crate::wire::{backend, fields, frontend};
@@ -159,9 +159,17 @@ impl Dialogue {
         self.worker.scan.run(text, self.dialect()).ok()?;
         let recipe = self.worker.table.recipe(text, &self.worker.scan)?;
         let (table, scan) = (&self.worker.table, &self.worker.scan);
-        table
-            .statement(&recipe, recipe.eligible()?, context, text, scan)
-            .ok()
+        let eligible = recipe.eligible()?;
+        let statement = |plans| {
+            let found = table.statement(&recipe, eligible, (context, plans), text, scan);
+            found.ok()
+        };
+        let epoch = self.session.upstream().database.epoch();
+        let generic = statement(Plans::Generic)?;
+        if generic.is_specific(epoch) {
+            return statement(Plans::Custom);
+        }
+        Some(generic)
     }
 
     /// What the server said in its last error, if there was one.

@@ -85,7 +85,7 @@ pub(crate) struct Oracle<'a> {
     pub(crate) columns: &'a [&'a str],
     /// Types of the arguments.
     pub(crate) types: &'a [u32],
-    /// The plan of the original, and with `$1`.
+    /// The plan of the original, and with `$1`, by lines.
     pub(crate) plans: [&'a str; 2],
     /// Whether the proxy will ask the catalog too, as it does for what writes.
     pub(crate) catalog: bool,
@@ -95,7 +95,7 @@ pub(crate) struct Oracle<'a> {
 pub(crate) const SELECT: Oracle<'static> = Oracle {
     columns: &["name"],
     types: &[23],
-    plans: ["Index Cond: (id = 42)", "Index Cond: (id = $1)"],
+    plans: ["Result\n  Output: 42", "Result\n  Output: $1"],
     catalog: false,
 };
 
@@ -103,9 +103,27 @@ pub(crate) const SELECT: Oracle<'static> = Oracle {
 pub(crate) const INSERT: Oracle<'static> = Oracle {
     columns: &[],
     types: &[23],
-    plans: ["Insert on t  Output: 42", "Insert on t  Output: $1"],
+    plans: [
+        "Insert on t\n  ->  Result\n        Output: 42",
+        "Insert on t\n  ->  Result\n        Output: $1",
+    ],
     catalog: true,
 };
+
+/// The answer to Parse, Describe and Sync.
+pub(crate) fn parsed(columns: &[&str], types: &[u32]) -> Vec<u8> {
+    let result = match columns {
+        [] => frames::frame(b'n', b""),
+        columns => frames::description(columns),
+    };
+    [
+        frames::frame(b'1', b""),
+        frames::parameter_types(types),
+        result,
+        frames::ready(b'I'),
+    ]
+    .concat()
+}
 
 impl Peer {
     /// Fails unless exactly these bytes come next.
@@ -175,7 +193,7 @@ impl Peer {
         let [original, generic] = oracle.plans;
         self.take("QQQ");
         for plan in [original, original, generic] {
-            self.answer_rows(&[plan]);
+            self.answer_plan(plan);
         }
         if oracle.catalog {
             self.take("Q");
@@ -192,24 +210,26 @@ impl Peer {
     fn answer_parse_of(&mut self, oracle: &Oracle<'_>, twice: bool) -> String {
         let frames = self.take("PDS");
         let end = frames[0].body.iter().position(|byte| *byte == 0).unwrap();
-        let result = match oracle.columns {
-            [] => frames::frame(b'n', b""),
-            columns => frames::description(columns),
-        };
-        let parsed = |types: &[u32]| {
-            [
-                frames::frame(b'1', b""),
-                frames::parameter_types(types),
-                result.clone(),
-                frames::ready(b'I'),
-            ]
-            .concat()
-        };
         if twice {
-            self.send(&parsed(&[]));
+            self.send(&parsed(oracle.columns, &[]));
         }
-        self.send(&parsed(oracle.types));
+        self.send(&parsed(oracle.columns, oracle.types));
         String::from_utf8(frames[0].body[..end].to_vec()).unwrap()
+    }
+
+    /// Answers the questions about a statement that is to be planned for its values each time.
+    pub(crate) fn answer_custom(&mut self, oracle: &Oracle<'_>) -> String {
+        self.take("PDS");
+        let name = self.answer_parse_of(oracle, true);
+        self.take("QQ");
+        self.answer_plan(oracle.plans[0]);
+        self.answer_plan(oracle.plans[0]);
+        name
+    }
+
+    /// Answers an EXPLAIN. The proxy does not mind that the lines are columns of one row.
+    pub(crate) fn answer_plan(&mut self, plan: &str) {
+        self.answer_rows(&plan.lines().collect::<Vec<_>>());
     }
 
     /// Answers a question with one row of text.

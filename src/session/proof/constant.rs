@@ -51,6 +51,8 @@ pub(super) struct Constant {
     terms: usize,
     /// Something is done with the parameters that may fail.
     may_fail: bool,
+    /// Something is done with the parameters that makes other values of them.
+    made_of: bool,
     /// It is what this function returns, and nothing but the call itself may fail.
     function: Option<String>,
 }
@@ -73,6 +75,7 @@ impl Constant {
             shown: String::new(),
             terms: 1,
             may_fail: false,
+            made_of: false,
             function: None,
         }
     }
@@ -111,6 +114,11 @@ impl Constant {
         &self.parameters
     }
 
+    /// Whether its parameters are used with the values they are given.
+    pub(super) const fn is_as_given(&self) -> bool {
+        !self.made_of
+    }
+
     /// Several in one, with nothing done to them.
     pub(super) fn all(parts: Vec<Self>) -> Self {
         let mut all = Self::literal();
@@ -118,6 +126,7 @@ impl Constant {
             all.parameters.extend(part.parameters);
             all.guards.extend(part.guards);
             all.may_fail |= part.may_fail;
+            all.made_of |= part.made_of;
         }
         all
     }
@@ -127,6 +136,7 @@ impl Constant {
         let nested = parts.iter().any(|part| part.function.is_some());
         let mut call = Self::all(parts);
         call.function = (!nested && !call.may_fail).then(|| function.to_owned());
+        call.made_of = true;
         let total = TOTAL.contains(&function);
         call.may_fail |= !call.parameters.is_empty() && !total;
         let counts = matches!(function, "length" | "char_length");
@@ -149,6 +159,7 @@ impl Constant {
         let addends = parts.iter().all(|part| part.is_small_integer(types));
         let mut operation = Self::all(parts);
         operation.terms = terms;
+        operation.made_of = true;
         if operation.parameters.is_empty() {
             return operation;
         }
@@ -190,6 +201,12 @@ impl Constant {
             base => number(base),
         };
         let from = self.kind(types);
+        let exact = match target {
+            INT2 | INT4 | INT8 => widens(from, target),
+            TEXT | VARCHAR => matches!(from, Some(TEXT | VARCHAR)),
+            _ => false,
+        };
+        self.made_of |= !exact || modifier.is_some();
         self.kind = Some(target);
         name.clone_into(&mut self.shown);
         let [argument] = self.parameters[..] else {

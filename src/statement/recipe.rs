@@ -1,0 +1,147 @@
+//! How one shape is converted: which of its literals become arguments, and which stay inline.
+
+use super::{Context, Key, lock};
+use crate::reason::Reason;
+use crate::sql::eligible::Eligible;
+use crate::sql::rewrite;
+use crate::sql::scan::Scan;
+use crate::sql::shape::Shape;
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// How one shape is converted.
+#[derive(Debug)]
+pub struct Recipe {
+    pub(super) id: u32,
+    pub(super) shape: Arc<Shape>,
+    pub(super) judgement: OnceLock<Result<Eligible, Reason>>,
+    /// The arguments before the plan proof took some back, if it did.
+    pub(super) widest: Option<Vec<bool>>,
+    /// Generic plans are out of the question.
+    pub(super) custom_only: bool,
+    pub(super) sightings: AtomicU32,
+    pub(super) variants: AtomicU32,
+    pub(super) history: Mutex<History>,
+    pub(super) retired: AtomicBool,
+    pub(super) touched: AtomicBool,
+}
+
+/// Which literals have had different values so far; kept until the shape runs warm.
+#[derive(Debug, Default, Clone)]
+pub(super) struct History {
+    first: Vec<u64>,
+    varied: Vec<bool>,
+}
+
+impl Recipe {
+    pub(super) fn new(id: u32, shape: Arc<Shape>) -> Self {
+        Self {
+            id,
+            shape,
+            judgement: OnceLock::new(),
+            widest: None,
+            custom_only: false,
+            sightings: AtomicU32::new(0),
+            variants: AtomicU32::new(0),
+            history: Mutex::default(),
+            retired: AtomicBool::new(false),
+            touched: AtomicBool::new(true),
+        }
+    }
+
+    /// Unique among the recipes of this process.
+    #[must_use]
+    pub const fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// The shape this recipe converts.
+    #[must_use]
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Generic plans are out of the question for every statement of this recipe.
+    #[must_use]
+    pub const fn is_custom_only(&self) -> bool {
+        self.custom_only
+    }
+
+    /// True once a narrower recipe has taken this one's place.
+    #[must_use]
+    pub fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Relaxed)
+    }
+
+    /// Counts one more sighting of the shape and notes which literals vary; returns the count.
+    pub fn sight(&self, text: &[u8], scan: &Scan, hasher: &impl BuildHasher) -> u32 {
+        let mut history = lock(&self.history);
+        let values = scan
+            .literals()
+            .iter()
+            .map(|literal| hasher.hash_one(rewrite::token(text, literal)));
+        if history.first.is_empty() {
+            history.first = values.collect();
+            history.varied = vec![false; history.first.len()];
+        } else {
+            let History { first, varied } = &mut *history;
+            for ((value, first), varied) in values.zip(first).zip(varied) {
+                *varied |= value != *first;
+            }
+        }
+        self.sightings.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// What eligibility says of the shape; `judge` is asked the first time only.
+    ///
+    /// # Errors
+    /// The reason why no text of this shape is converted.
+    pub fn judgement(
+        &self,
+        judge: impl FnOnce() -> Result<Eligible, Reason>,
+    ) -> Result<&Eligible, Reason> {
+        self.judgement.get_or_init(judge).as_ref().map_err(|r| *r)
+    }
+
+    /// What eligibility said; `None` if it was not asked yet or declined.
+    #[must_use]
+    pub fn eligible(&self) -> Option<&Eligible> {
+        self.judgement.get()?.as_ref().ok()
+    }
+
+    /// The arguments left if only literals that have varied stay lifted: the narrower form to try
+    /// when the generic plan of the full one is worse. `None` if that is no change, or leaves none.
+    #[must_use]
+    pub fn narrowed(&self) -> Option<Vec<bool>> {
+        let eligible = self.eligible()?;
+        let varied = lock(&self.history).varied.clone();
+        let narrow: Vec<bool> = eligible
+            .arguments
+            .iter()
+            .zip(varied.iter().chain(std::iter::repeat(&false)))
+            .map(|(argument, varied)| *argument && *varied)
+            .collect();
+        (narrow != eligible.arguments && narrow.contains(&true)).then_some(narrow)
+    }
+
+    /// The key of this recipe's statement in `context` for the inline values of `text`.
+    #[must_use]
+    #[inline]
+    pub fn key(
+        &self,
+        eligible: &Eligible,
+        context: Context,
+        text: &[u8],
+        scan: &Scan,
+        hasher: &impl BuildHasher,
+    ) -> Key {
+        let mut hash = hasher.hash_one((self.id, context.0));
+        for (literal, argument) in scan.literals().iter().zip(&eligible.arguments) {
+            if !argument {
+                hash = hasher.hash_one((hash, rewrite::token(text, literal)));
+            }
+        }
+        Key(hash)
+    }
+}
