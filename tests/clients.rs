@@ -4,6 +4,7 @@
 //! They need packages beside Rust, so they are behind the feature `clients`, which `.ci/run`
 //! switches on after installing those. A program that is missing is a failure that names its
 //! package. `PGAUTOPREP_SKIP_CLIENTS` may list programs to leave out, but not where `CI` is true.
+//! `PGAUTOPREP_PG_MAJOR` chooses the version of the server.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -96,7 +97,11 @@ struct House {
 
 impl House {
     fn new() -> Self {
-        let server = Scratch::start(&Options::default()).unwrap_or_else(|error| panic!("{error}"));
+        let options = Options {
+            wanted: Wanted::from_environment().unwrap_or_else(|error| panic!("{error}")),
+            ..Options::default()
+        };
+        let server = Scratch::start(&options).unwrap_or_else(|error| panic!("{error}"));
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -206,7 +211,8 @@ impl House {
         let summary = self.metrics.summary();
         let count = |counter| summary.count(counter) as f64;
         let converted = count(Counter::Converted) / count(Counter::Queries).max(1.0);
-        println!("{name}: {:.0} % converted\n{summary}", converted * 100.0);
+        let (major, percent) = (self.server.version_major(), converted * 100.0);
+        println!("{name} on {major}: {percent:.0} % converted\n{summary}");
         assert!(converted >= share, "{name}: {converted}\n{summary}");
         for counter in [Counter::ErrorsProxy, Counter::ErrorsUpstream] {
             assert_eq!(summary.count(counter), 0, "{name}: {summary}");
