@@ -4,6 +4,7 @@
 //! They need packages beside Rust, so they are behind the feature `clients`, which `.ci/run`
 //! switches on after installing those. A program that is missing is a failure that names its
 //! package. `PGAUTOPREP_SKIP_CLIENTS` may list programs to leave out, but not where `CI` is true.
+//! `PGAUTOPREP_PG_MAJOR` chooses the version of the server.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -96,7 +97,11 @@ struct House {
 
 impl House {
     fn new() -> Self {
-        let server = Scratch::start(&Options::default()).unwrap_or_else(|error| panic!("{error}"));
+        let options = Options {
+            wanted: Wanted::from_environment().unwrap_or_else(|error| panic!("{error}")),
+            ..Options::default()
+        };
+        let server = Scratch::start(&options).unwrap_or_else(|error| panic!("{error}"));
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -206,7 +211,8 @@ impl House {
         let summary = self.metrics.summary();
         let count = |counter| summary.count(counter) as f64;
         let converted = count(Counter::Converted) / count(Counter::Queries).max(1.0);
-        println!("{name}: {:.0} % converted\n{summary}", converted * 100.0);
+        let (major, percent) = (self.server.version_major(), converted * 100.0);
+        println!("{name} on {major}: {percent:.0} % converted\n{summary}");
         assert!(converted >= share, "{name}: {converted}\n{summary}");
         for counter in [Counter::ErrorsProxy, Counter::ErrorsUpstream] {
             assert_eq!(summary.count(counter), 0, "{name}: {summary}");
@@ -357,6 +363,65 @@ fn jdbc() {
         program.packages
     );
     try_program(&program, &["-cp", JAR], "Jdbc.java", 0.1);
+}
+
+/// A program in Go, which is compiled before it can run, and with modules that are fetched then.
+const fn in_go(name: &'static str) -> Program {
+    Program {
+        name,
+        packages: "golang-go",
+        commands: &["go"],
+        check: &["version"],
+    }
+}
+
+/// Compiles a program of `tests/clients/go` into `directory`.
+fn build_go(go: &Path, source: &str, directory: &Path) -> PathBuf {
+    let built = directory.join("program");
+    let mut command = Command::new(go);
+    // Read-only, because the versions are those that were committed. Neither the state of a
+    // repository nor a C compiler is needed, so neither can be what is missing.
+    command.args(["build", "-mod=readonly", "-buildvcs=false", "-o"]);
+    command.arg(&built).arg(source);
+    command.current_dir(programs().join("go"));
+    command.env("CGO_ENABLED", "0").env("GOWORK", "off");
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "go build {source}:\n{said}");
+    built
+}
+
+/// Runs a program of `tests/clients/go` in each mode; at least the share named must be converted.
+fn try_go(program: &Program, source: &str, modes: &[(&str, f64)]) {
+    let Some(go) = program.find() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let built = build_go(&go, source, directory.path());
+    for (mode, share) in modes {
+        let house = House::new();
+        let printed = house.compare(&built, &[programs().to_str().unwrap(), mode]);
+        let lines = printed.lines().count();
+        assert!(lines > 50, "{lines} lines of output are too few");
+        house.converted(&format!("{} {mode}", program.name), *share);
+    }
+}
+
+#[test]
+fn lib_pq() {
+    let modes = [("no", 0.3), ("yes", 0.3)];
+    try_go(&in_go("lib-pq"), "./pq", &modes);
+}
+
+#[test]
+fn pgx() {
+    // In every mode but the last, only what is run without values and for no rows is simple.
+    let modes = [
+        ("cache_statement", 0.3),
+        ("cache_describe", 0.3),
+        ("describe_exec", 0.3),
+        ("exec", 0.3),
+        ("simple_protocol", 0.3),
+    ];
+    try_go(&in_go("pgx"), "./pgx", &modes);
 }
 
 #[test]
