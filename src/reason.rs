@@ -212,7 +212,7 @@ impl Reason {
                 "A literal says now, today, tomorrow or yesterday: a statement would freeze it."
             }
             Self::Introspection => {
-                "It can see the text of queries or the session's prepared statements."
+                "It, or a trigger of its table, looks at the text of queries or at statements."
             }
             Self::ProtocolSensitive => {
                 "It uses a function whose value differs between the two protocols."

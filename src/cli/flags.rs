@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 
-use crate::config::Sources;
-use crate::config::settings::{self, CONFIG_VARIABLE, Kind, SETTINGS, Setting};
+use crate::config::settings::{CONFIG_VARIABLE, Kind, SETTINGS, Setting};
+use crate::config::{Sources, usage};
 
 /// The flags of every setting, and `--config`. Flatten it into a command that needs a
 /// configuration, and hand [`SettingFlags::sources`] to `Config::load`.
@@ -34,7 +34,7 @@ impl Args for SettingFlags {
             .iter()
             .map(flag)
             .fold(command.arg(file), Command::arg)
-            .after_help(settings::table())
+            .after_help(usage::table())
     }
 
     fn augment_args_for_update(command: Command) -> Command {

@@ -14,7 +14,7 @@ use std::io::{self, Write};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::config::settings;
+use crate::config::usage;
 
 pub use flags::SettingFlags;
 
@@ -58,7 +58,7 @@ impl Arguments {
     /// # Errors
     /// What clap found wrong, or the help or version it was asked for, ready to be printed.
     pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        let command = <Self as CommandFactory>::command().after_help(settings::table());
+        let command = <Self as CommandFactory>::command().after_help(usage::table());
         let line = with_default_command(line.into_iter().collect());
         Self::from_arg_matches(&command.try_get_matches_from(line)?)
     }
@@ -129,7 +129,7 @@ mod tests {
         let parse = |line: &[&str]| Arguments::parse(line.iter().map(OsString::from));
         let help = parse(&["p", "--help"]).expect_err("help is an early exit");
         assert!(!help.use_stderr());
-        assert!(help.to_string().ends_with(&settings::table()), "{help}");
+        assert!(help.to_string().ends_with(&usage::table()), "{help}");
         let error = parse(&["p", "check", "--max-client", "1"]).expect_err("a typing error");
         assert!(error.use_stderr());
         assert!(error.to_string().contains("'--max-clients'"), "{error}");

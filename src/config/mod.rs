@@ -9,6 +9,7 @@ mod address;
 mod error;
 mod raw;
 pub mod settings;
+pub mod usage;
 
 use std::ffi::OsString;
 use std::num::NonZero;
@@ -60,6 +61,8 @@ pub struct Config {
     pub oracle_per_second: u32,
     /// Between two looks at a database's catalog; zero for never.
     pub catalog_watch: Duration,
+    /// Whether sessions listen for announcements of catalog changes.
+    pub ddl_notices: bool,
     /// Whether generic plans must be proven and proven again.
     pub audit: bool,
     /// How log lines look.
@@ -232,7 +235,8 @@ impl Effective {
             drain_timeout: self.seconds(&settings::DRAIN_TIMEOUT_S)?,
             oracle_per_second: self.number(&settings::ORACLE_PER_SECOND)?,
             catalog_watch: Duration::from_millis(self.number(&settings::CATALOG_WATCH_MS)?),
-            audit: matches!(self.text(&settings::AUDIT)?, "on" | "true"),
+            ddl_notices: self.switch(&settings::DDL_NOTICES)?,
+            audit: self.switch(&settings::AUDIT)?,
             log_format: match self.text(&settings::LOG_FORMAT)? {
                 "json" => LogFormat::Json,
                 _ => LogFormat::Text,
@@ -270,6 +274,11 @@ impl Effective {
             _ => return Ok(text),
         };
         Err(refuse(setting, written, expected, text))
+    }
+
+    /// Whether `setting` is switched on.
+    fn switch(&self, setting: &Setting) -> Result<bool, Error> {
+        Ok(matches!(self.text(setting)?, "on" | "true"))
     }
 
     /// The number written for `setting`, within its bounds.

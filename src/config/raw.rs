@@ -33,6 +33,7 @@ pub(super) struct RawConfig {
     pub(super) drain_timeout_s: Slot,
     pub(super) oracle_per_second: Slot,
     pub(super) catalog_watch_ms: Slot,
+    pub(super) ddl_notices: Slot,
     pub(super) audit: Slot,
     pub(super) log_format: Slot,
     pub(super) log_level: Slot,

@@ -3,8 +3,6 @@
 //! The flags, the variables, the table in `--help` and `config.example.toml` all follow from
 //! [`SETTINGS`], so they cannot disagree.
 
-use std::fmt::Write as _;
-
 use super::raw::{RawConfig, Slot};
 
 /// What may be written for a setting.
@@ -307,6 +305,18 @@ pub const CATALOG_WATCH_MS: Setting = Setting {
     slot: |raw| &mut raw.catalog_watch_ms,
 };
 
+/// `ddl_notices`: whether changes of the catalog are announced.
+pub const DDL_NOTICES: Setting = Setting {
+    key: "ddl_notices",
+    kind: Kind::Switch,
+    default: Some("off"),
+    what: "Whether each session listens on the channel pgautoprep_ddl, where an event trigger \
+           announces every change of the catalog (see README).",
+    because: "somebody has to create the event trigger first; with it a table altered past the \
+              proxy is noticed at once.",
+    slot: |raw| &mut raw.ddl_notices,
+};
+
 /// `audit`: whether generic plans are proven and proven again.
 pub const AUDIT: Setting = Setting {
     key: "audit",
@@ -367,40 +377,18 @@ pub const SETTINGS: &[Setting] = &[
     DRAIN_TIMEOUT_S,
     ORACLE_PER_SECOND,
     CATALOG_WATCH_MS,
+    DDL_NOTICES,
     AUDIT,
     LOG_FORMAT,
     LOG_LEVEL,
     UNIX_SOCKET_MODE,
 ];
 
-/// The table at the end of `--help`: precedence, and every name of every setting.
-#[must_use]
-pub fn table() -> String {
-    let mut out = String::from(
-        "Settings: a flag wins over a variable, a variable over the file, the file over the \
-         default.\nThe file is the one --config or PGAUTOPREP_CONFIG names; an empty variable \
-         counts as not set.\n\n",
-    );
-    let mut row = |flag: &str, variable: &str, key: &str, default: &str| {
-        // Writing to a String cannot fail.
-        let _ = writeln!(out, "  {flag:<23}{variable:<32}{key:<21}{default}");
-    };
-    row("flag", "variable", "key in the file", "default");
-    for setting in SETTINGS {
-        let flag = format!("--{}", setting.flag());
-        row(
-            &flag,
-            &setting.variable(),
-            setting.key,
-            setting.default.unwrap_or("(required)"),
-        );
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::usage::table;
+    use std::fmt::Write as _;
 
     /// The example file as the settings define it.
     fn example() -> String {

@@ -165,6 +165,7 @@ pub fn settings(config: &Config) -> Settings {
         prepare_threshold: config.prepare_threshold,
         statement_max_age: u64::try_from(config.statement_max_age.as_millis()).unwrap_or(u64::MAX),
         catalog_watch: u64::try_from(config.catalog_watch.as_millis()).unwrap_or(u64::MAX),
+        ddl_notices: config.ddl_notices,
         audit: config.audit,
         limits: Limits {
             max_query: config.max_query_bytes,

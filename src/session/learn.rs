@@ -157,7 +157,8 @@ impl Session {
             return Ok(Next::Learned);
         }
         if self.upstream.context.is_none() {
-            self.question(|out| frontend::query(out, oracle::context_query().as_bytes()));
+            let listens = worker.settings.ddl_notices;
+            self.question(|out| frontend::query(out, oracle::context_query(listens).as_bytes()));
             return Ok(lesson.ask(Step::Context, 1));
         }
         self.lesson_subject(lesson, now, worker)

@@ -32,6 +32,7 @@ mod route;
 mod verdict;
 mod worker;
 
+pub use oracle::DDL_CHANNEL;
 pub use worker::{Limits, Mode, Settings, Worker};
 
 use crate::reason::Reason;
@@ -278,7 +279,8 @@ impl Session {
         let mut at = run + forwarded;
         while let Some(header) = frame::header(&bytes[at..])? {
             let available = bytes.len() - at;
-            if self.passes(header.tag) {
+            let noticed = header.tag == backend::NOTIFICATION && worker.settings.ddl_notices;
+            if self.passes(header.tag) && !noticed {
                 let piece = available.min(header.size);
                 self.upstream_skip = header.size - piece;
                 at += piece;
@@ -360,6 +362,13 @@ impl Session {
             && let Some((name, value)) = backend::parameter_status(&frame[HEADER..])
         {
             self.upstream.parameter(name, value);
+        }
+        if worker.settings.ddl_notices
+            && tag == backend::NOTIFICATION
+            && backend::notification_channel(&frame[HEADER..]) == Some(DDL_CHANNEL.as_bytes())
+        {
+            self.upstream.database.advance();
+            return Ok(());
         }
         if tag == backend::ERROR {
             let severity = fields::field(&frame[HEADER..], fields::SEVERITY);

@@ -63,6 +63,9 @@ impl Answer {
     }
 }
 
+/// The channel on which an event trigger announces changes of the catalog.
+pub const DDL_CHANNEL: &str = "pgautoprep_ddl";
+
 /// Settings that change what a text means or how it is planned (rule 16 of the fidelity rules).
 /// Those a server version does not know are NULL.
 const SETTINGS: [&str; 44] = [
@@ -112,14 +115,19 @@ const SETTINGS: [&str; 44] = [
     "max_parallel_workers_per_gather",
 ];
 
-/// Asks for the context: `plan_cache_mode`, then everything else in one value.
-pub(super) fn context_query() -> String {
+/// Asks for the context: `plan_cache_mode`, then everything else in one value. If `listens`, the
+/// session listens on [`DDL_CHANNEL`] from then on, in case something has made it stop.
+pub(super) fn context_query(listens: bool) -> String {
+    let listen = match listens {
+        true => format!("LISTEN {DDL_CHANNEL}; "),
+        false => String::new(),
+    };
     let settings: Vec<String> = SETTINGS
         .iter()
         .map(|name| format!("pg_catalog.current_setting('{name}', true)"))
         .collect();
     format!(
-        "SELECT pg_catalog.current_setting('plan_cache_mode'), pg_catalog.concat_ws('|', \
+        "{listen}SELECT pg_catalog.current_setting('plan_cache_mode'), pg_catalog.concat_ws('|', \
          current_user, session_user, pg_catalog.current_schemas(true)::pg_catalog.text, \
          pg_catalog.current_setting('search_path'), {})",
         settings.join(", ")
@@ -209,7 +217,8 @@ pub(super) const fn is_forbidden(oid: u32, plain_cast: bool) -> bool {
 ///
 /// Columns: the OIDs among `types` that are domains or built of other types (H-05); how many of the
 /// called functions are named like a type (H-03); how many rewrite rules the targets have (H-09);
-/// how many functions called without arguments are somebody's own and declared immutable (H-45).
+/// how many functions called without arguments are somebody's own and declared immutable (H-45);
+/// how many of the targets' triggers look at the text of the query (H-43).
 pub(super) fn catalog_query(types: &[u32], eligible: &Eligible) -> Option<Vec<u8>> {
     let unknown: Vec<String> = types
         .iter()
@@ -248,7 +257,11 @@ pub(super) fn catalog_query(types: &[u32], eligible: &Eligible) -> Option<Vec<u8
              WHERE rulename <> '_RETURN' AND ev_class = ANY (ARRAY[{targets}]::pg_catalog.oid[])), \
              (SELECT pg_catalog.count(*) FROM pg_catalog.pg_proc \
              WHERE proname = ANY (ARRAY[{calls}]::pg_catalog.name[]) AND provolatile = 'i' \
-             AND pronamespace <> 'pg_catalog'::pg_catalog.regnamespace)",
+             AND pronamespace <> 'pg_catalog'::pg_catalog.regnamespace), \
+             (SELECT pg_catalog.count(*) FROM pg_catalog.pg_trigger t \
+             JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid \
+             WHERE t.tgrelid = ANY (ARRAY[{targets}]::pg_catalog.oid[]) \
+             AND p.prosrc ~* 'current_query|pg_stat_activity')",
             unknown.join(", ")
         )
         .into_bytes(),
@@ -266,7 +279,7 @@ pub(super) struct Catalog {
 
 /// What the catalog's answer leads to, or the end.
 pub(super) fn read_catalog(answer: &Answer) -> Result<Catalog, Reason> {
-    let [domains, types, rules, calls] = &answer.values[..] else {
+    let [domains, types, rules, calls, auditors] = &answer.values[..] else {
         return Err(Reason::OracleFailed);
     };
     if types != "0" {
@@ -274,6 +287,9 @@ pub(super) fn read_catalog(answer: &Answer) -> Result<Catalog, Reason> {
     }
     if rules != "0" {
         return Err(Reason::RewriteRules);
+    }
+    if auditors != "0" {
+        return Err(Reason::Introspection);
     }
     let domains = domains.split(',').filter_map(|oid| oid.parse().ok());
     Ok(Catalog {
@@ -338,7 +354,7 @@ mod tests {
 
     #[test]
     fn catalog_answers_are_read() {
-        let answer = |values: [&str; 4]| Answer {
+        let answer = |values: [&str; 5]| Answer {
             values: values.map(str::to_owned).to_vec(),
             ..Answer::default()
         };
@@ -347,24 +363,28 @@ mod tests {
             Ok(Catalog { domains, immutable })
         };
         assert_eq!(
-            read_catalog(&answer(["", "0", "0", "0"])),
+            read_catalog(&answer(["", "0", "0", "0", "0"])),
             catalog(&[], true)
         );
         assert_eq!(
-            read_catalog(&answer(["5,6", "0", "0", "0"])),
+            read_catalog(&answer(["5,6", "0", "0", "0", "0"])),
             catalog(&[5, 6], true)
         );
         assert_eq!(
-            read_catalog(&answer(["", "0", "0", "1"])),
+            read_catalog(&answer(["", "0", "0", "1", "0"])),
             catalog(&[], false)
         );
         assert_eq!(
-            read_catalog(&answer(["", "1", "0", "0"])),
+            read_catalog(&answer(["", "1", "0", "0", "0"])),
             Err(Reason::Refused)
         );
         assert_eq!(
-            read_catalog(&answer(["", "0", "2", "0"])),
+            read_catalog(&answer(["", "0", "2", "0", "0"])),
             Err(Reason::RewriteRules)
+        );
+        assert_eq!(
+            read_catalog(&answer(["", "0", "0", "0", "1"])),
+            Err(Reason::Introspection)
         );
         assert_eq!(read_catalog(&Answer::default()), Err(Reason::OracleFailed));
     }

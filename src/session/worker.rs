@@ -41,6 +41,8 @@ pub struct Settings {
     pub statement_max_age: u64,
     /// Milliseconds between two looks at a database's catalog; zero for never.
     pub catalog_watch: u64,
+    /// Whether the sessions listen on [`DDL_CHANNEL`](super::DDL_CHANNEL).
+    pub ddl_notices: bool,
     /// Whether the plan proof is repeated.
     pub audit: bool,
     /// Bounds.

@@ -218,13 +218,13 @@ impl Verb {
             ),
             (
                 Verb::Harmless,
-                "copy show fetch move close declare listen unlisten notify lock",
+                "copy show fetch move close declare listen notify lock",
             ),
             (
                 Verb::Harmless,
                 "truncate vacuum analyze analyse checkpoint cluster reindex refresh",
             ),
-            (Verb::Session, "reset discard deallocate"),
+            (Verb::Session, "reset discard deallocate unlisten"),
             (Verb::Create, "create"),
             (
                 Verb::Catalog,
@@ -349,6 +349,7 @@ mod tests {
             ("set role x", Session),
             ("reset all", Session),
             ("begin; discard all", Session),
+            ("unlisten *", Session),
             ("select set_config('a', 'b', true)", Session),
             ("select pg_catalog.\"set_config\"('a', 'b', true)", Session),
             ("create temp table t (a int)", LocalCatalog),

@@ -84,6 +84,12 @@ pub fn parameter_status(body: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
+/// The channel that the body of a NotificationResponse names, after the notifier's process ID.
+#[must_use]
+pub fn notification_channel(body: &[u8]) -> Option<&[u8]> {
+    cstr(body.get(4..)?).map(|(channel, _)| channel)
+}
+
 /// Reads the body of a ParameterDescription: the type OIDs.
 #[must_use]
 pub fn parameter_description(body: &[u8]) -> Option<Vec<u32>> {
@@ -224,6 +230,12 @@ mod tests {
         );
         assert_eq!(parameter_status(b"TimeZone\0UTC\0x"), None);
         assert_eq!(parameter_status(b"TimeZone"), None);
+        assert_eq!(
+            notification_channel(b"\0\0\0\x07chan\0pay\0"),
+            Some(&b"chan"[..])
+        );
+        assert_eq!(notification_channel(b"\0\0\0\x07chan"), None);
+        assert_eq!(notification_channel(b"\0\0"), None);
         assert_eq!(
             parameter_description(b"\0\x02\0\0\0\x17\0\0\0\x19"),
             Some(vec![23, 25])

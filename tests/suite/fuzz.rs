@@ -33,6 +33,7 @@ impl Core {
         };
         let settings = Settings {
             catalog_watch: 0,
+            ddl_notices: true,
             mode: Mode::Convert,
             prepare_threshold: 1,
             statement_max_age: 5_000,
@@ -178,7 +179,7 @@ impl Model {
 
     fn rows(&self, text: &str) -> Vec<u8> {
         let row = if text.contains("pg_rewrite") {
-            frames::row(&["", "0", "0", "0"])
+            frames::row(&["", "0", "0", "0", "0"])
         } else if text.starts_with("SET LOCAL") {
             // A plan that shows the argument of every text there is.
             frames::row(&["auto", " settings $1"])

@@ -27,6 +27,7 @@ mod transactions;
 mod staleness;
 // Several requests sent before the first is answered.
 mod pipelining;
+mod plans;
 // The client's own prepared statements, and the extended protocol.
 mod extended;
 // Bugs that were, so that they stay gone.

@@ -295,3 +295,44 @@ fn definitions_changed_past_the_proxy_are_noticed() {
     let converted = proxy.summary().count(Counter::Converted);
     assert!(converted >= 8, "{}", proxy.summary());
 }
+
+/// With the event trigger of the README a session hears of a change past the proxy at once, and
+/// its client hears nothing.
+#[test]
+fn definitions_changed_past_the_proxy_are_announced() {
+    let readme = include_str!("../../README.md");
+    let (_, trigger) = readme.split_once("```sql\n").unwrap();
+    let (trigger, _) = trigger.split_once("```").unwrap();
+    let setup = format!("CREATE TABLE t (x real); INSERT INTO t VALUES (0.1); {trigger}");
+    let database = server::database(&setup);
+    let changes = [("catalog_watch_ms", "0"), ("ddl_notices", "on")];
+    let proxy = Proxy::with(&server::address(), &changes);
+    let mut client = Client::login(proxy.address(), &database);
+    let mut direct = Client::login(&server::address(), &database);
+    client.run("LISTEN other");
+    client.record = Some(Vec::new());
+    for round in 0..6 {
+        let types = ["double precision", "real"];
+        for _ in 0..3 {
+            assert_eq!(client.value("SELECT count(*) FROM t WHERE x = '0.1'"), "1");
+        }
+        direct.run(&format!(
+            "ALTER TABLE t ALTER x TYPE {} USING 0.1",
+            types[round % 2]
+        ));
+        // It is on its way: the server sends it as soon as it sees that the session is idle.
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(client.value("SELECT count(*) FROM t WHERE x = '0.1'"), "1");
+        if round == 3 {
+            client.run("DISCARD ALL");
+            client.run("UNLISTEN *");
+        }
+    }
+    let seen = client.record.take().unwrap();
+    assert!(
+        !seen
+            .iter()
+            .any(|event| format!("{event:?}").contains("pgautoprep_ddl"))
+    );
+    assert!(proxy.converted() > 6, "{}", proxy.summary());
+}

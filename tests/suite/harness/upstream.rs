@@ -197,7 +197,7 @@ impl Peer {
         }
         if oracle.catalog {
             self.take("Q");
-            self.answer_rows(&["", "0", "0", "0"]);
+            self.answer_rows(&["", "0", "0", "0", "0"]);
         }
         name
     }

@@ -1,0 +1,128 @@
+//! Which values share a plan. Another plan shows in the order of the rows, and under LIMIT in the
+//! rows themselves.
+
+use crate::harness::matrix::{converts, same};
+use pgautoprep::metrics::Counter;
+
+/// Ninety of a hundred rows are of kind 1; kinds from 100 on have one row each. An index on kind
+/// finds them in another order than the table holds them.
+const SKEWED: &str = "CREATE TABLE t (id int PRIMARY KEY, kind int, name text, pad text); \
+    INSERT INTO t SELECT i, CASE WHEN i % 10 = 0 THEN 100 + i ELSE 1 END, \
+    CASE WHEN i % 10 = 0 THEN 'n' || i ELSE 'common' END, repeat('x', 200) \
+    FROM generate_series(1, 5000) i ORDER BY i % 7, i; \
+    CREATE INDEX ON t (kind, id DESC); CREATE INDEX ON t (name, id DESC); ANALYZE t";
+
+/// Rare values until a generic plan might be in use, then the common one, then rare ones again.
+fn kind(round: usize) -> usize {
+    if round % 11 == 8 { 1 } else { 100 + round * 10 }
+}
+
+#[test]
+fn a_common_value_after_rare_ones_gets_its_own_plan() {
+    let summary = converts(SKEWED, |client, round| {
+        let kind = kind(round);
+        client.query(&format!("SELECT id FROM t WHERE kind = {kind} LIMIT 3"));
+        client.query(&format!("SELECT id FROM t WHERE kind = {kind}"));
+        client.query(&format!("SELECT id FROM t WHERE kind IN ({kind}, 7, 8)"));
+        let name = if kind == 1 {
+            "common".to_owned()
+        } else {
+            format!("n{kind}")
+        };
+        client.query(&format!("SELECT id FROM t WHERE name = '{name}'"));
+        client.query(&format!(
+            "UPDATE t SET pad = 'y' WHERE kind = {kind} RETURNING id"
+        ));
+        client.query(&format!(
+            "SELECT id FROM t WHERE kind > {kind} AND kind < 300"
+        ));
+        client.query(&format!(
+            "SELECT max(id), count(*) FROM t WHERE kind = {kind}"
+        ));
+    });
+    let converted = summary.count(Counter::Converted);
+    assert!(converted > 100, "{summary}");
+}
+
+#[test]
+fn what_a_unique_key_finds_is_planned_once() {
+    let summary = converts(SKEWED, |client, round| {
+        client.query(&format!(
+            "SELECT name FROM t WHERE kind = 1 AND id = {}",
+            11 + round
+        ));
+        client.query(&format!("UPDATE t SET pad = 'z' WHERE id = {round}"));
+        client.query(&format!(
+            "INSERT INTO t VALUES ({}, 1, 'new', '')",
+            6000 + round
+        ));
+        client.query(&format!("SELECT {round} + 1, 'x'"));
+    });
+    assert_eq!(summary.count(Counter::StatementsRenewed), 0, "{summary}");
+    assert!(summary.count(Counter::Converted) > 60, "{summary}");
+}
+
+#[test]
+fn a_partial_index_is_used_for_its_values_only() {
+    let setup = "CREATE TABLE t (id int, state text); INSERT INTO t SELECT i, 's' || i \
+        FROM generate_series(1, 3000) i ORDER BY i % 5; \
+        CREATE INDEX ON t (id DESC) WHERE state = 's2000'; \
+        CREATE UNIQUE INDEX ON t (id) WHERE state = 's3000'; ANALYZE t";
+    converts(setup, |client, round| {
+        let state = if round % 11 == 9 { 2000 } else { round };
+        client.query(&format!(
+            "SELECT id FROM t WHERE state = 's{state}' AND id > 5"
+        ));
+        client.query(&format!("SELECT id FROM t WHERE id = {round}"));
+    });
+}
+
+#[test]
+fn a_deferred_key_may_be_violated_for_a_while() {
+    let setup = "CREATE TABLE t (id int UNIQUE DEFERRABLE INITIALLY DEFERRED, v int); \
+        INSERT INTO t SELECT i, i FROM generate_series(1, 1000) i; ANALYZE t";
+    converts(setup, |client, round| {
+        client.query("BEGIN");
+        client.query(&format!(
+            "INSERT INTO t VALUES ({round}, -1), ({round}, -2)"
+        ));
+        client.query(&format!("SELECT v FROM t WHERE id = {round}"));
+        client.query("ROLLBACK");
+        client.query(&format!("SELECT v FROM t WHERE id = {round}"));
+    });
+}
+
+#[test]
+fn joins_by_key_are_planned_once_and_others_for_their_values() {
+    let setup = format!(
+        "{SKEWED}; CREATE TABLE u (id int PRIMARY KEY, t int REFERENCES t); \
+         INSERT INTO u SELECT i, 1 + i % 5000 FROM generate_series(1, 2000) i; ANALYZE u"
+    );
+    converts(&setup, |client, round| {
+        client.query(&format!(
+            "SELECT t.name FROM u JOIN t ON t.id = u.t WHERE u.id = {round}"
+        ));
+        let kind = kind(round);
+        client.query(&format!(
+            "SELECT u.id FROM u JOIN t ON t.id = u.t WHERE t.kind = {kind}"
+        ));
+        client.query(&format!(
+            "SELECT id FROM t WHERE kind = {kind} AND id = {}",
+            10 * round
+        ));
+    });
+}
+
+#[test]
+fn triggers_that_look_at_the_query_see_the_clients_text() {
+    let setup = "CREATE TABLE t (id serial, x text); CREATE TABLE log (q text); \
+        CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS \
+        'BEGIN INSERT INTO log VALUES (current_query()); RETURN NEW; END'; \
+        CREATE TRIGGER note BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION note()";
+    same(setup, |client, round| {
+        client.query(&format!(
+            "INSERT INTO t (x) VALUES ('v{round}') RETURNING id"
+        ));
+        client.query("SELECT q FROM log ORDER BY q");
+    });
+}
