@@ -131,10 +131,10 @@ pub const PREPARE_THRESHOLD: Setting = Setting {
         min: 1,
         max: 1_000_000,
     },
-    default: Some("2"),
-    what: "How often a shape must be seen before it is prepared.",
-    because: "a query that comes once never earns back what asking about it costs, and one that \
-              came twice is likely to come again.",
+    default: Some("3"),
+    what: "How often a connection must send a shape before it is prepared.",
+    because: "a query that comes once never earns back what asking about it costs, and the second \
+              and third show which of its literals vary.",
     slot: |raw| &mut raw.prepare_threshold,
 };
 

@@ -54,7 +54,7 @@ fn the_defaults_are_these() {
     assert_eq!(config.mode, Mode::Convert);
     assert_eq!(
         (config.prepare_threshold, config.oracle_per_second),
-        (2, 200)
+        (3, 200)
     );
     assert!((1..=settings::MAX_AUTOMATIC_WORKERS).contains(&config.workers));
     assert_eq!((config.max_clients, config.max_statements), (10_000, 200));

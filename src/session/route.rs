@@ -210,7 +210,8 @@ impl Session {
         worker: &mut Worker,
     ) -> Result<Route, Reason> {
         self.check_state()?;
-        let recipe = self.recipe(text, worker)?;
+        self.scan(text, worker)?;
+        let recipe = worker.admit(text, self.client)?;
         let scan = &worker.scan;
         let dialect = self.upstream.dialect;
         let eligible = recipe.judgement(|| judge(text, scan, dialect))?;
@@ -265,7 +266,10 @@ impl Session {
                 return Err(Reason::Unstable);
             }
         } else {
-            recipe.sight(text, &worker.scan, worker.table.hasher());
+            if recipe.sight(text, &worker.scan, worker.table.hasher()) == 1 {
+                // The shape's first sighting has only left a mark in the sketch.
+                self.memory.sight(recipe);
+            }
             if self.memory.sight(recipe) < worker.settings.prepare_threshold {
                 return Err(Reason::Threshold);
             }
@@ -350,6 +354,11 @@ impl Session {
 
     /// Scans `text` and finds its recipe.
     pub(super) fn recipe(&self, text: &[u8], worker: &mut Worker) -> Result<Arc<Recipe>, Reason> {
+        self.scan(text, worker)?;
+        worker.recipe(text)
+    }
+
+    fn scan(&self, text: &[u8], worker: &mut Worker) -> Result<(), Reason> {
         worker.scan.run(text, self.upstream.dialect)?;
         if self.upstream.encoding != Encoding::Utf8 && !text.is_ascii() {
             return Err(Reason::Encoding);
@@ -357,8 +366,7 @@ impl Session {
         if worker.scan.literals().is_empty() {
             return Err(Reason::NoArguments);
         }
-        // Another shape with the same hash: rare enough to be passed through for good.
-        worker.recipe(text).ok_or(Reason::Unstable)
+        Ok(())
     }
 }
 

@@ -1,10 +1,13 @@
 //! What a session is lent by the worker it runs on: scanner, tables, settings, counters.
 
 use crate::metrics::{Counters, Metrics};
+use crate::reason::Reason;
 use crate::sql::ScanLimits;
 use crate::sql::scan::Scan;
 use crate::statement::Recipe;
+use crate::statement::sketch::Sketch;
 use crate::statement::table::Table;
+use crate::upstream::ledger::ClientId;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -66,6 +69,8 @@ pub struct Worker {
     /// The scanner, reused.
     pub scan: Scan,
     recipes: HashMap<u64, Arc<Recipe>, foldhash::fast::FixedState>,
+    /// Shapes that nobody remembers otherwise.
+    sketch: Sketch,
 }
 
 impl Worker {
@@ -90,6 +95,7 @@ impl Worker {
             index,
             scan: Scan::new(limits, seed),
             recipes: HashMap::default(),
+            sketch: Sketch::default(),
         }
     }
 
@@ -101,20 +107,50 @@ impl Worker {
     }
 
     /// The recipe for the text just scanned, from the local copy or the shared table.
+    ///
+    /// # Errors
+    /// [`Reason::Unstable`] for another shape with the same hash: rare enough to be passed through
+    /// for good.
+    pub(super) fn recipe(&mut self, text: &[u8]) -> Result<Arc<Recipe>, Reason> {
+        self.local(text).unwrap_or_else(|| self.fetch(text))
+    }
+
+    /// The same for a query of `client`, whose first with a shape that nobody knows leaves only a
+    /// mark in the sketch.
+    ///
+    /// # Errors
+    /// [`Reason::Threshold`] for such a query; else as [`Self::recipe`].
     #[inline]
-    pub(super) fn recipe(&mut self, text: &[u8]) -> Option<Arc<Recipe>> {
-        let hash = self.scan.hash();
-        if let Some(recipe) = self.recipes.get(&hash)
-            && !recipe.is_retired()
-        {
-            let same = recipe.shape().matches(text, &self.scan);
-            return same.then(|| Arc::clone(recipe));
+    pub(super) fn admit(&mut self, text: &[u8], client: ClientId) -> Result<Arc<Recipe>, Reason> {
+        if let Some(found) = self.local(text) {
+            return found;
         }
-        let recipe = self.table.recipe(text, &self.scan)?;
+        if self.settings.prepare_threshold > 1 && self.table.known(&self.scan).is_none() {
+            let salt = u64::from(client.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            if !self.sketch.meet(self.scan.hash() ^ salt) {
+                return Err(Reason::Threshold);
+            }
+        }
+        self.fetch(text)
+    }
+
+    #[inline]
+    fn local(&self, text: &[u8]) -> Option<Result<Arc<Recipe>, Reason>> {
+        let recipe = self.recipes.get(&self.scan.hash())?;
+        if recipe.is_retired() {
+            return None;
+        }
+        let same = recipe.shape().matches(text, &self.scan);
+        Some(same.then(|| Arc::clone(recipe)).ok_or(Reason::Unstable))
+    }
+
+    fn fetch(&mut self, text: &[u8]) -> Result<Arc<Recipe>, Reason> {
+        let recipe = self.table.recipe(text, &self.scan);
+        let recipe = recipe.ok_or(Reason::Unstable)?;
         if self.recipes.len() >= LOCAL_RECIPES {
             self.recipes.clear();
         }
-        self.recipes.insert(hash, Arc::clone(&recipe));
-        Some(recipe)
+        self.recipes.insert(self.scan.hash(), Arc::clone(&recipe));
+        Ok(recipe)
     }
 }

@@ -14,6 +14,7 @@ pub mod cache;
 pub mod common;
 pub mod guard;
 mod recipe;
+pub mod sketch;
 pub mod table;
 
 use crate::reason::Reason;

@@ -127,16 +127,20 @@ impl Table {
         Arc::clone(&self.databases.entry(name.to_vec()).or_default())
     }
 
+    /// The recipe under the hash of the text just scanned, which may be that of another shape.
+    #[must_use]
+    pub fn known(&self, scan: &Scan) -> Option<Arc<Recipe>> {
+        let found = self.recipes.get(&scan.hash());
+        let recipe = found.map(|found| Arc::clone(&found))?;
+        recipe.touched.store(true, Ordering::Relaxed);
+        Some(recipe)
+    }
+
     /// The recipe for a scanned text, made on its first sighting. `None` if another shape with the
     /// same hash is known.
     #[must_use]
     pub fn recipe(&self, text: &[u8], scan: &Scan) -> Option<Arc<Recipe>> {
-        let found = self
-            .recipes
-            .get(&scan.hash())
-            .map(|found| Arc::clone(&found));
-        if let Some(recipe) = found {
-            recipe.touched.store(true, Ordering::Relaxed);
+        if let Some(recipe) = self.known(scan) {
             return recipe.shape.matches(text, scan).then_some(recipe);
         }
         if self.recipes.len() >= self.max_shapes {

@@ -613,3 +613,21 @@ fn a_shape_met_inside_a_transaction_is_learned_behind_it() {
     scene.peer.answer_oracle(&SELECT);
     scene.peer.expect_at_once(&frames::query("SHOW port"));
 }
+
+#[test]
+fn a_shape_seen_once_leaves_nothing_behind() {
+    let mut scene = met(&[("prepare_threshold", "2")]);
+    for _ in 0..2 {
+        for number in 0..20 {
+            let sql = format!("SELECT name AS n{number} FROM t WHERE id = 42");
+            // The second sighting of the first shape is the one that counts.
+            if scene.proxy.summary().passed(Reason::Threshold) == 20 {
+                scene.client.send(&frames::query(&sql));
+                scene.peer.answer_context();
+                return;
+            }
+            relay(&mut scene, &sql, &seen(&SELECT, b'I'));
+        }
+    }
+    panic!("nothing was learned: {}", scene.proxy.summary());
+}

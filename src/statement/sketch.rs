@@ -1,0 +1,65 @@
+//! A small memory of shapes met lately, for those of which nothing else is remembered.
+//!
+//! Most shapes of an application that writes a new text each time come once. To remember such a
+//! shape in full costs more than to pass its query through, so the first sighting only leaves a
+//! mark: four bytes in a table of fixed size. Another mark may take its place, which costs the shape
+//! one more sighting, never more.
+
+/// Marks kept: 64 KiB. A power of two.
+const MARKS: usize = 1 << 14;
+
+/// The marks of one worker.
+#[derive(Debug)]
+pub struct Sketch {
+    marks: Box<[u32]>,
+}
+
+impl Default for Sketch {
+    fn default() -> Self {
+        Self {
+            marks: vec![0; MARKS].into(),
+        }
+    }
+}
+
+impl Sketch {
+    /// Whether this hash was met before, as far as is remembered. It is from now on.
+    #[inline]
+    pub fn meet(&mut self, hash: u64) -> bool {
+        // No hash leaves the mark of an empty place.
+        let mark = (hash >> 32) as u32 | 1;
+        let place = hash as usize & (MARKS - 2);
+        let Some([newer, older]) = self.marks.get_mut(place..place + 2) else {
+            return false;
+        };
+        if *newer == mark || *older == mark {
+            return true;
+        }
+        *older = std::mem::replace(newer, mark);
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_met_is_known_until_two_others_take_its_place() {
+        let mut sketch = Sketch::default();
+        let hash = |upper: u64| upper << 33 | 6;
+        assert!(!sketch.meet(hash(1)) && sketch.meet(hash(1)));
+        assert!(!sketch.meet(hash(2)) && sketch.meet(hash(1)) && sketch.meet(hash(2)));
+        assert!(!sketch.meet(hash(3)));
+        assert!(!sketch.meet(hash(1)), "the oldest has made way");
+    }
+
+    #[test]
+    fn every_hash_has_a_place() {
+        let mut sketch = Sketch::default();
+        for hash in [0, 1, u64::MAX, u64::MAX - 1, 1 << 32, MARKS as u64] {
+            assert!(!sketch.meet(hash), "{hash}");
+            assert!(sketch.meet(hash), "{hash}");
+        }
+    }
+}
