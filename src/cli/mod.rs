@@ -6,7 +6,9 @@ mod check;
 pub mod demo;
 mod explain;
 mod flags;
+mod load;
 pub mod logging;
+mod login;
 mod serve;
 
 use std::ffi::OsString;
