@@ -47,7 +47,7 @@ pub struct BenchOptions {
     /// By which ways: direct, direct-prepared, proxy, proxy-prepared, observe, off (and the same
     /// with -prepared), and the names of --other [default: direct, direct-prepared, proxy and
     /// every --other]
-    #[arg(long, short, value_name = "NAME", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub variants: Vec<String>,
 
     /// Numbers of clients, each with one statement in flight
@@ -101,7 +101,11 @@ pub struct BenchOptions {
 
     /// Another way to the same server, such as another proxy or a byte forwarder, and the protocol
     /// spoken on it [default: simple]; several may be given
-    #[arg(long, value_name = "NAME=ADDRESS[:simple|:prepared]")]
+    #[arg(
+        long,
+        value_name = "NAME=ADDRESS[:simple|:prepared]",
+        requires = "upstream"
+    )]
     pub other: Vec<Other>,
 
     /// Read CPU time from this process and its children: of an --other by its name, or of the
@@ -225,6 +229,15 @@ impl Plan {
         let mut workloads = Vec::with_capacity(names.len());
         for name in &names {
             let mut script = load(name, options)?;
+            if workloads
+                .iter()
+                .any(|other: &Arc<Script>| other.name == script.name)
+            {
+                bail!(
+                    "--workloads: expected every name once, found {} again",
+                    script.name
+                );
+            }
             script.connect |= options.connect;
             workloads.push(Arc::new(script));
         }
@@ -290,8 +303,8 @@ fn read(path: &Path) -> anyhow::Result<String> {
 /// Runs the benchmark; progress and results go to `out`.
 ///
 /// # Errors
-/// An option or a workload file that cannot be used, no server, or a measurement that failed; what
-/// was measured has then been written.
+/// An option or a workload file that cannot be used, no server, a measurement that failed, or an
+/// interruption; what was measured has then been written.
 pub fn run(options: &BenchOptions, out: &mut dyn Write) -> anyhow::Result<()> {
     let plan = Plan::new(options)?;
     // A file that cannot be written should not be noticed only when everything has been measured.
@@ -316,6 +329,7 @@ pub fn run(options: &BenchOptions, out: &mut dyn Write) -> anyhow::Result<()> {
     if let Some(path) = &options.html {
         write(path, html::render(&report).as_bytes())?;
     }
+    plan.go_on()?;
     match report.failures() {
         0 => Ok(()),
         count => bail!("{count} measurements failed, see above"),

@@ -223,13 +223,13 @@ impl<'a> Bench<'a> {
         let mut fleets = Vec::with_capacity(Variant::ALL.len());
         for (variant, seed) in Variant::ALL.into_iter().zip(1_000_000..) {
             progress.detail(&format!("{place}: warm-up, {}", variant.label()))?;
-            let mut fleet = self.connect(variant, &script)?;
-            self.run(variant, &mut fleet, first_warm_up, seed)?;
+            let fleet = self.connect(variant, &script)?;
+            self.run(variant, &fleet, first_warm_up, seed)?;
             fleets.push(fleet);
         }
         let mut tallies = [Tally::new()?, Tally::new()?, Tally::new()?];
         for round in 0..rounds {
-            let variants = Variant::ALL.into_iter().zip(&mut fleets).zip(&mut tallies);
+            let variants = Variant::ALL.into_iter().zip(&fleets).zip(&mut tallies);
             for ((variant, fleet), tally) in variants {
                 let label = variant.label();
                 progress.detail(&format!(
@@ -281,7 +281,7 @@ impl<'a> Bench<'a> {
     fn run(
         &self,
         variant: Variant,
-        fleet: &mut Fleet,
+        fleet: &Fleet,
         duration: Duration,
         seed: u64,
     ) -> anyhow::Result<Count> {

@@ -20,7 +20,7 @@ const SHORT_WARM_UP: Duration = Duration::from_millis(60);
 /// Measures everything.
 ///
 /// # Errors
-/// There is no server, a proxy does not start, or the user has interrupted.
+/// There is no server, or a proxy does not start. An interruption only ends the report early.
 pub(super) fn all(
     options: &BenchOptions,
     plan: &Plan,
@@ -35,7 +35,7 @@ pub(super) fn all(
         "{count} figures to measure, which takes about {}",
         in_minutes(seconds(options) * count as f64)
     ))?;
-    for script in &plan.workloads {
+    'all: for script in &plan.workloads {
         for clients in &options.clients {
             let number = report.results.len() + 1;
             let bench = Bench {
@@ -50,10 +50,18 @@ pub(super) fn all(
                     in_words((*clients).into())
                 ),
             };
-            report.results.push(bench.measure(progress)?);
+            match bench.measure(progress) {
+                Ok(group) => report.results.push(group),
+                // What has been measured to the end is still worth showing.
+                Err(_) if plan.go_on().is_err() => break 'all,
+                Err(error) => return Err(error),
+            }
         }
     }
     site.clean_up()?;
+    if report.results.is_empty() {
+        plan.go_on()?;
+    }
     Ok(report)
 }
 
@@ -214,7 +222,7 @@ impl Bench<'_> {
         counts: bool,
     ) -> anyhow::Result<()> {
         self.plan.go_on()?;
-        let Some(mut fleet) = lane.fleet.take() else {
+        let Some(fleet) = lane.fleet.take() else {
             return Ok(());
         };
         let before = self.site.cpu(lane.variant);

@@ -78,7 +78,7 @@ impl Fleet {
     ///
     /// # Errors
     /// A connection broke, or an answer did not come.
-    pub(crate) fn run(&mut self, duration: Duration, seed: u64) -> anyhow::Result<Count> {
+    pub(crate) fn run(&self, duration: Duration, seed: u64) -> anyhow::Result<Count> {
         let start = Instant::now();
         for crew in &self.crews {
             let order = Order {
