@@ -65,6 +65,13 @@ pub(super) fn draw(what: &str, groups: &[Group], scale: Scale) -> String {
         escape(what)
     );
     axis.draw(&mut out, height);
+    if let Scale::Linear { mark: Some(mark) } = scale {
+        let x = axis.x(mark);
+        let _ = writeln!(
+            out,
+            "<line class=\"mark\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{SCALE}\" y2=\"{height}\" />"
+        );
+    }
     let mut y = SCALE;
     for group in groups {
         let base = y + TITLE - 8.0;
@@ -78,13 +85,6 @@ pub(super) fn draw(what: &str, groups: &[Group], scale: Scale) -> String {
             axis.bar(&mut out, bar, y);
             y += ROW;
         }
-    }
-    if let Scale::Linear { mark: Some(mark) } = scale {
-        let x = axis.x(mark);
-        let _ = writeln!(
-            out,
-            "<line class=\"mark\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{SCALE}\" y2=\"{height}\" />"
-        );
     }
     out.push_str("</svg>\n");
     out
@@ -108,7 +108,7 @@ impl Axis {
         let (low, high) = match scale {
             Scale::Linear { mark } => (0.0, high.max(mark.unwrap_or(0.0)).max(1e-9)),
             Scale::Logarithmic => {
-                let low = least.max(1.0).log10().floor();
+                let low = (0.8 * least).max(1.0).log10();
                 (low, high.max(1.0).log10().max(low + 0.1))
             }
         };
@@ -127,7 +127,7 @@ impl Axis {
     fn ticks(&self) -> Vec<f64> {
         match self.scale {
             Scale::Linear { .. } => {
-                let rough = self.high / 5.0;
+                let rough = self.high / 6.0;
                 let power = 10_f64.powf(rough.log10().floor());
                 let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power);
                 let step = step.into_iter().find(|step| *step >= rough);
@@ -136,11 +136,11 @@ impl Axis {
                 (0..=count).map(|index| f64::from(index) * step).collect()
             }
             Scale::Logarithmic => {
-                let powers = (self.low as i32..=self.high.ceil() as i32).map(|p| 10_f64.powi(p));
+                let powers =
+                    (self.low.floor() as i32..=self.high.ceil() as i32).map(|p| 10_f64.powi(p));
                 let ticks = powers.flat_map(|power| [1.0, 2.0, 5.0].map(|f| f * power));
-                ticks
-                    .filter(|tick| tick.log10() <= self.high + 1e-9)
-                    .collect()
+                let range = self.low - 1e-9..=self.high + 1e-9;
+                ticks.filter(|tick| range.contains(&tick.log10())).collect()
             }
         }
     }
@@ -238,14 +238,13 @@ mod tests {
 
     #[test]
     fn ranges_are_logarithmic_and_nothing_is_no_chart() {
-        let svg = draw(
-            "what",
-            &[group(&[100.0, 1000.0, 10_000.0])],
-            Scale::Logarithmic,
-        );
-        let half = format!("width=\"{:.1}\"", (RIGHT - LEFT) / 2.0);
-        assert_eq!(svg.matches(&half).count(), 2, "{svg}");
-        assert!(svg.contains(">5k<"), "{svg}");
+        let ends = [125.0, 1000.0, 8000.0];
+        let svg = draw("what", &[group(&ends)], Scale::Logarithmic);
+        // The axis begins at four fifths of the least value, here at 100.
+        let part = 8_f64.log10() / 80_f64.log10();
+        let width = format!("width=\"{:.1}\"", part * (RIGHT - LEFT));
+        assert_eq!(svg.matches(&width).count(), 2, "{svg}");
+        assert!(svg.contains(">5k<") && svg.contains(">100<"), "{svg}");
         assert!(draw("what", &[group(&[])], Scale::Logarithmic).starts_with("<p"));
     }
 

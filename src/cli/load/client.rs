@@ -179,17 +179,12 @@ impl Client {
     fn write_execution(&mut self, index: usize, statement: &Statement, variables: &[Value]) {
         let out = &mut self.packet;
         out.clear();
-        let name = format!("load{index}");
+        let name = statement.name.as_bytes();
         if !self.prepared.get(index).is_some_and(|prepared| *prepared) {
-            frontend::parse(
-                out,
-                name.as_bytes(),
-                statement.parameterised.as_bytes(),
-                &[],
-            );
+            frontend::parse(out, name, statement.parameterised.as_bytes(), &[]);
         }
         let parameters = &statement.parameters;
-        frontend::bind(out, name.as_bytes(), parameters.len(), |k, out| {
+        frontend::bind(out, name, parameters.len(), |k, out| {
             if let Some(value) = parameters.get(k).and_then(|slot| variables.get(*slot)) {
                 value.write(out);
             }

@@ -1,13 +1,13 @@
 //! Runs a script with some clients for some time, and counts.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use tokio::task::JoinSet;
 
 use super::client::{Client, Failure, Outcome, Target};
@@ -146,16 +146,16 @@ fn work(
         }
         done.send(Ok(Count::new()?))?;
         while let Ok(order) = todo.recv() {
+            // One count for all, so that memory does not grow with the clients. They share a
+            // thread, so its lock is always free.
+            let count = Arc::new(Mutex::new(Count::new()?));
             let mut tasks = JoinSet::new();
             for seat in seats.drain(..) {
-                tasks.spawn(seat.drive(Arc::clone(job), order));
+                tasks.spawn(seat.drive(Arc::clone(job), order, Arc::clone(&count)));
             }
-            let mut total = Count::new()?;
             let gather = async {
                 while let Some(joined) = tasks.join_next().await {
-                    let (seat, count) = joined.context("a client broke")??;
-                    seats.push(seat);
-                    total.add(count)?;
+                    seats.push(joined.context("a client broke")??);
                 }
                 anyhow::Ok(())
             };
@@ -164,11 +164,18 @@ fn work(
                 Ok(gathered) => gathered?,
                 Err(_) => bail!("no answer within {} s", PATIENCE.as_secs()),
             }
-            total.elapsed = order.start.elapsed();
+            let elapsed = order.start.elapsed();
+            let mut total = std::mem::replace(&mut *locked(&count), Count::new()?);
+            total.elapsed = elapsed;
             done.send(Ok(total))?;
         }
         Ok(())
     })
+}
+
+/// The count, whatever became of a thread that held it.
+fn locked(count: &Mutex<Count>) -> MutexGuard<'_, Count> {
+    count.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// One client: its number and, unless every operation connects anew, its connection.
@@ -198,9 +205,13 @@ impl Seat {
     }
 
     /// A statement, its answer, the next statement, until the time is over.
-    async fn drive(mut self, job: Arc<Job>, order: Order) -> anyhow::Result<(Self, Count)> {
+    async fn drive(
+        mut self,
+        job: Arc<Job>,
+        order: Order,
+        count: Arc<Mutex<Count>>,
+    ) -> anyhow::Result<Self> {
         let script = &*job.script;
-        let mut count = Count::new()?;
         let mut draw = Draw::new((order.seed << 16).wrapping_add(self.number as u64));
         let mut variables = script.initial.clone();
         if let (Some(first), Ok(number)) = (variables.first_mut(), i64::try_from(self.number)) {
@@ -213,31 +224,57 @@ impl Seat {
                 Some(client) => client,
                 None => Client::connect(&job.target).await?,
             };
-            let done = operate(&mut client, &job, &mut variables, &mut draw, &mut count).await?;
+            let done = operate(&mut client, &job, &mut variables, &mut draw).await?;
             if script.connect {
                 client.close().await?;
             } else {
                 self.client = Some(client);
             }
             let after = Instant::now();
-            if done {
-                count.latency.record(after.duration_since(before));
-                count.operations += 1;
-            }
+            done.add_to(&mut locked(&count), after.duration_since(before));
             before = after;
         }
-        Ok((self, count))
+        Ok(self)
     }
 }
 
-/// Runs the script once; whether every answer was as it should be.
+/// What became of one operation.
+#[derive(Debug, Default)]
+struct Done {
+    statements: u64,
+    rows: u64,
+    failure: Option<Failure>,
+}
+
+impl Done {
+    fn add_to(self, count: &mut Count, latency: Duration) {
+        count.statements += self.statements;
+        count.rows += self.rows;
+        match self.failure {
+            None => {
+                count.operations += 1;
+                count.latency.record(latency);
+            }
+            Some(failure) => {
+                if failure.wrong {
+                    count.wrong += 1;
+                } else {
+                    count.errors += 1;
+                }
+                count.first_failure.get_or_insert(failure.what);
+            }
+        }
+    }
+}
+
+/// Runs the script once, up to the first answer that is not as it should be.
 async fn operate(
     client: &mut Client,
     job: &Job,
     variables: &mut [Value],
     draw: &mut Draw,
-    count: &mut Count,
-) -> anyhow::Result<bool> {
+) -> anyhow::Result<Done> {
+    let mut done = Done::default();
     for step in &job.script.steps {
         let Step::Run { index, statement } = step else {
             match step.compute(variables, draw) {
@@ -247,34 +284,21 @@ async fn operate(
             }
             continue;
         };
-        match client
-            .run(*index, statement, variables, job.protocol)
-            .await?
-        {
+        let ran = client.run(*index, statement, variables, job.protocol);
+        match ran.await? {
             Outcome::Done(rows) => {
-                count.statements += 1;
-                count.rows += rows;
+                done.statements += 1;
+                done.rows += rows;
             }
             Outcome::Failed(failure) => {
-                give_up(client, failure, count).await?;
-                return Ok(false);
+                if failure.in_transaction {
+                    let ended = client.execute("ROLLBACK").await;
+                    ended.context("a failed transaction cannot be ended")?;
+                }
+                done.failure = Some(failure);
+                break;
             }
         }
     }
-    Ok(true)
-}
-
-/// Counts a failure, and ends the transaction it happened in.
-async fn give_up(client: &mut Client, failure: Failure, count: &mut Count) -> anyhow::Result<()> {
-    if failure.wrong {
-        count.wrong += 1;
-    } else {
-        count.errors += 1;
-    }
-    count.first_failure.get_or_insert(failure.what);
-    if failure.in_transaction {
-        let ended = client.execute("ROLLBACK").await;
-        ensure!(ended.is_ok(), "a failed transaction cannot be ended");
-    }
-    Ok(())
+    Ok(done)
 }

@@ -315,8 +315,8 @@ impl<'a> Parser<'a> {
         if form.parameters.len() > MAX_PARAMETERS {
             return Err(format!("expected at most {MAX_PARAMETERS} variables"));
         }
-        let statement = form.finish(self.expect.take());
         let index = self.count;
+        let statement = form.finish(format!("load{index}"), self.expect.take());
         self.steps.push(Step::Run { index, statement });
         self.count += 1;
         self.at = at;
@@ -430,13 +430,14 @@ impl Form {
             .push_str(&format!("${}", self.parameters.len()));
     }
 
-    fn finish(mut self, expect: Option<Expect>) -> Statement {
+    fn finish(mut self, name: String, expect: Option<Expect>) -> Statement {
         if let Some(Piece::Text(last)) = self.pieces.last_mut() {
             last.truncate(last.trim_end().len());
         }
         let length = self.parameterised.trim_end().len();
         self.parameterised.truncate(length);
         Statement {
+            name,
             pieces: self.pieces,
             parameterised: self.parameterised,
             parameters: self.parameters,

@@ -65,6 +65,8 @@ pub(crate) enum Step {
 /// One SQL statement, in both forms in which it can be sent.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Statement {
+    /// What the statement is called when it is prepared.
+    pub(crate) name: String,
     /// Its text and, between, the variables whose values make it literal.
     pub(crate) pieces: Vec<Piece>,
     /// Its text with `$1`, `$2`, … for the variables.
