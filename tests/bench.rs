@@ -5,11 +5,13 @@
     reason = "a helper's failure is the test's failure"
 )]
 
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
 use clap::Parser;
 use pgautoprep::cli::bench::{self, BenchOptions};
-use pgautoprep::postgres::{Options, SUPERUSER, Scratch, Wanted};
+use pgautoprep::postgres::{Auth, Options, SUPERUSER, Scratch, Wanted};
 use serde_json::Value;
 
 #[derive(Debug, Parser)]
@@ -354,4 +356,95 @@ fn what_cannot_be_used_is_said_before_anything_starts() {
     for flag in flags {
         assert!(Line::try_parse_from(["bench"].iter().chain(&flag)).is_err());
     }
+}
+
+/// The program itself, with a password for the server at `address`.
+fn spawn(address: &str, password: &str, arguments: &[&str]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_pgautoprep"))
+        .args(["bench", "--upstream", address, "--user", SUPERUSER])
+        .args(["--rounds", "1", "--warm-up", "0.1"])
+        .args(arguments)
+        .env("PGPASSWORD", password)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Its exit code and everything it printed.
+fn finish(mut child: Child) -> (Option<i32>, String) {
+    let mut text = String::new();
+    child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut text)
+        .unwrap();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut text)
+        .unwrap();
+    (child.wait().unwrap().code(), text)
+}
+
+#[test]
+fn an_interrupted_run_removes_its_schema_and_a_wrong_password_is_said() {
+    let server = Scratch::start(&Options {
+        wanted: Wanted::from_environment().unwrap(),
+        auth: Auth::ScramSha256("secret".to_owned()),
+        ..Options::default()
+    })
+    .unwrap();
+    let address = server.host_port();
+    let first = ["-w", "key,tx", "--clients", "1,2", "--seconds", "0.1"];
+    let (code, text) = finish(spawn(&address, "wrong", &first));
+    assert_eq!(code, Some(1));
+    assert!(
+        text.contains("error 28P01: password authentication failed"),
+        "{text}"
+    );
+
+    // Sixty seconds, were it not stopped.
+    let long = [
+        "-w",
+        "key,tx",
+        "--variants",
+        "direct,proxy",
+        "--seconds",
+        "15",
+    ];
+    let mut child = spawn(&address, "secret", &long);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let begun = lines.find(|line| line.as_ref().unwrap().contains("figures to measure"));
+    assert!(begun.is_some());
+    let interrupt = ["-INT", &child.id().to_string()];
+    assert!(
+        Command::new("kill")
+            .args(interrupt)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let mut said = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
+    assert_eq!(
+        (child.wait().unwrap().code(), &*said),
+        (Some(1), "pgautoprep: interrupted\n")
+    );
+
+    let directory = tempfile::tempdir().unwrap();
+    let gone = directory.path().join("gone.sql");
+    let script = "-- expect SELECT 0\nSELECT FROM pg_namespace WHERE nspname LIKE 'pgautoprep%'";
+    std::fs::write(&gone, script).unwrap();
+    let gone = gone.to_str().unwrap();
+    let short = ["-w", gone, "--variants", "direct,proxy", "--seconds", "0.1"];
+    let (code, text) = finish(spawn(&address, "secret", &short));
+    assert_eq!(code, Some(0), "{text}");
 }
