@@ -39,8 +39,8 @@ pub(super) struct Bar {
 /// How values become lengths.
 #[derive(Clone, Copy)]
 pub(super) enum Scale {
-    /// Bars from 0, and a dashed line at this value, if any.
-    Linear { mark: Option<f64> },
+    /// Bars from 0, and a dashed line at this value.
+    Linear { mark: f64 },
     /// Ranges between the first and the last end, on a logarithmic scale.
     Logarithmic,
 }
@@ -65,7 +65,7 @@ pub(super) fn draw(what: &str, groups: &[Group], scale: Scale) -> String {
         escape(what)
     );
     axis.draw(&mut out, height);
-    if let Scale::Linear { mark: Some(mark) } = scale {
+    if let Scale::Linear { mark } = scale {
         let x = axis.x(mark);
         let _ = writeln!(
             out,
@@ -106,7 +106,7 @@ impl Axis {
         let high = ends.iter().copied().reduce(f64::max)?;
         let least = ends.iter().copied().reduce(f64::min)?;
         let (low, high) = match scale {
-            Scale::Linear { mark } => (0.0, high.max(mark.unwrap_or(0.0)).max(1e-9)),
+            Scale::Linear { mark } => (0.0, high.max(mark).max(1e-9)),
             Scale::Logarithmic => {
                 let low = (0.8 * least).max(1.0).log10();
                 (low, high.max(1.0).log10().max(low + 0.1))
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn bars_are_as_long_as_their_values() {
         let groups = [group(&[1.0]), group(&[2.0, 4.0])];
-        let svg = draw("what", &groups, Scale::Linear { mark: Some(1.0) });
+        let svg = draw("what", &groups, Scale::Linear { mark: 1.0 });
         let full = RIGHT - LEFT;
         for (part, width) in [("s1\"", full / 4.0), ("s1 faint\"", full / 2.0)] {
             let expected = format!("width=\"{width:.1}\"");
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn ticks_are_round() {
         let axis = Axis {
-            scale: Scale::Linear { mark: None },
+            scale: Scale::Linear { mark: 1.0 },
             low: 0.0,
             high: 2.3,
         };

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::chart::{self, Bar, Scale, colour};
-use super::report::{Cell, Report};
+use super::report::{Cell, Group, Report};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -119,8 +119,12 @@ impl Page<'_> {
         format!("<td><b class=\"{class}\">{ratio}</b><small>{rate}/s</small></td>")
     }
 
-    /// One group of bars for each group of results; `bar` gives ends and text.
-    fn groups(&self, bar: impl Fn(&Cell) -> (Vec<f64>, String)) -> Vec<chart::Group> {
+    /// One group of bars for each group of results; `bar` gives ends and text of a variant, and is
+    /// told the baseline, too.
+    fn groups(
+        &self,
+        bar: impl Fn(&Cell, Option<&Cell>) -> (Vec<f64>, String),
+    ) -> Vec<chart::Group> {
         let groups = self.report.results.iter();
         groups
             .map(|group| chart::Group {
@@ -130,7 +134,7 @@ impl Page<'_> {
                     .iter()
                     .enumerate()
                     .map(|(index, cell)| {
-                        let (ends, text) = bar(cell);
+                        let (ends, text) = bar(cell, self.base(group));
                         Bar {
                             label: cell.variant.clone(),
                             colour: index,
@@ -143,20 +147,26 @@ impl Page<'_> {
             .collect()
     }
 
+    /// The results of the baseline.
+    fn base<'a>(&self, group: &'a Group) -> Option<&'a Cell> {
+        let mut cells = group.variants.iter();
+        cells.find(|cell| cell.variant == self.report.baseline)
+    }
+
     fn throughput(&self) -> String {
-        let groups = self.groups(|cell| match cell.ratio {
+        let groups = self.groups(|cell, _| match cell.ratio {
             Some(ratio) => {
                 let rate = number(cell.operations_per_second, 0);
                 (vec![ratio], format!("{ratio:.2} ({rate}/s)"))
             }
             None => (Vec::new(), "not measured".to_owned()),
         });
-        let scale = Scale::Linear { mark: Some(1.0) };
+        let scale = Scale::Linear { mark: 1.0 };
         chart::draw("Throughput ratios", &groups, scale)
     }
 
     fn latencies(&self) -> String {
-        let groups = self.groups(|cell| match &cell.latency_us {
+        let groups = self.groups(|cell, _| match &cell.latency_us {
             Some(of) => {
                 let ends = [of.p50, of.p90, of.p99].map(|micros| micros as f64);
                 let text = format!("{} / {} / {}", of.p50, of.p90, of.p99);
@@ -186,13 +196,17 @@ impl Page<'_> {
     }
 
     fn cpu(&self) -> String {
-        let groups = self.groups(|cell| {
+        // Absolute lengths would hide everything beside a workload that connects anew.
+        let groups = self.groups(|cell, base| {
             let server = cell.server_cpu_us_per_statement;
             let proxy = cell.proxy_cpu_us_per_statement;
-            let ends = match (server, proxy) {
-                (Some(server), Some(proxy)) if proxy > 0.0 => vec![server, server + proxy],
-                (Some(server), _) => vec![server],
-                (None, _) => Vec::new(),
+            let unit = base.and_then(|base| base.server_cpu_us_per_statement);
+            let ends = match (server, proxy, unit.filter(|unit| *unit > 0.0)) {
+                (Some(server), Some(proxy), Some(unit)) if proxy > 0.0 => {
+                    vec![server / unit, (server + proxy) / unit]
+                }
+                (Some(server), _, Some(unit)) => vec![server / unit],
+                _ => Vec::new(),
             };
             let text = match proxy {
                 Some(0.0) => number(server, 1),
@@ -200,6 +214,7 @@ impl Page<'_> {
             };
             (ends, text)
         });
+        let base = escape(&self.report.baseline);
         let table = self.table(&["server", "proxy", "load generator"], |cell| {
             vec![
                 number(cell.server_cpu_us_per_statement, 1),
@@ -208,12 +223,13 @@ impl Page<'_> {
             ]
         });
         format!(
-            "<h2>CPU</h2>\n<p>Microseconds of CPU time per statement: the server's and, in the \
-             faint part, the proxy's. A dash means that it could not be read.</p>\n{}{}",
+            "<h2>CPU</h2>\n<p>CPU time per statement, as a multiple of what the server uses by \
+             {base}: the server's and, in the faint part, the proxy's. The figures are \
+             microseconds; a dash means that it could not be read.</p>\n{}{}",
             chart::draw(
-                "CPU microseconds per statement",
+                "CPU time per statement",
                 &groups,
-                Scale::Linear { mark: None }
+                Scale::Linear { mark: 1.0 }
             ),
             details("All figures", &table)
         )
