@@ -144,12 +144,12 @@ pub struct BenchOptions {
 /// What `--help` ends with.
 const AFTER_HELP: &str = "\
 Workload files hold SQL statements that end with semicolons, \\set NAME EXPRESSION and
-\\sleep N [us|ms|s]; all statements of a file are one operation. Expressions have integers,
-doubles, :variables, + - * / %, parentheses and the functions random(low, high),
-random_zipfian, random_exponential, random_gaussian, abs, int, double, mod, least and greatest.
-The variables :client_id and :rows (100000, the size of the built-in tables) are there from the
-start. A comment \"-- expect TAG\" or \"-- expect TAG, VALUE\" before a statement has its answers
-checked: the command tag, and the first value of the first row.
+\\sleep N [us|ms|s], which lasts whole milliseconds; all statements of a file are one operation.
+Expressions have integers, doubles, :variables, + - * / %, parentheses and the functions
+random(low, high), random_zipfian, random_exponential, random_gaussian, abs, int, double, mod,
+least and greatest. The variables :client_id and :rows (100000, the size of the built-in
+tables) are there from the start. A comment \"-- expect TAG\" or \"-- expect TAG, VALUE\" before a
+statement has its answers checked: the command tag, and the first value of the first row.
 
 Examples:
   pgautoprep bench --workloads key,join --clients 1,8,64 --html report.html

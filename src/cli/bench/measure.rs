@@ -17,6 +17,14 @@ use crate::cli::load::script::Script;
 /// Before each measurement, while the CPU's caches fill.
 const SHORT_WARM_UP: Duration = Duration::from_millis(60);
 
+/// What was measured, unless `--proxy` says otherwise. Figures of a debug build are worthless, so
+/// it says so.
+const VERSION: &str = if cfg!(debug_assertions) {
+    concat!(env!("CARGO_PKG_VERSION"), " (debug build)")
+} else {
+    env!("CARGO_PKG_VERSION")
+};
+
 /// Measures everything.
 ///
 /// # Errors
@@ -83,7 +91,7 @@ fn describe(options: &BenchOptions, plan: &Plan, site: &mut Site) -> anyhow::Res
     let date = "SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI \"UTC\"')";
     Ok(Report {
         format: 1,
-        program_version: env!("CARGO_PKG_VERSION"),
+        program_version: VERSION,
         command: command(),
         date: site.ask(date)?,
         server: Server {

@@ -51,7 +51,8 @@ pub(crate) enum Step {
         /// Line of the script, from 1.
         line: usize,
     },
-    /// `\sleep`: the product of the expression and the unit.
+    /// `\sleep`: the product of the expression and the unit, which the clock of the load generator
+    /// rounds up to a millisecond.
     Sleep {
         amount: Expression,
         unit: Duration,
