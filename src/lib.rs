@@ -22,7 +22,8 @@
 //!   tests, fuzzers and benches run it as it is.
 //! - [`net`]: the only sockets, with [`error`] saying who is to blame when one ends.
 //! - [`config`], [`metrics`], [`reason`]: how it was set up, what it did, and why not.
-//! - [`cli`]: one file a command; [`postgres`]: scratch servers for the demo and the tests.
+//! - [`cli`]: one file a command, and the load that `demo` and `bench` put on a server;
+//!   [`postgres`]: scratch servers for them and the tests.
 //!
 //! Words beside those of the protocol: a *shape* is a text without its literals; a *recipe* says
 //! which of them become arguments and which stay inline; a *statement* is a recipe with its inline

@@ -92,7 +92,10 @@ const CONFINED: [(&str, &[&str]); 12] = [
     ("sqlparser::", &["src/sql/eligible"]),
     ("dashmap::", &["src/statement/"]),
     ("pgwire::", &["src/wire/"]),
-    ("serde::", &["src/config/", "src/cli/demo/"]),
+    (
+        "serde::",
+        &["src/config/", "src/cli/demo/", "src/cli/bench/"],
+    ),
 ];
 
 /// The parts that may touch sockets, clocks and the operating system.

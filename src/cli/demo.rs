@@ -5,36 +5,47 @@
 //! process, which checks every answer. Nothing is left behind, also after Ctrl-C: that ends this
 //! process, and what it started does not outlive it (see [`crate::postgres::guard`]).
 
-mod client;
-mod data;
-mod load;
-mod progress;
-mod proxy;
 mod report;
-mod workload;
 
-use std::io::{self, IsTerminal, Write};
+use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
 
-use crate::postgres::{Binaries, Options, SUPERUSER, Scratch, Wanted, fetch, find};
-use client::Client;
-use load::{Count, Fleet};
-use progress::{Progress, Style};
-use proxy::Proxy;
-use report::{Report, Row, Tally};
-use workload::Workload;
+use super::load::builtin::Builtin;
+use super::load::client::{Client, Target};
+use super::load::count::{Count, Cpu, Tally};
+use super::load::data;
+use super::load::fleet::{Fleet, Job};
+use super::load::progress::{Progress, Style};
+use super::load::proxy::{ANY, Proxy};
+use super::load::script::{Protocol, Script};
+use super::load::server::{self, ServerFlags};
+use super::login::Account;
+use crate::postgres::{SUPERUSER, Scratch};
+use report::{Report, Row};
 
 /// Before the first measurement of a workload, per variant, half a measurement but no longer than
 /// this: the server's caches fill, and the proxy meets the workload's statements.
 const FIRST_WARM_UP: Duration = Duration::from_secs(1);
 /// Before the later ones: the CPU's caches fill.
 const WARM_UP: Duration = Duration::from_millis(60);
-/// Connections beside those of the load: loading data, the proxy's own, superuser's reserve.
-const SPARE_CONNECTIONS: usize = 20;
+/// The database that every server has.
+const DATABASE: &str = "postgres";
+/// The built-in workloads that the demo shows, in this order.
+const WORKLOADS: [&str; 8] = [
+    "key",
+    "join",
+    "inlist",
+    "update",
+    "insert",
+    "tx",
+    "partition",
+    "function",
+];
 
 /// The arguments of `demo`. With none, it takes about 80 seconds.
 #[derive(Debug, Clone, Args)]
@@ -57,21 +68,9 @@ pub struct DemoOptions {
     #[arg(long = "workload", value_name = "NAME", value_delimiter = ',', value_parser = known)]
     pub workloads: Vec<String>,
 
-    /// The major version of the server; the one that is found first when not given
-    #[arg(long, value_name = "MAJOR")]
-    pub pg_version: Option<u32>,
-
-    /// The directory of the server's programs; searched for when not given
-    #[arg(long, value_name = "DIRECTORY", conflicts_with = "pg_version")]
-    pub pg_bin: Option<PathBuf>,
-
-    /// Do not download a server when none is installed
-    #[arg(long)]
-    pub no_download: bool,
-
-    /// Measure another build of this program instead of the running one
-    #[arg(long, value_name = "PROGRAM")]
-    pub proxy: Option<PathBuf>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "clap would show the comment")]
+    pub server: ServerFlags,
 
     /// Also write the results as JSON to this file
     #[arg(long, value_name = "FILE")]
@@ -90,11 +89,10 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 fn known(name: &str) -> Result<String, String> {
-    let names: Vec<_> = workload::ALL.iter().map(|workload| workload.name).collect();
-    if names.contains(&name) {
+    if WORKLOADS.contains(&name) {
         return Ok(name.to_owned());
     }
-    Err(format!("the workloads are {}", names.join(", ")))
+    Err(format!("the workloads are {}", WORKLOADS.join(", ")))
 }
 
 /// A way from the load generator to the server.
@@ -130,12 +128,7 @@ impl Variant {
 /// # Errors
 /// When there is no server, the proxy does not start, or an answer is wrong.
 pub fn run(options: &DemoOptions, out: &mut dyn Write) -> anyhow::Result<()> {
-    let style = match (options.quiet, io::stdout().is_terminal()) {
-        (true, _) => Style::Quiet,
-        (false, true) => Style::Rewrite,
-        (false, false) => Style::Lines,
-    };
-    let mut progress = Progress::new(out, style);
+    let mut progress = Progress::new(out, Style::of_stdout(options.quiet));
     let measured = measure_all(options, &mut progress);
     let out = progress.finish()?;
     let report = measured?;
@@ -148,75 +141,41 @@ pub fn run(options: &DemoOptions, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 fn measure_all(options: &DemoOptions, progress: &mut Progress<'_>) -> anyhow::Result<Report> {
-    let binaries = binaries(options, progress)?;
-    progress.step(&format!(
-        "starting a scratch PostgreSQL {} server",
-        binaries.version
-    ))?;
-    let server_version = binaries.version.clone();
-    let connections = Variant::ALL.len() * usize::from(options.clients) + SPARE_CONNECTIONS;
-    let settings = [
-        ("max_connections", connections.to_string()),
-        ("shared_buffers", "256MB".to_owned()),
-        ("autovacuum", "off".to_owned()), // it would run in one measurement and not in the next
-    ];
-    let server = Scratch::start(&Options {
-        binaries: Some(binaries),
-        settings: settings
-            .map(|(name, value)| (name.to_owned(), value))
-            .to_vec(),
-        ..Options::default()
+    let connections = Variant::ALL.len() * usize::from(options.clients);
+    let server = options.server.start(connections, progress)?;
+    progress.step("creating data")?;
+    let bench = Bench::start(options, server)?;
+    let server_version = server::runtime()?.block_on(async {
+        let mut client = Client::connect(&bench.target(Variant::Direct)?).await?;
+        data::claim(&mut client).await?;
+        let created = data::create(&mut client).await;
+        created.context("cannot create the demo's data")?;
+        client.execute("CHECKPOINT").await?;
+        let version = client.execute("SHOW server_version").await?;
+        version.context("the server has no version")
     })?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
-        progress.step("creating data")?;
-        data::create(&mut Client::connect(&server.host_port(), SUPERUSER).await?)
-            .await
-            .context("cannot create the demo's data")?;
-        progress.step("starting two proxies, conversion off and on")?;
-        let bench = Bench::start(options, server)?;
-        let chosen: Vec<_> = workload::ALL.iter().filter(|w| options.runs(w)).collect();
-        let mut workloads = Vec::with_capacity(chosen.len());
-        for (index, workload) in chosen.iter().enumerate() {
-            let place = format!("[{}/{}] {}", index + 1, chosen.len(), workload.title);
-            workloads.push(bench.measure(workload, &place, progress).await?);
-        }
-        Ok(Report {
-            server_version,
-            cpus: std::thread::available_parallelism().map_or(1, usize::from),
-            clients: options.clients.into(),
-            rounds: options.rounds,
-            seconds: options.seconds,
-            workloads,
-        })
+    progress.step("measuring through two proxies, conversion off and on")?;
+    let chosen: Vec<_> = WORKLOADS.iter().filter(|name| options.runs(name)).collect();
+    let mut workloads = Vec::with_capacity(chosen.len());
+    for (index, name) in chosen.iter().enumerate() {
+        let builtin = Builtin::named(name).context("a workload that is not built in")?;
+        let place = format!("[{}/{}] {}", index + 1, chosen.len(), builtin.title);
+        workloads.push(bench.measure(builtin, &place, progress)?);
+    }
+    Ok(Report {
+        server_version,
+        cpus: std::thread::available_parallelism().map_or(1, usize::from),
+        clients: options.clients.into(),
+        rounds: options.rounds,
+        seconds: options.seconds,
+        workloads,
     })
 }
 
 impl DemoOptions {
-    fn runs(&self, workload: &Workload) -> bool {
-        self.workloads.is_empty() || self.workloads.iter().any(|name| name == workload.name)
+    fn runs(&self, workload: &str) -> bool {
+        self.workloads.is_empty() || self.workloads.iter().any(|name| name == workload)
     }
-}
-
-/// Finds a server, or downloads one and says so.
-fn binaries(options: &DemoOptions, progress: &mut Progress<'_>) -> anyhow::Result<Binaries> {
-    if let Some(directory) = &options.pg_bin {
-        return Binaries::at(directory).map_err(anyhow::Error::msg);
-    }
-    let wanted = options.pg_version.map_or(Wanted::Any, Wanted::Major);
-    if find::find(wanted).is_err() {
-        match fetch::pending(wanted) {
-            Ok(Some(url)) if !options.no_download => {
-                progress.step(&format!(
-                    "no PostgreSQL server{wanted} here; downloading {url}"
-                ))?;
-            }
-            _ => {}
-        }
-    }
-    Ok(Binaries::obtain(wanted, !options.no_download)?)
 }
 
 /// The server, the two proxies before it, and how they are measured.
@@ -230,15 +189,10 @@ struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     fn start(options: &'a DemoOptions, server: Scratch) -> anyhow::Result<Self> {
-        let program = match &options.proxy {
-            Some(program) => program
-                .canonicalize()
-                .context("cannot find the proxy to measure")?,
-            None => std::env::current_exe().context("cannot find this program's own file")?,
-        };
+        let program = options.server.program()?;
         let upstream = server.host_port();
-        let off = Proxy::start(&program, &upstream, "off")?;
-        let on = Proxy::start(&program, &upstream, "convert")?;
+        let off = Proxy::start(&program, ANY, &upstream, "off", &[])?;
+        let on = Proxy::start(&program, ANY, &upstream, "convert", &[])?;
         Ok(Self {
             off,
             on,
@@ -256,26 +210,26 @@ impl<'a> Bench<'a> {
     }
 
     /// Measures one workload by all variants, round after round.
-    async fn measure(
+    fn measure(
         &self,
-        workload: &'static Workload,
+        builtin: &'static Builtin,
         place: &str,
         progress: &mut Progress<'_>,
     ) -> anyhow::Result<Row> {
         let rounds = u64::from(self.options.rounds);
         let duration = Duration::from_secs_f64(self.options.seconds);
         let first_warm_up = FIRST_WARM_UP.min(duration / 2);
+        let script = Arc::new(builtin.script()?);
         let mut fleets = Vec::with_capacity(Variant::ALL.len());
         for (variant, seed) in Variant::ALL.into_iter().zip(1_000_000..) {
             progress.detail(&format!("{place}: warm-up, {}", variant.label()))?;
-            let mut fleet = self.connect(variant).await?;
-            self.run(variant, &mut fleet, workload, first_warm_up, seed)
-                .await?;
+            let fleet = self.connect(variant, &script)?;
+            self.run(variant, &fleet, first_warm_up, seed)?;
             fleets.push(fleet);
         }
         let mut tallies = [Tally::new()?, Tally::new()?, Tally::new()?];
         for round in 0..rounds {
-            let variants = Variant::ALL.into_iter().zip(&mut fleets).zip(&mut tallies);
+            let variants = Variant::ALL.into_iter().zip(&fleets).zip(&mut tallies);
             for ((variant, fleet), tally) in variants {
                 let label = variant.label();
                 progress.detail(&format!(
@@ -283,17 +237,10 @@ impl<'a> Bench<'a> {
                     round + 1
                 ))?;
                 // The same seed, so that all variants do the same work.
-                self.run(variant, fleet, workload, WARM_UP.min(duration), 2 * round)
-                    .await?;
-                let before = (self.server.cpu_time(), self.proxy_cpu(variant));
-                let count = self
-                    .run(variant, fleet, workload, duration, 2 * round + 1)
-                    .await?;
-                let after = (self.server.cpu_time(), self.proxy_cpu(variant));
-                let used = |before: Option<Duration>, after: Option<Duration>| {
-                    Some(after?.saturating_sub(before?))
-                };
-                tally.add(&count, used(before.0, after.0), used(before.1, after.1))?;
+                self.run(variant, fleet, WARM_UP.min(duration), 2 * round)?;
+                let before = self.cpu(variant);
+                let count = self.run(variant, fleet, duration, 2 * round + 1)?;
+                tally.add(count, self.cpu(variant).since(before))?;
             }
         }
         let [direct, off, on] = tallies.each_ref().map(Tally::rate);
@@ -301,30 +248,48 @@ impl<'a> Bench<'a> {
             "{place}: {direct:.0}/s direct, {off:.0}/s conversion off, {on:.0}/s conversion on"
         ))?;
         Ok(Row {
-            name: workload.name,
-            title: workload.title,
+            name: builtin.name,
+            title: builtin.title,
             variants: report::cells(&tallies),
         })
     }
 
-    async fn connect(&self, variant: Variant) -> anyhow::Result<Fleet> {
+    fn target(&self, variant: Variant) -> anyhow::Result<Target> {
         let direct = self.server.host_port();
         let address = self.proxy(variant).map_or(direct.as_str(), Proxy::address);
-        let size = usize::from(self.options.clients);
-        let connected = Fleet::connect(address, SUPERUSER, size).await;
+        Ok(Target {
+            address: address.parse().context("an address")?,
+            account: Arc::new(Account {
+                user: SUPERUSER.to_owned(),
+                database: DATABASE.to_owned(),
+                password: None,
+            }),
+        })
+    }
+
+    fn connect(&self, variant: Variant, script: &Arc<Script>) -> anyhow::Result<Fleet> {
+        let job = Job {
+            target: self.target(variant)?,
+            protocol: Protocol::Simple,
+            script: Arc::clone(script),
+            stop: Arc::default(),
+        };
+        let connected = Fleet::connect(&job, usize::from(self.options.clients), 1);
         connected.map_err(|error| self.blame(variant, &error))
     }
 
-    async fn run(
+    fn run(
         &self,
         variant: Variant,
-        fleet: &mut Fleet,
-        workload: &'static Workload,
+        fleet: &Fleet,
         duration: Duration,
         seed: u64,
     ) -> anyhow::Result<Count> {
-        let ran = fleet.run(workload, duration, seed).await;
+        let ran = fleet.run(duration, seed);
         let count = ran.map_err(|error| self.blame(variant, &error))?;
+        if let Some(failure) = count.first_failure {
+            return Err(self.blame(variant, &anyhow::Error::msg(failure)));
+        }
         if count.operations == 0 {
             bail!("{}: nothing was answered", variant.label());
         }
@@ -339,10 +304,15 @@ impl<'a> Bench<'a> {
         anyhow::anyhow!("{label}: {error:#}\nproxy:\n{proxy}server:\n{log}")
     }
 
-    fn proxy_cpu(&self, variant: Variant) -> Option<Duration> {
-        match self.proxy(variant) {
-            Some(proxy) => proxy.cpu_time(),
-            None => Some(Duration::ZERO),
+    /// The CPU time used so far by the server and by what is before it in this variant.
+    fn cpu(&self, variant: Variant) -> Cpu {
+        Cpu {
+            server: self.server.cpu_time(),
+            proxy: match self.proxy(variant) {
+                Some(proxy) => proxy.cpu_time(),
+                None => Some(Duration::ZERO),
+            },
+            client: None,
         }
     }
 }
@@ -367,9 +337,9 @@ mod tests {
     #[test]
     fn workloads_can_be_chosen_and_misspelt_ones_are_refused() {
         let options = parse("--workload key,tx --workload join").unwrap();
-        let chosen = workload::ALL.iter().filter(|w| options.runs(w)).count();
+        let chosen = WORKLOADS.iter().filter(|w| options.runs(w)).count();
         assert_eq!(chosen, 3);
-        assert!(workload::ALL.iter().all(|w| parse("").unwrap().runs(w)));
+        assert!(WORKLOADS.iter().all(|w| parse("").unwrap().runs(w)));
         let message = parse("--workload kye").unwrap_err().to_string();
         assert!(message.contains("key, join"), "{message}");
         assert!(parse("--seconds 0").is_err() && parse("--clients 0").is_err());
@@ -380,9 +350,6 @@ mod tests {
         let help = <Line as clap::CommandFactory>::command()
             .render_long_help()
             .to_string();
-        assert!(
-            workload::ALL.iter().all(|w| help.contains(w.name)),
-            "{help}"
-        );
+        assert!(WORKLOADS.iter().all(|name| help.contains(name)), "{help}");
     }
 }

@@ -4,7 +4,6 @@
 //! proxy's own, so what is printed is what the proxy does.
 
 mod dialogue;
-mod login;
 
 use std::fmt::{self, Write as _};
 use std::io::Read;
@@ -13,6 +12,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 
+use super::login::Account;
 use crate::config::{Address, Config, Sources, settings};
 use crate::reason::Reason;
 use crate::sql::rewrite::{self, Rewritten};
@@ -21,7 +21,6 @@ use crate::sql::{Shape, judge};
 use crate::statement::guard::{Check, Guard};
 use crate::statement::{Plans, Terms, Verdict};
 use dialogue::{Dialogue, Outcome};
-use login::Account;
 
 /// The arguments of `explain`.
 #[derive(Debug, Args)]

@@ -2,11 +2,14 @@
 //!
 //! A new command is a module here, a variant of `Command` and an arm in [`Arguments::run`].
 
+pub mod bench;
 mod check;
 pub mod demo;
 mod explain;
 mod flags;
+mod load;
 pub mod logging;
+mod login;
 mod serve;
 
 use std::ffi::OsString;
@@ -46,6 +49,8 @@ enum Command {
     Serve(serve::Serve),
     /// Measure what conversion gains, on a scratch server of its own.
     Demo(demo::DemoOptions),
+    /// Measure workloads by several ways to one server, and write a report.
+    Bench(Box<bench::BenchOptions>),
     /// Print what becomes of a statement and why, without running it.
     Explain(explain::Explain),
     /// Print every setting, where it comes from, and whether it can be used.
@@ -71,6 +76,7 @@ impl Arguments {
         match self.command {
             Command::Serve(serve) => serve.run(),
             Command::Demo(options) => demo::run(&options, &mut io::stdout().lock()),
+            Command::Bench(options) => bench::run(&options, &mut io::stdout().lock()),
             Command::Explain(explain) => explain.run(),
             Command::Check(check) => check.run(),
         }

@@ -1,13 +1,11 @@
 //! What was measured, as a table for people and as JSON for programs.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
-use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::Variant;
-use super::load::{Count, histogram};
+use crate::cli::load::count::{Tally, median};
 
 /// Width of the explanation below the table.
 const WIDTH: usize = 88;
@@ -48,103 +46,25 @@ pub(super) struct Cell {
     proxy_cpu_us_per_statement: Option<f64>,
 }
 
-/// What one variant has done in the rounds so far.
-#[derive(Debug)]
-pub(super) struct Tally {
-    rates: Vec<f64>,
-    operations: u64,
-    statements: u64,
-    latency: Histogram<u32>,
-    server_cpu: Option<Duration>,
-    proxy_cpu: Option<Duration>,
-}
-
-impl Tally {
-    pub(super) fn new() -> anyhow::Result<Self> {
-        let zero = Some(Duration::ZERO);
-        let latency = histogram()?;
-        Ok(Self {
-            rates: Vec::new(),
-            operations: 0,
-            statements: 0,
-            latency,
-            server_cpu: zero,
-            proxy_cpu: zero,
-        })
-    }
-
-    /// Adds a round and the CPU time that it took.
-    pub(super) fn add(
-        &mut self,
-        count: &Count,
-        server_cpu: Option<Duration>,
-        proxy_cpu: Option<Duration>,
-    ) -> anyhow::Result<()> {
-        self.rates.push(count.rate());
-        self.operations += count.operations;
-        self.statements += count.statements;
-        self.latency.add(&count.latency)?;
-        self.server_cpu = self
-            .server_cpu
-            .zip(server_cpu)
-            .map(|(sum, more)| sum + more);
-        self.proxy_cpu = self.proxy_cpu.zip(proxy_cpu).map(|(sum, more)| sum + more);
-        Ok(())
-    }
-
-    /// The median over the rounds.
-    pub(super) fn rate(&self) -> f64 {
-        median(self.rates.clone())
-    }
-
-    /// The median over the rounds of the ratio to the other variant in the same round: whatever
-    /// slows the machine for a while slows both.
-    fn ratio(&self, other: &Self) -> f64 {
-        median(
-            self.rates
-                .iter()
-                .zip(&other.rates)
-                .map(|(ours, theirs)| ours / theirs)
-                .collect(),
-        )
-    }
-
-    fn per_statement(&self, cpu: Option<Duration>) -> Option<f64> {
-        cpu.map(|cpu| cpu.as_secs_f64() * 1e6 / self.statements.max(1) as f64)
-    }
-}
-
 /// Turns the tallies of a workload, in the order of [`Variant::ALL`], into results.
 pub(super) fn cells(tallies: &[Tally; 3]) -> Vec<Cell> {
     let [direct, off, _] = tallies;
     let cell = |(variant, tally): (Variant, &Tally)| Cell {
         variant: variant.name(),
         label: variant.label(),
-        operations: tally.operations,
+        operations: tally.total.operations,
         operations_per_second: tally.rate(),
         rounds_per_second: tally.rates.clone(),
         ratio_to_direct: tally.ratio(direct),
         ratio_to_proxy_off: (variant != Variant::Direct).then(|| tally.ratio(off)),
-        p50_us: tally.latency.value_at_quantile(0.5),
-        p99_us: tally.latency.value_at_quantile(0.99),
-        server_cpu_us_per_statement: tally.per_statement(tally.server_cpu),
+        p50_us: tally.total.latency.at(0.5),
+        p99_us: tally.total.latency.at(0.99),
+        server_cpu_us_per_statement: tally.per_statement(tally.cpu.server),
         proxy_cpu_us_per_statement: (variant != Variant::Direct)
-            .then(|| tally.per_statement(tally.proxy_cpu))
+            .then(|| tally.per_statement(tally.cpu.proxy))
             .flatten(),
     };
     Variant::ALL.into_iter().zip(tallies).map(cell).collect()
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match (values.get(middle), values.get(middle.wrapping_sub(1))) {
-        (Some(upper), Some(lower)) if values.len().is_multiple_of(2) => {
-            f64::midpoint(*upper, *lower)
-        }
-        (Some(middle), _) => *middle,
-        (None, _) => f64::NAN,
-    }
 }
 
 impl Report {
@@ -312,24 +232,29 @@ fn wrap(paragraph: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::cli::load::count::{Count, Cpu};
 
     fn tally(rates: &[f64], cpu_micros: u64) -> Tally {
         let mut tally = Tally::new().unwrap();
         for rate in rates {
-            let mut latency = histogram().unwrap();
-            latency.record_n(100, 99).unwrap();
-            latency.record(5_000).unwrap();
-            let operations = *rate as u64;
-            let elapsed = Duration::from_secs(1);
-            let count = Count {
-                operations,
-                statements: operations,
-                elapsed,
-                latency,
+            let mut count = Count::new().unwrap();
+            for _ in 0..99 {
+                count.latency.record(Duration::from_micros(100));
+            }
+            count.latency.record(Duration::from_millis(5));
+            count.operations = *rate as u64;
+            count.statements = count.operations;
+            count.elapsed = Duration::from_secs(1);
+            let cpu = Duration::from_micros(cpu_micros * count.operations);
+            let cpu = Cpu {
+                server: Some(cpu),
+                proxy: Some(cpu / 2),
+                client: None,
             };
-            let cpu = Duration::from_micros(cpu_micros * operations);
-            tally.add(&count, Some(cpu), Some(cpu / 2)).unwrap();
+            tally.add(count, cpu).unwrap();
         }
         tally
     }
@@ -414,12 +339,5 @@ mod tests {
             json["workloads"][0]["variants"][0]["ratio_to_proxy_off"],
             serde_json::Value::Null
         );
-    }
-
-    #[test]
-    fn medians_of_odd_even_and_no_values() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(vec![4.0, 1.0]), 2.5);
-        assert!(median(vec![]).is_nan());
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 
-use super::login::{Account, Authentication, framed};
+use crate::cli::login::{Account, Authentication, framed};
 use crate::config::{Address, Config};
 use crate::metrics::{Counter, Metrics};
 use crate::net;
@@ -25,6 +25,16 @@ use crate::wire::{backend, fields, frontend};
 
 /// How long the server may take for one answer; planning a large join takes seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a session asks for when it begins.
+///
+/// It is read-only: the statement is never sent; should it ever be, by a defect, the server would
+/// still write nothing.
+const SESSION: [(&str, &str); 3] = [
+    ("application_name", "pgautoprep explain"),
+    ("client_encoding", "UTF8"),
+    ("options", "-c default_transaction_read_only=on"),
+];
 
 /// No time passes in here: nothing is old enough to matter.
 const NOW: Instant = Instant(0);
@@ -72,7 +82,7 @@ impl Dialogue {
     pub(super) fn connect(config: &Config, account: &Account) -> anyhow::Result<Self> {
         let mut dialogue = Self::new(config, account.database.as_bytes());
         let mut server = Server::connect(&config.upstream)?;
-        server.send(&account.startup())?;
+        server.send(&account.startup(&SESSION))?;
         let mut authentication = Authentication::new(account);
         while !dialogue.session.is_logged_in() {
             server.receive()?;

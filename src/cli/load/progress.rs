@@ -1,10 +1,11 @@
-//! Says what the demo is doing: one line that is rewritten, or plain lines where nobody looks.
+//! Says what a long command is doing: one line that is rewritten, or plain lines where nobody
+//! looks.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 /// How progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
+pub(crate) enum Style {
     /// On a terminal: one line, rewritten.
     Rewrite,
     /// Into a file or pipe: a line for each step worth keeping.
@@ -13,22 +14,33 @@ pub(super) enum Style {
     Quiet,
 }
 
+impl Style {
+    /// What suits standard output.
+    pub(crate) fn of_stdout(quiet: bool) -> Self {
+        match (quiet, io::stdout().is_terminal()) {
+            (true, _) => Self::Quiet,
+            (false, true) => Self::Rewrite,
+            (false, false) => Self::Lines,
+        }
+    }
+}
+
 /// Longer status lines would wrap and could not be rewritten.
 const WIDTH: usize = 79;
 
 /// Where progress goes.
-pub(super) struct Progress<'a> {
+pub(crate) struct Progress<'a> {
     out: &'a mut dyn Write,
     style: Style,
 }
 
 impl<'a> Progress<'a> {
-    pub(super) fn new(out: &'a mut dyn Write, style: Style) -> Self {
+    pub(crate) fn new(out: &'a mut dyn Write, style: Style) -> Self {
         Self { out, style }
     }
 
     /// A step that takes long enough to be worth a line anywhere.
-    pub(super) fn step(&mut self, text: &str) -> io::Result<()> {
+    pub(crate) fn step(&mut self, text: &str) -> io::Result<()> {
         match self.style {
             Style::Lines => writeln!(self.out, "{text}"),
             Style::Rewrite => self.rewrite(text),
@@ -37,7 +49,7 @@ impl<'a> Progress<'a> {
     }
 
     /// A small step, worth showing only where the next one replaces it.
-    pub(super) fn detail(&mut self, text: &str) -> io::Result<()> {
+    pub(crate) fn detail(&mut self, text: &str) -> io::Result<()> {
         match self.style {
             Style::Rewrite => self.rewrite(text),
             Style::Lines | Style::Quiet => Ok(()),
@@ -45,7 +57,7 @@ impl<'a> Progress<'a> {
     }
 
     /// Removes the status line and gives the output back.
-    pub(super) fn finish(self) -> io::Result<&'a mut dyn Write> {
+    pub(crate) fn finish(self) -> io::Result<&'a mut dyn Write> {
         if self.style == Style::Rewrite {
             write!(self.out, "\r\x1b[K")?;
         }

@@ -1,4 +1,4 @@
-//! The proxy under measurement: a child process of the demo.
+//! The proxy under measurement: a child process of the program that measures.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
@@ -17,12 +17,14 @@ use crate::postgres::guard::Process;
 /// What `serve` prints on standard output for each address once it accepts connections.
 const LISTENING: &str = "listening on ";
 const START_PATIENCE: Duration = Duration::from_secs(20);
+/// A port of this machine that the system chooses.
+pub(crate) const ANY: &str = "127.0.0.1:0";
 /// Lines of the proxy's standard error that are kept for an error message.
 const KEPT_LINES: usize = 15;
 
 /// A running proxy; dropping it sends SIGTERM and waits.
 #[derive(Debug)]
-pub(super) struct Proxy {
+pub(crate) struct Proxy {
     process: Process,
     address: String,
     errors: Lines,
@@ -31,20 +33,31 @@ pub(super) struct Proxy {
 type Lines = Arc<Mutex<VecDeque<String>>>;
 
 impl Proxy {
-    /// Starts `program serve` before the server at `upstream` and waits until it listens.
-    pub(super) fn start(program: &Path, upstream: &str, mode: &str) -> anyhow::Result<Self> {
-        let arguments = [
+    /// Starts `program serve` at `listen` before the server at `upstream`, with the flags `more`,
+    /// and waits until it listens.
+    pub(crate) fn start(
+        program: &Path,
+        listen: &str,
+        upstream: &str,
+        mode: &str,
+        more: &[String],
+    ) -> anyhow::Result<Self> {
+        let own = [
             "serve",
             "--listen",
-            "127.0.0.1:0",
+            listen,
             "--upstream",
             upstream,
             "--mode",
             mode,
         ];
-        let arguments = arguments.map(str::to_owned);
+        let arguments: Vec<_> = own
+            .iter()
+            .map(|argument| (*argument).to_owned())
+            .chain(more.iter().cloned())
+            .collect();
         let mut process = Process::spawn(program, &arguments, "TERM", |command: &mut Command| {
-            // The demo measures the defaults, not what this shell happens to configure.
+            // The defaults are measured, not what this shell happens to configure.
             let inherited = std::env::vars_os().map(|(name, _)| name);
             for name in inherited.filter(|n| n.to_string_lossy().starts_with("PGAUTOPREP_")) {
                 command.env_remove(name);
@@ -96,17 +109,17 @@ impl Proxy {
     }
 
     /// Where it listens.
-    pub(super) fn address(&self) -> &str {
+    pub(crate) fn address(&self) -> &str {
         &self.address
     }
 
     /// CPU time used so far; `None` where there is no `/proc`.
-    pub(super) fn cpu_time(&self) -> Option<Duration> {
+    pub(crate) fn cpu_time(&self) -> Option<Duration> {
         cpu::tree_time(self.process.id())
     }
 
     /// The end of what it wrote to standard error.
-    pub(super) fn errors(&self) -> String {
+    pub(crate) fn errors(&self) -> String {
         text(&self.errors)
     }
 }
@@ -148,14 +161,14 @@ mod tests {
             "echo note; echo listening on 127.0.0.1:1234; echo listening on /tmp/socket; \
              echo \"$*\" >&2; while :; do sleep 0.05; done",
         );
-        let proxy = Proxy::start(&program, "127.0.0.1:5432", "off").unwrap();
+        let proxy = Proxy::start(&program, ANY, "127.0.0.1:5432", "off", &[]).unwrap();
         assert_eq!(proxy.address(), "127.0.0.1:1234");
     }
 
     #[test]
     fn a_proxy_that_ends_shows_its_errors() {
         let program = program("echo 'bad flag' \"$2\" >&2; exit 64");
-        let error = Proxy::start(&program, "127.0.0.1:5432", "off")
+        let error = Proxy::start(&program, ANY, "127.0.0.1:5432", "off", &[])
             .unwrap_err()
             .to_string();
         assert!(error.contains("ended before it listened"), "{error}");

@@ -1,4 +1,4 @@
-//! Logging in to a server as the client that `explain` plays: the startup packet, and passwords.
+//! Logging in to a server as a client of this program's own: the startup packet, and passwords.
 
 use anyhow::{Context, bail, ensure};
 use postgres_protocol::authentication::md5_hash;
@@ -11,48 +11,37 @@ use crate::wire::frontend;
 const VERSION: u32 = 196_608;
 
 /// Who logs in, and where to.
-#[derive(Debug)]
-pub(super) struct Account {
-    pub(super) user: String,
-    pub(super) database: String,
-    pub(super) password: Option<String>,
+#[derive(Debug, Clone)]
+pub(crate) struct Account {
+    pub(crate) user: String,
+    pub(crate) database: String,
+    pub(crate) password: Option<String>,
 }
 
 impl Account {
-    /// The StartupMessage.
-    ///
-    /// The session is read-only. `explain` never sends the statement; should it ever, by a defect,
-    /// the server would still write nothing.
-    pub(super) fn startup(&self) -> Vec<u8> {
+    /// The StartupMessage, with the parameters `more` after user and database.
+    pub(crate) fn startup(&self, more: &[(&str, &str)]) -> Vec<u8> {
         let mut body = VERSION.to_be_bytes().to_vec();
-        for word in [
-            "user",
-            &self.user,
-            "database",
-            &self.database,
-            "application_name",
-            "pgautoprep explain",
-            "client_encoding",
-            "UTF8",
-            "options",
-            "-c default_transaction_read_only=on",
-            "",
-        ] {
-            body.extend(word.as_bytes());
-            body.push(0);
+        let who = [("user", &*self.user), ("database", &*self.database)];
+        for (name, value) in who.iter().chain(more) {
+            for word in [name, value] {
+                body.extend(word.as_bytes());
+                body.push(0);
+            }
         }
+        body.push(0);
         framed(&body)
     }
 }
 
 /// The answers to a server's authentication requests.
-pub(super) struct Authentication<'a> {
+pub(crate) struct Authentication<'a> {
     account: &'a Account,
     scram: Option<ScramSha256>,
 }
 
 impl<'a> Authentication<'a> {
-    pub(super) const fn new(account: &'a Account) -> Self {
+    pub(crate) const fn new(account: &'a Account) -> Self {
         Self {
             account,
             scram: None,
@@ -60,7 +49,7 @@ impl<'a> Authentication<'a> {
     }
 
     /// The frame that answers the body of an authentication request, if it wants an answer.
-    pub(super) fn answer(&mut self, request: &[u8]) -> anyhow::Result<Option<Vec<u8>>> {
+    pub(crate) fn answer(&mut self, request: &[u8]) -> anyhow::Result<Option<Vec<u8>>> {
         let (kind, rest) = request
             .split_first_chunk::<4>()
             .context("the server sent a malformed authentication request")?;
@@ -83,7 +72,7 @@ impl<'a> Authentication<'a> {
                 scram.finish(rest)?;
                 Ok(None)
             }
-            kind => bail!("the server asks for authentication method {kind}, which explain lacks"),
+            kind => bail!("the server asks for authentication method {kind}, not supported here"),
         }
     }
 
@@ -119,7 +108,7 @@ fn password(body: &[u8]) -> Vec<u8> {
 }
 
 /// `body` behind its length.
-pub(super) fn framed(body: &[u8]) -> Vec<u8> {
+pub(crate) fn framed(body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len() + 4).unwrap_or(u32::MAX);
     [&length.to_be_bytes(), body].concat()
 }
@@ -134,6 +123,14 @@ mod tests {
             database: "d".into(),
             password: password.map(str::to_owned),
         }
+    }
+
+    #[test]
+    fn startup_bytes() {
+        assert_eq!(
+            account(None).startup(&[("a", "b")]),
+            b"\0\0\0\x1f\0\x03\0\0user\0u\0database\0d\0a\0b\0\0"
+        );
     }
 
     #[test]
