@@ -49,6 +49,8 @@ struct Use {
     place: (usize, usize),
     column: String,
     argument: usize,
+    /// Nothing is computed of it first.
+    as_given: bool,
 }
 
 /// Nodes that read one of the tables of the query.
@@ -167,6 +169,7 @@ impl Exposure {
                     place: (self.scans.len(), index),
                     column: condition.column.to_owned(),
                     argument: *argument,
+                    as_given: condition.as_given,
                 });
             }
         }
@@ -289,6 +292,7 @@ impl Use {
         match (estimated, values.is_empty()) {
             (false, _) => None,
             (true, true) => Some(None),
+            (true, false) if !self.as_given => None,
             (true, false) => Common::new(self.argument, type_oid, &values).map(Some),
         }
     }

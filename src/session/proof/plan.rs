@@ -31,6 +31,8 @@ pub(super) struct Condition<'a> {
     pub is_one_value: bool,
     /// The arguments it is compared with.
     pub arguments: Vec<usize>,
+    /// They are compared as they are, with nothing computed of them.
+    pub as_given: bool,
 }
 
 /// The nodes of the plan in these lines of `EXPLAIN (VERBOSE)`, the upper before the lower.
@@ -141,28 +143,24 @@ impl<'a> Node<'a> {
             _ => return None,
         };
         let column = self.own(column)?;
-        let compared = |constant: &Value| {
-            constant
-                .is_as_given()
-                .then(|| constant.parameters().to_vec())
-        };
-        let (is_one_value, arguments) = match rest {
-            [Operator("="), Constant(constant)] => (true, compared(constant)?),
-            [Operator("<>"), Constant(constant)] => (false, compared(constant)?),
-            [Operator("="), Word(other)] => (self.own(other).is_none(), Vec::new()),
+        let (is_one_value, constant) = match rest {
+            [Operator("="), Constant(constant)] => (true, Some(constant)),
+            [Operator("<>"), Constant(constant)] => (false, Some(constant)),
+            [Operator("="), Word(other)] => (self.own(other).is_none(), None),
             [
                 Operator("="),
                 Word("ANY"),
                 Mark('('),
                 Constant(constant),
                 Mark(')'),
-            ] => (false, compared(constant)?),
+            ] => (false, Some(constant)),
             _ => return None,
         };
         Some(Condition {
             column,
             is_one_value,
-            arguments,
+            arguments: constant.map_or_else(Vec::new, |c| c.parameters().to_vec()),
+            as_given: constant.is_none_or(Value::is_as_given),
         })
     }
 
@@ -252,17 +250,32 @@ mod tests {
     }
 
     #[test]
+    fn what_is_computed_of_an_argument_is_told_from_it() {
+        for (condition, as_given) in [
+            ("(t.a = $1)", true),
+            ("((t.b)::text = ($2)::text)", true),
+            ("(t.a = ANY (ARRAY[$1, $3]))", true),
+            ("(t.a = ANY (ARRAY[$1, ($3 + 1)]))", false),
+            ("(t.b = lower($2))", false),
+            ("(t.a = ($1)::numeric)", false),
+            ("(t.a = (- $1))", false),
+        ] {
+            let lines = lines(&format!("Seq Scan on public.t\n  Filter: {condition}"));
+            let nodes = nodes(&lines, &[23, 25, 23]);
+            assert_eq!(nodes[0].conditions[0].as_given, as_given, "{condition}");
+        }
+    }
+
+    #[test]
     fn everything_else_is_weighed() {
         for (condition, weighed) in [
             ("((t.a = $1) OR (t.b = $2))", vec![0, 1]),
             ("(t.a > $1)", vec![0]),
             ("((t.a = $1) AND (t.b > $3))", vec![2]),
-            ("(t.a = lower($2))", vec![1]),
             ("((t.a)::numeric = $1)", vec![0]),
             ("(u.a = $1)", vec![0]),
             ("((t.a = $1) AND ((t.b < $2) OR t.c))", vec![1]),
             ("(NOT (t.a = $1))", vec![0]),
-            ("(t.a = ($1)::numeric)", vec![0]),
             ("(t.a = t.b)", vec![]),
         ] {
             let lines = lines(&format!("Seq Scan on public.t\n  Filter: {condition}"));
