@@ -1,7 +1,7 @@
 //! The questions put to the oracle, which is the server itself, and how its answers are read.
 
 use crate::reason::Reason;
-use crate::sql::eligible::Eligible;
+use crate::sql::eligible::{Column, Eligible};
 use crate::sql::rewrite;
 use crate::sql::scan::Scan;
 use crate::wire::fields;
@@ -218,7 +218,8 @@ pub(super) const fn is_forbidden(oid: u32, plain_cast: bool) -> bool {
 /// Columns: the OIDs among `types` that are domains or built of other types (H-05); how many of the
 /// called functions are named like a type (H-03); how many rewrite rules the targets have (H-09);
 /// how many functions called without arguments are somebody's own and declared immutable (H-45);
-/// how many of the targets' triggers look at the text of the query (H-43).
+/// how many of the targets' triggers look at the text of the query (H-43). Then, of a table that
+/// literals are stored in, a row for each column: its name and type.
 pub(super) fn catalog_query(types: &[u32], eligible: &Eligible) -> Option<Vec<u8>> {
     let unknown: Vec<String> = types
         .iter()
@@ -239,6 +240,15 @@ pub(super) fn catalog_query(types: &[u32], eligible: &Eligible) -> Option<Vec<u8
             .map(|name| wrap(&name.replace('\'', "''")))
             .collect();
         quoted.join(", ")
+    };
+    let columns = match &eligible.targets[..] {
+        [target] if eligible.columns.iter().any(Option::is_some) => format!(
+            "; SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod) \
+             FROM pg_catalog.pg_attribute a WHERE a.attnum > 0 AND NOT a.attisdropped \
+             AND a.attrelid = pg_catalog.to_regclass(E'{}') ORDER BY a.attnum",
+            target.replace('\\', "\\\\").replace('\'', "''")
+        ),
+        _ => String::new(),
     };
     let types = list(&eligible.called_types, |name| format!("'{name}'"));
     let calls = list(&eligible.bare_calls, |name| format!("'{name}'"));
@@ -261,7 +271,7 @@ pub(super) fn catalog_query(types: &[u32], eligible: &Eligible) -> Option<Vec<u8
              (SELECT pg_catalog.count(*) FROM pg_catalog.pg_trigger t \
              JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid \
              WHERE t.tgrelid = ANY (ARRAY[{targets}]::pg_catalog.oid[]) \
-             AND p.prosrc ~* 'current_query|pg_stat_activity')",
+             AND p.prosrc ~* 'current_query|pg_stat_activity'){columns}",
             unknown.join(", ")
         )
         .into_bytes(),
@@ -275,11 +285,29 @@ pub(super) struct Catalog {
     pub domains: Vec<u32>,
     /// What is declared immutable is known to be so: nobody's own word is needed for it.
     pub immutable: bool,
+    /// Names and types of the columns of the table written to, if they were asked for.
+    columns: Vec<[String; 2]>,
+}
+
+impl Catalog {
+    /// For each argument the type of the column it is stored in, as far as that is known.
+    pub(super) fn stored(&self, eligible: &Eligible) -> Box<[Option<String>]> {
+        let lifted = eligible.columns.iter().zip(&eligible.arguments);
+        let arguments = lifted.filter(|(_, argument)| **argument);
+        let stored = arguments.map(|(column, _)| {
+            let [_, type_name] = match column.as_ref()? {
+                Column::Name(name) => self.columns.iter().find(|[known, _]| known == name),
+                Column::Index(index) => self.columns.get(*index),
+            }?;
+            Some(type_name.clone())
+        });
+        stored.collect()
+    }
 }
 
 /// What the catalog's answer leads to, or the end.
 pub(super) fn read_catalog(answer: &Answer) -> Result<Catalog, Reason> {
-    let [domains, types, rules, calls, auditors] = &answer.values[..] else {
+    let [domains, types, rules, calls, auditors, columns @ ..] = &answer.values[..] else {
         return Err(Reason::OracleFailed);
     };
     if types != "0" {
@@ -295,6 +323,7 @@ pub(super) fn read_catalog(answer: &Answer) -> Result<Catalog, Reason> {
     Ok(Catalog {
         domains: domains.collect(),
         immutable: calls == "0",
+        columns: columns.as_chunks().0.to_vec(),
     })
 }
 
@@ -336,6 +365,7 @@ mod tests {
             arguments: vec![true],
             interval_casts: vec![false],
             bare: vec![false],
+            columns: vec![None],
             returning: false,
             writes: false,
             targets: Vec::new(),
@@ -360,7 +390,11 @@ mod tests {
         };
         let catalog = |domains: &[u32], immutable| {
             let domains = domains.to_vec();
-            Ok(Catalog { domains, immutable })
+            Ok(Catalog {
+                domains,
+                immutable,
+                columns: Vec::new(),
+            })
         };
         assert_eq!(
             read_catalog(&answer(["", "0", "0", "0", "0"])),

@@ -19,7 +19,7 @@ mod tokens;
 pub(super) use exposure::Exposure;
 
 use crate::statement::guard::{Check, Guard};
-use constant::Types;
+use constant::{Constant, Types};
 use tokens::{Token, normalize};
 
 /// Elements from which the server looks an IN list up in a hash table if the list is a constant,
@@ -33,7 +33,7 @@ pub(super) fn same_plan(
     custom: &[String],
     generic: &[String],
     types: &[u32],
-    bare: &[bool],
+    hidden: &Hidden<'_>,
 ) -> Option<Vec<Guard>> {
     if custom.len() != generic.len() {
         return None;
@@ -79,7 +79,7 @@ pub(super) fn same_plan(
     }
     for (argument, visible) in visible.into_iter().enumerate() {
         if !visible {
-            guards.extend(unseen(argument, types, bare)?);
+            guards.extend(hidden.guards(argument, types)?);
         }
     }
     guards.sort_by_key(|guard| guard.argument);
@@ -87,17 +87,36 @@ pub(super) fn same_plan(
     Some(guards)
 }
 
-/// What must be admitted of an argument that the plan does not show: VALUES of several rows, LIMIT,
-/// what ON CONFLICT sets, and some more are left out of it, and so is what would be done with the
-/// argument there. `None` if something might.
-fn unseen(argument: usize, types: Types<'_>, bare: &[bool]) -> Option<Option<Guard>> {
-    const NUMERIC: u32 = 1700;
-    if !*bare.get(argument)? {
-        return None;
+/// What is known of arguments that a plan does not show: VALUES of several rows, LIMIT, what ON
+/// CONFLICT sets, and some more are left out of it, and so is what is done with the argument there.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Hidden<'a> {
+    /// For each argument whether nothing is done with it where it stands.
+    pub bare: &'a [bool],
+    /// The type of the column it is stored in.
+    pub stored: &'a [Option<String>],
+}
+
+impl Hidden<'_> {
+    /// What must be admitted of an argument; `None` if something might be done with it.
+    fn guards(&self, argument: usize, types: Types<'_>) -> Option<Vec<Guard>> {
+        const NUMERIC: u32 = 1700;
+        if let Some(Some(column)) = self.stored.get(argument) {
+            let mut constant = Constant::parameter(argument);
+            constant.convert_like(&Constant::shown(column), types);
+            return constant.guards("");
+        }
+        if !*self.bare.get(argument)? {
+            return None;
+        }
+        let check = Check::Magnitude(i64::MAX.unsigned_abs());
+        let wide = types.get(argument) == Some(&NUMERIC);
+        Some(
+            wide.then_some(Guard { argument, check })
+                .into_iter()
+                .collect(),
+        )
     }
-    let check = Check::Magnitude(i64::MAX.unsigned_abs());
-    let wide = types.get(argument) == Some(&NUMERIC);
-    Some(wide.then_some(Guard { argument, check }))
 }
 
 /// Whether the lines hold more than one plan tree, or none: what rewrite rules make.
@@ -150,7 +169,11 @@ mod tests {
 
     fn same(custom: &str, generic: &str) -> bool {
         let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
-        same_plan(&lines(custom), &lines(generic), &[23; 30], &[true; 30]).is_some()
+        let hidden = Hidden {
+            bare: &[true; 30],
+            stored: &[],
+        };
+        same_plan(&lines(custom), &lines(generic), &[23; 30], &hidden).is_some()
     }
 
     #[test]
@@ -254,7 +277,7 @@ mod tests {
     fn casts_that_only_the_literal_shows_are_guarded() {
         let guards = |kind: u32, custom: &str| {
             let (custom, generic) = (custom.to_owned(), "  Output: $1, ctid".to_owned());
-            let guards = same_plan(&[custom], &[generic], &[kind], &[false])?;
+            let guards = same_plan(&[custom], &[generic], &[kind], &Hidden::default())?;
             Some(guards.iter().map(|guard| guard.check).collect::<Vec<_>>())
         };
         for (kind, custom, expected) in [
@@ -302,14 +325,48 @@ mod tests {
     #[test]
     fn what_the_plan_does_not_show_must_be_bare() {
         let plan = ["Values Scan on \"*VALUES*\"".to_owned()];
-        assert_eq!(same_plan(&plan, &plan, &[23], &[true]), Some(vec![]));
+        let bare = Hidden {
+            bare: &[true],
+            stored: &[],
+        };
+        assert_eq!(same_plan(&plan, &plan, &[23], &bare), Some(vec![]));
         assert_eq!(
-            same_plan(&plan, &plan, &[1700], &[true]).map(|g| g.len()),
+            same_plan(&plan, &plan, &[1700], &bare).map(|g| g.len()),
             Some(1)
         );
-        assert_eq!(same_plan(&plan, &plan, &[23], &[false]), None);
+        assert_eq!(same_plan(&plan, &plan, &[23], &Hidden::default()), None);
         let initplan = ["  Filter: (t.a = $1)".to_owned()];
-        assert_eq!(same_plan(&initplan, &initplan, &[23], &[false]), None);
+        let hidden = Hidden::default();
+        assert_eq!(same_plan(&initplan, &initplan, &[23], &hidden), None);
+    }
+
+    #[test]
+    fn what_the_plan_does_not_show_is_converted_to_its_column() {
+        let plan = ["Values Scan on \"*VALUES*\"".to_owned()];
+        let checks = |kind: u32, column: &str| {
+            let stored = [Some(column.to_owned())];
+            let hidden = Hidden {
+                bare: &[false],
+                stored: &stored,
+            };
+            let guards = same_plan(&plan, &plan, &[kind], &hidden)?;
+            Some(guards.iter().map(|guard| guard.check).collect::<Vec<_>>())
+        };
+        for (kind, column, expected) in [
+            (23, "integer", Some(vec![])),
+            (23, "bigint", Some(vec![])),
+            (23, "text", Some(vec![])),
+            (23, "smallint", Some(vec![Check::Magnitude(32767)])),
+            (1700, "numeric(6,2)", Some(vec![Check::Digits(4)])),
+            (1043, "character varying(8)", Some(vec![Check::Length(8)])),
+            (1042, "character(4)", Some(vec![Check::Length(4)])),
+            (1114, "timestamp(3) without time zone", Some(vec![])),
+            (16_400, "public.mood", Some(vec![])),
+            (1560, "bit(3)", None),
+            (23, "some_domain", None),
+        ] {
+            assert_eq!(checks(kind, column), expected, "{kind} in {column}");
+        }
     }
 
     #[test]

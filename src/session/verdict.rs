@@ -2,14 +2,14 @@
 
 use super::learn::{Candidate, Lesson, Next, Step, Subject};
 use super::oracle;
-use super::proof::Exposure;
+use super::proof::{Exposure, Hidden};
 use super::{Session, Worker, proof};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::statement::common::Common;
 use crate::statement::guard::Guard;
-use crate::statement::{Instant, Plans, Recipe, Terms, Verdict};
+use crate::statement::{Instant, Plans, Recipe, Statement, Terms, Verdict};
 use crate::wire::frontend;
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ impl Session {
         now: Instant,
         worker: &mut Worker,
     ) -> Result<Next, Reason> {
-        let candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
+        let mut candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
         let by_values = candidate.statement.plans() == Plans::Custom;
         let mut answers = std::mem::take(&mut lesson.answers).into_iter();
         let (Some(original), Some(custom)) = (answers.next(), answers.next()) else {
@@ -114,6 +114,12 @@ impl Session {
                 Err(reason) => return Err(self.decline(&candidate, reason, "", worker)),
             };
             immutable = found.immutable;
+            if let Some(eligible) = candidate.statement.recipe().eligible() {
+                candidate.terms = Arc::new(Terms {
+                    stored: found.stored(eligible),
+                    ..Terms::clone(&candidate.terms)
+                });
+            }
             if !found.domains.is_empty() {
                 let demoted = positions(&candidate.terms.types, |o| found.domains.contains(&o));
                 return self.demote(lesson, &candidate, &demoted, now, worker);
@@ -128,10 +134,10 @@ impl Session {
         if !generic.is_good() || !immutable {
             return self.specify(lesson, &candidate, now, worker);
         }
+        lesson.candidate = Some(candidate.clone());
         let types = &candidate.terms.types;
-        let bare = candidate.statement.recipe().eligible().map(bare);
         let generic = generic.plan();
-        let guards = proof::same_plan(&original, &generic, types, &bare.unwrap_or_default());
+        let guards = same_plan(&candidate.statement, &candidate.terms, &original, &generic);
         let Some(guards) = guards else {
             return self.specify(lesson, &candidate, now, worker);
         };
@@ -222,9 +228,9 @@ impl Session {
             "trusted"
         );
         let terms = Arc::new(Terms {
-            types: candidate.terms.types.clone(),
             guards: guards.into(),
             common: common.into(),
+            ..Terms::clone(&candidate.terms)
         });
         candidate.statement.settle(Verdict::Trusted {
             epoch: candidate.epoch,
@@ -298,9 +304,7 @@ impl Session {
             .lookup(key)
             .map(|entry| Arc::clone(&entry.terms));
         let terms = terms.ok_or(Reason::Unstable)?;
-        let bare = statement.recipe().eligible().map(bare).unwrap_or_default();
-        let (original, generic) = (original.plan(), generic.plan());
-        let guards = proof::same_plan(&original, &generic, &terms.types, &bare);
+        let guards = same_plan(statement, &terms, &original.plan(), &generic.plan());
         let passed = guards.as_deref() == Some(&terms.guards);
         worker.counters().add(
             if passed {
@@ -436,6 +440,21 @@ fn forbidden(types: &[u32], eligible: &Eligible) -> Vec<usize> {
         .enumerate()
         .filter(|(_, (oid, cast))| oracle::is_forbidden(**oid, *cast));
     forbidden.map(|(index, _)| index).collect()
+}
+
+/// [`proof::same_plan`] for this statement and what is known of it.
+fn same_plan(
+    statement: &Statement,
+    terms: &Terms,
+    original: &[String],
+    generic: &[String],
+) -> Option<Vec<Guard>> {
+    let bare = statement.recipe().eligible().map(bare).unwrap_or_default();
+    let hidden = Hidden {
+        bare: &bare,
+        stored: &terms.stored,
+    };
+    proof::same_plan(original, generic, &terms.types, &hidden)
 }
 
 /// For each argument whether nothing is done with it where it stands.

@@ -9,6 +9,7 @@
 mod bare;
 mod mask;
 mod names;
+mod stored;
 mod visit;
 
 use std::ops::ControlFlow;
@@ -23,6 +24,8 @@ use self::names::Input;
 use self::visit::{Slot, Walk};
 use super::scan::{Class, Dialect, Form, Literal, Scan};
 use super::value::argument;
+pub use stored::Column;
+
 use crate::reason::Reason;
 
 /// The parser is recursive and its trees are dropped recursively. Within these bounds an optimized
@@ -44,6 +47,9 @@ pub struct Eligible {
     /// For each literal whether nothing is done with it where it stands, except that a common type
     /// is found for rows. Of other literals a plan must show what is done with them.
     pub bare: Vec<bool>,
+    /// For each literal the column it is stored in, if it is all that is stored there by VALUES or
+    /// ON CONFLICT.
+    pub columns: Vec<Option<Column>>,
     /// The server sends RowDescription only when all is done, so it must be held back (rule 11).
     pub returning: bool,
     /// Something is inserted, updated, deleted or merged.
@@ -106,6 +112,7 @@ pub fn judge(text: &str, scan: &Scan, _dialect: Dialect) -> Result<Eligible, Rea
             .iter()
             .map(|slot| slot.bare && !slot.stored)
             .collect(),
+        columns: walk.slots.iter().map(|slot| slot.column.clone()).collect(),
         interval_casts: walk.slots.iter().map(|slot| slot.interval).collect(),
         returning,
         writes: walk.writes > 0,
@@ -307,6 +314,7 @@ fn slots(text: &str, scan: &Scan) -> Vec<Slot> {
             interval: false,
             bare: false,
             stored: false,
+            column: None,
         }
     };
     scan.literals().iter().map(slot).collect()

@@ -81,6 +81,8 @@ impl Key {
 pub struct Terms {
     /// The types the server inferred, one per argument.
     pub types: Box<[u32]>,
+    /// The types of the columns that hidden arguments are stored in, as `format_type` writes them.
+    pub stored: Box<[Option<String>]>,
     /// What the values must be like.
     pub guards: Box<[Guard]>,
     /// Values that get plans of their own.

@@ -2,8 +2,8 @@
 //!
 //! Most shapes of an application that writes a new text each time come once. To remember such a
 //! shape in full costs more than to pass its query through, so the first sighting only leaves a
-//! mark: four bytes in a table of fixed size. Another mark may take its place, which costs the shape
-//! one more sighting, never more.
+//! mark: four bytes in a table of fixed size. Another mark may take its place, which costs the
+//! shape one more sighting, never more.
 
 /// Marks kept: 64 KiB. A power of two.
 const MARKS: usize = 1 << 14;

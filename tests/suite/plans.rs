@@ -126,3 +126,46 @@ fn triggers_that_look_at_the_query_see_the_clients_text() {
         client.query("SELECT q FROM log ORDER BY q");
     });
 }
+
+#[test]
+fn rows_of_an_insert_are_planned_once_and_converted_in_time() {
+    let setup = "CREATE TABLE t (id int PRIMARY KEY, \"Na me\" varchar(5), s smallint, \
+        n numeric(4,1), at timestamp(0), kind text DEFAULT 'd'); CREATE SEQUENCE q";
+    let row = |id: usize, name: &str, s: usize| {
+        format!("({id}, '{name}', {s}, 1.25, '2024-01-01 10:00:00.6', 7)")
+    };
+    let summary = converts(setup, |client, round| {
+        let (a, b) = (row(2 * round, "ab", 5), row(2 * round + 1, "é", round));
+        client.query(&format!("INSERT INTO t VALUES {a}, {b}"));
+        client.query(&format!(
+            "INSERT INTO t (\"Na me\", id) VALUES ('x', {}), ('y', {}) RETURNING *",
+            1000 + 2 * round,
+            1001 + 2 * round
+        ));
+        client.query(&format!(
+            "INSERT INTO t (id) VALUES ({round}) ON CONFLICT (id) DO UPDATE SET \"Na me\" = 'n{}'",
+            round % 10
+        ));
+        client.query("SELECT * FROM t ORDER BY id");
+    });
+    assert_eq!(summary.count(Counter::StatementsRenewed), 0, "{summary}");
+    converts(setup, |client, round| {
+        let name = if round % 11 > 6 {
+            "much too long"
+        } else {
+            "ab"
+        };
+        let s = if round % 11 == 10 { 70_000 } else { 7 };
+        let (a, b) = (row(2 * round, "ab", 5), row(2 * round + 1, name, s));
+        client.query(&format!("INSERT INTO t VALUES {a}, {b}"));
+        let set = format!("SET \"Na me\" = '{name}'");
+        client.query(&format!(
+            "INSERT INTO t (id) VALUES ({round}) ON CONFLICT (id) DO UPDATE {set}"
+        ));
+        client.query(&format!(
+            "INSERT INTO t (id, s) VALUES ({}, nextval('q')), (1, {s})",
+            round + 1000
+        ));
+        client.query("SELECT last_value FROM q");
+    });
+}

@@ -80,6 +80,22 @@ impl Constant {
         }
     }
 
+    /// The parameter at this index.
+    pub(super) fn parameter(index: usize) -> Self {
+        Self {
+            parameters: vec![index],
+            ..Self::literal()
+        }
+    }
+
+    /// A literal of the type that EXPLAIN shows so.
+    pub(super) fn shown(name: &str) -> Self {
+        Self {
+            shown: name.to_owned(),
+            ..Self::literal()
+        }
+    }
+
     /// A token that begins with a digit or a dollar sign.
     pub(super) fn number_or_parameter(token: &str) -> Self {
         let parameter = token

@@ -10,10 +10,11 @@ use sqlparser::ast::{
 };
 
 use super::bare::{constant, peel, whole};
+use super::stored::{Column, stored};
 use crate::reason::Reason;
 
 /// What the walk knows of one literal.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Slot {
     /// The value's bytes in the masked text, without a folded sign.
     pub(super) start: usize,
@@ -34,6 +35,8 @@ pub(super) struct Slot {
     pub(super) bare: bool,
     /// It is, or is part of, what an INSERT stores: the server may convert it first.
     pub(super) stored: bool,
+    /// It is all that is stored in this column.
+    pub(super) column: Option<Column>,
 }
 
 /// Everything the walk finds out.
@@ -132,6 +135,11 @@ impl Walk {
             Statement::Insert(insert) => {
                 if let Some(SetExpr::Values(rows)) = insert.source.as_ref().map(|q| &*q.body) {
                     self.each(rows, |slot| slot.stored = true);
+                }
+                for (value, column) in stored(insert) {
+                    if let Some(slot) = self.slot(value) {
+                        slot.column = Some(column);
+                    }
                 }
                 (insert_target(insert)?, is_foreign_insert(insert))
             }
