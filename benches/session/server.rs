@@ -79,9 +79,11 @@ pub(crate) const SAMPLES: [Sample; 6] = [
 /// What the server says of the plans it is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Plans {
-    /// The generic plan is the custom plan.
+    /// All are alike: the statement is planned once.
     Alike,
-    /// It is another one, so that the shape is passed through.
+    /// The generic plan is another one: the statement is planned for its values each time.
+    Specific,
+    /// So is the custom plan: the shape is passed through.
     Apart,
 }
 
@@ -154,9 +156,10 @@ impl Server {
         if text.starts_with("SELECT pg_catalog.current_setting('plan_cache_mode')") {
             row(out, &["auto", "settings"]);
         } else if text.starts_with("SELECT (SELECT pg_catalog.string_agg") {
-            row(out, &["", "0", "0", "0"]);
+            row(out, &["", "0", "0", "0", "0"]);
         } else if text.starts_with("EXPLAIN") {
-            row(out, &[&plan("Index")]);
+            let executed = text.contains(" EXECUTE ") && self.plans == Plans::Apart;
+            row(out, &[&plan(if executed { "Seq" } else { "Index" })]);
             row(out, &[&self.output(|_, oid| constant(oid))]);
         } else if text.starts_with("SET LOCAL") {
             let same = self.plans == Plans::Alike;
