@@ -6,7 +6,7 @@ mod server;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use server::{Bench, Plans, SAMPLES, ask, hear};
+use server::{Bench, Forms, SAMPLES, ask, hear};
 
 thread_local! {
     /// Allocations of this thread.
@@ -74,7 +74,7 @@ fn the_counter_counts() {
 #[test]
 fn a_warm_query_allocates_nothing() {
     for sample in SAMPLES {
-        let mut bench = Bench::new(sample, Plans::Alike, 1);
+        let mut bench = Bench::new(sample, Forms::Alike, 1);
         let before = bench.converted();
         let counted = of_a_hundred_queries(&mut bench);
         assert_eq!(bench.converted() - before, 100, "{}", sample.name);
@@ -85,7 +85,7 @@ fn a_warm_query_allocates_nothing() {
 #[test]
 fn a_declined_query_allocates_nothing() {
     for sample in SAMPLES {
-        let mut bench = Bench::new(sample, Plans::Apart, 1);
+        let mut bench = Bench::new(sample, Forms::Apart, 1);
         let before = bench.converted();
         let counted = of_a_hundred_queries(&mut bench);
         assert_eq!(bench.converted(), before, "{}", sample.name);

@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use server::{Bench, Plans, SAMPLES, Sample, ask, hear};
+use server::{Bench, Forms, SAMPLES, Sample, ask, hear};
 
 /// Clients of one worker.
 const SESSIONS: usize = 64;
@@ -24,17 +24,17 @@ enum Half {
 }
 
 fn warm(criterion: &mut Criterion) {
-    measure(criterion, "session/warm", Plans::Alike);
+    measure(criterion, "session/warm", Forms::Alike);
 }
 
 fn passthrough(criterion: &mut Criterion) {
-    measure(criterion, "session/passthrough", Plans::Apart);
+    measure(criterion, "session/passthrough", Forms::Apart);
 }
 
-fn measure(criterion: &mut Criterion, name: &str, plans: Plans) {
+fn measure(criterion: &mut Criterion, name: &str, forms: Forms) {
     let mut group = criterion.benchmark_group(name);
     for sample in SAMPLES {
-        let mut bench = Bench::new(sample, plans, SESSIONS);
+        let mut bench = Bench::new(sample, forms, SESSIONS);
         let before = bench.converted();
         for half in [Half::Query, Half::Reply] {
             let size = match half {
@@ -47,7 +47,7 @@ fn measure(criterion: &mut Criterion, name: &str, plans: Plans) {
                 bencher.iter_custom(|count| time(&mut bench, half, count));
             });
         }
-        check(&bench, sample, plans, before);
+        check(&bench, sample, forms, before);
     }
 }
 
@@ -86,9 +86,9 @@ fn time(bench: &mut Bench, half: Half, count: u64) -> Duration {
 }
 
 /// What was measured is what the group's name says.
-fn check(bench: &Bench, sample: Sample, plans: Plans, before: u64) {
+fn check(bench: &Bench, sample: Sample, forms: Forms, before: u64) {
     let converted = bench.converted() > before;
-    assert_eq!(converted, plans == Plans::Alike, "{}", sample.name);
+    assert_eq!(converted, forms == Forms::Alike, "{}", sample.name);
 }
 
 criterion_group!(benches, warm, passthrough);
