@@ -27,6 +27,10 @@ impl Held {
     pub(super) const fn has_description(&self) -> bool {
         !self.description.is_empty()
     }
+
+    pub(super) const fn buffers(&mut self) -> [&mut Vec<u8>; 3] {
+        [&mut self.description, &mut self.complete, &mut self.notices]
+    }
 }
 
 /// Bytes of notices held until BindComplete. A statement that says more while it is planned is
