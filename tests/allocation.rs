@@ -83,6 +83,17 @@ fn a_warm_query_allocates_nothing() {
 }
 
 #[test]
+fn a_query_planned_for_its_values_allocates_nothing() {
+    for sample in SAMPLES {
+        let mut bench = Bench::new(sample, Plans::Specific, 1);
+        let before = bench.converted();
+        let counted = of_a_hundred_queries(&mut bench);
+        assert_eq!(bench.converted() - before, 100, "{}", sample.name);
+        assert_eq!(counted, [0, 0], "{}", sample.name);
+    }
+}
+
+#[test]
 fn a_declined_query_allocates_nothing() {
     for sample in SAMPLES {
         let mut bench = Bench::new(sample, Plans::Apart, 1);

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
+use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{SettingFlags, logging};
@@ -25,11 +26,37 @@ impl Serve {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let config = Config::load(&self.settings.sources())?;
         logging::start(&config)?;
+        raise_file_limit(config.max_clients);
         // The acceptor's runtime; each worker has its own.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
         runtime.block_on(serve(config))
+    }
+}
+
+/// Open files beside those of the clients: listeners, runtimes, standard streams, cancel requests.
+const OTHER_FILES: u64 = 64;
+
+/// Raises the soft limit of open files, which is often 1,024 for the sake of programs that call
+/// `select`, towards the two per client that are needed.
+fn raise_file_limit(max_clients: usize) {
+    let needed = 2 * max_clients as u64 + OTHER_FILES;
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= needed) {
+        return;
+    }
+    let allowed = limit.maximum.map_or(needed, |maximum| maximum.min(needed));
+    limit.current = Some(allowed);
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::warn!(%error, "the limit of open files cannot be raised");
+    } else if allowed < needed {
+        let clients = allowed.saturating_sub(OTHER_FILES) / 2;
+        tracing::warn!(
+            allowed,
+            clients,
+            "the limit of open files is below max_clients"
+        );
     }
 }
 

@@ -200,6 +200,22 @@ async fn session(
     write_all(&mut upstream, &login.packet)
         .await
         .map_err(SessionError::UpstreamIo)?;
+    let (driver, cancelled) = join(client, upstream, login, pending, id, environment)?;
+    drive(driver, cancelled, deadline, environment).await
+}
+
+/// Joins a client to its server connection.
+///
+/// The driver is boxed because a future holds what it is given as well as what it works on, and
+/// this is held for as long as the client is there.
+fn join(
+    client: Stream,
+    upstream: Stream,
+    login: Login,
+    pending: Vec<u8>,
+    id: ClientId,
+    environment: &Environment,
+) -> Result<(Box<Driver>, Arc<AtomicBool>), SessionError> {
     let mut secret = [0; 32];
     getrandom::fill(&mut secret).map_err(|error| SessionError::System(error.into()))?;
     let cancelled = Arc::new(AtomicBool::new(false));
@@ -207,27 +223,19 @@ async fn session(
         secret,
         cancelled: Arc::clone(&cancelled),
     };
-    let session = {
-        let shared = environment.shared.borrow();
-        let database = shared.worker.table.database(&login.database);
-        // Startup options set the session's settings, so they belong to its identity.
-        let identity = &login.packet;
-        Session::new(
-            id,
-            key,
-            database,
-            identity,
-            login.replication,
-            &shared.worker,
-        )
-    };
-    let driver = Driver::new(client, pending, upstream, session, config.buffer_bytes);
-    drive(driver, cancelled, deadline, environment).await
+    let worker = &environment.shared.borrow().worker;
+    let database = worker.table.database(&login.database);
+    // Startup options set the session's settings, so they belong to its identity.
+    let identity = &login.packet;
+    let session = Session::new(id, key, database, identity, login.replication, worker);
+    let bound = environment.config.buffer_bytes;
+    let driver = Driver::new(client, pending, upstream, session, bound);
+    Ok((Box::new(driver), cancelled))
 }
 
 /// Runs the driver to its end, within the time allowed for login while that is not over.
 async fn drive(
-    mut driver: Driver,
+    mut driver: Box<Driver>,
     cancelled: Arc<AtomicBool>,
     deadline: Instant,
     environment: &Environment,
@@ -238,13 +246,13 @@ async fn drive(
         let registry = &environment.registry;
         registration = Some(registry.register(given, key.secret, Arc::clone(&cancelled)));
     };
-    let mut login = Box::pin(tokio::time::sleep_until(deadline));
+    let mut login = Some(Box::pin(tokio::time::sleep_until(deadline)));
     let mut draining = environment.draining.clone();
     let mut drained = Box::pin(async move {
         // An error means that the sender is gone, which happens only after a drain.
         let _ = draining.wait_for(|draining| *draining).await;
     });
-    let (mut logged_in, mut is_draining) = (false, false);
+    let mut is_draining = false;
     let outcome = poll_fn(|context| {
         if !is_draining && drained.as_mut().poll(context).is_ready() {
             is_draining = true;
@@ -254,8 +262,12 @@ async fn drive(
         if let Poll::Ready(outcome) = driver.poll(context, shared, &mut on_key) {
             return Poll::Ready(outcome);
         }
-        logged_in |= driver.is_logged_in();
-        if !logged_in && login.as_mut().poll(context).is_ready() {
+        if driver.is_logged_in() {
+            login = None;
+        }
+        if let Some(deadline) = &mut login
+            && deadline.as_mut().poll(context).is_ready()
+        {
             return Poll::Ready(Err(SessionError::LoginTimeout));
         }
         Poll::Pending

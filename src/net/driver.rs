@@ -8,14 +8,17 @@
 //! - a side is not read while the other side's output buffer is over its bound, so a connection
 //!   holds at most the bound plus one read in each direction, and one frame that waits to be whole;
 //! - nothing is awaited between a read and the session's taking it;
+//! - a connection is lent its buffers while it is served, and keeps only what is not empty then;
 //! - half-close is honoured: when the client is done writing, so are we, and the rest is still
 //!   relayed.
 
+use super::buffers::{Spare, Spares};
 use super::stream::Stream;
 use crate::error::SessionError;
 use crate::metrics::Counter;
 use crate::session::{ServerKey, Session, Worker};
 use crate::statement::Instant;
+use crate::wire::frame::HEADER;
 use std::io;
 use std::task::{Context, Poll, ready};
 use tokio::io::ReadBuf;
@@ -24,14 +27,23 @@ use tokio::io::ReadBuf;
 /// up before the next read; only an incomplete frame is kept per connection.
 pub(super) const READ: usize = 64 * 1024;
 
-/// Capacity an idle connection's buffer may keep: a few small messages. More is given back.
-const KEEP: usize = 8 * 1024;
+/// Bytes pending up to which the next read goes behind a copy of them. To copy what is read behind
+/// them would cost more, unless a large frame is being put together.
+const JOINED: usize = 4 * 1024;
+
+/// A read of at least this many bytes, all to be forwarded as they are, is written from where it
+/// was read. Fewer are copied faster than they are looked at twice.
+const BULK: usize = 4 * 1024;
+
+/// Bytes already written, at the front of a buffer, for which it is worth moving the rest.
+const STALE: usize = 8 * 1024;
 
 /// What all connections of a worker share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) worker: Worker,
-    pub(super) scratch: Box<[u8]>,
+    scratch: Box<[u8]>,
+    spares: Spares,
     started: std::time::Instant,
 }
 
@@ -40,6 +52,7 @@ impl Shared {
         Self {
             worker,
             scratch: vec![0; READ].into(),
+            spares: Spares::default(),
             started,
         }
     }
@@ -70,17 +83,79 @@ impl Side {
         }
     }
 
-    /// Reads once. `Ready(0)` is the end of the stream.
+    /// Reads once, behind a copy of what is pending if that is little. `Ready(0)` is the end of the
+    /// stream.
     fn poll_read(
         &mut self,
         context: &mut Context<'_>,
         scratch: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        let mut buffer = ReadBuf::new(scratch);
+        let joined = self.joined();
+        let (front, free) = scratch.split_at_mut(joined);
+        let mut buffer = ReadBuf::new(free);
         ready!(self.stream.poll_read(context, &mut buffer))?;
         let count = buffer.filled().len();
+        if joined > 0 {
+            front.copy_from_slice(&self.pending);
+        }
         self.ended |= count == 0;
         Poll::Ready(Ok(count))
+    }
+
+    /// How many pending bytes the next read goes behind: all or none.
+    const fn joined(&self) -> usize {
+        if self.pending.len() <= JOINED {
+            self.pending.len()
+        } else {
+            0
+        }
+    }
+
+    /// Hands what is pending and the `count` bytes just read to `use_up`, and keeps as pending what
+    /// was not used.
+    fn take<E>(
+        &mut self,
+        scratch: &[u8],
+        count: usize,
+        spare: &mut Spare,
+        use_up: impl FnOnce(&[u8]) -> Result<usize, E>,
+    ) -> Result<(), E> {
+        let read = scratch.get(..self.joined() + count).unwrap_or_default();
+        if self.pending.len() <= JOINED {
+            let used = use_up(read)?;
+            self.pending.clear();
+            let left = read.get(used..).unwrap_or_default();
+            if !left.is_empty() {
+                spare.lend(&mut self.pending);
+                self.pending.extend_from_slice(left);
+            }
+        } else {
+            self.pending.extend_from_slice(read);
+            let used = use_up(&self.pending)?;
+            self.pending.drain(..used);
+        }
+        Ok(())
+    }
+
+    /// Writes what it can of `bytes`, before which nothing waits, and leaves the rest in `output`.
+    fn write_through(
+        &mut self,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+        output: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        debug_assert!(output.is_empty() && self.written == 0, "bytes overtaken");
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match self.stream.poll_write(context, rest) {
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(count)) => rest = rest.get(count..).unwrap_or_default(),
+                Poll::Ready(Err(error)) => return Err(error),
+                Poll::Pending => break,
+            }
+        }
+        output.extend_from_slice(rest);
+        Ok(())
     }
 
     /// Writes what it can of `output`. True if anything was written.
@@ -98,7 +173,7 @@ impl Side {
                 Poll::Pending if self.written == before => return Poll::Pending,
                 Poll::Pending => {
                     // Half a large buffer of bytes long gone is worth moving the rest.
-                    if self.written > KEEP && self.written > output.len() / 2 {
+                    if self.written > STALE && self.written > output.len() / 2 {
                         output.drain(..self.written);
                         self.written = 0;
                     }
@@ -109,18 +184,11 @@ impl Side {
         let any = self.written > before;
         self.written = 0;
         output.clear();
-        give_back(output);
         Poll::Ready(Ok(any))
     }
 
     const fn unsent(&self, output: &[u8]) -> usize {
         output.len() - self.written
-    }
-}
-
-fn give_back(buffer: &mut Vec<u8>) {
-    if buffer.is_empty() && buffer.capacity() > KEEP {
-        *buffer = Vec::new();
     }
 }
 
@@ -177,6 +245,30 @@ impl Driver {
         shared: &mut Shared,
         on_key: &mut dyn FnMut(ServerKey),
     ) -> Poll<Result<(), SessionError>> {
+        shared.spares.to_client.lend(&mut self.session.to_client);
+        shared
+            .spares
+            .to_upstream
+            .lend(&mut self.session.to_upstream);
+        let outcome = self.move_bytes(context, shared, on_key);
+        let (client, upstream, spares) = (&mut self.client, &mut self.upstream, &mut shared.spares);
+        let (to_client, to_upstream) = (&mut self.session.to_client, &mut self.session.to_upstream);
+        spares.to_client.take_back(to_client, &mut client.written);
+        spares
+            .to_upstream
+            .take_back(to_upstream, &mut upstream.written);
+        spares.pending.take_back(&mut client.pending, &mut 0);
+        spares.pending.take_back(&mut upstream.pending, &mut 0);
+        self.session.give_back();
+        outcome
+    }
+
+    fn move_bytes(
+        &mut self,
+        context: &mut Context<'_>,
+        shared: &mut Shared,
+        on_key: &mut dyn FnMut(ServerKey),
+    ) -> Poll<Result<(), SessionError>> {
         loop {
             let mut progress = self.read_upstream(context, shared, on_key)?;
             progress |= self.read_client(context, shared)?;
@@ -225,12 +317,31 @@ impl Driver {
         let worker = &mut shared.worker;
         let counters = worker.counters();
         counters.add(Counter::BytesFromUpstream, count as u64);
-        let read = shared.scratch.get(..count).unwrap_or_default();
-        let session = &mut self.session;
-        take(&mut self.upstream.pending, read, |bytes| {
-            session.upstream_bytes(bytes, now, worker, on_key)
-        })
-        .map_err(SessionError::UpstreamProtocol)?;
+        let (session, client) = (&mut self.session, &mut self.client);
+        let mut written = Ok(());
+        self.upstream
+            .take(
+                &shared.scratch,
+                count,
+                &mut shared.spares.pending,
+                |bytes| {
+                    let mut used = 0;
+                    if bytes.len() >= BULK {
+                        used = session.forward_upstream(bytes)?;
+                        let (forwarded, rest) = bytes.split_at(used);
+                        if rest.len() < HEADER && session.to_client.is_empty() {
+                            written =
+                                client.write_through(context, forwarded, &mut session.to_client);
+                            return Ok(used);
+                        }
+                        session.to_client.extend_from_slice(forwarded);
+                    }
+                    let rest = bytes.get(used..).unwrap_or_default();
+                    Ok(used + session.upstream_bytes(rest, now, worker, on_key)?)
+                },
+            )
+            .map_err(SessionError::UpstreamProtocol)?;
+        written.map_err(SessionError::ClientIo)?;
         self.offer_pending(now, worker)?;
         Ok(true)
     }
@@ -240,11 +351,13 @@ impl Driver {
         if self.client.pending.is_empty() || !self.session.accepts_client() {
             return Ok(());
         }
-        let session = &mut self.session;
-        take(&mut self.client.pending, &[], |bytes| {
-            session.client_bytes(bytes, now, worker)
-        })
-        .map_err(SessionError::ClientProtocol)
+        let pending = &mut self.client.pending;
+        let used = self
+            .session
+            .client_bytes(pending, now, worker)
+            .map_err(SessionError::ClientProtocol)?;
+        pending.drain(..used);
+        Ok(())
     }
 
     fn read_client(
@@ -269,12 +382,32 @@ impl Driver {
         worker
             .counters()
             .add(Counter::BytesFromClients, count as u64);
-        let read = shared.scratch.get(..count).unwrap_or_default();
-        let session = &mut self.session;
-        take(&mut self.client.pending, read, |bytes| {
-            session.client_bytes(bytes, now, worker)
-        })
-        .map_err(SessionError::ClientProtocol)?;
+        let (session, upstream) = (&mut self.session, &mut self.upstream);
+        let mut written = Ok(());
+        self.client
+            .take(
+                &shared.scratch,
+                count,
+                &mut shared.spares.pending,
+                |bytes| {
+                    let mut used = 0;
+                    if bytes.len() >= BULK {
+                        used = session.forward_client(bytes, worker)?;
+                        let (forwarded, rest) = bytes.split_at(used);
+                        if rest.len() < HEADER && session.to_upstream.is_empty() {
+                            let output = &mut session.to_upstream;
+                            written = upstream.write_through(context, forwarded, output);
+                            return Ok(used);
+                        }
+                        session.to_upstream.extend_from_slice(forwarded);
+                    }
+                    let rest = bytes.get(used..).unwrap_or_default();
+                    Ok(used + session.client_bytes(rest, now, worker)?)
+                },
+            )
+            .map_err(SessionError::ClientProtocol)?;
+        // The server's last word may still be on its way, as below.
+        self.upstream_shut |= written.is_err();
         Ok(true)
     }
 
@@ -309,23 +442,4 @@ impl Driver {
         }
         Ok(progress)
     }
-}
-
-/// Hands `pending` followed by `read` to `use_up`, and keeps in `pending` what was not used. When
-/// nothing is pending, which is nearly always, nothing is copied.
-fn take<E>(
-    pending: &mut Vec<u8>,
-    read: &[u8],
-    use_up: impl FnOnce(&[u8]) -> Result<usize, E>,
-) -> Result<(), E> {
-    if pending.is_empty() {
-        let used = use_up(read)?;
-        pending.extend_from_slice(read.get(used..).unwrap_or_default());
-        return Ok(());
-    }
-    pending.extend_from_slice(read);
-    let used = use_up(pending)?;
-    pending.drain(..used);
-    give_back(pending);
-    Ok(())
 }

@@ -3,6 +3,7 @@
 //! One acceptor hands each new connection to the worker with the fewest; from then on nothing of it
 //! is shared but the table of shapes, the counters and the registry of cancel keys.
 
+mod buffers;
 mod connection;
 mod driver;
 mod registry;

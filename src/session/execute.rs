@@ -27,6 +27,10 @@ impl Held {
     pub(super) const fn has_description(&self) -> bool {
         !self.description.is_empty()
     }
+
+    pub(super) const fn buffers(&mut self) -> [&mut Vec<u8>; 3] {
+        [&mut self.description, &mut self.complete, &mut self.notices]
+    }
 }
 
 /// Bytes of notices held until BindComplete. A statement that says more while it is planned is
@@ -41,18 +45,16 @@ pub(super) struct Call {
     /// Its name on the server.
     pub name: Name,
     pub hold_description: bool,
-    pub recipe: Arc<Recipe>,
     /// The statement, if it must be parsed anew first.
     pub renewed: Option<Arc<Statement>>,
 }
 
 impl Call {
-    pub(super) fn of(entry: &Entry, recipe: &Arc<Recipe>) -> Self {
+    pub(super) fn of(entry: &Entry) -> Self {
         Self {
             key: entry.statement.key(),
             name: entry.name,
             hold_description: entry.statement.hold_description(),
-            recipe: Arc::clone(recipe),
             renewed: None,
         }
     }
@@ -61,8 +63,8 @@ impl Call {
 impl Session {
     /// Sends Bind, Describe, Execute and Sync for the query in `self.query`, which the worker's
     /// scanner has just scanned.
-    pub(super) fn execute(&mut self, call: &Call, worker: &Worker) {
-        let Call { name, recipe, .. } = call;
+    pub(super) fn execute(&mut self, call: &Call, recipe: &Recipe, worker: &Worker) {
+        let name = &call.name;
         let extended = self.memory.speaks_extended();
         if extended {
             // As a Query does: a client that uses both protocols might miss it.

@@ -22,6 +22,7 @@
 //! - every query that is not converted is counted under exactly one [`Reason`].
 
 mod execute;
+mod forward;
 mod learn;
 mod login;
 mod oracle;
@@ -310,31 +311,6 @@ impl Session {
         }
         self.to_client.extend_from_slice(&bytes[run..at]);
         Ok(at)
-    }
-
-    /// Whether a reply of this type is forwarded without being looked at.
-    #[inline]
-    fn passes(&mut self, tag: u8) -> bool {
-        if matches!(self.turn, Turn::Login) {
-            return false;
-        }
-        match self.upstream.ledger.front().map(|front| &front.kind) {
-            None | Some(Kind::Query | Kind::Sync | Kind::CopyEnd) => !matches!(
-                tag,
-                backend::READY_FOR_QUERY
-                    | backend::PARAMETER_STATUS
-                    | backend::ERROR
-                    | backend::COMMAND_COMPLETE
-                    | backend::COPY_IN
-                    | backend::COPY_BOTH
-            ),
-            Some(Kind::Execution(execution)) => match tag {
-                backend::DATA_ROW => !self.held.has_description(),
-                backend::ROW_DESCRIPTION => !execution.hold_description,
-                _ => false,
-            },
-            Some(Kind::Closes(_) | Kind::Question) => false,
-        }
     }
 
     /// What becomes of a reply too large to be looked at: true to forward it, false to swallow it.

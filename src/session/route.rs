@@ -18,7 +18,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 enum Route {
     /// Bind and execute this statement of the connection's cache.
-    Execute(Call),
+    Execute(Call, Arc<Recipe>),
     /// Ask first; the query waits.
     Learn(Box<Lesson>),
     /// Send it as it came.
@@ -136,7 +136,7 @@ impl Session {
 
     fn dispatch(&mut self, text: &[u8], now: Instant, worker: &mut Worker) {
         match self.route(text, now, worker) {
-            Route::Execute(call) => {
+            Route::Execute(call, recipe) => {
                 let temperature = if self.lessons == 0 {
                     Counter::Warm
                 } else {
@@ -147,7 +147,7 @@ impl Session {
                 tracing::debug!(client = self.client.0, "converted");
                 self.query.clear();
                 self.query.extend_from_slice(text);
-                self.execute(&call, worker);
+                self.execute(&call, &recipe, worker);
             }
             Route::Learn(lesson) => {
                 self.lessons += 1;
@@ -229,24 +229,24 @@ impl Session {
             if let Some(entry) = self.upstream.cache.lookup(key).filter(usable) {
                 if entry.terms.admit(eligible, text, scan) {
                     let audit = entry.statement.count_execution() && worker.settings.audit;
-                    let call = Call::of(entry, &recipe);
+                    let call = Call::of(entry);
                     let learns = self.upstream.status == Status::Idle && self.lessons < MAX_LESSONS;
                     if audit && learns && entry.statement.take_audit() {
                         let subject = Subject::Audit(Arc::clone(&entry.statement), call.name);
                         let lesson = Lesson::new(subject, text.to_vec());
                         return Ok(Route::Learn(Box::new(lesson)));
                     }
-                    return Ok(Route::Execute(call));
+                    return Ok(Route::Execute(call, recipe));
                 }
                 plans = Plans::Custom;
             }
             let key = key.with(Plans::Custom);
             if let Some(entry) = self.upstream.cache.lookup(key).filter(usable) {
                 entry.statement.count_execution();
-                let mut call = Call::of(entry, &recipe);
+                let mut call = Call::of(entry);
                 let statement = Arc::clone(&entry.statement);
                 call.renewed = self.upstream.cache.spend(key).then_some(statement);
-                return Ok(Route::Execute(call));
+                return Ok(Route::Execute(call, recipe));
             }
         }
         self.route_cold(&recipe, plans, text, worker)

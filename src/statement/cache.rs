@@ -209,14 +209,16 @@ impl Cache {
 
     /// Takes every entry out; the server is owed a Close for each.
     pub fn flush(&mut self) {
+        // Not drained: the room goes with the entries, and is worth having again only if they come.
+        let entries = std::mem::take(&mut self.entries);
         self.owed
-            .extend(self.entries.drain().map(|(_, entry)| entry.name));
+            .extend(entries.into_values().map(|entry| entry.name));
     }
 
     /// The server has dropped all its statements (DISCARD ALL, DEALLOCATE ALL): nothing is owed.
     pub fn forget_all(&mut self) {
-        self.entries.clear();
-        self.owed.clear();
+        self.entries = HashMap::default();
+        self.owed = Vec::new();
     }
 
     /// The names owed a Close, which the caller must now send.

@@ -94,6 +94,9 @@ pub struct Ledger {
     copying: bool,
 }
 
+/// Expectations an empty queue may keep room for: more than one query's.
+const ROOM: usize = 16;
+
 impl Ledger {
     /// Nothing is owed and no extended-protocol batch is open.
     #[must_use]
@@ -188,6 +191,14 @@ impl Ledger {
         true
     }
 
+    /// Gives back the room of a pipeline that has been answered.
+    #[inline]
+    pub fn give_back(&mut self) {
+        if self.queue.capacity() > ROOM && self.queue.is_empty() {
+            self.queue = VecDeque::new();
+        }
+    }
+
     /// Expectations in the queue.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -277,6 +288,16 @@ mod tests {
         assert_eq!(ledger.len(), 1);
         ledger.settle();
         assert!(ledger.is_idle());
+    }
+
+    #[test]
+    fn an_answered_pipeline_gives_its_room_back() {
+        let mut ledger = relayed(&[b'Q'; 1000]);
+        ledger.give_back();
+        assert_eq!(ledger.len(), 1000);
+        while ledger.settle().is_some() {}
+        ledger.give_back();
+        assert!(ledger.queue.capacity() <= ROOM);
     }
 
     #[test]

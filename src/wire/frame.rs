@@ -41,6 +41,34 @@ pub fn header(bytes: &[u8]) -> Result<Option<Header>, Error> {
     }))
 }
 
+/// Frames of one type that follow one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// Bytes of them that are there.
+    pub bytes: usize,
+    /// Bytes of the last one that are still to come.
+    pub missing: usize,
+}
+
+/// The run of frames of type `tag` at the front of `bytes`. A header that is not whole ends it.
+///
+/// # Errors
+/// What [`header`] finds wrong with a length.
+#[inline]
+pub fn run(bytes: &[u8], tag: u8) -> Result<Run, Error> {
+    let mut at = 0;
+    while let Some(rest) = bytes.get(at..) {
+        match header(rest)? {
+            Some(header) if header.tag == tag => at += header.size,
+            _ => break,
+        }
+    }
+    Ok(Run {
+        bytes: at.min(bytes.len()),
+        missing: at.saturating_sub(bytes.len()),
+    })
+}
+
 /// Appends a frame to `out`: `body` writes what follows the header, and the length is filled in
 /// after it.
 #[inline]
@@ -119,6 +147,20 @@ mod tests {
         }
         assert!(header(b"S\0\0\0\x04").is_ok());
         assert!(header(b"d\x3f\xff\xff\xff").is_ok());
+    }
+
+    #[test]
+    fn a_run_ends_with_its_type_or_its_bytes() {
+        let frames = b"d\0\0\0\x05xd\0\0\0\x04d\0\0\0\x07abcC\0\0\0\x04";
+        let ran = |bytes, missing| Ok(Run { bytes, missing });
+        assert_eq!(run(frames, b'd'), ran(19, 0));
+        assert_eq!(run(frames, b'C'), ran(0, 0));
+        // Cut in a body, in a header, between two frames.
+        assert_eq!(run(&frames[..17], b'd'), ran(17, 2));
+        assert_eq!(run(&frames[..14], b'd'), ran(11, 0));
+        assert_eq!(run(&frames[..11], b'd'), ran(11, 0));
+        assert_eq!(run(b"", b'd'), ran(0, 0));
+        assert!(run(b"d\0\0\0\x04d\0\0\0\x03", b'd').is_err());
     }
 
     #[test]

@@ -44,6 +44,10 @@ mod eviction;
 mod shutdown;
 // Peers that do not read.
 mod backpressure;
+// Large results and COPY, byte by byte.
+mod bulk;
+// What a client costs while it waits.
+mod memory;
 // Peers that send nonsense, stop in the middle, or never come.
 mod hostile;
 // The core without sockets, fed with whatever a client and a server can send.

@@ -122,7 +122,10 @@ pub(crate) struct Process {
 impl Process {
     /// Starts the program for the server at `upstream`.
     pub(crate) fn start(upstream: &str, changes: &[(&str, &str)]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pgautoprep"));
+        // Few open files, as services often begin with: the program must see to that itself.
+        let mut command = Command::new("sh");
+        let script = "ulimit -S -n 128; exec \"$0\" \"$@\"";
+        command.args(["-c", script, env!("CARGO_BIN_EXE_pgautoprep")]);
         let inherited = std::env::vars_os().map(|(name, _)| name);
         for name in inherited.filter(|name| name.to_string_lossy().starts_with("PGAUTOPREP_")) {
             command.env_remove(name);
@@ -154,8 +157,27 @@ impl Process {
 
     /// The most memory it has had so far, in KiB.
     pub(crate) fn peak_kib(&self) -> u64 {
+        self.status_kib("VmHWM:")
+    }
+
+    /// The memory it has now, the program itself not counted, in KiB.
+    pub(crate) fn resident_kib(&self) -> u64 {
+        self.status_kib("RssAnon:")
+    }
+
+    /// How many files it may have open.
+    pub(crate) fn file_limit(&self) -> u64 {
+        let limits = std::fs::read_to_string(format!("/proc/{}/limits", self.child.id())).unwrap();
+        let line = limits
+            .lines()
+            .find_map(|line| line.strip_prefix("Max open files"));
+        let soft = line.and_then(|line| line.split_whitespace().next());
+        soft.and_then(|soft| soft.parse().ok()).unwrap()
+    }
+
+    fn status_kib(&self, name: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
         let number = line.and_then(|line| line.split_whitespace().next());
         number.and_then(|number| number.parse().ok()).unwrap()
     }

@@ -1,0 +1,101 @@
+//! Bytes that go through as they are, and buffers that are not needed between two queries.
+//!
+//! Most bytes of a large result or a COPY belong to frames nobody has to look at. They are measured
+//! here, and the caller sends them from where they are.
+
+use super::{Session, Turn, Worker};
+use crate::upstream::ledger::Kind;
+use crate::wire::{Error, backend, frame, frontend};
+
+/// Capacity that may stay with a waiting session in each place: a query text, a small reply.
+const IDLE: usize = 2 * 1024;
+
+impl Session {
+    /// How many of the server's bytes go to the client as they are, before any that must be looked
+    /// at. They count as taken: they go out behind what is in `to_client`, and the rest is for
+    /// [`Session::upstream_bytes`].
+    ///
+    /// # Errors
+    /// A length field no frame can have.
+    pub fn forward_upstream(&mut self, bytes: &[u8]) -> Result<usize, Error> {
+        if self.upstream_swallow > 0 {
+            return Ok(0);
+        }
+        let mut at = self.upstream_skip.min(bytes.len());
+        self.upstream_skip -= at;
+        while let Some(header) = frame::header(&bytes[at..])? {
+            // Notifications are rare, and whether one is for the client is not decided here.
+            if header.tag == backend::NOTIFICATION || !self.passes(header.tag) {
+                break;
+            }
+            // What passes changes nothing, so the next of its type passes too.
+            let run = frame::run(&bytes[at..], header.tag)?;
+            at += run.bytes;
+            self.upstream_skip = run.missing;
+        }
+        Ok(at)
+    }
+
+    /// How many of the client's bytes go to the server as they are: what is left of a large frame,
+    /// and copy data. They count as taken: they go out behind what is in `to_upstream`, and the
+    /// rest is for [`Session::client_bytes`].
+    ///
+    /// # Errors
+    /// A length field no frame can have.
+    pub fn forward_client(&mut self, bytes: &[u8], worker: &Worker) -> Result<usize, Error> {
+        let at = self.client_skip.min(bytes.len());
+        self.client_skip -= at;
+        let rest = &bytes[at..];
+        if rest.first() != Some(&frontend::COPY_DATA) || !matches!(self.turn, Turn::Free) {
+            return Ok(at);
+        }
+        let run = frame::run(rest, frontend::COPY_DATA)?;
+        if run.bytes > 0 {
+            self.relay_other(frontend::COPY_DATA, &[], worker);
+        }
+        self.client_skip = run.missing;
+        Ok(at + run.bytes)
+    }
+
+    /// Whether a reply of this type is forwarded without being looked at.
+    #[inline]
+    pub(super) fn passes(&mut self, tag: u8) -> bool {
+        if matches!(self.turn, Turn::Login) {
+            return false;
+        }
+        match self.upstream.ledger.front().map(|front| &front.kind) {
+            None | Some(Kind::Query | Kind::Sync | Kind::CopyEnd) => !matches!(
+                tag,
+                backend::READY_FOR_QUERY
+                    | backend::PARAMETER_STATUS
+                    | backend::ERROR
+                    | backend::COMMAND_COMPLETE
+                    | backend::COPY_IN
+                    | backend::COPY_BOTH
+            ),
+            Some(Kind::Execution(execution)) => match tag {
+                backend::DATA_ROW => !self.held.has_description(),
+                backend::ROW_DESCRIPTION => !execution.hold_description,
+                _ => false,
+            },
+            Some(Kind::Closes(_) | Kind::Question) => false,
+        }
+    }
+
+    /// Gives back what large queries and replies have left behind in buffers that are empty now.
+    #[inline]
+    pub fn give_back(&mut self) {
+        give_back(&mut self.query);
+        for buffer in self.held.buffers() {
+            give_back(buffer);
+        }
+        self.upstream.ledger.give_back();
+    }
+}
+
+#[inline]
+fn give_back(buffer: &mut Vec<u8>) {
+    if buffer.capacity() > IDLE && buffer.is_empty() {
+        *buffer = Vec::new();
+    }
+}
