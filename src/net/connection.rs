@@ -252,11 +252,17 @@ async fn drive(
         // An error means that the sender is gone, which happens only after a drain.
         let _ = draining.wait_for(|draining| *draining).await;
     });
-    let mut is_draining = false;
+    let (mut is_watched, mut is_draining) = (false, false);
     let outcome = poll_fn(|context| {
-        if !is_draining && drained.as_mut().poll(context).is_ready() {
-            is_draining = true;
-            driver.drain();
+        // Once polled it wakes this task when it is time; to poll it for every query costs as much
+        // as to read one.
+        let may_drain = !is_watched || !matches!(environment.draining.has_changed(), Ok(false));
+        if !is_draining && may_drain {
+            is_watched = true;
+            if drained.as_mut().poll(context).is_ready() {
+                is_draining = true;
+                driver.drain();
+            }
         }
         let shared = &mut *environment.shared.borrow_mut();
         if let Poll::Ready(outcome) = driver.poll(context, shared, &mut on_key) {

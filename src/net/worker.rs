@@ -95,7 +95,9 @@ pub(super) fn start(number: usize, setup: Setup) -> io::Result<Handle> {
         .name(format!("worker-{number}"))
         .spawn(move || {
             let tasks = LocalSet::new();
-            runtime.block_on(tasks.run_until(work(setup, incoming)));
+            // A task of its own, so that it is not looked at whenever a connection is.
+            tasks.spawn_local(work(setup, incoming));
+            runtime.block_on(tasks);
         })?;
     Ok(Handle {
         open: Arc::default(),
