@@ -79,11 +79,14 @@ pub(crate) const SAMPLES: [Sample; 6] = [
 /// What the server says of the plans it is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Plans {
-    /// The generic plan is the custom plan.
+    /// That of the rewritten text is that of the original, for its values and for all.
     Alike,
     /// It is another one, so that the shape is passed through.
     Apart,
 }
+
+/// The type of a list's array.
+const LIST: u32 = 1007;
 
 /// A literal of the type with this OID, as EXPLAIN writes it.
 fn constant(oid: u32) -> String {
@@ -91,6 +94,7 @@ fn constant(oid: u32) -> String {
         20 => "'1'::bigint".to_owned(),
         23 => "1".to_owned(),
         1700 => "'1'::numeric".to_owned(),
+        LIST => "'{1,2}'::integer[]".to_owned(),
         _ => "'x'::text".to_owned(),
     }
 }
@@ -123,9 +127,11 @@ impl Server {
             }
             frontend::PARSE => {
                 let (name, rest) = frame::cstr(body).unwrap_or_default();
-                let (_, rest) = frame::cstr(rest).unwrap_or_default();
+                let (text, rest) = frame::cstr(rest).unwrap_or_default();
+                let list = text.windows(5).any(|word| word == b"ANY (");
                 let oids = rest.get(2..).unwrap_or_default().chunks(4);
                 let oids = oids.map(|oid| match oid {
+                    [0, 0, 0, 0] if list => LIST,
                     [0, 0, 0, 0] => 25,
                     oid => oid.iter().fold(0, |n, byte| n << 8 | u32::from(*byte)),
                 });
@@ -154,9 +160,14 @@ impl Server {
         if text.starts_with("SELECT pg_catalog.current_setting('plan_cache_mode')") {
             row(out, &["auto", "settings"]);
         } else if text.starts_with("SELECT (SELECT pg_catalog.string_agg") {
-            row(out, &["", "0", "0", "0"]);
+            row(out, &["", "0", "0", "0", "0"]);
+        } else if text.starts_with("SELECT 'r'") {
+            row(out, &["r", "0", "true", ""]);
+            row(out, &["c", "0", "id", "23"]);
         } else if text.starts_with("EXPLAIN") {
-            row(out, &[&plan("Index")]);
+            let original = !text.contains(" EXECUTE ");
+            let same = original || self.plans == Plans::Alike;
+            row(out, &[&plan(if same { "Index" } else { "Seq" })]);
             row(out, &[&self.output(|_, oid| constant(oid))]);
         } else if text.starts_with("SET LOCAL") {
             let same = self.plans == Plans::Alike;
@@ -176,7 +187,11 @@ impl Server {
         let oids = named.map(|(_, oids)| oids).max_by_key(|oids| oids.len());
         let oids = oids.into_iter().flatten().enumerate();
         let shown: Vec<String> = oids.map(|(index, oid)| show(index, *oid)).collect();
-        format!("  Output: {}", shown.join(", "))
+        let oids = self.parameters.values().flatten();
+        match oids.copied().any(|oid| oid == LIST) {
+            true => format!("  Index Cond: (t.id = ANY ({}))", shown.join(", ")),
+            false => format!("  Output: {}", shown.join(", ")),
+        }
     }
 
     fn describe(&self, out: &mut Vec<u8>) {

@@ -352,10 +352,11 @@ impl Session {
             Subject::Audit(statement, name) => {
                 let (recipe, name) = (Arc::clone(statement.recipe()), *name);
                 let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
-                worker.scan.run(&lesson.text, self.upstream.dialect)?;
-                let execute =
-                    oracle::explain_execute(name.as_bytes(), &lesson.text, &worker.scan, eligible);
-                let explain = oracle::explain(&lesson.text, &worker.scan);
+                let text = &lesson.text;
+                worker.scan_again(text, self.upstream.dialect, &recipe)?;
+                let name = name.as_bytes();
+                let execute = oracle::explain_execute(name, text, &worker.scan, eligible, None);
+                let explain = oracle::explain(text, &worker.scan);
                 self.question(|out| frontend::query(out, &explain));
                 self.question(|out| frontend::query(out, &oracle::explain_generic(&execute)));
                 Ok(lesson.ask(Step::Audit, 2))

@@ -23,6 +23,7 @@
 
 mod execute;
 mod learn;
+mod lists;
 mod login;
 mod oracle;
 mod proof;

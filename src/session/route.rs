@@ -357,8 +357,7 @@ impl Session {
         if worker.scan.literals().is_empty() {
             return Err(Reason::NoArguments);
         }
-        // Another shape with the same hash: rare enough to be passed through for good.
-        worker.recipe(text).ok_or(Reason::Unstable)
+        worker.recipe(text, self.upstream.dialect)
     }
 }
 

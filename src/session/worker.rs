@@ -1,8 +1,10 @@
 //! What a session is lent by the worker it runs on: scanner, tables, settings, counters.
 
+use super::route::judge;
 use crate::metrics::{Counters, Metrics};
-use crate::sql::ScanLimits;
+use crate::reason::Reason;
 use crate::sql::scan::Scan;
+use crate::sql::{Dialect, ScanLimits};
 use crate::statement::Recipe;
 use crate::statement::table::Table;
 use std::collections::HashMap;
@@ -100,9 +102,41 @@ impl Worker {
         self.metrics.worker(self.index)
     }
 
+    /// The recipe for the text just scanned. The scan has taken its lists apart if they are known
+    /// to be no arrays, and then the recipe is for lists of their lengths.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the text must be passed through.
+    #[inline]
+    pub fn recipe(&mut self, text: &[u8], dialect: Dialect) -> Result<Arc<Recipe>, Reason> {
+        // Another shape with the same hash: rare enough to be passed through for good.
+        let recipe = self.shaped(text).ok_or(Reason::Unstable)?;
+        if !self.scan.is_folded() {
+            return Ok(recipe);
+        }
+        let judgement = recipe.judgement(|| judge(text, &self.scan, dialect));
+        if !judgement.is_ok_and(|eligible| eligible.apart) {
+            return Ok(recipe);
+        }
+        self.scan.unfold(text)?;
+        self.shaped(text).ok_or(Reason::Unstable)
+    }
+
+    /// Scans `text` again as this recipe of its shape, which may have been retired since, has it.
+    pub(super) fn scan_again(
+        &mut self,
+        text: &[u8],
+        dialect: Dialect,
+        recipe: &Recipe,
+    ) -> Result<(), Reason> {
+        self.scan.run(text, dialect)?;
+        recipe.shape().unfold(text, &mut self.scan)
+    }
+
     /// The recipe for the text just scanned, from the local copy or the shared table.
     #[inline]
-    pub(super) fn recipe(&mut self, text: &[u8]) -> Option<Arc<Recipe>> {
+    fn shaped(&mut self, text: &[u8]) -> Option<Arc<Recipe>> {
         let hash = self.scan.hash();
         if let Some(recipe) = self.recipes.get(&hash)
             && !recipe.is_retired()

@@ -7,6 +7,7 @@
 //! rules; sqlparser appears here and below and nowhere else.
 
 mod bare;
+mod lists;
 mod mask;
 mod names;
 mod visit;
@@ -22,7 +23,7 @@ use self::mask::{Masked, Sort, value_range};
 use self::names::Input;
 use self::visit::{Slot, Walk};
 use super::scan::{Class, Dialect, Form, Literal, Scan};
-use super::value::argument;
+use super::value::single;
 use crate::reason::Reason;
 
 /// The parser is recursive and its trees are dropped recursively. Within these bounds an optimized
@@ -44,6 +45,8 @@ pub struct Eligible {
     /// For each literal whether nothing is done with it where it stands, except that a common type
     /// is found for rows. Of other literals a plan must show what is done with them.
     pub bare: Vec<bool>,
+    /// Its lists may not stand for arrays: each length is a shape of its own, to be judged anew.
+    pub apart: bool,
     /// The server sends RowDescription only when all is done, so it must be held back (rule 11).
     pub returning: bool,
     /// Something is inserted, updated, deleted or merged.
@@ -63,7 +66,16 @@ pub struct Eligible {
 /// # Errors
 ///
 /// The reason why the statement must be passed through.
-pub fn judge(text: &str, scan: &Scan, _dialect: Dialect) -> Result<Eligible, Reason> {
+pub fn judge(text: &str, scan: &Scan, dialect: Dialect) -> Result<Eligible, Reason> {
+    if scan.is_folded() {
+        return lists::judge(text, scan, dialect);
+    }
+    judge_flat(text, scan).map(|(eligible, _)| eligible)
+}
+
+/// Judges a text whose lists were taken apart; also says of each literal whether it is an element
+/// of a list.
+fn judge_flat(text: &str, scan: &Scan) -> Result<(Eligible, Vec<bool>), Reason> {
     if scan.literals().is_empty() {
         return Err(Reason::NoArguments);
     }
@@ -100,7 +112,9 @@ pub fn judge(text: &str, scan: &Scan, _dialect: Dialect) -> Result<Eligible, Rea
         names.sort();
         names.dedup();
     }
-    Ok(Eligible {
+    let listed = walk.slots.iter().map(|slot| slot.listed).collect();
+    let eligible = Eligible {
+        apart: false,
         bare: walk
             .slots
             .iter()
@@ -113,7 +127,8 @@ pub fn judge(text: &str, scan: &Scan, _dialect: Dialect) -> Result<Eligible, Rea
         called_types: contexts.called,
         bare_calls: contexts.bare,
         arguments,
-    })
+    };
+    Ok((eligible, listed))
 }
 
 /// Whether a literal may stay in a cached statement: its meaning must not change while the
@@ -133,7 +148,7 @@ fn check_inline(text: &str, literal: &Literal, input: Input) -> Result<(), Reaso
         return Ok(());
     }
     let mut content = Vec::new();
-    argument(text.as_bytes(), literal, &mut content);
+    single(text.as_bytes(), literal, &mut content);
     if names::is_volatile(&content) {
         return Err(Reason::VolatileLiteral);
     }
@@ -307,6 +322,7 @@ fn slots(text: &str, scan: &Scan) -> Vec<Slot> {
             interval: false,
             bare: false,
             stored: false,
+            listed: false,
         }
     };
     scan.literals().iter().map(slot).collect()

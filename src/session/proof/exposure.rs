@@ -49,6 +49,8 @@ struct Use {
     place: (usize, usize),
     column: String,
     argument: usize,
+    /// An index is searched for it.
+    is_searched: bool,
 }
 
 /// Nodes that read one of the tables of the query.
@@ -167,9 +169,16 @@ impl Exposure {
                     place: (self.scans.len(), index),
                     column: condition.column.to_owned(),
                     argument: *argument,
+                    is_searched: condition.is_searched,
                 });
             }
         }
+    }
+
+    /// Whether indexes are searched for this argument, and nothing else is done with it.
+    pub(in crate::session) fn is_searched_for(&self, argument: usize) -> bool {
+        let mut uses = self.uses.iter().filter(|used| used.argument == argument);
+        !self.weighed && uses.clone().next().is_some() && uses.all(|used| used.is_searched)
     }
 
     /// Whether nothing depends on the catalog.

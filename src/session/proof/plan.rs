@@ -31,6 +31,8 @@ pub(super) struct Condition<'a> {
     pub is_one_value: bool,
     /// The arguments it is compared with.
     pub arguments: Vec<usize>,
+    /// An index is searched for them.
+    pub is_searched: bool,
 }
 
 /// The nodes of the plan in these lines of `EXPLAIN (VERBOSE)`, the upper before the lower.
@@ -92,10 +94,14 @@ impl<'a> Node<'a> {
             "Index Cond" if self.kind == "Bitmap Index Scan" => {}
             "Index Cond" | "Recheck Cond" | "Filter" => {
                 let words = if label == "Filter" { 2 } else { 3 };
+                let known = self.conditions.len();
                 // The indentation counts as a word; what follows the label is one group.
                 match tokens.get(words..) {
                     Some([Token::Mark('('), inner @ .., Token::Mark(')')]) => self.all_of(inner),
                     _ => self.weighed.extend(arguments(&tokens)),
+                }
+                for condition in self.conditions.iter_mut().skip(known) {
+                    condition.is_searched = label != "Filter";
                 }
             }
             _ => {
@@ -163,6 +169,7 @@ impl<'a> Node<'a> {
             column,
             is_one_value,
             arguments,
+            is_searched: false,
         })
     }
 
