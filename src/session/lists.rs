@@ -10,6 +10,10 @@
 //! costs of two plans grow with the length, one faster than the other, so what is the best at both
 //! ends is the best in between. Outside an index, a list of constants may be searched by a hash
 //! table, which a parameter never is (`convert_saop_to_hashed_saop` in `clauses.c`).
+//!
+//! Nor would the server use a generic plan for lists shorter than ten: it compares its cost with
+//! what the first five executions have cost on average (`choose_custom_plan` in `plancache.c`). So
+//! these five are EXPLAINs of long lists, which are planned instead of the first five queries.
 
 use super::learn::{Candidate, Lesson, Next};
 use super::oracle::{self, Answer};
@@ -20,7 +24,7 @@ use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::sql::scan::{Class, Scan};
 use crate::statement::guard::{Check, Guard};
-use crate::statement::{Instant, Plans, Statement};
+use crate::statement::{Instant, Plans, Statement, Terms};
 
 /// The shortest list.
 const FEWEST: usize = 2;
@@ -36,8 +40,19 @@ const HOLD_INTEGERS: [u32; 6] = [1007, 1028, 1021, 1016, 1022, 1231];
 
 /// The answers about lists of other lengths.
 pub(super) struct Lengths {
-    pub(super) shortest: Answer,
-    pub(super) longest: Answer,
+    shortest: Answer,
+    longest: Answer,
+}
+
+impl Lengths {
+    /// Takes the answers to [`length_questions`] off the others.
+    pub(super) fn read(answers: &mut impl Iterator<Item = Answer>) -> Option<Self> {
+        let mut answers = answers.take(LENGTH_QUESTIONS);
+        let (shortest, longest) = (answers.next()?, answers.next()?);
+        // The rest are the same again.
+        answers.for_each(drop);
+        Some(Self { shortest, longest })
+    }
 }
 
 /// Whether a generic plan of the statement may be trusted in spite of its lists: then it is asked
@@ -46,15 +61,42 @@ pub(super) fn asks_for_lengths(statement: &Statement) -> bool {
     statement.plans() == Plans::Generic && statement.recipe().list_arguments().len() == 1
 }
 
-/// The plans for the shortest list, and for the longest that is to be admitted.
+/// Questions about lists of other lengths. With that about the query's own, the server has planned
+/// the statement five times.
+pub(super) const LENGTH_QUESTIONS: usize = 4;
+
+/// The plans for the shortest list, and for the longest that is to be admitted, which is asked for
+/// more than once for the sake of the average.
 pub(super) fn length_questions(
     name: &[u8],
     text: &[u8],
     scan: &Scan,
     eligible: &Eligible,
-) -> [Vec<u8>; 2] {
+) -> [Vec<u8>; LENGTH_QUESTIONS] {
     let most = longest(scan).next_power_of_two().max(FEW);
-    [FEWEST, most].map(|length| oracle::explain_execute(name, text, scan, eligible, Some(length)))
+    [FEWEST, most, most, most]
+        .map(|length| oracle::explain_execute(name, text, scan, eligible, Some(length)))
+}
+
+/// Questions whose answers do not matter, for a statement that was trusted with a generic plan for
+/// its list and has just been parsed on this connection.
+pub(super) fn warming_questions(
+    (statement, terms): (&Statement, &Terms),
+    name: &[u8],
+    text: &[u8],
+    scan: &Scan,
+) -> Vec<Vec<u8>> {
+    let most = terms.guards.iter().find_map(|guard| match guard.check {
+        Check::Elements(most) => Some(most),
+        _ => None,
+    });
+    match (most, statement.recipe().eligible()) {
+        (Some(most), Some(eligible)) => {
+            let question = oracle::explain_execute(name, text, scan, eligible, Some(most));
+            vec![question; LENGTH_QUESTIONS + 1]
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// The length of the longest list of the text.

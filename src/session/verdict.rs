@@ -91,8 +91,10 @@ impl Session {
             verified: now,
             ..candidate
         });
-        let questions = [true, true, generic, lengths, lengths, catalog.is_some()];
-        let questions = questions.into_iter().filter(|asked| *asked).count();
+        let mut questions = 2 + usize::from(generic) + usize::from(catalog.is_some());
+        if lengths {
+            questions += lists::LENGTH_QUESTIONS;
+        }
         Ok(lesson.ask(Step::Explain, questions))
     }
 
@@ -112,10 +114,9 @@ impl Session {
         };
         let generic = if by_values { None } else { answers.next() };
         let lengths = match lists::asks_for_lengths(&candidate.statement) {
-            true => answers.next().zip(answers.next()),
+            true => Lengths::read(&mut answers),
             false => None,
         };
-        let lengths = lengths.map(|(shortest, longest)| Lengths { shortest, longest });
         if original.overflowed || custom.overflowed {
             return Err(self.decline(&candidate, Reason::DifferentPlan, "", worker));
         }
@@ -301,7 +302,7 @@ impl Session {
     pub(super) fn parsed(&mut self, lesson: &Lesson, worker: &Worker) -> Result<Next, Reason> {
         let candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
         let key = candidate.statement.key();
-        let [answer] = &lesson.answers[..] else {
+        let [answer, ..] = &lesson.answers[..] else {
             return Err(Reason::OracleFailed);
         };
         if !answer.is_good() {
