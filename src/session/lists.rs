@@ -29,9 +29,10 @@ use crate::statement::{Instant, Plans, Statement, Terms};
 /// The shortest list.
 const FEWEST: usize = 2;
 
-/// The fewest elements a generic plan is asked about: lists that are a little longer than the first
-/// should not need a plan of their own.
+/// The fewest elements beside those a generic plan is asked about, and the most unless the list
+/// has more: lists that are longer than the first should not need another plan.
 const FEW: usize = 16;
+const MANY: usize = 1024;
 
 /// Types of arrays that hold any integer of 32 bits, read by its type's input function as a cast
 /// from `integer` would make it: of `smallint`, `oid`, `real`, `bigint`, `double precision` and
@@ -39,20 +40,21 @@ const FEW: usize = 16;
 const HOLD_INTEGERS: [u32; 6] = [1007, 1028, 1021, 1016, 1022, 1231];
 
 /// The answers about lists of other lengths.
-pub(super) struct Lengths {
-    shortest: Answer,
-    longest: Answer,
-}
+pub(super) struct Lengths([Answer; LENGTH_QUESTIONS]);
 
 impl Lengths {
     /// Takes the answers to [`length_questions`] off the others.
     pub(super) fn read(answers: &mut impl Iterator<Item = Answer>) -> Option<Self> {
-        let mut answers = answers.take(LENGTH_QUESTIONS);
-        let (shortest, longest) = (answers.next()?, answers.next()?);
-        // The rest are the same again.
-        answers.for_each(drop);
-        Some(Self { shortest, longest })
+        let answers: Vec<Answer> = answers.take(LENGTH_QUESTIONS).collect();
+        answers.try_into().ok().map(Self)
     }
+}
+
+/// The lengths that are asked about beside `seen`: the shortest, and ever longer ones.
+fn lengths(seen: usize) -> [usize; LENGTH_QUESTIONS] {
+    let few = seen.next_power_of_two().max(FEW);
+    let many = few.max(MANY);
+    [FEWEST, few, many.min(4 * few), many.min(16 * few)]
 }
 
 /// Whether a generic plan of the statement may be trusted in spite of its lists: then it is asked
@@ -65,16 +67,14 @@ pub(super) fn asks_for_lengths(statement: &Statement) -> bool {
 /// the statement five times.
 pub(super) const LENGTH_QUESTIONS: usize = 4;
 
-/// The plans for the shortest list, and for the longest that is to be admitted, which is asked for
-/// more than once for the sake of the average.
+/// The plans for lists of these lengths.
 pub(super) fn length_questions(
     name: &[u8],
     text: &[u8],
     scan: &Scan,
     eligible: &Eligible,
 ) -> [Vec<u8>; LENGTH_QUESTIONS] {
-    let most = longest(scan).next_power_of_two().max(FEW);
-    [FEWEST, most, most, most]
+    lengths(longest(scan))
         .map(|length| oracle::explain_execute(name, text, scan, eligible, Some(length)))
 }
 
@@ -130,7 +130,7 @@ pub(super) fn guarded(
         [argument] => argument,
         _ => return None,
     };
-    let Lengths { shortest, longest } = lengths?;
+    let Lengths([shortest, longer @ ..]) = lengths?;
     let alike = |answer: &Answer| {
         let (plan, types) = (answer.plan(), &candidate.terms.types);
         let same = proof::same_plan(&plan, generic, types, &vec![false; types.len()]);
@@ -140,11 +140,11 @@ pub(super) fn guarded(
     if converted || !exposure.is_searched_for(argument) || !alike(shortest) {
         return None;
     }
-    let seen = self::longest(scan);
-    let most = match alike(longest) {
-        true => seen.next_power_of_two().max(FEW),
-        false => seen,
-    };
+    let seen = longest(scan);
+    let [_, admitted @ ..] = self::lengths(seen);
+    let admitted = admitted.iter().zip(longer);
+    let admitted = admitted.take_while(|(_, answer)| alike(answer)).last();
+    let most = admitted.map_or(seen, |(length, _)| *length);
     let check = Check::Elements(most);
     guards.push(Guard { argument, check });
     guards.sort_by_key(|guard| guard.argument);

@@ -171,8 +171,19 @@ fn integer(token: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(digits);
         return;
     }
-    let number = lex::number(digits, 0, true).and_then(|number| number.value);
-    let number = number.unwrap_or_default();
+    let (radix, digits) = match digits {
+        [b'0', b'x' | b'X', rest @ ..] => (16, rest),
+        [b'0', b'o' | b'O', rest @ ..] => (8, rest),
+        [b'0', b'b' | b'B', rest @ ..] => (2, rest),
+        _ => (10, digits),
+    };
+    let digits = digits
+        .iter()
+        .filter_map(|byte| char::from(*byte).to_digit(radix));
+    // It fits: its class was found so.
+    let number = digits.fold(0_u64, |number, digit| {
+        number.wrapping_mul(radix.into()).wrapping_add(digit.into())
+    });
     let mut divisor = 10_u64.pow(number.checked_ilog10().unwrap_or(0));
     while divisor > 0 {
         out.push(b'0' + (number / divisor % 10) as u8);
