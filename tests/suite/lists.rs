@@ -252,3 +252,18 @@ fn very_long_lists_are_lists() {
     });
     assert_few(&summary, 12);
 }
+
+#[test]
+fn lists_that_an_index_is_searched_for_are_planned_once() {
+    let setup = "CREATE TABLE t (id int PRIMARY KEY, pad text); INSERT INTO t SELECT i, \
+        repeat('x', 100) FROM generate_series(1, 20000) i; ANALYZE t";
+    let summary = converts(setup, |client, round| {
+        for length in [2 + round % 15, 16 - round % 15, 8] {
+            let ids = list(round, length, |k| (1 + k * 97).to_string());
+            client.query(&format!("SELECT id FROM t WHERE id IN ({ids})"));
+        }
+    });
+    assert_eq!(summary.count(Counter::StatementsRenewed), 0, "{summary}");
+    assert_eq!(summary.count(Counter::OracleQuestions), 1, "{summary}");
+    assert_few(&summary, 2);
+}
