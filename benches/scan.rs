@@ -83,7 +83,7 @@ fn scans(c: &mut Criterion) {
                 let _ = black_box(scan.run(text, DIALECT));
                 out.clear();
                 for literal in scan.literals() {
-                    argument(text, literal, &mut out);
+                    argument(text, &scan, literal, &mut out);
                 }
                 shape.matches(text, &scan)
             });

@@ -87,12 +87,16 @@ pub(crate) enum Plans {
     Apart,
 }
 
+/// The type of a list's array.
+const LIST: u32 = 1007;
+
 /// A literal of the type with this OID, as EXPLAIN writes it.
 fn constant(oid: u32) -> String {
     match oid {
         20 => "'1'::bigint".to_owned(),
         23 => "1".to_owned(),
         1700 => "'1'::numeric".to_owned(),
+        LIST => "'{1,2}'::integer[]".to_owned(),
         _ => "'x'::text".to_owned(),
     }
 }
@@ -125,9 +129,11 @@ impl Server {
             }
             frontend::PARSE => {
                 let (name, rest) = frame::cstr(body).unwrap_or_default();
-                let (_, rest) = frame::cstr(rest).unwrap_or_default();
+                let (text, rest) = frame::cstr(rest).unwrap_or_default();
+                let list = text.windows(5).any(|word| word == b"ANY (");
                 let oids = rest.get(2..).unwrap_or_default().chunks(4);
                 let oids = oids.map(|oid| match oid {
+                    [0, 0, 0, 0] if list => LIST,
                     [0, 0, 0, 0] => 25,
                     oid => oid.iter().fold(0, |n, byte| n << 8 | u32::from(*byte)),
                 });
@@ -157,6 +163,9 @@ impl Server {
             row(out, &["auto", "settings"]);
         } else if text.starts_with("SELECT (SELECT pg_catalog.string_agg") {
             row(out, &["", "0", "0", "0", "0"]);
+        } else if text.starts_with("SELECT 'r'") {
+            row(out, &["r", "0", "true", ""]);
+            row(out, &["c", "0", "id", "23"]);
         } else if text.starts_with("EXPLAIN") {
             let executed = text.contains(" EXECUTE ") && self.plans == Plans::Apart;
             row(out, &[&plan(if executed { "Seq" } else { "Index" })]);
@@ -179,7 +188,11 @@ impl Server {
         let oids = named.map(|(_, oids)| oids).max_by_key(|oids| oids.len());
         let oids = oids.into_iter().flatten().enumerate();
         let shown: Vec<String> = oids.map(|(index, oid)| show(index, *oid)).collect();
-        format!("  Output: {}", shown.join(", "))
+        let oids = self.parameters.values().flatten();
+        match oids.copied().any(|oid| oid == LIST) {
+            true => format!("  Index Cond: (t.id = ANY ({}))", shown.join(", ")),
+            false => format!("  Output: {}", shown.join(", ")),
+        }
     }
 
     fn describe(&self, out: &mut Vec<u8>) {

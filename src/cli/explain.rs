@@ -90,7 +90,8 @@ fn report(dialogue: &mut Dialogue, text: &[u8], outcome: Outcome) -> anyhow::Res
         let first = std::str::from_utf8(text).ok();
         let first = first.and_then(|text| judge(text, scan, dialect).ok());
         let first = first.map_or_else(Vec::new, |eligible| eligible.arguments);
-        let recipe = dialogue.worker.table.recipe(text, scan);
+        let recipe = dialogue.worker.recipe(text, dialect).ok();
+        let scan = &dialogue.worker.scan;
         let last = recipe.as_ref().and_then(|recipe| recipe.eligible());
         // A recipe narrowed to nothing has no arguments left.
         let last = last.map_or(&[][..], |eligible| &eligible.arguments);
@@ -151,6 +152,8 @@ fn describe(text: &[u8], literal: &Literal) -> String {
         Class::Int8 => "int8",
         Class::Numeric => "numeric",
         Class::Text => "string",
+        Class::Int4List => "int4s",
+        Class::TextList => "strings",
     };
     let start = literal.range().start;
     let before = text[..start].iter();
@@ -268,6 +271,7 @@ fn condition(guard: &Guard) -> String {
         Check::Magnitude(limit) => format!("${number} is a plain number of at most {limit}"),
         Check::Digits(digits) => format!("${number} is a plain number of at most {digits} digits"),
         Check::NoBackslash => format!("${number} has no backslash"),
+        Check::Elements(most) => format!("${number} has at most {most} elements"),
     }
 }
 

@@ -87,7 +87,7 @@ impl Session {
         let count = arguments.iter().filter(|argument| **argument).count();
         frontend::bind(&mut self.to_upstream, name.as_bytes(), count, |_, out| {
             if let Some(literal) = lifted.next() {
-                rewrite::argument(text, literal, out);
+                rewrite::argument(text, &worker.scan, literal, out);
             }
         });
         self.to_upstream
@@ -334,14 +334,14 @@ impl Session {
             return change;
         }
         let context = fields::field(body, fields::CONTEXT).unwrap_or_default();
+        let message = fields::field(body, fields::MESSAGE).unwrap_or_default();
         if let Some((argument, rest)) = parameter_line(context) {
             change.context = Some(rest.to_vec());
-            change.position = rewrite::literal_position(text, scan, argument, arguments);
+            change.position = rewrite::literal_position(text, scan, argument, arguments, message);
         } else if self.upstream.dialect.server_major < 14 {
             // 13 does not say which parameter (H-30).
-            let message = fields::field(body, fields::MESSAGE).unwrap_or_default();
             change.position = quoted_argument(message, text, scan, arguments)
-                .and_then(|k| rewrite::literal_position(text, scan, k, arguments));
+                .and_then(|k| rewrite::literal_position(text, scan, k, arguments, message));
         }
         debug_assert!(self.upstream.encoding != Encoding::Unsafe);
         change
@@ -408,16 +408,14 @@ fn quoted_argument(
         .filter_map(|(literal, argument)| argument.then_some(literal));
     let texts: Vec<_> = lifted
         .enumerate()
-        .filter(|(_, literal)| literal.class == Class::Text)
+        .filter(|(_, literal)| matches!(literal.class, Class::Text | Class::TextList))
         .collect();
     if let [(only, _)] = texts[..] {
         return Some(only);
     }
     let mut quoted = texts.iter().filter(|(_, literal)| {
-        let mut value = vec![b'"'];
-        rewrite::argument(text, literal, &mut value);
-        value.push(b'"');
-        memchr::memmem::find(message, &value).is_some()
+        let mut elements = scan.elements(literal).iter();
+        elements.any(|element| rewrite::is_quoted(text, element, message))
     });
     match (quoted.next(), quoted.next()) {
         (Some((index, _)), None) => Some(*index),

@@ -11,13 +11,14 @@
 //!   types;
 //! - *audit*: the plan proof again, with the literals of the moment.
 
+use super::lists;
 use super::oracle::{self, Answer, MAX_ANSWER};
 use super::proof::Exposure;
 use super::route::judge;
 use super::{Session, Turn, Worker};
 use crate::metrics::Counter;
 use crate::reason::Reason;
-
+use crate::sql::scan::Scan;
 use crate::statement::cache::Name;
 use crate::statement::guard::Guard;
 use crate::statement::{Context, Instant, Plans, Statement, Terms, Verdict};
@@ -352,10 +353,11 @@ impl Session {
             Subject::Audit(statement, name) => {
                 let (recipe, name) = (Arc::clone(statement.recipe()), *name);
                 let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
-                worker.scan.run(&lesson.text, self.upstream.dialect)?;
-                let execute =
-                    oracle::explain_execute(name.as_bytes(), &lesson.text, &worker.scan, eligible);
-                let explain = oracle::explain(&lesson.text, &worker.scan);
+                let text = &lesson.text;
+                worker.scan_again(text, self.upstream.dialect, &recipe)?;
+                let name = name.as_bytes();
+                let execute = oracle::explain_execute(name, text, &worker.scan, eligible, None);
+                let explain = oracle::explain(text, &worker.scan);
                 self.question(|out| frontend::query(out, &explain));
                 self.question(|out| frontend::query(out, &oracle::explain_generic(&execute)));
                 Ok(lesson.ask(Step::Audit, 2))
@@ -413,30 +415,50 @@ impl Session {
         let counters = worker.counters();
         counters.add(Counter::StatementsEvicted, evicted.into());
         self.close_owed(worker);
-        let step = if trusted.is_some() {
-            Step::Prepare
-        } else {
+        let is_trusted = trusted.is_some();
+        let (verified, terms) = trusted.unwrap_or_default();
+        let candidate = Candidate {
+            verified,
+            terms,
+            statement,
+            name,
+            epoch,
+        };
+        let next = self.parse(lesson, &candidate, is_trusted, &worker.scan);
+        lesson.candidate = Some(candidate);
+        Ok(next)
+    }
+
+    /// Has the candidate parsed, and what else there is to know of it in the state it is in.
+    fn parse(
+        &mut self,
+        lesson: &mut Lesson,
+        candidate: &Candidate,
+        is_trusted: bool,
+        scan: &Scan,
+    ) -> Next {
+        let text = &lesson.text;
+        let (statement, name) = (&candidate.statement, candidate.name.as_bytes());
+        if !is_trusted {
             let body = text.get(scan.body()).unwrap_or_default();
             self.question(|out| {
                 frontend::parse(out, b"", body, &[]);
                 frontend::describe_statement(out, b"");
                 frontend::sync(out);
             });
-            Step::Describe
-        };
+        }
         self.question(|out| {
-            frontend::parse(out, name.as_bytes(), statement.text(), statement.oids());
-            frontend::describe_statement(out, name.as_bytes());
+            frontend::parse(out, name, statement.text(), statement.oids());
+            frontend::describe_statement(out, name);
             frontend::sync(out);
         });
-        let (verified, terms) = trusted.unwrap_or_default();
-        lesson.candidate = Some(Candidate {
-            verified,
-            terms,
-            statement,
-            name,
-            epoch,
-        });
-        Ok(lesson.ask(step, if step == Step::Prepare { 1 } else { 2 }))
+        if !is_trusted {
+            return lesson.ask(Step::Describe, 2);
+        }
+        let warming = lists::warming_questions((statement, &candidate.terms), name, text, scan);
+        for question in &warming {
+            self.question(|out| frontend::query(out, question));
+        }
+        lesson.ask(Step::Prepare, 1 + warming.len())
     }
 }

@@ -24,6 +24,7 @@
 mod execute;
 mod forward;
 mod learn;
+mod lists;
 mod login;
 mod oracle;
 mod proof;

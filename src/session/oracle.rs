@@ -175,19 +175,26 @@ pub(super) fn explain(text: &[u8], scan: &Scan) -> Vec<u8> {
     [EXPLAIN, body].concat()
 }
 
-/// Asks for the plan of the prepared statement with the literals of `text`.
+/// Asks for the plan of the prepared statement with the literals of `text`. Its lists are as long
+/// as they are, or all of them as long as `length` says, with elements left out or repeated.
 pub(super) fn explain_execute(
     name: &[u8],
     text: &[u8],
     scan: &Scan,
     eligible: &Eligible,
+    length: Option<usize>,
 ) -> Vec<u8> {
     let mut out = [EXPLAIN, b"EXECUTE ", name].concat();
     let lifted = scan.literals().iter().zip(&eligible.arguments);
     let mut separator = b'(';
     for (literal, _) in lifted.filter(|(_, argument)| **argument) {
         out.push(separator);
-        out.extend_from_slice(rewrite::token(text, literal));
+        match length {
+            Some(length) if literal.class.is_list() => {
+                rewrite::execute_list(text, scan, literal, length, &mut out);
+            }
+            _ => rewrite::execute_argument(text, scan, literal, &mut out),
+        }
         separator = b',';
     }
     out.push(b')');
@@ -209,8 +216,21 @@ const FIRST_UNPINNED: u32 = 10_000;
 
 /// Whether a string may not be bound to a parameter of this built-in type: `interval` and its array
 /// ignore a column's fields (H-04), unless the literal is cast to plain `interval` on the spot.
-pub(super) const fn is_forbidden(oid: u32, plain_cast: bool) -> bool {
+const fn is_forbidden(oid: u32, plain_cast: bool) -> bool {
     oid == 1187 || oid == 1186 && !plain_cast
+}
+
+/// The arguments whose inferred types no string may be bound to (rules 4 and 5 of the fidelity
+/// rules).
+pub(super) fn forbidden(types: &[u32], eligible: &Eligible) -> Vec<usize> {
+    let lifted = eligible.arguments.iter().zip(&eligible.interval_casts);
+    let casts = lifted.filter_map(|(argument, cast)| argument.then_some(*cast));
+    let forbidden = types
+        .iter()
+        .zip(casts)
+        .enumerate()
+        .filter(|(_, (oid, cast))| is_forbidden(**oid, *cast));
+    forbidden.map(|(index, _)| index).collect()
 }
 
 /// Asks the catalog what the texts alone cannot tell; `None` if there is nothing to ask.
@@ -366,6 +386,7 @@ mod tests {
             interval_casts: vec![false],
             bare: vec![false],
             columns: vec![None],
+            apart: false,
             returning: false,
             writes: false,
             targets: Vec::new(),

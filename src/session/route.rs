@@ -211,7 +211,7 @@ impl Session {
     ) -> Result<Route, Reason> {
         self.check_state()?;
         self.scan(text, worker)?;
-        let recipe = worker.admit(text, self.client)?;
+        let recipe = worker.admit(text, self.client, self.upstream.dialect)?;
         let scan = &worker.scan;
         let dialect = self.upstream.dialect;
         let eligible = recipe.judgement(|| judge(text, scan, dialect))?;
@@ -355,7 +355,7 @@ impl Session {
     /// Scans `text` and finds its recipe.
     pub(super) fn recipe(&self, text: &[u8], worker: &mut Worker) -> Result<Arc<Recipe>, Reason> {
         self.scan(text, worker)?;
-        worker.recipe(text)
+        worker.recipe(text, self.upstream.dialect)
     }
 
     fn scan(&self, text: &[u8], worker: &mut Worker) -> Result<(), Reason> {

@@ -1,6 +1,7 @@
 //! What the oracle's answers lead to: trust, a narrower form, or the end.
 
 use super::learn::{Candidate, Lesson, Next, Step, Subject};
+use super::lists::{self, Lengths};
 use super::oracle;
 use super::proof::{Exposure, Hidden};
 use super::{Session, Worker, proof};
@@ -39,12 +40,16 @@ impl Session {
             let state = rewritten.sqlstate();
             return match rewritten.parameter_named() {
                 Some(argument) => self.demote(lesson, &candidate, &[argument], now, worker),
-                None => Err(self.decline(&candidate, Reason::Refused, &state, worker)),
+                None => {
+                    let refused = (Reason::Refused, &*state);
+                    self.refuse(lesson, &candidate, refused, now, worker)
+                }
             };
         }
         worker.counters().add(Counter::StatementsPrepared, 1);
         if original.description != rewritten.description {
-            return Err(self.decline(&candidate, Reason::DifferentResult, "", worker));
+            let refused = (Reason::DifferentResult, "");
+            return self.refuse(lesson, &candidate, refused, now, worker);
         }
         let types = rewritten.types.clone().unwrap_or_default();
         if types.len() != candidate.statement.oids().len() {
@@ -52,19 +57,27 @@ impl Session {
         }
         let recipe = Arc::clone(candidate.statement.recipe());
         let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
-        let forbidden = forbidden(&types, eligible);
+        worker.scan_again(&lesson.text, self.upstream.dialect, &recipe)?;
+        let (text, scan) = (&lesson.text, &worker.scan);
+        let mut forbidden = oracle::forbidden(&types, eligible);
+        forbidden.extend(lists::misfits(&types, scan, eligible));
         if !forbidden.is_empty() {
             return self.demote(lesson, &candidate, &forbidden, now, worker);
         }
-        worker.scan.run(&lesson.text, self.upstream.dialect)?;
-        let (text, scan) = (&lesson.text, &worker.scan);
-        let execute = oracle::explain_execute(candidate.name.as_bytes(), text, scan, eligible);
+        let name = candidate.name.as_bytes();
+        let execute = oracle::explain_execute(name, text, scan, eligible, None);
         let catalog = oracle::catalog_query(&types, eligible);
         self.question(|out| frontend::query(out, &oracle::explain(text, scan)));
         self.question(|out| frontend::query(out, &execute));
         let generic = candidate.statement.plans() == Plans::Generic;
         if generic {
             self.question(|out| frontend::query(out, &oracle::explain_generic(&execute)));
+        }
+        let lengths = lists::asks_for_lengths(&candidate.statement);
+        if lengths {
+            for question in lists::length_questions(name, text, scan, eligible) {
+                self.question(|out| frontend::query(out, &question));
+            }
         }
         if let Some(catalog) = &catalog {
             self.question(|out| frontend::query(out, catalog));
@@ -78,7 +91,10 @@ impl Session {
             verified: now,
             ..candidate
         });
-        let questions = 2 + usize::from(generic) + usize::from(catalog.is_some());
+        let mut questions = 2 + usize::from(generic) + usize::from(catalog.is_some());
+        if lengths {
+            questions += lists::LENGTH_QUESTIONS;
+        }
         Ok(lesson.ask(Step::Explain, questions))
     }
 
@@ -97,11 +113,18 @@ impl Session {
             return Err(Reason::OracleFailed);
         };
         let generic = if by_values { None } else { answers.next() };
+        let lengths = match lists::asks_for_lengths(&candidate.statement) {
+            true => Lengths::read(&mut answers),
+            false => None,
+        };
         if original.overflowed || custom.overflowed {
             return Err(self.decline(&candidate, Reason::DifferentPlan, "", worker));
         }
-        if !original.is_good() || !custom.is_good() {
+        if !original.is_good() {
             return Err(self.give_up(&candidate));
+        }
+        if !custom.is_good() {
+            return self.unplanned(lesson, &candidate, &custom, now, worker);
         }
         let original = original.plan();
         if !proof::is_one_tree(&original) {
@@ -119,6 +142,7 @@ impl Session {
                     stored: found.stored(eligible),
                     ..Terms::clone(&candidate.terms)
                 });
+                lesson.candidate = Some(candidate.clone());
             }
             if !found.domains.is_empty() {
                 let demoted = positions(&candidate.terms.types, |o| found.domains.contains(&o));
@@ -126,22 +150,41 @@ impl Session {
             }
         }
         if original != custom.plan() {
-            return Err(self.decline(&candidate, Reason::DifferentPlan, "", worker));
+            let refused = (Reason::DifferentPlan, "");
+            return self.refuse(lesson, &candidate, refused, now, worker);
         }
-        let Some(generic) = generic else {
-            return Ok(self.trust(&candidate, Vec::new(), Vec::new(), worker));
-        };
-        if !generic.is_good() || !immutable {
-            return self.specify(lesson, &candidate, now, worker);
+        match generic {
+            None => Ok(self.trust(&candidate, Vec::new(), Vec::new(), worker)),
+            Some(generic) if immutable && generic.is_good() => {
+                let plans = (&*original, &*generic.plan());
+                self.generic_explained(lesson, plans, lengths, now, worker)
+            }
+            Some(_) => self.specify(lesson, &candidate, now, worker),
         }
-        lesson.candidate = Some(candidate.clone());
+    }
+
+    /// The custom plan is the original's: the generic plan must be the same but for its constants.
+    fn generic_explained(
+        &mut self,
+        lesson: &mut Lesson,
+        (original, generic): (&[String], &[String]),
+        lengths: Option<Lengths>,
+        now: Instant,
+        worker: &mut Worker,
+    ) -> Result<Next, Reason> {
+        let candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
         let types = &candidate.terms.types;
-        let generic = generic.plan();
-        let guards = same_plan(&candidate.statement, &candidate.terms, &original, &generic);
+        let guards = same_plan(&candidate.statement, &candidate.terms, original, generic);
         let Some(guards) = guards else {
             return self.specify(lesson, &candidate, now, worker);
         };
-        let exposure = Exposure::of(&generic, types);
+        let exposure = Exposure::of(generic, types);
+        let recipe = candidate.statement.recipe();
+        worker.scan_again(&lesson.text, self.upstream.dialect, recipe)?;
+        let (plan, scan) = ((&exposure, generic), &worker.scan);
+        let Some(guards) = lists::guarded(guards, plan, &candidate, lengths.as_ref(), scan) else {
+            return self.specify(lesson, &candidate, now, worker);
+        };
         if exposure.is_none() {
             return Ok(self.trust(&candidate, guards, Vec::new(), worker));
         }
@@ -205,8 +248,8 @@ impl Session {
             common: common.clone().into(),
             ..Terms::default()
         };
-        worker.scan.run(&lesson.text, self.upstream.dialect)?;
         let recipe = candidate.statement.recipe();
+        worker.scan_again(&lesson.text, self.upstream.dialect, recipe)?;
         let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
         if !terms.admit(eligible, &lesson.text, &worker.scan) {
             return self.specify(lesson, &candidate, now, worker);
@@ -265,7 +308,7 @@ impl Session {
     pub(super) fn parsed(&mut self, lesson: &Lesson, worker: &Worker) -> Result<Next, Reason> {
         let candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
         let key = candidate.statement.key();
-        let [answer] = &lesson.answers[..] else {
+        let [answer, ..] = &lesson.answers[..] else {
             return Err(Reason::OracleFailed);
         };
         if !answer.is_good() {
@@ -305,7 +348,7 @@ impl Session {
             .map(|entry| Arc::clone(&entry.terms));
         let terms = terms.ok_or(Reason::Unstable)?;
         let guards = same_plan(statement, &terms, &original.plan(), &generic.plan());
-        let passed = guards.as_deref() == Some(&terms.guards);
+        let passed = guards == Some(lists::without_lengths(&terms.guards));
         worker.counters().add(
             if passed {
                 Counter::AuditsPassed
@@ -343,6 +386,10 @@ impl Session {
         let Some(eligible) = recipe.eligible() else {
             return Err(Reason::Unstable);
         };
+        let lists = recipe.list_arguments();
+        if lists.iter().any(|list| arguments.contains(list)) {
+            return self.refuse(lesson, candidate, (Reason::Refused, ""), now, worker);
+        }
         let narrow = without(eligible, arguments);
         if narrow == eligible.arguments {
             return Err(self.decline(candidate, Reason::Refused, "", worker));
@@ -366,7 +413,7 @@ impl Session {
     }
 
     /// Another recipe has taken the place of the candidate's.
-    fn try_again(
+    pub(super) fn try_again(
         &mut self,
         lesson: &mut Lesson,
         candidate: &Candidate,
@@ -382,7 +429,7 @@ impl Session {
         self.teach(lesson, now, worker)
     }
 
-    fn decline(
+    pub(super) fn decline(
         &mut self,
         candidate: &Candidate,
         reason: Reason,
@@ -407,7 +454,7 @@ impl Session {
 
     /// The questions themselves failed: nothing is known. After a few times that counts as an
     /// answer.
-    fn give_up(&mut self, candidate: &Candidate) -> Reason {
+    pub(super) fn give_up(&mut self, candidate: &Candidate) -> Reason {
         let statement = &candidate.statement;
         self.upstream.cache.remove(statement.key());
         let reason = Reason::OracleFailed;
@@ -427,19 +474,6 @@ impl Session {
 fn positions(types: &[u32], wanted: impl Fn(u32) -> bool) -> Vec<usize> {
     let matching = types.iter().enumerate().filter(|(_, oid)| wanted(**oid));
     matching.map(|(index, _)| index).collect()
-}
-
-/// The arguments whose inferred types no string may be bound to (rules 4 and 5 of the fidelity
-/// rules).
-fn forbidden(types: &[u32], eligible: &Eligible) -> Vec<usize> {
-    let lifted = eligible.arguments.iter().zip(&eligible.interval_casts);
-    let casts = lifted.filter_map(|(argument, cast)| argument.then_some(*cast));
-    let forbidden = types
-        .iter()
-        .zip(casts)
-        .enumerate()
-        .filter(|(_, (oid, cast))| oracle::is_forbidden(**oid, *cast));
-    forbidden.map(|(index, _)| index).collect()
 }
 
 /// [`proof::same_plan`] for this statement and what is known of it.

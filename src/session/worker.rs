@@ -1,9 +1,10 @@
 //! What a session is lent by the worker it runs on: scanner, tables, settings, counters.
 
+use super::route::judge;
 use crate::metrics::{Counters, Metrics};
 use crate::reason::Reason;
-use crate::sql::ScanLimits;
 use crate::sql::scan::Scan;
+use crate::sql::{Dialect, ScanLimits};
 use crate::statement::Recipe;
 use crate::statement::sketch::Sketch;
 use crate::statement::table::Table;
@@ -106,13 +107,16 @@ impl Worker {
         self.metrics.worker(self.index)
     }
 
-    /// The recipe for the text just scanned, from the local copy or the shared table.
+    /// The recipe for the text just scanned, from the local copy or the shared table. The scan has
+    /// taken its lists apart if they are known to be no arrays, and then the recipe is for lists of
+    /// their lengths.
     ///
     /// # Errors
     /// [`Reason::Unstable`] for another shape with the same hash: rare enough to be passed through
-    /// for good.
-    pub(super) fn recipe(&mut self, text: &[u8]) -> Result<Arc<Recipe>, Reason> {
-        self.local(text).unwrap_or_else(|| self.fetch(text))
+    /// for good. Or what forbids the text once its lists are taken apart.
+    pub fn recipe(&mut self, text: &[u8], dialect: Dialect) -> Result<Arc<Recipe>, Reason> {
+        let recipe = self.local(text).unwrap_or_else(|| self.fetch(text))?;
+        self.unfolded(recipe, text, dialect)
     }
 
     /// The same for a query of `client`, whose first with a shape that nobody knows leaves only a
@@ -121,9 +125,14 @@ impl Worker {
     /// # Errors
     /// [`Reason::Threshold`] for such a query; else as [`Self::recipe`].
     #[inline]
-    pub(super) fn admit(&mut self, text: &[u8], client: ClientId) -> Result<Arc<Recipe>, Reason> {
+    pub(super) fn admit(
+        &mut self,
+        text: &[u8],
+        client: ClientId,
+        dialect: Dialect,
+    ) -> Result<Arc<Recipe>, Reason> {
         if let Some(found) = self.local(text) {
-            return found;
+            return self.unfolded(found?, text, dialect);
         }
         if self.settings.prepare_threshold > 1 && self.table.known(&self.scan).is_none() {
             let salt = u64::from(client.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -131,7 +140,37 @@ impl Worker {
                 return Err(Reason::Threshold);
             }
         }
-        self.fetch(text)
+        self.recipe(text, dialect)
+    }
+
+    /// `recipe`, or the one for lists of these lengths if the lists of the text are no arrays.
+    #[inline]
+    fn unfolded(
+        &mut self,
+        recipe: Arc<Recipe>,
+        text: &[u8],
+        dialect: Dialect,
+    ) -> Result<Arc<Recipe>, Reason> {
+        if !self.scan.is_folded() {
+            return Ok(recipe);
+        }
+        let judgement = recipe.judgement(|| judge(text, &self.scan, dialect));
+        if !judgement.is_ok_and(|eligible| eligible.apart) {
+            return Ok(recipe);
+        }
+        self.scan.unfold(text)?;
+        self.local(text).unwrap_or_else(|| self.fetch(text))
+    }
+
+    /// Scans `text` again as this recipe of its shape, which may have been retired since, has it.
+    pub(super) fn scan_again(
+        &mut self,
+        text: &[u8],
+        dialect: Dialect,
+        recipe: &Recipe,
+    ) -> Result<(), Reason> {
+        self.scan.run(text, dialect)?;
+        recipe.shape().unfold(text, &mut self.scan)
     }
 
     #[inline]

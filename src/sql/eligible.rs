@@ -7,6 +7,7 @@
 //! rules; sqlparser appears here and below and nowhere else.
 
 mod bare;
+mod lists;
 mod mask;
 mod names;
 mod stored;
@@ -23,7 +24,7 @@ use self::mask::{Masked, Sort, value_range};
 use self::names::Input;
 use self::visit::{Slot, Walk};
 use super::scan::{Class, Dialect, Form, Literal, Scan};
-use super::value::argument;
+use super::value::single;
 pub use stored::Column;
 
 use crate::reason::Reason;
@@ -50,6 +51,8 @@ pub struct Eligible {
     /// For each literal the column it is stored in, if it is all that is stored there by VALUES or
     /// ON CONFLICT.
     pub columns: Vec<Option<Column>>,
+    /// Its lists may not stand for arrays: each length is a shape of its own, to be judged anew.
+    pub apart: bool,
     /// The server sends RowDescription only when all is done, so it must be held back (rule 11).
     pub returning: bool,
     /// Something is inserted, updated, deleted or merged.
@@ -69,7 +72,16 @@ pub struct Eligible {
 /// # Errors
 ///
 /// The reason why the statement must be passed through.
-pub fn judge(text: &str, scan: &Scan, _dialect: Dialect) -> Result<Eligible, Reason> {
+pub fn judge(text: &str, scan: &Scan, dialect: Dialect) -> Result<Eligible, Reason> {
+    if scan.is_folded() {
+        return lists::judge(text, scan, dialect);
+    }
+    judge_flat(text, scan).map(|(eligible, _)| eligible)
+}
+
+/// Judges a text whose lists were taken apart; also says of each literal whether it is an element
+/// of a list.
+fn judge_flat(text: &str, scan: &Scan) -> Result<(Eligible, Vec<bool>), Reason> {
     if scan.literals().is_empty() {
         return Err(Reason::NoArguments);
     }
@@ -106,7 +118,9 @@ pub fn judge(text: &str, scan: &Scan, _dialect: Dialect) -> Result<Eligible, Rea
         names.sort();
         names.dedup();
     }
-    Ok(Eligible {
+    let listed = walk.slots.iter().map(|slot| slot.listed).collect();
+    let eligible = Eligible {
+        apart: false,
         bare: walk
             .slots
             .iter()
@@ -120,7 +134,8 @@ pub fn judge(text: &str, scan: &Scan, _dialect: Dialect) -> Result<Eligible, Rea
         called_types: contexts.called,
         bare_calls: contexts.bare,
         arguments,
-    })
+    };
+    Ok((eligible, listed))
 }
 
 /// Whether a literal may stay in a cached statement: its meaning must not change while the
@@ -140,7 +155,7 @@ fn check_inline(text: &str, literal: &Literal, input: Input) -> Result<(), Reaso
         return Ok(());
     }
     let mut content = Vec::new();
-    argument(text.as_bytes(), literal, &mut content);
+    single(text.as_bytes(), literal, &mut content);
     if names::is_volatile(&content) {
         return Err(Reason::VolatileLiteral);
     }
@@ -315,6 +330,7 @@ fn slots(text: &str, scan: &Scan) -> Vec<Slot> {
             bare: false,
             stored: false,
             column: None,
+            listed: false,
         }
     };
     scan.literals().iter().map(slot).collect()

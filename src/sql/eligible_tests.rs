@@ -79,7 +79,7 @@ fn literals_become_arguments() {
         insert into t (a, b) values (1, 'x'), (2, $$y$$)
           => insert into t (a, b) values ($1, $2), ($3, $4)
         update t set a = a + 1 where b in (1, -2)
-          => update t set a = a + $1 where b in ($2, $3)
+          => update t set a = a + $1 where b = ANY ($2)
         delete from t where a < 5<-1
           => delete from t where a < $1<$2
         select a from t where b = 'x' limit 10 offset 20
@@ -369,4 +369,34 @@ fn the_deepest_texts_that_are_parsed_do_no_harm() {
             started.elapsed()
         );
     }
+}
+
+#[test]
+fn a_list_is_lifted_as_a_whole_or_taken_apart() {
+    let judged = |text: &str| judged(text).map(|(_, eligible)| eligible);
+    for text in [
+        "select a from t where b in (1, 2)",
+        "select a from t where b not in ('x', 'now') and c = 5",
+        "select sum(a) filter (where b in (-1, -2)) from t",
+        "update t set a = 'x' where b in (1, 2) and c in ('y', 'z')",
+    ] {
+        let eligible = judged(text).unwrap();
+        assert!(
+            !eligible.apart && !eligible.arguments.contains(&false),
+            "{text}"
+        );
+    }
+    for text in [
+        // Not what the parser takes for a list.
+        "select a from t where b = position('x' in ('y', 'z')) and c = 5",
+        // Not all of it may be lifted, or none.
+        "select a from t where c = 5 group by a, b in (1, 2)",
+        "select a from t where b in (1, 2) and c = 5 order by b in (1, 2)",
+    ] {
+        assert!(judged(text).unwrap().apart, "{text}");
+    }
+    let long = vec!["123456"; 5000].join(", ");
+    let text = format!("select 'a' || a from t where b in ({long}) and c = '2020-01-01'");
+    let eligible = judged(&text).unwrap();
+    assert_eq!(eligible.arguments, [true; 3], "its length does not matter");
 }

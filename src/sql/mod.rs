@@ -12,6 +12,7 @@
 pub mod effect;
 pub mod eligible;
 mod lex;
+mod list;
 mod pass;
 pub mod rewrite;
 pub mod scan;

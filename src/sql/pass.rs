@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::lex::{self, KIND, Kind};
+use super::list::{self, List};
 use super::scan::{Break, COMMENT, Class, Form, Literal};
 use super::value;
 use crate::reason::Reason;
@@ -16,6 +17,9 @@ pub(super) struct Found {
     pub(super) literals: Vec<Literal>,
     pub(super) breaks: Vec<Break>,
     pub(super) hints: Vec<Range<u32>>,
+    pub(super) lists: Vec<List>,
+    /// Literals and breaks with each list as one of them; of the last text that had lists.
+    pub(super) folded: (Vec<Literal>, Vec<Break>),
 }
 
 impl Found {
@@ -23,6 +27,18 @@ impl Found {
         self.literals.clear();
         self.breaks.clear();
         self.hints.clear();
+        self.lists.clear();
+    }
+
+    /// Makes the folded literals and breaks.
+    pub(super) fn fold(&mut self) {
+        self.folded.0.clear();
+        self.folded.1.clear();
+        list::fold(
+            &self.lists,
+            (&self.literals, &self.breaks),
+            &mut self.folded,
+        );
     }
 }
 
@@ -42,9 +58,14 @@ pub(super) fn pass(
         prev: Prev::Operator,
         underscores,
         most,
+        list: None,
+        listed: 0,
         found,
     };
     pass.tokens()?;
+    if pass.found.literals.len() - pass.listed > most {
+        return Err(Reason::TooManyLiterals);
+    }
     let end = pass.end;
     // Comments behind the last token do not belong to the body.
     while found
@@ -148,6 +169,10 @@ struct Pass<'a> {
     underscores: bool,
     /// The most literals, and the most comments.
     most: usize,
+    /// Behind `IN (`, with nothing in parentheses since: where that ends, and the literals before.
+    list: Option<(usize, usize)>,
+    /// Literals that do not count, because they are in a list with others.
+    listed: usize,
     found: &'a mut Found,
 }
 
@@ -168,7 +193,7 @@ impl Pass<'_> {
                 }
                 Kind::Comma => self.single(Prev::Operator),
                 Kind::Open => self.open(byte)?,
-                Kind::Close => self.single(Prev::Operand),
+                Kind::Close => self.close(byte),
                 Kind::Quote => self.string(self.at, false)?,
                 Kind::Digit => self.number()?,
                 Kind::Dot if self.text.get(self.at + 1).is_some_and(u8::is_ascii_digit) => {
@@ -286,13 +311,40 @@ impl Pass<'_> {
             // `OPERATOR(pg_catalog.-)`: the parenthesis closes no operand.
             return Err(Reason::Lexical);
         }
+        let is_in = word && self.is_in();
         let doubtful = matches!(self.prev, Prev::Minus | Prev::Doubt | Prev::DoubtOpen);
         self.single(if doubtful && byte == b'(' {
             Prev::DoubtOpen
         } else {
             Prev::Operator
         });
+        self.list = is_in.then_some((self.at, self.found.literals.len()));
         Ok(())
+    }
+
+    /// Whether nothing but white space stands between the word IN and here.
+    fn is_in(&self) -> bool {
+        let (word, rest) = self.text[self.word..self.at].split_at(2.min(self.at - self.word));
+        let mut rest = rest.iter();
+        word.eq_ignore_ascii_case(b"in") && rest.all(|byte| KIND[*byte as usize] == Kind::Space)
+    }
+
+    fn close(&mut self, byte: u8) {
+        if let Some((open, first)) = self.list.take()
+            && byte == b')'
+            && list::is_list(self.text, open, &self.found.literals[first..], self.at)
+        {
+            let last = self.found.literals.len();
+            let elements = first..last;
+            self.listed += elements.len() - 1;
+            // Nothing but its literals interrupts a list.
+            let first_break = self.found.breaks.len() - elements.len();
+            self.found.lists.push(List {
+                elements,
+                first_break,
+            });
+        }
+        self.single(Prev::Operand);
     }
 
     fn colon(&mut self) {
@@ -372,7 +424,7 @@ impl Pass<'_> {
         class: Class,
         form: Form,
     ) -> Result<(), Reason> {
-        if self.found.literals.len() >= self.most {
+        if self.found.literals.len() - self.listed >= self.most && self.list.is_none() {
             return Err(Reason::TooManyLiterals);
         }
         let (first, last) = (start as u32, end as u32);

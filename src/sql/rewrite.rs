@@ -2,12 +2,14 @@
 //!
 //! Placeholders are numbered 1 to n in the order of the text, one per literal; equal literals are
 //! never merged (the fidelity rules, H-10). With the literals put back, the text is the body of the
-//! original with its comments blanked.
+//! original with its comments blanked. A list that becomes `$n` takes its operator with it: `IN (`
+//! becomes `= ANY (`, `NOT IN (` becomes `<> ALL (`.
 
-use super::lex;
-use super::scan::{COMMENT, Class, Scan};
+use super::lex::{KIND, Kind};
+use super::scan::{COMMENT, Class, Literal, Scan};
+use super::{lex, list, value};
 
-pub use super::value::{argument, token};
+pub use super::value::token;
 
 /// A text for Parse, and the types of its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,8 +27,34 @@ pub const fn oid(class: Class) -> u32 {
         Class::Int4 => 23,
         Class::Int8 => 20,
         Class::Numeric => 1700,
-        Class::Text => 0,
+        // The type of an array's elements is that of what they are compared with.
+        Class::Text | Class::Int4List | Class::TextList => 0,
     }
+}
+
+/// Appends the value of `literal` in text form, for Bind.
+#[inline]
+pub fn argument(text: &[u8], scan: &Scan, literal: &Literal, out: &mut Vec<u8>) {
+    if literal.class.is_list() {
+        list::array(text, scan.elements(literal), out);
+    } else {
+        value::single(text, literal, out);
+    }
+}
+
+/// Appends the literal for `EXECUTE name(…)`: as written, or the array of a list's elements.
+pub fn execute_argument(text: &[u8], scan: &Scan, literal: &Literal, out: &mut Vec<u8>) {
+    if literal.class.is_list() {
+        list::quoted_array(text, scan.elements(literal), out);
+    } else {
+        out.extend_from_slice(token(text, literal));
+    }
+}
+
+/// The same for an array of so many elements: those of the list from the first, again and again.
+pub fn execute_list(text: &[u8], scan: &Scan, literal: &Literal, length: usize, out: &mut Vec<u8>) {
+    let elements = scan.elements(literal).iter().cycle().take(length);
+    list::quoted_array(text, &elements.copied().collect::<Vec<_>>(), out);
 }
 
 /// Rewrites the body of `text`; `arguments` says of each literal whether it becomes `$n`.
@@ -48,18 +76,40 @@ pub fn rewrite(text: &[u8], scan: &Scan, arguments: &[bool]) -> Rewritten {
 }
 
 /// Where the `k`th argument (from 0) stands in the whole original text: a 1-based position in
-/// characters, as the server reports it for the literal itself.
+/// characters, as the server reports it for the literal itself. Of a list, the first element whose
+/// value `message` quotes: that is how far the server came.
 ///
 /// Of a number with a folded sign that is the sign (gram.y, `doNegate`).
 #[must_use]
-pub fn literal_position(text: &[u8], scan: &Scan, k: usize, arguments: &[bool]) -> Option<u32> {
+pub fn literal_position(
+    text: &[u8],
+    scan: &Scan,
+    k: usize,
+    arguments: &[bool],
+    message: &[u8],
+) -> Option<u32> {
     let mut chosen = scan
         .literals()
         .iter()
         .zip(arguments)
         .filter(|(_, argument)| **argument);
     let (literal, _) = chosen.nth(k)?;
-    Some(characters(&text[..literal.start as usize]) + 1)
+    let mut elements = scan.elements(literal).iter();
+    let start = match literal.class.is_list() {
+        true => elements.find(|element| is_quoted(text, element, message)),
+        false => None,
+    };
+    let start = start.unwrap_or(literal).start;
+    Some(characters(&text[..start as usize]) + 1)
+}
+
+/// Whether `message` quotes the value of a literal that is no list.
+#[must_use]
+pub fn is_quoted(text: &[u8], literal: &Literal, message: &[u8]) -> bool {
+    let mut value = vec![b'"'];
+    value::single(text, literal, &mut value);
+    value.push(b'"');
+    memchr::memmem::find(message, &value).is_some()
 }
 
 /// Where a position in the rewritten text lies in the whole original text; both are 1-based and
@@ -113,11 +163,22 @@ fn emit(text: &[u8], scan: &Scan, arguments: &[bool], mut sink: impl FnMut(&[u8]
                 continue;
             }
         }
-        if let Some(&byte) = text[from..start].last() {
-            sink(&text[from..start], Origin::Same(from));
+        let (instead, until) = match is_list(cut.kind) {
+            true => list::operator(text, start),
+            false => ("", start),
+        };
+        if let Some(&byte) = text[from..until].last() {
+            sink(&text[from..until], Origin::Same(from));
             last = byte;
         }
         from = end;
+        if !instead.is_empty() {
+            if KIND[last as usize] != Kind::Space {
+                sink(b" ", Origin::Instead(until));
+            }
+            sink(instead.as_bytes(), Origin::Instead(until));
+            last = b'(';
+        }
         if cut.kind == COMMENT {
             sink(b" ", Origin::Instead(start));
             last = b' ';
@@ -131,6 +192,10 @@ fn emit(text: &[u8], scan: &Scan, arguments: &[bool], mut sink: impl FnMut(&[u8]
         last = if right { b' ' } else { b'0' };
     }
     sink(&text[from..scan.body().end], Origin::Same(from));
+}
+
+const fn is_list(kind: u8) -> bool {
+    kind == Class::Int4List as u8 || kind == Class::TextList as u8
 }
 
 /// Whether a byte next to `$n` would become part of it, or make an identifier of both.

@@ -78,7 +78,7 @@ fn values_are_what_the_literals_say() {
             panic!("{text}")
         };
         let mut value = Vec::new();
-        argument(text.as_bytes(), found, &mut value);
+        argument(text.as_bytes(), &scan, found, &mut value);
         assert_eq!(String::from_utf8(value).unwrap(), expected, "{text}");
         assert_eq!(token(text.as_bytes(), found), literal.as_bytes());
     }
@@ -96,11 +96,11 @@ fn positions_count_characters_and_map_back() {
         text[..at].chars().count() as u32 + 1
     };
     for (k, literal) in ["'ü'", "'x'", "- 5"].iter().enumerate() {
-        let found = literal_position(text.as_bytes(), &scan, k, &arguments);
+        let found = literal_position(text.as_bytes(), &scan, k, &arguments, b"");
         assert_eq!(found, Some(position(text, literal)));
     }
     assert_eq!(
-        literal_position(text.as_bytes(), &scan, 3, &arguments),
+        literal_position(text.as_bytes(), &scan, 3, &arguments, b""),
         None
     );
     for (there, here) in [

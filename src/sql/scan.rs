@@ -27,13 +27,14 @@ pub struct Dialect {
 pub struct ScanLimits {
     /// Bytes of text.
     pub max_text: usize,
-    /// Literals, and likewise comments between the tokens.
+    /// Literals, of which a list is one, and likewise comments between the tokens.
     pub max_literals: usize,
 }
 
 impl Default for ScanLimits {
     /// 64 KiB, because longer statements are bulk loads whose parsing does not matter, and 1000
-    /// literals, because every list length is a shape of its own (the fidelity rules, H-47).
+    /// literals, because a shape of its own for every number of rows or of elements in a list that
+    /// is none to us pays for nobody (the fidelity rules, H-47).
     fn default() -> Self {
         Self {
             max_text: 64 * 1024,
@@ -54,6 +55,19 @@ pub enum Class {
     Numeric,
     /// A string constant of type `unknown`.
     Text,
+    /// Two or more of [`Class::Int4`] behind IN; 4 is what a comment counts as.
+    Int4List = 5,
+    /// Two or more of [`Class::Text`] behind IN.
+    TextList,
+}
+
+impl Class {
+    /// Whether it is a list.
+    #[must_use]
+    #[inline]
+    pub const fn is_list(self) -> bool {
+        matches!(self, Self::Int4List | Self::TextList)
+    }
 }
 
 /// How a literal is written, which decides how its value is read.
@@ -70,6 +84,8 @@ pub enum Form {
     Escape,
     /// `$tag$…$tag$`.
     Dollar,
+    /// From the first element of a list to the last.
+    List,
 }
 
 /// A literal that could become an argument: a byte range in the text, and what stands there.
@@ -112,6 +128,8 @@ pub struct Scan {
     limits: ScanLimits,
     seed: FixedState,
     found: Found,
+    /// Each list counts as one literal.
+    folded: bool,
     body: Range<usize>,
     hash: u64,
 }
@@ -127,6 +145,7 @@ impl Scan {
             },
             seed: FixedState::with_seed(seed),
             found: Found::default(),
+            folded: false,
             body: 0..0,
             hash: 0,
         }
@@ -160,14 +179,65 @@ impl Scan {
             &mut self.found,
         )?;
         self.body = start..end;
+        self.folded = !self.found.lists.is_empty();
+        if self.folded {
+            self.found.fold();
+        }
         self.hash = self.mix(text);
         Ok(())
     }
 
-    /// The literals, in the order of the text.
+    /// Whether there are lists, each of which counts as one literal.
     #[must_use]
+    #[inline]
+    pub const fn is_folded(&self) -> bool {
+        self.folded
+    }
+
+    /// Takes the lists of `text`, which was just scanned, apart: from now on each element is a
+    /// literal, and the hash is that of a shape whose lists have their lengths.
+    ///
+    /// # Errors
+    ///
+    /// Those are too many literals.
+    pub fn unfold(&mut self, text: &[u8]) -> Result<(), Reason> {
+        if !self.folded {
+            return Ok(());
+        }
+        if self.found.literals.len() > self.limits.max_literals {
+            return Err(Reason::TooManyLiterals);
+        }
+        self.folded = false;
+        self.hash = self.mix(text);
+        Ok(())
+    }
+
+    /// The literals, in the order of the text; a list is one of them unless it was taken apart.
+    #[must_use]
+    #[inline]
     pub fn literals(&self) -> &[Literal] {
-        &self.found.literals
+        if self.folded {
+            &self.found.folded.0
+        } else {
+            &self.found.literals
+        }
+    }
+
+    /// The elements of one of the literals, which is its own only element if it is no list.
+    #[must_use]
+    pub fn elements<'a>(&'a self, literal: &'a Literal) -> &'a [Literal] {
+        if !literal.class.is_list() {
+            return std::slice::from_ref(literal);
+        }
+        let all = &self.found.literals;
+        let first = all.partition_point(|element| element.start < literal.start);
+        let last = all.partition_point(|element| element.start < literal.end);
+        &all[first..last]
+    }
+
+    /// Which of the literals, lists taken apart, are the elements of each list.
+    pub(super) fn lists(&self) -> impl Iterator<Item = Range<usize>> {
+        self.found.lists.iter().map(|list| list.elements.clone())
     }
 
     /// The hash of the shape, keyed by the seed.
@@ -183,8 +253,13 @@ impl Scan {
     }
 
     /// Literals and comments of the body, in the order of the text.
+    #[inline]
     pub(super) fn breaks(&self) -> &[Break] {
-        &self.found.breaks
+        if self.folded {
+            &self.found.folded.1
+        } else {
+            &self.found.breaks
+        }
     }
 
     /// Hint comments, which belong to the shape's text.
@@ -195,7 +270,7 @@ impl Scan {
     fn mix(&self, text: &[u8]) -> u64 {
         let mut hasher = self.seed.build_hasher();
         let mut from = self.body.start;
-        for cut in &self.found.breaks {
+        for cut in self.breaks() {
             hasher.write(&text[from..cut.start as usize]);
             hasher.write_u8(cut.kind);
             from = cut.end as usize;
@@ -211,16 +286,26 @@ pub fn fuzz_scan(bytes: &[u8]) {
     let mut scan = Scan::new(ScanLimits::default(), 0);
     for server_major in [13, 18] {
         if scan.run(bytes, Dialect { server_major }).is_ok() {
-            let mut from = scan.body().start;
-            for cut in scan.breaks() {
-                assert!(
-                    from <= cut.start as usize && cut.start < cut.end,
-                    "breaks are in order"
-                );
-                from = cut.end as usize;
+            check_order(&scan);
+            if scan.unfold(bytes).is_ok() {
+                check_order(&scan);
             }
-            assert!(from <= scan.body().end, "breaks lie inside the body");
         }
+    }
+}
+
+fn check_order(scan: &Scan) {
+    let mut from = scan.body().start;
+    for cut in scan.breaks() {
+        assert!(
+            from <= cut.start as usize && cut.start < cut.end,
+            "breaks are in order"
+        );
+        from = cut.end as usize;
+    }
+    assert!(from <= scan.body().end, "breaks lie inside the body");
+    for literal in scan.literals() {
+        assert!(!scan.elements(literal).is_empty(), "literals have elements");
     }
 }
 

@@ -8,9 +8,10 @@ fn scan(text: &str, server_major: u16) -> Result<Scan, Reason> {
         .map(|()| scan)
 }
 
-/// The literals of `text` on 15, as written, with their classes.
+/// The literals of `text` on 15, lists taken apart, as written, with their classes.
 fn literals(text: &str) -> Vec<(&str, Class)> {
-    let scan = scan(text, 15).unwrap_or_else(|reason| panic!("{text}: {reason:?}"));
+    let mut scan = scan(text, 15).unwrap_or_else(|reason| panic!("{text}: {reason:?}"));
+    scan.unfold(text.as_bytes()).expect("few literals");
     scan.literals()
         .iter()
         .map(|found| (&text[found.range()], found.class))

@@ -2,9 +2,14 @@
 //!
 //! A shape holds its own copy of the text between the literals, so that a collision of hashes can
 //! never run the wrong statement. It depends on the classes of the literals, never on their values
-//! or notation. Comments interrupt it and have no content; hint comments belong to its text.
+//! or notation, and not on the lengths of lists ([`super::list`]) unless the scan has taken them
+//! apart. The two never meet: a list that is one break, of a kind of its own, is not equal to its
+//! elements, which are breaks with commas between. Comments interrupt the shape and have no
+//! content; hint comments belong to its text.
 
-use super::scan::{Break, COMMENT, Scan};
+use crate::reason::Reason;
+
+use super::scan::{Break, COMMENT, Class, Scan};
 
 /// A shape, comparable with any later scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +75,25 @@ impl Shape {
     #[must_use]
     pub const fn literal_count(&self) -> usize {
         self.literals
+    }
+
+    /// For each literal whether it is a list.
+    pub fn lists(&self) -> impl Iterator<Item = bool> {
+        let list = |kind| kind == Class::Int4List as u8 || kind == Class::TextList as u8;
+        let kinds = self.breaks.iter().map(|(_, kind)| *kind);
+        kinds.filter(|kind| *kind != COMMENT).map(list)
+    }
+
+    /// Takes the scan of a text of this shape apart if the shape has no lists.
+    ///
+    /// # Errors
+    ///
+    /// Those are too many literals.
+    pub fn unfold(&self, text: &[u8], scan: &mut Scan) -> Result<(), Reason> {
+        if self.lists().any(|list| list) {
+            return Ok(());
+        }
+        scan.unfold(text)
     }
 
     /// The memory it takes, for the table's bound.

@@ -8,15 +8,15 @@ use memchr::{memchr, memchr2};
 use super::lex;
 use super::scan::{Form, Literal};
 
-/// The literal as written, for `EXECUTE name(…)`.
+/// The literal as written.
 #[must_use]
 pub fn token<'a>(text: &'a [u8], literal: &Literal) -> &'a [u8] {
     &text[literal.range()]
 }
 
-/// Appends the value of `literal` in text form.
+/// Appends the value of `literal`, which is no list, in text form.
 #[inline]
-pub fn argument(text: &[u8], literal: &Literal, out: &mut Vec<u8>) {
+pub(super) fn single(text: &[u8], literal: &Literal, out: &mut Vec<u8>) {
     let token = token(text, literal);
     match literal.form {
         Form::Number => number(token, out),
@@ -27,6 +27,8 @@ pub fn argument(text: &[u8], literal: &Literal, out: &mut Vec<u8>) {
             let tag = lex::dollar_tag(token, 0).unwrap_or(0);
             out.extend_from_slice(&token[tag..token.len() - tag]);
         }
+        // Its elements have values.
+        Form::List => {}
     }
 }
 
@@ -72,7 +74,7 @@ fn string(quoted: &[u8], out: &mut Vec<u8>, escapes: bool) {
     }
 }
 
-/// Whether every escape of this quoted string is one that [`argument`] decodes.
+/// Whether every escape of this quoted string is one that [`single`] decodes.
 ///
 /// Left to the server: NUL, bytes that might form a character together, surrogates, malformed
 /// escapes, and `\v`, which 16 made a vertical tab.

@@ -58,7 +58,7 @@ impl Common {
                 .get(1..token.len().saturating_sub(1))
                 .unwrap_or_default(),
             Form::Number => token,
-            Form::Doubled | Form::Escape | Form::Dollar => return true,
+            Form::Doubled | Form::Escape | Form::Dollar | Form::List => return true,
         };
         match &self.values {
             Values::Integers(numbers) => {

@@ -28,15 +28,26 @@ pub enum Check {
     Digits(usize),
     /// No backslash: a pattern that cannot end in its escape character.
     NoBackslash,
+    /// A list of at most this many elements.
+    Elements(usize),
 }
 
 /// Fraction digits beyond which a number might underflow a `real`.
 const FRACTION: usize = 30;
 
 impl Guard {
-    /// Whether the literal in `text` may be bound.
+    /// Whether the literal in `text` that has these elements may be bound.
     #[must_use]
-    pub fn admits(&self, text: &[u8], literal: &Literal) -> bool {
+    pub fn admits(&self, text: &[u8], elements: &[Literal]) -> bool {
+        match self.check {
+            Check::Elements(most) => elements.len() <= most,
+            check => elements.iter().all(|element| check.admits(text, element)),
+        }
+    }
+}
+
+impl Check {
+    fn admits(self, text: &[u8], literal: &Literal) -> bool {
         let token = text.get(literal.start as usize..literal.end as usize);
         let token = token.unwrap_or_default();
         let inner = match (literal.class, literal.form) {
@@ -44,14 +55,15 @@ impl Guard {
             (Class::Text, _) => None,
             _ => Some(token),
         };
-        match self.check {
+        match self {
+            Self::Elements(_) => true,
             // What is written is never shorter than what it means.
-            Check::Length(bytes) => inner.unwrap_or(token).len() <= bytes,
-            Check::NoBackslash => {
+            Self::Length(bytes) => inner.unwrap_or(token).len() <= bytes,
+            Self::NoBackslash => {
                 literal.form != Form::Escape && memchr::memchr(b'\\', token).is_none()
             }
-            Check::Magnitude(limit) => inner.and_then(whole_part).is_some_and(|n| n <= limit),
-            Check::Digits(digits) => inner.is_some_and(|number| fits(number, digits)),
+            Self::Magnitude(limit) => inner.and_then(whole_part).is_some_and(|n| n <= limit),
+            Self::Digits(digits) => inner.is_some_and(|number| fits(number, digits)),
         }
     }
 }
@@ -103,7 +115,7 @@ mod tests {
         let dialect = Dialect { server_major: 17 };
         scan.run(text.as_bytes(), dialect).expect("a literal");
         let guard = Guard { argument: 0, check };
-        guard.admits(text.as_bytes(), &scan.literals()[0])
+        guard.admits(text.as_bytes(), &scan.literals()[..1])
     }
 
     #[test]

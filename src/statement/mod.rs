@@ -115,7 +115,8 @@ impl Terms {
                 }
             }
             at.is_some_and(|(index, literal)| {
-                index == common.argument && !common.holds(text, literal)
+                let elements = scan.elements(literal);
+                index == common.argument && !elements.iter().any(|e| common.holds(text, e))
             })
         })
     }
@@ -125,7 +126,7 @@ impl Terms {
         let lifted = scan.literals().iter().zip(&eligible.arguments);
         for (index, (literal, _)) in lifted.filter(|(_, argument)| **argument).enumerate() {
             while let Some(guard) = guards.next_if(|guard| guard.argument == index) {
-                if !guard.admits(text, literal) {
+                if !guard.admits(text, scan.elements(literal)) {
                     return false;
                 }
             }

@@ -110,6 +110,19 @@ impl Recipe {
         self.judgement.get()?.as_ref().ok()
     }
 
+    /// Which arguments, by index, are lists.
+    #[must_use]
+    pub fn list_arguments(&self) -> Vec<usize> {
+        let Some(eligible) = self.eligible() else {
+            return Vec::new();
+        };
+        let lifted = self.shape.lists().zip(&eligible.arguments);
+        let lifted = lifted.filter(|(_, argument)| **argument).enumerate();
+        lifted
+            .filter_map(|(index, (list, _))| list.then_some(index))
+            .collect()
+    }
+
     /// The arguments left if only literals that have varied stay lifted: the narrower form to try
     /// when the generic plan of the full one is worse. `None` if that is no change, or leaves none.
     #[must_use]

@@ -155,7 +155,7 @@ impl Table {
     /// be lifted.
     pub fn demote(&self, recipe: &Recipe, arguments: Vec<bool>) -> Arc<Recipe> {
         let heir = Recipe::new(self.id(), Arc::clone(&recipe.shape));
-        self.replace(recipe, heir, arguments)
+        self.replace(recipe, heir, arguments, false)
     }
 
     /// The same because the others change the plan; [`Table::statement`] may take that back.
@@ -163,7 +163,15 @@ impl Table {
         let mut heir = Recipe::new(self.id(), Arc::clone(&recipe.shape));
         let widest = recipe.widest.clone();
         heir.widest = widest.or_else(|| recipe.eligible().map(|e| e.arguments.clone()));
-        self.replace(recipe, heir, arguments)
+        self.replace(recipe, heir, arguments, false)
+    }
+
+    /// Retires `recipe`, which has lists, for one that says that its lists are no arrays: texts of
+    /// its shape are taken apart, and so get to shapes that say how long the lists are.
+    pub fn take_apart(&self, recipe: &Recipe) {
+        let heir = Recipe::new(self.id(), Arc::clone(&recipe.shape));
+        let arguments = recipe.eligible().map(|e| e.arguments.clone());
+        self.replace(recipe, heir, arguments.unwrap_or_default(), true);
     }
 
     /// Takes [`Table::narrow`] back for custom plans, if that was what happened to `recipe`: its
@@ -172,11 +180,17 @@ impl Table {
         if let Some(widest) = &recipe.widest {
             let mut heir = Recipe::new(self.id(), Arc::clone(&recipe.shape));
             heir.custom_only = true;
-            self.replace(recipe, heir, widest.clone());
+            self.replace(recipe, heir, widest.clone(), false);
         }
     }
 
-    fn replace(&self, recipe: &Recipe, narrower: Recipe, arguments: Vec<bool>) -> Arc<Recipe> {
+    fn replace(
+        &self,
+        recipe: &Recipe,
+        narrower: Recipe,
+        arguments: Vec<bool>,
+        apart: bool,
+    ) -> Arc<Recipe> {
         narrower
             .sightings
             .store(recipe.sightings.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -185,6 +199,7 @@ impl Table {
             _ if !arguments.contains(&true) => Err(Reason::NoArguments),
             Some(eligible) => Ok(Eligible {
                 arguments,
+                apart,
                 ..eligible.clone()
             }),
             None => Err(Reason::NoArguments),

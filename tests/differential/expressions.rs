@@ -445,6 +445,14 @@ impl Gen<'_> {
                 let items = (0..count).map(|_| self.literal(kind)).collect();
                 fill("{} IN ({})", [column(), list(items, ", ")])
             }
+            // Of another length in each round.
+            10 | 11 => {
+                let count = 2 + self.chance.below(20);
+                let items = (0..count).map(|_| self.literal(kind)).collect();
+                let operator = *self.chance.pick(&["IN", "IN", "not in"]);
+                let pattern = format!("{{}} {operator} ({{}})");
+                fill(&pattern, [column(), Node::Several(items)])
+            }
             2 => fill("{} > {}", [column(), self.literal(kind)]),
             3 => fill("{} <> {}", [column(), self.literal(kind)]),
             4 => fill("{} < {}", [column(), self.expression(kind, 1)]),

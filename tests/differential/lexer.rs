@@ -367,6 +367,10 @@ impl Check {
         if self.scan.run(text.as_bytes(), self.dialect).is_err() {
             return;
         }
+        // What is compared here are literals; lists are statements' business.
+        if self.scan.unfold(text.as_bytes()).is_err() {
+            return;
+        }
         self.scanned += 1;
         for literal in self.scan.literals().to_vec() {
             self.literal(text, &literal);
@@ -380,14 +384,14 @@ impl Check {
     /// The server must read the literal's token as it reads the value bound in its place.
     fn literal(&mut self, text: &str, literal: &Literal) {
         let mut value = Vec::new();
-        rewrite::argument(text.as_bytes(), literal, &mut value);
+        rewrite::argument(text.as_bytes(), &self.scan, literal, &mut value);
         let value = String::from_utf8(value).unwrap();
         let token = &text[literal.range()];
         let kind = match literal.class {
             Class::Int4 => "integer",
             Class::Int8 => "bigint",
             Class::Numeric => "numeric",
-            Class::Text => "text",
+            Class::Text | Class::Int4List | Class::TextList => "text",
         };
         // A constant of no type of its own has none that could be asked for.
         let typed = match literal.class {

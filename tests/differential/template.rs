@@ -11,6 +11,8 @@ pub(crate) enum Node {
     All(Vec<Self>),
     /// A clause that may as well be missing.
     Optional(Box<Self>),
+    /// Literals with commas between: how many of them depends on what the last one says.
+    Several(Vec<Self>),
     /// Something, and something simpler in its place.
     Either(Box<Self>, Box<Self>),
 }
@@ -69,6 +71,15 @@ impl Node {
             Self::Text(text) => out.push_str(text),
             Self::Literal(index) => out.push_str(&values[*index]),
             Self::All(nodes) => nodes.iter().for_each(|node| node.render(values, out)),
+            Self::Several(nodes) => {
+                let mut last = String::new();
+                nodes[nodes.len() - 1].render(values, &mut last);
+                let count = 1 + last.bytes().map(usize::from).sum::<usize>() % nodes.len();
+                for (index, node) in nodes[..count].iter().enumerate() {
+                    out.push_str(if index == 0 { "" } else { ", " });
+                    node.render(values, out);
+                }
+            }
             Self::Optional(node) | Self::Either(node, _) => node.render(values, out),
         }
     }
@@ -76,7 +87,7 @@ impl Node {
     /// How many ways there are to make it simpler by one step.
     pub(crate) fn choices(&self) -> usize {
         match self {
-            Self::Text(_) | Self::Literal(_) => 0,
+            Self::Text(_) | Self::Literal(_) | Self::Several(_) => 0,
             Self::All(nodes) => nodes.iter().map(Self::choices).sum(),
             Self::Optional(node) | Self::Either(node, _) => 1 + node.choices(),
         }
@@ -85,7 +96,7 @@ impl Node {
     /// Itself, simpler by the step of this number; the outermost steps have the smallest numbers.
     pub(crate) fn simpler(&self, choice: usize) -> Self {
         match self {
-            Self::Text(_) | Self::Literal(_) => self.clone(),
+            Self::Text(_) | Self::Literal(_) | Self::Several(_) => self.clone(),
             Self::All(nodes) => {
                 let mut rest = Some(choice);
                 let step = |node: &Self| {

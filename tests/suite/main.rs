@@ -28,6 +28,8 @@ mod staleness;
 // Several requests sent before the first is answered.
 mod pipelining;
 mod plans;
+// IN lists of every length, which share statements.
+mod lists;
 // The client's own prepared statements, and the extended protocol.
 mod extended;
 // Bugs that were, so that they stay gone.

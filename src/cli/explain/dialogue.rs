@@ -166,8 +166,9 @@ impl Dialogue {
     /// The statement the session has made of `text`, if it came so far.
     pub(super) fn statement(&mut self, text: &[u8]) -> Option<Arc<Statement>> {
         let context = self.session.upstream().context?;
-        self.worker.scan.run(text, self.dialect()).ok()?;
-        let recipe = self.worker.table.recipe(text, &self.worker.scan)?;
+        let dialect = self.dialect();
+        self.worker.scan.run(text, dialect).ok()?;
+        let recipe = self.worker.recipe(text, dialect).ok()?;
         let (table, scan) = (&self.worker.table, &self.worker.scan);
         let eligible = recipe.eligible()?;
         let statement = |plans| {

@@ -51,6 +51,8 @@ struct Use {
     argument: usize,
     /// Nothing is computed of it first.
     as_given: bool,
+    /// An index is searched for it.
+    is_searched: bool,
 }
 
 /// Nodes that read one of the tables of the query.
@@ -170,9 +172,16 @@ impl Exposure {
                     column: condition.column.to_owned(),
                     argument: *argument,
                     as_given: condition.as_given,
+                    is_searched: condition.is_searched,
                 });
             }
         }
+    }
+
+    /// Whether indexes are searched for this argument, and nothing else is done with it.
+    pub(in crate::session) fn is_searched_for(&self, argument: usize) -> bool {
+        let mut uses = self.uses.iter().filter(|used| used.argument == argument);
+        !self.weighed && uses.clone().next().is_some() && uses.all(|used| used.is_searched)
     }
 
     /// Whether nothing depends on the catalog.

@@ -33,6 +33,8 @@ pub(super) struct Condition<'a> {
     pub arguments: Vec<usize>,
     /// They are compared as they are, with nothing computed of them.
     pub as_given: bool,
+    /// An index is searched for them.
+    pub is_searched: bool,
 }
 
 /// The nodes of the plan in these lines of `EXPLAIN (VERBOSE)`, the upper before the lower.
@@ -94,10 +96,14 @@ impl<'a> Node<'a> {
             "Index Cond" if self.kind == "Bitmap Index Scan" => {}
             "Index Cond" | "Recheck Cond" | "Filter" => {
                 let words = if label == "Filter" { 2 } else { 3 };
+                let known = self.conditions.len();
                 // The indentation counts as a word; what follows the label is one group.
                 match tokens.get(words..) {
                     Some([Token::Mark('('), inner @ .., Token::Mark(')')]) => self.all_of(inner),
                     _ => self.weighed.extend(arguments(&tokens)),
+                }
+                for condition in self.conditions.iter_mut().skip(known) {
+                    condition.is_searched = label != "Filter";
                 }
             }
             _ => {
@@ -161,6 +167,7 @@ impl<'a> Node<'a> {
             is_one_value,
             arguments: constant.map_or_else(Vec::new, |c| c.parameters().to_vec()),
             as_given: constant.is_none_or(Value::is_as_given),
+            is_searched: false,
         })
     }
 

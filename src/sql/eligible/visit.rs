@@ -37,6 +37,8 @@ pub(super) struct Slot {
     pub(super) stored: bool,
     /// It is all that is stored in this column.
     pub(super) column: Option<Column>,
+    /// It is, alone, an element behind IN.
+    pub(super) listed: bool,
 }
 
 /// Everything the walk finds out.
@@ -268,7 +270,15 @@ impl Visitor for Walk {
             Expr::Cast {
                 expr, data_type, ..
             } => self.cast(expr, data_type),
-            Expr::Between { expr, .. } | Expr::InList { expr, .. } => self.ban_strings(expr),
+            Expr::Between { expr, .. } => self.ban_strings(expr),
+            Expr::InList { expr, list, .. } => {
+                self.ban_strings(expr);
+                for value in list.iter().filter_map(constant) {
+                    if let Some(slot) = self.slot(value) {
+                        slot.listed = true;
+                    }
+                }
+            }
             Expr::Function(function) if has_sorted_argument(function) => self.ban_sorted(expr),
             Expr::Function(function) if takes_precision(function) => self.ban(expr),
             _ => {}

@@ -1,0 +1,199 @@
+//! What the oracle is asked about lists, and what becomes of a shape whose lists are no arrays.
+//!
+//! That `x = ANY ($1)` means what `x IN (1, 2)` does is for the oracle to say, as of everything.
+//! Where it does not (of a `smallint` the server makes `integer[]`, but infers `smallint[]`), the
+//! shape is taken apart ([`Table::take_apart`](crate::statement::table::Table::take_apart)).
+//!
+//! A generic plan is made for a list of ten, whatever its length will be, and a plan for the values
+//! weighs how long it is. So a generic plan is trusted only if there is one list, which an index is
+//! searched for, and if the same plan is made for two elements and for as many as are admitted: the
+//! costs of two plans grow with the length, one faster than the other, so what is the best at both
+//! ends is the best in between. Outside an index, a list of constants may be searched by a hash
+//! table, which a parameter never is (`convert_saop_to_hashed_saop` in `clauses.c`).
+//!
+//! Nor would the server use a generic plan for lists shorter than ten: it compares its cost with
+//! what the first five executions have cost on average (`choose_custom_plan` in `plancache.c`). So
+//! these five are EXPLAINs of long lists, which are planned instead of the first five queries.
+
+use super::learn::{Candidate, Lesson, Next};
+use super::oracle::{self, Answer};
+use super::proof::{self, Exposure, Hidden};
+use super::{Session, Worker};
+use crate::metrics::Counter;
+use crate::reason::Reason;
+use crate::sql::eligible::Eligible;
+use crate::sql::scan::{Class, Scan};
+use crate::statement::guard::{Check, Guard};
+use crate::statement::{Instant, Plans, Statement, Terms};
+
+/// The shortest list.
+const FEWEST: usize = 2;
+
+/// The fewest elements beside those a generic plan is asked about, and the most unless the list
+/// has more: lists that are longer than the first should not need another plan.
+const FEW: usize = 16;
+const MANY: usize = 1024;
+
+/// Types of arrays that hold any integer of 32 bits, read by its type's input function as a cast
+/// from `integer` would make it: of `smallint`, `oid`, `real`, `bigint`, `double precision` and
+/// `numeric` all but the first.
+const HOLD_INTEGERS: [u32; 6] = [1007, 1028, 1021, 1016, 1022, 1231];
+
+/// The answers about lists of other lengths.
+pub(super) struct Lengths([Answer; LENGTH_QUESTIONS]);
+
+impl Lengths {
+    /// Takes the answers to [`length_questions`] off the others.
+    pub(super) fn read(answers: &mut impl Iterator<Item = Answer>) -> Option<Self> {
+        let answers: Vec<Answer> = answers.take(LENGTH_QUESTIONS).collect();
+        answers.try_into().ok().map(Self)
+    }
+}
+
+/// The lengths that are asked about beside `seen`: the shortest, and ever longer ones.
+fn lengths(seen: usize) -> [usize; LENGTH_QUESTIONS] {
+    let few = seen.next_power_of_two().max(FEW);
+    let many = few.max(MANY);
+    [FEWEST, few, many.min(4 * few), many.min(16 * few)]
+}
+
+/// Whether a generic plan of the statement may be trusted in spite of its lists: then it is asked
+/// about other lengths.
+pub(super) fn asks_for_lengths(statement: &Statement) -> bool {
+    statement.plans() == Plans::Generic && statement.recipe().list_arguments().len() == 1
+}
+
+/// Questions about lists of other lengths. With that about the query's own, the server has planned
+/// the statement five times.
+pub(super) const LENGTH_QUESTIONS: usize = 4;
+
+/// The plans for lists of these lengths.
+pub(super) fn length_questions(
+    name: &[u8],
+    text: &[u8],
+    scan: &Scan,
+    eligible: &Eligible,
+) -> [Vec<u8>; LENGTH_QUESTIONS] {
+    lengths(longest(scan))
+        .map(|length| oracle::explain_execute(name, text, scan, eligible, Some(length)))
+}
+
+/// Questions whose answers do not matter, for a statement that was trusted with a generic plan for
+/// its list and has just been parsed on this connection.
+pub(super) fn warming_questions(
+    (statement, terms): (&Statement, &Terms),
+    name: &[u8],
+    text: &[u8],
+    scan: &Scan,
+) -> Vec<Vec<u8>> {
+    let most = terms.guards.iter().find_map(|guard| match guard.check {
+        Check::Elements(most) => Some(most),
+        _ => None,
+    });
+    match (most, statement.recipe().eligible()) {
+        (Some(most), Some(eligible)) => {
+            let question = oracle::explain_execute(name, text, scan, eligible, Some(most));
+            vec![question; LENGTH_QUESTIONS + 1]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The length of the longest list of the text.
+fn longest(scan: &Scan) -> usize {
+    let lists = scan.literals().iter().filter(|l| l.class.is_list());
+    let lengths = lists.map(|list| scan.elements(list).len());
+    lengths.max().unwrap_or_default()
+}
+
+/// The lists whose elements an array of the inferred type would not hold, as arguments.
+pub(super) fn misfits(types: &[u32], scan: &Scan, eligible: &Eligible) -> Vec<usize> {
+    let lifted = scan.literals().iter().zip(&eligible.arguments);
+    let lifted = lifted.filter(|(_, argument)| **argument).zip(types);
+    let misfits = lifted.enumerate().filter(|(_, ((literal, _), oid))| {
+        literal.class == Class::Int4List && !HOLD_INTEGERS.contains(oid)
+    });
+    misfits.map(|(index, _)| index).collect()
+}
+
+/// The guards of a generic plan that has a list for an argument, with that on its length; `None` if
+/// the plan may not be trusted. `scan` is that of the query.
+pub(super) fn guarded(
+    mut guards: Vec<Guard>,
+    (exposure, generic): (&Exposure, &[String]),
+    candidate: &Candidate,
+    lengths: Option<&Lengths>,
+    scan: &Scan,
+) -> Option<Vec<Guard>> {
+    let argument = match candidate.statement.recipe().list_arguments()[..] {
+        [] => return Some(guards),
+        [argument] => argument,
+        _ => return None,
+    };
+    let Lengths([shortest, longer @ ..]) = lengths?;
+    let alike = |answer: &Answer| {
+        let (plan, types) = (answer.plan(), &candidate.terms.types);
+        let same = proof::same_plan(&plan, generic, types, &Hidden::default());
+        answer.is_good() && same.is_some()
+    };
+    let converted = guards.iter().any(|guard| guard.argument == argument);
+    if converted || !exposure.is_searched_for(argument) || !alike(shortest) {
+        return None;
+    }
+    let seen = longest(scan);
+    let [_, admitted @ ..] = self::lengths(seen);
+    let admitted = admitted.iter().zip(longer);
+    let admitted = admitted.take_while(|(_, answer)| alike(answer)).last();
+    let most = admitted.map_or(seen, |(length, _)| *length);
+    let check = Check::Elements(most);
+    guards.push(Guard { argument, check });
+    guards.sort_by_key(|guard| guard.argument);
+    Some(guards)
+}
+
+/// The guards that the plans alone lead to.
+pub(super) fn without_lengths(guards: &[Guard]) -> Vec<Guard> {
+    let others = guards
+        .iter()
+        .filter(|guard| !matches!(guard.check, Check::Elements(_)));
+    others.copied().collect()
+}
+
+impl Session {
+    /// The rewritten text is not what the original is: tries again with its lists taken apart, if
+    /// it has any, or declines it.
+    pub(super) fn refuse(
+        &mut self,
+        lesson: &mut Lesson,
+        candidate: &Candidate,
+        (reason, detail): (Reason, &str),
+        now: Instant,
+        worker: &mut Worker,
+    ) -> Result<Next, Reason> {
+        if candidate.statement.recipe().list_arguments().is_empty() {
+            return Err(self.decline(candidate, reason, detail, worker));
+        }
+        worker.counters().add(Counter::Demotions, 1);
+        worker.table.take_apart(candidate.statement.recipe());
+        self.try_again(lesson, candidate, now, worker)
+    }
+
+    /// The original has a plan and the rewritten text has none: that may be the fault of a list, as
+    /// of one of boxes, whose arrays have semicolons. Otherwise nothing is known.
+    pub(super) fn unplanned(
+        &mut self,
+        lesson: &mut Lesson,
+        candidate: &Candidate,
+        custom: &Answer,
+        now: Instant,
+        worker: &mut Worker,
+    ) -> Result<Next, Reason> {
+        let lists = !candidate.statement.recipe().list_arguments().is_empty();
+        let state = custom.sqlstate();
+        if lists && state.starts_with("22") {
+            let refused = (Reason::Refused, &*state);
+            return self.refuse(lesson, candidate, refused, now, worker);
+        }
+        Err(self.give_up(candidate))
+    }
+}

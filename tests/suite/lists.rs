@@ -1,0 +1,269 @@
+//! IN lists: one statement for all lengths, and the same answers as without it.
+
+use crate::harness::matrix::{converts, same_under};
+use pgautoprep::metrics::{Counter, Summary};
+
+const SETUP: &str = "CREATE TYPE mood AS ENUM ('sad', 'ok', 'it''s \"fine\"'); \
+    CREATE DOMAIN small AS int CHECK (VALUE < 1000); CREATE TABLE t (id int PRIMARY KEY, \
+    big bigint, little smallint, n numeric(8,2), f float4, d float8, name text, v varchar(12), \
+    c char(6), u uuid, day date, at timestamptz, gap interval, m mood, j jsonb, b boolean, \
+    o oid, x box, s small, ids int[]); INSERT INTO t SELECT i, i * 1000000000::bigint, i, i / 4.0, \
+    i / 2.0, i / 2.0, \
+    (ARRAY['a''b', 'c\\d', '\"q\"', '{x,y}', '', 'NULL', 'ž🐎', ' sp '])[1 + i % 8], \
+    'v' || i, 'c' || i, md5(i::text)::uuid, '2024-01-01'::date + i, \
+    '2024-01-01 00:00+00'::timestamptz + i * interval '1 hour', i * interval '1 day', \
+    (ARRAY['sad', 'ok', 'it''s \"fine\"'])[1 + i % 3]::mood, \
+    jsonb_build_object('a', i), i % 2 = 0, i, box(point(0, 0), point(i, i)), i, ARRAY[i, i + 1] \
+    FROM generate_series(0, 199) i; ANALYZE t";
+
+/// So many literals, made of numbers that differ from round to round.
+fn list(round: usize, length: usize, literal: impl Fn(usize) -> String) -> String {
+    let literals = (0..length).map(|k| literal((round * 31 + k * 7) % 200));
+    literals.collect::<Vec<_>>().join(", ")
+}
+
+/// A length from 1 to 30, each of them in 22 rounds at least once if it is asked for twice.
+fn lengths(round: usize) -> [usize; 2] {
+    [1 + round % 30, 30 - round % 30]
+}
+
+/// Statements prepared beyond `shapes`, on each of the two connections.
+fn assert_few(summary: &Summary, shapes: u64) {
+    let prepared = summary.count(Counter::StatementsPrepared);
+    assert!(prepared <= shapes, "{prepared} statements\n{summary}");
+    assert!(summary.count(Counter::Converted) > 30, "{summary}");
+}
+
+#[test]
+fn integers_of_all_lengths_share_a_statement() {
+    let summary = converts(SETUP, |client, round| {
+        for length in lengths(round) {
+            let ids = list(round, length, |k| k.to_string());
+            client.query(&format!("SELECT id, name FROM t WHERE id IN ({ids})"));
+            client.query(&format!(
+                "SELECT id FROM t WHERE id NOT IN ({ids}) ORDER BY id"
+            ));
+        }
+    });
+    // For one element and for more, once for all values and each time for them, of two texts.
+    assert_few(&summary, 16);
+}
+
+#[test]
+fn numbers_are_compared_with_every_type() {
+    converts(SETUP, |client, round| {
+        for length in lengths(round) {
+            let numbers = list(round, length, |k| format!("{}", k as i64 - 20));
+            for column in [
+                "big", "little", "n", "f", "d", "o", "s", "id + 1", "-id", "name",
+            ] {
+                client.query(&format!("SELECT id FROM t WHERE {column} IN ({numbers})"));
+            }
+        }
+    });
+}
+
+#[test]
+fn strings_are_compared_with_every_type() {
+    const NAMES: [&str; 9] = [
+        "a''b", "c\\d", "\"q\"", "{x,y}", "", "NULL", "ž🐎", " sp ", "null",
+    ];
+    let summary = converts(SETUP, |client, round| {
+        for length in lengths(round) {
+            let query = |client: &mut crate::harness::client::Client, column: &str, list: &str| {
+                client.query(&format!("SELECT id FROM t WHERE {column} IN ({list})"));
+                client.query(&format!(
+                    "SELECT count(*) FROM t WHERE {column} NOT IN ({list})"
+                ));
+            };
+            let names = list(round, length, |k| format!("'{}'", NAMES[k % 9]));
+            query(client, "name", &names);
+            query(client, "name || v", &names);
+            query(client, "v", &list(round, length, |k| format!("E'v{k}'")));
+            query(client, "c", &list(round, length, |k| format!("'c{k}  '")));
+            query(client, "id", &list(round, length, |k| format!("'{k}'")));
+            query(
+                client,
+                "little",
+                &list(round, length, |k| format!("' {k}'")),
+            );
+            query(client, "n", &list(round, length, |k| format!("'{k}.50'")));
+            query(
+                client,
+                "day",
+                &list(round, length, |k| format!("'2024-0{}-01'", 1 + k % 9)),
+            );
+            let hours = list(round, length, |k| {
+                format!("$$2024-01-01 {:02}:00+00$$", k % 24)
+            });
+            query(client, "at", &hours);
+            query(
+                client,
+                "gap",
+                &list(round, length, |k| format!("'{k} days'")),
+            );
+            query(
+                client,
+                "j",
+                &list(round, length, |k| format!("'{{\"a\": {k}}}'")),
+            );
+            query(
+                client,
+                "b",
+                &list(round, length, |k| ["'t'", "'no'"][k % 2].to_owned()),
+            );
+            query(
+                client,
+                "ids",
+                &list(round, length, |k| format!("'{{{k},{}}}'", k + 1)),
+            );
+            let boxes = list(round, length, |k| format!("'(0,0),({k},{k})'"));
+            query(client, "x", &boxes);
+            let moods = ["sad", "ok", "it''s \"fine\""];
+            query(
+                client,
+                "m",
+                &list(round, length, |k| format!("'{}'", moods[k % 3])),
+            );
+        }
+    });
+    assert!(summary.count(Counter::Demotions) > 0, "{summary}");
+}
+
+#[test]
+fn uuids_of_all_lengths_share_a_statement() {
+    let summary = converts(SETUP, |client, round| {
+        for length in lengths(round) {
+            let uuids = list(round, length, |k| {
+                format!("'c4ca4238-a0b9-2382-0dcc-509a6f75{:04x}'", 0x8000 + k)
+            });
+            client.query(&format!("SELECT id FROM t WHERE u IN ({uuids})"));
+        }
+    });
+    assert_few(&summary, 8);
+}
+
+#[test]
+fn lists_stand_anywhere() {
+    converts(SETUP, |client, round| {
+        for length in lengths(round) {
+            let ids = list(round, length, |k| k.to_string());
+            let names = list(round, length, |k| format!("'v{k}'"));
+            for sql in [
+                format!("SELECT id IN ({ids}), v NOT IN ({names}) AS no FROM t WHERE id < 9"),
+                format!("SELECT count(*) FILTER (WHERE id in({ids})) FROM t"),
+                format!("SELECT id FROM t WHERE id IN ({ids}) AND v IN ({names}) AND id > {round}"),
+                format!("SELECT id FROM t WHERE NOT id IN\n(\n{ids}\n) OR v = 'v{round}' LIMIT 7"),
+                format!("SELECT id FROM t WHERE id IN ({ids}) = true AND n < 500 ORDER BY 1 DESC"),
+                format!("SELECT id FROM t WHERE b = id IN ({ids}) ORDER BY id"),
+                format!("SELECT a.id FROM t a JOIN t b ON b.id = a.id + 1 WHERE a.id IN ({ids})"),
+                format!("SELECT id FROM t WHERE id IN (SELECT id FROM t WHERE v IN ({names}))"),
+                format!("SELECT id FROM t GROUP BY id HAVING id IN ({ids})"),
+                format!("SELECT id IN ({ids}), count(*) FROM t GROUP BY id IN ({ids})"),
+                format!("SELECT id FROM t ORDER BY id IN ({ids}), id LIMIT 5"),
+                format!("SELECT CASE WHEN id IN ({ids}) THEN 'in' ELSE v END FROM t WHERE id < 5"),
+                format!("SELECT {round} IN ({ids}), 'v{round}' IN ({names}), 'é' AS \"é\""),
+                format!("WITH x AS (SELECT id FROM t WHERE id IN ({ids})) SELECT sum(id) FROM x"),
+                format!("SELECT id FROM t WHERE (id, v) IN ((1, 'v1'), ({round}, 'v{round}'))"),
+                format!("SELECT id FROM t WHERE id IN ({ids}, {round} + 1)"),
+                format!("SELECT id FROM t WHERE id IN ({ids}, NULL)"),
+                format!("SELECT id FROM t WHERE id IN ({ids} /* c */)"),
+                format!("SELECT id FROM t WHERE id IN ({round}, {round}, {round})"),
+            ] {
+                client.query(&sql);
+            }
+            // Not to stay: where the rows lie must not depend on when they are vacuumed.
+            let update =
+                format!("UPDATE t SET b = id IN ({ids}) WHERE id IN ({ids}) RETURNING id, b");
+            client.queries(&["BEGIN", &update, "ROLLBACK"]);
+        }
+    });
+}
+
+#[test]
+fn errors_are_at_the_element_they_are_about() {
+    converts(SETUP, |client, round| {
+        for length in lengths(round) {
+            let bad = |list: &str, bad: &str| match round % 3 {
+                2 => list.replacen(", ", &format!(", '{bad}', "), 1 + round % 5),
+                _ => list.to_owned(),
+            };
+            let ids = bad(&list(round, length, |k| format!("'{k}'")), "é x");
+            let days = bad(
+                &list(round, length, |_| "'2024-01-01'".to_owned()),
+                "2024-13-01",
+            );
+            let moods = bad(&list(round, length, |_| "'sad'".to_owned()), "glad");
+            let empty = bad(&list(round, length, |k| format!("'{k}'")), "");
+            for sql in [
+                format!("SELECT 'žluť', id FROM t WHERE id IN ({ids}) AND v = 'v1'"),
+                format!("SELECT id FROM t WHERE day NOT IN ({days}) AND id < 5"),
+                format!("SELECT 'é' FROM t WHERE m IN ({moods}) AND id < 5 ORDER BY id"),
+                format!("SELECT 1 FROM t WHERE n IN ({empty}) AND id = 5"),
+                format!("SELECT id FROM t WHERE s IN ({ids})"),
+                format!("SELECT id / ({round} % 3) FROM t WHERE id IN (1, {round})"),
+                format!("SELECT id, missing FROM t WHERE id IN ({ids})"),
+                format!("SELECT id FROM t WHERE id IN ({ids}) AND missing = 1"),
+                format!("SELECT id FROM t WHERE name IN (1, {round})"),
+            ] {
+                client.query(&sql);
+                client.queries(&["BEGIN", "SELECT 1", &sql, "ROLLBACK"]);
+                client.queries(&["BEGIN", &sql, "ROLLBACK"]);
+            }
+        }
+    });
+}
+
+#[test]
+fn the_plan_is_that_of_the_list_at_hand() {
+    // An index finds the rows in another order than the table holds them, and longer lists make
+    // the table the better way.
+    let setup = "CREATE TABLE t (id int PRIMARY KEY, kind int, pad text); \
+        INSERT INTO t SELECT i, i % 100, repeat('x', 100) FROM generate_series(1, 3000) i \
+        ORDER BY i % 7, i DESC; CREATE INDEX ON t (kind); \
+        CREATE TABLE u (t int, x int); INSERT INTO u SELECT 1 + i % 3000, i FROM \
+        generate_series(1, 4000) i; CREATE INDEX ON u (t); ANALYZE t; ANALYZE u";
+    let summary = converts(setup, |client, round| {
+        for length in [2 + round % 3, 2 << (round % 11), 2 + (round * 37) % 300] {
+            let ids = (0..length).map(|k| (1 + (k * 13 + round) % 3000).to_string());
+            let ids = ids.collect::<Vec<_>>().join(", ");
+            client.query(&format!("SELECT id FROM t WHERE id IN ({ids})"));
+            client.query(&format!("SELECT id FROM t WHERE kind IN ({ids})"));
+            client.query(&format!("SELECT id FROM t WHERE kind IN ({ids}) LIMIT 3"));
+            client.query(&format!(
+                "SELECT t.id, u.x FROM t JOIN u ON u.t = t.id WHERE t.id IN ({ids})"
+            ));
+        }
+    });
+    assert!(summary.count(Counter::Converted) > 150, "{summary}");
+}
+
+#[test]
+fn very_long_lists_are_lists() {
+    let summary = same_under(&[("max_literals", "50")], SETUP, |client, _, round| {
+        for length in [40, 60, 2000] {
+            let ids = list(round, length, |k| k.to_string());
+            client.query(&format!("SELECT id FROM t WHERE id IN ({ids}) ORDER BY id"));
+            // Of a smallint each length is a statement of its own, up to the bound.
+            client.query(&format!(
+                "SELECT id FROM t WHERE little IN ({ids}) ORDER BY id"
+            ));
+        }
+    });
+    assert_few(&summary, 12);
+}
+
+#[test]
+fn lists_that_an_index_is_searched_for_are_planned_once() {
+    let setup = "CREATE TABLE t (id int PRIMARY KEY, pad text); INSERT INTO t SELECT i, \
+        repeat('x', 100) FROM generate_series(1, 20000) i; ANALYZE t";
+    let summary = converts(setup, |client, round| {
+        for length in [2 + round % 15, 16 - round % 15, 8] {
+            let ids = list(round, length, |k| (1 + k * 97).to_string());
+            client.query(&format!("SELECT id FROM t WHERE id IN ({ids})"));
+        }
+    });
+    assert_eq!(summary.count(Counter::StatementsRenewed), 0, "{summary}");
+    assert_eq!(summary.count(Counter::OracleQuestions), 1, "{summary}");
+    assert_few(&summary, 2);
+}
