@@ -21,6 +21,7 @@
 //! - nothing of ours happens inside a client's transaction but Bind, Describe, Execute and Sync;
 //! - every query that is not converted is counted under exactly one [`Reason`].
 
+mod audit;
 mod execute;
 mod forward;
 mod learn;

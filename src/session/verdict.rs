@@ -1,16 +1,17 @@
 //! What the oracle's answers lead to: trust, a narrower form, or the end.
 
-use super::learn::{Candidate, Lesson, Next, Step, Subject};
+use super::audit::same_plan;
+use super::learn::{Candidate, Lesson, Next, Step};
 use super::lists::{self, Lengths};
 use super::oracle;
-use super::proof::{Exposure, Hidden};
+use super::proof::Exposure;
 use super::{Session, Worker, proof};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::statement::common::Common;
 use crate::statement::guard::Guard;
-use crate::statement::{Instant, Plans, Recipe, Statement, Terms, Verdict};
+use crate::statement::{Instant, Plans, Recipe, Terms, Verdict};
 use crate::wire::frontend;
 use std::sync::Arc;
 
@@ -330,49 +331,6 @@ impl Session {
         Ok(Next::Learned)
     }
 
-    pub(super) fn audited(&mut self, lesson: &Lesson, worker: &Worker) -> Result<Next, Reason> {
-        let Subject::Audit(statement, _) = &lesson.subject else {
-            return Err(Reason::OracleFailed);
-        };
-        let [original, generic] = &lesson.answers[..] else {
-            return Err(Reason::OracleFailed);
-        };
-        if !original.is_good() || !generic.is_good() {
-            return Err(Reason::OracleFailed);
-        }
-        let key = statement.key();
-        let terms = self
-            .upstream
-            .cache
-            .lookup(key)
-            .map(|entry| Arc::clone(&entry.terms));
-        let terms = terms.ok_or(Reason::Unstable)?;
-        let guards = same_plan(statement, &terms, &original.plan(), &generic.plan());
-        let passed = guards == Some(lists::without_lengths(&terms.guards));
-        worker.counters().add(
-            if passed {
-                Counter::AuditsPassed
-            } else {
-                Counter::AuditsFailed
-            },
-            1,
-        );
-        if passed {
-            return Ok(Next::Learned);
-        }
-        self.upstream.cache.remove(statement.key());
-        match statement.recipe().narrowed() {
-            Some(narrow) => {
-                worker.table.narrow(statement.recipe(), narrow);
-            }
-            None => {
-                let epoch = self.upstream.database.epoch();
-                statement.settle(Verdict::Specific { epoch });
-            }
-        }
-        Ok(Next::Learned)
-    }
-
     /// Keeps the arguments at these indexes inline from now on, and tries again.
     fn demote(
         &mut self,
@@ -474,29 +432,6 @@ impl Session {
 fn positions(types: &[u32], wanted: impl Fn(u32) -> bool) -> Vec<usize> {
     let matching = types.iter().enumerate().filter(|(_, oid)| wanted(**oid));
     matching.map(|(index, _)| index).collect()
-}
-
-/// [`proof::same_plan`] for this statement and what is known of it.
-fn same_plan(
-    statement: &Statement,
-    terms: &Terms,
-    original: &[String],
-    generic: &[String],
-) -> Option<Vec<Guard>> {
-    let bare = statement.recipe().eligible().map(bare).unwrap_or_default();
-    let hidden = Hidden {
-        bare: &bare,
-        stored: &terms.stored,
-    };
-    proof::same_plan(original, generic, &terms.types, &hidden)
-}
-
-/// For each argument whether nothing is done with it where it stands.
-fn bare(eligible: &Eligible) -> Vec<bool> {
-    let lifted = eligible.arguments.iter().zip(&eligible.bare);
-    lifted
-        .filter_map(|(argument, bare)| argument.then_some(*bare))
-        .collect()
 }
 
 /// The arguments of `eligible` without those at the given indexes among them.

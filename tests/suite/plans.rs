@@ -7,7 +7,8 @@ use pgautoprep::metrics::Counter;
 /// Ninety of a hundred rows are of kind 1; kinds from 100 on have one row each. An index on kind
 /// finds them in another order than the table holds them.
 const SKEWED: &str = "CREATE TABLE t (id int PRIMARY KEY, kind int, name text, pad text) \
-    WITH (autovacuum_enabled = off); INSERT INTO t SELECT i, CASE WHEN i % 10 = 0 THEN 100 + i ELSE 1 END, \
+    WITH (autovacuum_enabled = off); \
+    INSERT INTO t SELECT i, CASE WHEN i % 10 = 0 THEN 100 + i ELSE 1 END, \
     CASE WHEN i % 10 = 0 THEN 'n' || i ELSE 'common' END, repeat('x', 200) \
     FROM generate_series(1, 5000) i ORDER BY i % 7, i; \
     CREATE INDEX ON t (kind, id DESC); CREATE INDEX ON t (name, id DESC); ANALYZE t";

@@ -1,0 +1,80 @@
+//! The audit: the plan proof repeated, with the literals of the moment.
+
+use super::learn::{Lesson, Next, Subject};
+use super::proof::Hidden;
+use super::{Session, Worker, lists, proof};
+use crate::metrics::Counter;
+use crate::reason::Reason;
+use crate::sql::eligible::Eligible;
+use crate::statement::guard::Guard;
+use crate::statement::{Statement, Terms, Verdict};
+use std::sync::Arc;
+
+impl Session {
+    /// Both plans are here: a generic plan that is no longer the literals' is given up.
+    pub(super) fn audited(&mut self, lesson: &Lesson, worker: &Worker) -> Result<Next, Reason> {
+        let Subject::Audit(statement, _) = &lesson.subject else {
+            return Err(Reason::OracleFailed);
+        };
+        let [original, generic] = &lesson.answers[..] else {
+            return Err(Reason::OracleFailed);
+        };
+        if !original.is_good() || !generic.is_good() {
+            return Err(Reason::OracleFailed);
+        }
+        let key = statement.key();
+        let terms = self
+            .upstream
+            .cache
+            .lookup(key)
+            .map(|entry| Arc::clone(&entry.terms));
+        let terms = terms.ok_or(Reason::Unstable)?;
+        let guards = same_plan(statement, &terms, &original.plan(), &generic.plan());
+        let passed = guards == Some(lists::without_lengths(&terms.guards));
+        worker.counters().add(
+            if passed {
+                Counter::AuditsPassed
+            } else {
+                Counter::AuditsFailed
+            },
+            1,
+        );
+        if passed {
+            return Ok(Next::Learned);
+        }
+        self.upstream.cache.remove(statement.key());
+        match statement.recipe().narrowed() {
+            Some(narrow) => {
+                worker.table.narrow(statement.recipe(), narrow);
+            }
+            None => {
+                let epoch = self.upstream.database.epoch();
+                statement.settle(Verdict::Specific { epoch });
+            }
+        }
+        Ok(Next::Learned)
+    }
+}
+
+/// [`proof::same_plan`] for this statement and what is known of it.
+pub(super) fn same_plan(
+    statement: &Statement,
+    terms: &Terms,
+    original: &[String],
+    generic: &[String],
+) -> Option<Vec<Guard>> {
+    let bare = statement.recipe().eligible().map(bare).unwrap_or_default();
+    let hidden = Hidden {
+        bare: &bare,
+        stored: &terms.stored,
+    };
+    proof::same_plan(original, generic, &terms.types, &hidden)
+}
+
+/// For each argument whether nothing is done with it where it stands.
+fn bare(eligible: &Eligible) -> Vec<bool> {
+    let lifted = eligible.arguments.iter().zip(&eligible.bare);
+    lifted
+        .filter_map(|(argument, bare)| argument.then_some(*bare))
+        .collect()
+}
