@@ -57,6 +57,9 @@ pub enum Reason {
     FailedTransaction,
     /// A transaction that has changed settings or catalogs.
     DirtyTransaction,
+    /// Inside a transaction: more than one string may be invalid, and the first to be complained
+    /// about is not known.
+    Doubt,
     /// Other replies are still owed on this connection.
     Pipelined,
     /// The server refused the rewritten text.
@@ -85,7 +88,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of their discriminants.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 38] = [
         Self::Mode,
         Self::NotPreparable,
         Self::Empty,
@@ -111,6 +114,7 @@ impl Reason {
         Self::InTransaction,
         Self::FailedTransaction,
         Self::DirtyTransaction,
+        Self::Doubt,
         Self::Pipelined,
         Self::Refused,
         Self::DifferentResult,
@@ -154,6 +158,7 @@ impl Reason {
             Self::InTransaction => "in_transaction",
             Self::FailedTransaction => "failed_transaction",
             Self::DirtyTransaction => "dirty_transaction",
+            Self::Doubt => "doubt",
             Self::Pipelined => "pipelined",
             Self::Refused => "refused",
             Self::DifferentResult => "different_result",
@@ -232,6 +237,9 @@ impl Reason {
             }
             Self::DirtyTransaction => {
                 "The transaction has changed settings or tables, so nothing known holds in it."
+            }
+            Self::Doubt => {
+                "In a transaction: several of its strings may be invalid, and one is named first."
             }
             Self::Pipelined => {
                 "The client sent it before the answer to an earlier message had come."

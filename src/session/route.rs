@@ -8,7 +8,7 @@ use crate::reason::Reason;
 use crate::sql::effect::Effect;
 use crate::sql::eligible::{self, Eligible};
 use crate::statement::cache::Entry;
-use crate::statement::{Instant, Plans, Recipe, Statement};
+use crate::statement::{Instant, Plans, Recipe, Statement, Terms};
 use crate::upstream::Encoding;
 use crate::wire::backend::Status;
 use std::collections::HashMap;
@@ -220,6 +220,10 @@ impl Session {
             let key = recipe.key(eligible, context, text, scan, worker.table.hasher());
             let epoch = self.upstream.database.epoch();
             let max_age = worker.settings.statement_max_age;
+            // Where the original cannot be tried in its turn.
+            let is_final =
+                self.upstream.status == Status::Transaction && self.upstream.only_begun.is_none();
+            let in_doubt = |terms: &Terms| is_final && terms.leaves_doubt(eligible, text, scan);
             let usable = |entry: &&Entry| {
                 entry.epoch == epoch
                     && now.since(entry.verified) <= max_age
@@ -227,6 +231,9 @@ impl Session {
                     && entry.statement.is_for(&recipe, context, text, scan)
             };
             if let Some(entry) = self.upstream.cache.lookup(key).filter(usable) {
+                if in_doubt(&entry.terms) {
+                    return Err(Reason::Doubt);
+                }
                 if entry.terms.admit(eligible, text, scan) {
                     let audit = entry.statement.count_execution() && worker.settings.audit;
                     let call = Call::of(entry);
@@ -242,6 +249,9 @@ impl Session {
             }
             let key = key.with(Plans::Custom);
             if let Some(entry) = self.upstream.cache.lookup(key).filter(usable) {
+                if in_doubt(&entry.terms) {
+                    return Err(Reason::Doubt);
+                }
                 entry.statement.count_execution();
                 let mut call = Call::of(entry);
                 let statement = Arc::clone(&entry.statement);

@@ -10,6 +10,7 @@ use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::statement::common::Common;
+use crate::statement::doubt;
 use crate::statement::guard::Guard;
 use crate::statement::{Instant, Plans, Recipe, Terms, Verdict};
 use crate::wire::frontend;
@@ -271,9 +272,20 @@ impl Session {
             shape = candidate.statement.recipe().shape().text_for_display(),
             "trusted"
         );
+        let inferred = candidate
+            .statement
+            .oids()
+            .iter()
+            .zip(&candidate.terms.types);
+        let fallible = inferred
+            .enumerate()
+            .filter_map(|(index, (declared, inferred))| {
+                (*declared == 0 && !doubt::takes_all(*inferred)).then_some(index)
+            });
         let terms = Arc::new(Terms {
             guards: guards.into(),
             common: common.into(),
+            fallible: fallible.collect(),
             ..Terms::clone(&candidate.terms)
         });
         candidate.statement.settle(Verdict::Trusted {

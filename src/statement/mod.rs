@@ -12,6 +12,7 @@
 
 pub mod cache;
 pub mod common;
+pub mod doubt;
 pub mod guard;
 mod recipe;
 pub mod sketch;
@@ -87,6 +88,8 @@ pub struct Terms {
     pub guards: Box<[Guard]>,
     /// Values that get plans of their own.
     pub common: Box<[Common]>,
+    /// The arguments that are strings of types of which not every string is a value.
+    pub fallible: Box<[usize]>,
 }
 
 impl Terms {
@@ -96,6 +99,29 @@ impl Terms {
     pub fn admit(&self, eligible: &Eligible, text: &[u8], scan: &Scan) -> bool {
         (self.guards.is_empty() || self.guards_admit(eligible, text, scan))
             && (self.common.is_empty() || self.is_uncommon(eligible, text, scan))
+    }
+
+    /// Whether more than one string of `text` might not be a value of its type: which of them the
+    /// server would complain about first is not known.
+    #[must_use]
+    pub fn leaves_doubt(&self, eligible: &Eligible, text: &[u8], scan: &Scan) -> bool {
+        self.fallible.len() > 1 && self.doubtful(eligible, text, scan).nth(1).is_some()
+    }
+
+    /// The arguments of `text`, by index, that might not be values of their types.
+    pub fn doubtful(
+        &self,
+        eligible: &Eligible,
+        text: &[u8],
+        scan: &Scan,
+    ) -> impl Iterator<Item = usize> {
+        let lifted = scan.literals().iter().zip(&eligible.arguments);
+        let lifted = lifted.filter(|(_, argument)| **argument).enumerate();
+        lifted.filter_map(|(index, (literal, _))| {
+            let type_oid = *self.types.get(index)?;
+            let sure = || doubt::is_surely_valid(type_oid, text, literal);
+            (self.fallible.contains(&index) && !sure()).then_some(index)
+        })
     }
 
     /// Whether no literal of `text` is a value that gets a plan of its own.

@@ -68,3 +68,24 @@ fn what_explain_does_not_show_was_done_at_another_time() {
     texts.push(upsert("much too long"));
     replay(&texts.iter().map(|text| &**text).collect::<Vec<_>>(), 1);
 }
+
+#[test]
+fn of_two_invalid_strings_in_a_transaction_the_wrong_one_was_named() {
+    let values = |first: &str, second: &str| {
+        format!("VALUES ('{first}', 'x'), (13, overlay('abc' placing '13' from '{second}'))")
+    };
+    let learned = [values("8", "2"), values("27", "2"), values("28", "1")];
+    let [first, second, third] = learned.each_ref().map(|text| &**text);
+    let failing = values(".5", "''");
+    replay(&[first, second, third, "BEGIN; SAVEPOINT s", &failing], 2);
+    let read = |at: &str, sm: &str| {
+        format!("SELECT '{at}'::timestamptz + kv.iv FROM kv JOIN item ON item.sm = '{sm}'")
+    };
+    let texts = [
+        read("2020-08-20 23:51-05:30", "-3"),
+        "BEGIN".to_owned(),
+        "SELECT 1".to_owned(),
+        read("x", "-2147483648"),
+    ];
+    replay(&texts.each_ref().map(|text| &**text), 1);
+}

@@ -1,0 +1,235 @@
+//! Doubt: which strings might not be valid for the types the server has inferred for them.
+//!
+//! Of several that are not, a literal's text is complained about where analysis meets it first, a
+//! parameter's in the order of the parameters (H-31 of the fidelity rules). Outside a transaction
+//! the original says which; inside one there is no second try. So there at most one argument may be
+//! in doubt. Doubt costs a conversion, so what applications send by the thousand is looked at.
+
+use crate::sql::scan::{Form, Literal};
+use crate::sql::value::token;
+
+/// Whether every string is a valid value of this type, whatever it says.
+#[must_use]
+pub const fn takes_all(type_oid: u32) -> bool {
+    const NAME: u32 = 19;
+    const TEXT: u32 = 25;
+    const BPCHAR: u32 = 1042;
+    const VARCHAR: u32 = 1043;
+    // And their arrays, whose texts are ours.
+    matches!(
+        type_oid,
+        NAME | TEXT | BPCHAR | VARCHAR | 1009 | 1014 | 1015
+    )
+}
+
+/// Whether the string in `text` is beyond doubt a value of this type.
+#[must_use]
+pub fn is_surely_valid(type_oid: u32, text: &[u8], literal: &Literal) -> bool {
+    if literal.form != Form::Plain {
+        return false;
+    }
+    let token = token(text, literal);
+    let value = token
+        .get(1..token.len().saturating_sub(1))
+        .unwrap_or_default();
+    match type_oid {
+        16 => matches!(value, b"t" | b"f" | b"true" | b"false" | b"0" | b"1"),
+        17 => is_hex_bytes(value),
+        21 => is_number(value, 4, 0),
+        23 => is_number(value, 9, 0),
+        20 => is_number(value, 18, 0),
+        700 | 701 | 1700 => is_number(value, 15, 15),
+        1082 => is_date(value),
+        1083 => is_time(value),
+        1114 | 1184 => is_timestamp(value),
+        2950 => is_uuid(value),
+        _ => false,
+    }
+}
+
+fn is_number(value: &[u8], most: usize, fraction: usize) -> bool {
+    let digits = value.strip_prefix(b"-").unwrap_or(value);
+    let (whole, rest) = match memchr::memchr(b'.', digits) {
+        Some(point) if fraction > 0 => (&digits[..point], &digits[point + 1..]),
+        Some(_) => return false,
+        None => (digits, &[][..]),
+    };
+    let plain = |digits: &[u8]| digits.iter().all(u8::is_ascii_digit);
+    (1..=most).contains(&whole.len()) && rest.len() <= fraction && plain(whole) && plain(rest)
+}
+
+fn is_hex_bytes(value: &[u8]) -> bool {
+    value
+        .strip_prefix(b"\\x")
+        .is_some_and(|hex| hex.len() % 2 == 0 && hex.iter().all(u8::is_ascii_hexdigit))
+}
+
+fn is_uuid(value: &[u8]) -> bool {
+    value.len() == 36
+        && value.iter().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => *byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
+/// A number of this many digits at the front, and what follows it.
+fn field(value: &[u8], digits: usize) -> Option<(u32, &[u8])> {
+    let (field, rest) = value.split_at_checked(digits)?;
+    let number = field.iter().try_fold(0, |n, digit| {
+        digit
+            .is_ascii_digit()
+            .then(|| n * 10 + u32::from(digit - b'0'))
+    })?;
+    Some((number, rest))
+}
+
+/// What follows a day written as ISO 8601 wants it, which every DateStyle reads alike.
+fn date(value: &[u8]) -> Option<&[u8]> {
+    let (year, rest) = field(value, 4)?;
+    let (month, rest) = field(rest.strip_prefix(b"-")?, 2)?;
+    let (day, rest) = field(rest.strip_prefix(b"-")?, 2)?;
+    let last = match month {
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+        _ => return None,
+    };
+    (year > 0 && (1..=last).contains(&day)).then_some(rest)
+}
+
+/// What follows a time of the day.
+fn time(value: &[u8]) -> Option<&[u8]> {
+    let (hour, rest) = field(value, 2)?;
+    let (minute, rest) = field(rest.strip_prefix(b":")?, 2)?;
+    let (second, rest) = field(rest.strip_prefix(b":")?, 2)?;
+    let rest = match rest.strip_prefix(b".") {
+        Some(fraction) => {
+            let digits = fraction.iter().take_while(|byte| byte.is_ascii_digit());
+            let digits = digits.count();
+            fraction
+                .get(digits..)
+                .filter(|_| (1..=6).contains(&digits))?
+        }
+        None => rest,
+    };
+    (hour < 24 && minute < 60 && second < 60).then_some(rest)
+}
+
+fn is_date(value: &[u8]) -> bool {
+    date(value).is_some_and(<[u8]>::is_empty)
+}
+
+fn is_time(value: &[u8]) -> bool {
+    time(value).is_some_and(<[u8]>::is_empty)
+}
+
+fn is_timestamp(value: &[u8]) -> bool {
+    let Some(rest) = date(value) else {
+        return false;
+    };
+    let time = match rest {
+        [] => return true,
+        [b' ' | b'T', rest @ ..] => time(rest),
+        _ => None,
+    };
+    match time {
+        Some([] | [b'Z']) => true,
+        Some([b'+' | b'-', zone @ ..]) => match field(zone, 2) {
+            Some((hours, [])) => hours < 15,
+            Some((hours, [b':', minutes @ ..])) => {
+                hours < 14 && matches!(field(minutes, 2), Some((0..60, [])))
+            }
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sql::scan::Scan;
+    use crate::sql::{Dialect, ScanLimits};
+
+    fn valid(type_oid: u32, value: &str) -> bool {
+        let text = format!("select '{value}'");
+        let limits = ScanLimits {
+            max_text: 1000,
+            max_literals: 10,
+        };
+        let mut scan = Scan::new(limits, 1);
+        let dialect = Dialect { server_major: 17 };
+        scan.run(text.as_bytes(), dialect).expect("a literal");
+        is_surely_valid(type_oid, text.as_bytes(), &scan.literals()[0])
+    }
+
+    #[test]
+    fn what_applications_send_is_beyond_doubt() {
+        for (type_oid, values) in [
+            (16, &["t", "false", "1"][..]),
+            (17, &["\\x", "\\x00fF"]),
+            (21, &["0", "-9999"]),
+            (23, &["123456789", "-5"]),
+            (20, &["123456789012345678"]),
+            (701, &["1.5", "-3", "2."]),
+            (1700, &["19.99"]),
+            (1082, &["2024-02-28", "1999-12-31"]),
+            (1083, &["23:59:59", "10:00:00.5"]),
+            (
+                1114,
+                &[
+                    "2024-01-31",
+                    "2024-01-31 10:00:00",
+                    "2024-01-31T10:00:00.123456",
+                ],
+            ),
+            (
+                1184,
+                &[
+                    "2024-01-31 10:00:00+02",
+                    "2024-01-31 10:00:00.1-05:30",
+                    "2024-01-31T10:00:00Z",
+                ],
+            ),
+            (2950, &["a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"]),
+        ] {
+            for value in values {
+                assert!(valid(type_oid, value), "{type_oid} {value}");
+            }
+        }
+    }
+
+    #[test]
+    fn everything_else_is_in_doubt() {
+        for (type_oid, values) in [
+            (16, &["", "maybe"][..]),
+            (17, &["\\x0", "abc", "\\xzz"]),
+            (21, &["99999", "", "-", "1.0", "x"]),
+            (23, &["1234567890", " 5", "-2147483648", "''5"]),
+            (1700, &["NaN", "1e5", ".5", "1.2.3"]),
+            (
+                1082,
+                &[
+                    "2024-02-29",
+                    "2024-04-31",
+                    "2024-13-01",
+                    "0000-01-01",
+                    "01/02/2024",
+                ],
+            ),
+            (1083, &["24:00:00", "10:00", "10:00:00."]),
+            (
+                1114,
+                &["now", "2024-01-31 ", "2024-01-31 10:00:00+1", "2024-01-31x"],
+            ),
+            (1184, &["2024-01-31 10:00:00+15", "2024-01-31 10:00:00 UTC"]),
+            (2950, &["a0eebc999c0b4ef8bb6d6bb9bd380a11", "{a0eebc99}"]),
+            (3802, &["{}"]),
+            (16_400, &["sad"]),
+        ] {
+            for value in values {
+                assert!(!valid(type_oid, value), "{type_oid} {value}");
+            }
+        }
+    }
+}
