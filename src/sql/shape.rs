@@ -2,7 +2,7 @@
 //!
 //! A shape holds its own copy of the text between the literals, so that a collision of hashes can
 //! never run the wrong statement. It depends on the classes of the literals, never on their values
-//! or notation, and not on the lengths of lists ([`super::list`]) unless the scan has taken them
+//! or notation, and not on the lengths of lists (`list`) unless the scan has taken them
 //! apart. The two never meet: a list that is one break, of a kind of its own, is not equal to its
 //! elements, which are breaks with commas between. Comments interrupt the shape and have no
 //! content; hint comments belong to its text.
