@@ -321,8 +321,11 @@ fn definitions_changed_past_the_proxy_are_announced() {
             types[round % 2]
         ));
         // It is on its way: the server sends it as soon as it sees that the session is idle.
-        std::thread::sleep(Duration::from_millis(50));
-        assert_eq!(client.value("SELECT count(*) FROM t WHERE x = '0.1'"), "1");
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while client.value("SELECT count(*) FROM t WHERE x = '0.1'") != "1" {
+            assert!(Instant::now() < deadline, "not heard: {}", proxy.summary());
+            std::thread::sleep(Duration::from_millis(1));
+        }
         if round == 3 {
             client.run("DISCARD ALL");
             client.run("UNLISTEN *");
