@@ -71,8 +71,9 @@ const LAYERS: [(&str, &[&str]); 12] = [
 ];
 
 /// Names that may stand only in files whose path begins with one of these.
-const CONFINED: [(&str, &[&str]); 12] = [
+const CONFINED: [(&str, &[&str]); 13] = [
     ("tokio::", SHELL),
+    ("mio::", &["src/net/"]),
     ("Instant::now", SHELL),
     ("SystemTime::now", SHELL),
     ("TcpStream", SHELL),

@@ -1,27 +1,27 @@
 //! The loop that moves the bytes of one connection: two sockets, one session.
 //!
-//! One poll reads what has come from either side, lets the session turn it into output, and writes
-//! what it can, until neither side makes progress. Both directions are served in every round, so
-//! two peers that only write cannot block each other.
+//! One turn reads what has come from either side, lets the session turn it into output, and writes
+//! what it can, until neither side makes progress or others should have a turn. Both directions are
+//! served in every round, so two peers that only write cannot block each other.
 //!
 //! Invariants:
 //! - a side is not read while the other side's output buffer is over its bound, so a connection
 //!   holds at most the bound plus one read in each direction, and one frame that waits to be whole;
-//! - nothing is awaited between a read and the session's taking it;
 //! - a connection is lent its buffers while it is served, and keeps only what is not empty then;
 //! - half-close is honoured: when the client is done writing, so are we, and the rest is still
 //!   relayed.
 
 use super::buffers::{Spare, Spares};
-use super::stream::Stream;
+use super::socket::Socket;
+use super::stream::Handover;
 use crate::error::SessionError;
 use crate::metrics::Counter;
 use crate::session::{ServerKey, Session, Worker};
 use crate::statement::Instant;
 use crate::wire::frame::HEADER;
+use mio::event::Event;
 use std::io;
-use std::task::{Context, Poll, ready};
-use tokio::io::ReadBuf;
+use std::task::{Poll, ready};
 
 /// Bytes read at once. One buffer serves all connections of a worker, because what is read is used
 /// up before the next read; only an incomplete frame is kept per connection.
@@ -38,6 +38,9 @@ const BULK: usize = 4 * 1024;
 /// Bytes already written, at the front of a buffer, for which it is worth moving the rest.
 const STALE: usize = 8 * 1024;
 
+/// Rounds of reading and writing in one turn, after which other connections are served first.
+const ROUNDS: usize = 16;
+
 /// What all connections of a worker share.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -45,6 +48,7 @@ pub(super) struct Shared {
     scratch: Box<[u8]>,
     spares: Spares,
     started: std::time::Instant,
+    now: Instant,
 }
 
 impl Shared {
@@ -54,18 +58,21 @@ impl Shared {
             scratch: vec![0; READ].into(),
             spares: Spares::default(),
             started,
+            now: Instant(0),
         }
     }
 
-    fn now(&self) -> Instant {
-        Instant(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX))
+    /// Looks at the clock, for everything that is done until the next look.
+    pub(super) fn tick(&mut self) {
+        let elapsed = self.started.elapsed().as_millis();
+        self.now = Instant(u64::try_from(elapsed).unwrap_or(u64::MAX));
     }
 }
 
 /// One socket with what waits on either side of it.
 #[derive(Debug)]
 struct Side {
-    stream: Stream,
+    socket: Socket,
     /// Bytes read that the session could not use yet.
     pending: Vec<u8>,
     /// Bytes of the session's output already written.
@@ -74,9 +81,9 @@ struct Side {
 }
 
 impl Side {
-    const fn new(stream: Stream, pending: Vec<u8>) -> Self {
+    const fn new(socket: Socket, pending: Vec<u8>) -> Self {
         Self {
-            stream,
+            socket,
             pending,
             written: 0,
             ended: false,
@@ -85,16 +92,10 @@ impl Side {
 
     /// Reads once, behind a copy of what is pending if that is little. `Ready(0)` is the end of the
     /// stream.
-    fn poll_read(
-        &mut self,
-        context: &mut Context<'_>,
-        scratch: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
+    fn read(&mut self, scratch: &mut [u8]) -> Poll<io::Result<usize>> {
         let joined = self.joined();
         let (front, free) = scratch.split_at_mut(joined);
-        let mut buffer = ReadBuf::new(free);
-        ready!(self.stream.poll_read(context, &mut buffer))?;
-        let count = buffer.filled().len();
+        let count = ready!(self.socket.read(free))?;
         if joined > 0 {
             front.copy_from_slice(&self.pending);
         }
@@ -138,16 +139,11 @@ impl Side {
     }
 
     /// Writes what it can of `bytes`, before which nothing waits, and leaves the rest in `output`.
-    fn write_through(
-        &mut self,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-        output: &mut Vec<u8>,
-    ) -> io::Result<()> {
+    fn write_through(&mut self, bytes: &[u8], output: &mut Vec<u8>) -> io::Result<()> {
         debug_assert!(output.is_empty() && self.written == 0, "bytes overtaken");
         let mut rest = bytes;
         while !rest.is_empty() {
-            match self.stream.poll_write(context, rest) {
+            match self.socket.write(rest) {
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
                 Poll::Ready(Ok(count)) => rest = rest.get(count..).unwrap_or_default(),
                 Poll::Ready(Err(error)) => return Err(error),
@@ -159,14 +155,10 @@ impl Side {
     }
 
     /// Writes what it can of `output`. True if anything was written.
-    fn poll_write(
-        &mut self,
-        context: &mut Context<'_>,
-        output: &mut Vec<u8>,
-    ) -> Poll<io::Result<bool>> {
+    fn write(&mut self, output: &mut Vec<u8>) -> Poll<io::Result<bool>> {
         let before = self.written;
         while let Some(rest) = output.get(self.written..).filter(|rest| !rest.is_empty()) {
-            match self.stream.poll_write(context, rest) {
+            match self.socket.write(rest) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 Poll::Ready(Ok(count)) => self.written += count,
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
@@ -192,6 +184,24 @@ impl Side {
     }
 }
 
+/// What a connection needs after a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// An event.
+    Waits,
+    /// Another turn, after everybody else has had one.
+    Unfinished,
+    /// To be dropped.
+    Ended,
+}
+
+/// Which of the two sockets an event is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Peer {
+    Client,
+    Upstream,
+}
+
 /// A client joined to its server connection.
 #[derive(Debug)]
 pub(super) struct Driver {
@@ -204,12 +214,12 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    /// Joins the two streams; `pending` are bytes the client has sent already, `bound` the bytes of
+    /// Joins the two sockets; `pending` are bytes the client has sent already, `bound` the bytes of
     /// output beyond which the other side is not read.
     pub(super) const fn new(
-        client: Stream,
+        client: Socket,
         pending: Vec<u8>,
-        upstream: Stream,
+        upstream: Socket,
         session: Session,
         bound: usize,
     ) -> Self {
@@ -232,25 +242,37 @@ impl Driver {
         self.draining = true;
     }
 
-    /// The client's side, to say a last word.
-    pub(super) fn into_client(self) -> (Stream, Vec<u8>) {
-        let unsent = self.session.to_client.get(self.client.written..);
-        (self.client.stream, unsent.unwrap_or_default().to_vec())
+    /// Remembers what an event has said about one of the sockets.
+    pub(super) fn note(&mut self, peer: Peer, event: &Event) {
+        match peer {
+            Peer::Client => self.client.socket.note(event),
+            Peer::Upstream => self.upstream.socket.note(event),
+        }
     }
 
-    /// Moves bytes until one side ends (`Ok`), fails, or there is nothing to do.
-    pub(super) fn poll(
+    /// The client's socket and what it has not been sent yet, to say a last word.
+    ///
+    /// # Errors
+    /// The system's, when the socket cannot be taken out of the event loop.
+    pub(super) fn into_client(self, registry: &mio::Registry) -> io::Result<(Handover, Vec<u8>)> {
+        let unsent = self.session.to_client.get(self.client.written..);
+        let unsent = unsent.unwrap_or_default().to_vec();
+        Ok((self.client.socket.release(registry)?, unsent))
+    }
+
+    /// Moves bytes until one side ends or fails, or there is nothing to do.
+    pub(super) fn turn(
         &mut self,
-        context: &mut Context<'_>,
         shared: &mut Shared,
+        registry: &mio::Registry,
         on_key: &mut dyn FnMut(ServerKey),
-    ) -> Poll<Result<(), SessionError>> {
+    ) -> Result<Turn, SessionError> {
         shared.spares.to_client.lend(&mut self.session.to_client);
         shared
             .spares
             .to_upstream
             .lend(&mut self.session.to_upstream);
-        let outcome = self.move_bytes(context, shared, on_key);
+        let outcome = self.move_bytes(shared, on_key);
         let (client, upstream, spares) = (&mut self.client, &mut self.upstream, &mut shared.spares);
         let (to_client, to_upstream) = (&mut self.session.to_client, &mut self.session.to_upstream);
         spares.to_client.take_back(to_client, &mut client.written);
@@ -260,28 +282,28 @@ impl Driver {
         spares.pending.take_back(&mut client.pending, &mut 0);
         spares.pending.take_back(&mut upstream.pending, &mut 0);
         self.session.give_back();
+        client
+            .socket
+            .settle(registry)
+            .map_err(SessionError::System)?;
+        upstream
+            .socket
+            .settle(registry)
+            .map_err(SessionError::System)?;
         outcome
     }
 
     fn move_bytes(
         &mut self,
-        context: &mut Context<'_>,
         shared: &mut Shared,
         on_key: &mut dyn FnMut(ServerKey),
-    ) -> Poll<Result<(), SessionError>> {
-        loop {
-            let mut progress = self.read_upstream(context, shared, on_key)?;
-            progress |= self.read_client(context, shared)?;
-            progress |= self.write(context)?;
+    ) -> Result<Turn, SessionError> {
+        for _ in 0..ROUNDS {
+            let mut progress = self.read_upstream(shared, on_key)?;
+            progress |= self.read_client(shared)?;
+            progress |= self.write()?;
             if self.upstream.ended {
-                self.session.upstream_gone();
-                while self.client.unsent(&self.session.to_client) > 0 {
-                    let to_client = &mut self.session.to_client;
-                    ready!(self.client.poll_write(context, to_client))
-                        .map_err(SessionError::ClientIo)?;
-                }
-                let _ = ready!(self.client.stream.poll_shutdown(context));
-                return Poll::Ready(Ok(()));
+                return self.finish();
             }
             if progress {
                 continue;
@@ -289,22 +311,37 @@ impl Driver {
             // Who has not logged in has nothing to lose; an idle client is told to come again.
             let idle = self.session.is_idle() && self.client.pending.is_empty();
             if self.draining && (idle || !self.is_logged_in()) {
-                return Poll::Ready(Err(SessionError::ShuttingDown));
+                return Err(SessionError::ShuttingDown);
             }
-            return Poll::Pending;
+            return Ok(Turn::Waits);
         }
+        Ok(Turn::Unfinished)
+    }
+
+    /// Gives the client what the server had said before it closed the connection.
+    fn finish(&mut self) -> Result<Turn, SessionError> {
+        self.session.upstream_gone();
+        while self.client.unsent(&self.session.to_client) > 0 {
+            match self.client.write(&mut self.session.to_client) {
+                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Err(error)) => return Err(SessionError::ClientIo(error)),
+                Poll::Pending => return Ok(Turn::Waits),
+            }
+        }
+        // A client that is gone already does not mind.
+        let _ = self.client.socket.shut_down();
+        Ok(Turn::Ended)
     }
 
     fn read_upstream(
         &mut self,
-        context: &mut Context<'_>,
         shared: &mut Shared,
         on_key: &mut dyn FnMut(ServerKey),
     ) -> Result<bool, SessionError> {
         if self.upstream.ended || self.client.unsent(&self.session.to_client) >= self.bound {
             return Ok(false);
         }
-        let count = match self.upstream.poll_read(context, &mut shared.scratch) {
+        let count = match self.upstream.read(&mut shared.scratch) {
             Poll::Ready(Ok(count)) => count,
             // A reset after the last word is an end like any other.
             Poll::Ready(Err(_)) => {
@@ -313,7 +350,7 @@ impl Driver {
             }
             Poll::Pending => return Ok(false),
         };
-        let now = shared.now();
+        let now = shared.now;
         let worker = &mut shared.worker;
         let counters = worker.counters();
         counters.add(Counter::BytesFromUpstream, count as u64);
@@ -330,8 +367,7 @@ impl Driver {
                         used = session.forward_upstream(bytes)?;
                         let (forwarded, rest) = bytes.split_at(used);
                         if rest.len() < HEADER && session.to_client.is_empty() {
-                            written =
-                                client.write_through(context, forwarded, &mut session.to_client);
+                            written = client.write_through(forwarded, &mut session.to_client);
                             return Ok(used);
                         }
                         session.to_client.extend_from_slice(forwarded);
@@ -360,11 +396,7 @@ impl Driver {
         Ok(())
     }
 
-    fn read_client(
-        &mut self,
-        context: &mut Context<'_>,
-        shared: &mut Shared,
-    ) -> Result<bool, SessionError> {
+    fn read_client(&mut self, shared: &mut Shared) -> Result<bool, SessionError> {
         let wanted = self.session.accepts_client()
             && !self.client.ended
             && self.upstream.unsent(&self.session.to_upstream) < self.bound
@@ -372,12 +404,12 @@ impl Driver {
         if !wanted {
             return Ok(false);
         }
-        let count = match self.client.poll_read(context, &mut shared.scratch) {
+        let count = match self.client.read(&mut shared.scratch) {
             Poll::Ready(Ok(count)) => count,
             Poll::Ready(Err(error)) => return Err(SessionError::ClientIo(error)),
             Poll::Pending => return Ok(false),
         };
-        let now = shared.now();
+        let now = shared.now;
         let worker = &mut shared.worker;
         worker
             .counters()
@@ -396,7 +428,7 @@ impl Driver {
                         let (forwarded, rest) = bytes.split_at(used);
                         if rest.len() < HEADER && session.to_upstream.is_empty() {
                             let output = &mut session.to_upstream;
-                            written = upstream.write_through(context, forwarded, output);
+                            written = upstream.write_through(forwarded, output);
                             return Ok(used);
                         }
                         session.to_upstream.extend_from_slice(forwarded);
@@ -411,10 +443,10 @@ impl Driver {
         Ok(true)
     }
 
-    fn write(&mut self, context: &mut Context<'_>) -> Result<bool, SessionError> {
+    fn write(&mut self) -> Result<bool, SessionError> {
         let mut progress = false;
         let to_upstream = &mut self.session.to_upstream;
-        match self.upstream.poll_write(context, to_upstream) {
+        match self.upstream.write(to_upstream) {
             Poll::Ready(Ok(any)) => progress |= any,
             // The server's last word may still be on its way: read it, and end there.
             Poll::Ready(Err(_)) if !self.upstream.ended => {
@@ -425,7 +457,7 @@ impl Driver {
             Poll::Ready(Err(error)) => return Err(SessionError::UpstreamIo(error)),
             Poll::Pending => {}
         }
-        match self.client.poll_write(context, &mut self.session.to_client) {
+        match self.client.write(&mut self.session.to_client) {
             Poll::Ready(Ok(any)) => progress |= any,
             Poll::Ready(Err(error)) => return Err(SessionError::ClientIo(error)),
             Poll::Pending => {}
@@ -436,8 +468,9 @@ impl Driver {
         let all_taken = self.session.accepts_client()
             && (self.is_logged_in() || self.client.pending.is_empty());
         let half_close = self.client.ended && !self.upstream_shut && all_sent && all_taken;
-        if half_close && let Poll::Ready(outcome) = self.upstream.stream.poll_shutdown(context) {
+        if half_close {
             self.upstream_shut = true;
+            let outcome = self.upstream.socket.shut_down();
             outcome.map_err(SessionError::UpstreamIo)?;
         }
         Ok(progress)

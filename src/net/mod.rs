@@ -1,12 +1,17 @@
 //! The only place with sockets: listeners, workers, and the drivers that move bytes.
 //!
-//! One acceptor hands each new connection to the worker with the fewest; from then on nothing of it
-//! is shared but the table of shapes, the counters and the registry of cancel keys.
+//! One acceptor greets each new client, connects to the server, and hands both to the worker with
+//! the fewest clients; from then on nothing of it is shared but the table of shapes, the counters
+//! and the registry of cancel keys. The acceptor's runtime is tokio's; a worker has an event loop
+//! of its own.
 
 mod buffers;
 mod connection;
 mod driver;
+mod greeting;
 mod registry;
+mod slots;
+mod socket;
 mod stream;
 mod worker;
 
@@ -15,6 +20,7 @@ use crate::metrics::{Counter, Metrics};
 use crate::session::{self, Limits, Settings};
 use crate::statement::table::Table;
 use crate::upstream::ledger::ClientId;
+use greeting::{Environment, LAST_WORD, greet};
 use registry::Registry;
 use std::io;
 use std::sync::Arc;
@@ -22,7 +28,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use stream::Listener;
 use tokio::sync::{mpsc, watch};
-use worker::{Arrival, Handle, OpenClient, Setup};
+use tokio::time::timeout;
+use worker::{Handle, OpenClient, Setup, Thread};
 
 /// Pause after an accept that failed for lack of something (file descriptors, memory): long enough
 /// not to spin, short enough not to be noticed once it is there again.
@@ -93,49 +100,62 @@ impl Proxy {
     /// A worker that cannot be started.
     pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), Error> {
         let (drain, draining) = watch::channel(false);
-        let workers = Arc::new(self.start_workers(&draining)?);
+        let (arriving, mut all_arrived) = mpsc::channel::<()>(1);
+        let (parting, mut all_parted) = mpsc::channel::<()>(1);
+        let registry = Arc::new(Registry::default());
+        let (workers, threads) = self.start_workers(&registry, &draining, parting)?;
         let acceptor = Arc::new(Acceptor {
-            workers: Arc::clone(&workers),
+            workers,
             max_clients: self.config.max_clients,
             open: Arc::default(),
             next_id: AtomicUsize::new(1),
+            environment: Environment {
+                config: Arc::clone(&self.config),
+                registry,
+                metrics: self.metrics,
+                draining: draining.clone(),
+            },
+            _arriving: arriving,
         });
-        let (ended, mut all_ended) = mpsc::channel::<()>(1);
         for listener in self.listeners {
             let acceptor = Arc::clone(&acceptor);
-            let (mut draining, metrics) = (draining.clone(), Arc::clone(&self.metrics));
-            let ended = ended.clone();
+            let mut draining = draining.clone();
             tokio::spawn(async move {
                 tokio::select! {
-                    () = acceptor.accept(&listener, &metrics) => {}
+                    () = Arc::clone(&acceptor).accept(&listener) => {}
                     _ = draining.wait_for(|draining| *draining) => {}
                 }
-                drop((listener, acceptor, ended));
             });
         }
-        drop((ended, acceptor));
+        drop(acceptor);
         stop.await;
         // Nobody is listening any more only after all workers are gone, which cannot be.
         let _ = drain.send(true);
-        let _ = all_ended.recv().await;
-        let Some(workers) = Arc::into_inner(workers) else {
-            return Ok(());
-        };
-        let joined = tokio::task::spawn_blocking(|| workers.into_iter().for_each(Handle::join));
-        if joined.await.is_err() {
+        threads.iter().for_each(Thread::wake);
+        // The workers have the same time, and cut off what is left then.
+        let limit = self.config.drain_timeout + LAST_WORD;
+        let _ = timeout(limit, all_arrived.recv()).await;
+        threads.iter().for_each(Thread::wake);
+        let _ = timeout(limit, all_parted.recv()).await;
+        let join = || threads.into_iter().for_each(Thread::join);
+        if tokio::task::spawn_blocking(join).await.is_err() {
             tracing::error!("waiting for the workers failed");
         }
         Ok(())
     }
 
-    fn start_workers(&self, draining: &watch::Receiver<bool>) -> Result<Vec<Handle>, Error> {
+    fn start_workers(
+        &self,
+        registry: &Arc<Registry>,
+        draining: &watch::Receiver<bool>,
+        parting: mpsc::Sender<()>,
+    ) -> Result<(Vec<Handle>, Vec<Thread>), Error> {
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).map_err(|error| Error::Worker(error.into()))?;
         let seed = u64::from_ne_bytes(seed);
         let config = &self.config;
         let table = Table::new(config.max_shapes, config.oracle_per_second, seed);
         let table = Arc::new(table);
-        let registry = Arc::new(Registry::default());
         let started = std::time::Instant::now();
         let settings = settings(config);
         (0..config.workers)
@@ -143,10 +163,12 @@ impl Proxy {
                 let (table, metrics) = (Arc::clone(&table), Arc::clone(&self.metrics));
                 let setup = Setup {
                     config: Arc::clone(config),
-                    registry: Arc::clone(&registry),
+                    registry: Arc::clone(registry),
                     lent: session::Worker::new(settings, table, metrics, index, seed),
                     started,
                     draining: draining.clone(),
+                    runtime: tokio::runtime::Handle::current(),
+                    parting: parting.clone(),
                 };
                 worker::start(index, setup).map_err(Error::Worker)
             })
@@ -179,39 +201,44 @@ pub fn settings(config: &Config) -> Settings {
 /// Hands out new connections.
 #[derive(Debug)]
 struct Acceptor {
-    workers: Arc<Vec<Handle>>,
+    workers: Vec<Handle>,
     max_clients: usize,
     open: Arc<AtomicUsize>,
     next_id: AtomicUsize,
+    environment: Environment,
+    /// Its receiver learns that nobody arrives any more. Dropped last.
+    _arriving: mpsc::Sender<()>,
 }
 
 impl Acceptor {
-    async fn accept(&self, listener: &Listener, metrics: &Metrics) {
+    async fn accept(self: Arc<Self>, listener: &Listener) {
         loop {
-            let socket = match listener.accept().await {
-                Ok(socket) => socket,
+            let client = match listener.accept().await {
+                Ok(client) => client,
                 Err(error) => {
                     tracing::warn!(%error, "accepting a connection failed");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
             };
-            let load = |worker: &&Handle| worker.open.load(Ordering::Relaxed);
-            let Some(worker) = self.workers.iter().min_by_key(load) else {
+            let load = |index: &usize| self.workers[*index].open.load(Ordering::Relaxed);
+            let Some(index) = (0..self.workers.len()).min_by_key(load) else {
                 return;
             };
             let admitted = self.open.load(Ordering::Relaxed) < self.max_clients;
-            let counters = metrics.acceptor();
+            let counters = self.environment.metrics.acceptor();
             counters.add(Counter::ConnectionsOpened, 1);
             if !admitted {
                 counters.add(Counter::ConnectionsRefused, 1);
             }
-            let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-            worker.send(Arrival {
-                socket,
-                id: ClientId(id as u32),
-                admitted,
-                open: OpenClient::count(&[&worker.open, &self.open]),
+            let id = ClientId(self.next_id.fetch_add(1, Ordering::Relaxed) as u32);
+            let open = OpenClient::count(&[&self.workers[index].open, &self.open]);
+            let acceptor = Arc::clone(&self);
+            tokio::spawn(async move {
+                let environment = &acceptor.environment;
+                if let Some(arrival) = greet(client, id, admitted, open, environment).await {
+                    acceptor.workers[index].send(arrival);
+                }
             });
         }
     }

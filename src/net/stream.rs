@@ -1,7 +1,8 @@
-//! One kind of stream and one kind of listener for TCP and Unix sockets.
+//! One kind of stream and one kind of listener for TCP and Unix sockets, in tokio's runtime.
 
 use crate::config::Address;
 use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -18,7 +19,7 @@ const BACKLOG: i32 = 1024;
 /// vanish without a word, and a server connection should not outlive its client by hours.
 const KEEPALIVE: Duration = Duration::from_secs(60);
 
-/// A connection of either kind.
+/// A connection of either kind, while it is greeted or told a last word.
 #[derive(Debug)]
 pub(super) enum Stream {
     Tcp(TcpStream),
@@ -38,11 +39,19 @@ impl Stream {
         }
     }
 
-    /// Hands an accepted socket to this thread's runtime.
-    pub(super) fn adopt(socket: Accepted) -> io::Result<Self> {
+    /// Takes a socket into this thread's runtime.
+    pub(super) fn adopt(socket: Handover) -> io::Result<Self> {
         match socket {
-            Accepted::Tcp(socket) => TcpStream::from_std(socket).map(Self::Tcp),
-            Accepted::Unix(socket) => UnixStream::from_std(socket).map(Self::Unix),
+            Handover::Tcp(fd) => TcpStream::from_std(fd.into()).map(Self::Tcp),
+            Handover::Unix(fd) => UnixStream::from_std(fd.into()).map(Self::Unix),
+        }
+    }
+
+    /// Takes the socket out of this thread's runtime. It stays non-blocking.
+    pub(super) fn hand_over(self) -> io::Result<Handover> {
+        match self {
+            Self::Tcp(stream) => Ok(Handover::Tcp(stream.into_std()?.into())),
+            Self::Unix(stream) => Ok(Handover::Unix(stream.into_std()?.into())),
         }
     }
 
@@ -82,11 +91,26 @@ fn tune(stream: &TcpStream) -> io::Result<()> {
     socket2::SockRef::from(stream).set_tcp_keepalive(&keepalive)
 }
 
-/// An accepted socket on its way from the acceptor's runtime to a worker's.
+/// A stream between two event loops: its socket, and of which kind it is.
 #[derive(Debug)]
-pub(super) enum Accepted {
-    Tcp(std::net::TcpStream),
-    Unix(std::os::unix::net::UnixStream),
+pub(super) enum Handover {
+    Tcp(OwnedFd),
+    Unix(OwnedFd),
+}
+
+impl AsFd for Handover {
+    #[inline]
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(fd) | Self::Unix(fd) => fd.as_fd(),
+        }
+    }
+}
+
+impl AsRawFd for Handover {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
 }
 
 /// A listening socket of either kind.
@@ -139,16 +163,16 @@ impl Listener {
         }
     }
 
-    pub(super) async fn accept(&self) -> io::Result<Accepted> {
+    pub(super) async fn accept(&self) -> io::Result<Stream> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
                 tune(&stream)?;
-                stream.into_std().map(Accepted::Tcp)
+                Ok(Stream::Tcp(stream))
             }
             Self::Unix(listener, _) => {
                 let (stream, _) = listener.accept().await?;
-                stream.into_std().map(Accepted::Unix)
+                Ok(Stream::Unix(stream))
             }
         }
     }

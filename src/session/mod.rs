@@ -179,6 +179,7 @@ impl Session {
         if owes && !self.told_fatal && self.upstream_skip == 0 {
             let message = "server closed the connection unexpectedly";
             backend::error_response(&mut self.to_client, "FATAL", "08006", message);
+            self.told_fatal = true;
         }
     }
 

@@ -409,3 +409,16 @@ fn any_frame() -> impl Strategy<Value = Vec<u8>> {
     ]);
     prop_oneof![3 => request().prop_map(|(bytes, _)| bytes), 5 => backend, 1 => odd]
 }
+
+#[test]
+fn the_end_of_the_server_is_told_once() {
+    let mut core = Core::new();
+    core.session.to_client.clear();
+    assert!(core.client(&frames::query("SELECT 1")));
+    // The driver comes back to it until a client that reads slowly has taken everything.
+    core.session.upstream_gone();
+    core.session.upstream_gone();
+    let (told, rest) = frames::cut(&core.session.to_client);
+    assert!(rest.is_empty());
+    assert_eq!(told.iter().filter(|frame| frame.tag == b'E').count(), 1);
+}

@@ -1,0 +1,275 @@
+//! A client before its session begins and after it has ended: greeting, server connection, last
+//! word.
+//!
+//! All of this waits for others more than it works, so it is tasks of the acceptor's runtime. What
+//! happens between login and the end is a worker's.
+
+use super::registry::Registry;
+use super::stream::{Handover, Stream};
+use super::worker::{Arrival, OpenClient};
+use crate::client::{Greeting, Login, Step};
+use crate::config::Config;
+use crate::error::{Fault, SessionError};
+use crate::metrics::{Counter, Counters, Metrics};
+use crate::session::Key;
+use crate::upstream::ledger::ClientId;
+use crate::wire::startup::{MAX_STARTUP, cancel_request};
+use crate::wire::{self, backend};
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use tokio::io::ReadBuf;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+
+/// How long a last word to a client that does not read may take.
+pub(super) const LAST_WORD: Duration = Duration::from_secs(1);
+
+/// How long a client that was turned away may take to send its startup packet: it must have been
+/// read before the answer, or closing the socket would destroy the answer on its way.
+const REFUSAL: Duration = Duration::from_secs(2);
+
+/// What greeting a client takes.
+#[derive(Debug)]
+pub(super) struct Environment {
+    pub(super) config: Arc<Config>,
+    pub(super) registry: Arc<Registry>,
+    pub(super) metrics: Arc<Metrics>,
+    /// Becomes true when the proxy is ending.
+    pub(super) draining: watch::Receiver<bool>,
+}
+
+/// Greets one accepted client; `admitted` is false beyond the limit of clients. Returns what is to
+/// be handed to a worker, if there will be a session.
+pub(super) async fn greet(
+    client: Stream,
+    id: ClientId,
+    admitted: bool,
+    open: OpenClient,
+    environment: &Environment,
+) -> Option<Arrival> {
+    let outcome = match converse(client, id, admitted, environment).await {
+        Ok(Some(joined)) => return Some(Arrival { joined, id, open }),
+        Ok(None) => Ok(()),
+        Err(error) => Err(error),
+    };
+    count_end(id, environment.metrics.acceptor(), &outcome);
+    None
+}
+
+/// Counts the end of a connection, and says in the log how it ended.
+pub(super) fn count_end(id: ClientId, counters: &Counters, outcome: &Result<(), SessionError>) {
+    counters.add(Counter::ConnectionsClosed, 1);
+    let Err(error) = outcome else {
+        tracing::debug!(client = id.0, "connection closed");
+        return;
+    };
+    let fault = error.fault();
+    let counter = match fault {
+        Fault::Client => Counter::ErrorsClient,
+        Fault::Upstream => Counter::ErrorsUpstream,
+        Fault::Proxy => Counter::ErrorsProxy,
+    };
+    counters.add(counter, 1);
+    tracing::debug!(client = id.0, %error, ?fault, "connection ended");
+}
+
+/// A client and its server connection, on which the client's startup packet has been sent.
+#[derive(Debug)]
+pub(super) struct Joined {
+    pub(super) client: Handover,
+    pub(super) upstream: Handover,
+    pub(super) login: Login,
+    /// What the client has sent behind its startup packet.
+    pub(super) pending: Vec<u8>,
+    pub(super) key: Key,
+    /// When the login must be over.
+    pub(super) deadline: std::time::Instant,
+}
+
+async fn converse(
+    mut client: Stream,
+    id: ClientId,
+    admitted: bool,
+    environment: &Environment,
+) -> Result<Option<Joined>, SessionError> {
+    let limit = if admitted {
+        environment.config.login_timeout
+    } else {
+        REFUSAL
+    };
+    let deadline = Instant::now() + limit;
+    let mut greeted = Greeted::default();
+    let mut draining = environment.draining.clone();
+    let greeting = tokio::select! {
+        greeting = timeout_at(deadline, greeted.greet(&mut client)) => {
+            greeting.unwrap_or(Err(SessionError::LoginTimeout))
+        }
+        _ = draining.wait_for(|draining| *draining) => Err(SessionError::ShuttingDown),
+    };
+    let error = match greeting {
+        Ok(None | Some(Step::Wait | Step::Refuse(_))) => return Ok(None),
+        Ok(Some(Step::Cancel { pid, key })) => {
+            cancel(pid, &key, environment).await;
+            return Ok(None);
+        }
+        Ok(Some(Step::Login(_))) if !admitted => SessionError::TooManyClients,
+        Ok(Some(Step::Login(login))) => {
+            tracing::debug!(client = id.0, replication = login.replication, "login");
+            match connect(&login, environment).await {
+                Ok(upstream) => {
+                    let deadline = deadline.into_std();
+                    return join(client, upstream, login, greeted.pending, deadline).map(Some);
+                }
+                Err(error) => error,
+            }
+        }
+        Err(error) => error,
+    };
+    last_word(&mut client, Vec::new(), &error).await;
+    Err(error)
+}
+
+/// Connects to the server and sends the startup packet.
+async fn connect(login: &Login, environment: &Environment) -> Result<Stream, SessionError> {
+    let config = &environment.config;
+    let connecting = Stream::connect(&config.upstream);
+    let connected = tokio::time::timeout(config.connect_timeout, connecting).await;
+    let connected = connected.unwrap_or(Err(io::ErrorKind::TimedOut.into()));
+    let mut upstream = connected.map_err(SessionError::Unreachable)?;
+    write_all(&mut upstream, &login.packet)
+        .await
+        .map_err(SessionError::UpstreamIo)?;
+    Ok(upstream)
+}
+
+fn join(
+    client: Stream,
+    upstream: Stream,
+    login: Login,
+    pending: Vec<u8>,
+    deadline: std::time::Instant,
+) -> Result<Joined, SessionError> {
+    let mut secret = [0; 32];
+    getrandom::fill(&mut secret).map_err(|error| SessionError::System(error.into()))?;
+    let key = Key {
+        secret,
+        cancelled: Arc::new(AtomicBool::new(false)),
+    };
+    Ok(Joined {
+        client: client.hand_over().map_err(SessionError::System)?,
+        upstream: upstream.hand_over().map_err(SessionError::System)?,
+        login,
+        pending,
+        key,
+        deadline,
+    })
+}
+
+/// What a client has sent before its session.
+#[derive(Debug, Default)]
+struct Greeted {
+    pending: Vec<u8>,
+}
+
+impl Greeted {
+    /// Reads until the client wants to log in or cancel; `None` if it leaves without.
+    async fn greet(&mut self, client: &mut Stream) -> Result<Option<Step>, SessionError> {
+        let mut greeting = Greeting::default();
+        loop {
+            let (step, used) = greeting
+                .step(&self.pending)
+                .map_err(SessionError::ClientProtocol)?;
+            self.pending.drain(..used);
+            match step {
+                Step::Wait => {}
+                Step::Refuse(answer) => {
+                    write_all(client, &[answer])
+                        .await
+                        .map_err(SessionError::ClientIo)?;
+                    continue;
+                }
+                step => return Ok(Some(step)),
+            }
+            let mut bytes = [0; 1024];
+            let count = read(client, &mut bytes)
+                .await
+                .map_err(SessionError::ClientIo)?;
+            if count == 0 {
+                // Port scanners and health checks: no error, unless something had begun.
+                return match self.pending.is_empty() {
+                    true => Ok(None),
+                    false => Err(SessionError::ClientProtocol(wire::Error::StartupLayout)),
+                };
+            }
+            self.pending
+                .extend_from_slice(bytes.get(..count).unwrap_or_default());
+            // A whole packet is taken at once, so this cannot grow past one and a read.
+            debug_assert!(self.pending.len() <= MAX_STARTUP + bytes.len());
+        }
+    }
+}
+
+/// Relays a cancel request; whether it was one of ours is nobody's business.
+async fn cancel(pid: u32, key: &[u8], environment: &Environment) {
+    environment.metrics.acceptor().add(Counter::Cancels, 1);
+    let Some(secret) = environment.registry.cancel(pid, key) else {
+        return;
+    };
+    let mut request = Vec::new();
+    cancel_request(&mut request, pid, &secret);
+    let send = async {
+        let mut upstream = Stream::connect(&environment.config.upstream).await?;
+        write_all(&mut upstream, &request).await?;
+        // The server closes when it has signalled; libpq waits for that, and so do we, so that the
+        // client's own wait means something.
+        read(&mut upstream, &mut [0; 8]).await
+    };
+    let limit = environment.config.connect_timeout;
+    match tokio::time::timeout(limit, send).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "cancel request not delivered"),
+        Err(_) => tracing::debug!("cancel request not delivered in time"),
+    }
+}
+
+/// Tells a client whose session a worker has ended why, behind what it has not been sent yet.
+pub(super) async fn dismiss(client: Handover, unsent: Vec<u8>, error: SessionError) {
+    match Stream::adopt(client) {
+        Ok(mut client) => last_word(&mut client, unsent, &error).await,
+        Err(error) => tracing::debug!(%error, "a last word could not be said"),
+    }
+}
+
+/// Tells the client why its connection ends, if it is there to hear it.
+async fn last_word(client: &mut Stream, mut unsent: Vec<u8>, error: &SessionError) {
+    let Some((sqlstate, message)) = error.client_response() else {
+        return;
+    };
+    backend::error_response(&mut unsent, "FATAL", sqlstate, &message);
+    let speak = async {
+        write_all(client, &unsent).await?;
+        poll_fn(|context| client.poll_shutdown(context)).await
+    };
+    // Whether it was heard changes nothing.
+    let _ = tokio::time::timeout(LAST_WORD, speak).await;
+}
+
+async fn read(stream: &mut Stream, bytes: &mut [u8]) -> io::Result<usize> {
+    let mut buffer = ReadBuf::new(bytes);
+    poll_fn(|context| stream.poll_read(context, &mut buffer)).await?;
+    Ok(buffer.filled().len())
+}
+
+async fn write_all(stream: &mut Stream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let count = poll_fn(|context| stream.poll_write(context, bytes)).await?;
+        if count == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        bytes = bytes.get(count..).unwrap_or_default();
+    }
+    Ok(())
+}
