@@ -11,32 +11,25 @@
 //! - half-close is honoured: when the client is done writing, so are we, and the rest is still
 //!   relayed.
 
-use super::buffers::{Spare, Spares};
+use super::buffers::Spares;
+use super::side::Side;
 use super::socket::Socket;
 use super::stream::Handover;
 use crate::error::SessionError;
 use crate::metrics::Counter;
 use crate::session::{ServerKey, Session, Worker};
 use crate::statement::Instant;
-use crate::wire::frame::HEADER;
 use mio::event::Event;
 use std::io;
-use std::task::{Poll, ready};
+use std::task::Poll;
 
 /// Bytes read at once. One buffer serves all connections of a worker, because what is read is used
 /// up before the next read; only an incomplete frame is kept per connection.
 pub(super) const READ: usize = 64 * 1024;
 
-/// Bytes pending up to which the next read goes behind a copy of them. To copy what is read behind
-/// them would cost more, unless a large frame is being put together.
-const JOINED: usize = 4 * 1024;
-
 /// A read of at least this many bytes, all to be forwarded as they are, is written from where it
 /// was read. Fewer are copied faster than they are looked at twice.
 const BULK: usize = 4 * 1024;
-
-/// Bytes already written, at the front of a buffer, for which it is worth moving the rest.
-const STALE: usize = 8 * 1024;
 
 /// Rounds of reading and writing in one turn, after which other connections are served first.
 const ROUNDS: usize = 16;
@@ -66,121 +59,6 @@ impl Shared {
     pub(super) fn tick(&mut self) {
         let elapsed = self.started.elapsed().as_millis();
         self.now = Instant(u64::try_from(elapsed).unwrap_or(u64::MAX));
-    }
-}
-
-/// One socket with what waits on either side of it.
-#[derive(Debug)]
-struct Side {
-    socket: Socket,
-    /// Bytes read that the session could not use yet.
-    pending: Vec<u8>,
-    /// Bytes of the session's output already written.
-    written: usize,
-    ended: bool,
-}
-
-impl Side {
-    const fn new(socket: Socket, pending: Vec<u8>) -> Self {
-        Self {
-            socket,
-            pending,
-            written: 0,
-            ended: false,
-        }
-    }
-
-    /// Reads once, behind a copy of what is pending if that is little. `Ready(0)` is the end of the
-    /// stream.
-    fn read(&mut self, scratch: &mut [u8]) -> Poll<io::Result<usize>> {
-        let joined = self.joined();
-        let (front, free) = scratch.split_at_mut(joined);
-        let count = ready!(self.socket.read(free))?;
-        if joined > 0 {
-            front.copy_from_slice(&self.pending);
-        }
-        self.ended |= count == 0;
-        Poll::Ready(Ok(count))
-    }
-
-    /// How many pending bytes the next read goes behind: all or none.
-    const fn joined(&self) -> usize {
-        if self.pending.len() <= JOINED {
-            self.pending.len()
-        } else {
-            0
-        }
-    }
-
-    /// Hands what is pending and the `count` bytes just read to `use_up`, and keeps as pending what
-    /// was not used.
-    fn take<E>(
-        &mut self,
-        scratch: &[u8],
-        count: usize,
-        spare: &mut Spare,
-        use_up: impl FnOnce(&[u8]) -> Result<usize, E>,
-    ) -> Result<(), E> {
-        let read = scratch.get(..self.joined() + count).unwrap_or_default();
-        if self.pending.len() <= JOINED {
-            let used = use_up(read)?;
-            self.pending.clear();
-            let left = read.get(used..).unwrap_or_default();
-            if !left.is_empty() {
-                spare.lend(&mut self.pending);
-                self.pending.extend_from_slice(left);
-            }
-        } else {
-            self.pending.extend_from_slice(read);
-            let used = use_up(&self.pending)?;
-            self.pending.drain(..used);
-        }
-        Ok(())
-    }
-
-    /// Writes what it can of `bytes`, before which nothing waits, and leaves the rest in `output`.
-    fn write_through(&mut self, bytes: &[u8], output: &mut Vec<u8>) -> io::Result<()> {
-        debug_assert!(output.is_empty() && self.written == 0, "bytes overtaken");
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            match self.socket.write(rest) {
-                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
-                Poll::Ready(Ok(count)) => rest = rest.get(count..).unwrap_or_default(),
-                Poll::Ready(Err(error)) => return Err(error),
-                Poll::Pending => break,
-            }
-        }
-        output.extend_from_slice(rest);
-        Ok(())
-    }
-
-    /// Writes what it can of `output`. True if anything was written.
-    fn write(&mut self, output: &mut Vec<u8>) -> Poll<io::Result<bool>> {
-        let before = self.written;
-        while let Some(rest) = output.get(self.written..).filter(|rest| !rest.is_empty()) {
-            match self.socket.write(rest) {
-                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                Poll::Ready(Ok(count)) => self.written += count,
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending if self.written == before => return Poll::Pending,
-                Poll::Pending => {
-                    // Half a large buffer of bytes long gone is worth moving the rest.
-                    if self.written > STALE && self.written > output.len() / 2 {
-                        output.drain(..self.written);
-                        self.written = 0;
-                    }
-                    return Poll::Ready(Ok(true));
-                }
-            }
-        }
-        let any = self.written > before;
-        self.written = 0;
-        output.clear();
-        Poll::Ready(Ok(any))
-    }
-
-    const fn unsent(&self, output: &[u8]) -> usize {
-        output.len() - self.written
     }
 }
 
@@ -365,12 +243,11 @@ impl Driver {
                     let mut used = 0;
                     if bytes.len() >= BULK {
                         used = session.forward_upstream(bytes)?;
-                        let (forwarded, rest) = bytes.split_at(used);
-                        if rest.len() < HEADER && session.to_client.is_empty() {
-                            written = client.write_through(forwarded, &mut session.to_client);
+                        let output = &mut session.to_client;
+                        if let Some(outcome) = client.pass_on(bytes, used, output) {
+                            written = outcome;
                             return Ok(used);
                         }
-                        session.to_client.extend_from_slice(forwarded);
                     }
                     let rest = bytes.get(used..).unwrap_or_default();
                     Ok(used + session.upstream_bytes(rest, now, worker, on_key)?)
@@ -425,13 +302,11 @@ impl Driver {
                     let mut used = 0;
                     if bytes.len() >= BULK {
                         used = session.forward_client(bytes, worker)?;
-                        let (forwarded, rest) = bytes.split_at(used);
-                        if rest.len() < HEADER && session.to_upstream.is_empty() {
-                            let output = &mut session.to_upstream;
-                            written = upstream.write_through(forwarded, output);
+                        let output = &mut session.to_upstream;
+                        if let Some(outcome) = upstream.pass_on(bytes, used, output) {
+                            written = outcome;
                             return Ok(used);
                         }
-                        session.to_upstream.extend_from_slice(forwarded);
                     }
                     let rest = bytes.get(used..).unwrap_or_default();
                     Ok(used + session.client_bytes(rest, now, worker)?)

@@ -10,6 +10,7 @@ mod connection;
 mod driver;
 mod greeting;
 mod registry;
+mod side;
 mod slots;
 mod socket;
 mod stream;

@@ -18,6 +18,7 @@ mod tokens;
 
 pub(super) use exposure::Exposure;
 
+use crate::sql::oid;
 use crate::statement::guard::{Check, Guard};
 use constant::{Constant, Types};
 use tokens::{Token, normalize};
@@ -100,7 +101,6 @@ pub(super) struct Hidden<'a> {
 impl Hidden<'_> {
     /// What must be admitted of an argument; `None` if something might be done with it.
     fn guards(&self, argument: usize, types: Types<'_>) -> Option<Vec<Guard>> {
-        const NUMERIC: u32 = 1700;
         if let Some(Some(column)) = self.stored.get(argument) {
             let mut constant = Constant::parameter(argument);
             constant.convert_like(&Constant::shown(column), types);
@@ -110,7 +110,7 @@ impl Hidden<'_> {
             return None;
         }
         let check = Check::Magnitude(i64::MAX.unsigned_abs());
-        let wide = types.get(argument) == Some(&NUMERIC);
+        let wide = types.get(argument) == Some(&oid::NUMERIC);
         Some(
             wide.then_some(Guard { argument, check })
                 .into_iter()

@@ -4,7 +4,8 @@
 //! own lexer about where each literal begins and ends. [`shape`] is what two queries have in common
 //! when they differ only in their literals. [`eligible`] judges a shape once, with a parser.
 //! [`mod@rewrite`] splices `$n` into the client's own bytes and takes the values out.
-//! [`mod@effect`] says what a statement that is passed through may do to the session.
+//! [`mod@effect`] says what a statement that is passed through may do to the session. [`oid`] names
+//! types.
 //!
 //! Nothing here does IO, reads a clock or keeps state between calls. Text that is not understood to
 //! the last byte is never converted.
@@ -13,6 +14,7 @@ pub mod effect;
 pub mod eligible;
 mod lex;
 mod list;
+pub mod oid;
 mod pass;
 pub mod rewrite;
 pub mod scan;

@@ -7,7 +7,7 @@
 
 use super::lex::{KIND, Kind};
 use super::scan::{COMMENT, Class, Literal, Scan};
-use super::{lex, list, value};
+use super::{lex, list, oid, value};
 
 pub use super::value::token;
 
@@ -24,9 +24,9 @@ pub struct Rewritten {
 #[must_use]
 pub const fn oid(class: Class) -> u32 {
     match class {
-        Class::Int4 => 23,
-        Class::Int8 => 20,
-        Class::Numeric => 1700,
+        Class::Int4 => oid::INT4,
+        Class::Int8 => oid::INT8,
+        Class::Numeric => oid::NUMERIC,
         // The type of an array's elements is that of what they are compared with.
         Class::Text | Class::Int4List | Class::TextList => 0,
     }

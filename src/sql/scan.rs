@@ -309,6 +309,17 @@ fn check_order(scan: &Scan) {
     }
 }
 
+/// The literal written as `token`, and a text that holds nothing else of interest.
+#[cfg(test)]
+pub(crate) fn sample(token: &str) -> (String, Literal) {
+    let text = format!("select {token}");
+    let mut scan = Scan::new(ScanLimits::default(), 1);
+    let dialect = Dialect { server_major: 17 };
+    scan.run(text.as_bytes(), dialect).expect("a literal");
+    let literal = scan.literals()[0];
+    (text, literal)
+}
+
 #[cfg(test)]
 #[path = "scan_tests.rs"]
 mod tests;

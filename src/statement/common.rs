@@ -4,6 +4,7 @@
 //! `selfuncs.c`): each of them has its own frequency, all others share one. So all values that are
 //! not common get the same plan, and a plan proven for one of them is proven for all.
 
+use crate::sql::oid;
 use crate::sql::scan::{Form, Literal};
 use crate::sql::value::token;
 use foldhash::quality::FixedState;
@@ -30,20 +31,14 @@ impl Common {
     /// values of the type may be written in different ways.
     #[must_use]
     pub fn new(argument: usize, type_oid: u32, values: &[String]) -> Option<Self> {
-        const INT8: u32 = 20;
-        const INT2: u32 = 21;
-        const INT4: u32 = 23;
-        const TEXT: u32 = 25;
-        const BPCHAR: u32 = 1042;
-        const VARCHAR: u32 = 1043;
         let bytes = values.iter().map(String::as_bytes);
         let values = match type_oid {
-            INT2 | INT4 | INT8 => {
+            oid::INT2 | oid::INT4 | oid::INT8 => {
                 let numbers: Option<_> = values.iter().map(|value| value.parse().ok()).collect();
                 Values::Integers(numbers?)
             }
-            TEXT | VARCHAR => Values::Texts(bytes.map(Into::into).collect()),
-            BPCHAR => Values::Padded(bytes.map(|text| unpadded(text).into()).collect()),
+            oid::TEXT | oid::VARCHAR => Values::Texts(bytes.map(Into::into).collect()),
+            oid::BPCHAR => Values::Padded(bytes.map(|text| unpadded(text).into()).collect()),
             _ => return None,
         };
         Some(Self { argument, values })
@@ -80,21 +75,13 @@ fn unpadded(text: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sql::scan::Scan;
-    use crate::sql::{Dialect, ScanLimits};
+    use crate::sql::scan::sample;
 
     fn holds(type_oid: u32, values: &[&str], token: &str) -> bool {
         let values: Vec<String> = values.iter().map(|value| (*value).to_owned()).collect();
         let common = Common::new(0, type_oid, &values).expect("a type that is understood");
-        let text = format!("select {token}");
-        let limits = ScanLimits {
-            max_text: 1000,
-            max_literals: 10,
-        };
-        let mut scan = Scan::new(limits, 1);
-        let dialect = Dialect { server_major: 17 };
-        scan.run(text.as_bytes(), dialect).expect("a literal");
-        common.holds(text.as_bytes(), &scan.literals()[0])
+        let (text, literal) = sample(token);
+        common.holds(text.as_bytes(), &literal)
     }
 
     #[test]

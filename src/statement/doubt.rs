@@ -5,20 +5,23 @@
 //! the original says which; inside one there is no second try. So there at most one argument may be
 //! in doubt. Doubt costs a conversion, so what applications send by the thousand is looked at.
 
+use crate::sql::oid;
 use crate::sql::scan::{Form, Literal};
 use crate::sql::value::token;
 
 /// Whether every string is a valid value of this type, whatever it says.
 #[must_use]
 pub const fn takes_all(type_oid: u32) -> bool {
-    const NAME: u32 = 19;
-    const TEXT: u32 = 25;
-    const BPCHAR: u32 = 1042;
-    const VARCHAR: u32 = 1043;
-    // And their arrays, whose texts are ours.
+    // The texts of arrays are ours.
     matches!(
         type_oid,
-        NAME | TEXT | BPCHAR | VARCHAR | 1009 | 1014 | 1015
+        oid::NAME
+            | oid::TEXT
+            | oid::BPCHAR
+            | oid::VARCHAR
+            | oid::TEXT_ARRAY
+            | oid::BPCHAR_ARRAY
+            | oid::VARCHAR_ARRAY
     )
 }
 
@@ -33,16 +36,16 @@ pub fn is_surely_valid(type_oid: u32, text: &[u8], literal: &Literal) -> bool {
         .get(1..token.len().saturating_sub(1))
         .unwrap_or_default();
     match type_oid {
-        16 => matches!(value, b"t" | b"f" | b"true" | b"false" | b"0" | b"1"),
-        17 => is_hex_bytes(value),
-        21 => is_number(value, 4, 0),
-        23 => is_number(value, 9, 0),
-        20 => is_number(value, 18, 0),
-        700 | 701 | 1700 => is_number(value, 15, 15),
-        1082 => is_date(value),
-        1083 => is_time(value),
-        1114 | 1184 => is_timestamp(value),
-        2950 => is_uuid(value),
+        oid::BOOL => matches!(value, b"t" | b"f" | b"true" | b"false" | b"0" | b"1"),
+        oid::BYTEA => is_hex_bytes(value),
+        oid::INT2 => is_number(value, 4, 0),
+        oid::INT4 => is_number(value, 9, 0),
+        oid::INT8 => is_number(value, 18, 0),
+        oid::FLOAT4 | oid::FLOAT8 | oid::NUMERIC => is_number(value, 15, 15),
+        oid::DATE => is_date(value),
+        oid::TIME => is_time(value),
+        oid::TIMESTAMP | oid::TIMESTAMPTZ => is_timestamp(value),
+        oid::UUID => is_uuid(value),
         _ => false,
     }
 }
@@ -148,19 +151,11 @@ fn is_timestamp(value: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sql::scan::Scan;
-    use crate::sql::{Dialect, ScanLimits};
+    use crate::sql::scan::sample;
 
     fn valid(type_oid: u32, value: &str) -> bool {
-        let text = format!("select '{value}'");
-        let limits = ScanLimits {
-            max_text: 1000,
-            max_literals: 10,
-        };
-        let mut scan = Scan::new(limits, 1);
-        let dialect = Dialect { server_major: 17 };
-        scan.run(text.as_bytes(), dialect).expect("a literal");
-        is_surely_valid(type_oid, text.as_bytes(), &scan.literals()[0])
+        let (text, literal) = sample(&format!("'{value}'"));
+        is_surely_valid(type_oid, text.as_bytes(), &literal)
     }
 
     #[test]

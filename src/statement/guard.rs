@@ -102,20 +102,12 @@ fn split(number: &[u8]) -> Option<(&[u8], &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sql::scan::Scan;
-    use crate::sql::{Dialect, ScanLimits};
+    use crate::sql::scan::sample;
 
     fn admits(check: Check, token: &str) -> bool {
-        let text = format!("select {token}");
-        let limits = ScanLimits {
-            max_text: 1000,
-            max_literals: 10,
-        };
-        let mut scan = Scan::new(limits, 1);
-        let dialect = Dialect { server_major: 17 };
-        scan.run(text.as_bytes(), dialect).expect("a literal");
+        let (text, literal) = sample(token);
         let guard = Guard { argument: 0, check };
-        guard.admits(text.as_bytes(), &scan.literals()[..1])
+        guard.admits(text.as_bytes(), &[literal])
     }
 
     #[test]

@@ -1,20 +1,11 @@
 //! One constant of a plan: what a generic plan still has to do with its parameters, and for which
 //! values that cannot fail.
 
+use crate::sql::oid;
 use crate::statement::guard::{Check, Guard};
 
 /// The types of the parameters, by index.
 pub(super) type Types<'a> = &'a [u32];
-
-const INT8: u32 = 20;
-const INT2: u32 = 21;
-const INT4: u32 = 23;
-const TEXT: u32 = 25;
-const OID: u32 = 26;
-const FLOAT4: u32 = 700;
-const FLOAT8: u32 = 701;
-const VARCHAR: u32 = 1043;
-const NUMERIC: u32 = 1700;
 
 /// Operands a sum may have, and the magnitude each may have, so that no 32-bit sum overflows.
 const MAX_TERMS: usize = 7;
@@ -156,7 +147,7 @@ impl Constant {
         let total = TOTAL.contains(&function);
         call.may_fail |= !call.parameters.is_empty() && !total;
         let counts = matches!(function, "length" | "char_length");
-        call.kind = Some(if counts { INT4 } else { TEXT });
+        call.kind = Some(if counts { oid::INT4 } else { oid::TEXT });
         call
     }
 
@@ -183,7 +174,7 @@ impl Constant {
             let check = Check::Magnitude(TERM_LIMIT);
             let guards = operation.parameters.iter();
             operation.guards = guards.map(|&argument| Guard { argument, check }).collect();
-            operation.kind = Some(INT4);
+            operation.kind = Some(oid::INT4);
         } else {
             operation.may_fail = true;
         }
@@ -194,7 +185,7 @@ impl Constant {
     fn is_small_integer(&self, types: Types<'_>) -> bool {
         match self.parameters[..] {
             [] => self.number.is_some_and(|number| number <= TERM_LIMIT),
-            _ => matches!(self.kind(types), Some(INT4 | INT8)) && !self.may_fail,
+            _ => matches!(self.kind(types), Some(oid::INT4 | oid::INT8)) && !self.may_fail,
         }
     }
 
@@ -212,14 +203,14 @@ impl Constant {
             None => (name, None),
         };
         let target = match base {
-            "text" => TEXT,
-            "character varying" | "character" => VARCHAR,
+            "text" => oid::TEXT,
+            "character varying" | "character" => oid::VARCHAR,
             base => number(base),
         };
         let from = self.kind(types);
         let exact = match target {
-            INT2 | INT4 | INT8 => widens(from, target),
-            TEXT | VARCHAR => matches!(from, Some(TEXT | VARCHAR)),
+            oid::INT2 | oid::INT4 | oid::INT8 => widens(from, target),
+            oid::TEXT | oid::VARCHAR => matches!(from, Some(oid::TEXT | oid::VARCHAR)),
             _ => false,
         };
         self.made_of |= !exact || modifier.is_some();
@@ -230,17 +221,17 @@ impl Constant {
             return;
         };
         let check = match (target, modifier) {
-            (VARCHAR, Some(modifier)) => modifier
+            (oid::VARCHAR, Some(modifier)) => modifier
                 .trim_end_matches(')')
                 .parse()
                 .ok()
                 .map(Check::Length),
-            (NUMERIC, Some(modifier)) => whole_digits(modifier).map(Check::Digits),
+            (oid::NUMERIC, Some(modifier)) => whole_digits(modifier).map(Check::Digits),
             _ if widens(from, target) => return,
-            (INT2, _) => Some(Check::Magnitude(i16::MAX.unsigned_abs().into())),
-            (INT4, _) => Some(Check::Magnitude(i32::MAX.unsigned_abs().into())),
-            (INT8, _) => Some(Check::Magnitude(i64::MAX.unsigned_abs())),
-            (FLOAT4 | FLOAT8 | NUMERIC, _) => Some(Check::Digits(30)),
+            (oid::INT2, _) => Some(Check::Magnitude(i16::MAX.unsigned_abs().into())),
+            (oid::INT4, _) => Some(Check::Magnitude(i32::MAX.unsigned_abs().into())),
+            (oid::INT8, _) => Some(Check::Magnitude(i64::MAX.unsigned_abs())),
+            (oid::FLOAT4 | oid::FLOAT8 | oid::NUMERIC, _) => Some(Check::Digits(30)),
             _ => None,
         };
         match check {
@@ -257,7 +248,8 @@ impl Constant {
             return;
         }
         if let Some(element) = shown.strip_suffix("[]") {
-            let inferred = |kind: u32| !matches!(kind, INT2 | INT4 | INT8 | NUMERIC);
+            let inferred =
+                |kind: u32| !matches!(kind, oid::INT2 | oid::INT4 | oid::INT8 | oid::NUMERIC);
             let target = number(element);
             let kinds = self.parameters.iter().map(|index| types.get(*index));
             let fits = |kind: Option<&u32>| {
@@ -324,13 +316,13 @@ impl Constant {
 /// The number type called `name`, or 0.
 fn number(name: &str) -> u32 {
     match name {
-        "smallint" => INT2,
-        "integer" => INT4,
-        "bigint" => INT8,
-        "real" => FLOAT4,
-        "double precision" => FLOAT8,
-        "numeric" => NUMERIC,
-        "oid" => OID,
+        "smallint" => oid::INT2,
+        "integer" => oid::INT4,
+        "bigint" => oid::INT8,
+        "real" => oid::FLOAT4,
+        "double precision" => oid::FLOAT8,
+        "numeric" => oid::NUMERIC,
+        "oid" => oid::OID,
         _ => 0,
     }
 }
@@ -341,20 +333,20 @@ fn type_name(oid: u32) -> Option<&'static str> {
         (16, "boolean"),
         (17, "bytea"),
         (19, "name"),
-        (INT8, "bigint"),
-        (INT2, "smallint"),
-        (INT4, "integer"),
-        (TEXT, "text"),
-        (OID, "oid"),
+        (oid::INT8, "bigint"),
+        (oid::INT2, "smallint"),
+        (oid::INT4, "integer"),
+        (oid::TEXT, "text"),
+        (oid::OID, "oid"),
         (114, "json"),
         (142, "xml"),
         (650, "cidr"),
-        (FLOAT4, "real"),
-        (FLOAT8, "double precision"),
+        (oid::FLOAT4, "real"),
+        (oid::FLOAT8, "double precision"),
         (829, "macaddr"),
         (869, "inet"),
         (1042, "bpchar"),
-        (VARCHAR, "character varying"),
+        (oid::VARCHAR, "character varying"),
         (1082, "date"),
         (1083, "time without time zone"),
         (1114, "timestamp without time zone"),
@@ -363,7 +355,7 @@ fn type_name(oid: u32) -> Option<&'static str> {
         (1266, "time with time zone"),
         (1560, "bit"),
         (1562, "bit varying"),
-        (NUMERIC, "numeric"),
+        (oid::NUMERIC, "numeric"),
         (2950, "uuid"),
         (3614, "tsvector"),
         (3615, "tsquery"),
@@ -380,14 +372,17 @@ fn widens(from: Option<u32>, to: u32) -> bool {
         return false;
     };
     let numbers: &[u32] = match from {
-        INT2 => &[INT4, INT8, NUMERIC, FLOAT4, FLOAT8],
+        oid::INT2 => &[oid::INT4, oid::INT8, oid::NUMERIC, oid::FLOAT4, oid::FLOAT8],
         // Every integer is taken for an OID, negative ones too (`int4` to `oid` in `pg_cast`).
-        INT4 => &[INT8, NUMERIC, FLOAT4, FLOAT8, OID],
-        INT8 => &[NUMERIC, FLOAT4, FLOAT8],
-        FLOAT4 => &[FLOAT8],
+        oid::INT4 => &[oid::INT8, oid::NUMERIC, oid::FLOAT4, oid::FLOAT8, oid::OID],
+        oid::INT8 => &[oid::NUMERIC, oid::FLOAT4, oid::FLOAT8],
+        oid::FLOAT4 => &[oid::FLOAT8],
         _ => &[],
     };
-    from == to || to == TEXT || numbers.contains(&to) || (to == VARCHAR && from == TEXT)
+    from == to
+        || to == oid::TEXT
+        || numbers.contains(&to)
+        || (to == oid::VARCHAR && from == oid::TEXT)
 }
 
 /// The digits a `numeric(p,s)` has before the point.
@@ -413,41 +408,41 @@ mod tests {
 
     #[test]
     fn casts_that_cannot_fail_need_no_guard() {
-        assert_eq!(cast(INT4, &[]), Some(vec![]));
-        assert_eq!(cast(INT4, &["bigint"]), Some(vec![]));
-        assert_eq!(cast(INT4, &["numeric"]), Some(vec![]));
-        assert_eq!(cast(VARCHAR, &["text"]), Some(vec![]));
-        assert_eq!(cast(INT4, &["oid"]), Some(vec![]));
+        assert_eq!(cast(oid::INT4, &[]), Some(vec![]));
+        assert_eq!(cast(oid::INT4, &["bigint"]), Some(vec![]));
+        assert_eq!(cast(oid::INT4, &["numeric"]), Some(vec![]));
+        assert_eq!(cast(oid::VARCHAR, &["text"]), Some(vec![]));
+        assert_eq!(cast(oid::INT4, &["oid"]), Some(vec![]));
     }
 
     #[test]
     fn casts_that_may_fail_are_guarded() {
         assert_eq!(
-            cast(VARCHAR, &["character varying(10)"]),
+            cast(oid::VARCHAR, &["character varying(10)"]),
             Some(vec![Check::Length(10)])
         );
         assert_eq!(
-            cast(INT4, &["numeric", "numeric(5,2)"]),
+            cast(oid::INT4, &["numeric", "numeric(5,2)"]),
             Some(vec![Check::Digits(3)])
         );
         assert_eq!(
-            cast(INT4, &["smallint"]),
+            cast(oid::INT4, &["smallint"]),
             Some(vec![Check::Magnitude(32767)])
         );
-        assert_eq!(cast(TEXT, &["date"]), None);
-        assert_eq!(cast(TEXT, &["bit(3)"]), None);
+        assert_eq!(cast(oid::TEXT, &["date"]), None);
+        assert_eq!(cast(oid::TEXT, &["bit(3)"]), None);
     }
 
     #[test]
     fn sums_are_guarded_and_other_operations_refused() {
         let parameter = || Constant::number_or_parameter("$1");
         let three = || Constant::number_or_parameter("3");
-        let sum = Constant::operation(vec![parameter(), three()], &["+"], &[INT4]);
+        let sum = Constant::operation(vec![parameter(), three()], &["+"], &[oid::INT4]);
         assert_eq!(sum.guards("=").map(|guards| guards.len()), Some(1));
-        let quotient = Constant::operation(vec![three(), parameter()], &["/"], &[INT4]);
+        let quotient = Constant::operation(vec![three(), parameter()], &["/"], &[oid::INT4]);
         assert_eq!(quotient.guards("="), None);
         let big = Constant::number_or_parameter("2147483647");
-        let risky = Constant::operation(vec![parameter(), big], &["+"], &[INT4]);
+        let risky = Constant::operation(vec![parameter(), big], &["+"], &[oid::INT4]);
         assert_eq!(risky.guards("="), None);
         assert_eq!(
             Constant::operation(vec![three(), three()], &["/"], &[]).guards("="),

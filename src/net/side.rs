@@ -1,0 +1,145 @@
+//! One socket of a connection with what waits on either side of it.
+
+use super::buffers::Spare;
+use super::socket::Socket;
+use crate::wire::frame::HEADER;
+use std::io;
+use std::task::{Poll, ready};
+
+/// Bytes pending up to which the next read goes behind a copy of them. To copy what is read behind
+/// them would cost more, unless a large frame is being put together.
+const JOINED: usize = 4 * 1024;
+
+/// Bytes already written, at the front of a buffer, for which it is worth moving the rest.
+const STALE: usize = 8 * 1024;
+
+/// One socket with what waits on either side of it.
+#[derive(Debug)]
+pub(super) struct Side {
+    pub(super) socket: Socket,
+    /// Bytes read that the session could not use yet.
+    pub(super) pending: Vec<u8>,
+    /// Bytes of the session's output already written.
+    pub(super) written: usize,
+    pub(super) ended: bool,
+}
+
+impl Side {
+    pub(super) const fn new(socket: Socket, pending: Vec<u8>) -> Self {
+        Self {
+            socket,
+            pending,
+            written: 0,
+            ended: false,
+        }
+    }
+
+    /// Reads once, behind a copy of what is pending if that is little. `Ready(0)` is the end of the
+    /// stream.
+    pub(super) fn read(&mut self, scratch: &mut [u8]) -> Poll<io::Result<usize>> {
+        let joined = self.joined();
+        let (front, free) = scratch.split_at_mut(joined);
+        let count = ready!(self.socket.read(free))?;
+        if joined > 0 {
+            front.copy_from_slice(&self.pending);
+        }
+        self.ended |= count == 0;
+        Poll::Ready(Ok(count))
+    }
+
+    /// How many pending bytes the next read goes behind: all or none.
+    const fn joined(&self) -> usize {
+        if self.pending.len() <= JOINED {
+            self.pending.len()
+        } else {
+            0
+        }
+    }
+
+    /// Hands what is pending and the `count` bytes just read to `use_up`, and keeps as pending what
+    /// was not used.
+    pub(super) fn take<E>(
+        &mut self,
+        scratch: &[u8],
+        count: usize,
+        spare: &mut Spare,
+        use_up: impl FnOnce(&[u8]) -> Result<usize, E>,
+    ) -> Result<(), E> {
+        let read = scratch.get(..self.joined() + count).unwrap_or_default();
+        if self.pending.len() <= JOINED {
+            let used = use_up(read)?;
+            self.pending.clear();
+            let left = read.get(used..).unwrap_or_default();
+            if !left.is_empty() {
+                spare.lend(&mut self.pending);
+                self.pending.extend_from_slice(left);
+            }
+        } else {
+            self.pending.extend_from_slice(read);
+            let used = use_up(&self.pending)?;
+            self.pending.drain(..used);
+        }
+        Ok(())
+    }
+
+    /// Sends the first `used` of `bytes` on: from where they are if nothing waits before them and
+    /// no whole frame comes behind them, which is `Some`; by way of `output` if not.
+    pub(super) fn pass_on(
+        &mut self,
+        bytes: &[u8],
+        used: usize,
+        output: &mut Vec<u8>,
+    ) -> Option<io::Result<()>> {
+        let (forwarded, rest) = bytes.split_at(used);
+        if rest.len() < HEADER && output.is_empty() {
+            return Some(self.write_through(forwarded, output));
+        }
+        output.extend_from_slice(forwarded);
+        None
+    }
+
+    /// Writes what it can of `bytes`, before which nothing waits, and leaves the rest in `output`.
+    fn write_through(&mut self, bytes: &[u8], output: &mut Vec<u8>) -> io::Result<()> {
+        debug_assert!(output.is_empty() && self.written == 0, "bytes overtaken");
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match self.socket.write(rest) {
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(count)) => rest = rest.get(count..).unwrap_or_default(),
+                Poll::Ready(Err(error)) => return Err(error),
+                Poll::Pending => break,
+            }
+        }
+        output.extend_from_slice(rest);
+        Ok(())
+    }
+
+    /// Writes what it can of `output`. True if anything was written.
+    pub(super) fn write(&mut self, output: &mut Vec<u8>) -> Poll<io::Result<bool>> {
+        let before = self.written;
+        while let Some(rest) = output.get(self.written..).filter(|rest| !rest.is_empty()) {
+            match self.socket.write(rest) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(count)) => self.written += count,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending if self.written == before => return Poll::Pending,
+                Poll::Pending => {
+                    // Half a large buffer of bytes long gone is worth moving the rest.
+                    if self.written > STALE && self.written > output.len() / 2 {
+                        output.drain(..self.written);
+                        self.written = 0;
+                    }
+                    return Poll::Ready(Ok(true));
+                }
+            }
+        }
+        let any = self.written > before;
+        self.written = 0;
+        output.clear();
+        Poll::Ready(Ok(any))
+    }
+
+    pub(super) const fn unsent(&self, output: &[u8]) -> usize {
+        output.len() - self.written
+    }
+}
