@@ -59,7 +59,7 @@ fn keys(value: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn two_workloads_make_a_table_json_and_a_page() {
+fn two_workloads_make_a_table_and_files_of_every_kind() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     let script = "\\set id random(1, :rows)\nBEGIN;\n-- expect SELECT 1, :id\n\
@@ -70,6 +70,7 @@ fn two_workloads_make_a_table_json_and_a_page() {
     std::fs::write(path("init.sql"), init).unwrap();
     let (mine, tables) = (path("mine.sql"), path("init.sql"));
     let (json, html) = (path("report.json"), path("report.html"));
+    let markdown = path("report.md");
     let workloads = format!("key,{}", text(&mine));
     let (result, out) = bench(&[
         "--workloads",
@@ -92,12 +93,17 @@ fn two_workloads_make_a_table_json_and_a_page() {
         text(&json),
         "--html",
         text(&html),
+        "--markdown",
+        text(&markdown),
     ]);
     result.expect(&out);
     assert!(out.contains("mine.sql, 3 clients\n  direct "), "{out}");
     let json: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
     check_json(&json);
     check_html(&std::fs::read_to_string(html).unwrap(), directory.path());
+    let markdown = std::fs::read_to_string(markdown).unwrap();
+    let row = |line: &&str| line.starts_with("| mine.sql, 3 clients | 1.00, ");
+    assert_eq!(markdown.lines().filter(row).count(), 1, "{markdown}");
 }
 
 fn check_json(json: &Value) {

@@ -7,6 +7,7 @@
 
 mod chart;
 mod html;
+mod markdown;
 mod measure;
 mod report;
 mod site;
@@ -128,6 +129,10 @@ pub struct BenchOptions {
     /// Write everything found out as a page with charts to this file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+
+    /// Write the ratios as a table and a chart in Markdown to this file
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
 
     /// Show the results only, no progress
     #[arg(long, short)]
@@ -308,7 +313,8 @@ fn read(path: &Path) -> anyhow::Result<String> {
 pub fn run(options: &BenchOptions, out: &mut dyn Write) -> anyhow::Result<()> {
     let plan = Plan::new(options)?;
     // A file that cannot be written should not be noticed only when everything has been measured.
-    for path in options.json.iter().chain(&options.html) {
+    let files = [&options.json, &options.html, &options.markdown];
+    for path in files.into_iter().flatten() {
         let file = std::fs::OpenOptions::new()
             .append(true)
             .create(true)
@@ -328,6 +334,9 @@ pub fn run(options: &BenchOptions, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     if let Some(path) = &options.html {
         write(path, html::render(&report).as_bytes())?;
+    }
+    if let Some(path) = &options.markdown {
+        write(path, markdown::render(&report).as_bytes())?;
     }
     plan.go_on()?;
     match report.failures() {
