@@ -80,6 +80,12 @@ impl Session {
         self.memory.relayed(Effect::None);
         if tag != frontend::TERMINATE {
             self.upstream.only_begun = None;
+        }
+        // COPY's own messages belong to either protocol.
+        if !matches!(
+            tag,
+            frontend::TERMINATE | frontend::COPY_DATA | frontend::COPY_DONE | frontend::COPY_FAIL
+        ) {
             self.memory.extended();
         }
         self.upstream.ledger.relay(self.client, tag);

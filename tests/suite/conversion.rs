@@ -329,6 +329,23 @@ fn relay(scene: &mut Scene, sql: &str, answer: &[u8]) {
 }
 
 #[test]
+fn copying_in_does_not_make_queries_longer() {
+    let mut scene = learned(SQL, &SELECT, &[]);
+    relay(&mut scene, "COPY t FROM STDIN", &frame(b'G', &[0, 0, 0]));
+    let data = [frame(b'd', b"1\n"), frame(b'c', b"")].concat();
+    scene.client.send(&data);
+    scene.peer.expect(&data);
+    let answer_copy = [complete("COPY 1"), ready(b'I')].concat();
+    scene.peer.send(&answer_copy);
+    scene.client.expect(&answer_copy);
+    scene.client.send(&frames::query(SQL));
+    // No Close: the client has no unnamed statement that a Query would have dropped.
+    scene.peer.expect_at_once(&execution(&scene.name, &["42"]));
+    scene.peer.send(&answer(&SELECT, b'I'));
+    scene.client.expect(&seen(&SELECT, b'I'));
+}
+
+#[test]
 fn a_transaction_that_has_only_begun_is_begun_again_unseen() {
     let mut scene = learned(SQL, &SELECT, &[]);
     begin(&mut scene);
