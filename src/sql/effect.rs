@@ -207,37 +207,31 @@ enum Verb {
 }
 
 impl Verb {
+    /// Every query that is passed through comes by here, so no word is compared with all of them.
     fn of(word: &[u8]) -> Self {
-        const VERBS: &[(Verb, &str)] = &[
-            (Verb::Query, "select values with table"),
-            (Verb::Write, "insert update delete merge"),
-            (Verb::Set, "set"),
-            (
-                Verb::Transaction,
-                "begin commit rollback start end abort savepoint release",
-            ),
-            (
-                Verb::Harmless,
-                "copy show fetch move close declare listen notify lock",
-            ),
-            (
-                Verb::Harmless,
-                "truncate vacuum analyze analyse checkpoint cluster reindex refresh",
-            ),
-            (Verb::Session, "reset discard deallocate unlisten"),
-            (Verb::Create, "create"),
-            (
-                Verb::Catalog,
-                "alter drop grant revoke comment security import reassign",
-            ),
-            (Verb::Explain, "explain"),
-            (Verb::Prepare, "prepare"),
-        ];
-        let known = |words: &str| words.split(' ').any(|known| is(word, known));
-        VERBS
-            .iter()
-            .find(|(_, words)| known(words))
-            .map_or(Self::Unknown, |(verb, _)| *verb)
+        let mut lower = [0; "deallocate".len()];
+        let Some(lower) = lower.get_mut(..word.len()) else {
+            return Self::Unknown;
+        };
+        lower.copy_from_slice(word);
+        lower.make_ascii_lowercase();
+        match &*lower {
+            b"select" | b"values" | b"with" | b"table" => Self::Query,
+            b"insert" | b"update" | b"delete" | b"merge" => Self::Write,
+            b"set" => Self::Set,
+            b"begin" | b"commit" | b"rollback" | b"start" | b"end" | b"abort" | b"savepoint"
+            | b"release" => Self::Transaction,
+            b"copy" | b"show" | b"fetch" | b"move" | b"close" | b"declare" | b"listen"
+            | b"notify" | b"lock" | b"truncate" | b"vacuum" | b"analyze" | b"analyse"
+            | b"checkpoint" | b"cluster" | b"reindex" | b"refresh" => Self::Harmless,
+            b"reset" | b"discard" | b"deallocate" | b"unlisten" => Self::Session,
+            b"create" => Self::Create,
+            b"alter" | b"drop" | b"grant" | b"revoke" | b"comment" | b"security" | b"import"
+            | b"reassign" => Self::Catalog,
+            b"explain" => Self::Explain,
+            b"prepare" => Self::Prepare,
+            _ => Self::Unknown,
+        }
     }
 }
 
