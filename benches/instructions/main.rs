@@ -1,0 +1,224 @@
+//! How many instructions a session executes per query, without sockets: exact, and free of the
+//! noise that times have on a busy machine.
+//!
+//! `cargo bench --bench instructions` counts with valgrind and compares with the committed table
+//! `benches/instructions/table.md`: more than [`TOLERANCE`] above it is a failure. A change that is
+//! meant to move a figure writes the table anew with `cargo bench --bench instructions -- --save`.
+//! A word selects the paths whose name contains it.
+//!
+//! The counts depend on the compiler, and on the vector instructions of the processor. So the table
+//! names both, and elsewhere the comparison is printed but fails nothing.
+
+#![expect(
+    clippy::print_stdout,
+    reason = "what a bench finds out is for its caller to read"
+)]
+
+#[path = "../session/server.rs"]
+mod server;
+mod table;
+
+use std::error::Error;
+use std::hint::black_box;
+use std::process::{Command, ExitCode};
+
+use pgautoprep::session::{Mode, Session, Worker};
+use server::{Bench, Plans, SAMPLES, Sample, ask, hear};
+use table::{Row, Table};
+
+/// How much more than the table says is accepted.
+const TOLERANCE: f64 = 0.03;
+
+/// Clients of the worker, which take turns.
+const SESSIONS: usize = 4;
+
+/// Queries counted: a multiple of the sessions, and of the five after which a statement that is
+/// planned for its values is parsed anew.
+const QUERIES: u64 = 400;
+
+/// Says in a child process, which runs under valgrind, what to count.
+const RUN: &str = "--run";
+
+/// What is counted: both halves of the way of one query through a session.
+#[derive(Debug, Clone, Copy)]
+struct Path {
+    name: &'static str,
+    sample: Sample,
+    plans: Plans,
+    mode: Mode,
+}
+
+/// A select with a result of some size.
+const HUNDRED_ROWS: Sample = Sample {
+    name: "hundred_rows",
+    text: "SELECT id, name, price FROM items WHERE category = 17",
+    columns: 3,
+    rows: 100,
+};
+
+fn paths() -> Vec<Path> {
+    let path = |name, sample, plans, mode| Path {
+        name,
+        sample,
+        plans,
+        mode,
+    };
+    let sample = |name: &str| {
+        let mut samples = SAMPLES.iter();
+        *samples.find(|s| s.name == name).expect("a known sample")
+    };
+    let warm = |name, text| path(name, sample(text), Plans::Alike, Mode::Convert);
+    let select = sample("pgbench_select");
+    vec![
+        warm("select by key, one row", "pgbench_select"),
+        warm("update by key", "pgbench_update"),
+        warm("insert of five values", "pgbench_insert"),
+        warm("list of 20, 20 rows", "in_list"),
+        warm("two strings in 400 bytes, 10 rows", "orm_select"),
+        warm("join of four tables, 5 rows", "join"),
+        path("100 rows", HUNDRED_ROWS, Plans::Alike, Mode::Convert),
+        path(
+            "planned for its values",
+            select,
+            Plans::Specific,
+            Mode::Convert,
+        ),
+        path("declined", select, Plans::Apart, Mode::Convert),
+        path("conversion off", select, Plans::Apart, Mode::Off),
+    ]
+}
+
+/// The name is what valgrind is told to count inside of.
+#[inline(never)]
+fn counted_query(session: &mut Session, worker: &mut Worker, bytes: &[u8]) {
+    ask(session, worker, bytes);
+}
+
+/// The same for the reply.
+#[inline(never)]
+fn counted_reply(session: &mut Session, worker: &mut Worker, bytes: &[u8]) {
+    hear(session, worker, bytes);
+}
+
+/// The child's part.
+fn run(path: &Path) {
+    let mut bench = Bench::new(path.sample, path.plans, SESSIONS);
+    bench.worker.settings.mode = path.mode;
+    let before = bench.converted();
+    for _ in 0..QUERIES / SESSIONS as u64 {
+        for session in &mut bench.sessions {
+            counted_query(session, &mut bench.worker, black_box(&bench.query));
+            session.to_upstream.clear();
+            counted_reply(session, &mut bench.worker, black_box(&bench.reply));
+            session.to_client.clear();
+        }
+    }
+    let converted = bench.converted() - before;
+    let expected = if path.plans == Plans::Apart {
+        0
+    } else {
+        QUERIES
+    };
+    assert_eq!(
+        converted, expected,
+        "{}: not the path it is to be",
+        path.name
+    );
+}
+
+/// Instructions per query inside of `function`.
+fn count(path: &Path, function: &str) -> Result<u64, Box<dyn Error>> {
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(format!("--toggle-collect=*{function}*"))
+        .arg(std::env::current_exe()?)
+        .args([RUN, path.name])
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        return Err(format!("{}: {}\n{said}", path.name, output.status).into());
+    }
+    let mut collected = said
+        .lines()
+        .filter_map(|line| line.split_once("Collected : "));
+    let (_, total) = collected
+        .next()
+        .ok_or("valgrind has not said what it collected")?;
+    Ok(total.trim().parse::<u64>()?.div_ceil(QUERIES))
+}
+
+fn measure(wanted: &str) -> Result<Vec<Row>, Box<dyn Error>> {
+    let mut rows = Vec::new();
+    for path in paths().iter().filter(|path| path.name.contains(wanted)) {
+        rows.push(Row {
+            name: path.name.to_owned(),
+            query: count(path, "counted_query")?,
+            reply: count(path, "counted_reply")?,
+        });
+    }
+    Ok(rows)
+}
+
+/// Prints each figure beside that of the table; whether all are within the tolerance.
+fn compare(old: &Table, rows: &[Row]) -> bool {
+    let mut good = true;
+    for row in rows {
+        let before = old.rows.iter().find(|before| before.name == row.name);
+        let halves = |row: &Row| [row.query, row.reply];
+        let before = before.map_or([None; 2], |before| halves(before).map(Some));
+        print!("{:35}", row.name);
+        for ((half, now), before) in ["query", "reply"].iter().zip(halves(row)).zip(before) {
+            let change = before.map(|before| now as f64 / before as f64 - 1.0);
+            good &= change.is_some_and(|change| change <= TOLERANCE);
+            let change =
+                change.map_or_else(|| "new".to_owned(), |c| format!("{:+.1} %", 100.0 * c));
+            print!("  {half} {now:6} {change:>8}");
+        }
+        println!();
+    }
+    good
+}
+
+fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|a| a != "--bench")
+        .collect();
+    if let [first, name] = &arguments[..]
+        && first == RUN
+    {
+        let path = paths().into_iter().find(|path| path.name == name);
+        run(&path.ok_or("no such path")?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        println!("skipped: instructions are counted by valgrind, which is not installed");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let save = arguments.iter().any(|argument| argument == "--save");
+    let wanted = arguments.iter().find(|argument| !argument.starts_with('-'));
+    let rows = measure(wanted.map_or("", String::as_str))?;
+    let old = Table::read()?;
+    let good = compare(&old, &rows);
+    if save {
+        Table::here(rows)?.write()?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let place = table::place()?;
+    if old.place != place {
+        println!(
+            "not compared: the table was made with {}, this is {place}",
+            old.place
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    if good {
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!(
+        "more than {:.0} % above {}; if that is as it should be, run this with `-- --save`",
+        100.0 * TOLERANCE,
+        table::FILE
+    );
+    Ok(ExitCode::FAILURE)
+}
