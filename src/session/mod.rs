@@ -29,9 +29,9 @@ mod lists;
 mod login;
 mod oracle;
 mod proof;
+mod recent;
 mod relay;
 mod route;
-
 mod verdict;
 mod worker;
 

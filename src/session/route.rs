@@ -210,10 +210,18 @@ impl Session {
         worker: &mut Worker,
     ) -> Result<Route, Reason> {
         self.check_state()?;
-        self.scan(text, worker)?;
-        let recipe = worker.admit(text, self.client, self.upstream.dialect)?;
-        let scan = &worker.scan;
         let dialect = self.upstream.dialect;
+        let recipe = match worker.guess(text, dialect) {
+            Some(recipe) => {
+                self.check_encoding(text)?;
+                recipe?
+            }
+            None => {
+                self.scan(text, worker)?;
+                worker.admit(text, self.client, dialect)?
+            }
+        };
+        let scan = &worker.scan;
         let eligible = recipe.judgement(|| judge(text, scan, dialect))?;
         let mut plans = Plans::Generic;
         if let Some(context) = self.upstream.context {
@@ -370,11 +378,17 @@ impl Session {
 
     fn scan(&self, text: &[u8], worker: &mut Worker) -> Result<(), Reason> {
         worker.scan.run(text, self.upstream.dialect)?;
-        if self.upstream.encoding != Encoding::Utf8 && !text.is_ascii() {
-            return Err(Reason::Encoding);
-        }
+        self.check_encoding(text)?;
         if worker.scan.literals().is_empty() {
             return Err(Reason::NoArguments);
+        }
+        Ok(())
+    }
+
+    /// Bytes above ASCII are understood in one encoding only.
+    fn check_encoding(&self, text: &[u8]) -> Result<(), Reason> {
+        if self.upstream.encoding != Encoding::Utf8 && !text.is_ascii() {
+            return Err(Reason::Encoding);
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! What a session is lent by the worker it runs on: scanner, tables, settings, counters.
 
+use super::recent::Recent;
 use super::route::judge;
 use crate::metrics::{Counters, Metrics};
 use crate::reason::Reason;
@@ -70,6 +71,8 @@ pub struct Worker {
     /// The scanner, reused.
     pub scan: Scan,
     recipes: HashMap<u64, Arc<Recipe>, foldhash::fast::FixedState>,
+    /// Guesses at the shape of the next text.
+    recent: Recent,
     /// Shapes that nobody remembers otherwise.
     sketch: Sketch,
 }
@@ -96,6 +99,7 @@ impl Worker {
             index,
             scan: Scan::new(limits, seed),
             recipes: HashMap::default(),
+            recent: Recent::default(),
             sketch: Sketch::default(),
         }
     }
@@ -119,8 +123,21 @@ impl Worker {
         self.unfolded(recipe, text, dialect)
     }
 
-    /// The same for a query of `client`, whose first with a shape that nobody knows leaves only a
-    /// mark in the sketch.
+    /// Instead of scanning `text`, guesses at its shape: the recipe, as [`Self::recipe`] would find
+    /// it, if the guess was right. The scan is then that of the text, which has literals.
+    #[inline]
+    pub(super) fn guess(
+        &mut self,
+        text: &[u8],
+        dialect: Dialect,
+    ) -> Option<Result<Arc<Recipe>, Reason>> {
+        let recipe = self.recent.find(text, dialect, &mut self.scan)?;
+        let recipe = Arc::clone(recipe);
+        Some(self.unfolded(recipe, text, dialect))
+    }
+
+    /// The recipe for a query of `client`, just scanned, whose first with a shape that nobody knows
+    /// leaves only a mark in the sketch.
     ///
     /// # Errors
     /// [`Reason::Threshold`] for such a query; else as [`Self::recipe`].
@@ -132,7 +149,9 @@ impl Worker {
         dialect: Dialect,
     ) -> Result<Arc<Recipe>, Reason> {
         if let Some(found) = self.local(text) {
-            return self.unfolded(found?, text, dialect);
+            let recipe = found?;
+            self.recent.keep(text, &recipe);
+            return self.unfolded(recipe, text, dialect);
         }
         if self.settings.prepare_threshold > 1 && self.table.known(&self.scan).is_none() {
             let salt = u64::from(client.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -19,7 +19,7 @@ use super::scan::{Break, Class, Form, Literal};
 use super::value;
 
 /// A list in a text: which of the literals are its elements, and which break is the first of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct List {
     pub(super) elements: Range<usize>,
     pub(super) first_break: usize,

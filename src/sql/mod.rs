@@ -12,8 +12,10 @@
 
 pub mod effect;
 pub mod eligible;
+mod follow;
 mod lex;
 mod list;
+mod literal;
 pub mod oid;
 mod pass;
 pub mod rewrite;

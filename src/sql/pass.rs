@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::lex::{self, KIND, Kind};
 use super::list::{self, List};
-use super::scan::{Break, COMMENT, Class, Form, Literal};
-use super::value;
+use super::literal;
+use super::scan::{Break, COMMENT, Literal};
 use crate::reason::Reason;
 
 /// The longest identifier that is not truncated with a notice (`NAMEDATALEN - 1`).
@@ -28,6 +28,13 @@ impl Found {
         self.breaks.clear();
         self.hints.clear();
         self.lists.clear();
+    }
+
+    /// Notes a literal.
+    #[inline]
+    pub(super) fn push(&mut self, literal: Literal) {
+        self.literals.push(literal);
+        self.breaks.push(Break::at(&literal));
     }
 
     /// Makes the folded literals and breaks.
@@ -230,7 +237,7 @@ impl Pass<'_> {
             match (first | 0x20, next) {
                 (b'e', b'\'') => return self.string(start + 1, true),
                 // Bit strings and national strings have types of their own: text of the shape.
-                (b'b' | b'x' | b'n', b'\'') => return self.inline_string(start + 1),
+                (b'b' | b'x' | b'n', b'\'') => return self.inline_string(start + 1, false),
                 // What `U&'…'` says depends on a UESCAPE behind it.
                 (b'u', b'&') if matches!(lex::at(self.text, start + 2), b'\'' | b'"') => {
                     return Err(Reason::Lexical);
@@ -358,31 +365,21 @@ impl Pass<'_> {
         if lex::at(self.text, self.at + 1).is_ascii_digit() {
             return Err(Reason::HasParameters);
         }
-        let end = lex::dollar_string(self.text, self.at).ok_or(Reason::Lexical)?;
-        self.literal(self.at, end, Class::Text, Form::Dollar)
+        let literal = literal::dollar_string(self.text, self.at).ok_or(Reason::Lexical)?;
+        self.literal(literal)
     }
 
     /// A string constant whose quote is at `quote`; an `E` may stand before it.
     fn string(&mut self, quote: usize, escapes: bool) -> Result<(), Reason> {
-        let found = lex::string(self.text, quote, escapes).ok_or(Reason::Lexical)?;
         if self.prev == Prev::Word && self.word_is(b"uescape") {
-            self.at = found.end;
-            self.prev = Prev::Operand;
-            return Ok(());
+            return self.inline_string(quote, escapes);
         }
-        let form = match (escapes, found.doubled) {
-            (true, _) => Form::Escape,
-            (false, true) => Form::Doubled,
-            (false, false) => Form::Plain,
-        };
-        if escapes && !value::is_understood(&self.text[quote..found.end]) {
-            return Err(Reason::Lexical);
-        }
-        self.literal(self.at, found.end, Class::Text, form)
+        let literal = literal::string(self.text, self.at, quote, escapes).ok_or(Reason::Lexical)?;
+        self.literal(literal)
     }
 
-    fn inline_string(&mut self, quote: usize) -> Result<(), Reason> {
-        self.at = lex::string(self.text, quote, false)
+    fn inline_string(&mut self, quote: usize, escapes: bool) -> Result<(), Reason> {
+        self.at = lex::string(self.text, quote, escapes)
             .ok_or(Reason::Lexical)?
             .end;
         self.prev = Prev::Operand;
@@ -392,7 +389,10 @@ impl Pass<'_> {
     fn number(&mut self) -> Result<(), Reason> {
         let number = lex::number(self.text, self.at, self.underscores).ok_or(Reason::Lexical)?;
         let (start, liftable) = match self.prev {
-            Prev::Minus => (self.word, self.folds(number.end)?),
+            Prev::Minus => {
+                let folds = literal::folds(self.text, number.end).ok_or(Reason::Lexical)?;
+                (self.word, folds)
+            }
             Prev::Doubt | Prev::DoubtOpen => (self.at, false),
             _ => (self.at, true),
         };
@@ -401,15 +401,7 @@ impl Pass<'_> {
             self.prev = Prev::Operand;
             return Ok(());
         }
-        let class = classify(number.value, start != self.at);
-        self.literal(start, number.end, class, Form::Number)
-    }
-
-    /// Whether the minus before a number that ends at `end` reaches the number alone: a cast, a
-    /// subscript and a selection bind tighter (gram.y, the precedences behind `UMINUS`).
-    fn folds(&self, end: usize) -> Result<bool, Reason> {
-        let next = lex::blank(self.text, end).ok_or(Reason::Lexical)?;
-        Ok(!matches!(lex::at(self.text, next), b':' | b'[' | b'.'))
+        self.literal(literal::number(start, self.at, number))
     }
 
     fn word_is(&self, lower: &[u8]) -> bool {
@@ -417,42 +409,14 @@ impl Pass<'_> {
     }
 
     #[inline]
-    fn literal(
-        &mut self,
-        start: usize,
-        end: usize,
-        class: Class,
-        form: Form,
-    ) -> Result<(), Reason> {
+    fn literal(&mut self, literal: Literal) -> Result<(), Reason> {
         if self.found.literals.len() - self.listed >= self.most && self.list.is_none() {
             return Err(Reason::TooManyLiterals);
         }
-        let (first, last) = (start as u32, end as u32);
-        self.found.literals.push(Literal {
-            start: first,
-            end: last,
-            class,
-            form,
-        });
-        self.found.breaks.push(Break {
-            start: first,
-            end: last,
-            kind: class as u8,
-        });
-        self.at = end;
+        self.found.push(literal);
+        self.at = literal.end as usize;
         self.prev = Prev::Operand;
         Ok(())
-    }
-}
-
-/// The class of an integer by its magnitude (gram.y, `doNegate`; parse_node.c, `make_const`).
-const fn classify(value: Option<u64>, negative: bool) -> Class {
-    const INT4: u64 = i32::MAX as u64;
-    const INT8: u64 = i64::MAX as u64;
-    match value {
-        Some(value) if value <= INT4 + negative as u64 => Class::Int4,
-        Some(value) if value <= INT8 + negative as u64 => Class::Int8,
-        _ => Class::Numeric,
     }
 }
 

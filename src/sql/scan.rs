@@ -12,7 +12,9 @@ use std::ops::Range;
 use foldhash::quality::FixedState;
 use memchr::memchr;
 
+use super::follow::follow;
 use super::pass::{Found, first_token, pass};
+use super::shape::Shape;
 use crate::reason::Reason;
 
 /// What the server's version changes about lexing; `standard_conforming_strings` is always on here.
@@ -20,6 +22,13 @@ use crate::reason::Reason;
 pub struct Dialect {
     /// The server's major version, 13 to 18.
     pub server_major: u16,
+}
+
+impl Dialect {
+    /// Whether integers may have underscores, or be hexadecimal, octal or binary.
+    const fn has_underscores(self) -> bool {
+        self.server_major >= 16
+    }
 }
 
 /// How much text and how many literals a scan accepts.
@@ -89,7 +98,7 @@ pub enum Form {
 }
 
 /// A literal that could become an argument: a byte range in the text, and what stands there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Literal {
     /// First byte; of a number with a folded sign, the sign.
     pub start: u32,
@@ -115,11 +124,23 @@ pub(super) const COMMENT: u8 = 4;
 /// An interruption of the shape's own text: a literal or a comment.
 ///
 /// Comments that differ from call to call (trace ids) must not make new shapes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Break {
     pub(super) start: u32,
     pub(super) end: u32,
     pub(super) kind: u8,
+}
+
+impl Break {
+    /// That of a literal.
+    #[inline]
+    pub(super) const fn at(literal: &Literal) -> Self {
+        Self {
+            start: literal.start,
+            end: literal.end,
+            kind: literal.class as u8,
+        }
+    }
 }
 
 /// The result of the last pass; reused from query to query, so that a warm pass allocates nothing.
@@ -130,6 +151,8 @@ pub struct Scan {
     found: Found,
     /// Each list counts as one literal.
     folded: bool,
+    /// The dialect has numbers with underscores.
+    underscores: bool,
     body: Range<usize>,
     hash: u64,
 }
@@ -146,6 +169,7 @@ impl Scan {
             seed: FixedState::with_seed(seed),
             found: Found::default(),
             folded: false,
+            underscores: false,
             body: 0..0,
             hash: 0,
         }
@@ -170,11 +194,11 @@ impl Scan {
         if !text.is_ascii() && std::str::from_utf8(text).is_err() {
             return Err(Reason::Encoding);
         }
-        let underscores = dialect.server_major >= 16;
+        self.underscores = dialect.has_underscores();
         let end = pass(
             text,
             start,
-            underscores,
+            self.underscores,
             self.limits.max_literals,
             &mut self.found,
         )?;
@@ -185,6 +209,64 @@ impl Scan {
         }
         self.hash = self.mix(text);
         Ok(())
+    }
+
+    /// The same as [`Self::run`] for a text that is likely to be of `shape`; if it is found to be,
+    /// which is returned, at a fraction of the cost. Otherwise the scan is of no use until the next
+    /// run.
+    #[inline]
+    pub fn follow(&mut self, text: &[u8], dialect: Dialect, shape: &Shape) -> bool {
+        let followed = self.follow_unchecked(text, dialect, shape);
+        debug_assert!(!followed || self.is_as_run(text, dialect));
+        followed
+    }
+
+    #[inline]
+    pub(super) fn follow_unchecked(
+        &mut self,
+        text: &[u8],
+        dialect: Dialect,
+        shape: &Shape,
+    ) -> bool {
+        let ScanLimits {
+            max_text,
+            max_literals,
+        } = self.limits;
+        if text.len() > max_text || shape.literal_count() > max_literals {
+            return false;
+        }
+        self.found.clear();
+        self.underscores = dialect.has_underscores();
+        let Some(body) = follow(text, shape, self.underscores, &mut self.found) else {
+            return false;
+        };
+        self.body = body;
+        self.folded = !self.found.lists.is_empty();
+        if self.folded {
+            self.found.fold();
+        }
+        self.hash = shape.hash();
+        true
+    }
+
+    /// Runs, and says whether that makes no difference.
+    fn is_as_run(&mut self, text: &[u8], dialect: Dialect) -> bool {
+        let before = self.fingerprint();
+        self.run(text, dialect).is_ok() && self.fingerprint() == before
+    }
+
+    /// A hash of everything a run finds.
+    pub(super) fn fingerprint(&self) -> u64 {
+        let Found {
+            literals,
+            breaks,
+            hints,
+            lists,
+            folded,
+        } = &self.found;
+        let folded = self.folded.then_some(folded);
+        let found = (literals, breaks, hints, lists, folded);
+        self.seed.hash_one((found, &self.body, self.hash))
     }
 
     /// Whether there are lists, each of which counts as one literal.
@@ -260,6 +342,11 @@ impl Scan {
         } else {
             &self.found.breaks
         }
+    }
+
+    /// Whether the dialect of the last run has numbers with underscores.
+    pub(super) const fn underscores(&self) -> bool {
+        self.underscores
     }
 
     /// Hint comments, which belong to the shape's text.

@@ -9,17 +9,26 @@
 
 use crate::reason::Reason;
 
+use super::follow::Guide;
 use super::scan::{Break, COMMENT, Class, Scan};
 
 /// A shape, comparable with any later scan.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Shape {
     /// The gaps, one behind the other.
-    gaps: Box<[u8]>,
+    pub(super) gaps: Box<[u8]>,
     /// The length of the gap before each break, and the break's kind.
-    breaks: Box<[(u32, u8)]>,
+    pub(super) breaks: Box<[(u32, u8)]>,
     literals: usize,
     hash: u64,
+    /// How to follow it, from the first text seen.
+    pub(super) guide: Option<Guide>,
+}
+
+impl PartialEq for Shape {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.gaps, &self.breaks) == (&other.gaps, &other.breaks)
+    }
 }
 
 impl Shape {
@@ -41,7 +50,16 @@ impl Shape {
             breaks: breaks.into(),
             literals: scan.literals().len(),
             hash: scan.hash(),
+            guide: Guide::of(text, scan),
         }
+    }
+
+    /// The text before the first literal, if [`Scan::follow`] can follow the shape.
+    #[must_use]
+    pub fn head(&self) -> Option<&[u8]> {
+        self.guide.as_ref()?;
+        let &(length, _) = self.breaks.first()?;
+        self.gaps.get(..length as usize)
     }
 
     /// Whether `text`, which `scan` has just scanned, has this shape.
