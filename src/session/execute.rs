@@ -1,6 +1,6 @@
 //! A converted query in flight: what goes up, and what becomes of each reply.
 
-use super::{Session, Turn, Worker};
+use super::{INSPECT_LIMIT, Session, Turn, Worker};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::rewrite;
@@ -10,7 +10,7 @@ use crate::upstream::Encoding;
 use crate::upstream::ledger::{Execution, Kind, Recovery, Stage};
 use crate::wire::backend::{self, Status};
 use crate::wire::fields::{self, Change};
-use crate::wire::frame::HEADER;
+use crate::wire::frame::{self, HEADER};
 use crate::wire::{Error, frontend};
 use std::sync::Arc;
 
@@ -26,6 +26,10 @@ pub(super) struct Held {
 impl Held {
     pub(super) const fn has_description(&self) -> bool {
         !self.description.is_empty()
+    }
+
+    const fn is_empty(&self) -> bool {
+        self.description.is_empty() && self.complete.is_empty() && self.notices.is_empty()
     }
 
     pub(super) const fn buffers(&mut self) -> [&mut Vec<u8>; 3] {
@@ -47,6 +51,15 @@ pub(super) struct Call {
     pub hold_description: bool,
     /// The statement, if it must be parsed anew first.
     pub renewed: Option<Arc<Statement>>,
+}
+
+/// A whole answer to a converted query, of which the client gets all but the first bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Answer {
+    /// Its bytes.
+    pub size: usize,
+    /// Those at its front that are ours.
+    pub swallowed: usize,
 }
 
 impl Call {
@@ -96,7 +109,7 @@ impl Session {
             self.to_upstream
                 .extend_from_slice(frontend::CLOSE_UNNAMED_PORTAL);
         }
-        frontend::sync(&mut self.to_upstream);
+        self.to_upstream.extend_from_slice(frontend::SYNC_FRAME);
         let recovery = match (self.upstream.status, &self.upstream.only_begun) {
             (Status::Idle, _) => Recovery::Replay,
             (_, Some(_)) => Recovery::Reopen,
@@ -113,6 +126,22 @@ impl Session {
             .ledger
             .expect(self.client, Kind::Execution(execution));
         self.turn = Turn::Executing;
+    }
+
+    /// Settles the query in flight if the whole answer to it is at the front of `bytes`, and is the
+    /// usual one: BindComplete, which is known to be there, a description and rows or NoData,
+    /// CommandComplete, ReadyForQuery. Then nothing has to be held, since what would be waited for
+    /// is there.
+    #[inline]
+    pub(super) fn usual_answer(&mut self, bytes: &[u8]) -> Option<Answer> {
+        let execution = self.execution()?;
+        if execution.stage != Stage::Binding || execution.parsing || !self.held.is_empty() {
+            return None;
+        }
+        let (answer, status) = usual_answer(bytes)?;
+        self.upstream.ledger.settle();
+        self.executed(Some(status));
+        Some(answer)
     }
 
     pub(super) fn execution_reply(
@@ -273,16 +302,23 @@ impl Session {
         let Some(Kind::Execution(execution)) = settled else {
             return;
         };
-        self.turn = Turn::Free;
         if execution.stage == Stage::Replay {
+            self.turn = Turn::Free;
             self.replay(&execution, worker);
             return;
         }
         self.release_description();
         self.to_client.append(&mut self.held.complete);
         self.to_client.extend_from_slice(frame);
+        self.executed(Status::read(&frame[HEADER..]));
+    }
+
+    /// The query that was in flight is answered.
+    #[inline]
+    fn executed(&mut self, status: Option<Status>) {
+        self.turn = Turn::Free;
         self.upstream.only_begun = None;
-        if let Some(status) = Status::read(&frame[HEADER..]) {
+        if let Some(status) = status {
             self.upstream.ready(status);
         }
         self.query.clear();
@@ -346,6 +382,32 @@ impl Session {
         debug_assert!(self.upstream.encoding != Encoding::Unsafe);
         change
     }
+}
+
+/// The usual answer at the front of `bytes`, if all of it is there, and the status it ends with.
+#[inline]
+fn usual_answer(bytes: &[u8]) -> Option<(Answer, Status)> {
+    let frame = |at: usize| frame::header(bytes.get(at..)?).ok()?;
+    let mut at = frame(0)?.size;
+    let mut swallowed = at;
+    let description = frame(at).filter(|header| header.size <= INSPECT_LIMIT)?;
+    at += description.size;
+    match description.tag {
+        backend::ROW_DESCRIPTION => {
+            at += frame::run(bytes.get(at..)?, backend::DATA_ROW).ok()?.bytes;
+        }
+        backend::NO_DATA => swallowed = at,
+        _ => return None,
+    }
+    let complete = frame(at).filter(|header| header.size <= INSPECT_LIMIT)?;
+    if complete.tag != backend::COMMAND_COMPLETE {
+        return None;
+    }
+    at += complete.size;
+    let ready = frame(at).filter(|header| header.tag == backend::READY_FOR_QUERY)?;
+    let size = at + ready.size;
+    let status = Status::read(bytes.get(at + HEADER..size)?)?;
+    Some((Answer { size, swallowed }, status))
 }
 
 /// Whether an error that came before BindComplete may be dropped for a second try. Cancellation,
@@ -426,6 +488,38 @@ fn quoted_argument(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_usual_answer_is_whole_and_has_nothing_else_in_it() {
+        let rows =
+            b"2\0\0\0\x04T\0\0\0\x06\0\0D\0\0\0\x06\0\0D\0\0\0\x06\0\0C\0\0\0\x05\0Z\0\0\0\x05T";
+        let none = b"2\0\0\0\x04n\0\0\0\x04C\0\0\0\x05\0Z\0\0\0\x05I";
+        let known = |bytes: &[u8]| {
+            let (answer, status) = usual_answer(bytes)?;
+            Some((answer.swallowed, answer.size, status))
+        };
+        assert_eq!(known(rows), Some((5, rows.len(), Status::Transaction)));
+        assert_eq!(known(none), Some((10, none.len(), Status::Idle)));
+        assert_eq!(
+            known(&[none, &b"N"[..]].concat()),
+            Some((10, none.len(), Status::Idle))
+        );
+        for bytes in [&rows[..], none] {
+            for end in 0..bytes.len() {
+                assert_eq!(known(&bytes[..end]), None, "cut at {end}");
+            }
+        }
+        for other in [
+            // A notice, an error, rows without a description, no such status.
+            &b"2\0\0\0\x04N\0\0\0\x04n\0\0\0\x04C\0\0\0\x05\0Z\0\0\0\x05I"[..],
+            b"2\0\0\0\x04n\0\0\0\x04E\0\0\0\x05\0Z\0\0\0\x05I",
+            b"2\0\0\0\x04n\0\0\0\x04D\0\0\0\x06\0\0C\0\0\0\x05\0Z\0\0\0\x05I",
+            b"2\0\0\0\x04n\0\0\0\x04C\0\0\0\x05\0Z\0\0\0\x05x",
+            b"2\0\0\0\x04n\0\0\0\x04C\0\0\0\x03\0Z\0\0\0\x05I",
+        ] {
+            assert_eq!(known(other), None);
+        }
+    }
 
     #[test]
     fn the_parameter_line_is_cut_off() {

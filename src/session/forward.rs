@@ -10,6 +10,17 @@ use crate::wire::{Error, backend, frame, frontend};
 /// Capacity that may stay with a waiting session in each place: a query text, a small reply.
 const IDLE: usize = 2 * 1024;
 
+/// What becomes of a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It goes to the client without being looked at.
+    Pass,
+    /// It goes to the client as it is, and what it says is noted.
+    Note,
+    /// It may be for us, or may have to wait or to change.
+    Handle,
+}
+
 impl Session {
     /// How many of the server's bytes go to the client as they are, before any that must be looked
     /// at. They count as taken: they go out behind what is in `to_client`, and the rest is for
@@ -25,7 +36,7 @@ impl Session {
         self.upstream_skip -= at;
         while let Some(header) = frame::header(&bytes[at..])? {
             // Notifications are rare, and whether one is for the client is not decided here.
-            if header.tag == backend::NOTIFICATION || !self.passes(header.tag) {
+            if header.tag == backend::NOTIFICATION || self.fate(header.tag) != Fate::Pass {
                 break;
             }
             // What passes changes nothing, so the next of its type passes too.
@@ -57,29 +68,32 @@ impl Session {
         Ok(at + run.bytes)
     }
 
-    /// Whether a reply of this type is forwarded without being looked at.
+    /// What becomes of a reply of this type.
     #[inline]
-    pub(super) fn passes(&mut self, tag: u8) -> bool {
+    pub(super) fn fate(&mut self, tag: u8) -> Fate {
         if matches!(self.turn, Turn::Login) {
-            return false;
+            return Fate::Handle;
         }
-        match self.upstream.ledger.front().map(|front| &front.kind) {
-            None | Some(Kind::Query | Kind::Sync | Kind::CopyEnd) => !matches!(
-                tag,
-                backend::READY_FOR_QUERY
+        let passes = match self.upstream.ledger.front().map(|front| &front.kind) {
+            None | Some(Kind::Query | Kind::Sync | Kind::CopyEnd) => {
+                return match tag {
+                    backend::READY_FOR_QUERY
                     | backend::PARAMETER_STATUS
                     | backend::ERROR
                     | backend::COMMAND_COMPLETE
                     | backend::COPY_IN
-                    | backend::COPY_BOTH
-            ),
+                    | backend::COPY_BOTH => Fate::Note,
+                    _ => Fate::Pass,
+                };
+            }
             Some(Kind::Execution(execution)) => match tag {
                 backend::DATA_ROW => !self.held.has_description(),
                 backend::ROW_DESCRIPTION => !execution.hold_description,
                 _ => false,
             },
             Some(Kind::Closes(_) | Kind::Question) => false,
-        }
+        };
+        if passes { Fate::Pass } else { Fate::Handle }
     }
 
     /// Gives back what large queries and replies have left behind in buffers that are empty now.

@@ -444,13 +444,13 @@ impl Session {
             self.question(|out| {
                 frontend::parse(out, b"", body, &[]);
                 frontend::describe_statement(out, b"");
-                frontend::sync(out);
+                out.extend_from_slice(frontend::SYNC_FRAME);
             });
         }
         self.question(|out| {
             frontend::parse(out, name, statement.text(), statement.oids());
             frontend::describe_statement(out, name);
-            frontend::sync(out);
+            out.extend_from_slice(frontend::SYNC_FRAME);
         });
         if !is_trusted {
             return lesson.ask(Step::Describe, 2);

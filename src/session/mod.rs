@@ -45,6 +45,7 @@ use crate::upstream::Upstream;
 use crate::upstream::ledger::{ClientId, Kind};
 use crate::wire::frame::{self, HEADER};
 use crate::wire::{self, backend, fields, frontend};
+use forward::Fate;
 use learn::Lesson;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -282,16 +283,27 @@ impl Session {
         self.upstream_skip -= forwarded;
         let mut at = run + forwarded;
         while let Some(header) = frame::header(&bytes[at..])? {
+            if header.tag == backend::BIND_COMPLETE
+                && let Some(answer) = self.usual_answer(&bytes[at..])
+            {
+                self.forward(&bytes[run..at]);
+                run = at + answer.swallowed;
+                at += answer.size;
+                continue;
+            }
             let available = bytes.len() - at;
-            let noticed = header.tag == backend::NOTIFICATION && worker.settings.ddl_notices;
-            if self.passes(header.tag) && !noticed {
+            let fate = match header.tag {
+                backend::NOTIFICATION if worker.settings.ddl_notices => Fate::Handle,
+                tag => self.fate(tag),
+            };
+            if fate == Fate::Pass {
                 let piece = available.min(header.size);
                 self.upstream_skip = header.size - piece;
                 at += piece;
                 continue;
             }
             if header.size > INSPECT_LIMIT {
-                self.to_client.extend_from_slice(&bytes[run..at]);
+                self.forward(&bytes[run..at]);
                 run = at;
                 let piece = available.min(header.size);
                 at += piece;
@@ -306,14 +318,28 @@ impl Session {
             if available < header.size {
                 break;
             }
-            self.to_client.extend_from_slice(&bytes[run..at]);
             let frame = &bytes[at..at + header.size];
+            if fate == Fate::Note {
+                self.seen(header.tag, frame);
+                self.relay_reply(header.tag, frame);
+                at += header.size;
+                continue;
+            }
+            self.forward(&bytes[run..at]);
             self.upstream_frame(header.tag, frame, now, worker, on_key)?;
             at += header.size;
             run = at;
         }
-        self.to_client.extend_from_slice(&bytes[run..at]);
+        self.forward(&bytes[run..at]);
         Ok(at)
+    }
+
+    /// Sends these bytes of the server to the client.
+    #[inline]
+    fn forward(&mut self, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.to_client.extend_from_slice(bytes);
+        }
     }
 
     /// What becomes of a reply too large to be looked at: true to forward it, false to swallow it.
@@ -337,11 +363,6 @@ impl Session {
         worker: &mut Worker,
         on_key: &mut dyn FnMut(ServerKey),
     ) -> Result<(), wire::Error> {
-        if tag == backend::PARAMETER_STATUS
-            && let Some((name, value)) = backend::parameter_status(&frame[HEADER..])
-        {
-            self.upstream.parameter(name, value);
-        }
         if worker.settings.ddl_notices
             && tag == backend::NOTIFICATION
             && backend::notification_channel(&frame[HEADER..]) == Some(DDL_CHANNEL.as_bytes())
@@ -349,10 +370,7 @@ impl Session {
             self.upstream.database.advance();
             return Ok(());
         }
-        if tag == backend::ERROR {
-            let severity = fields::field(&frame[HEADER..], fields::SEVERITY);
-            self.told_fatal |= !matches!(severity, Some(b"ERROR"));
-        }
+        self.seen(tag, frame);
         if matches!(self.turn, Turn::Login) {
             self.login_reply(tag, frame, on_key);
             return Ok(());
@@ -360,11 +378,29 @@ impl Session {
         match self.upstream.ledger.front().map(|front| &front.kind) {
             None | Some(Kind::Query | Kind::Sync | Kind::CopyEnd) => {
                 self.relay_reply(tag, frame);
+                self.to_client.extend_from_slice(frame);
                 Ok(())
             }
             Some(Kind::Execution(_)) => self.execution_reply(tag, frame, worker),
             Some(Kind::Question) => self.question_reply(tag, frame, now, worker),
             Some(Kind::Closes(_)) => self.close_reply(tag, frame),
+        }
+    }
+
+    /// Notes what a reply says whomever it is for.
+    #[inline]
+    fn seen(&mut self, tag: u8, frame: &[u8]) {
+        match tag {
+            backend::PARAMETER_STATUS => {
+                if let Some((name, value)) = backend::parameter_status(&frame[HEADER..]) {
+                    self.upstream.parameter(name, value);
+                }
+            }
+            backend::ERROR => {
+                let severity = fields::field(&frame[HEADER..], fields::SEVERITY);
+                self.told_fatal |= !matches!(severity, Some(b"ERROR"));
+            }
+            _ => {}
         }
     }
 }

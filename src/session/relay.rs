@@ -126,6 +126,7 @@ impl Session {
         Ok(())
     }
 
+    /// Notes what a reply that goes to the client as it is does to the state the proxy mirrors.
     pub(super) fn relay_reply(&mut self, tag: u8, frame: &[u8]) {
         let body = &frame[HEADER..];
         match tag {
@@ -134,7 +135,6 @@ impl Session {
             backend::COMMAND_COMPLETE => self.completed(body),
             _ => {}
         }
-        self.to_client.extend_from_slice(frame);
     }
 
     fn relay_ready(&mut self, body: &[u8]) {

@@ -190,7 +190,7 @@ impl Client {
             }
         });
         out.extend_from_slice(frontend::DESCRIBE_EXECUTE);
-        frontend::sync(out);
+        out.extend_from_slice(frontend::SYNC_FRAME);
     }
 
     /// Runs SQL of the tool's own; returns the first value of the last row, if there is one.
