@@ -133,6 +133,9 @@ impl Worker {
     ) -> Option<Result<Arc<Recipe>, Reason>> {
         let recipe = self.recent.find(text, dialect, &mut self.scan)?;
         let recipe = Arc::clone(recipe);
+        if !self.scan.is_folded() {
+            return Some(Ok(recipe));
+        }
         Some(self.unfolded(recipe, text, dialect))
     }
 

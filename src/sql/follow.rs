@@ -51,6 +51,11 @@ impl Guide {
             underscores: scan.underscores(),
         })
     }
+
+    /// The memory it takes beside itself.
+    pub(super) const fn bytes(&self) -> usize {
+        self.starts.len() * size_of::<Starts>()
+    }
 }
 
 /// The kinds of the first bytes with which a literal may begin, as a set of bits.
@@ -111,6 +116,9 @@ pub(super) fn follow(
     found: &mut Found,
 ) -> Option<Range<usize>> {
     let guide = shape.guide.as_ref()?;
+    if guide.underscores != underscores {
+        return None;
+    }
     let start = spaces(text, 0);
     let mut at = start;
     let mut gaps = &*shape.gaps;
@@ -118,7 +126,7 @@ pub(super) fn follow(
         let (gap, behind) = gaps.split_at_checked(length as usize)?;
         at += strip(&text[at..], gap)?;
         gaps = behind;
-        if !starts.admit(lex::at(text, at)) || guide.underscores != underscores {
+        if !starts.admit(lex::at(text, at)) {
             return None;
         }
         at = match kind {
@@ -154,6 +162,25 @@ fn element(
     underscores: bool,
     found: &mut Found,
 ) -> Option<usize> {
+    // Most literals are such.
+    if class == Class::Int4 as u8
+        && let Some(literal) = literal::small_integer(text, start)
+    {
+        found.literals.push(literal);
+        return Some(literal.end as usize);
+    }
+    other_element(text, start, class, underscores, found)
+}
+
+/// [`element`] of any notation.
+#[inline(never)]
+fn other_element(
+    text: &[u8],
+    start: usize,
+    class: u8,
+    underscores: bool,
+    found: &mut Found,
+) -> Option<usize> {
     let literal = literal::any(text, start, underscores)?;
     if literal.class as u8 != class
         || literal.class == Class::Text && !is_clean(&text[literal.range()])
@@ -177,6 +204,10 @@ fn elements(
     let mut at = start;
     loop {
         let end = element(text, at, class as u8, underscores, found)?;
+        if lex::at(text, end) == b',' {
+            at = spaces(text, end + 1);
+            continue;
+        }
         at = spaces(text, end);
         if lex::at(text, at) != b',' {
             let elements = first..found.literals.len();

@@ -272,6 +272,48 @@ pub(super) struct Number {
 /// `underscores` allows the integers of 16, `0x1F`, `0o7`, `0b1` and `1_000`.
 #[inline]
 pub(super) fn number(text: &[u8], start: usize, underscores: bool) -> Option<Number> {
+    match plain_integer(text, start) {
+        None => any_number(text, start, underscores),
+        plain => plain,
+    }
+}
+
+/// [`number`], if it is no more than up to nineteen decimal digits.
+#[inline]
+fn plain_integer(text: &[u8], start: usize) -> Option<Number> {
+    let mut value = 0_u64;
+    let mut length = 0;
+    let mut next = Kind::Other;
+    for &byte in text.get(start..)? {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            next = KIND[byte as usize];
+            break;
+        }
+        value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+        length += 1;
+    }
+    // An underscore begins a word too, and so do a radix and an exponent.
+    let plain = matches!(length, 1..=19) && !matches!(next, Kind::Word | Kind::Dot);
+    plain.then_some(Number {
+        end: start + length,
+        value: Some(value),
+    })
+}
+
+/// Where the number at `start` ends if it is no more than up to nine decimal digits, and so one of
+/// 32 bits.
+#[inline]
+pub(super) fn small_integer(text: &[u8], start: usize) -> Option<usize> {
+    let rest = text.get(start..)?;
+    let length = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let next = KIND[at(rest, length) as usize];
+    let plain = matches!(length, 1..=9) && !matches!(next, Kind::Word | Kind::Dot);
+    plain.then_some(start + length)
+}
+
+/// [`number`] of any notation.
+fn any_number(text: &[u8], start: usize, underscores: bool) -> Option<Number> {
     if underscores && text[start] == b'0' {
         let radix = match at(text, start + 1) | 0x20 {
             b'x' => 16,

@@ -139,6 +139,42 @@ pub(super) fn array(text: &[u8], elements: &[Literal], out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
+/// Appends a list of integers, from the first to the last, as an array if all of them are plain
+/// decimals: that is the list's own text without its spaces. Otherwise appends nothing.
+pub(super) fn decimals(list: &[u8], out: &mut Vec<u8>) -> bool {
+    let start = out.len();
+    out.resize(start + list.len() + 2, b'{');
+    let array = &mut out[start..];
+    let (mut end, mut all) = (1, KNOWN);
+    for &byte in list {
+        let use_of = USES[byte as usize];
+        array[end] = byte;
+        end += usize::from(use_of & KEPT);
+        all &= use_of;
+    }
+    array[end] = b'}';
+    let done = all & KNOWN != 0;
+    out.truncate(if done { start + end + 1 } else { start });
+    done
+}
+
+/// What each byte is to a list of plain decimals: kept, left out, or (zero) not part of one.
+const USES: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = match byte as u8 {
+            b'0'..=b'9' | b',' | b'-' => KEPT | KNOWN,
+            _ if matches!(KIND[byte], Kind::Space) => KNOWN,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    table
+};
+const KEPT: u8 = 1;
+const KNOWN: u8 = 2;
+
 /// Puts a backslash before each quote and backslash from `start` on.
 fn escape(out: &mut Vec<u8>, start: usize) {
     let special = |byte: &&u8| matches!(**byte, b'"' | b'\\');

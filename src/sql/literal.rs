@@ -37,6 +37,13 @@ pub(super) fn number(start: usize, digits: usize, number: lex::Number) -> Litera
     literal(start, number.end, class, Form::Number)
 }
 
+/// The unsigned integer at `start`, if it is written in a few decimal digits.
+#[inline]
+pub(super) fn small_integer(text: &[u8], start: usize) -> Option<Literal> {
+    let end = lex::small_integer(text, start)?;
+    Some(literal(start, end, Class::Int4, Form::Number))
+}
+
 /// Whether the minus before a number that ends at `end` reaches the number alone: a cast, a
 /// subscript and a selection bind tighter (gram.y, the precedences behind `UMINUS`).
 #[inline]

@@ -1,8 +1,9 @@
 //! From a query's text to its shape, its literals and the text with `$n` in their place.
 //!
 //! [`scan`] is the hot path: one pass over the bytes of every query, in agreement with the server's
-//! own lexer about where each literal begins and ends. [`shape`] is what two queries have in common
-//! when they differ only in their literals. [`eligible`] judges a shape once, with a parser.
+//! own lexer about where each literal begins and ends. A text whose shape was guessed is compared
+//! with it instead (`follow`). [`shape`] is what two queries have in common when they differ only
+//! in their literals. [`eligible`] judges a shape once, with a parser.
 //! [`mod@rewrite`] splices `$n` into the client's own bytes and takes the values out.
 //! [`mod@effect`] says what a statement that is passed through may do to the session. [`oid`] names
 //! types.

@@ -35,10 +35,10 @@ pub const fn oid(class: Class) -> u32 {
 /// Appends the value of `literal` in text form, for Bind.
 #[inline]
 pub fn argument(text: &[u8], scan: &Scan, literal: &Literal, out: &mut Vec<u8>) {
-    if literal.class.is_list() {
-        list::array(text, scan.elements(literal), out);
-    } else {
+    if !literal.class.is_list() {
         value::single(text, literal, out);
+    } else if literal.class != Class::Int4List || !list::decimals(token(text, literal), out) {
+        list::array(text, scan.elements(literal), out);
     }
 }
 

@@ -13,6 +13,7 @@ use foldhash::quality::FixedState;
 use memchr::memchr;
 
 use super::follow::follow;
+use super::list::List;
 use super::pass::{Found, first_token, pass};
 use super::shape::Shape;
 use crate::reason::Reason;
@@ -311,10 +312,10 @@ impl Scan {
         if !literal.class.is_list() {
             return std::slice::from_ref(literal);
         }
-        let all = &self.found.literals;
-        let first = all.partition_point(|element| element.start < literal.start);
-        let last = all.partition_point(|element| element.start < literal.end);
-        &all[first..last]
+        let (all, lists) = (&self.found.literals, &self.found.lists);
+        let start = |list: &List| all[list.elements.start].start;
+        let list = lists.binary_search_by_key(&literal.start, start);
+        list.map_or(&[], |list| &all[lists[list].elements.clone()])
     }
 
     /// Which of the literals, lists taken apart, are the elements of each list.

@@ -116,8 +116,9 @@ impl Shape {
 
     /// The memory it takes, for the table's bound.
     #[must_use]
-    pub const fn bytes(&self) -> usize {
-        size_of::<Self>() + self.gaps.len() + self.breaks.len() * size_of::<(u32, u8)>()
+    pub fn bytes(&self) -> usize {
+        let guide = self.guide.as_ref().map_or(0, Guide::bytes);
+        size_of::<Self>() + self.gaps.len() + self.breaks.len() * size_of::<(u32, u8)>() + guide
     }
 
     /// The text for people: `?` for literals, a space for comments.
