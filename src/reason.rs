@@ -60,6 +60,9 @@ pub enum Reason {
     /// Inside a transaction: more than one string may be invalid, and the first to be complained
     /// about is not known.
     Doubt,
+    /// One of many rows has a value for which storing it might fail: that must not be found out
+    /// when the rows before it are stored.
+    Unfit,
     /// Other replies are still owed on this connection.
     Pipelined,
     /// The server refused the rewritten text.
@@ -88,7 +91,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of their discriminants.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 39] = [
         Self::Mode,
         Self::NotPreparable,
         Self::Empty,
@@ -115,6 +118,7 @@ impl Reason {
         Self::FailedTransaction,
         Self::DirtyTransaction,
         Self::Doubt,
+        Self::Unfit,
         Self::Pipelined,
         Self::Refused,
         Self::DifferentResult,
@@ -159,6 +163,7 @@ impl Reason {
             Self::FailedTransaction => "failed_transaction",
             Self::DirtyTransaction => "dirty_transaction",
             Self::Doubt => "doubt",
+            Self::Unfit => "unfit",
             Self::Pipelined => "pipelined",
             Self::Refused => "refused",
             Self::DifferentResult => "different_result",
@@ -240,6 +245,9 @@ impl Reason {
             }
             Self::Doubt => {
                 "In a transaction: several of its strings may be invalid, and one is named first."
+            }
+            Self::Unfit => {
+                "One of many rows has a value that may not fit its column, as far as is known."
             }
             Self::Pipelined => {
                 "The client sent it before the answer to an earlier message had come."

@@ -139,14 +139,15 @@ fn put_literals(
             let why = "  (a parameter may not stand here, or would mean something else)";
             ("inline".to_owned(), why)
         };
-        let at = describe(text, literal);
+        let at = describe(text, scan, literal);
         put(out, "literal", format_args!("{place:<8}{at}{why}"))?;
     }
     Ok(())
 }
 
-/// Class, position and token of a literal. Positions begin at one, as the server counts them.
-fn describe(text: &[u8], literal: &Literal) -> String {
+/// Class, position and token of a literal, and of a column of rows those of its first cell.
+/// Positions begin at one, as the server counts them.
+fn describe(text: &[u8], scan: &Scan, literal: &Literal) -> String {
     let class = match literal.class {
         Class::Int4 => "int4",
         Class::Int8 => "int8",
@@ -154,11 +155,20 @@ fn describe(text: &[u8], literal: &Literal) -> String {
         Class::Text => "string",
         Class::Int4List => "int4s",
         Class::TextList => "strings",
+        Class::Int4Rows => "int4[]",
+        Class::Int8Rows => "int8[]",
+        Class::NumericRows => "numeric[]",
+        Class::TextRows => "string[]",
+        Class::BoolRows => "bool[]",
     };
-    let start = literal.range().start;
+    let shown = match scan.elements(literal) {
+        [first, ..] if literal.class.is_column() => first,
+        _ => literal,
+    };
+    let start = shown.range().start;
     let before = text[..start].iter();
     let character = before.filter(|byte| **byte & 0xc0 != 0x80).count() + 1;
-    let token = String::from_utf8_lossy(rewrite::token(text, literal));
+    let token = String::from_utf8_lossy(rewrite::token(text, shown));
     let position = format!("byte {}, character {character}", start + 1);
     format!("{class:<8} {position:<26} {}", shortened(&token))
 }
@@ -181,6 +191,10 @@ fn declared(oid: u32) -> &'static str {
         (Class::Int4, "int4"),
         (Class::Int8, "int8"),
         (Class::Numeric, "numeric"),
+        (Class::Int4Rows, "int4[]"),
+        (Class::Int8Rows, "int8[]"),
+        (Class::NumericRows, "numeric[]"),
+        (Class::BoolRows, "bool[]"),
     ];
     let found = classes
         .into_iter()

@@ -2,7 +2,7 @@
 
 use super::learn::{Lesson, Next, Subject};
 use super::proof::Hidden;
-use super::{Session, Worker, lists, proof};
+use super::{Session, Worker, lists, proof, rows};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
@@ -29,7 +29,8 @@ impl Session {
             .lookup(key)
             .map(|entry| Arc::clone(&entry.terms));
         let terms = terms.ok_or(Reason::Unstable)?;
-        let guards = same_plan(statement, &terms, &original.plan(), &generic.plan());
+        let generic = rows::as_values(statement, generic.plan());
+        let guards = same_plan(statement, &terms, &original.plan(), &generic);
         let passed = guards == Some(lists::without_lengths(&terms.guards));
         worker.counters().add(
             if passed {
@@ -44,6 +45,9 @@ impl Session {
         }
         self.upstream.cache.remove(statement.key());
         match statement.recipe().narrowed() {
+            _ if statement.recipe().shape().has_rows() => {
+                worker.table.take_apart(statement.recipe());
+            }
             Some(narrow) => {
                 worker.table.narrow(statement.recipe(), narrow);
             }
@@ -68,7 +72,7 @@ pub(super) fn same_plan(
         bare: &bare,
         stored: &terms.stored,
     };
-    proof::same_plan(original, generic, &terms.types, &hidden)
+    proof::same_plan(original, generic, &terms.kinds(), &hidden)
 }
 
 /// For each argument whether nothing is done with it where it stands.

@@ -4,6 +4,7 @@
 //! last the server has seen, and only outside transactions. A lesson is a few round trips:
 //!
 //! - *context*: settings and search path, when anything may have changed them;
+//! - *columns*: the types of the columns that rows are stored in, if it has rows;
 //! - *describe*: the original and the rewritten text are parsed and described;
 //! - *explain*: the plans of both, the generic plan, and what only the catalog knows;
 //! - *keys*, *statistics*: whether the generic plan may stand for the plans of other values;
@@ -51,6 +52,7 @@ pub(super) enum Subject {
 pub(super) enum Step {
     Watch(Instant),
     Context,
+    Columns,
     Describe,
     Explain,
     Keys,
@@ -314,6 +316,7 @@ impl Session {
                 self.read_context(lesson.answer(0)?)?;
                 self.lesson_subject(lesson, now, worker)
             }
+            Step::Columns => self.columns_known(lesson, now, worker),
             Step::Describe => self.described(lesson, now, worker),
             Step::Explain => self.explained(lesson, now, worker),
             Step::Keys => self.keys_known(lesson, now, worker),
@@ -411,22 +414,39 @@ impl Session {
                 worker.counters().add(Counter::OracleQuestions, 1);
             }
         }
-        let (name, evicted) = self.upstream.cache.begin(Arc::clone(&statement), epoch);
-        let counters = worker.counters();
-        counters.add(Counter::StatementsEvicted, evicted.into());
-        self.close_owed(worker);
         let is_trusted = trusted.is_some();
         let (verified, terms) = trusted.unwrap_or_default();
         let candidate = Candidate {
             verified,
             terms,
             statement,
-            name,
+            name: Name::default(),
             epoch,
         };
+        if !is_trusted && recipe.shape().has_rows() {
+            return self.ask_columns(lesson, candidate);
+        }
+        Ok(self.prepare(lesson, candidate, is_trusted, worker))
+    }
+
+    /// Gives the candidate, which is for the text the worker's scanner has just scanned, a name on
+    /// this connection and has it parsed.
+    pub(super) fn prepare(
+        &mut self,
+        lesson: &mut Lesson,
+        mut candidate: Candidate,
+        is_trusted: bool,
+        worker: &Worker,
+    ) -> Next {
+        let statement = Arc::clone(&candidate.statement);
+        let (name, evicted) = self.upstream.cache.begin(statement, candidate.epoch);
+        candidate.name = name;
+        let counters = worker.counters();
+        counters.add(Counter::StatementsEvicted, evicted.into());
+        self.close_owed(worker);
         let next = self.parse(lesson, &candidate, is_trusted, &worker.scan);
         lesson.candidate = Some(candidate);
-        Ok(next)
+        next
     }
 
     /// Has the candidate parsed, and what else there is to know of it in the state it is in.
@@ -447,8 +467,9 @@ impl Session {
                 out.extend_from_slice(frontend::SYNC_FRAME);
             });
         }
+        let declared = statement.declared(&candidate.terms);
         self.question(|out| {
-            frontend::parse(out, name, statement.text(), statement.oids());
+            frontend::parse(out, name, statement.text(), &declared);
             frontend::describe_statement(out, name);
             out.extend_from_slice(frontend::SYNC_FRAME);
         });

@@ -19,7 +19,6 @@ use super::learn::{Candidate, Lesson, Next};
 use super::oracle::{self, Answer};
 use super::proof::{self, Exposure, Hidden};
 use super::{Session, Worker};
-use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::sql::scan::{Class, Scan};
@@ -60,7 +59,10 @@ fn lengths(seen: usize) -> [usize; LENGTH_QUESTIONS] {
 /// Whether a generic plan of the statement may be trusted in spite of its lists: then it is asked
 /// about other lengths.
 pub(super) fn asks_for_lengths(statement: &Statement) -> bool {
-    statement.plans() == Plans::Generic && statement.recipe().list_arguments().len() == 1
+    let recipe = statement.recipe();
+    statement.plans() == Plans::Generic
+        && recipe.list_arguments().len() == 1
+        && !recipe.shape().has_rows()
 }
 
 /// Questions about lists of other lengths. With that about the query's own, the server has planned
@@ -125,7 +127,10 @@ pub(super) fn guarded(
     lengths: Option<&Lengths>,
     scan: &Scan,
 ) -> Option<Vec<Guard>> {
-    let argument = match candidate.statement.recipe().list_arguments()[..] {
+    let recipe = candidate.statement.recipe();
+    let argument = match recipe.list_arguments()[..] {
+        // Rows are read one by one, however many.
+        _ if recipe.shape().has_rows() => return Some(guards),
         [] => return Some(guards),
         [argument] => argument,
         _ => return None,
@@ -160,8 +165,8 @@ pub(super) fn without_lengths(guards: &[Guard]) -> Vec<Guard> {
 }
 
 impl Session {
-    /// The rewritten text is not what the original is: tries again with its lists taken apart, if
-    /// it has any, or declines it.
+    /// The rewritten text is not what the original is: tries again with its lists or rows taken
+    /// apart, if it has any, or declines it.
     pub(super) fn refuse(
         &mut self,
         lesson: &mut Lesson,
@@ -173,9 +178,7 @@ impl Session {
         if candidate.statement.recipe().list_arguments().is_empty() {
             return Err(self.decline(candidate, reason, detail, worker));
         }
-        worker.counters().add(Counter::Demotions, 1);
-        worker.table.take_apart(candidate.statement.recipe());
-        self.try_again(lesson, candidate, now, worker)
+        self.take_apart(lesson, candidate, now, worker)
     }
 
     /// The original has a plan and the rewritten text has none: that may be the fault of a list, as

@@ -32,6 +32,7 @@ mod proof;
 mod recent;
 mod relay;
 mod route;
+mod rows;
 mod verdict;
 mod worker;
 

@@ -253,6 +253,9 @@ impl Session {
                     }
                     return Ok(Route::Execute(call, recipe));
                 }
+                if recipe.shape().has_rows() {
+                    return Err(Reason::Unfit);
+                }
                 plans = Plans::Custom;
             }
             let key = key.with(Plans::Custom);
@@ -296,7 +299,7 @@ impl Session {
             return Err(Reason::Mode);
         }
         if self.upstream.status != Status::Idle {
-            self.memory.want(text);
+            self.memory.want(&worker.scan.with_few_rows(text));
             return Err(Reason::InTransaction);
         }
         if let Some(reason) = self.settled_against(recipe, plans, text, worker) {

@@ -5,7 +5,7 @@ use super::learn::{Candidate, Lesson, Next, Step};
 use super::lists::{self, Lengths};
 use super::oracle;
 use super::proof::Exposure;
-use super::{Session, Worker, proof};
+use super::{Session, Worker, proof, rows};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
@@ -86,6 +86,7 @@ impl Session {
         }
         let terms = Terms {
             types: types.into(),
+            elements: candidate.terms.elements.clone(),
             ..Terms::default()
         };
         lesson.candidate = Some(Candidate {
@@ -93,11 +94,9 @@ impl Session {
             verified: now,
             ..candidate
         });
-        let mut questions = 2 + usize::from(generic) + usize::from(catalog.is_some());
-        if lengths {
-            questions += lists::LENGTH_QUESTIONS;
-        }
-        Ok(lesson.ask(Step::Explain, questions))
+        let questions = 2 + usize::from(generic) + usize::from(catalog.is_some());
+        let lengths = usize::from(lengths) * lists::LENGTH_QUESTIONS;
+        Ok(lesson.ask(Step::Explain, questions + lengths))
     }
 
     /// The plans are here: the custom plan must be the original's to the letter, the generic plan
@@ -151,15 +150,15 @@ impl Session {
                 return self.demote(lesson, &candidate, &demoted, now, worker);
             }
         }
-        if original != custom.plan() {
+        if original != rows::as_values(&candidate.statement, custom.plan()) {
             let refused = (Reason::DifferentPlan, "");
             return self.refuse(lesson, &candidate, refused, now, worker);
         }
         match generic {
             None => Ok(self.trust(&candidate, Vec::new(), Vec::new(), worker)),
             Some(generic) if immutable && generic.is_good() => {
-                let plans = (&*original, &*generic.plan());
-                self.generic_explained(lesson, plans, lengths, now, worker)
+                let generic = rows::as_values(&candidate.statement, generic.plan());
+                self.generic_explained(lesson, (&original, &generic), lengths, now, worker)
             }
             Some(_) => self.specify(lesson, &candidate, now, worker),
         }
@@ -175,7 +174,7 @@ impl Session {
         worker: &mut Worker,
     ) -> Result<Next, Reason> {
         let candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
-        let types = &candidate.terms.types;
+        let types = &candidate.terms.kinds();
         let guards = same_plan(&candidate.statement, &candidate.terms, original, generic);
         let Some(guards) = guards else {
             return self.specify(lesson, &candidate, now, worker);
@@ -272,11 +271,8 @@ impl Session {
             shape = candidate.statement.recipe().shape().text_for_display(),
             "trusted"
         );
-        let inferred = candidate
-            .statement
-            .oids()
-            .iter()
-            .zip(&candidate.terms.types);
+        let kinds = candidate.terms.kinds();
+        let inferred = candidate.statement.oids().iter().zip(&kinds);
         let fallible = inferred
             .enumerate()
             .filter_map(|(index, (declared, inferred))| {
@@ -307,6 +303,9 @@ impl Session {
         now: Instant,
         worker: &mut Worker,
     ) -> Result<Next, Reason> {
+        if candidate.statement.recipe().shape().has_rows() {
+            return self.take_apart(lesson, candidate, now, worker);
+        }
         if let Some(narrow) = candidate.statement.recipe().narrowed() {
             return self.narrow(lesson, candidate, narrow, now, worker);
         }

@@ -8,8 +8,8 @@
 //! difference to a token before it; which first bytes do not is what [`Starts`] says. Behind a
 //! literal the state is always the same, and the literal itself is read as a scan reads it.
 //!
-//! Not followed are shapes with comments between their tokens, with hints, with no literals, and
-//! with lists that were taken apart.
+//! Not followed are shapes with comments between their tokens, with hints, with no literals, with
+//! lists that were taken apart, and with rows, whose number is not known before they are read.
 
 use std::ops::Range;
 
@@ -37,7 +37,8 @@ impl Guide {
         let breaks = scan.breaks();
         let apart = !scan.is_folded() && scan.lists().next().is_some();
         let comments = breaks.iter().any(|cut| cut.kind == COMMENT);
-        if breaks.is_empty() || comments || apart || !scan.hints().is_empty() {
+        let unlike = comments || apart || scan.has_rows() || !scan.hints().is_empty();
+        if breaks.is_empty() || unlike {
             return None;
         }
         let mut from = scan.body().start;

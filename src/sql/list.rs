@@ -16,7 +16,7 @@ use memchr::{memchr, memchr2};
 
 use super::lex::{self, KIND, Kind};
 use super::scan::{Break, Class, Form, Literal};
-use super::value;
+use super::{rows, value};
 
 /// A list in a text: which of the literals are its elements, and which break is the first of them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -119,21 +119,26 @@ pub(super) fn operator(text: &[u8], start: usize) -> (&'static str, usize) {
     }
 }
 
-/// Appends a list as an array in text form. Strings are always quoted: otherwise the word NULL, an
-/// empty one, spaces and braces would mean something else (arrayfuncs.c, `array_in`).
+/// Appends a list, or a column of rows, as an array in text form. Strings are always quoted:
+/// otherwise the word NULL, an empty one, spaces and braces would mean something else
+/// (arrayfuncs.c, `array_in`).
 pub(super) fn array(text: &[u8], elements: &[Literal], out: &mut Vec<u8>) {
     let mut separator = b'{';
     for element in elements {
         out.push(separator);
         separator = b',';
-        if element.class == Class::Text {
-            out.push(b'"');
-            let start = out.len();
-            value::single(text, element, out);
-            escape(out, start);
-            out.push(b'"');
-        } else {
-            integer(value::token(text, element), out);
+        match (element.form, element.class) {
+            (Form::Word, _) if rows::is_null(text, element) => out.extend_from_slice(b"NULL"),
+            (Form::Word, _) => out.push(text[element.start as usize].to_ascii_lowercase()),
+            (_, Class::Text) => {
+                out.push(b'"');
+                let start = out.len();
+                value::single(text, element, out);
+                escape(out, start);
+                out.push(b'"');
+            }
+            (_, Class::Numeric) => value::single(text, element, out),
+            _ => integer(value::token(text, element), out),
         }
     }
     out.push(b'}');

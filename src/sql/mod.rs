@@ -20,6 +20,7 @@ mod literal;
 pub mod oid;
 mod pass;
 pub mod rewrite;
+mod rows;
 pub mod scan;
 pub mod shape;
 pub mod value;

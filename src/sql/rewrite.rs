@@ -3,11 +3,12 @@
 //! Placeholders are numbered 1 to n in the order of the text, one per literal; equal literals are
 //! never merged (the fidelity rules, H-10). With the literals put back, the text is the body of the
 //! original with its comments blanked. A list that becomes `$n` takes its operator with it: `IN (`
-//! becomes `= ANY (`, `NOT IN (` becomes `<> ALL (`.
+//! becomes `= ANY (`, `NOT IN (` becomes `<> ALL (`. Of rows whose columns become `$1`, `$2`, …,
+//! all from VALUES to the last cell makes way for a SELECT of the arrays' elements (`rows`).
 
 use super::lex::{KIND, Kind};
 use super::scan::{COMMENT, Class, Literal, Scan};
-use super::{lex, list, oid, value};
+use super::{lex, list, oid, rows, value};
 
 pub use super::value::token;
 
@@ -16,7 +17,8 @@ pub use super::value::token;
 pub struct Rewritten {
     /// The statement.
     pub text: Vec<u8>,
-    /// The type of each argument: int4, int8, numeric, or 0 for the server to infer.
+    /// The type of each argument: int4, int8, numeric, arrays of these or of booleans, or 0 for the
+    /// server to infer.
     pub oids: Vec<u32>,
 }
 
@@ -29,6 +31,12 @@ pub const fn oid(class: Class) -> u32 {
         Class::Numeric => oid::NUMERIC,
         // The type of an array's elements is that of what they are compared with.
         Class::Text | Class::Int4List | Class::TextList => 0,
+        Class::Int4Rows => 1007,
+        Class::Int8Rows => 1016,
+        Class::NumericRows => 1231,
+        Class::BoolRows => 1000,
+        // The type of a column of strings is for the catalog to say.
+        Class::TextRows => 0,
     }
 }
 
@@ -155,6 +163,7 @@ fn emit(text: &[u8], scan: &Scan, arguments: &[bool], mut sink: impl FnMut(&[u8]
     let mut from = scan.body().start;
     let mut last = b' ';
     let (mut index, mut number) = (0, 0);
+    let rows = Rows::of(text, scan);
     for cut in scan.breaks() {
         let (start, end) = (cut.start as usize, cut.end as usize);
         if cut.kind != COMMENT {
@@ -163,9 +172,12 @@ fn emit(text: &[u8], scan: &Scan, arguments: &[bool], mut sink: impl FnMut(&[u8]
                 continue;
             }
         }
-        let (instead, until) = match is_list(cut.kind) {
-            true => list::operator(text, start),
-            false => ("", start),
+        let column = rows.as_ref().and_then(|rows| rows.column(start));
+        let (instead, until) = match column {
+            Some(0) => (rows::OPEN, rows.as_ref().map_or(start, |rows| rows.keyword)),
+            Some(_) => (rows::BETWEEN, start),
+            None if is_list(cut.kind) => list::operator(text, start),
+            None => ("", start),
         };
         if let Some(&byte) = text[from..until].last() {
             sink(&text[from..until], Origin::Same(from));
@@ -173,7 +185,7 @@ fn emit(text: &[u8], scan: &Scan, arguments: &[bool], mut sink: impl FnMut(&[u8]
         }
         from = end;
         if !instead.is_empty() {
-            if KIND[last as usize] != Kind::Space {
+            if KIND[last as usize] != Kind::Space && column.unwrap_or(0) == 0 {
                 sink(b" ", Origin::Instead(until));
             }
             sink(instead.as_bytes(), Origin::Instead(until));
@@ -185,17 +197,53 @@ fn emit(text: &[u8], scan: &Scan, arguments: &[bool], mut sink: impl FnMut(&[u8]
             continue;
         }
         number += 1;
-        let (left, right) = (is_glue(last), end < scan.body().end && is_glue(text[end]));
+        let right = column.is_none() && end < scan.body().end && is_glue(text[end]);
+        let left = is_glue(last);
         let pad = |wanted| if wanted { " " } else { "" };
         let placeholder = format!("{}${number}{}", pad(left), pad(right));
         sink(placeholder.as_bytes(), Origin::Instead(start));
         last = if right { b' ' } else { b'0' };
+        if let Some(rows) = rows.as_ref().filter(|rows| rows.ends_with(column)) {
+            sink(rows::close(rows.width).as_bytes(), Origin::Instead(end));
+        }
     }
     sink(&text[from..scan.body().end], Origin::Same(from));
 }
 
 const fn is_list(kind: u8) -> bool {
     kind == Class::Int4List as u8 || kind == Class::TextList as u8
+}
+
+/// The rows of a text whose columns are to become arguments.
+struct Rows {
+    /// Where VALUES begins.
+    keyword: usize,
+    /// Where the first cell begins.
+    start: usize,
+    width: usize,
+}
+
+impl Rows {
+    fn of(text: &[u8], scan: &Scan) -> Option<Self> {
+        let (region, width) = scan.rows()?;
+        let start = region.start;
+        let keyword = rows::keyword(text, start)?;
+        Some(Self {
+            keyword,
+            start,
+            width,
+        })
+    }
+
+    /// Which column the break that begins here is.
+    fn column(&self, start: usize) -> Option<usize> {
+        let column = start.checked_sub(self.start)?;
+        (column < self.width).then_some(column)
+    }
+
+    fn ends_with(&self, column: Option<usize>) -> bool {
+        column == Some(self.width - 1)
+    }
 }
 
 /// Whether a byte next to `$n` would become part of it, or make an identifier of both.

@@ -6,6 +6,7 @@
 //! character in two. What is not understood to the last byte ends in an error, which means: pass
 //! the query through.
 
+use std::borrow::Cow;
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
 
@@ -15,6 +16,7 @@ use memchr::memchr;
 use super::follow::follow;
 use super::list::List;
 use super::pass::{Found, first_token, pass};
+use super::rows;
 use super::shape::Shape;
 use crate::reason::Reason;
 
@@ -37,7 +39,8 @@ impl Dialect {
 pub struct ScanLimits {
     /// Bytes of text.
     pub max_text: usize,
-    /// Literals, of which a list is one, and likewise comments between the tokens.
+    /// Literals, of which a list or a column of rows is one, and likewise comments between the
+    /// tokens.
     pub max_literals: usize,
 }
 
@@ -69,14 +72,31 @@ pub enum Class {
     Int4List = 5,
     /// Two or more of [`Class::Text`] behind IN.
     TextList,
+    /// A column of rows: of [`Class::Int4`], and of NULL like all of these.
+    Int4Rows,
+    /// Of [`Class::Int8`], and of [`Class::Int4`].
+    Int8Rows,
+    /// Of numbers, some of them [`Class::Numeric`].
+    NumericRows,
+    /// Of [`Class::Text`], or of NULL alone.
+    TextRows,
+    /// Of TRUE and FALSE.
+    BoolRows,
 }
 
 impl Class {
-    /// Whether it is a list.
+    /// Whether it is a list or a column of rows: several literals in one.
     #[must_use]
     #[inline]
     pub const fn is_list(self) -> bool {
-        matches!(self, Self::Int4List | Self::TextList)
+        self as u8 >= Self::Int4List as u8
+    }
+
+    /// Whether it is a column of rows.
+    #[must_use]
+    #[inline]
+    pub const fn is_column(self) -> bool {
+        self as u8 >= Self::Int4Rows as u8
     }
 }
 
@@ -94,8 +114,10 @@ pub enum Form {
     Escape,
     /// `$tag$…$tag$`.
     Dollar,
-    /// From the first element of a list to the last.
+    /// From the first element of a list to the last, or a place in the rows it is a column of.
     List,
+    /// NULL, TRUE or FALSE; only as an element of a column.
+    Word,
 }
 
 /// A literal that could become an argument: a byte range in the text, and what stands there.
@@ -150,7 +172,8 @@ pub struct Scan {
     limits: ScanLimits,
     seed: FixedState,
     found: Found,
-    /// Each list counts as one literal.
+    rows: rows::Found,
+    /// Each list, and each column of rows, counts as one literal.
     folded: bool,
     /// The dialect has numbers with underscores.
     underscores: bool,
@@ -169,6 +192,7 @@ impl Scan {
             },
             seed: FixedState::with_seed(seed),
             found: Found::default(),
+            rows: rows::Found::default(),
             folded: false,
             underscores: false,
             body: 0..0,
@@ -184,6 +208,7 @@ impl Scan {
     /// run.
     pub fn run(&mut self, text: &[u8], dialect: Dialect) -> Result<(), Reason> {
         self.found.clear();
+        self.rows.clear();
         self.body = 0..0;
         if text.len() > self.limits.max_text {
             return Err(Reason::TooLong);
@@ -196,17 +221,24 @@ impl Scan {
             return Err(Reason::Encoding);
         }
         self.underscores = dialect.has_underscores();
-        let end = pass(
-            text,
-            start,
-            self.underscores,
-            self.limits.max_literals,
-            &mut self.found,
-        )?;
+        let may_have_rows = rows::may_have(text, start);
+        let most = match may_have_rows {
+            // Known only when the rows are.
+            true => self.limits.max_text,
+            false => self.limits.max_literals,
+        };
+        let end = pass(text, start, self.underscores, most, &mut self.found)?;
         self.body = start..end;
         self.folded = !self.found.lists.is_empty();
         if self.folded {
             self.found.fold();
+        } else if may_have_rows {
+            self.fold_rows(text);
+        }
+        let literals = self.literals().len();
+        if may_have_rows && literals.max(self.breaks().len() - literals) > self.limits.max_literals
+        {
+            return Err(Reason::TooManyLiterals);
         }
         self.hash = self.mix(text);
         Ok(())
@@ -237,6 +269,7 @@ impl Scan {
             return false;
         }
         self.found.clear();
+        self.rows.clear();
         self.underscores = dialect.has_underscores();
         let Some(body) = follow(text, shape, self.underscores, &mut self.found) else {
             return false;
@@ -266,19 +299,40 @@ impl Scan {
             folded,
         } = &self.found;
         let folded = self.folded.then_some(folded);
-        let found = (literals, breaks, hints, lists, folded);
+        let found = (literals, breaks, hints, lists, folded, self.rows.is_some());
         self.seed.hash_one((found, &self.body, self.hash))
     }
 
-    /// Whether there are lists, each of which counts as one literal.
+    /// Looks for rows, and makes the folded literals and breaks if there are any.
+    fn fold_rows(&mut self, text: &[u8]) {
+        let Found {
+            literals,
+            breaks,
+            folded,
+            ..
+        } = &mut self.found;
+        let first = |literal: &Literal| breaks.first().map(|cut| cut.start) == Some(literal.start);
+        if !literals.first().is_some_and(first) {
+            return;
+        }
+        self.rows.find(text, self.body.start, literals);
+        self.folded = self.rows.is_some();
+        if self.folded {
+            folded.0.clear();
+            folded.1.clear();
+            self.rows.fold((literals, breaks), folded);
+        }
+    }
+
+    /// Whether there are lists or rows, each list and column of which counts as one literal.
     #[must_use]
     #[inline]
     pub const fn is_folded(&self) -> bool {
         self.folded
     }
 
-    /// Takes the lists of `text`, which was just scanned, apart: from now on each element is a
-    /// literal, and the hash is that of a shape whose lists have their lengths.
+    /// Takes the lists and rows of `text`, which was just scanned, apart: from now on each element
+    /// is a literal, and the hash is that of a shape whose lists have their lengths.
     ///
     /// # Errors
     ///
@@ -295,7 +349,8 @@ impl Scan {
         Ok(())
     }
 
-    /// The literals, in the order of the text; a list is one of them unless it was taken apart.
+    /// The literals, in the order of the text; a list or column is one of them unless it was taken
+    /// apart.
     #[must_use]
     #[inline]
     pub fn literals(&self) -> &[Literal] {
@@ -312,6 +367,9 @@ impl Scan {
         if !literal.class.is_list() {
             return std::slice::from_ref(literal);
         }
+        if literal.class.is_column() {
+            return self.rows.cells(literal);
+        }
         let (all, lists) = (&self.found.literals, &self.found.lists);
         let start = |list: &List| all[list.elements.start].start;
         let list = lists.binary_search_by_key(&literal.start, start);
@@ -321,6 +379,29 @@ impl Scan {
     /// Which of the literals, lists taken apart, are the elements of each list.
     pub(super) fn lists(&self) -> impl Iterator<Item = Range<usize>> {
         self.found.lists.iter().map(|list| list.elements.clone())
+    }
+
+    /// The rows, unless they were taken apart: from the first cell to the last, and how many cells
+    /// a row has.
+    pub(super) fn rows(&self) -> Option<(Range<usize>, usize)> {
+        let region = self.rows.region().filter(|_| self.folded)?;
+        Some((region, self.rows.width()))
+    }
+
+    /// Whether there are rows, taken apart or not.
+    pub(super) const fn has_rows(&self) -> bool {
+        self.rows.is_some()
+    }
+
+    /// A text of the same shape as `text`, which was just scanned, with few rows if it has many.
+    #[must_use]
+    pub fn with_few_rows<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
+        match (self.rows(), self.rows.enough(text)) {
+            (Some((region, _)), Some(end)) if end < region.end => {
+                Cow::Owned([&text[..end], &text[region.end..]].concat())
+            }
+            _ => Cow::Borrowed(text),
+        }
     }
 
     /// The hash of the shape, keyed by the seed.

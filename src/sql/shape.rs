@@ -2,10 +2,10 @@
 //!
 //! A shape holds its own copy of the text between the literals, so that a collision of hashes can
 //! never run the wrong statement. It depends on the classes of the literals, never on their values
-//! or notation, and not on the lengths of lists (`list`) unless the scan has taken them
-//! apart. The two never meet: a list that is one break, of a kind of its own, is not equal to its
-//! elements, which are breaks with commas between. Comments interrupt the shape and have no
-//! content; hint comments belong to its text.
+//! or notation, and not on the lengths of lists (`list`) or the number of rows (`rows`) unless the
+//! scan has taken them apart. The two never meet: a list that is one break, of a kind of its own,
+//! is not equal to its elements, which are breaks with commas between. Comments interrupt the shape
+//! and have no content; hint comments belong to its text.
 
 use crate::reason::Reason;
 
@@ -95,14 +95,21 @@ impl Shape {
         self.literals
     }
 
-    /// For each literal whether it is a list.
+    /// For each literal whether it is a list or a column of rows.
     pub fn lists(&self) -> impl Iterator<Item = bool> {
-        let list = |kind| kind == Class::Int4List as u8 || kind == Class::TextList as u8;
         let kinds = self.breaks.iter().map(|(_, kind)| *kind);
-        kinds.filter(|kind| *kind != COMMENT).map(list)
+        let literals = kinds.filter(|kind| *kind != COMMENT);
+        literals.map(|kind| kind >= Class::Int4List as u8)
     }
 
-    /// Takes the scan of a text of this shape apart if the shape has no lists.
+    /// Whether it has rows whose columns are literals.
+    #[must_use]
+    pub fn has_rows(&self) -> bool {
+        let mut kinds = self.breaks.iter().map(|(_, kind)| *kind);
+        kinds.any(|kind| kind >= Class::Int4Rows as u8)
+    }
+
+    /// Takes the scan of a text of this shape apart if the shape has no lists and no rows.
     ///
     /// # Errors
     ///

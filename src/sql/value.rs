@@ -27,8 +27,8 @@ pub(super) fn single(text: &[u8], literal: &Literal, out: &mut Vec<u8>) {
             let tag = lex::dollar_tag(token, 0).unwrap_or(0);
             out.extend_from_slice(&token[tag..token.len() - tag]);
         }
-        // Its elements have values.
-        Form::List => {}
+        // Its elements have values; and these are elements, of arrays.
+        Form::List | Form::Word => {}
     }
 }
 

@@ -53,7 +53,9 @@ impl Common {
                 .get(1..token.len().saturating_sub(1))
                 .unwrap_or_default(),
             Form::Number => token,
-            Form::Doubled | Form::Escape | Form::Dollar | Form::List => return true,
+            Form::Doubled | Form::Escape | Form::Dollar | Form::List | Form::Word => {
+                return true;
+            }
         };
         match &self.values {
             Values::Integers(numbers) => {

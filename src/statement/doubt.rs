@@ -29,7 +29,8 @@ pub const fn takes_all(type_oid: u32) -> bool {
 #[must_use]
 pub fn is_surely_valid(type_oid: u32, text: &[u8], literal: &Literal) -> bool {
     if literal.form != Form::Plain {
-        return false;
+        // Of a column of rows.
+        return literal.form == Form::Word;
     }
     let token = token(text, literal);
     let value = token

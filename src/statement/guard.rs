@@ -57,6 +57,7 @@ impl Check {
         };
         match self {
             Self::Elements(_) => true,
+            _ if literal.form == Form::Word => true,
             // What is written is never shorter than what it means.
             Self::Length(bytes) => inner.unwrap_or(token).len() <= bytes,
             Self::NoBackslash => {

@@ -25,6 +25,7 @@ use crate::sql::scan::Scan;
 use common::Common;
 use guard::Guard;
 pub use recipe::Recipe;
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -82,6 +83,9 @@ impl Key {
 pub struct Terms {
     /// The types the server inferred, one per argument.
     pub types: Box<[u32]>,
+    /// Of the arguments that are columns of rows, the types of their arrays' elements; 0 of others,
+    /// and empty if there are no rows.
+    pub elements: Box<[u32]>,
     /// The types of the columns that hidden arguments are stored in, as `format_type` writes them.
     pub stored: Box<[Option<String>]>,
     /// What the values must be like.
@@ -102,10 +106,26 @@ impl Terms {
     }
 
     /// Whether more than one string of `text` might not be a value of its type: which of them the
-    /// server would complain about first is not known.
+    /// server would complain about first is not known. Of an array that may be one of its elements.
     #[must_use]
     pub fn leaves_doubt(&self, eligible: &Eligible, text: &[u8], scan: &Scan) -> bool {
-        self.fallible.len() > 1 && self.doubtful(eligible, text, scan).nth(1).is_some()
+        let enough = match self.elements[..] {
+            [] => 1,
+            _ => 0,
+        };
+        self.fallible.len() > enough && self.doubtful(eligible, text, scan).nth(enough).is_some()
+    }
+
+    /// The type of each argument, or of its elements if it is a column of rows.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<u32> {
+        let indexes = 0..self.types.len();
+        indexes.filter_map(|index| self.kind(index)).collect()
+    }
+
+    fn kind(&self, argument: usize) -> Option<u32> {
+        let element = self.elements.get(argument).filter(|element| **element != 0);
+        element.or_else(|| self.types.get(argument)).copied()
     }
 
     /// The arguments of `text`, by index, that might not be values of their types.
@@ -118,8 +138,12 @@ impl Terms {
         let lifted = scan.literals().iter().zip(&eligible.arguments);
         let lifted = lifted.filter(|(_, argument)| **argument).enumerate();
         lifted.filter_map(|(index, (literal, _))| {
-            let type_oid = *self.types.get(index)?;
-            let sure = || doubt::is_surely_valid(type_oid, text, literal);
+            let type_oid = self.kind(index)?;
+            let is_sure = |literal| doubt::is_surely_valid(type_oid, text, literal);
+            let sure = || match literal.class.is_column() {
+                true => scan.elements(literal).iter().all(is_sure),
+                false => is_sure(literal),
+            };
             (self.fallible.contains(&index) && !sure()).then_some(index)
         })
     }
@@ -280,6 +304,22 @@ impl Statement {
     #[must_use]
     pub fn oids(&self) -> &[u32] {
         &self.oids
+    }
+
+    /// The types to declare in a Parse of the statement, if it is trusted with these terms or about
+    /// to be: those of columns of strings are their tables', and are known only there.
+    #[must_use]
+    pub fn declared<'a>(&'a self, terms: &Terms) -> Cow<'a, [u32]> {
+        if terms.elements.is_empty() {
+            return Cow::Borrowed(&self.oids);
+        }
+        let types = terms.types.iter().zip(&terms.elements);
+        let declared = self.oids.iter().zip(types);
+        let declared = declared.map(|(oid, (array, element))| match (*oid, *element) {
+            (0, 1..) => *array,
+            _ => *oid,
+        });
+        Cow::Owned(declared.collect())
     }
 
     /// Whether RowDescription waits for the first row (H-27 of the fidelity rules).

@@ -110,7 +110,7 @@ impl Recipe {
         self.judgement.get()?.as_ref().ok()
     }
 
-    /// Which arguments, by index, are lists.
+    /// Which arguments, by index, are lists or columns of rows.
     #[must_use]
     pub fn list_arguments(&self) -> Vec<usize> {
         let Some(eligible) = self.eligible() else {

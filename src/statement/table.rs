@@ -166,8 +166,8 @@ impl Table {
         self.replace(recipe, heir, arguments, false)
     }
 
-    /// Retires `recipe`, which has lists, for one that says that its lists are no arrays: texts of
-    /// its shape are taken apart, and so get to shapes that say how long the lists are.
+    /// Retires `recipe`, which has lists or rows, for one that says that these are no arrays: texts
+    /// of its shape are taken apart, and so get to shapes that say how long they are.
     pub fn take_apart(&self, recipe: &Recipe) {
         let heir = Recipe::new(self.id(), Arc::clone(&recipe.shape));
         let arguments = recipe.eligible().map(|e| e.arguments.clone());

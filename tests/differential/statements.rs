@@ -498,11 +498,19 @@ impl Gen<'_> {
                 chosen.insert(0, needed);
             }
         }
+        let many = self.chance.percent(40);
+        if many && self.chance.percent(75) {
+            // There are arrays of most types, but not of all for all rows.
+            chosen.retain(|(_, kind)| !matches!(kind, Interval | Positive | Short | Ints));
+        }
         let names: Vec<&str> = chosen.iter().map(|(name, _)| *name).collect();
         let outer = std::mem::take(&mut self.scope);
         let source = if self.chance.percent(12) {
             let types: Vec<Type> = chosen.iter().map(|(_, kind)| *kind).collect();
             self.plain_select(1, &types)
+        } else if many {
+            let kinds: Vec<Type> = chosen.iter().map(|(_, kind)| *kind).collect();
+            fill("VALUES {}", [self.many_rows(&kinds)])
         } else {
             let rows = (0..=self.chance.below(3) / 2).map(|_| {
                 let values: Vec<Node> = chosen.iter().map(|(_, kind)| self.value(*kind)).collect();
@@ -520,6 +528,20 @@ impl Gen<'_> {
         self.scope = outer;
         let head = format!("INSERT INTO {table} ({}) ", names.join(", "));
         Node::All(vec![head.into(), source, conflict.optional(), returning])
+    }
+
+    /// Rows of literals, so many that their number may not matter.
+    fn many_rows(&mut self, kinds: &[Type]) -> Node {
+        let rows = (0..8 + self.chance.below(8)).map(|_| {
+            let cells = kinds.iter().map(|kind| match self.chance.below(40) {
+                0 => "NULL".into(),
+                1 if *kind == Bool => "true".into(),
+                _ => self.literal(*kind),
+            });
+            let cells: Vec<Node> = cells.collect();
+            fill("({})", [fill_all(cells)])
+        });
+        Node::Several(rows.collect())
     }
 
     fn conflict(&mut self) -> Node {

@@ -11,7 +11,7 @@ pub(crate) enum Node {
     All(Vec<Self>),
     /// A clause that may as well be missing.
     Optional(Box<Self>),
-    /// Literals with commas between: how many of them depends on what the last one says.
+    /// Literals, or rows of them, with commas between: how many depends on what the last one says.
     Several(Vec<Self>),
     /// Something, and something simpler in its place.
     Either(Box<Self>, Box<Self>),

@@ -30,6 +30,8 @@ mod pipelining;
 mod plans;
 // IN lists of every length, which share statements.
 mod lists;
+// Rows of VALUES in any number, which share statements.
+mod rows;
 // The client's own prepared statements, and the extended protocol.
 mod extended;
 // Bugs that were, so that they stay gone.

@@ -1,0 +1,201 @@
+//! What the oracle is asked about rows, and when arrays may stand for their columns.
+//!
+//! `INSERT INTO t SELECT * FROM ROWS FROM (unnest($1), unnest($2))` does for each row what `INSERT
+//! INTO t VALUES …` of many rows does: the defaults, the triggers, the conflicts, in the same order
+//! and with the same plan below the rows. Three things need care.
+//!
+//! - The types of the arrays. Numbers have those of their literals, as in VALUES; a string's is the
+//!   type of its column, which the catalog is asked for before anything is parsed.
+//! - What is done to a value to store it. Of a literal the planner has done it before the first row
+//!   is touched, of an element it is done when its turn comes. So it must be known, and such that
+//!   it cannot fail for the values that are admitted; there is no other plan to fall back on, so
+//!   rows with other values are passed through.
+//! - Strings that are not values of their types. Outside a transaction the original says so. Inside
+//!   one, rows are only converted if all of them surely are.
+//!
+//! Where something else is found the shape is taken apart, and those of each number of rows are
+//! statements of their own.
+
+use super::learn::{Candidate, Lesson, Next, Step};
+use super::oracle::Answer;
+use super::{Session, Worker};
+use crate::metrics::Counter;
+use crate::reason::Reason;
+use crate::sql::eligible::{Column, Eligible};
+use crate::statement::{Instant, Statement, Terms};
+use crate::wire::frontend;
+use std::sync::Arc;
+
+const BOOL: u32 = 16;
+const INT8: u32 = 20;
+const FLOAT4: u32 = 700;
+const FLOAT8: u32 = 701;
+const NUMERIC: u32 = 1700;
+
+/// Types of columns whose strings may be elements of an array: their input functions have nothing
+/// to say but errors and do not look at a column's modifier. Enums are the others.
+const TEXTS: [u32; 29] = [
+    BOOL, 17, 18, 19, INT8, 21, 23, 25, 26, 114, 650, FLOAT4, FLOAT8, 829, 869, 1042, 1043, 1082,
+    1083, 1114, 1184, 1266, NUMERIC, 2950, 3220, 3614, 3802, 4072, 774,
+];
+
+/// The type of the column that is asked about, and of the arrays of it.
+#[derive(Debug)]
+struct Stored<'a> {
+    name: &'a str,
+    oid: u32,
+    array: u32,
+    is_enum: bool,
+}
+
+/// Asks for name, type and array type of each column of the table written to.
+fn columns_question(eligible: &Eligible) -> Option<Vec<u8>> {
+    let [target] = &eligible.targets[..] else {
+        return None;
+    };
+    let target = target.replace('\\', "\\\\").replace('\'', "''");
+    let question = format!(
+        "SELECT a.attname, t.oid, t.typarray, t.typtype FROM pg_catalog.pg_attribute a \
+         JOIN pg_catalog.pg_type t ON t.oid = a.atttypid WHERE a.attnum > 0 \
+         AND NOT a.attisdropped AND a.attrelid = pg_catalog.to_regclass(E'{target}') \
+         ORDER BY a.attnum"
+    );
+    Some(question.into_bytes())
+}
+
+fn read_columns(answer: &Answer) -> Vec<Stored<'_>> {
+    let columns = answer.values.as_chunks::<4>().0.iter();
+    let read = columns.map(|[name, oid, array, kind]| Stored {
+        name,
+        oid: oid.parse().unwrap_or_default(),
+        array: array.parse().unwrap_or_default(),
+        is_enum: kind == "e",
+    });
+    read.collect()
+}
+
+/// The types of the arrays and of their elements, one per argument and 0 for those that are no
+/// columns of rows; `None` if there may be no arrays.
+fn array_types(
+    statement: &Statement,
+    eligible: &Eligible,
+    table: &[Stored<'_>],
+) -> Option<(Vec<u32>, Vec<u32>)> {
+    let lifted = eligible.columns.iter().zip(&eligible.arguments);
+    let lifted = lifted.filter(|(_, argument)| **argument);
+    let columns = statement.recipe().list_arguments();
+    let mut types = (Vec::new(), Vec::new());
+    for (index, ((column, _), declared)) in lifted.zip(statement.oids()).enumerate() {
+        let (array, element) = match columns.contains(&index) {
+            true => {
+                let stored = match column.as_ref()? {
+                    Column::Name(name) => table.iter().find(|known| known.name == name),
+                    Column::Index(index) => table.get(*index),
+                };
+                array_type(*declared, stored?)?
+            }
+            false => (0, 0),
+        };
+        types.0.push(array);
+        types.1.push(element);
+    }
+    Some(types)
+}
+
+/// The type of an array for cells that are declared so and stored so, and of its elements.
+fn array_type(declared: u32, stored: &Stored<'_>) -> Option<(u32, u32)> {
+    let (element, fits) = match declared {
+        1000 => (BOOL, stored.oid == BOOL),
+        // The guards know what an integer of 32 bits may be stored in.
+        1007 => (23, true),
+        1016 => (INT8, matches!(stored.oid, INT8 | NUMERIC | FLOAT4 | FLOAT8)),
+        1231 => (NUMERIC, matches!(stored.oid, NUMERIC | FLOAT4 | FLOAT8)),
+        _ => {
+            let fits = stored.is_enum || TEXTS.contains(&stored.oid);
+            return (fits && stored.array != 0).then_some((stored.array, stored.oid));
+        }
+    };
+    fits.then_some((declared, element))
+}
+
+/// The plan as that of VALUES, if the rows are the only thing that differs.
+pub(super) fn as_values(statement: &Statement, plan: Vec<String>) -> Vec<String> {
+    if !statement.recipe().shape().has_rows() {
+        return plan;
+    }
+    let scan = |line: &String| {
+        let node = line.trim_start().trim_start_matches("->").trim_start();
+        node == "Function Scan on \"*VALUES*\""
+            || node == "Function Scan on pg_catalog.unnest \"*VALUES*\""
+    };
+    let call = |line: &String| line.trim_start().starts_with("Function Call: unnest(");
+    let (Some(at), Some(called)) = (plan.iter().position(scan), plan.iter().position(call)) else {
+        return plan;
+    };
+    let mut plan = plan;
+    let depth = plan[at].find("Function").unwrap_or_default();
+    plan[at].replace_range(depth.., "Values Scan on \"*VALUES*\"");
+    if called > at {
+        plan.remove(called);
+    }
+    plan
+}
+
+impl Session {
+    /// The candidate has rows and is not trusted yet: asks for the types of the columns they are
+    /// stored in.
+    pub(super) fn ask_columns(
+        &mut self,
+        lesson: &mut Lesson,
+        candidate: Candidate,
+    ) -> Result<Next, Reason> {
+        let question = candidate.statement.recipe().eligible();
+        let question = question.and_then(columns_question);
+        let Some(question) = question else {
+            return Err(self.give_up(&candidate));
+        };
+        self.question(|out| frontend::query(out, &question));
+        lesson.candidate = Some(candidate);
+        Ok(lesson.ask(Step::Columns, 1))
+    }
+
+    /// The columns are known: has the statement parsed with arrays of their types, or takes it
+    /// apart.
+    pub(super) fn columns_known(
+        &mut self,
+        lesson: &mut Lesson,
+        now: Instant,
+        worker: &mut Worker,
+    ) -> Result<Next, Reason> {
+        let mut candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
+        let recipe = Arc::clone(candidate.statement.recipe());
+        let answer = lesson.answers.first().filter(|answer| answer.is_good());
+        let (Some(answer), Some(eligible)) = (answer, recipe.eligible()) else {
+            return Err(self.give_up(&candidate));
+        };
+        let columns = read_columns(answer);
+        let Some((types, elements)) = array_types(&candidate.statement, eligible, &columns) else {
+            return self.take_apart(lesson, &candidate, now, worker);
+        };
+        candidate.terms = Arc::new(Terms {
+            types: types.into(),
+            elements: elements.into(),
+            ..Terms::default()
+        });
+        worker.scan_again(&lesson.text, self.upstream.dialect, &recipe)?;
+        Ok(self.prepare(lesson, candidate, false, worker))
+    }
+
+    /// Lists or rows are not to be arrays: tries again without.
+    pub(super) fn take_apart(
+        &mut self,
+        lesson: &mut Lesson,
+        candidate: &Candidate,
+        now: Instant,
+        worker: &mut Worker,
+    ) -> Result<Next, Reason> {
+        worker.counters().add(Counter::Demotions, 1);
+        worker.table.take_apart(candidate.statement.recipe());
+        self.try_again(lesson, candidate, now, worker)
+    }
+}
