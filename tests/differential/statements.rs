@@ -2,6 +2,7 @@
 
 use super::chance::Chance;
 use super::expressions::{Columns, Gen, Source};
+use super::literals::Slot;
 use super::literals::Type::{self, *};
 use super::template::{Node, Template, fill, list};
 
@@ -61,6 +62,29 @@ const EVENT: Columns = &[
     ("n", Int),
     ("tz", Timestamptz),
 ];
+/// Written to by many rows at once.
+const BULK: Columns = &[
+    ("sm", Small),
+    ("big", Big),
+    ("nu", Numeric),
+    ("nx", Numeric),
+    ("re", Real),
+    ("db", Double),
+    ("vc", Varchar),
+    ("ch", Char),
+    ("tx", Text),
+    ("bo", Bool),
+    ("da", Date),
+    ("ts", Timestamp),
+    ("tz", Timestamptz),
+    ("ti", Time),
+    ("js", Json),
+    ("jb", Jsonb),
+    ("uu", Uuid),
+    ("by", Bytea),
+    ("mo", Mood),
+    ("ip", Inet),
+];
 const CHEAP: Columns = &[
     ("id", Int),
     ("vc", Varchar),
@@ -75,6 +99,12 @@ const TABLES: [(&str, Columns); 5] = [
     ("tag", TAG),
     ("event", EVENT),
     ("cheap", CHEAP),
+];
+const FILLED: [(&str, Columns); 4] = [
+    ("bulk", BULK),
+    ("tag", TAG),
+    ("bulk", BULK),
+    ("event", EVENT),
 ];
 const WRITTEN: [(&str, Columns); 4] = [("kv", KV), ("kv", KV), ("tag", TAG), ("event", EVENT)];
 
@@ -490,18 +520,17 @@ impl Gen<'_> {
 
     fn insert(&mut self) -> Node {
         self.writes = true;
-        let (table, all) = *self.chance.pick(&WRITTEN);
-        let mut chosen: Vec<_> = all.iter().filter(|_| self.chance.percent(45)).collect();
+        let many = self.chance.percent(40);
+        let filled = many && self.chance.percent(75);
+        let tables = if filled { &FILLED } else { &WRITTEN };
+        let (table, all) = *self.chance.pick(tables);
+        let share = if table == "bulk" { 20 } else { 45 };
+        let mut chosen: Vec<_> = all.iter().filter(|_| self.chance.percent(share)).collect();
         // Keys and what must not be null are nearly always given.
         for needed in &all[..1] {
             if !chosen.contains(&needed) {
                 chosen.insert(0, needed);
             }
-        }
-        let many = self.chance.percent(40);
-        if many && self.chance.percent(75) {
-            // There are arrays of most types, but not of all for all rows.
-            chosen.retain(|(_, kind)| !matches!(kind, Interval | Positive | Short | Ints));
         }
         let names: Vec<&str> = chosen.iter().map(|(name, _)| *name).collect();
         let outer = std::mem::take(&mut self.scope);
@@ -530,13 +559,19 @@ impl Gen<'_> {
         Node::All(vec![head.into(), source, conflict.optional(), returning])
     }
 
-    /// Rows of literals, so many that their number may not matter.
+    /// Rows of literals, so many that their number may not matter, and most written as those above
+    /// them.
     fn many_rows(&mut self, kinds: &[Type]) -> Node {
+        let columns = kinds.iter().map(|kind| Slot::new(*kind, self.chance));
+        let columns: Vec<Slot> = columns.collect();
         let rows = (0..8 + self.chance.below(8)).map(|_| {
-            let cells = kinds.iter().map(|kind| match self.chance.below(40) {
-                0 => "NULL".into(),
-                1 if *kind == Bool => "true".into(),
-                _ => self.literal(*kind),
+            let cells = columns.iter().map(|slot| match self.chance.below(60) {
+                0 | 1 => "NULL".into(),
+                2 => self.literal(slot.kind),
+                _ => {
+                    self.slots.push(*slot);
+                    Node::Literal(self.slots.len() - 1)
+                }
             });
             let cells: Vec<Node> = cells.collect();
             fill("({})", [fill_all(cells)])
