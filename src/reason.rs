@@ -71,6 +71,8 @@ pub enum Reason {
     DifferentResult,
     /// The server plans the rewritten text differently.
     DifferentPlan,
+    /// Many values are stored, and would have to be planned for each time.
+    Bulk,
     /// Literals that have to stay in the text have had too many values.
     Variants,
     /// Rewrite rules turn the statement into several.
@@ -91,7 +93,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of their discriminants.
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 40] = [
         Self::Mode,
         Self::NotPreparable,
         Self::Empty,
@@ -123,6 +125,7 @@ impl Reason {
         Self::Refused,
         Self::DifferentResult,
         Self::DifferentPlan,
+        Self::Bulk,
         Self::Variants,
         Self::RewriteRules,
         Self::PlanCacheMode,
@@ -168,6 +171,7 @@ impl Reason {
             Self::Refused => "refused",
             Self::DifferentResult => "different_result",
             Self::DifferentPlan => "different_plan",
+            Self::Bulk => "bulk",
             Self::Variants => "variants",
             Self::RewriteRules => "rewrite_rules",
             Self::PlanCacheMode => "plan_cache_mode",
@@ -258,6 +262,9 @@ impl Reason {
             }
             Self::DifferentPlan => {
                 "The server plans the text with parameters as if it meant something else."
+            }
+            Self::Bulk => {
+                "It stores many values and would be planned each time, which saves nothing."
             }
             Self::Variants => "A literal that has to stay in the text has had too many values.",
             Self::RewriteRules => "Rewrite rules on a table turn the statement into several.",

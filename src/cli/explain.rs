@@ -158,7 +158,16 @@ fn describe(text: &[u8], scan: &Scan, literal: &Literal) -> String {
         Class::Int4Rows => "int4[]",
         Class::Int8Rows => "int8[]",
         Class::NumericRows => "numeric[]",
-        Class::TextRows => "string[]",
+        // What they are cast to is said by the types declared.
+        Class::TextRows
+        | Class::TimestamptzRows
+        | Class::TimestampRows
+        | Class::DateRows
+        | Class::TimeRows
+        | Class::UuidRows
+        | Class::JsonRows
+        | Class::JsonbRows
+        | Class::ByteaRows => "string[]",
         Class::BoolRows => "bool[]",
     };
     let shown = match scan.elements(literal) {
@@ -195,6 +204,14 @@ fn declared(oid: u32) -> &'static str {
         (Class::Int8Rows, "int8[]"),
         (Class::NumericRows, "numeric[]"),
         (Class::BoolRows, "bool[]"),
+        (Class::TimestamptzRows, "timestamptz[]"),
+        (Class::TimestampRows, "timestamp[]"),
+        (Class::DateRows, "date[]"),
+        (Class::TimeRows, "time[]"),
+        (Class::UuidRows, "uuid[]"),
+        (Class::JsonRows, "json[]"),
+        (Class::JsonbRows, "jsonb[]"),
+        (Class::ByteaRows, "bytea[]"),
     ];
     let found = classes
         .into_iter()

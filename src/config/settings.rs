@@ -226,8 +226,8 @@ pub const MAX_LITERALS: Setting = Setting {
     },
     default: Some("1000"),
     what: "Queries with more literals than this are passed through.",
-    because: "long IN lists come in every length, and each length is a shape of its own; the \
-              protocol itself ends at 65535.",
+    because: "IN lists and rows that do not become arrays come in every length, and each length is \
+              a shape of its own; the protocol itself ends at 65535.",
     slot: |raw| &mut raw.max_literals,
 };
 

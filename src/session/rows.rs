@@ -5,7 +5,8 @@
 //! and with the same plan below the rows. Three things need care.
 //!
 //! - The types of the arrays. Numbers have those of their literals, as in VALUES; a string's is the
-//!   type of its column, which the catalog is asked for before anything is parsed.
+//!   type of its column, which the catalog is asked for before anything is parsed. One that is cast
+//!   to that type on the spot is the same; if it is another the shape is taken apart.
 //! - What is done to a value to store it. Of a literal the planner has done it before the first row
 //!   is touched, of an element it is done when its turn comes. So it must be known, and such that
 //!   it cannot fail for the values that are admitted; there is no other plan to fall back on, so
@@ -110,7 +111,8 @@ fn array_type(declared: u32, stored: &Stored<'_>) -> Option<(u32, u32)> {
         1007 => (23, true),
         1016 => (INT8, matches!(stored.oid, INT8 | NUMERIC | FLOAT4 | FLOAT8)),
         1231 => (NUMERIC, matches!(stored.oid, NUMERIC | FLOAT4 | FLOAT8)),
-        _ => {
+        1.. => (stored.oid, stored.array == declared),
+        0 => {
             let fits = stored.is_enum || TEXTS.contains(&stored.oid);
             return (fits && stored.array != 0).then_some((stored.array, stored.oid));
         }

@@ -17,8 +17,8 @@ pub use super::value::token;
 pub struct Rewritten {
     /// The statement.
     pub text: Vec<u8>,
-    /// The type of each argument: int4, int8, numeric, arrays of these or of booleans, or 0 for the
-    /// server to infer.
+    /// The type of each argument: int4, int8, numeric, arrays of these and of what the cells of
+    /// rows say they are, or 0 for the server to infer.
     pub oids: Vec<u32>,
 }
 
@@ -35,9 +35,23 @@ pub const fn oid(class: Class) -> u32 {
         Class::Int8Rows => 1016,
         Class::NumericRows => 1231,
         Class::BoolRows => 1000,
-        // The type of a column of strings is for the catalog to say.
+        // The type of a column of strings is for the catalog to say, unless they do.
         Class::TextRows => 0,
+        Class::TimestamptzRows => 1185,
+        Class::TimestampRows => 1115,
+        Class::DateRows => 1182,
+        Class::TimeRows => 1183,
+        Class::UuidRows => 2951,
+        Class::JsonRows => 199,
+        Class::JsonbRows => 3807,
+        Class::ByteaRows => 1001,
     }
+}
+
+/// Whether what is bound to a parameter that is declared so is never a string.
+#[must_use]
+pub const fn is_declared_sure(oid: u32) -> bool {
+    matches!(oid, 23 | 20 | 1700 | 1007 | 1016 | 1231 | 1000)
 }
 
 /// Appends the value of `literal` in text form, for Bind.

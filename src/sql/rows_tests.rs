@@ -48,6 +48,14 @@ fn arrays_are_exact() {
             &[(TextRows, r#"{NULL,"NULL","\\","it's \""}"#)],
         ),
         (
+            "('a'::date, 'b'::JSONB), (NULL, null), (E'c'::date,$$d$$::jsonb), \
+             ('e'::date, 'f'::jsonb)",
+            &[
+                (Class::DateRows, r#"{"a",NULL,"c","e"}"#),
+                (Class::JsonbRows, r#"{"b",NULL,"d","f"}"#),
+            ],
+        ),
+        (
             "(NULL),(NULL),(NULL),(NULL)",
             &[(TextRows, "{NULL,NULL,NULL,NULL}")],
         ),
@@ -88,6 +96,14 @@ fn what_is_not_the_same_in_all_rows_does_not_fold() {
         "insert into t values (1),(2),(3),(now())",
         "insert into t values (1),(2),(3),(4 + 1)",
         "insert into t values (1),(2),(3),('4'::int)",
+        "insert into t values (1),(2),(3),(4::date)",
+        "insert into t values ('1'),('2'),('3'),('4'::date)",
+        "insert into t values ('1'::time),('2'::date),('3'::date),('4'::date)",
+        "insert into t values ('1'::x),('2'::x),('3'::x),('4'::x)",
+        "insert into t values ('1'::timestamp(0)),('2'::date),('3'::date),('4'::date)",
+        "insert into t values ('1'::date[]),('2'::date[]),('3'::date[]),('4'::date[])",
+        "insert into t values ('1'::a.date),('2'::a.date),('3'::a.date),('4'::a.date)",
+        "insert into t values ('1'::date::text),('2'::date),('3'::date),('4'::date)",
         "insert into t values (1),(2),((3)),(4)",
         "insert into t values (1),(2),(3),(nullx)",
         "insert into t values (1),(2),(3),(4),",
@@ -138,6 +154,10 @@ fn few_rows_of_the_same_shape_are_enough() {
     few(&insert("(1),(2),(3),(4)"), 4);
     few(&insert("(1, 'a'),(2, NULL),(3, 'c'),(4, 'd'),(5, 'e')"), 4);
     few(&insert("(1),(2),(3),(NULL),(5),(6),(7),(8.5),(9),(10)"), 8);
+    few(
+        &insert("(1,'a'::date),(2,NULL),(3,'c'::date),(4,'d'::date),(5,'e'::DATE)"),
+        4,
+    );
     few(&insert("(NULL),(NULL),(NULL),(NULL),(5)"), 5);
     let plain = "insert into t values (1 + 1)";
     assert_eq!(

@@ -82,6 +82,22 @@ pub enum Class {
     TextRows,
     /// Of TRUE and FALSE.
     BoolRows,
+    /// Of [`Class::Text`], each cast to `timestamptz` on the spot.
+    TimestamptzRows,
+    /// To `timestamp`.
+    TimestampRows,
+    /// To `date`.
+    DateRows,
+    /// To `time`.
+    TimeRows,
+    /// To `uuid`.
+    UuidRows,
+    /// To `json`.
+    JsonRows,
+    /// To `jsonb`.
+    JsonbRows,
+    /// To `bytea`.
+    ByteaRows,
 }
 
 impl Class {
