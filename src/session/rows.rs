@@ -23,21 +23,43 @@ use super::{Session, Worker};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::eligible::{Column, Eligible};
+use crate::sql::oid;
 use crate::statement::{Instant, Statement, Terms};
 use crate::wire::frontend;
 use std::sync::Arc;
 
-const BOOL: u32 = 16;
-const INT8: u32 = 20;
-const FLOAT4: u32 = 700;
-const FLOAT8: u32 = 701;
-const NUMERIC: u32 = 1700;
-
 /// Types of columns whose strings may be elements of an array: their input functions have nothing
 /// to say but errors and do not look at a column's modifier. Enums are the others.
 const TEXTS: [u32; 29] = [
-    BOOL, 17, 18, 19, INT8, 21, 23, 25, 26, 114, 650, FLOAT4, FLOAT8, 829, 869, 1042, 1043, 1082,
-    1083, 1114, 1184, 1266, NUMERIC, 2950, 3220, 3614, 3802, 4072, 774,
+    oid::BOOL,
+    oid::BYTEA,
+    oid::CHAR,
+    oid::NAME,
+    oid::INT8,
+    oid::INT2,
+    oid::INT4,
+    oid::TEXT,
+    oid::OID,
+    oid::JSON,
+    oid::CIDR,
+    oid::FLOAT4,
+    oid::FLOAT8,
+    oid::MACADDR,
+    oid::INET,
+    oid::BPCHAR,
+    oid::VARCHAR,
+    oid::DATE,
+    oid::TIME,
+    oid::TIMESTAMP,
+    oid::TIMESTAMPTZ,
+    oid::TIMETZ,
+    oid::NUMERIC,
+    oid::UUID,
+    oid::PG_LSN,
+    oid::TSVECTOR,
+    oid::JSONB,
+    oid::JSONPATH,
+    oid::MACADDR8,
 ];
 
 /// The type of the column that is asked about, and of the arrays of it.
@@ -106,11 +128,20 @@ fn array_types(
 /// The type of an array for cells that are declared so and stored so, and of its elements.
 fn array_type(declared: u32, stored: &Stored<'_>) -> Option<(u32, u32)> {
     let (element, fits) = match declared {
-        1000 => (BOOL, stored.oid == BOOL),
+        oid::BOOL_ARRAY => (oid::BOOL, stored.oid == oid::BOOL),
         // The guards know what an integer of 32 bits may be stored in.
-        1007 => (23, true),
-        1016 => (INT8, matches!(stored.oid, INT8 | NUMERIC | FLOAT4 | FLOAT8)),
-        1231 => (NUMERIC, matches!(stored.oid, NUMERIC | FLOAT4 | FLOAT8)),
+        oid::INT4_ARRAY => (oid::INT4, true),
+        oid::INT8_ARRAY => (
+            oid::INT8,
+            matches!(
+                stored.oid,
+                oid::INT8 | oid::NUMERIC | oid::FLOAT4 | oid::FLOAT8
+            ),
+        ),
+        oid::NUMERIC_ARRAY => (
+            oid::NUMERIC,
+            matches!(stored.oid, oid::NUMERIC | oid::FLOAT4 | oid::FLOAT8),
+        ),
         1.. => (stored.oid, stored.array == declared),
         0 => {
             let fits = stored.is_enum || TEXTS.contains(&stored.oid);

@@ -31,27 +31,36 @@ pub const fn oid(class: Class) -> u32 {
         Class::Numeric => oid::NUMERIC,
         // The type of an array's elements is that of what they are compared with.
         Class::Text | Class::Int4List | Class::TextList => 0,
-        Class::Int4Rows => 1007,
-        Class::Int8Rows => 1016,
-        Class::NumericRows => 1231,
-        Class::BoolRows => 1000,
+        Class::Int4Rows => oid::INT4_ARRAY,
+        Class::Int8Rows => oid::INT8_ARRAY,
+        Class::NumericRows => oid::NUMERIC_ARRAY,
+        Class::BoolRows => oid::BOOL_ARRAY,
         // The type of a column of strings is for the catalog to say, unless they do.
         Class::TextRows => 0,
-        Class::TimestamptzRows => 1185,
-        Class::TimestampRows => 1115,
-        Class::DateRows => 1182,
-        Class::TimeRows => 1183,
-        Class::UuidRows => 2951,
-        Class::JsonRows => 199,
-        Class::JsonbRows => 3807,
-        Class::ByteaRows => 1001,
+        Class::TimestamptzRows => oid::TIMESTAMPTZ_ARRAY,
+        Class::TimestampRows => oid::TIMESTAMP_ARRAY,
+        Class::DateRows => oid::DATE_ARRAY,
+        Class::TimeRows => oid::TIME_ARRAY,
+        Class::UuidRows => oid::UUID_ARRAY,
+        Class::JsonRows => oid::JSON_ARRAY,
+        Class::JsonbRows => oid::JSONB_ARRAY,
+        Class::ByteaRows => oid::BYTEA_ARRAY,
     }
 }
 
 /// Whether what is bound to a parameter that is declared so is never a string.
 #[must_use]
-pub const fn is_declared_sure(oid: u32) -> bool {
-    matches!(oid, 23 | 20 | 1700 | 1007 | 1016 | 1231 | 1000)
+pub const fn is_declared_sure(declared: u32) -> bool {
+    matches!(
+        declared,
+        oid::INT4
+            | oid::INT8
+            | oid::NUMERIC
+            | oid::INT4_ARRAY
+            | oid::INT8_ARRAY
+            | oid::NUMERIC_ARRAY
+            | oid::BOOL_ARRAY
+    )
 }
 
 /// Appends the value of `literal` in text form, for Bind.
