@@ -11,6 +11,7 @@
 //! Nothing here does IO, reads a clock or keeps state between calls. Text that is not understood to
 //! the last byte is never converted.
 
+mod class;
 pub mod effect;
 pub mod eligible;
 mod follow;

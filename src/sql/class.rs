@@ -1,0 +1,104 @@
+//! What a literal is: its class, its notation and its place in the text.
+
+use std::ops::Range;
+
+/// The type the server would give a literal before it looks at the context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Class {
+    /// An integer of at most 32 bits, its folded sign included.
+    Int4,
+    /// An integer of at most 64 bits.
+    Int8,
+    /// Any other number.
+    Numeric,
+    /// A string constant of type `unknown`.
+    Text,
+    /// Two or more of [`Class::Int4`] behind IN; 4 is what a comment counts as.
+    Int4List = 5,
+    /// Two or more of [`Class::Text`] behind IN.
+    TextList,
+    /// A column of rows: of [`Class::Int4`], and of NULL like all of these.
+    Int4Rows,
+    /// Of [`Class::Int8`], and of [`Class::Int4`].
+    Int8Rows,
+    /// Of numbers, some of them [`Class::Numeric`].
+    NumericRows,
+    /// Of [`Class::Text`], or of NULL alone.
+    TextRows,
+    /// Of TRUE and FALSE.
+    BoolRows,
+    /// Of [`Class::Text`], each cast to `timestamptz` on the spot.
+    TimestamptzRows,
+    /// To `timestamp`.
+    TimestampRows,
+    /// To `date`.
+    DateRows,
+    /// To `time`.
+    TimeRows,
+    /// To `uuid`.
+    UuidRows,
+    /// To `json`.
+    JsonRows,
+    /// To `jsonb`.
+    JsonbRows,
+    /// To `bytea`.
+    ByteaRows,
+}
+
+impl Class {
+    /// Whether it is a list or a column of rows: several literals in one.
+    #[must_use]
+    #[inline]
+    pub const fn is_list(self) -> bool {
+        self as u8 >= Self::Int4List as u8
+    }
+
+    /// Whether it is a column of rows.
+    #[must_use]
+    #[inline]
+    pub const fn is_column(self) -> bool {
+        self as u8 >= Self::Int4Rows as u8
+    }
+}
+
+/// How a literal is written, which decides how its value is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Form {
+    /// A number.
+    Number,
+    /// `'…'` whose content is exactly the bytes between the quotes.
+    Plain,
+    /// `'…'` with `''` inside, or continued behind a newline.
+    Doubled,
+    /// `E'…'`.
+    Escape,
+    /// `$tag$…$tag$`.
+    Dollar,
+    /// From the first element of a list to the last, or a place in the rows it is a column of.
+    List,
+    /// NULL, TRUE or FALSE; only as an element of a column.
+    Word,
+}
+
+/// A literal that could become an argument: a byte range in the text, and what stands there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Literal {
+    /// First byte; of a number with a folded sign, the sign.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+    /// Its type.
+    pub class: Class,
+    /// Its notation.
+    pub form: Form,
+}
+
+impl Literal {
+    /// The literal's bytes in the text it was found in.
+    #[must_use]
+    pub const fn range(&self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
