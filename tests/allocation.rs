@@ -6,6 +6,7 @@ mod server;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use pgautoprep::wire::frontend;
 use server::{Bench, Plans, SAMPLES, ask, hear};
 
 thread_local! {
@@ -102,4 +103,35 @@ fn a_declined_query_allocates_nothing() {
         assert_eq!(bench.converted(), before, "{}", sample.name);
         assert_eq!(counted, [0, 0], "{}", sample.name);
     }
+}
+
+/// BEGIN and COMMIT are passed through, and BEGIN is kept in case it has to be sent again.
+#[test]
+fn a_transaction_allocates_nothing() {
+    let mut bench = Bench::new(SAMPLES[0], Plans::Alike, 1);
+    let [begin, commit] = [("BEGIN", b'T'), ("COMMIT", b'I')].map(|(text, status)| {
+        let (mut query, mut reply) = (Vec::new(), b"C\0\0\0\x0aBEGIN\0Z\0\0\0\x05".to_vec());
+        frontend::query(&mut query, text.as_bytes());
+        reply.push(status);
+        (query, reply)
+    });
+    let mut inside = bench.reply.clone();
+    *inside.last_mut().expect("a status") = b'T';
+    let select = (bench.query.clone(), inside);
+    let before = bench.converted();
+    let mut counted = 0;
+    for round in 0..100 {
+        for (query, reply) in [&begin, &select, &commit] {
+            let session = &mut bench.sessions[0];
+            let made = allocations(|| {
+                ask(session, &mut bench.worker, query);
+                session.to_upstream.clear();
+                hear(session, &mut bench.worker, reply);
+                session.to_client.clear();
+            });
+            counted += if round == 0 { 0 } else { made };
+        }
+    }
+    assert_eq!(bench.converted() - before, 100);
+    assert_eq!(counted, 0);
 }

@@ -110,10 +110,10 @@ impl Session {
                 .extend_from_slice(frontend::CLOSE_UNNAMED_PORTAL);
         }
         self.to_upstream.extend_from_slice(frontend::SYNC_FRAME);
-        let recovery = match (self.upstream.status, &self.upstream.only_begun) {
+        let recovery = match (self.upstream.status, &*self.upstream.only_begun) {
             (Status::Idle, _) => Recovery::Replay,
-            (_, Some(_)) => Recovery::Reopen,
-            _ => Recovery::Translate,
+            (_, []) => Recovery::Translate,
+            _ => Recovery::Reopen,
         };
         let execution = Execution {
             key: call.key,
@@ -317,7 +317,7 @@ impl Session {
     #[inline]
     fn executed(&mut self, status: Option<Status>) {
         self.turn = Turn::Free;
-        self.upstream.only_begun = None;
+        self.upstream.only_begun.clear();
         if let Some(status) = status {
             self.upstream.ready(status);
         }
@@ -334,11 +334,11 @@ impl Session {
             let reason = Reason::Unstable;
             entry.statement.settle(Verdict::Declined { reason, epoch });
         }
-        if execution.recovery == Recovery::Reopen
-            && let Some(begin) = self.upstream.only_begun.take()
-        {
+        let begin = &self.upstream.only_begun;
+        if execution.recovery == Recovery::Reopen && !begin.is_empty() {
             frontend::query(&mut self.to_upstream, b"ROLLBACK");
-            frontend::query(&mut self.to_upstream, &begin);
+            frontend::query(&mut self.to_upstream, begin);
+            self.upstream.only_begun.clear();
             self.upstream.ledger.expect(self.client, Kind::Question);
             self.upstream.ledger.expect(self.client, Kind::Question);
         }

@@ -31,9 +31,10 @@ impl Session {
         self.upstream.affected(effect);
         self.memory.relayed(effect);
         let begins = effect == Effect::Transaction && self.upstream.status == Status::Idle;
-        self.upstream.only_begun =
-            (begins && self.upstream.ledger.is_idle() && text.len() <= MAX_BEGIN && is_begin(text))
-                .then(|| text.to_vec());
+        self.upstream.only_begun.clear();
+        if begins && self.upstream.ledger.is_idle() && text.len() <= MAX_BEGIN && is_begin(text) {
+            self.upstream.only_begun.extend_from_slice(text);
+        }
         if reason == Reason::Introspection || mentions_statements(text) {
             self.hide_statements(worker);
         }
@@ -79,7 +80,7 @@ impl Session {
         // The tags that follow are no longer those of the Query relayed last.
         self.memory.relayed(Effect::None);
         if tag != frontend::TERMINATE {
-            self.upstream.only_begun = None;
+            self.upstream.only_begun.clear();
         }
         // COPY's own messages belong to either protocol.
         if !matches!(
@@ -145,7 +146,7 @@ impl Session {
         }
         if let Some(status) = Status::read(body) {
             if status != Status::Transaction {
-                self.upstream.only_begun = None;
+                self.upstream.only_begun.clear();
             }
             self.upstream.ready(status);
         } else {

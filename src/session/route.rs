@@ -230,7 +230,7 @@ impl Session {
             let max_age = worker.settings.statement_max_age;
             // Where the original cannot be tried in its turn.
             let is_final =
-                self.upstream.status == Status::Transaction && self.upstream.only_begun.is_none();
+                self.upstream.status == Status::Transaction && self.upstream.only_begun.is_empty();
             let in_doubt = |terms: &Terms| is_final && terms.leaves_doubt(eligible, text, scan);
             let usable = |entry: &&Entry| {
                 entry.epoch == epoch

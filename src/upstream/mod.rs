@@ -63,8 +63,8 @@ pub struct Upstream {
     pub context: Option<Context>,
     /// `plan_cache_mode` is `auto`: the client leaves the choice of plans to the server.
     pub chooses_plans: bool,
-    /// The text that began the current transaction, while nothing else has run in it.
-    pub only_begun: Option<Vec<u8>>,
+    /// The text that began the current transaction, while nothing else has run in it; else empty.
+    pub only_begun: Vec<u8>,
     /// Strings follow the standard: a backslash is a backslash.
     pub standard_strings: bool,
     /// The client's encoding.
@@ -88,7 +88,7 @@ impl Upstream {
             status: Status::Idle,
             context: None,
             chooses_plans: true,
-            only_begun: None,
+            only_begun: Vec::new(),
             standard_strings: false,
             encoding: Encoding::Unsafe,
             dialect: Dialect { server_major: 0 },
@@ -151,7 +151,7 @@ impl Upstream {
     pub fn ready(&mut self, status: Status) {
         self.status = status;
         if status == Status::Idle {
-            self.only_begun = None;
+            self.only_begun.clear();
             if self.is_dirty() {
                 let effect = std::mem::replace(&mut self.transaction_effect, Effect::None);
                 self.affected(effect);
