@@ -3,9 +3,10 @@
 use super::{INSPECT_LIMIT, Session, Turn, Worker};
 use crate::metrics::Counter;
 use crate::reason::Reason;
-use crate::sql::rewrite;
+use crate::sql::{Eligible, Scan, rewrite};
 use crate::statement::cache::{Entry, Name};
-use crate::statement::{Key, Recipe, Statement, Verdict};
+use crate::statement::doubt;
+use crate::statement::{Key, Recipe, Statement, Terms, Verdict};
 use crate::upstream::Encoding;
 use crate::upstream::ledger::{Execution, Kind, Recovery, Stage};
 use crate::wire::backend::{self, Status};
@@ -229,7 +230,8 @@ impl Session {
         let early = self
             .execution()
             .is_some_and(|execution| execution.stage == Stage::Binding);
-        let change = self.translation(&frame[HEADER..], early, worker);
+        let terms = self.terms_in_flight();
+        let change = self.translation(&frame[HEADER..], (early, terms), worker);
         if !early {
             fields::put_changed(
                 &mut self.to_client,
@@ -260,7 +262,10 @@ impl Session {
         };
         let (stage, recovery, key) = (execution.stage, execution.recovery, execution.key);
         let early = stage == Stage::Binding;
-        if execution.parsing {
+        let parsing = execution.parsing;
+        // What follows may drop the statement.
+        let terms = self.terms_in_flight();
+        if parsing {
             // Closed, and not parsed again.
             self.upstream.cache.revoke(key);
         } else if early {
@@ -275,7 +280,7 @@ impl Session {
             return;
         }
         self.drop_held();
-        let change = self.translation(body, early, worker);
+        let change = self.translation(body, (early, terms), worker);
         fields::put_changed(&mut self.to_client, backend::ERROR, body, &change);
     }
 
@@ -348,8 +353,13 @@ impl Session {
     }
 
     /// What must change in an error or notice about the rewritten text so that it is about the
-    /// original.
-    fn translation(&self, body: &[u8], early: bool, worker: &mut Worker) -> Change {
+    /// original. It is early if it came before BindComplete; the terms are the statement's.
+    fn translation(
+        &self,
+        body: &[u8],
+        (early, terms): (bool, Option<Arc<Terms>>),
+        worker: &mut Worker,
+    ) -> Change {
         let mut change = Change::default();
         let Ok(recipe) = self.recipe(&self.query, worker) else {
             return change;
@@ -376,12 +386,38 @@ impl Session {
             change.position = rewrite::literal_position(text, scan, argument, arguments, message);
         } else if self.upstream.dialect.server_major < 14 {
             // 13 does not say which parameter (H-30).
-            change.position = quoted_argument(message, text, scan, arguments)
+            change.position = terms
+                .and_then(|terms| blamed_argument(body, &terms, eligible, (text, scan)))
                 .and_then(|k| rewrite::literal_position(text, scan, k, arguments, message));
         }
         debug_assert!(self.upstream.encoding != Encoding::Unsafe);
         change
     }
+
+    fn terms_in_flight(&mut self) -> Option<Arc<Terms>> {
+        let key = self.execution()?.key;
+        let entry = self.upstream.cache.lookup(key)?;
+        Some(Arc::clone(&entry.terms))
+    }
+}
+
+/// The argument of `text` that a message of server 13 is about, which came before BindComplete: the
+/// only one that might not be a value of its type, if such a value is what it complains about.
+fn blamed_argument(
+    body: &[u8],
+    terms: &Terms,
+    eligible: &Eligible,
+    (text, scan): (&[u8], &Scan),
+) -> Option<usize> {
+    let mut doubtful = terms.doubtful(eligible, text, scan);
+    let argument = doubtful.next().filter(|_| doubtful.next().is_none())?;
+    let lifted = scan.literals().iter().zip(&eligible.arguments);
+    let mut lifted = lifted.filter(|(_, argument)| **argument);
+    let string = rewrite::token(text, lifted.nth(argument)?.0);
+    let state = fields::field(body, fields::SQLSTATE)?;
+    let message = fields::field(body, fields::MESSAGE)?;
+    let type_oid = *terms.types.get(argument)?;
+    doubt::is_said_of(type_oid, string, state, message).then_some(argument)
 }
 
 /// The usual answer at the front of `bytes`, if all of it is there, and the status it ends with.
@@ -452,37 +488,6 @@ fn parameter_of(line: &[u8]) -> Option<usize> {
     let (number, tail) = line[dollar + 1..].split_at(digits);
     let number: usize = std::str::from_utf8(number).ok()?.parse().ok()?;
     (tail.is_empty() || tail.starts_with(b" = ")).then(|| number.checked_sub(1))?
-}
-
-/// The text argument a message of server 13 must be about: the only one there is, or the only one
-/// whose value it quotes.
-fn quoted_argument(
-    message: &[u8],
-    text: &[u8],
-    scan: &crate::sql::scan::Scan,
-    arguments: &[bool],
-) -> Option<usize> {
-    use crate::sql::scan::Class;
-    let lifted = scan
-        .literals()
-        .iter()
-        .zip(arguments)
-        .filter_map(|(literal, argument)| argument.then_some(literal));
-    let texts: Vec<_> = lifted
-        .enumerate()
-        .filter(|(_, literal)| matches!(literal.class, Class::Text | Class::TextList))
-        .collect();
-    if let [(only, _)] = texts[..] {
-        return Some(only);
-    }
-    let mut quoted = texts.iter().filter(|(_, literal)| {
-        let mut elements = scan.elements(literal).iter();
-        elements.any(|element| rewrite::is_quoted(text, element, message))
-    });
-    match (quoted.next(), quoted.next()) {
-        (Some((index, _)), None) => Some(*index),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

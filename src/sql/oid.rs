@@ -82,6 +82,8 @@ pub const UUID_ARRAY: u32 = 2951;
 pub const PG_LSN: u32 = 3220;
 /// `tsvector`.
 pub const TSVECTOR: u32 = 3614;
+/// `tsquery`.
+pub const TSQUERY: u32 = 3615;
 /// `jsonb`.
 pub const JSONB: u32 = 3802;
 /// `jsonb[]`.

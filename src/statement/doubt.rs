@@ -51,6 +51,48 @@ pub fn is_surely_valid(type_oid: u32, text: &[u8], literal: &Literal) -> bool {
     }
 }
 
+/// Whether a message with this SQLSTATE may be what the input function of a type says of this
+/// string, and not what a function says of its value, which the planner may call just as early.
+///
+/// These are the states that the input functions in `src/backend/utils/adt` give.
+#[must_use]
+pub fn is_said_of(type_oid: u32, string: &[u8], state: &[u8], message: &[u8]) -> bool {
+    match state {
+        // invalid_text_representation, numeric_value_out_of_range, untranslatable_character,
+        // program_limit_exceeded; undefined objects, of types such as regclass.
+        b"22P02" | b"22003" | b"22P05" | b"54000" => true,
+        b"42704" | b"42P01" | b"42883" | b"42725" | b"42602" => true,
+        // invalid_datetime_format, datetime_field_overflow, invalid_time_zone_displacement_value,
+        // interval_field_overflow.
+        b"22007" | b"22008" | b"22009" | b"22015" => true,
+        // A time zone; functions say the same of theirs.
+        b"22023" => {
+            let zoned = [
+                oid::DATE,
+                oid::TIME,
+                oid::TIMETZ,
+                oid::TIMESTAMP,
+                oid::TIMESTAMPTZ,
+            ];
+            zoned.contains(&type_oid) && quotes_part_of(message, string)
+        }
+        // A notice: that a query has no lexemes.
+        b"00000" => type_oid == oid::TSQUERY,
+        _ => false,
+    }
+}
+
+/// Whether the message quotes something, and that is in the string.
+fn quotes_part_of(message: &[u8], string: &[u8]) -> bool {
+    let mut marks = memchr::memchr_iter(b'"', message);
+    let (Some(open), Some(close)) = (marks.next(), marks.next_back()) else {
+        return false;
+    };
+    let quoted = &message[open + 1..close];
+    let mut parts = string.windows(quoted.len().max(1));
+    parts.any(|part| part.eq_ignore_ascii_case(quoted))
+}
+
 fn is_number(value: &[u8], most: usize, fraction: usize) -> bool {
     let digits = value.strip_prefix(b"-").unwrap_or(value);
     let (whole, rest) = match memchr::memchr(b'.', digits) {
@@ -157,6 +199,49 @@ mod tests {
     fn valid(type_oid: u32, value: &str) -> bool {
         let (text, literal) = sample(&format!("'{value}'"));
         is_surely_valid(type_oid, text.as_bytes(), &literal)
+    }
+
+    #[test]
+    fn input_functions_speak_of_strings_and_others_of_values() {
+        let zone = b"time zone \"foo/bar\" not recognized";
+        for (type_oid, string, state, message, expected) in [
+            (
+                oid::INT4,
+                &b"'x'"[..],
+                b"22P02",
+                &b"invalid input"[..],
+                true,
+            ),
+            (oid::JSONB, b"'{}'", b"22023", b"not an \"array\"", false),
+            (oid::VARCHAR, b"'long'", b"22001", b"too long", false),
+            (
+                oid::TIMESTAMPTZ,
+                b"'2020-01-01 Foo/Bar'",
+                b"22023",
+                zone,
+                true,
+            ),
+            (
+                oid::TIMESTAMPTZ,
+                b"'2020-01-01 09:04'",
+                b"22023",
+                zone,
+                false,
+            ),
+            (
+                oid::TIMESTAMPTZ,
+                b"'2020-01-01'",
+                b"22023",
+                b"no zone",
+                false,
+            ),
+            (oid::TIME, b"'1'", b"22023", b"\"\"", false),
+            (oid::TSQUERY, b"''", b"00000", b"no lexemes", true),
+            (oid::JSONB, b"''", b"00000", b"loud", false),
+        ] {
+            let said = is_said_of(type_oid, string, state, message);
+            assert_eq!(said, expected, "{type_oid} {}", string.escape_ascii());
+        }
     }
 
     #[test]

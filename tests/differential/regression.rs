@@ -79,3 +79,43 @@ fn of_two_invalid_strings_in_a_transaction_the_wrong_one_was_named() {
     let [first, second, failing] = all.each_ref().map(|text| &**text);
     replay(&[first, second, "BEGIN; SAVEPOINT s", failing], 2);
 }
+
+/// Server 13 does not say which parameter it complains about.
+#[test]
+fn what_a_function_said_of_a_value_was_said_of_its_string() {
+    let length = |json: &str| format!("SELECT 4, jsonb_array_length(CAST('{json}' AS jsonb))");
+    let zone = |name: &str| {
+        format!(
+            "SELECT CAST('2020-02-11 09:04' AS timestamptz) AT TIME ZONE CAST('{name}' AS text)"
+        )
+    };
+    let update = |value: &str| format!("UPDATE kv SET vc = E'{value}' WHERE n = 8");
+    for [good, bad] in [
+        ["[21, \"x\"]", "{\"k\": 3}"].map(length),
+        ["UTC", "a%b"].map(zone),
+        ["7613", "much \\164oo long"].map(update),
+    ] {
+        replay(&[&good, &good, "BEGIN", "SAVEPOINT s", &bad], 1);
+    }
+    let good_and_bad = [
+        (
+            "SELECT CAST('[1]' AS jsonb) FROM kv",
+            "SELECT CAST('[1' AS jsonb) FROM kv",
+        ),
+        (
+            "SELECT k FROM kv WHERE n = '1'",
+            "SELECT k FROM kv WHERE n = 'x'",
+        ),
+        (
+            "SELECT 1 FROM item WHERE tz = '2020-01-01'",
+            "SELECT 1 FROM item WHERE tz = '2020-01-01 Foo/Bar'",
+        ),
+        (
+            "SELECT 1 FROM item WHERE mo = 'ok'",
+            "SELECT 1 FROM item WHERE mo = 'no'",
+        ),
+    ];
+    for (good, bad) in good_and_bad {
+        replay(&[good, good, "BEGIN", "SAVEPOINT s", bad], 1);
+    }
+}

@@ -20,7 +20,13 @@ pub(crate) fn server() -> &'static Scratch {
         if let Ok(major) = std::env::var("PGAUTOPREP_RANDOM_MAJOR") {
             options.wanted = Wanted::Major(major.parse().unwrap());
         }
-        for (name, value) in [("autovacuum", "off"), ("max_connections", "100")] {
+        let settings = [
+            ("autovacuum", "off"),
+            ("max_connections", "100"),
+            // Their rows come in the order of chance.
+            ("max_parallel_workers_per_gather", "0"),
+        ];
+        for (name, value) in settings {
             options.settings.push((name.to_owned(), value.to_owned()));
         }
         let server = Scratch::start(&options).unwrap_or_else(|error| panic!("{error}"));
