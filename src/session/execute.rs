@@ -413,9 +413,12 @@ fn blamed_argument(
     let argument = doubtful.next().filter(|_| doubtful.next().is_none())?;
     let lifted = scan.literals().iter().zip(&eligible.arguments);
     let mut lifted = lifted.filter(|(_, argument)| **argument);
-    let string = rewrite::token(text, lifted.nth(argument)?.0);
+    let (literal, _) = lifted.nth(argument)?;
     let state = fields::field(body, fields::SQLSTATE)?;
     let message = fields::field(body, fields::MESSAGE)?;
+    let mut elements = scan.elements(literal).iter();
+    let is_whole = elements.any(|element| rewrite::is_quoted(text, element, message));
+    let string = (rewrite::token(text, literal), is_whole);
     let type_oid = *terms.types.get(argument)?;
     doubt::is_said_of(type_oid, string, state, message).then_some(argument)
 }

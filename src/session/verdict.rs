@@ -281,11 +281,14 @@ impl Session {
             "trusted"
         );
         let kinds = candidate.terms.kinds();
+        let lists = candidate.statement.recipe().list_arguments();
         let inferred = candidate.statement.oids().iter().zip(&kinds);
         let fallible = inferred
             .enumerate()
             .filter_map(|(index, (declared, inferred))| {
-                let sure = rewrite::is_declared_sure(*declared) || doubt::takes_all(*inferred);
+                let sure = rewrite::is_declared_sure(*declared)
+                    || doubt::takes_all(*inferred)
+                    || lists.contains(&index) && doubt::elements_take_all(*inferred);
                 (!sure).then_some(index)
             });
         let terms = Arc::new(Terms {

@@ -6,31 +6,37 @@
 //! in doubt. Doubt costs a conversion, so what applications send by the thousand is looked at.
 
 use crate::sql::oid;
-use crate::sql::scan::{Form, Literal};
+use crate::sql::scan::{Class, Form, Literal};
 use crate::sql::value::token;
 
 /// Whether every string is a valid value of this type, whatever it says.
 #[must_use]
 pub const fn takes_all(type_oid: u32) -> bool {
-    // The texts of arrays are ours.
+    matches!(type_oid, oid::NAME | oid::TEXT | oid::BPCHAR | oid::VARCHAR)
+}
+
+/// The same of the elements of arrays of this type.
+#[must_use]
+pub const fn elements_take_all(type_oid: u32) -> bool {
     matches!(
         type_oid,
-        oid::NAME
-            | oid::TEXT
-            | oid::BPCHAR
-            | oid::VARCHAR
-            | oid::TEXT_ARRAY
-            | oid::BPCHAR_ARRAY
-            | oid::VARCHAR_ARRAY
+        oid::TEXT_ARRAY | oid::BPCHAR_ARRAY | oid::VARCHAR_ARRAY
     )
 }
 
 /// Whether the string in `text` is beyond doubt a value of this type.
 #[must_use]
 pub fn is_surely_valid(type_oid: u32, text: &[u8], literal: &Literal) -> bool {
-    if literal.form != Form::Plain {
+    match (literal.class, literal.form) {
+        (_, Form::Plain) => {}
+        (Class::Int4List, _) => {
+            return matches!(
+                type_oid,
+                oid::INT4_ARRAY | oid::INT8_ARRAY | oid::NUMERIC_ARRAY
+            );
+        }
         // Of a column of rows.
-        return literal.form == Form::Word;
+        (_, form) => return form == Form::Word,
     }
     let token = token(text, literal);
     let value = token
@@ -51,34 +57,45 @@ pub fn is_surely_valid(type_oid: u32, text: &[u8], literal: &Literal) -> bool {
     }
 }
 
-/// Whether a message with this SQLSTATE may be what the input function of a type says of this
-/// string, and not what a function says of its value, which the planner may call just as early.
+/// Whether a message may be what the input function of a type says of a string, and not what a
+/// function says of its value, which the planner may call just as early. `is_whole` says that the
+/// message quotes the whole value.
 ///
-/// These are the states that the input functions in `src/backend/utils/adt` give.
+/// These are the states and the words that the input functions in `src/backend/utils/adt` use.
 #[must_use]
-pub fn is_said_of(type_oid: u32, string: &[u8], state: &[u8], message: &[u8]) -> bool {
-    match state {
-        // invalid_text_representation, numeric_value_out_of_range, untranslatable_character,
-        // program_limit_exceeded; undefined objects, of types such as regclass.
-        b"22P02" | b"22003" | b"22P05" | b"54000" => true,
-        b"42704" | b"42P01" | b"42883" | b"42725" | b"42602" => true,
-        // invalid_datetime_format, datetime_field_overflow, invalid_time_zone_displacement_value,
-        // interval_field_overflow.
-        b"22007" | b"22008" | b"22009" | b"22015" => true,
-        // A time zone; functions say the same of theirs.
-        b"22023" => {
-            let zoned = [
-                oid::DATE,
-                oid::TIME,
-                oid::TIMETZ,
-                oid::TIMESTAMP,
-                oid::TIMESTAMPTZ,
-            ];
-            zoned.contains(&type_oid) && quotes_part_of(message, string)
-        }
+pub fn is_said_of(
+    type_oid: u32,
+    (string, is_whole): (&[u8], bool),
+    state: &[u8],
+    message: &[u8],
+) -> bool {
+    let quotes = memchr::memchr(b'"', message).is_some();
+    // invalid_text_representation, numeric_value_out_of_range, untranslatable_character,
+    // program_limit_exceeded; undefined objects, of types such as regclass;
+    // invalid_datetime_format, datetime_field_overflow, invalid_time_zone_displacement_value,
+    // interval_field_overflow.
+    let usual = matches!(state, b"22P02" | b"22003" | b"22P05" | b"54000")
+        || matches!(state, b"42704" | b"42P01" | b"42883" | b"42725" | b"42602")
+        || matches!(state, b"22007" | b"22008" | b"22009" | b"22015");
+    match type_oid {
+        oid::JSON | oid::JSONB => usual && !quotes,
         // A notice: that a query has no lexemes.
-        b"00000" => type_oid == oid::TSQUERY,
-        _ => false,
+        oid::TSQUERY if state == b"00000" => true,
+        oid::BYTEA if state == b"22P02" => !quotes,
+        // Of time zones, and of hexadecimal digits, functions say the same.
+        oid::BYTEA | oid::DATE | oid::TIME | oid::TIMETZ | oid::TIMESTAMP | oid::TIMESTAMPTZ
+            if state == b"22023" =>
+        {
+            quotes_part_of(message, string)
+        }
+        oid::BOOL | oid::INT2 | oid::INT4 | oid::INT8 | oid::FLOAT4 | oid::FLOAT8 => {
+            usual && is_whole
+        }
+        oid::NUMERIC | oid::UUID | oid::DATE | oid::TIME | oid::TIMESTAMP | oid::TIMESTAMPTZ => {
+            usual && is_whole
+        }
+        // Of ranges, arrays and rows it may be a part that is complained about.
+        _ => usual && quotes_part_of(message, string),
     }
 }
 
@@ -204,43 +221,37 @@ mod tests {
     #[test]
     fn input_functions_speak_of_strings_and_others_of_values() {
         let zone = b"time zone \"foo/bar\" not recognized";
-        for (type_oid, string, state, message, expected) in [
+        let date = b"date out of range: \"2020-13-01\"";
+        for (type_oid, value, state, message, expected) in [
+            (oid::INT4, "x", b"22P02", &b"invalid: \"x\""[..], true),
+            (oid::INT4, "7", b"22P02", b"invalid: \"[7]\"", false),
+            (oid::NUMERIC, "9999", b"22003", b"overflow", false),
+            (oid::JSONB, "{", b"22P02", b"invalid", true),
+            (oid::JSONB, "[7]", b"22P02", b"invalid: \"[7]\"", false),
+            (oid::JSONB, "{}", b"22023", b"not an array", false),
+            (oid::VARCHAR, "long", b"22001", b"too long", false),
+            (oid::DATE, "2020-13-01", b"22008", date, true),
+            (oid::DATE, "2020-12-01", b"22008", date, false),
+            (oid::TIMESTAMPTZ, "2020-01-01 Foo/Bar", b"22023", zone, true),
+            (oid::TIMESTAMPTZ, "2020-01-01 09:04", b"22023", zone, false),
+            (oid::TIMESTAMPTZ, "2020-01-01", b"22023", b"no zone", false),
+            (oid::TIME, "1", b"22023", b"\"\"", false),
+            (oid::BYTEA, "\\xg", b"22023", b"digit: \"g\"", true),
             (
-                oid::INT4,
-                &b"'x'"[..],
+                oid::TEXT_ARRAY,
+                "{7,",
                 b"22P02",
-                &b"invalid input"[..],
+                b"malformed: \"{7,\"",
                 true,
             ),
-            (oid::JSONB, b"'{}'", b"22023", b"not an \"array\"", false),
-            (oid::VARCHAR, b"'long'", b"22001", b"too long", false),
-            (
-                oid::TIMESTAMPTZ,
-                b"'2020-01-01 Foo/Bar'",
-                b"22023",
-                zone,
-                true,
-            ),
-            (
-                oid::TIMESTAMPTZ,
-                b"'2020-01-01 09:04'",
-                b"22023",
-                zone,
-                false,
-            ),
-            (
-                oid::TIMESTAMPTZ,
-                b"'2020-01-01'",
-                b"22023",
-                b"no zone",
-                false,
-            ),
-            (oid::TIME, b"'1'", b"22023", b"\"\"", false),
-            (oid::TSQUERY, b"''", b"00000", b"no lexemes", true),
-            (oid::JSONB, b"''", b"00000", b"loud", false),
+            (oid::INT4_ARRAY, "{7,x}", b"22P02", b"invalid: \"x\"", true),
+            (oid::TSQUERY, "", b"00000", b"no lexemes", true),
+            (oid::JSONB, "", b"00000", b"loud", false),
         ] {
-            let said = is_said_of(type_oid, string, state, message);
-            assert_eq!(said, expected, "{type_oid} {}", string.escape_ascii());
+            let whole = format!("\"{value}\"").into_bytes();
+            let whole = memchr::memmem::find(message, &whole).is_some();
+            let said = is_said_of(type_oid, (value.as_bytes(), whole), state, message);
+            assert_eq!(said, expected, "{type_oid} {value}");
         }
     }
 

@@ -99,6 +99,22 @@ fn what_a_function_said_of_a_value_was_said_of_its_string() {
     }
     let good_and_bad = [
         (
+            "SELECT ('{\"a\": [11]}'::jsonb ->> 'k')::int FROM kv",
+            "SELECT ('{\"a\": [11]}'::jsonb ->> 'a')::int FROM kv",
+        ),
+        (
+            "INSERT INTO kv (k, nu, da) VALUES ('t22', power('26'::numeric, 2), 'Jan 1, 2020')",
+            "INSERT INTO kv (k, nu, da) VALUES ('t23', power('26'::numeric, 3), 'Jan 1, 2020')",
+        ),
+        (
+            "UPDATE event SET da = '2020-02-24 15:59' WHERE '{a1}'::text[] && '{a2}'",
+            "UPDATE event SET da = '2020-02-24 15:59' WHERE '99999'::text[] && '{a2}'",
+        ),
+        (
+            "SELECT 1 FROM kv WHERE vc = ANY ('{a}')",
+            "SELECT 1 FROM kv WHERE vc = ANY ('a')",
+        ),
+        (
             "SELECT CAST('[1]' AS jsonb) FROM kv",
             "SELECT CAST('[1' AS jsonb) FROM kv",
         ),
@@ -118,4 +134,13 @@ fn what_a_function_said_of_a_value_was_said_of_its_string() {
     for (good, bad) in good_and_bad {
         replay(&[good, good, "BEGIN", "SAVEPOINT s", bad], 1);
     }
+}
+
+#[test]
+fn an_array_written_by_the_client_was_thought_to_be_valid() {
+    let update = |day: &str, array: &str| {
+        format!("UPDATE event SET da = '{day}' WHERE '{array}'::text[] && '{{a2}}'")
+    };
+    let (good, bad) = (update("Jan 1, 2020", "{a1}"), update("x", "99999"));
+    replay(&[&good, &good, "BEGIN", "SAVEPOINT s", &bad], 1);
 }
