@@ -79,6 +79,8 @@ pub enum Reason {
     RewriteRules,
     /// The client set `plan_cache_mode` itself.
     PlanCacheMode,
+    /// Settings make the server tell the client of parameters or portals.
+    VerboseSession,
     /// The oracle could not be asked (its questions failed).
     OracleFailed,
     /// The oracle's budget for this second is used up.
@@ -93,7 +95,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of their discriminants.
-    pub const ALL: [Self; 40] = [
+    pub const ALL: [Self; 41] = [
         Self::Mode,
         Self::NotPreparable,
         Self::Empty,
@@ -129,6 +131,7 @@ impl Reason {
         Self::Variants,
         Self::RewriteRules,
         Self::PlanCacheMode,
+        Self::VerboseSession,
         Self::OracleFailed,
         Self::Budget,
         Self::CacheFull,
@@ -175,6 +178,7 @@ impl Reason {
             Self::Variants => "variants",
             Self::RewriteRules => "rewrite_rules",
             Self::PlanCacheMode => "plan_cache_mode",
+            Self::VerboseSession => "verbose_session",
             Self::OracleFailed => "oracle_failed",
             Self::Budget => "budget",
             Self::CacheFull => "cache_full",
@@ -269,6 +273,9 @@ impl Reason {
             Self::Variants => "A literal that has to stay in the text has had too many values.",
             Self::RewriteRules => "Rewrite rules on a table turn the statement into several.",
             Self::PlanCacheMode => "The session sets `plan_cache_mode` itself.",
+            Self::VerboseSession => {
+                "`log_parameter_max_length_on_error` or `client_min_messages` would give it away."
+            }
             Self::OracleFailed => "The server answered the questions about it with an error.",
             Self::Budget => "More new shapes were met in this second than `oracle_per_second`.",
             Self::CacheFull => "All prepared statements the server connection may hold are in use.",

@@ -160,7 +160,7 @@ impl Server {
     fn query(&self, text: &str, out: &mut Vec<u8>) {
         let plan = |seems: &str| format!("{seems} Scan on public.t");
         if text.starts_with("SELECT pg_catalog.current_setting('plan_cache_mode')") {
-            row(out, &["auto", "settings"]);
+            row(out, &["t", "t", "t", "4194304", "settings"]);
         } else if text.starts_with("SELECT (SELECT pg_catalog.string_agg") {
             row(out, &["", "0", "0", "0", "0"]);
         } else if text.starts_with("SELECT 'r'") {
@@ -301,6 +301,7 @@ impl Bench {
         put(&mut login, b'S', b"server_version\x0017.0\0");
         put(&mut login, b'S', b"standard_conforming_strings\0on\0");
         put(&mut login, b'S', b"client_encoding\0UTF8\0");
+        put(&mut login, b'S', b"server_encoding\0UTF8\0");
         put(&mut login, b'Z', b"I");
         hear(&mut session, &mut self.worker, &login);
         for _ in 0..LEARNED {

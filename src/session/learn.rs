@@ -23,6 +23,7 @@ use crate::sql::scan::Scan;
 use crate::statement::cache::Name;
 use crate::statement::guard::Guard;
 use crate::statement::{Context, Instant, Plans, Statement, Terms, Verdict};
+use crate::upstream::Settings;
 use crate::upstream::ledger::Kind;
 use crate::wire::backend::{self, Status};
 use crate::wire::fields;
@@ -327,7 +328,7 @@ impl Session {
     }
 
     fn read_context(&mut self, answer: &Answer) -> Result<(), Reason> {
-        let [mode, settings] = &answer.values[..] else {
+        let [chooses, quiet, nulls, memory, settings] = &answer.values[..] else {
             return Err(Reason::OracleFailed);
         };
         let private = match self.upstream.local_objects {
@@ -337,7 +338,12 @@ impl Session {
         let hasher = foldhash::quality::FixedState::default();
         let hash = hasher.hash_one((self.memory.identity, private, settings));
         self.upstream.context = Some(Context(hash));
-        self.upstream.chooses_plans = mode == "auto";
+        self.upstream.settings = Settings {
+            chooses_plans: chooses == "t",
+            is_quiet: quiet == "t",
+            has_array_nulls: nulls == "t",
+            work_memory: memory.parse().unwrap_or_default(),
+        };
         Ok(())
     }
 
@@ -347,9 +353,7 @@ impl Session {
         now: Instant,
         worker: &mut Worker,
     ) -> Result<Next, Reason> {
-        if !self.upstream.chooses_plans {
-            return Err(Reason::PlanCacheMode);
-        }
+        self.check_settings()?;
         match &lesson.subject {
             Subject::Watch => Ok(Next::Learned),
             Subject::Statement(_) => self.teach(lesson, now, worker),

@@ -115,8 +115,9 @@ const SETTINGS: [&str; 44] = [
     "max_parallel_workers_per_gather",
 ];
 
-/// Asks for the context: `plan_cache_mode`, then everything else in one value. If `listens`, the
-/// session listens on [`DDL_CHANNEL`] from then on, in case something has made it stop.
+/// Asks for the context: what [`Settings`](crate::upstream::Settings) are made of, then everything
+/// else in one value. If `listens`, the session listens on [`DDL_CHANNEL`] from then on, in case
+/// something has made it stop.
 pub(super) fn context_query(listens: bool) -> String {
     let listen = match listens {
         true => format!("LISTEN {DDL_CHANNEL}; "),
@@ -127,8 +128,15 @@ pub(super) fn context_query(listens: bool) -> String {
         .map(|name| format!("pg_catalog.current_setting('{name}', true)"))
         .collect();
     format!(
-        "{listen}SELECT pg_catalog.current_setting('plan_cache_mode'), pg_catalog.concat_ws('|', \
-         current_user, session_user, pg_catalog.current_schemas(true)::pg_catalog.text, \
+        "{listen}SELECT \
+         pg_catalog.current_setting('plan_cache_mode') OPERATOR(pg_catalog.=) 'auto', \
+         pg_catalog.current_setting('log_parameter_max_length_on_error') \
+         OPERATOR(pg_catalog.=) '0' AND pg_catalog.current_setting('client_min_messages') \
+         OPERATOR(pg_catalog.!~) '^debug[2-5]', \
+         pg_catalog.current_setting('array_nulls') OPERATOR(pg_catalog.=) 'on', \
+         pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem')), \
+         pg_catalog.concat_ws('|', current_user, session_user, \
+         pg_catalog.current_schemas(true)::pg_catalog.text, \
          pg_catalog.current_setting('search_path'), {})",
         settings.join(", ")
     )

@@ -7,6 +7,7 @@ use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::effect::Effect;
 use crate::sql::eligible::{self, Eligible};
+use crate::sql::scan::Scan;
 use crate::statement::cache::Entry;
 use crate::statement::{Instant, Plans, Recipe, Statement, Terms};
 use crate::upstream::Encoding;
@@ -225,6 +226,9 @@ impl Session {
         let eligible = recipe.judgement(|| judge(text, scan, dialect))?;
         let mut plans = Plans::Generic;
         if let Some(context) = self.upstream.context {
+            if recipe.shape().has_rows() {
+                self.check_rows(scan)?;
+            }
             let key = recipe.key(eligible, context, text, scan, worker.table.hasher());
             let epoch = self.upstream.database.epoch();
             let max_age = worker.settings.statement_max_age;
@@ -361,14 +365,37 @@ impl Session {
         if upstream.is_dirty() {
             return Err(Reason::DirtyTransaction);
         }
-        if upstream.context.is_some() && !upstream.chooses_plans {
-            return Err(Reason::PlanCacheMode);
+        if upstream.context.is_some() {
+            self.check_settings()?;
         }
         if !upstream.standard_strings {
             return Err(Reason::NonstandardStrings);
         }
         if upstream.encoding == Encoding::Unsafe {
             return Err(Reason::Encoding);
+        }
+        Ok(())
+    }
+
+    /// Whether the session's settings, as last asked for, allow any conversion.
+    pub(super) const fn check_settings(&self) -> Result<(), Reason> {
+        let settings = &self.upstream.settings;
+        if !settings.chooses_plans {
+            return Err(Reason::PlanCacheMode);
+        }
+        if !settings.is_quiet {
+            return Err(Reason::VerboseSession);
+        }
+        Ok(())
+    }
+
+    /// Whether arrays may stand for the rows that `scan` has found: none of them may be NULL that
+    /// is not read as such, and the server must not need a file for them, as it needs none for the
+    /// rows of VALUES.
+    fn check_rows(&self, scan: &Scan) -> Result<(), Reason> {
+        let settings = &self.upstream.settings;
+        if !settings.has_array_nulls || scan.rows_memory() as u64 > settings.work_memory {
+            return Err(Reason::Unfit);
         }
         Ok(())
     }
@@ -388,9 +415,16 @@ impl Session {
         Ok(())
     }
 
-    /// Bytes above ASCII are understood in one encoding only.
+    /// Bytes above ASCII are understood in one encoding only, and where the database has all that
+    /// can be written in it: of a character it has not, a literal and a parameter fail differently.
     fn check_encoding(&self, text: &[u8]) -> Result<(), Reason> {
-        if self.upstream.encoding != Encoding::Utf8 && !text.is_ascii() {
+        let upstream = &self.upstream;
+        if upstream.encoding == Encoding::Utf8 && upstream.server_is_utf8 {
+            return Ok(());
+        }
+        // Behind a backslash may be the number of such a character.
+        let escapes = !upstream.server_is_utf8 && memchr::memchr(b'\\', text).is_some();
+        if escapes || !text.is_ascii() {
             return Err(Reason::Encoding);
         }
         Ok(())
@@ -400,7 +434,7 @@ impl Session {
 /// Eligibility of a text the scanner has accepted, which makes it valid UTF-8.
 pub(super) fn judge(
     text: &[u8],
-    scan: &crate::sql::scan::Scan,
+    scan: &Scan,
     dialect: crate::sql::Dialect,
 ) -> Result<Eligible, Reason> {
     let text = std::str::from_utf8(text).map_err(|_| Reason::Encoding)?;

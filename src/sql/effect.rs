@@ -149,10 +149,9 @@ fn create(words: &mut Words<'_>) -> Effect {
 /// Settings that change neither what a statement means nor how it is planned.
 fn set(words: &mut Words<'_>) -> Effect {
     const HARMLESS: &str = "\
-        application_name client_min_messages deadlock_timeout \
-        idle_in_transaction_session_timeout idle_session_timeout lock_timeout log_duration \
-        log_min_duration_statement log_statement statement_timeout synchronous_commit \
-        transaction_timeout";
+        application_name deadlock_timeout idle_in_transaction_session_timeout \
+        idle_session_timeout lock_timeout log_duration log_min_duration_statement log_statement \
+        statement_timeout synchronous_commit transaction_timeout";
     let mut scoped = false;
     loop {
         match words.next() {

@@ -160,6 +160,11 @@ impl Found {
         Some(last.map_or(rows.region.end, |last| cell_end(text, last)))
     }
 
+    /// How many rows there are.
+    pub(super) fn count(&self) -> usize {
+        self.rows.as_ref().map_or(0, |rows| rows.rows)
+    }
+
     /// How many cells a row has.
     pub(super) fn width(&self) -> usize {
         self.rows.as_ref().map_or(0, |rows| rows.classes.len())

@@ -82,6 +82,9 @@ impl Break {
     }
 }
 
+/// Header, chunk and pointer of a short tuple in memory, in bytes: 24 to 64 by version and length.
+const ROW_MEMORY: usize = 64;
+
 /// The result of the last pass; reused from query to query, so that a warm pass allocates nothing.
 #[derive(Debug)]
 pub struct Scan {
@@ -302,6 +305,16 @@ impl Scan {
     pub(super) fn rows(&self) -> Option<(Range<usize>, usize)> {
         let region = self.rows.region().filter(|_| self.folded)?;
         Some((region, self.rows.width()))
+    }
+
+    /// Bytes that the rows, as arrays, take at most in the server's memory, for any one column.
+    ///
+    /// An element costs a tuple and a pointer to it beside its value; memory is given out in powers
+    /// of two (`tuplestore_puttuple_common` in tuplestore.c, aset.c).
+    #[must_use]
+    pub fn rows_memory(&self) -> usize {
+        let region = self.rows().map_or(0, |(region, _)| region.len());
+        self.rows.count() * ROW_MEMORY + 2 * region
     }
 
     /// Whether there are rows, taken apart or not.

@@ -47,6 +47,31 @@ impl Encoding {
     }
 }
 
+/// Settings of a session that decide what may be converted in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// `plan_cache_mode` is `auto`: the client leaves the choice of plans to the server.
+    pub chooses_plans: bool,
+    /// Neither errors nor messages tell of parameters and portals, that is of us.
+    pub is_quiet: bool,
+    /// NULL in the text of an array is NULL (`array_nulls`).
+    pub has_array_nulls: bool,
+    /// Bytes before the server puts the rows of a function on disk (`work_mem`).
+    pub work_memory: u64,
+}
+
+impl Default for Settings {
+    /// The server's own defaults.
+    fn default() -> Self {
+        Self {
+            chooses_plans: true,
+            is_quiet: true,
+            has_array_nulls: true,
+            work_memory: 4 << 20,
+        }
+    }
+}
+
 /// One server connection.
 #[derive(Debug)]
 pub struct Upstream {
@@ -61,14 +86,16 @@ pub struct Upstream {
     /// Settings and search path as last asked for; `None` after anything that may have changed
     /// them.
     pub context: Option<Context>,
-    /// `plan_cache_mode` is `auto`: the client leaves the choice of plans to the server.
-    pub chooses_plans: bool,
+    /// What the settings mean to us, as of the same answer.
+    pub settings: Settings,
     /// The text that began the current transaction, while nothing else has run in it; else empty.
     pub only_begun: Vec<u8>,
     /// Strings follow the standard: a backslash is a backslash.
     pub standard_strings: bool,
     /// The client's encoding.
     pub encoding: Encoding,
+    /// The database's encoding has every character there is.
+    pub server_is_utf8: bool,
     /// What changes how the server lexes.
     pub dialect: Dialect,
     /// Temporary objects this session has made, which may shadow others for it alone.
@@ -87,10 +114,11 @@ impl Upstream {
             database,
             status: Status::Idle,
             context: None,
-            chooses_plans: true,
+            settings: Settings::default(),
             only_begun: Vec::new(),
             standard_strings: false,
             encoding: Encoding::Unsafe,
+            server_is_utf8: false,
             dialect: Dialect { server_major: 0 },
             local_objects: 0,
             transaction_effect: Effect::None,
@@ -111,6 +139,7 @@ impl Upstream {
             }
             b"standard_conforming_strings" => self.standard_strings = value == b"on",
             b"client_encoding" => self.encoding = Encoding::of(value),
+            b"server_encoding" => self.server_is_utf8 = Encoding::of(value) == Encoding::Utf8,
             // Changed by SET, by a function, or by a reload of the configuration: ask again.
             b"DateStyle"
             | b"IntervalStyle"

@@ -122,7 +122,9 @@ fn a_cancelled_lesson_is_a_cancelled_query() {
 #[test]
 fn a_request_that_comes_too_late_cancels_nothing() {
     let mut scene = cancelled_lesson();
-    scene.peer.answer_rows(&["auto", "settings"]);
+    scene
+        .peer
+        .answer_rows(&["t", "t", "t", "1048576", "settings"]);
     let name = scene.peer.answer_oracle(&SELECT);
     scene
         .peer

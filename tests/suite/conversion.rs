@@ -210,7 +210,12 @@ fn notifications_and_settings_during_a_lesson_reach_the_client() {
     scene.peer.take("Q");
     let note = frames::notification(7, "news", "x");
     let status = frames::parameter("application_name", "x");
-    let answer = [row(&["auto", "s"]), complete("SELECT 1"), ready(b'I')].concat();
+    let answer = [
+        row(&["t", "t", "t", "1048576", "s"]),
+        complete("SELECT 1"),
+        ready(b'I'),
+    ]
+    .concat();
     scene.peer.send(&[&note[..], &status, &answer].concat());
     scene.client.expect(&[note, status].concat());
     let name = scene.peer.answer_oracle(&SELECT);

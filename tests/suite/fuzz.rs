@@ -186,7 +186,7 @@ impl Model {
         } else if text.starts_with("EXPLAIN") {
             frames::row(&["auto", " settings 1"])
         } else {
-            frames::row(&["auto", " settings"])
+            frames::row(&["t", "t", "t", "1048576", " settings"])
         };
         [
             frames::description(&["a", "b"]),
@@ -399,7 +399,7 @@ fn any_frame() -> impl Strategy<Value = Vec<u8>> {
         frames::frame(b'G', b"\0\0\0"),
         frames::parameter_types(&[23]),
         frames::description(&["a"]),
-        frames::row(&["auto", "settings"]),
+        frames::row(&["t", "t", "t", "1048576", "settings"]),
         frames::complete("SELECT 1"),
         frames::complete("DISCARD ALL"),
         frames::error("22P02", "bad"),

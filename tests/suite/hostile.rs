@@ -161,7 +161,7 @@ fn dying_server(upstream: &Upstream, mut budget: usize) {
     let plans = SELECT.plans.map(|plan| plan.lines().collect::<Vec<_>>());
     let [custom, generic] = plans.map(|lines| rows(&lines));
     let parsed = parsed(SELECT.columns, SELECT.types);
-    let context = rows(&["auto", "s"]);
+    let context = rows(&["t", "t", "t", "1048576", "s"]);
     let executed = [frame(b'2', b""), frames::description(&["name"]), answer].concat();
     let mut say = |peer: &mut Peer, bytes: &[u8]| {
         let piece = &bytes[..bytes.len().min(budget)];

@@ -1,7 +1,12 @@
 //! One test for each bug found, named after what it broke.
 
+use crate::harness::client::Client;
 use crate::harness::frames::{self, bind, execute, parse, sync};
 use crate::harness::matrix::{converts, same};
+use crate::harness::proxy::Proxy;
+use crate::harness::server;
+use pgautoprep::metrics::Counter;
+use pgautoprep::reason::Reason;
 
 #[test]
 fn a_position_added_to_an_error_stood_before_its_context() {
@@ -104,4 +109,81 @@ fn statements_were_shown_to_the_extended_protocol() {
         client.send(&batch.concat());
         client.until_ready();
     });
+}
+
+#[test]
+fn errors_and_messages_told_of_parameters_and_portals() {
+    for setting in [
+        "log_parameter_max_length_on_error = -1",
+        "log_parameter_max_length_on_error = 9",
+        "client_min_messages = debug2",
+    ] {
+        let summary = same("CREATE TABLE t (a int UNIQUE, x text)", |client, round| {
+            client.query(&format!("SET {setting}"));
+            if round % 5 == 4 {
+                client.query("RESET ALL");
+            }
+            client.query(&format!("INSERT INTO t VALUES ({}, 'a')", round / 2));
+            client.query(&format!("SELECT 10 / (a - {round}) FROM t WHERE x = 'a'"));
+        });
+        assert!(
+            summary.passed(Reason::VerboseSession) > 20,
+            "{setting}\n{summary}"
+        );
+    }
+}
+
+#[test]
+fn a_value_has_the_size_it_was_stored_with() {
+    let setup = "CREATE TABLE t (a int, x text); CREATE VIEW v AS SELECT a, x FROM t; \
+        CREATE FUNCTION put() RETURNS trigger LANGUAGE plpgsql AS \
+        'BEGIN INSERT INTO t VALUES (new.a, new.x); RETURN new; END'; \
+        CREATE TRIGGER i INSTEAD OF INSERT ON v FOR EACH ROW EXECUTE FUNCTION put()";
+    same(setup, |client, round| {
+        let values = format!("({round}, 'a'), (2, 'b'), (3, 'c'), (4, 'd')");
+        client.query(&format!(
+            "INSERT INTO v VALUES {values} RETURNING pg_column_size(x)"
+        ));
+        client.query(&format!("SELECT pg_column_size('a{round}')"));
+    });
+}
+
+/// What a database cannot hold is said where the text is read, or where a parameter is.
+#[test]
+fn a_character_the_database_has_not_was_complained_about_elsewhere() {
+    let proxy = Proxy::with(&server::address(), &[]);
+    let addresses = [server::address(), proxy.address().to_owned()];
+    let mut answers = Vec::new();
+    for (address, name) in addresses.iter().zip(["latin_direct", "latin_proxied"]) {
+        Client::login(&server::address(), "postgres").run(&format!(
+            "CREATE DATABASE {name} TEMPLATE template0 ENCODING 'LATIN1' \
+             LC_COLLATE 'C' LC_CTYPE 'C'"
+        ));
+        let mut client = Client::login(address, name);
+        client.run("SET client_encoding = UTF8");
+        client.run("CREATE TABLE t (a int, x text)");
+        let insert = |a: &str, x: &str| format!("INSERT INTO t (a, x) VALUES ('{a}', {x})");
+        let rows = |x: &str| format!("INSERT INTO t (x) VALUES ('a'), ('b'), ('c'), ({x})");
+        for _ in 0..6 {
+            for good in [insert("1", "'a'"), insert("2", "E'\\u00e9'"), rows("'d'")] {
+                client.run(&good);
+            }
+        }
+        for bad in [
+            insert("b", "'€'"),
+            insert("1", "'€'"),
+            insert("1", "E'\\u20ac'"),
+            rows("'€'"),
+            insert("1", "'é'"),
+        ] {
+            for begin in ["SELECT 1", "BEGIN; SELECT 1"] {
+                for text in [begin, &bad, "ROLLBACK"] {
+                    answers.push(client.query(text));
+                }
+            }
+        }
+    }
+    let (direct, proxied) = answers.split_at(answers.len() / 2);
+    assert_eq!(direct, proxied);
+    assert!(proxy.summary().count(Counter::Converted) > 5);
 }

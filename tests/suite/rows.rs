@@ -337,3 +337,46 @@ fn long_inserts_first_met_in_a_transaction_are_learned() {
     });
     assert!(summary.count(Counter::Converted) > 20, "{summary}");
 }
+
+#[test]
+fn null_is_null_where_arrays_would_make_a_word_of_it() {
+    let summary = same_under(&[], "CREATE TABLE t (a int, x text)", |client, _, round| {
+        client.query(if round % 4 < 2 {
+            "SET array_nulls = off"
+        } else {
+            "RESET array_nulls"
+        });
+        let values = rows(round, 4 + round % 9, |k| {
+            format!("{k}, {}", ["NULL", "'x'"][k % 2])
+        });
+        client.query(&format!(
+            "INSERT INTO t VALUES {values} RETURNING x, x IS NULL"
+        ));
+    });
+    assert!(summary.passed(Reason::Unfit) > 5, "{summary}");
+    assert!(summary.count(Counter::Converted) > 5, "{summary}");
+}
+
+#[test]
+fn rows_that_would_need_a_file_are_passed_through() {
+    let setup = "CREATE TABLE t (a int, x text)";
+    let changes = [("max_query_bytes", "1000000")];
+    let summary = same_under(&changes, setup, |client, _, round| {
+        client.queries(&["SET work_mem = '64kB'", "SET temp_file_limit = 0"]);
+        for count in [8, 200, 500 * (round % 13)] {
+            let values = rows(round, count.max(4), |k| format!("{k}, 'v{k}'"));
+            client.query(&format!("INSERT INTO t VALUES {values}"));
+        }
+        // Few, and long.
+        let values = rows(round, 5, |k| format!("{k}, '{}'", "long".repeat(k * 50)));
+        client.query(&format!("INSERT INTO t VALUES {values}"));
+        // Powers of two and what is just above are where memory is wasted most.
+        let length = 1 << (round % 10);
+        let values = rows(round, 300, |k| {
+            format!("{k}, '{}'", "s".repeat(length + k % 9))
+        });
+        client.query(&format!("INSERT INTO t VALUES {values}"));
+    });
+    assert!(summary.passed(Reason::Unfit) > 20, "{summary}");
+    assert!(summary.count(Counter::Converted) > 50, "{summary}");
+}

@@ -69,6 +69,7 @@ impl Dialogue {
             version.as_str(),
             "standard_conforming_strings\0on\0",
             "client_encoding\0UTF8\0",
+            "server_encoding\0UTF8\0",
         ] {
             login.push(backend::PARAMETER_STATUS);
             login.extend(framed(parameter.as_bytes()));

@@ -67,6 +67,7 @@ pub(crate) fn greeting() -> Vec<u8> {
         frames::frame(b'R', &[0, 0, 0, 0]),
         frames::parameter("server_version", "15.3"),
         frames::parameter("client_encoding", "UTF8"),
+        frames::parameter("server_encoding", "UTF8"),
         frames::parameter("standard_conforming_strings", "on"),
         frames::frame(b'K', b"\0\0\0\x07abcd"),
         frames::ready(b'I'),
@@ -182,7 +183,7 @@ impl Peer {
     /// Answers the question about settings and search path.
     pub(crate) fn answer_context(&mut self) {
         self.take("Q");
-        let row = frames::row(&["auto", "settings"]);
+        let row = frames::row(&["t", "t", "t", "1048576", "settings"]);
         self.send(&[row, frames::complete("SELECT 1"), frames::ready(b'I')].concat());
     }
 
