@@ -49,6 +49,8 @@ pub struct Config {
     pub max_query_bytes: usize,
     /// The most literals a converted query may have, at most 65535.
     pub max_literals: usize,
+    /// The fewest rows of VALUES whose columns are arrays.
+    pub min_array_rows: usize,
     /// Bytes held per connection and direction before reading stops.
     pub buffer_bytes: usize,
     /// From accepting a client to its being logged in.
@@ -229,6 +231,7 @@ impl Effective {
             max_shapes: self.number(&settings::MAX_SHAPES)?,
             max_query_bytes: self.number(&settings::MAX_QUERY_BYTES)?,
             max_literals: self.number(&settings::MAX_LITERALS)?,
+            min_array_rows: self.number(&settings::MIN_ARRAY_ROWS)?,
             buffer_bytes: self.number(&settings::BUFFER_BYTES)?,
             login_timeout: self.seconds(&settings::LOGIN_TIMEOUT_S)?,
             connect_timeout: self.seconds(&settings::CONNECT_TIMEOUT_S)?,

@@ -27,6 +27,7 @@ pub(super) struct RawConfig {
     pub(super) max_shapes: Slot,
     pub(super) max_query_bytes: Slot,
     pub(super) max_literals: Slot,
+    pub(super) min_array_rows: Slot,
     pub(super) buffer_bytes: Slot,
     pub(super) login_timeout_s: Slot,
     pub(super) connect_timeout_s: Slot,

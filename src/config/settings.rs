@@ -231,6 +231,21 @@ pub const MAX_LITERALS: Setting = Setting {
     slot: |raw| &mut raw.max_literals,
 };
 
+/// `min_array_rows`: rows from which on their columns are arrays.
+pub const MIN_ARRAY_ROWS: Setting = Setting {
+    key: "min_array_rows",
+    kind: Kind::Integer {
+        min: 2,
+        max: 65_535,
+    },
+    default: Some("16"),
+    what: "INSERT … VALUES of at least so many rows is bound as one array a column, and then any \
+           number of rows is one statement; fewer rows are a statement for each number.",
+    because: "of few rows a parameter for each value is read faster: by 11 % of throughput at 4 to \
+              10 rows, 5 % at 16 and 3 % at 50; but each number of rows has to be learned.",
+    slot: |raw| &mut raw.min_array_rows,
+};
+
 /// `buffer_bytes`: bytes held per connection and direction.
 pub const BUFFER_BYTES: Setting = Setting {
     key: "buffer_bytes",
@@ -371,6 +386,7 @@ pub const SETTINGS: &[Setting] = &[
     MAX_SHAPES,
     MAX_QUERY_BYTES,
     MAX_LITERALS,
+    MIN_ARRAY_ROWS,
     BUFFER_BYTES,
     LOGIN_TIMEOUT_S,
     CONNECT_TIMEOUT_S,

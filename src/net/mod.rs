@@ -194,6 +194,7 @@ pub fn settings(config: &Config) -> Settings {
         limits: Limits {
             max_query: config.max_query_bytes,
             max_literals: config.max_literals,
+            min_array_rows: config.min_array_rows,
             max_statements: config.max_statements,
         },
     }

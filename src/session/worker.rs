@@ -31,6 +31,8 @@ pub struct Limits {
     pub max_query: usize,
     /// Texts with more literals are relayed.
     pub max_literals: usize,
+    /// The fewest rows of VALUES whose columns are arrays.
+    pub min_array_rows: usize,
     /// Statements kept on one server connection.
     pub max_statements: usize,
 }
@@ -91,6 +93,7 @@ impl Worker {
         let limits = ScanLimits {
             max_text: settings.limits.max_query,
             max_literals: settings.limits.max_literals,
+            min_array_rows: settings.limits.min_array_rows,
         };
         Self {
             settings,

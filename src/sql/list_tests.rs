@@ -171,6 +171,7 @@ fn a_list_counts_as_one_literal_until_it_is_taken_apart() {
     let limits = ScanLimits {
         max_text: 10_000,
         max_literals: 3,
+        ..ScanLimits::default()
     };
     let run = |text: &str| {
         let mut scan = Scan::new(limits, 5);

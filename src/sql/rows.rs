@@ -11,9 +11,7 @@
 //! A cell is a literal, NULL, TRUE or FALSE, or a string with a plain cast, as drivers write
 //! times. Cells of one kind, and NULL among them, make a column. Nothing but commas, parentheses
 //! and white space may stand between. Few rows are left alone: the server reads them faster off a
-//! list than off arrays, and there are few numbers of them. Measured, server CPU per statement of
-//! four columns as a multiple of that of a statement with a parameter a cell: 2 rows 1.3, 4 rows
-//! 1.15, 10 rows 0.9, 1000 rows 0.93.
+//! list than off arrays, and there are few numbers of them.
 
 use std::ops::Range;
 
@@ -21,9 +19,6 @@ use memchr::memrchr;
 
 use super::lex::{self, KIND, Kind};
 use super::scan::{Break, Class, Form, Literal};
-
-/// The fewest rows for which arrays stand.
-const FEWEST: usize = 4;
 
 /// The rows of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,8 +32,10 @@ struct Rows {
 }
 
 /// What was found in the last text; kept for its memory.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Found {
+    /// The fewest rows for which arrays stand.
+    fewest: usize,
     rows: Option<Rows>,
     /// The cells in the order of the text.
     cells: Vec<Literal>,
@@ -54,6 +51,17 @@ pub(super) fn may_have(text: &[u8], start: usize) -> bool {
 }
 
 impl Found {
+    /// For texts of which `fewest` rows and more become arrays.
+    pub(super) const fn new(fewest: usize) -> Self {
+        Self {
+            // A text never has no rows.
+            fewest: if fewest == 0 { 1 } else { fewest },
+            rows: None,
+            cells: Vec::new(),
+            columns: Vec::new(),
+        }
+    }
+
     pub(super) fn clear(&mut self) {
         self.rows = None;
     }
@@ -86,7 +94,7 @@ impl Found {
             return;
         };
         let literals = reader.used;
-        if rows < FEWEST {
+        if rows < self.fewest {
             return;
         }
         self.columns.clear();
@@ -154,7 +162,7 @@ impl Found {
             let mut columns = columns.map(|(cells, class)| (cells.get(..*count), class));
             columns.all(|(cells, known)| cells.and_then(|cells| class(text, cells)) == Some(*known))
         };
-        let mut counts = (0..).map(|doubled| FEWEST << doubled);
+        let mut counts = (0..).map(|doubled| self.fewest << doubled);
         let count = counts.find(|count| *count >= rows.rows || alike(count))?;
         let last = self.cells.get((count * rows.classes.len()).checked_sub(1)?);
         Some(last.map_or(rows.region.end, |last| cell_end(text, last)))

@@ -8,7 +8,11 @@ use crate::sql::{Dialect, Scan, ScanLimits, Shape};
 const DIALECT: Dialect = Dialect { server_major: 16 };
 
 fn scan(text: &str) -> Scan {
-    let mut scan = Scan::new(ScanLimits::default(), 5);
+    let limits = ScanLimits {
+        min_array_rows: 4,
+        ..ScanLimits::default()
+    };
+    let mut scan = Scan::new(limits, 5);
     let found = scan.run(text.as_bytes(), DIALECT);
     found.unwrap_or_else(|reason| panic!("{text}: {reason:?}"));
     scan
@@ -205,6 +209,7 @@ fn a_column_is_one_literal_to_the_bound() {
     let limits = ScanLimits {
         max_text: 60_000,
         max_literals: 10,
+        min_array_rows: 4,
     };
     let run = |text: &str| {
         let mut scan = Scan::new(limits, 5);

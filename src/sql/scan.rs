@@ -43,6 +43,8 @@ pub struct ScanLimits {
     /// Literals, of which a list or a column of rows is one, and likewise comments between the
     /// tokens.
     pub max_literals: usize,
+    /// The fewest rows of VALUES whose columns count as one literal each.
+    pub min_array_rows: usize,
 }
 
 impl Default for ScanLimits {
@@ -53,6 +55,7 @@ impl Default for ScanLimits {
         Self {
             max_text: 64 * 1024,
             max_literals: 1000,
+            min_array_rows: 16,
         }
     }
 }
@@ -111,7 +114,7 @@ impl Scan {
             },
             seed: FixedState::with_seed(seed),
             found: Found::default(),
-            rows: rows::Found::default(),
+            rows: rows::Found::new(limits.min_array_rows),
             folded: false,
             underscores: false,
             body: 0..0,
@@ -183,6 +186,7 @@ impl Scan {
         let ScanLimits {
             max_text,
             max_literals,
+            ..
         } = self.limits;
         if text.len() > max_text || shape.literal_count() > max_literals {
             return false;

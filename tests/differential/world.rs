@@ -96,6 +96,7 @@ impl Proxy {
             ("workers", "1"),
             ("prepare_threshold", &threshold),
             ("oracle_per_second", "1000000"),
+            ("min_array_rows", "4"),
             ("drain_timeout_s", "0"),
         ]);
         let config = config.unwrap();

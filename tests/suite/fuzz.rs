@@ -29,6 +29,7 @@ impl Core {
         let limits = Limits {
             max_query: 4096,
             max_literals: 100,
+            min_array_rows: 2,
             max_statements: 3,
         };
         let settings = Settings {

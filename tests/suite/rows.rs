@@ -1,9 +1,26 @@
 //! INSERT … VALUES: one statement for any number of rows, and the same answers as without it.
 
 use crate::harness::client::Client;
-use crate::harness::matrix::{converts, same_under};
+use crate::harness::matrix;
 use pgautoprep::metrics::{Counter, Summary};
 use pgautoprep::reason::Reason;
+
+/// [`matrix::same_under`] with arrays from four rows on.
+fn same_under(
+    changes: &[(&str, &str)],
+    setup: &str,
+    body: impl Fn(&mut Client, &mut Client, usize),
+) -> Summary {
+    let changes = [changes, &[("min_array_rows", "4")]].concat();
+    matrix::same_under(&changes, setup, body)
+}
+
+/// [`matrix::converts`] with arrays from four rows on.
+fn converts(setup: &str, body: impl Fn(&mut Client, usize)) -> Summary {
+    let summary = same_under(&[], setup, |client, _, round| body(client, round));
+    assert!(summary.count(Counter::Converted) > 0, "{summary}");
+    summary
+}
 
 const SETUP: &str = "CREATE TYPE mood AS ENUM ('sad', 'ok', 'it''s \"fine\"'); \
     CREATE DOMAIN small AS int CHECK (VALUE < 1000); \
@@ -379,4 +396,17 @@ fn rows_that_would_need_a_file_are_passed_through() {
     });
     assert!(summary.passed(Reason::Unfit) > 20, "{summary}");
     assert!(summary.count(Counter::Converted) > 50, "{summary}");
+}
+
+#[test]
+fn fewer_rows_than_are_worth_it_are_a_statement_for_each_number() {
+    let changes = [("min_array_rows", "10")];
+    let summary = matrix::same_under(&changes, SETUP, |client, _, round| {
+        for count in [8, 9, 10 + round, 40 + round] {
+            let values = rows(round, count, |k| format!("{k}, 'v{k}'"));
+            client.query(&format!("INSERT INTO t (a, name) VALUES {values}"));
+        }
+    });
+    // Two of eight and nine rows, and one of all others, on two connections.
+    assert_few(&summary, 6);
 }

@@ -26,6 +26,7 @@ pub(super) fn judge(text: &str, scan: &Scan, dialect: Dialect) -> Result<Eligibl
     let limits = ScanLimits {
         max_text: text.len(),
         max_literals: usize::MAX,
+        min_array_rows: usize::MAX,
     };
     let mut flat = Scan::new(limits, 0);
     flat.run(text.as_bytes(), dialect)?;
