@@ -23,7 +23,7 @@ use crate::sql::scan::Scan;
 use crate::statement::cache::Name;
 use crate::statement::guard::Guard;
 use crate::statement::{Context, Instant, Plans, Statement, Terms, Verdict};
-use crate::upstream::Settings;
+use crate::upstream::ServerSettings;
 use crate::upstream::ledger::Kind;
 use crate::wire::backend::{self, Status};
 use crate::wire::fields;
@@ -338,7 +338,7 @@ impl Session {
         let hasher = foldhash::quality::FixedState::default();
         let hash = hasher.hash_one((self.memory.identity, private, settings));
         self.upstream.context = Some(Context(hash));
-        self.upstream.settings = Settings {
+        self.upstream.settings = ServerSettings {
             chooses_plans: chooses == "t",
             is_quiet: quiet == "t",
             has_array_nulls: nulls == "t",

@@ -115,9 +115,9 @@ const SETTINGS: [&str; 44] = [
     "max_parallel_workers_per_gather",
 ];
 
-/// Asks for the context: what [`Settings`](crate::upstream::Settings) are made of, then everything
-/// else in one value. If `listens`, the session listens on [`DDL_CHANNEL`] from then on, in case
-/// something has made it stop.
+/// Asks for the context: what [`ServerSettings`](crate::upstream::ServerSettings) are made of, then
+/// everything else in one value. If `listens`, the session listens on [`DDL_CHANNEL`] from then on,
+/// in case something has made it stop.
 pub(super) fn context_query(listens: bool) -> String {
     let listen = match listens {
         true => format!("LISTEN {DDL_CHANNEL}; "),

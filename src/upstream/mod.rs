@@ -49,7 +49,7 @@ impl Encoding {
 
 /// Settings of a session that decide what may be converted in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct ServerSettings {
     /// `plan_cache_mode` is `auto`: the client leaves the choice of plans to the server.
     pub chooses_plans: bool,
     /// Neither errors nor messages tell of parameters and portals, that is of us.
@@ -60,7 +60,7 @@ pub struct Settings {
     pub work_memory: u64,
 }
 
-impl Default for Settings {
+impl Default for ServerSettings {
     /// The server's own defaults.
     fn default() -> Self {
         Self {
@@ -87,7 +87,7 @@ pub struct Upstream {
     /// them.
     pub context: Option<Context>,
     /// What the settings mean to us, as of the same answer.
-    pub settings: Settings,
+    pub settings: ServerSettings,
     /// The text that began the current transaction, while nothing else has run in it; else empty.
     pub only_begun: Vec<u8>,
     /// Strings follow the standard: a backslash is a backslash.
@@ -114,7 +114,7 @@ impl Upstream {
             database,
             status: Status::Idle,
             context: None,
-            settings: Settings::default(),
+            settings: ServerSettings::default(),
             only_begun: Vec::new(),
             standard_strings: false,
             encoding: Encoding::Unsafe,
