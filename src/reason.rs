@@ -27,7 +27,8 @@ pub enum Reason {
     LongIdentifier,
     /// The lexer does not understand the text to the last byte.
     Lexical,
-    /// The bytes are not valid in the client's encoding, or the encoding is not one we lex.
+    /// The bytes are not valid in the client's encoding, or the encoding is not one we lex, or the
+    /// database's lacks characters of it.
     Encoding,
     /// `standard_conforming_strings` is off.
     NonstandardStrings,
@@ -61,7 +62,7 @@ pub enum Reason {
     /// about is not known.
     Doubt,
     /// One of many rows has a value for which storing it might fail: that must not be found out
-    /// when the rows before it are stored.
+    /// when the rows before it are stored. Or arrays would not hold NULL, or not stay in memory.
     Unfit,
     /// Other replies are still owed on this connection.
     Pipelined,
@@ -211,7 +212,7 @@ impl Reason {
             }
             Self::Lexical => "The proxy's lexer does not understand the text to its last byte.",
             Self::Encoding => {
-                "The bytes are invalid, or in an encoding whose bytes can be mistaken for quotes."
+                "It is invalid UTF-8, or beyond ASCII and not in UTF-8 from client to database."
             }
             Self::NonstandardStrings => {
                 "`standard_conforming_strings` is off, so a backslash in a string is an escape."
@@ -255,7 +256,7 @@ impl Reason {
                 "In a transaction: several of its strings may be invalid, and one is named first."
             }
             Self::Unfit => {
-                "One of many rows has a value that may not fit its column, as far as is known."
+                "A value of many rows may not fit its column, or the settings do not allow arrays."
             }
             Self::Pipelined => {
                 "The client sent it before the answer to an earlier message had come."
