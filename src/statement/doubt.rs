@@ -95,7 +95,7 @@ pub fn is_said_of(
             usual && is_whole
         }
         // Of ranges, arrays and rows it may be a part that is complained about.
-        _ => usual && quotes_part_of(message, string),
+        _ => usual && (is_whole || quotes_part_of(message, string)),
     }
 }
 
@@ -245,6 +245,7 @@ mod tests {
                 true,
             ),
             (oid::INT4_ARRAY, "{7,x}", b"22P02", b"invalid: \"x\"", true),
+            (oid::NUMERIC_ARRAY, "", b"22P02", b"invalid: \"\"", true),
             (oid::TSQUERY, "", b"00000", b"no lexemes", true),
             (oid::JSONB, "", b"00000", b"loud", false),
         ] {
