@@ -6,6 +6,7 @@ mod server;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use pgautoprep::sql::{Dialect, Scan, ScanLimits, rewrite};
 use pgautoprep::wire::frontend;
 use server::{Bench, Plans, SAMPLES, ask, hear};
 
@@ -134,4 +135,31 @@ fn a_transaction_allocates_nothing() {
     }
     assert_eq!(bench.converted() - before, 100);
     assert_eq!(counted, 0);
+}
+
+/// Rows whose columns are arrays, from the text to the arrays.
+#[test]
+fn rows_allocate_nothing() {
+    let rows: Vec<_> = (0..50)
+        .map(|k| format!("({k}, 'it''s {k}', NULL)"))
+        .collect();
+    let text = format!("INSERT INTO t VALUES {} RETURNING 7", rows.join(", "));
+    let dialect = Dialect { server_major: 16 };
+    let mut scan = Scan::new(ScanLimits::default(), 5);
+    let mut bound = Vec::new();
+    let mut once = || {
+        scan.run(text.as_bytes(), dialect).expect("it can be read");
+        bound.clear();
+        for literal in scan.literals() {
+            rewrite::argument(text.as_bytes(), &scan, literal, &mut bound);
+        }
+        scan.literals().len()
+    };
+    assert_eq!(once(), 4);
+    assert_eq!(
+        allocations(|| {
+            once();
+        }),
+        0
+    );
 }

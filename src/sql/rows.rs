@@ -27,7 +27,6 @@ struct Rows {
     region: Range<usize>,
     /// How many of the text's literals are cells; they are its first.
     literals: usize,
-    classes: Vec<Class>,
     rows: usize,
 }
 
@@ -41,6 +40,8 @@ pub(super) struct Found {
     cells: Vec<Literal>,
     /// And one column behind the other.
     columns: Vec<Literal>,
+    /// One for each column.
+    classes: Vec<Class>,
 }
 
 /// Whether a text whose first token is at `start` may have rows.
@@ -59,6 +60,7 @@ impl Found {
             rows: None,
             cells: Vec::new(),
             columns: Vec::new(),
+            classes: Vec::new(),
         }
     }
 
@@ -102,12 +104,17 @@ impl Found {
             let cells = self.cells.iter().skip(column).step_by(width);
             self.columns.extend(cells.copied());
         }
-        let classes = self.columns.chunks(rows).map(|cells| class(text, cells));
-        if let (Some(classes), [first, .., last]) = (classes.collect(), &self.cells[..]) {
+        self.classes.clear();
+        for cells in self.columns.chunks(rows) {
+            let Some(class) = class(text, cells) else {
+                return;
+            };
+            self.classes.push(class);
+        }
+        if let [first, .., last] = &self.cells[..] {
             self.rows = Some(Rows {
                 region: first.start as usize..cell_end(text, last),
                 literals,
-                classes,
                 rows,
             });
         }
@@ -121,9 +128,9 @@ impl Found {
         folded: &mut (Vec<Literal>, Vec<Break>),
     ) {
         let Some(rows) = &self.rows else { return };
-        for (index, class) in rows.classes.iter().enumerate() {
+        for (index, class) in self.classes.iter().enumerate() {
             let start = (rows.region.start + index) as u32;
-            let end = match index + 1 == rows.classes.len() {
+            let end = match index + 1 == self.classes.len() {
                 true => rows.region.end as u32,
                 false => start + 1,
             };
@@ -158,13 +165,13 @@ impl Found {
     pub(super) fn enough(&self, text: &[u8]) -> Option<usize> {
         let rows = self.rows.as_ref()?;
         let alike = |count: &usize| {
-            let columns = self.columns.chunks(rows.rows).zip(&rows.classes);
+            let columns = self.columns.chunks(rows.rows).zip(&self.classes);
             let mut columns = columns.map(|(cells, class)| (cells.get(..*count), class));
             columns.all(|(cells, known)| cells.and_then(|cells| class(text, cells)) == Some(*known))
         };
         let mut counts = (0..).map(|doubled| self.fewest << doubled);
         let count = counts.find(|count| *count >= rows.rows || alike(count))?;
-        let last = self.cells.get((count * rows.classes.len()).checked_sub(1)?);
+        let last = self.cells.get((count * self.classes.len()).checked_sub(1)?);
         Some(last.map_or(rows.region.end, |last| cell_end(text, last)))
     }
 
@@ -175,7 +182,7 @@ impl Found {
 
     /// How many cells a row has.
     pub(super) fn width(&self) -> usize {
-        self.rows.as_ref().map_or(0, |rows| rows.classes.len())
+        self.rows.as_ref().map_or(0, |_| self.classes.len())
     }
 }
 
