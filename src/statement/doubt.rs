@@ -94,8 +94,13 @@ pub fn is_said_of(
         oid::NUMERIC | oid::UUID | oid::DATE | oid::TIME | oid::TIMESTAMP | oid::TIMESTAMPTZ => {
             usual && is_whole
         }
-        // Of ranges, arrays and rows it may be a part that is complained about.
-        _ => usual && (is_whole || quotes_part_of(message, string)),
+        // Of ranges, arrays and rows it may be a part that is complained about. Search queries and
+        // paths have a syntax of their own, ranges an order, and XML its own errors.
+        _ => {
+            let own = matches!(state, b"42601" | b"22000" | b"2200M" | b"2200N");
+            let quoted = is_whole || quotes_part_of(message, string);
+            usual && quoted || own && (quoted || !quotes)
+        }
     }
 }
 
@@ -247,6 +252,14 @@ mod tests {
             (oid::INT4_ARRAY, "{7,x}", b"22P02", b"invalid: \"x\"", true),
             (oid::NUMERIC_ARRAY, "", b"22P02", b"invalid: \"\"", true),
             (oid::TSQUERY, "", b"00000", b"no lexemes", true),
+            (
+                oid::TSQUERY,
+                "cat &",
+                b"42601",
+                b"no operand: \"cat &\"",
+                true,
+            ),
+            (oid::JSONPATH, "$.", b"42601", b"syntax error", true),
             (oid::JSONB, "", b"00000", b"loud", false),
         ] {
             let whole = format!("\"{value}\"").into_bytes();

@@ -97,42 +97,48 @@ fn what_a_function_said_of_a_value_was_said_of_its_string() {
     ] {
         replay(&[&good, &good, "BEGIN", "SAVEPOINT s", &bad], 1);
     }
-    let good_and_bad = [
+    // Two good values, lest they be thought never to vary, and a bad one for `#`.
+    for (text, values) in [
         (
-            "SELECT ('{\"a\": [11]}'::jsonb ->> 'k')::int FROM kv",
-            "SELECT ('{\"a\": [11]}'::jsonb ->> 'a')::int FROM kv",
+            "SELECT to_tsvector('a cat') @@ '#'::tsquery",
+            ["cat", "dog", "cat &"],
         ),
         (
-            "INSERT INTO kv (k, nu, da) VALUES ('t22', power('26'::numeric, 2), 'Jan 1, 2020')",
-            "INSERT INTO kv (k, nu, da) VALUES ('t23', power('26'::numeric, 3), 'Jan 1, 2020')",
+            "SELECT jsonb_path_exists(jb, '#') FROM item",
+            ["$.a", "$.b", "$."],
         ),
         (
-            "UPDATE event SET da = '2020-02-24 15:59' WHERE '{a1}'::text[] && '{a2}'",
-            "UPDATE event SET da = '2020-02-24 15:59' WHERE '99999'::text[] && '{a2}'",
+            "SELECT id FROM item WHERE ra = '#'",
+            ["[1,5]", "[1,6]", "[5,1]"],
         ),
         (
-            "SELECT 1 FROM kv WHERE vc = ANY ('{a}')",
-            "SELECT 1 FROM kv WHERE vc = ANY ('a')",
+            "SELECT id FROM item WHERE ra = '#'",
+            ["[1,5]", "[1,6]", "[5,x]"],
         ),
         (
-            "SELECT CAST('[1]' AS jsonb) FROM kv",
-            "SELECT CAST('[1' AS jsonb) FROM kv",
+            "SELECT ('{\"a\": [11]}'::jsonb ->> '#')::int FROM kv",
+            ["k", "l", "a"],
         ),
         (
-            "SELECT k FROM kv WHERE n = '1'",
-            "SELECT k FROM kv WHERE n = 'x'",
+            "INSERT INTO kv (k, nu, da) VALUES ('t#', power('26'::numeric, #), 'Jan 1, 2020')",
+            ["1", "2", "3"],
         ),
         (
-            "SELECT 1 FROM item WHERE tz = '2020-01-01'",
-            "SELECT 1 FROM item WHERE tz = '2020-01-01 Foo/Bar'",
+            "UPDATE event SET da = '2020-02-24 15:59' WHERE '#'::text[] && '{a2}'",
+            ["{a1}", "{a3}", "99999"],
         ),
+        ("SELECT 1 FROM kv WHERE vc = ANY ('#')", ["{a}", "{b}", "a"]),
+        ("SELECT CAST('#' AS jsonb) FROM kv", ["[1]", "[2]", "[1"]),
+        ("SELECT k FROM kv WHERE n = '#'", ["1", "2", "x"]),
         (
-            "SELECT 1 FROM item WHERE mo = 'ok'",
-            "SELECT 1 FROM item WHERE mo = 'no'",
+            "SELECT 1 FROM item WHERE tz = '#'",
+            ["2020-01-01", "2020-01-02", "2020-01-01 Foo/Bar"],
         ),
-    ];
-    for (good, bad) in good_and_bad {
-        replay(&[good, good, "BEGIN", "SAVEPOINT s", bad], 1);
+        ("SELECT 1 FROM item WHERE mo = '#'", ["ok", "sad", "no"]),
+    ] {
+        let [first, second, bad] = values.map(|value| text.replace('#', value));
+        let good = [&*first, &*second, &*first, &*second];
+        replay(&[&good[..], &["BEGIN", "SAVEPOINT s", &bad]].concat(), 1);
     }
 }
 
