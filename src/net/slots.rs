@@ -1,4 +1,5 @@
-//! Numbered places that are used again: how a worker finds a connection by its events.
+//! Numbered places that are used again: how a worker finds a connection by its events, and which of
+//! them wait for another turn.
 
 /// Values with numbers. A number means the same value until that is removed.
 #[derive(Debug)]
@@ -54,9 +55,51 @@ impl<T> Slots<T> {
     }
 }
 
+/// Numbers of those that are to have another turn: each once, however often it is added. Otherwise
+/// one that is always busy would be there once more for each of its events.
+#[derive(Debug, Default)]
+pub(super) struct Queue(Vec<usize>);
+
+impl Queue {
+    pub(super) fn add(&mut self, slot: usize) {
+        if !self.contains(slot) {
+            self.0.push(slot);
+        }
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, slot: usize) -> bool {
+        self.0.contains(&slot)
+    }
+
+    #[inline]
+    pub(super) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All of them, in the order they came; none wait any more.
+    #[inline]
+    pub(super) fn take(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_asks_twice_has_one_turn() {
+        let mut queue = Queue::default();
+        for slot in [3, 1, 3, 3, 1] {
+            queue.add(slot);
+        }
+        assert!(queue.contains(1) && !queue.contains(2));
+        assert_eq!(queue.take(), [3, 1]);
+        assert!(queue.is_empty());
+        queue.add(3);
+        assert_eq!(queue.take(), [3]);
+    }
 
     #[test]
     fn a_free_slot_is_used_before_a_new_one() {

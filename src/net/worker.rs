@@ -14,7 +14,7 @@ use super::connection::{Connection, End};
 use super::driver::{Peer, Shared, Turn};
 use super::greeting::{Joined, count_end, dismiss};
 use super::registry::Registry;
-use super::slots::Slots;
+use super::slots::{Queue, Slots};
 use crate::config::Config;
 use crate::error::SessionError;
 use crate::session::Worker as Lent;
@@ -149,7 +149,7 @@ pub(super) fn start(number: usize, setup: Setup) -> io::Result<(Handle, Thread)>
         incoming: Some(incoming),
         connections: Slots::default(),
         deadlines: BTreeSet::new(),
-        unfinished: Vec::new(),
+        unfinished: Queue::default(),
         drained_by: None,
     };
     let thread = std::thread::Builder::new()
@@ -177,7 +177,7 @@ struct Worker {
     /// When which login must be over.
     deadlines: BTreeSet<(Instant, usize)>,
     /// Connections that have more to do.
-    unfinished: Vec<usize>,
+    unfinished: Queue,
     /// When the worker ends, whatever is still open: once the proxy is ending.
     drained_by: Option<Instant>,
 }
@@ -203,7 +203,7 @@ impl Worker {
                     token => self.hear(token, event),
                 }
             }
-            for slot in std::mem::take(&mut self.unfinished) {
+            for slot in self.unfinished.take() {
                 self.serve(slot);
             }
             // Last, so that no event of this batch is about a connection that was not there yet.
@@ -238,12 +238,14 @@ impl Worker {
         late
     }
 
-    /// Takes note of an event and gives its connection a turn.
+    /// Takes note of an event and gives its connection a turn, unless it has one coming anyway.
     fn hear(&mut self, token: Token, event: &Event) {
         let (slot, peer) = of_token(token);
         if let Some(connection) = self.connections.get_mut(slot) {
             connection.driver.note(peer, event);
-            self.serve(slot);
+            if !self.unfinished.contains(slot) {
+                self.serve(slot);
+            }
         }
     }
 
@@ -262,7 +264,7 @@ impl Worker {
         }
         match turn {
             Ok(Ok(Turn::Waits)) => {}
-            Ok(Ok(Turn::Unfinished)) => self.unfinished.push(slot),
+            Ok(Ok(Turn::Unfinished)) => self.unfinished.add(slot),
             Ok(Ok(Turn::Ended)) => self.end(slot, End::Done),
             Ok(Err(error)) => self.end(slot, End::Failed(error)),
             Err(_) => self.end(slot, End::Panicked),

@@ -3,14 +3,12 @@
 use super::{INSPECT_LIMIT, Session, Turn, Worker};
 use crate::metrics::Counter;
 use crate::reason::Reason;
-use crate::sql::{Eligible, Scan, rewrite};
+use crate::sql::rewrite;
 use crate::statement::cache::{Entry, Name};
-use crate::statement::doubt;
-use crate::statement::{Key, Recipe, Statement, Terms, Verdict};
-use crate::upstream::Encoding;
+use crate::statement::{Key, Recipe, Statement, Verdict};
 use crate::upstream::ledger::{Execution, Kind, Recovery, Stage};
 use crate::wire::backend::{self, Status};
-use crate::wire::fields::{self, Change};
+use crate::wire::fields;
 use crate::wire::frame::{self, HEADER};
 use crate::wire::{Error, frontend};
 use std::sync::Arc;
@@ -213,7 +211,7 @@ impl Session {
         self.to_client.append(&mut self.held.notices);
     }
 
-    fn execution(&mut self) -> Option<&mut Execution> {
+    pub(super) fn execution(&mut self) -> Option<&mut Execution> {
         match self.upstream.ledger.front().map(|front| &mut front.kind) {
             Some(Kind::Execution(execution)) => Some(execution),
             _ => None,
@@ -351,76 +349,6 @@ impl Session {
         frontend::query(&mut self.to_upstream, &self.query);
         self.query.clear();
     }
-
-    /// What must change in an error or notice about the rewritten text so that it is about the
-    /// original. It is early if it came before BindComplete; the terms are the statement's.
-    fn translation(
-        &self,
-        body: &[u8],
-        (early, terms): (bool, Option<Arc<Terms>>),
-        worker: &mut Worker,
-    ) -> Change {
-        let mut change = Change::default();
-        let Ok(recipe) = self.recipe(&self.query, worker) else {
-            return change;
-        };
-        let Some(eligible) = recipe.eligible() else {
-            return change;
-        };
-        let (text, scan, arguments) = (&self.query, &worker.scan, &eligible.arguments);
-        if let Some(position) = fields::field(body, fields::POSITION) {
-            let position = std::str::from_utf8(position)
-                .ok()
-                .and_then(|p| p.parse().ok());
-            change.position =
-                position.and_then(|p| rewrite::original_position(text, scan, arguments, p));
-            return change;
-        }
-        if !early {
-            return change;
-        }
-        let context = fields::field(body, fields::CONTEXT).unwrap_or_default();
-        let message = fields::field(body, fields::MESSAGE).unwrap_or_default();
-        if let Some((argument, rest)) = parameter_line(context) {
-            change.context = Some(rest.to_vec());
-            change.position = rewrite::literal_position(text, scan, argument, arguments, message);
-        } else if self.upstream.dialect.server_major < 14 {
-            // 13 does not say which parameter (H-30).
-            change.position = terms
-                .and_then(|terms| blamed_argument(body, &terms, eligible, (text, scan)))
-                .and_then(|k| rewrite::literal_position(text, scan, k, arguments, message));
-        }
-        debug_assert!(self.upstream.encoding != Encoding::Unsafe);
-        change
-    }
-
-    fn terms_in_flight(&mut self) -> Option<Arc<Terms>> {
-        let key = self.execution()?.key;
-        let entry = self.upstream.cache.lookup(key)?;
-        Some(Arc::clone(&entry.terms))
-    }
-}
-
-/// The argument of `text` that a message of server 13 is about, which came before BindComplete: the
-/// only one that might not be a value of its type, if such a value is what it complains about.
-fn blamed_argument(
-    body: &[u8],
-    terms: &Terms,
-    eligible: &Eligible,
-    (text, scan): (&[u8], &Scan),
-) -> Option<usize> {
-    let mut doubtful = terms.doubtful(eligible, text, scan);
-    let argument = doubtful.next().filter(|_| doubtful.next().is_none())?;
-    let lifted = scan.literals().iter().zip(&eligible.arguments);
-    let mut lifted = lifted.filter(|(_, argument)| **argument);
-    let (literal, _) = lifted.nth(argument)?;
-    let state = fields::field(body, fields::SQLSTATE)?;
-    let message = fields::field(body, fields::MESSAGE)?;
-    let mut elements = scan.elements(literal).iter();
-    let is_whole = elements.any(|element| rewrite::is_quoted(text, element, message));
-    let string = (rewrite::token(text, literal), is_whole);
-    let type_oid = *terms.types.get(argument)?;
-    doubt::is_said_of(type_oid, string, state, message).then_some(argument)
 }
 
 /// The usual answer at the front of `bytes`, if all of it is there, and the status it ends with.
@@ -457,42 +385,6 @@ fn is_repairable(body: &[u8]) -> bool {
     error && !state.starts_with(b"57")
 }
 
-/// Finds the context line about a parameter of the unnamed portal (`bind_param_error_callback` in
-/// `postgres.c`), which is the outermost and so the last. Returns the argument's index and the
-/// context without the line. The words are translated; `$n` is not.
-fn parameter_line(context: &[u8]) -> Option<(usize, &[u8])> {
-    // The value shown may itself hold line breaks, so the line is looked for from the front.
-    let mut start = 0;
-    loop {
-        let line = context.get(start..)?;
-        let end = memchr::memchr(b'\n', line).unwrap_or(line.len());
-        if let Some(argument) = parameter_of(&line[..end]) {
-            let rest = context.get(..start.saturating_sub(1))?;
-            return Some((argument, rest));
-        }
-        if end == line.len() {
-            return None;
-        }
-        start += end + 1;
-    }
-}
-
-/// The parameter a line is about: `… $n` or `… $n = '…'`, with nothing quoted before it.
-fn parameter_of(line: &[u8]) -> Option<usize> {
-    let dollar = memchr::memchr(b'$', line)?;
-    let head = &line[..dollar];
-    if head.contains(&b'"') || head.contains(&b'\'') || head.contains(&b'(') {
-        return None;
-    }
-    let digits = line[dollar + 1..]
-        .iter()
-        .take_while(|byte| byte.is_ascii_digit())
-        .count();
-    let (number, tail) = line[dollar + 1..].split_at(digits);
-    let number: usize = std::str::from_utf8(number).ok()?.parse().ok()?;
-    (tail.is_empty() || tail.starts_with(b" = ")).then(|| number.checked_sub(1))?
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -527,25 +419,6 @@ mod tests {
         ] {
             assert_eq!(known(other), None);
         }
-    }
-
-    #[test]
-    fn the_parameter_line_is_cut_off() {
-        assert_eq!(
-            parameter_line(b"unnamed portal parameter $2 = 'abc'"),
-            Some((1, &b""[..]))
-        );
-        assert_eq!(
-            parameter_line(b"JSON data, line 1: x\nunnamed portal parameter $1"),
-            Some((0, &b"JSON data, line 1: x"[..]))
-        );
-        assert_eq!(
-            parameter_line(b"Parameter $3 = 'a\nb'"),
-            Some((2, &b""[..]))
-        );
-        assert_eq!(parameter_line(b"PL/pgSQL function f(integer) line 3"), None);
-        assert_eq!(parameter_line(b"SQL statement \"SELECT $1\""), None);
-        assert_eq!(parameter_line(b""), None);
     }
 
     #[test]

@@ -33,6 +33,7 @@ mod recent;
 mod relay;
 mod route;
 mod rows;
+mod translate;
 mod verdict;
 mod worker;
 
