@@ -82,6 +82,14 @@ pub enum Reason {
     PlanCacheMode,
     /// Settings make the server tell the client of parameters or portals.
     VerboseSession,
+    /// Something ran that may have changed the session, which has not been asked since.
+    Unproven,
+    /// Planning it may run a function whose run shows.
+    PlannerRuns,
+    /// It reads or writes a foreign table.
+    ForeignTable,
+    /// What it may see depends on the membership of roles.
+    RoleRights,
     /// The oracle could not be asked (its questions failed).
     OracleFailed,
     /// The oracle's budget for this second is used up.
@@ -96,7 +104,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of their discriminants.
-    pub const ALL: [Self; 41] = [
+    pub const ALL: [Self; 45] = [
         Self::Mode,
         Self::NotPreparable,
         Self::Empty,
@@ -133,6 +141,10 @@ impl Reason {
         Self::RewriteRules,
         Self::PlanCacheMode,
         Self::VerboseSession,
+        Self::Unproven,
+        Self::PlannerRuns,
+        Self::ForeignTable,
+        Self::RoleRights,
         Self::OracleFailed,
         Self::Budget,
         Self::CacheFull,
@@ -180,6 +192,10 @@ impl Reason {
             Self::RewriteRules => "rewrite_rules",
             Self::PlanCacheMode => "plan_cache_mode",
             Self::VerboseSession => "verbose_session",
+            Self::Unproven => "unproven_session",
+            Self::PlannerRuns => "planner_runs",
+            Self::ForeignTable => "foreign_table",
+            Self::RoleRights => "role_rights",
             Self::OracleFailed => "oracle_failed",
             Self::Budget => "budget",
             Self::CacheFull => "cache_full",
@@ -276,6 +292,16 @@ impl Reason {
             Self::PlanCacheMode => "The session sets `plan_cache_mode` itself.",
             Self::VerboseSession => {
                 "`log_parameter_max_length_on_error` or `client_min_messages` would give it away."
+            }
+            Self::Unproven => {
+                "Something ran that may have changed the session, which has not been asked since."
+            }
+            Self::PlannerRuns => {
+                "Planning it may run a function that writes, draws a number, or says something."
+            }
+            Self::ForeignTable => "It reads or writes a foreign table.",
+            Self::RoleRights => {
+                "What it may see depends on which roles its user is a member of."
             }
             Self::OracleFailed => "The server answered the questions about it with an error.",
             Self::Budget => "More new shapes were met in this second than `oracle_per_second`.",

@@ -3,6 +3,7 @@
 use super::{INSPECT_LIMIT, Session, Turn, Worker};
 use crate::metrics::Counter;
 use crate::reason::Reason;
+use crate::sql::effect::Effect;
 use crate::sql::rewrite;
 use crate::statement::cache::{Entry, Name};
 use crate::statement::{Key, Recipe, Statement, Verdict};
@@ -48,6 +49,8 @@ pub(super) struct Call {
     /// Its name on the server.
     pub name: Name,
     pub hold_description: bool,
+    /// What running it may do to the session.
+    pub effect: Effect,
     /// The statement, if it must be parsed anew first.
     pub renewed: Option<Arc<Statement>>,
 }
@@ -67,6 +70,7 @@ impl Call {
             key: entry.statement.key(),
             name: entry.name,
             hold_description: entry.statement.hold_description(),
+            effect: entry.terms.effect,
             renewed: None,
         }
     }
@@ -119,6 +123,7 @@ impl Session {
             stage: Stage::Binding,
             recovery,
             hold_description: call.hold_description,
+            effect: call.effect,
             parsing: call.renewed.is_some(),
         };
         self.upstream
@@ -134,12 +139,13 @@ impl Session {
     #[inline]
     pub(super) fn usual_answer(&mut self, bytes: &[u8]) -> Option<Answer> {
         let execution = self.execution()?;
+        let effect = execution.effect;
         if execution.stage != Stage::Binding || execution.parsing || !self.held.is_empty() {
             return None;
         }
         let (answer, status) = usual_answer(bytes)?;
         self.upstream.ledger.settle();
-        self.executed(Some(status));
+        self.executed(Some(status), effect);
         Some(answer)
     }
 
@@ -313,14 +319,17 @@ impl Session {
         self.release_description();
         self.to_client.append(&mut self.held.complete);
         self.to_client.extend_from_slice(frame);
-        self.executed(Status::read(&frame[HEADER..]));
+        self.executed(Status::read(&frame[HEADER..]), execution.effect);
     }
 
     /// The query that was in flight is answered.
     #[inline]
-    fn executed(&mut self, status: Option<Status>) {
+    fn executed(&mut self, status: Option<Status>, effect: Effect) {
         self.turn = Turn::Free;
         self.upstream.only_begun.clear();
+        if effect != Effect::None {
+            self.affected(effect, effect);
+        }
         if let Some(status) = status {
             self.upstream.ready(status);
         }

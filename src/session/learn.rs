@@ -12,16 +12,19 @@
 //!   types;
 //! - *audit*: the plan proof again, with the literals of the moment.
 
-use super::lists;
+use super::{catalog, lists};
 use super::oracle::{self, Answer, MAX_ANSWER};
 use super::proof::Exposure;
 use super::route::judge;
 use super::{Session, Turn, Worker};
 use crate::metrics::Counter;
 use crate::reason::Reason;
+use crate::sql::effect;
+use crate::sql::hazard::Hazards;
 use crate::sql::scan::Scan;
 use crate::statement::cache::Name;
 use crate::statement::guard::Guard;
+use crate::statement::names::{Names, Row};
 use crate::statement::{Context, Instant, Plans, Statement, Terms, Verdict};
 use crate::upstream::ServerSettings;
 use crate::upstream::ledger::Kind;
@@ -35,6 +38,23 @@ use std::sync::atomic::Ordering;
 
 /// Milliseconds after which a question somebody else put counts as forgotten.
 const PATIENCE: u64 = 10_000;
+
+/// What precedes a question that takes locks, in the same implicit transaction, which SET LOCAL does
+/// not outlive. Whoever waits for a lock waits for as long as the original would; a question of ours
+/// gives up at once, and the original goes through. Its time is not the client's, either, so what
+/// cancels it is a cancel request.
+const CAREFUL: &[u8] = b"SET LOCAL lock_timeout = 1; SET LOCAL statement_timeout = 0; ";
+
+/// The same for messages of the extended protocol, where SET LOCAL would raise a warning.
+fn careful_batch() -> Vec<u8> {
+    const SET: &[u8] = b"SELECT pg_catalog.set_config('lock_timeout', '1', true), \
+        pg_catalog.set_config('statement_timeout', '0', true)";
+    let mut out = Vec::new();
+    frontend::parse(&mut out, b"", SET, &[]);
+    frontend::bind(&mut out, b"", 0, |_, _| {});
+    out.extend_from_slice(frontend::EXECUTE_FRAME);
+    out
+}
 
 /// What a lesson is about.
 #[derive(Debug)]
@@ -52,6 +72,8 @@ pub(super) enum Subject {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     Watch(Instant),
+    /// Of the names of this epoch.
+    Names(u64, Instant),
     Context,
     Columns,
     Describe,
@@ -66,8 +88,10 @@ pub(super) enum Step {
 #[derive(Debug)]
 pub(super) struct Lesson {
     pub(super) subject: Subject,
-    /// The text it is about, which need not be the query on hold.
+    /// The text it is about: the query on hold, unless there is none.
     pub(super) text: Vec<u8>,
+    /// It follows a reply, and no query waits for it yet.
+    is_behind: bool,
     step: Step,
     pub(super) answers: Vec<Answer>,
     current: Answer,
@@ -109,6 +133,7 @@ impl Lesson {
         Self {
             subject,
             text,
+            is_behind: false,
             step: Step::Context,
             answers: Vec::new(),
             current: Answer::default(),
@@ -117,6 +142,27 @@ impl Lesson {
             candidate: None,
             exposure: None,
             cancelled: None,
+        }
+    }
+
+    /// A lesson that no query waits for.
+    pub(super) fn behind(subject: Subject, text: Vec<u8>) -> Self {
+        Self {
+            is_behind: true,
+            ..Self::new(subject, text)
+        }
+    }
+
+    /// Whether no query waited for it when it began.
+    pub(super) const fn is_behind(&self) -> bool {
+        self.is_behind
+    }
+
+    /// Bytes of an answer that are read.
+    const fn most(&self) -> usize {
+        match self.step {
+            Step::Names(..) => oracle::MAX_NAMES,
+            _ => MAX_ANSWER,
         }
     }
 
@@ -141,10 +187,11 @@ impl Session {
     /// Begins the lesson in `self.turn`.
     pub(super) fn start_lesson(&mut self, now: Instant, worker: &mut Worker) {
         self.advance(now, worker, |session, lesson, worker| {
-            let watch = matches!(lesson.subject, Subject::Watch);
+            let due = matches!(lesson.subject, Subject::Watch) && !lesson.is_behind;
             let interval = worker.settings.catalog_watch;
-            if watch || session.upstream.database.take_watch(now, interval) {
-                session.question(|out| frontend::query(out, oracle::CATALOG_SIGN.as_bytes()));
+            let (unverified, database) = (session.upstream.unverified, &session.upstream.database);
+            if due || unverified || database.take_watch(now, interval) {
+                session.question(|out| frontend::query(out, catalog::sign().as_bytes()));
                 return Ok(lesson.ask(Step::Watch(now), 1));
             }
             session.begin_lesson(lesson, now, worker)
@@ -157,10 +204,22 @@ impl Session {
         now: Instant,
         worker: &mut Worker,
     ) -> Result<Next, Reason> {
-        if matches!(lesson.subject, Subject::Watch) {
+        if self.upstream.unverified {
+            return Err(Reason::Unproven);
+        }
+        if matches!(lesson.subject, Subject::Watch) && !lesson.is_behind {
             return Ok(Next::Learned);
         }
-        if self.upstream.context.is_none() {
+        if !self.upstream.knows_names() {
+            if !self.upstream.database.take_names(now, PATIENCE) {
+                return Err(Reason::Unproven);
+            }
+            let names = catalog::names(self.upstream.dialect.server_major);
+            self.question(|out| frontend::query(out, names.as_bytes()));
+            return Ok(lesson.ask(Step::Names(self.upstream.database.epoch(), now), 1));
+        }
+        let epoch = self.upstream.database.epoch();
+        if self.upstream.context.is_none() || self.upstream.context_epoch != epoch {
             let listens = worker.settings.ddl_notices;
             self.question(|out| frontend::query(out, oracle::context_query(listens).as_bytes()));
             return Ok(lesson.ask(Step::Context, 1));
@@ -170,13 +229,31 @@ impl Session {
 
     /// The catalog was looked at. An answer that failed says nothing; the age of statements bounds
     /// what that can cost.
-    fn watched(&self, answer: &Answer, asked: Instant, now: Instant) {
-        if let [sign] = &answer.values[..]
-            && answer.is_good()
-            && self.upstream.database.observed(sign, asked, now)
-        {
+    fn watched(&mut self, answer: &Answer, asked: Instant, now: Instant) {
+        let ([sign], true) = (&answer.values[..], answer.is_good()) else {
+            return;
+        };
+        let suspect = std::mem::take(&mut self.upstream.unverified);
+        if self.upstream.database.observed(sign, asked, now, suspect) {
             tracing::debug!(client = self.client.0, "the catalog has changed");
         }
+    }
+
+    /// The names whose use has hazards are here. An answer too long to be read makes all of them
+    /// hazardous.
+    fn named(&self, answer: &Answer, (epoch, asked): (u64, Instant), now: Instant) {
+        let names = match answer {
+            answer if answer.overflowed => Some(Names::unknown()),
+            answer if answer.error.is_some() => None,
+            answer => {
+                let rows = answer.values.as_chunks().0;
+                Some(Names::of_rows(rows.iter().filter_map(Row::read)))
+            }
+        };
+        let count = names.as_ref().map(Names::len);
+        tracing::debug!(client = self.client.0, ?count, "asked for names with hazards");
+        let names = names.map(Arc::new);
+        self.upstream.database.named(epoch, names, asked, now);
     }
 
     /// Takes a step with the lesson out of the turn, and puts it back if it goes on.
@@ -204,6 +281,10 @@ impl Session {
         now: Instant,
         worker: &mut Worker,
     ) {
+        if lesson.is_behind {
+            debug_assert!(self.query.is_empty());
+            return;
+        }
         if self.key.cancelled.swap(false, Ordering::Relaxed)
             && let Some(error) = &lesson.cancelled
         {
@@ -226,6 +307,13 @@ impl Session {
     pub(super) fn question(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.to_upstream);
         self.upstream.ledger.expect(self.client, Kind::Question);
+    }
+
+    /// Appends one question about what users define, which waits for nobody and is not cut short by
+    /// what is meant for the client's own queries.
+    pub(super) fn careful_question(&mut self, text: &[u8]) {
+        let text = [CAREFUL, text].concat();
+        self.question(|out| frontend::query(out, &text));
     }
 
     pub(super) fn question_reply(
@@ -257,7 +345,7 @@ impl Session {
             return Ok(());
         };
         lesson.current.size += frame.len();
-        if lesson.current.size > MAX_ANSWER {
+        if lesson.current.size > lesson.most() {
             lesson.current.overflowed = true;
         }
         match tag {
@@ -313,8 +401,18 @@ impl Session {
                 }
                 self.begin_lesson(lesson, now, worker)
             }
+            Step::Names(epoch, asked) => {
+                if let Some(answer) = lesson.answers.first() {
+                    self.named(answer, (epoch, asked), now);
+                }
+                if !self.upstream.knows_names() {
+                    return Err(Reason::Unproven);
+                }
+                self.begin_lesson(lesson, now, worker)
+            }
             Step::Context => {
                 self.read_context(lesson.answer(0)?)?;
+                self.memory.patience.learned(self.upstream.cache.lookups());
                 self.lesson_subject(lesson, now, worker)
             }
             Step::Columns => self.columns_known(lesson, now, worker),
@@ -331,13 +429,10 @@ impl Session {
         let [chooses, quiet, nulls, memory, settings] = &answer.values[..] else {
             return Err(Reason::OracleFailed);
         };
-        let private = match self.upstream.local_objects {
-            0 => (0, 0),
-            objects => (self.client.0, objects),
-        };
         let hasher = foldhash::quality::FixedState::default();
-        let hash = hasher.hash_one((self.memory.identity, private, settings));
+        let hash = hasher.hash_one((self.memory.identity, settings));
         self.upstream.context = Some(Context(hash));
+        self.upstream.context_epoch = self.upstream.database.epoch();
         self.upstream.settings = ServerSettings {
             chooses_plans: chooses == "t",
             is_quiet: quiet == "t",
@@ -365,8 +460,8 @@ impl Session {
                 let name = name.as_bytes();
                 let execute = oracle::explain_execute(name, text, &worker.scan, eligible, None);
                 let explain = oracle::explain(text, &worker.scan);
-                self.question(|out| frontend::query(out, &explain));
-                self.question(|out| frontend::query(out, &oracle::explain_generic(&execute)));
+                self.careful_question(&explain);
+                self.careful_question(&oracle::explain_generic(&execute));
                 Ok(lesson.ask(Step::Audit, 2))
             }
         }
@@ -379,6 +474,8 @@ impl Session {
         now: Instant,
         worker: &mut Worker,
     ) -> Result<Next, Reason> {
+        let names = Arc::clone(self.upstream.names());
+        let survey = effect::survey(&lesson.text, &*names);
         let recipe = self.recipe(&lesson.text, worker)?;
         let (text, scan) = (&lesson.text, &worker.scan);
         let dialect = self.upstream.dialect;
@@ -388,10 +485,15 @@ impl Session {
         }
         let epoch = self.upstream.database.epoch();
         let plans = match lesson.subject {
+            // A generic plan locks all partitions, whatever the literals say.
+            Subject::Statement(Plans::Generic) if survey.reads_partitions() => Plans::Custom,
             Subject::Statement(plans) => plans,
             Subject::Watch | Subject::Audit(..) => Plans::Generic,
         };
         let statement = self.statement(&recipe, plans, text, worker)?;
+        if let Some(reason) = hazard_of(survey.hazards) {
+            statement.settle(Verdict::Declined { reason, epoch });
+        }
         if let Some(reason) = statement.settled_against(epoch) {
             return Err(reason);
         }
@@ -419,7 +521,10 @@ impl Session {
             }
         }
         let is_trusted = trusted.is_some();
-        let (verified, terms) = trusted.unwrap_or_default();
+        let (verified, terms) = trusted.unwrap_or_else(|| {
+            let effect = survey.hazards.effect();
+            (now, Arc::new(Terms { effect, ..Terms::default() }))
+        });
         let candidate = Candidate {
             verified,
             terms,
@@ -466,6 +571,7 @@ impl Session {
         if !is_trusted {
             let body = text.get(scan.body()).unwrap_or_default();
             self.question(|out| {
+                out.extend_from_slice(&careful_batch());
                 frontend::parse(out, b"", body, &[]);
                 frontend::describe_statement(out, b"");
                 out.extend_from_slice(frontend::SYNC_FRAME);
@@ -473,6 +579,7 @@ impl Session {
         }
         let declared = statement.declared(&candidate.terms);
         self.question(|out| {
+            out.extend_from_slice(&careful_batch());
             frontend::parse(out, name, statement.text(), &declared);
             frontend::describe_statement(out, name);
             out.extend_from_slice(frontend::SYNC_FRAME);
@@ -482,8 +589,23 @@ impl Session {
         }
         let warming = lists::warming_questions((statement, &candidate.terms), name, text, scan);
         for question in &warming {
-            self.question(|out| frontend::query(out, question));
+            self.careful_question(question);
         }
         lesson.ask(Step::Prepare, 1 + warming.len())
+    }
+}
+
+/// Why a text whose objects have these hazards is passed through.
+const fn hazard_of(hazards: Hazards) -> Option<Reason> {
+    if hazards.has(Hazards::SEES) {
+        Some(Reason::Introspection)
+    } else if hazards.has(Hazards::FOREIGN) {
+        Some(Reason::ForeignTable)
+    } else if hazards.has(Hazards::SECURED) {
+        Some(Reason::RoleRights)
+    } else if hazards.has(Hazards::PLANS) {
+        Some(Reason::PlannerRuns)
+    } else {
+        None
     }
 }

@@ -22,12 +22,14 @@
 //! - every query that is not converted is counted under exactly one [`Reason`].
 
 mod audit;
+mod catalog;
 mod execute;
 mod forward;
 mod learn;
 mod lists;
 mod login;
 mod oracle;
+mod patience;
 mod proof;
 mod recent;
 mod relay;
@@ -178,7 +180,8 @@ impl Session {
     /// The server is gone. If it owes something and has not said why, the client is told; whatever
     /// was held is let go of.
     pub fn upstream_gone(&mut self) {
-        let owes = !self.is_logged_in() || !self.upstream.ledger.is_idle();
+        let asks = matches!(&self.turn, Turn::Learning(lesson) if lesson.is_behind());
+        let owes = !self.is_logged_in() || !(asks || self.upstream.ledger.is_idle());
         if owes && !self.told_fatal && self.upstream_skip == 0 {
             let message = "server closed the connection unexpectedly";
             backend::error_response(&mut self.to_client, "FATAL", "08006", message);
@@ -323,7 +326,7 @@ impl Session {
             let frame = &bytes[at..at + header.size];
             if fate == Fate::Note {
                 self.seen(header.tag, frame);
-                self.relay_reply(header.tag, frame);
+                self.relay_reply(header.tag, frame, now, worker);
                 at += header.size;
                 continue;
             }
@@ -379,8 +382,8 @@ impl Session {
         }
         match self.upstream.ledger.front().map(|front| &front.kind) {
             None | Some(Kind::Query | Kind::Sync | Kind::CopyEnd) => {
-                self.relay_reply(tag, frame);
                 self.to_client.extend_from_slice(frame);
+                self.relay_reply(tag, frame, now, worker);
                 Ok(())
             }
             Some(Kind::Execution(_)) => self.execution_reply(tag, frame, worker),

@@ -9,6 +9,9 @@ use crate::wire::fields;
 /// Bytes of answers read before the oracle counts as too talkative to be understood.
 pub(super) const MAX_ANSWER: usize = 1024 * 1024;
 
+/// The same of the answer that says which names have hazards: it holds the bodies of functions.
+pub(super) const MAX_NAMES: usize = 16 * 1024 * 1024;
+
 /// What one question, up to its ReadyForQuery, was answered with.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
@@ -137,43 +140,11 @@ pub(super) fn context_query(listens: bool) -> String {
          pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem')), \
          pg_catalog.concat_ws('|', current_user, session_user, \
          pg_catalog.current_schemas(true)::pg_catalog.text, \
-         pg_catalog.current_setting('search_path'), {})",
+         pg_catalog.current_setting('search_path'), {}, {})",
+        super::catalog::temporary(),
         settings.join(", ")
     )
 }
-
-/// Asks what the catalog looks like: of everything users define, how many rows there are and which
-/// transactions wrote them. A row that is changed gets a later one; statistics do not count,
-/// because they are overwritten in place. Temporary objects are their session's business.
-pub(super) const CATALOG_SIGN: &str = "SELECT pg_catalog.concat_ws('|', \
-    (SELECT pg_catalog.concat_ws(':', pg_catalog.count(*), \
-     pg_catalog.sum(c.xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_class c \
-     WHERE c.oid >= 16384 AND c.relpersistence <> 't' AND c.relkind <> 't'), \
-    (SELECT pg_catalog.concat_ws(':', pg_catalog.count(*), \
-     pg_catalog.sum(a.xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_attribute a \
-     JOIN pg_catalog.pg_class c ON c.oid = a.attrelid WHERE c.oid >= 16384 AND a.attnum > 0 \
-     AND c.relpersistence <> 't' AND c.relkind IN ('r', 'v', 'm', 'p', 'f', 'c')), \
-    (SELECT pg_catalog.concat_ws(':', pg_catalog.count(*), \
-     pg_catalog.sum(r.xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_rewrite r \
-     JOIN pg_catalog.pg_class c ON c.oid = r.ev_class WHERE r.oid >= 16384 \
-     AND c.relpersistence <> 't'), \
-    (SELECT pg_catalog.concat_ws(':', pg_catalog.count(*), \
-     pg_catalog.sum(t.xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_type t \
-     WHERE t.oid >= 16384 AND t.typelem = 0 AND t.typtype <> 'c'), \
-    (SELECT pg_catalog.concat_ws(':', pg_catalog.count(*), \
-     pg_catalog.sum(p.xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_proc p \
-     WHERE p.oid >= 16384), \
-    (SELECT pg_catalog.concat_ws(':', pg_catalog.count(*), \
-     pg_catalog.sum(o.xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_operator o \
-     WHERE o.oid >= 16384), \
-    (SELECT pg_catalog.concat_ws(':', pg_catalog.count(*), \
-     pg_catalog.sum(k.xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_cast k \
-     WHERE k.oid >= 16384), \
-    (SELECT pg_catalog.concat_ws(':', pg_catalog.count(*), \
-     pg_catalog.sum(e.xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_enum e), \
-    (SELECT pg_catalog.concat_ws(':', pg_catalog.count(*), \
-     pg_catalog.sum(n.xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_namespace n \
-     WHERE n.oid >= 16384 AND n.nspname NOT LIKE 'pg\\_%'))";
 
 const EXPLAIN: &[u8] = b"EXPLAIN (VERBOSE, COSTS OFF) ";
 

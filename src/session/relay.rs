@@ -3,11 +3,14 @@
 use super::{Session, Turn, Worker};
 use crate::metrics::Counter;
 use crate::reason::Reason;
-use crate::sql::effect::{Effect, effect};
+use crate::sql::effect::{self, Effect, Survey};
+use crate::sql::hazard::Hazards;
+use crate::statement::Instant;
 use crate::upstream::ledger::Kind;
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::{self, HEADER};
 use crate::wire::{Error, frontend};
+use std::sync::Arc;
 
 impl Session {
     /// Relays a Query with this text, and notes what it may do.
@@ -27,17 +30,43 @@ impl Session {
     }
 
     fn before_relay(&mut self, text: &[u8], reason: Reason, worker: &Worker) {
-        let effect = effect(text);
-        self.upstream.affected(effect);
+        let survey = self.survey(text);
+        let effect = survey.effect;
+        let keeps = self.upstream.keeps_names || !self.upstream.is_dirty();
+        self.upstream.keeps_names = keeps && survey.keeps_names && effect != Effect::Unknown;
+        self.affected(effect, survey.hazards.effect());
         self.memory.relayed(effect);
         let begins = effect == Effect::Transaction && self.upstream.status == Status::Idle;
         self.upstream.only_begun.clear();
         if begins && self.upstream.ledger.is_idle() && text.len() <= MAX_BEGIN && is_begin(text) {
             self.upstream.only_begun.extend_from_slice(text);
         }
-        if reason == Reason::Introspection || mentions_statements(text) {
+        let sees = survey.hazards.has(Hazards::SEES);
+        if sees || reason == Reason::Introspection || mentions_statements(text) {
             self.hide_statements(worker);
         }
+    }
+
+    /// What the text may do, with what is known of the names in it.
+    fn survey(&mut self, text: &[u8]) -> Survey {
+        let names = Arc::clone(self.upstream.names());
+        let mut survey = effect::survey(text, &*names);
+        survey.effect = self.memory.opened(&survey);
+        // What is temporary gives its name hazards all the same: they have to be asked for.
+        let hazardous = !survey.keeps_names || !survey.hazards.is_none();
+        if survey.effect == Effect::LocalCatalog && hazardous && self.upstream.knows_names() {
+            survey.effect = Effect::Catalog;
+        }
+        survey
+    }
+
+    /// Notes what a statement may do, and how much of that its text did not show.
+    pub(super) fn affected(&mut self, effect: Effect, unseen: Effect) {
+        if unseen > Effect::Transaction {
+            let lookups = self.upstream.cache.lookups();
+            self.memory.patience.lost(lookups);
+        }
+        self.upstream.affected(effect);
     }
 
     /// Drops our statements: the session's own are all that it may see.
@@ -58,6 +87,7 @@ impl Session {
         if tag == frontend::PARSE {
             self.memory.client_parsed(Effect::Unknown);
         }
+        self.upstream.keeps_names = false;
         if matches!(tag, frontend::QUERY | frontend::PARSE) {
             self.upstream.affected(Effect::Unknown);
         }
@@ -70,10 +100,11 @@ impl Session {
             && let Some((_, rest)) = frame::cstr(body)
             && let Some((text, _)) = frame::cstr(rest)
         {
-            let effect = effect(text);
-            self.memory.client_parsed(effect);
-            self.upstream.affected(effect);
-            if mentions_statements(text) {
+            let survey = self.survey(text);
+            self.memory.client_parsed(survey.effect);
+            self.upstream.keeps_names = false;
+            self.upstream.affected(survey.effect);
+            if survey.hazards.has(Hazards::SEES) || mentions_statements(text) {
                 self.hide_statements(worker);
             }
         }
@@ -128,17 +159,25 @@ impl Session {
     }
 
     /// Notes what a reply that goes to the client as it is does to the state the proxy mirrors.
-    pub(super) fn relay_reply(&mut self, tag: u8, frame: &[u8]) {
+    pub(super) fn relay_reply(&mut self, tag: u8, frame: &[u8], now: Instant, worker: &mut Worker) {
         let body = &frame[HEADER..];
         match tag {
-            backend::READY_FOR_QUERY => self.relay_ready(body),
+            backend::READY_FOR_QUERY => {
+                // Behind a Query: it has dropped the unnamed statement, which a lesson drops, too.
+                let follows = self.relay_ready(body);
+                if let Some(lesson) = follows.then(|| self.idle_lesson(now, worker)).flatten() {
+                    self.turn = Turn::Learning(Box::new(lesson));
+                    self.start_lesson(now, worker);
+                }
+            }
             backend::COPY_IN | backend::COPY_BOTH => self.upstream.ledger.copy_in(),
             backend::COMMAND_COMPLETE => self.completed(body),
             _ => {}
         }
     }
 
-    fn relay_ready(&mut self, body: &[u8]) {
+    /// Returns whether a Query has been answered.
+    fn relay_ready(&mut self, body: &[u8]) -> bool {
         let settled = self.upstream.ledger.settle().map(|settled| settled.kind);
         if matches!(settled, Some(Kind::Sync)) {
             let effect = self.memory.client_batch_ended();
@@ -153,6 +192,7 @@ impl Session {
             self.relay_only = true;
         }
         debug_assert!(matches!(self.turn, Turn::Free));
+        matches!(settled, Some(Kind::Query))
     }
 
     /// The command tag says what really ran, whoever prepared it.
@@ -167,7 +207,10 @@ impl Session {
             }
             // The tag does not say that what was created is temporary; the text did.
             _ if self.memory.only_local() => {}
-            _ => self.upstream.affected(tag_effect(tag)),
+            _ => {
+                self.upstream.changes_roles |= is_about_roles(tag);
+                self.upstream.affected(tag_effect(tag));
+            }
         }
     }
 }
@@ -195,6 +238,23 @@ fn is_begin(text: &[u8]) -> bool {
         head.eq_ignore_ascii_case(word) && tail.first().is_none_or(u8::is_ascii_whitespace)
     };
     (word(b"begin") || word(b"start")) && !text.contains(&b';')
+}
+
+/// Whether a statement with this command tag may change who is a member of which role, or what a
+/// role may do everywhere: that is the cluster's, and the server's cached plans do not hear of it.
+fn is_about_roles(tag: &[u8]) -> bool {
+    const TAGS: [&[u8]; 9] = [
+        b"GRANT",
+        b"REVOKE",
+        b"GRANT ROLE",
+        b"REVOKE ROLE",
+        b"CREATE ROLE",
+        b"ALTER ROLE",
+        b"DROP ROLE",
+        b"DROP OWNED",
+        b"REASSIGN OWNED",
+    ];
+    TAGS.contains(&tag)
 }
 
 /// The effect of a statement by the command tag of `cmdtaglist.h` it completed with. Tags of

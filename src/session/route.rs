@@ -2,10 +2,11 @@
 
 use super::execute::Call;
 use super::learn::{Lesson, Subject};
+use super::patience::Patience;
 use super::{Mode, Session, Turn, Worker};
 use crate::metrics::Counter;
 use crate::reason::Reason;
-use crate::sql::effect::Effect;
+use crate::sql::effect::{Effect, Survey};
 use crate::sql::eligible::{self, Eligible};
 use crate::sql::scan::Scan;
 use crate::statement::cache::Entry;
@@ -47,7 +48,11 @@ pub(super) struct Memory {
     batch_effect: Effect,
     named_effect: Effect,
     relayed_effect: Effect,
+    /// The strongest effect of a query that a cursor may still run.
+    opened_effect: Effect,
     speaks_extended: bool,
+    /// When the context may be asked for again.
+    pub patience: Patience,
 }
 
 impl Memory {
@@ -60,6 +65,8 @@ impl Memory {
             batch_effect: Effect::None,
             named_effect: Effect::None,
             relayed_effect: Effect::None,
+            opened_effect: Effect::None,
+            patience: Patience::default(),
             speaks_extended: false,
         }
     }
@@ -103,6 +110,16 @@ impl Memory {
     /// A batch of the client's own ended: the strongest effect it can have had.
     pub(super) fn client_batch_ended(&mut self) -> Effect {
         std::mem::replace(&mut self.batch_effect, Effect::None).max(self.named_effect)
+    }
+
+    /// The effect of a text with this survey, which may go on with what an earlier one has opened:
+    /// what a cursor's query calls is called by FETCH.
+    pub(super) fn opened(&mut self, survey: &Survey) -> Effect {
+        if survey.fetches {
+            return survey.effect.max(self.opened_effect);
+        }
+        self.opened_effect = self.opened_effect.max(survey.hazards.effect());
+        survey.effect
     }
 
     /// A Query with this effect is being relayed.
@@ -171,9 +188,6 @@ impl Session {
         if let Some(lesson) = self.watch_lesson(now, worker) {
             return Route::Learn(Box::new(lesson));
         }
-        if let Some(lesson) = self.wanted_lesson() {
-            return Route::Learn(Box::new(lesson));
-        }
         match self.try_route(text, now, worker) {
             Ok(route) => route,
             Err(reason) => Route::Pass(reason),
@@ -188,13 +202,28 @@ impl Session {
             .then(|| Lesson::new(Subject::Watch, Vec::new()))
     }
 
-    /// The lesson for a text met inside a transaction, now that none is open.
-    fn wanted_lesson(&mut self) -> Option<Lesson> {
-        if self.memory.wanted.is_empty() || !self.may_learn() {
+    /// The lesson to take behind a reply, when no query waits for it: about a text that was met
+    /// inside a transaction, or about what the transaction has left of the session.
+    pub(super) fn idle_lesson(&mut self, now: Instant, worker: &Worker) -> Option<Lesson> {
+        if worker.settings.mode != Mode::Convert || !self.may_learn() {
             return None;
         }
-        let text = self.memory.wanted.pop()?;
-        Some(Lesson::new(Subject::Statement(Plans::Generic), text))
+        self.lessons = 0;
+        let subject = match self.memory.wanted.pop() {
+            Some(text) => return Some(Lesson::behind(Subject::Statement(Plans::Generic), text)),
+            None if self.upstream.context.is_none() && !self.upstream.cache.is_empty() => {
+                Subject::Watch
+            }
+            None => return None,
+        };
+        let may_ask = self.memory.patience.may_ask() && self.may_look(now);
+        may_ask.then(|| Lesson::behind(subject, Vec::new()))
+    }
+
+    /// Whether the session may be asked what it has become, which takes a look at the catalog if
+    /// that may have been changed.
+    fn may_look(&self, now: Instant) -> bool {
+        !self.upstream.unverified || self.upstream.database.may_look(now)
     }
 
     fn may_learn(&self) -> bool {
@@ -274,7 +303,7 @@ impl Session {
                 return Ok(Route::Execute(call, recipe));
             }
         }
-        self.route_cold(&recipe, plans, text, worker)
+        self.route_cold(&recipe, plans, text, now, worker)
     }
 
     /// The statement is not ready on this connection: count, and learn when it is worth it.
@@ -283,6 +312,7 @@ impl Session {
         recipe: &Arc<Recipe>,
         plans: Plans,
         text: &[u8],
+        now: Instant,
         worker: &Worker,
     ) -> Result<Route, Reason> {
         if self.lessons > 0 && self.memory.seen.contains_key(&recipe.id()) {
@@ -311,6 +341,12 @@ impl Session {
         }
         if !self.upstream.cache.has_room() {
             return Err(Reason::CacheFull);
+        }
+        if self.upstream.context.is_none() && self.lessons == 0 {
+            let may_ask = self.memory.patience.may_ask();
+            if !(may_ask && self.may_look(now)) {
+                return Err(Reason::Unproven);
+            }
         }
         let lesson = Lesson::new(Subject::Statement(plans), text.to_vec());
         Ok(Route::Learn(Box::new(lesson)))

@@ -213,6 +213,7 @@ impl Session {
         candidate.terms = Arc::new(Terms {
             types: types.into(),
             elements: elements.into(),
+            effect: candidate.terms.effect,
             ..Terms::default()
         });
         worker.scan_again(&lesson.text, self.upstream.dialect, &recipe)?;

@@ -78,16 +78,16 @@ impl Session {
         let name = candidate.name.as_bytes();
         let execute = oracle::explain_execute(name, text, scan, eligible, None);
         let catalog = oracle::catalog_query(&types, eligible);
-        self.question(|out| frontend::query(out, &oracle::explain(text, scan)));
-        self.question(|out| frontend::query(out, &execute));
+        self.careful_question(&oracle::explain(text, scan));
+        self.careful_question(&execute);
         let generic = candidate.statement.plans() == Plans::Generic;
         if generic {
-            self.question(|out| frontend::query(out, &oracle::explain_generic(&execute)));
+            self.careful_question(&oracle::explain_generic(&execute));
         }
         let lengths = lists::asks_for_lengths(&candidate.statement);
         if lengths {
             for question in lists::length_questions(name, text, scan, eligible) {
-                self.question(|out| frontend::query(out, &question));
+                self.careful_question(&question);
             }
         }
         if let Some(catalog) = &catalog {
@@ -96,6 +96,7 @@ impl Session {
         let terms = Terms {
             types: types.into(),
             elements: candidate.terms.elements.clone(),
+            effect: candidate.terms.effect,
             ..Terms::default()
         };
         lesson.candidate = Some(Candidate {

@@ -1,18 +1,20 @@
 //! What a query that is passed through may do to the session or the catalogs.
 //!
 //! Prepared statements go stale with a setting or a definition, so the caller must know when to
-//! forget them. The answer comes from the words of the text alone and errs on the strong side: a
-//! verb that is not known may do anything. What a function called by a statement does inside is not
-//! seen; command tags and the age of statements cover that.
+//! forget them. The answer comes from the words of the text and errs on the strong side: a verb that
+//! is not known may do anything, and a name may stand for any object that has it. What these objects
+//! do inside is for the caller to know: each name is looked up in the [`Hazards`] of the database.
 
 use memchr::memmem;
 
-use super::lex::{self, KIND, Kind};
+use super::hazard::{self, Hazards};
+use super::words::{Item, Words};
 
 /// What a query may do, weakest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Effect {
     /// Nothing that a prepared statement could notice.
+    #[default]
     None,
     /// Begins, ends or marks a transaction.
     Transaction,
@@ -30,24 +32,145 @@ pub enum Effect {
 /// How much of a long text is read word by word; behind that only two words are searched for.
 const READ: usize = 64 * 1024;
 
-/// The strongest effect of the statements in `text`.
+/// What a text may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Survey {
+    /// The strongest effect of its statements, that of the objects it names included.
+    pub effect: Effect,
+    /// The hazards of the objects it names.
+    pub hazards: Hazards,
+    /// It goes on with a query that another text has opened (FETCH, MOVE).
+    pub fetches: bool,
+    /// Names in it of relations that have partitions or children.
+    pub partitioned: u32,
+    /// It begins with INSERT.
+    pub inserts: bool,
+    /// If it changes the catalog, no name gets hazards by that.
+    pub keeps_names: bool,
+}
+
+impl Survey {
+    /// Whether it may read a relation that has partitions or children. What rows are inserted into
+    /// is not read.
+    #[must_use]
+    pub const fn reads_partitions(&self) -> bool {
+        self.partitioned > self.inserts as u32
+    }
+}
+
+/// The strongest effect of the statements in `text`, as far as they name nothing that users define.
 #[must_use]
 pub fn effect(text: &[u8]) -> Effect {
-    let mut words = Words { text, at: 0 };
+    survey(text, &Builtins).effect
+}
+
+/// Knows the hazards of the objects that users define.
+pub trait Known {
+    /// The hazards of all objects of this name, which is written as in the text, without quotes.
+    fn of(&self, name: &[u8]) -> Hazards;
+
+    /// Those of an object whose name could not be read.
+    fn any(&self) -> Hazards;
+}
+
+/// Knows nothing beside `pg_catalog`.
+struct Builtins;
+
+impl Known for Builtins {
+    fn of(&self, _: &[u8]) -> Hazards {
+        Hazards::NONE
+    }
+
+    fn any(&self) -> Hazards {
+        Hazards::NONE
+    }
+}
+
+/// Reads the words of `text`, and looks each up in `known`.
+#[must_use]
+pub fn survey(text: &[u8], known: &impl Known) -> Survey {
+    let mut words = Reader {
+        words: Words::new(text),
+        hazards: Hazards::NONE,
+        fetches: false,
+        partitioned: 0,
+        inserts: false,
+        keeps_names: true,
+        known,
+    };
     let mut strongest = Effect::None;
-    while strongest < Effect::Catalog {
+    loop {
         let (effect, more) = statement(&mut words);
         strongest = strongest.max(effect);
         if !more {
             break;
         }
     }
-    strongest
+    let hazards = words.hazards;
+    Survey {
+        effect: strongest.max(hazards.effect()),
+        hazards,
+        fetches: words.fetches,
+        partitioned: words.partitioned,
+        inserts: words.inserts,
+        keeps_names: words.keeps_names && hazards.without(Hazards::SEES).is_none(),
+    }
+}
+
+/// The words of a text, and what is known of those read so far.
+struct Reader<'a, K> {
+    words: Words<'a>,
+    hazards: Hazards,
+    fetches: bool,
+    partitioned: u32,
+    inserts: bool,
+    keeps_names: bool,
+    known: &'a K,
+}
+
+impl<'a, K: Known> Reader<'a, K> {
+    #[inline]
+    fn next(&mut self) -> Item<'a> {
+        let item = self.words.next();
+        match item {
+            Item::Word(word) => {
+                let hazards = hazard::builtin(word) | self.known.of(word);
+                self.partitioned += u32::from(hazards.has(Hazards::PARTITIONED));
+                self.hazards |= hazards;
+                self.keeps_names &= !gives_hazards(word);
+            }
+            Item::Escaped => self.hazards = Hazards::ALL,
+            _ => {}
+        }
+        item
+    }
+}
+
+/// Whether a definition that holds this word may give a name hazards that no other word of it has:
+/// it has a body, makes partitions or children, is foreign, or is about who sees what.
+fn gives_hazards(word: &[u8]) -> bool {
+    const WORDS: [&str; 14] = [
+        "extension",
+        "foreign",
+        "function",
+        "import",
+        "inherit",
+        "inherits",
+        "language",
+        "owned",
+        "partition",
+        "policy",
+        "procedure",
+        "routine",
+        "schema",
+        "security",
+    ];
+    matches!(word.len(), 5..=9) && WORDS.iter().any(|known| is(word, known))
 }
 
 /// The effect of the statement at `words`, which is left behind its semicolon, and whether there
 /// may be another one.
-fn statement(words: &mut Words<'_>) -> (Effect, bool) {
+fn statement<K: Known>(words: &mut Reader<'_, K>) -> (Effect, bool) {
     let verb = loop {
         match words.next() {
             Item::Word(word) => break word,
@@ -55,9 +178,11 @@ fn statement(words: &mut Words<'_>) -> (Effect, bool) {
             // `(select …)`
             Item::Other(b'(') => break b"select",
             Item::End => return (Effect::None, false),
-            Item::Other(_) | Item::Broken => return (Effect::Unknown, false),
+            Item::Other(_) | Item::Escaped | Item::Broken => return unknown(words),
         }
     };
+    words.inserts |= is(verb, "insert");
+    words.fetches |= is(verb, "fetch") || is(verb, "move");
     match Verb::of(verb) {
         Verb::Harmless | Verb::Write => skim(words, Effect::None, false),
         Verb::Query => skim(words, Effect::None, true),
@@ -77,31 +202,40 @@ fn statement(words: &mut Words<'_>) -> (Effect, bool) {
             Item::Word(word) if is(word, "transaction") => skim(words, Effect::Transaction, false),
             _ => skim(words, Effect::None, false),
         },
-        Verb::Unknown => (Effect::Unknown, false),
+        Verb::Unknown => unknown(words),
+    }
+}
+
+/// A text that may do anything: the rest of it is read for the names in it.
+fn unknown<K: Known>(words: &mut Reader<'_, K>) -> (Effect, bool) {
+    loop {
+        let (_, more) = skim(words, Effect::Unknown, false);
+        if !more {
+            return (Effect::Unknown, false);
+        }
     }
 }
 
 /// Reads to the end of a statement. In a query, `INTO` creates a table unless it is that of INSERT
-/// or MERGE, and some functions change the session.
-fn skim(words: &mut Words<'_>, effect: Effect, query: bool) -> (Effect, bool) {
+/// or MERGE.
+fn skim<K: Known>(words: &mut Reader<'_, K>, effect: Effect, query: bool) -> (Effect, bool) {
     let mut effect = effect;
     let mut inserting = false;
     loop {
-        if words.at > READ {
-            return (effect.max(search(&words.text[words.at..], query)), false);
+        if words.words.at() > READ {
+            words.hazards |= words.known.any();
+            return (effect.max(search(words.words.rest(), query)), false);
         }
         match words.next() {
             Item::Word(word) => {
                 if query && word.len() == 4 && is(word, "into") && !inserting {
                     effect = effect.max(Effect::Catalog);
-                } else if is_session_function(word) {
-                    effect = effect.max(Effect::Session);
                 }
                 inserting =
                     matches!(word.len(), 5 | 6) && (is(word, "insert") || is(word, "merge"));
             }
             Item::Other(b';') => return (effect, true),
-            Item::Other(_) => inserting = false,
+            Item::Other(_) | Item::Escaped => inserting = false,
             Item::End => return (effect, false),
             Item::Broken => return (Effect::Unknown, false),
         }
@@ -133,7 +267,7 @@ fn search(rest: &[u8], query: bool) -> Effect {
 }
 
 /// `CREATE [OR REPLACE] [LOCAL] TEMP …` is the session's own.
-fn create(words: &mut Words<'_>) -> Effect {
+fn create<K: Known>(words: &mut Reader<'_, K>) -> Effect {
     loop {
         match words.next() {
             Item::Word(word) if ["or", "replace", "local"].iter().any(|skip| is(word, skip)) => {}
@@ -147,7 +281,7 @@ fn create(words: &mut Words<'_>) -> Effect {
 }
 
 /// Settings that change neither what a statement means nor how it is planned.
-fn set(words: &mut Words<'_>) -> Effect {
+fn set<K: Known>(words: &mut Reader<'_, K>) -> Effect {
     const HARMLESS: &str = "\
         application_name deadlock_timeout idle_in_transaction_session_timeout \
         idle_session_timeout lock_timeout log_duration log_min_duration_statement log_statement \
@@ -171,18 +305,18 @@ fn set(words: &mut Words<'_>) -> Effect {
 }
 
 /// EXPLAIN does what it explains, if it is told to ANALYZE; that is not looked for.
-fn explain(words: &mut Words<'_>) -> (Effect, bool) {
+fn explain<K: Known>(words: &mut Reader<'_, K>) -> (Effect, bool) {
     loop {
         match words.next() {
             Item::Word(word) => match Verb::of(word) {
                 Verb::Write => return skim(words, Effect::None, false),
                 Verb::Query => return skim(words, Effect::None, true),
                 Verb::Create => return skim(words, Effect::Catalog, false),
-                Verb::Unknown if is(word, "execute") => return (Effect::Unknown, false),
+                Verb::Unknown if is(word, "execute") => return unknown(words),
                 _ => {}
             },
             Item::Other(b';') => return (Effect::None, true),
-            Item::Other(_) => {}
+            Item::Other(_) | Item::Escaped => {}
             Item::End => return (Effect::None, false),
             Item::Broken => return (Effect::Unknown, false),
         }
@@ -236,68 +370,6 @@ impl Verb {
 
 fn is(word: &[u8], lower: &str) -> bool {
     word.eq_ignore_ascii_case(lower.as_bytes())
-}
-
-/// Functions that change settings.
-fn is_session_function(word: &[u8]) -> bool {
-    matches!(word.len(), 10 | 14) && (is(word, "set_config") || is(word, "pg_reload_conf"))
-}
-
-enum Item<'a> {
-    /// A word, or a quoted identifier without its quotes.
-    Word(&'a [u8]),
-    Other(u8),
-    End,
-    /// Something unterminated: the server will refuse the text, or we do not understand it.
-    Broken,
-}
-
-/// The words of a text; strings, numbers and comments are skipped.
-struct Words<'a> {
-    text: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Words<'a> {
-    fn next(&mut self) -> Item<'a> {
-        loop {
-            let Some(start) = lex::blank(self.text, self.at) else {
-                return Item::Broken;
-            };
-            let Some(&byte) = self.text.get(start) else {
-                return Item::End;
-            };
-            let end = match KIND[byte as usize] {
-                Kind::Word => {
-                    let end = lex::word(self.text, start);
-                    if lex::at(self.text, end) != b'\'' || end > start + 1 {
-                        self.at = end;
-                        return Item::Word(&self.text[start..end]);
-                    }
-                    let escapes = byte | 0x20 == b'e';
-                    lex::string(self.text, end, escapes).map(|found| found.end)
-                }
-                Kind::DoubleQuote => match lex::quoted_identifier(self.text, start) {
-                    Some(end) => {
-                        self.at = end;
-                        return Item::Word(&self.text[start + 1..end - 1]);
-                    }
-                    None => None,
-                },
-                Kind::Quote => lex::string(self.text, start, false).map(|found| found.end),
-                Kind::Dollar if !lex::at(self.text, start + 1).is_ascii_digit() => {
-                    lex::dollar_string(self.text, start)
-                }
-                Kind::Digit => Some(lex::word(self.text, start)),
-                _ => {
-                    self.at = start + 1;
-                    return Item::Other(byte);
-                }
-            };
-            let Some(end) = end else { return Item::Broken };
-            self.at = end;
-        }
-    }
 }
 
 #[cfg(test)]

@@ -11,10 +11,12 @@
 //! Nothing here does IO, reads a clock or keeps state between calls. Text that is not understood to
 //! the last byte is never converted.
 
+pub mod body;
 mod class;
 pub mod effect;
 pub mod eligible;
 mod follow;
+pub mod hazard;
 mod lex;
 mod list;
 mod literal;
@@ -25,6 +27,7 @@ mod rows;
 pub mod scan;
 pub mod shape;
 pub mod value;
+mod words;
 
 pub use effect::{Effect, effect};
 pub use eligible::{Eligible, judge};

@@ -96,6 +96,12 @@ impl Cache {
         }
     }
 
+    /// How often a statement was looked up.
+    #[must_use]
+    pub const fn lookups(&self) -> u64 {
+        self.clock
+    }
+
     /// Statements the server holds.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -14,11 +14,13 @@ pub mod cache;
 pub mod common;
 pub mod doubt;
 pub mod guard;
+pub mod names;
 mod recipe;
 pub mod sketch;
 pub mod table;
 
 use crate::reason::Reason;
+use crate::sql::effect::Effect;
 use crate::sql::eligible::Eligible;
 use crate::sql::rewrite::{self, Rewritten};
 use crate::sql::scan::Scan;
@@ -94,6 +96,8 @@ pub struct Terms {
     pub common: Box<[Common]>,
     /// The arguments that are strings of types of which not every string is a value.
     pub fallible: Box<[usize]>,
+    /// What running it may do to the session.
+    pub effect: Effect,
 }
 
 impl Terms {

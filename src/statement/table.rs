@@ -5,6 +5,7 @@
 //! collision costs a conversion, never a wrong statement; no guard is held while anything else is
 //! asked.
 
+use super::names::Names;
 use super::{Context, Instant, Key, MAX_VARIANTS, Plans, Recipe, Statement};
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
@@ -19,10 +20,18 @@ use std::sync::{Arc, Mutex};
 #[derive(Debug, Default)]
 pub struct Database {
     epoch: AtomicU64,
+    /// Counts changes of what all databases of the cluster share: roles and their membership.
+    cluster: Arc<AtomicU64>,
     /// When the catalog is to be looked at next, in milliseconds.
     watch_due: AtomicU64,
     /// What it looked like last.
     sign: Mutex<Option<String>>,
+    /// When it may be looked at again out of turn, in milliseconds.
+    look_from: AtomicU64,
+    /// The names whose use has hazards, and the epoch they are of.
+    names: Mutex<Option<(u64, Arc<Names>)>>,
+    /// When they may be asked for again, in milliseconds.
+    names_from: AtomicU64,
 }
 
 /// A look at the catalog may take this share of the time, one in so many.
@@ -33,7 +42,8 @@ impl Database {
     #[must_use]
     #[inline]
     pub fn epoch(&self) -> u64 {
-        self.epoch.load(Ordering::Acquire)
+        // Neither ever goes back, so the sum is the same only if both are.
+        self.epoch.load(Ordering::Acquire) + self.cluster.load(Ordering::Acquire)
     }
 
     /// Takes the look at the catalog that is due; false if none is, or another session took it.
@@ -48,14 +58,53 @@ impl Database {
                 .is_ok()
     }
 
-    /// The catalog looks like `sign`, it took from `asked` to `now` to find out. Moves the epoch
-    /// if it looked otherwise before, and looks less often if that takes long.
-    pub fn observed(&self, sign: &str, asked: Instant, now: Instant) -> bool {
+    /// Whether the catalog may be looked at out of turn.
+    #[must_use]
+    pub fn may_look(&self, now: Instant) -> bool {
+        self.look_from.load(Ordering::Relaxed) <= now.0
+    }
+
+    /// The names whose use has hazards as of this epoch, if they are known.
+    #[must_use]
+    pub fn names(&self, epoch: u64) -> Option<Arc<Names>> {
+        let names = super::lock(&self.names);
+        let names = names.as_ref().filter(|(of, _)| *of == epoch);
+        names.map(|(_, names)| Arc::clone(names))
+    }
+
+    /// Takes the right to ask for the names; false if somebody asks, or they were asked for lately.
+    pub fn take_names(&self, now: Instant, patience: u64) -> bool {
+        let from = self.names_from.load(Ordering::Relaxed);
+        let next = now.0.saturating_add(patience);
+        let order = Ordering::Relaxed;
+        from <= now.0
+            && self
+                .names_from
+                .compare_exchange(from, next, order, order)
+                .is_ok()
+    }
+
+    /// These are the names as of this epoch; it took from `asked` to `now` to find out. `None` says
+    /// that it could not be found out.
+    pub fn named(&self, epoch: u64, names: Option<Arc<Names>>, asked: Instant, now: Instant) {
         let pause = now.since(asked).saturating_mul(WATCH_SHARE);
-        self.watch_due
-            .fetch_max(now.0.saturating_add(pause), Ordering::Relaxed);
+        self.names_from
+            .store(now.0.saturating_add(pause), Ordering::Relaxed);
+        if let Some(names) = names {
+            *super::lock(&self.names) = Some((epoch, names));
+        }
+    }
+
+    /// The catalog looks like `sign`, it took from `asked` to `now` to find out. Moves the epoch
+    /// if it looked otherwise before, and looks less often if that takes long. If it was not looked
+    /// at before, `suspect` says that it counts as changed.
+    pub fn observed(&self, sign: &str, asked: Instant, now: Instant, suspect: bool) -> bool {
+        let pause = now.since(asked).saturating_mul(WATCH_SHARE);
+        let next = now.0.saturating_add(pause);
+        self.watch_due.fetch_max(next, Ordering::Relaxed);
+        self.look_from.fetch_max(next, Ordering::Relaxed);
         let mut last = super::lock(&self.sign);
-        let moved = last.as_deref().is_some_and(|last| last != sign);
+        let moved = last.as_deref().map_or(suspect, |last| last != sign);
         if last.as_deref() != Some(sign) {
             *last = Some(sign.to_owned());
         }
@@ -69,6 +118,22 @@ impl Database {
     pub fn advance(&self) {
         self.epoch.fetch_add(1, Ordering::AcqRel);
     }
+
+    /// The same for a change that gives no name hazards: what is known of names stays known.
+    pub fn advance_keeping_names(&self) {
+        let mut names = super::lock(&self.names);
+        let before = self.epoch();
+        self.advance();
+        if let Some((epoch, _)) = names.as_mut().filter(|(epoch, _)| *epoch == before) {
+            // If somebody else moved it at the same time it is not known any more.
+            *epoch = before + 1;
+        }
+    }
+
+    /// Moves the epochs of all databases of the cluster.
+    pub fn advance_cluster(&self) {
+        self.cluster.fetch_add(1, Ordering::AcqRel);
+    }
 }
 
 /// The shared table. Cheap to share behind an [`Arc`]; see the module's invariants.
@@ -77,6 +142,8 @@ pub struct Table {
     recipes: DashMap<u64, Arc<Recipe>, FixedState>,
     statements: DashMap<Key, Arc<Statement>, FixedState>,
     databases: DashMap<Vec<u8>, Arc<Database>, FixedState>,
+    /// What the databases share.
+    cluster: Arc<AtomicU64>,
     hasher: FixedState,
     max_shapes: usize,
     next_id: AtomicU32,
@@ -93,6 +160,7 @@ impl Table {
             recipes: DashMap::with_hasher(hasher()),
             statements: DashMap::with_hasher(hasher()),
             databases: DashMap::with_hasher(hasher()),
+            cluster: Arc::default(),
             hasher: hasher(),
             max_shapes: max_shapes.max(16),
             next_id: AtomicU32::new(1),
@@ -124,7 +192,13 @@ impl Table {
         if let Some(found) = self.databases.get(name) {
             return Arc::clone(&found);
         }
-        Arc::clone(&self.databases.entry(name.to_vec()).or_default())
+        let made = || {
+            Arc::new(Database {
+                cluster: Arc::clone(&self.cluster),
+                ..Database::default()
+            })
+        };
+        Arc::clone(&self.databases.entry(name.to_vec()).or_insert_with(made))
     }
 
     /// The recipe under the hash of the text just scanned, which may be that of another shape.
@@ -337,10 +411,11 @@ mod tests {
         assert!(!database.take_watch(Instant(0), 0), "switched off");
         assert!(database.take_watch(Instant(0), 1000));
         assert!(!database.take_watch(Instant(999), 1000));
-        assert!(!database.observed("a", Instant(0), Instant(1)), "the first");
+        let observed = |sign, from, to| database.observed(sign, Instant(from), Instant(to), false);
+        assert!(!observed("a", 0, 1), "the first");
         assert!(database.take_watch(Instant(1000), 1000));
-        assert!(!database.observed("a", Instant(1000), Instant(1000)));
-        assert!(database.observed("b", Instant(1000), Instant(1050)));
+        assert!(!observed("a", 1000, 1000));
+        assert!(observed("b", 1000, 1050));
         assert_eq!(database.epoch(), 1);
         assert!(!database.take_watch(Instant(3549), 1000), "it took long");
         assert!(database.take_watch(Instant(3550), 1000));

@@ -13,6 +13,7 @@
 //! server owes nothing; if a protocol error makes it disagree with the server it errs towards
 //! "still owed", which only means that nothing is converted any more.
 
+use crate::sql::effect::Effect;
 use crate::statement::Key;
 use crate::wire::frontend;
 use std::collections::VecDeque;
@@ -82,6 +83,8 @@ pub struct Execution {
     pub recovery: Recovery,
     /// RowDescription waits for the first row or CommandComplete.
     pub hold_description: bool,
+    /// What running it may do to the session.
+    pub effect: Effect,
     /// Its statement is parsed anew first, and ParseComplete has not come yet.
     pub parsing: bool,
 }

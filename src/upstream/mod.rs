@@ -9,6 +9,7 @@ use crate::sql::Dialect;
 use crate::sql::effect::Effect;
 use crate::statement::Context;
 use crate::statement::cache::Cache;
+use crate::statement::names::Names;
 use crate::statement::table::Database;
 use crate::wire::backend::Status;
 use ledger::Ledger;
@@ -86,6 +87,8 @@ pub struct Upstream {
     /// Settings and search path as last asked for; `None` after anything that may have changed
     /// them.
     pub context: Option<Context>,
+    /// The catalog epoch when they were asked for.
+    pub context_epoch: u64,
     /// What the settings mean to us, as of the same answer.
     pub settings: ServerSettings,
     /// The text that began the current transaction, while nothing else has run in it; else empty.
@@ -98,8 +101,15 @@ pub struct Upstream {
     pub server_is_utf8: bool,
     /// What changes how the server lexes.
     pub dialect: Dialect,
-    /// Temporary objects this session has made, which may shadow others for it alone.
-    pub local_objects: u32,
+    /// Something ran that may have changed the catalog, which has not been looked at since.
+    pub unverified: bool,
+    /// What was done to the catalog in this transaction gave no name hazards.
+    pub keeps_names: bool,
+    /// Roles or their membership were changed in this transaction.
+    pub changes_roles: bool,
+    /// The names whose use has hazards, and the epoch they are of.
+    names: Arc<Names>,
+    names_epoch: Option<u64>,
     /// The strongest effect of the statements relayed in this transaction.
     transaction_effect: Effect,
 }
@@ -114,13 +124,18 @@ impl Upstream {
             database,
             status: Status::Idle,
             context: None,
+            context_epoch: 0,
             settings: ServerSettings::default(),
             only_begun: Vec::new(),
             standard_strings: false,
             encoding: Encoding::Unsafe,
             server_is_utf8: false,
             dialect: Dialect { server_major: 0 },
-            local_objects: 0,
+            unverified: false,
+            keeps_names: false,
+            changes_roles: false,
+            names: Arc::new(Names::unknown()),
+            names_epoch: None,
             transaction_effect: Effect::None,
         }
     }
@@ -156,15 +171,41 @@ impl Upstream {
         match effect {
             Effect::None | Effect::Transaction => return,
             Effect::Session => {}
-            Effect::LocalCatalog => self.local_objects = self.local_objects.wrapping_add(1),
-            Effect::Unknown => self.cache.flush(),
+            Effect::LocalCatalog => {}
+            Effect::Unknown => {
+                self.cache.flush();
+                self.unverified = true;
+            }
             Effect::Catalog => {
                 self.cache.flush();
-                self.database.advance();
+                match self.keeps_names {
+                    true => self.database.advance_keeping_names(),
+                    false => self.database.advance(),
+                }
+                if self.changes_roles {
+                    self.database.advance_cluster();
+                }
             }
         }
         self.context = None;
         self.transaction_effect = self.transaction_effect.max(effect);
+    }
+
+    /// The names whose use has hazards. While those of the present epoch are not known, all have.
+    pub fn names(&mut self) -> &Arc<Names> {
+        let epoch = self.database.epoch();
+        if self.names_epoch != Some(epoch) {
+            let known = self.database.names(epoch);
+            self.names_epoch = known.is_some().then_some(epoch);
+            self.names = known.unwrap_or_else(|| Arc::new(Names::unknown()));
+        }
+        &self.names
+    }
+
+    /// Whether the names of the present epoch are known.
+    pub fn knows_names(&mut self) -> bool {
+        self.names();
+        self.names_epoch.is_some()
     }
 
     /// Whether the current transaction has changed settings or catalogs, so that no verdict holds
@@ -186,6 +227,7 @@ impl Upstream {
                 self.affected(effect);
                 self.transaction_effect = Effect::None;
             }
+            self.changes_roles = false;
         }
     }
 }

@@ -82,6 +82,9 @@ pub fn bind(
 /// Max-rows is zero because a limit would forbid parallel plans (H-50 of the fidelity rules).
 pub const DESCRIBE_EXECUTE: &[u8] = b"D\0\0\0\x06P\0E\0\0\0\x09\0\0\0\0\0";
 
+/// Execute of the unnamed portal for all rows.
+pub const EXECUTE_FRAME: &[u8] = b"E\0\0\0\x09\0\0\0\0\0";
+
 /// Appends a Describe of the statement `name`.
 pub fn describe_statement(out: &mut Vec<u8>, name: &[u8]) {
     put(out, DESCRIBE, |out| {

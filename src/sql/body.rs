@@ -1,0 +1,238 @@
+//! The bodies of functions: what running one may do, and which names it mentions.
+//!
+//! Only SQL and PL/pgSQL are read. A body is proven harmless by the words that it does not hold:
+//! nothing in either language changes a setting, a catalog or a temporary object without one of the
+//! verbs below, unless it calls a function that does; and the functions are among the names.
+
+use super::effect::Known;
+use super::hazard::{self, Hazards};
+use super::words::{Item, Words};
+use std::collections::HashSet;
+
+/// What is known of a function.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Body {
+    /// The hazards of its own words.
+    pub hazards: Hazards,
+    /// The names it may mention, in lower case.
+    pub names: HashSet<Box<[u8]>, foldhash::fast::RandomState>,
+}
+
+/// Words that a body which changes neither catalogs nor temporary objects has no need of. Some have
+/// a second, harmless meaning, as names of columns; such a body counts as one that does.
+const VERBS: [&str; 29] = [
+    "alter",
+    "analyse",
+    "analyze",
+    "call",
+    "cluster",
+    "comment",
+    "commit",
+    "create",
+    "deallocate",
+    "discard",
+    "drop",
+    "execute",
+    "explain",
+    "grant",
+    "import",
+    "listen",
+    "load",
+    "prepare",
+    "reassign",
+    "refresh",
+    "reindex",
+    "reset",
+    "revoke",
+    "rollback",
+    "security",
+    "show",
+    "truncate",
+    "unlisten",
+    "vacuum",
+];
+
+/// Words of a function whose run shows though its result is not used: it writes, draws a number,
+/// says something, opens a cursor, waits.
+const NOTICED: [&str; 12] = [
+    "assert",
+    "copy",
+    "cursor",
+    "delete",
+    "insert",
+    "lock",
+    "merge",
+    "open",
+    "raise",
+    "refcursor",
+    "share",
+    "update",
+];
+
+impl Body {
+    /// Of a function in a language that is not read.
+    #[must_use]
+    pub fn opaque() -> Self {
+        Self {
+            hazards: Hazards::SETTINGS | Hazards::ANYTHING | Hazards::SEES,
+            ..Self::default()
+        }
+    }
+
+    /// Of a function with this source text. `is_noticed` tells which functions of `pg_catalog` are
+    /// volatile, so that running them shows.
+    #[must_use]
+    pub fn read(source: &[u8], is_noticed: impl Fn(&[u8]) -> bool) -> Self {
+        let mut body = Self::default();
+        let mut words = Words::new(source);
+        let mut set = Set::default();
+        loop {
+            match words.next() {
+                Item::Word(word) => body.word(word, &mut set, &is_noticed),
+                Item::Other(byte) => set.other(byte),
+                Item::End => break,
+                Item::Escaped | Item::Broken => return Self::opaque(),
+            }
+        }
+        body
+    }
+
+    fn word(&mut self, word: &[u8], set: &mut Set, is_noticed: &impl Fn(&[u8]) -> bool) {
+        let word: Box<[u8]> = word.to_ascii_lowercase().into();
+        let is = |known: &&str| known.as_bytes() == &*word;
+        if VERBS.iter().any(|verb| is(verb)) {
+            self.hazards |= Hazards::ANYTHING;
+        }
+        if NOTICED.iter().any(|noticed| is(noticed)) || is_noticed(&word) {
+            self.hazards |= Hazards::PLANS;
+        }
+        if !set.word(&word) {
+            self.hazards |= match &*word {
+                b"set" => Hazards::SETTINGS,
+                _ => Hazards::ANYTHING,
+            };
+        }
+        self.hazards |= hazard::builtin(&word);
+        self.names.insert(word);
+    }
+
+    /// The hazards of its own words and of what they name.
+    #[must_use]
+    pub fn hazards(&self, known: &impl Known) -> Hazards {
+        let named = self.names.iter().map(|name| known.of(name));
+        named.fold(self.hazards, |all, hazards| all | hazards)
+    }
+}
+
+/// Tells `UPDATE … SET` from SET, and `ON CONFLICT … DO` from DO.
+///
+/// A statement begins behind a semicolon, a label or one of a few words. `SET` that is the
+/// statement's verb has no UPDATE before it in its statement.
+#[derive(Default)]
+struct Set {
+    updates: bool,
+    conflicts: bool,
+    last: u8,
+}
+
+impl Set {
+    /// Takes note of a word; false if it is the verb of a statement that sets something.
+    fn word(&mut self, word: &[u8]) -> bool {
+        self.last = b'x';
+        match word {
+            b"begin" | b"then" | b"else" | b"loop" | b"atomic" | b"declare" => {
+                (self.updates, self.conflicts) = (false, false);
+            }
+            b"update" => self.updates = true,
+            b"conflict" => self.conflicts = true,
+            b"set" => return self.updates,
+            b"do" => return self.conflicts,
+            _ => {}
+        }
+        true
+    }
+
+    fn other(&mut self, byte: u8) {
+        if byte == b';' || byte == b'>' && self.last == b'>' {
+            (self.updates, self.conflicts) = (false, false);
+        }
+        self.last = byte;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hazards(source: &str) -> Hazards {
+        Body::read(source.as_bytes(), |word| word == b"nextval").hazards
+    }
+
+    #[test]
+    fn a_body_that_only_reads_and_computes_is_harmless() {
+        for source in [
+            "select a + 1 from t where b = 'set x = 1'",
+            "begin new.changed := now(); return new; end",
+            "begin /* set x */ if new.a > 5 then return null; end if; -- reset\n return new; end",
+            "declare r record; begin for r in select * from t loop perform f(r.a); end loop; end",
+        ] {
+            assert_eq!(hazards(source), Hazards::NONE, "{source}");
+        }
+    }
+
+    #[test]
+    fn writing_shows_but_leaves_the_session_as_it_is() {
+        for source in [
+            "begin insert into audit values (old.*) on conflict (id) do update set n = 1; return new; end",
+            "begin update t as x set a = 1 where b = 2; return new; end",
+            "with x as (update t set a = 1 returning *) insert into u select * from x on conflict do nothing",
+            "begin if a then update t set b = case when c then d else e end; end if; end",
+            "begin raise notice 'x'; end",
+            "select nextval('s')",
+        ] {
+            let hazards = hazards(source);
+            assert_eq!(hazards, Hazards::PLANS, "{source}");
+        }
+    }
+
+    #[test]
+    fn settings_are_found_wherever_a_statement_may_begin() {
+        for source in [
+            "set search_path = a",
+            "begin set local search_path to a; end",
+            "begin update t set a = 1; set search_path = a; end",
+            "begin if x then set search_path = a; end if; end",
+            "begin loop SET x = 1; end loop; end",
+            "begin <<l>> set x = 1; end",
+            "begin select set_config('a', 'b', true); end",
+            "begin/**/\"set\" = 1; end",
+            "begin perform pg_catalog.\"set_config\"('a', 'b', true); end",
+        ] {
+            assert!(hazards(source).has(Hazards::SETTINGS), "{source}");
+        }
+    }
+
+    #[test]
+    fn everything_else_may_do_anything() {
+        for source in [
+            "begin execute 'x'; end",
+            "begin create temp table t (a int); end",
+            "begin reset all; end",
+            "begin perform query_to_xml('x', true, true, ''); end",
+            "begin call p(); end",
+            "begin do 'begin end'; end",
+            "select U&\"s\\0065t_config\"('a', 'b', true)",
+            "select 'a",
+        ] {
+            assert!(hazards(source).has(Hazards::ANYTHING), "{source}");
+        }
+    }
+
+    #[test]
+    fn names_are_kept_in_lower_case() {
+        let body = Body::read(b"select F(\"T\".a) from s.\"T\"", |_| false);
+        for name in ["f", "t", "s", "a"] {
+            assert!(body.names.contains(name.as_bytes()), "{name}");
+        }
+    }
+}

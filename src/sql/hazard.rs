@@ -1,0 +1,192 @@
+//! Hazards: what using an object may do that the text naming it does not show.
+//!
+//! A text says `SELECT tenant('b')`; that the function sets `search_path` stands in its body. So
+//! hazards are kept by name: those of the functions and views of `pg_catalog` stand here, those of
+//! users' objects follow from the catalog of their database (`statement::names`). A name may belong
+//! to several objects, which all count: nothing is resolved here.
+
+use super::effect::Effect;
+use std::ops::{BitOr, BitOrAssign};
+
+/// A set of hazards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Hazards(u8);
+
+impl Hazards {
+    /// Nothing is known to happen.
+    pub const NONE: Self = Self(0);
+    /// It may change settings of the session.
+    pub const SETTINGS: Self = Self(1);
+    /// It may do anything: change catalogs, temporary objects and settings.
+    pub const ANYTHING: Self = Self(1 << 1);
+    /// It may show the text, the statements or the portals of the session, or behaves otherwise in
+    /// the extended protocol.
+    pub const SEES: Self = Self(1 << 2);
+    /// The planner may run a function whose run shows.
+    pub const PLANS: Self = Self(1 << 3);
+    /// It may contact a foreign server.
+    pub const FOREIGN: Self = Self(1 << 4);
+    /// It has partitions or children, which a generic plan locks though the original would not.
+    pub const PARTITIONED: Self = Self(1 << 5);
+    /// What it shows depends on the membership of roles, which no plan is invalidated by.
+    pub const SECURED: Self = Self(1 << 6);
+    /// All there are.
+    pub const ALL: Self = Self((1 << 7) - 1);
+
+    /// Whether one of `other` is among these.
+    #[must_use]
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_none(self) -> bool {
+        self.0 == 0
+    }
+
+    /// These without those of `other`.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// What running it may do to the session.
+    #[must_use]
+    pub const fn effect(self) -> Effect {
+        if self.has(Self::ANYTHING) {
+            Effect::Unknown
+        } else if self.has(Self::SETTINGS) {
+            Effect::Session
+        } else {
+            Effect::None
+        }
+    }
+}
+
+impl BitOr for Hazards {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitOrAssign for Hazards {
+    fn bitor_assign(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+/// Functions that run texts given as values, or change catalogs.
+const RUNS: [&str; 22] = [
+    "cursor_to_xml",
+    "cursor_to_xmlschema",
+    "database_to_xml",
+    "database_to_xml_and_xmlschema",
+    "database_to_xmlschema",
+    "pg_clear_attribute_stats",
+    "pg_clear_relation_stats",
+    "pg_import_system_collations",
+    "pg_restore_attribute_stats",
+    "pg_restore_relation_stats",
+    "query_to_xml",
+    "query_to_xml_and_xmlschema",
+    "query_to_xmlschema",
+    "schema_to_xml",
+    "schema_to_xml_and_xmlschema",
+    "schema_to_xmlschema",
+    "table_to_xml",
+    "table_to_xml_and_xmlschema",
+    "table_to_xmlschema",
+    "ts_rewrite",
+    "ts_stat",
+    "lo_import",
+];
+
+/// Functions that change settings.
+const SETS: [&str; 2] = ["pg_reload_conf", "set_config"];
+
+/// Functions and views that show the session's text, statements, portals or memory, and functions
+/// whose result tells the protocols apart.
+pub const SHOWS: [&str; 13] = [
+    "current_query",
+    "pg_backend_memory_contexts",
+    "pg_column_size",
+    "pg_cursor",
+    "pg_cursors",
+    "pg_get_backend_memory_contexts",
+    "pg_log_backend_memory_contexts",
+    "pg_prepared_statement",
+    "pg_prepared_statements",
+    "pg_stat_activity",
+    "pg_stat_get_activity",
+    "pg_stat_get_backend_activity",
+    "statement_timestamp",
+];
+
+/// The names of `pg_catalog` that have hazards.
+pub fn builtins() -> impl Iterator<Item = &'static str> {
+    RUNS.into_iter().chain(SETS).chain(SHOWS)
+}
+
+/// The lengths of [`builtins`], a bit for each.
+const LENGTHS: u64 = lengths(&RUNS) | lengths(&SETS) | lengths(&SHOWS);
+
+const fn lengths(names: &[&str]) -> u64 {
+    let (mut bits, mut at) = (0, 0);
+    while at < names.len() {
+        bits |= 1 << names[at].len();
+        at += 1;
+    }
+    bits
+}
+
+/// The hazards of the function or view of `pg_catalog` that has this name, in any case.
+#[must_use]
+#[inline]
+pub fn builtin(word: &[u8]) -> Hazards {
+    // All of them have an underscore, which few words of these lengths have.
+    if word.len() > 32 || LENGTHS >> word.len() & 1 == 0 || !word.contains(&b'_') {
+        return Hazards::NONE;
+    }
+    let is = |name: &&str| word.eq_ignore_ascii_case(name.as_bytes());
+    if SETS.iter().any(|name| is(name)) {
+        Hazards::SETTINGS
+    } else if RUNS.iter().any(|name| is(name)) {
+        Hazards::ANYTHING
+    } else if SHOWS.iter().any(|name| is(name)) {
+        Hazards::SEES
+    } else {
+        Hazards::NONE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn builtins_are_known_in_any_case() {
+        assert_eq!(builtin(b"Set_Config"), Hazards::SETTINGS);
+        assert_eq!(builtin(b"query_to_xml"), Hazards::ANYTHING);
+        assert_eq!(builtin(b"pg_cursors"), Hazards::SEES);
+        assert_eq!(builtin(b"now"), Hazards::NONE);
+        assert_eq!(builtin(&[b'_'; 100]), Hazards::NONE);
+        for name in builtins() {
+            assert!(!builtin(name.as_bytes()).is_none(), "{name}");
+        }
+    }
+
+    #[test]
+    fn effects_follow_from_the_strongest_hazard() {
+        assert_eq!(Hazards::NONE.effect(), Effect::None);
+        assert_eq!(
+            (Hazards::SEES | Hazards::PARTITIONED).effect(),
+            Effect::None
+        );
+        assert_eq!(Hazards::SETTINGS.effect(), Effect::Session);
+        assert_eq!(Hazards::ALL.effect(), Effect::Unknown);
+        assert!(!Hazards::ALL.without(Hazards::SEES).has(Hazards::SEES));
+    }
+}

@@ -1,0 +1,92 @@
+//! The words of a text, for those who do not care what stands between them.
+
+use super::lex::{self, KIND, Kind};
+
+/// A word, or something else.
+pub(super) enum Item<'a> {
+    /// A word, or a quoted identifier without its quotes.
+    Word(&'a [u8]),
+    /// An identifier written with escapes (`U&"…"`), whose name is not decoded.
+    Escaped,
+    Other(u8),
+    End,
+    /// Something unterminated: the server will refuse the text, or we do not understand it.
+    Broken,
+}
+
+/// The words of a text; strings, numbers and comments are skipped.
+pub(super) struct Words<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Words<'a> {
+    pub(super) const fn new(text: &'a [u8]) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// Bytes read so far.
+    pub(super) const fn at(&self) -> usize {
+        self.at
+    }
+
+    /// What has not been read yet.
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    /// The next word or other character.
+    pub(super) fn next(&mut self) -> Item<'a> {
+        loop {
+            let Some(start) = lex::blank(self.text, self.at) else {
+                return Item::Broken;
+            };
+            let Some(&byte) = self.text.get(start) else {
+                return Item::End;
+            };
+            let end = match KIND[byte as usize] {
+                Kind::Word => {
+                    let end = lex::word(self.text, start);
+                    if self.text.get(start..end + 2).is_some_and(is_escape) {
+                        match lex::quoted_identifier(self.text, end + 1) {
+                            Some(end) => {
+                                self.at = end;
+                                return Item::Escaped;
+                            }
+                            None => return Item::Broken,
+                        }
+                    }
+                    if lex::at(self.text, end) != b'\'' || end > start + 1 {
+                        self.at = end;
+                        return Item::Word(&self.text[start..end]);
+                    }
+                    let escapes = byte | 0x20 == b'e';
+                    lex::string(self.text, end, escapes).map(|found| found.end)
+                }
+                Kind::DoubleQuote => match lex::quoted_identifier(self.text, start) {
+                    Some(end) => {
+                        self.at = end;
+                        return Item::Word(&self.text[start + 1..end - 1]);
+                    }
+                    None => None,
+                },
+                Kind::Quote => lex::string(self.text, start, false).map(|found| found.end),
+                Kind::Dollar if !lex::at(self.text, start + 1).is_ascii_digit() => {
+                    lex::dollar_string(self.text, start)
+                }
+                Kind::Digit => Some(lex::word(self.text, start)),
+                _ => {
+                    self.at = start + 1;
+                    return Item::Other(byte);
+                }
+            };
+            let Some(end) = end else { return Item::Broken };
+            self.at = end;
+        }
+    }
+}
+
+/// Whether this is the beginning of an identifier with escapes (scan.l, `xuistart`).
+const fn is_escape(bytes: &[u8]) -> bool {
+    matches!(bytes, [b'u' | b'U', b'&', b'"'])
+}

@@ -1,0 +1,428 @@
+//! The names of one database whose use has hazards, as of one catalog epoch.
+//!
+//! They follow from the catalog: the functions of users with their bodies, and what depends on
+//! what. A hazard spreads from a function to the table whose trigger calls it, to the views over
+//! that table, to the functions that mention one of these views. The catalog says what depends on
+//! what by OID, a body by name; a name counts for all objects that have it.
+//!
+//! Invariant: leaving something out would be a wrong answer, too much in here costs a conversion.
+//! So what cannot be read makes everything hazardous.
+
+use crate::sql::body::Body;
+use crate::sql::effect::Known;
+use crate::sql::hazard::Hazards;
+use std::collections::HashMap;
+
+type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+
+/// Names and their hazards.
+#[derive(Debug, Default)]
+pub struct Names {
+    hazards: Map<Box<[u8]>, Hazards>,
+    /// Those of objects that no text need name: operators, casts, types.
+    implicit: Hazards,
+    /// Those of everything together.
+    any: Hazards,
+}
+
+/// The longest name that is looked up: identifiers are cut off at 63 bytes.
+const MAX_NAME: usize = 64;
+
+impl Known for Names {
+    #[inline]
+    fn of(&self, name: &[u8]) -> Hazards {
+        if self.hazards.is_empty() {
+            return self.implicit;
+        }
+        let mut lower = [0; MAX_NAME];
+        let Some(lower) = lower.get_mut(..name.len()) else {
+            return self.any;
+        };
+        lower.copy_from_slice(name);
+        lower.make_ascii_lowercase();
+        let found = self.hazards.get(&*lower);
+        self.implicit | found.copied().unwrap_or_default()
+    }
+
+    fn any(&self) -> Hazards {
+        self.any
+    }
+}
+
+impl Names {
+    /// Of a database of which nothing is known: any name may do anything.
+    #[must_use]
+    pub fn unknown() -> Self {
+        Self {
+            hazards: Map::default(),
+            implicit: Hazards::ALL,
+            any: Hazards::ALL,
+        }
+    }
+
+    /// Names that have hazards.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.hazards.len()
+    }
+
+    /// Whether no name has any.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.hazards.is_empty()
+    }
+}
+
+/// One row of what the catalog says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Row<'a> {
+    /// The names of the functions of `pg_catalog` whose run shows, separated by spaces.
+    Volatile(&'a str),
+    /// A function of users.
+    Function {
+        /// Its OID.
+        oid: &'a str,
+        /// Its name.
+        name: &'a str,
+        /// Its language.
+        language: &'a str,
+        /// Whether it is declared volatile, so that no planner runs it.
+        volatile: bool,
+        /// Its source text; empty if it was parsed when it was made.
+        source: &'a str,
+    },
+    /// A relation, or a function that was parsed when it was made, uses this function or view of
+    /// `pg_catalog`.
+    Uses {
+        /// Its class and OID.
+        object: &'a str,
+        /// Its name.
+        name: &'a str,
+        /// What it uses.
+        builtin: &'a str,
+    },
+    /// An object depends on another one: what the latter does, using the former may do.
+    Depends {
+        /// Its class and OID.
+        object: &'a str,
+        /// Its name.
+        name: &'a str,
+        /// The class and OID of the other one.
+        on: &'a str,
+    },
+    /// A relation is of this kind.
+    Relation {
+        /// Its class and OID.
+        object: &'a str,
+        /// Its name.
+        name: &'a str,
+        /// `f`: foreign; `p`: partitioned, or a parent; `s`: secured for single roles.
+        kind: &'a str,
+    },
+}
+
+impl<'a> Row<'a> {
+    /// Reads the five columns of a row.
+    #[must_use]
+    pub fn read(row: &'a [String; 5]) -> Option<Self> {
+        let [kind, a, b, c, d] = row.each_ref().map(String::as_str);
+        Some(match kind {
+            "v" => Self::Volatile(a),
+            "f" => {
+                let (volatility, language) = c.split_once(' ')?;
+                Self::Function {
+                    oid: a,
+                    name: b,
+                    language,
+                    volatile: volatility == "v",
+                    source: d,
+                }
+            }
+            "u" => Self::Uses {
+                object: a,
+                name: b,
+                builtin: c,
+            },
+            "d" => Self::Depends {
+                object: a,
+                name: b,
+                on: c,
+            },
+            "r" => Self::Relation {
+                object: a,
+                name: b,
+                kind: c,
+            },
+            _ => return None,
+        })
+    }
+}
+
+/// The object that stands for what no text need name, in [`Row::Depends`].
+const IMPLICIT: &str = "*";
+
+/// An object while hazards spread.
+#[derive(Debug, Default)]
+struct Object {
+    name: Box<[u8]>,
+    hazards: Hazards,
+    /// What it mentions by name.
+    body: Option<Body>,
+    /// What it depends on.
+    on: Vec<u32>,
+}
+
+/// Objects by class and OID, while rows come in.
+#[derive(Debug, Default)]
+struct Graph {
+    index: Map<Box<str>, u32>,
+    objects: Vec<Object>,
+}
+
+impl Graph {
+    fn object(&mut self, object: &str, name: &str) -> &mut Object {
+        let index = self.number(object);
+        let object = &mut self.objects[index as usize];
+        if object.name.is_empty() {
+            object.name = spelled(name);
+        }
+        object
+    }
+
+    fn number(&mut self, object: &str) -> u32 {
+        if let Some(index) = self.index.get(object) {
+            return *index;
+        }
+        let index = self.objects.len() as u32;
+        self.objects.push(Object::default());
+        self.index.insert(object.into(), index);
+        index
+    }
+
+    /// Spreads the hazards until nothing changes.
+    fn names(mut self) -> Names {
+        let mut names = Names::default();
+        loop {
+            let mut changed = false;
+            for index in 0..self.objects.len() {
+                let object = &self.objects[index];
+                let on = object
+                    .on
+                    .iter()
+                    .map(|on| self.objects[*on as usize].hazards);
+                let depends = on.fold(object.hazards, |all, hazards| all | hazards);
+                let hazards = match &object.body {
+                    Some(body) => depends | body.hazards(&names),
+                    None => depends,
+                };
+                if hazards == object.hazards && !(names.is_missing(object) && !hazards.is_none()) {
+                    continue;
+                }
+                changed = true;
+                let name = object.name.clone();
+                self.objects[index].hazards = hazards;
+                if !name.is_empty() {
+                    *names.hazards.entry(name).or_default() |= hazards;
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+        names.implicit = self
+            .index
+            .get(IMPLICIT)
+            .map_or(Hazards::NONE, |index| self.objects[*index as usize].hazards);
+        let all = names.hazards.values();
+        names.any = all.fold(names.implicit, |all, hazards| all | *hazards);
+        names
+    }
+}
+
+impl Names {
+    fn is_missing(&self, object: &Object) -> bool {
+        let known = self.hazards.get(&object.name);
+        !object.name.is_empty() && known.is_none_or(|known| *known | object.hazards != *known)
+    }
+
+    /// What these rows, which must be all there are, lead to.
+    #[must_use]
+    pub fn of_rows<'a>(rows: impl Iterator<Item = Row<'a>> + Clone) -> Self {
+        let volatile: Vec<&[u8]> = rows
+            .clone()
+            .filter_map(|row| match row {
+                Row::Volatile(names) => Some(names.split(' ').map(str::as_bytes)),
+                _ => None,
+            })
+            .flatten()
+            .collect();
+        let is_noticed = |word: &[u8]| volatile.contains(&word);
+        let mut graph = Graph::default();
+        for row in rows {
+            match row {
+                Row::Volatile(_) => {}
+                Row::Function {
+                    oid,
+                    name,
+                    language,
+                    volatile,
+                    source,
+                } => {
+                    let mut body = match language {
+                        "sql" | "plpgsql" => Body::read(source.as_bytes(), is_noticed),
+                        _ => Body::opaque(),
+                    };
+                    if volatile {
+                        // The planner does not run it.
+                        body.hazards = body.hazards.without(Hazards::PLANS);
+                    } else if body.hazards.has(Hazards::ANYTHING | Hazards::SETTINGS) {
+                        body.hazards |= Hazards::PLANS;
+                    }
+                    let object = graph.object(&format!("f{oid}"), name);
+                    object.body = Some(body);
+                }
+                Row::Uses {
+                    object,
+                    name,
+                    builtin,
+                } => {
+                    let hazards = crate::sql::hazard::builtin(builtin.as_bytes());
+                    graph.object(object, name).hazards |= hazards;
+                }
+                Row::Depends { object, name, on } => {
+                    let on = graph.number(on);
+                    graph.object(object, name).on.push(on);
+                }
+                Row::Relation { object, name, kind } => {
+                    graph.object(object, name).hazards |= match kind {
+                        "f" => Hazards::FOREIGN,
+                        "p" => Hazards::PARTITIONED,
+                        _ => Hazards::SECURED,
+                    };
+                }
+            }
+        }
+        graph.names()
+    }
+}
+
+/// A name as texts write it between quotes, in lower case.
+fn spelled(name: &str) -> Box<[u8]> {
+    name.replace('"', "\"\"")
+        .to_ascii_lowercase()
+        .into_bytes()
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(rows: &[Row<'_>]) -> Names {
+        Names::of_rows(rows.iter().copied())
+    }
+
+    fn function<'a>(oid: &'a str, name: &'a str, source: &'a str) -> Row<'a> {
+        Row::Function {
+            oid,
+            name,
+            language: "plpgsql",
+            volatile: true,
+            source,
+        }
+    }
+
+    fn depends<'a>(object: &'a str, name: &'a str, on: &'a str) -> Row<'a> {
+        Row::Depends { object, name, on }
+    }
+
+    #[test]
+    fn a_hazard_spreads_to_all_that_depends_on_it() {
+        let names = names(&[
+            depends("r1", "T\"x", "f7"),
+            depends("r2", "view", "r1"),
+            function("7", "fire", "begin set search_path = a; end"),
+            function("8", "calls", "begin perform 1 from view; end"),
+            function("9", "innocent", "begin perform 1 from other; end"),
+            depends("r3", "other", "f9"),
+        ]);
+        for name in ["t\"\"x", "VIEW", "Fire", "calls"] {
+            assert_eq!(names.of(name.as_bytes()), Hazards::SETTINGS, "{name}");
+        }
+        for name in ["innocent", "other", "nothing"] {
+            assert_eq!(names.of(name.as_bytes()), Hazards::NONE, "{name}");
+        }
+        assert_eq!(names.any(), Hazards::SETTINGS);
+    }
+
+    #[test]
+    fn circles_end() {
+        let names = names(&[
+            depends("r1", "a", "r2"),
+            depends("r2", "b", "r1"),
+            function("1", "f", "begin perform g(); end"),
+            function("2", "g", "begin perform f() from b; end"),
+            Row::Relation {
+                object: "r2",
+                name: "b",
+                kind: "f",
+            },
+        ]);
+        for name in [&b"a"[..], b"b", b"f", b"g"] {
+            assert_eq!(names.of(name), Hazards::FOREIGN);
+        }
+    }
+
+    #[test]
+    fn what_no_text_names_counts_everywhere() {
+        let names = names(&[
+            depends("*", "", "f7"),
+            function("7", "plus", "begin reset all; end"),
+        ]);
+        assert!(names.of(b"anything").has(Hazards::ANYTHING));
+        assert!(Names::unknown().of(b"t").has(Hazards::FOREIGN));
+        assert_eq!(Names::default().of(b"t"), Hazards::NONE);
+    }
+
+    #[test]
+    fn only_what_is_not_volatile_is_run_by_the_planner() {
+        let stable = |source| Row::Function {
+            oid: "1",
+            name: "f",
+            language: "sql",
+            volatile: false,
+            source,
+        };
+        let of = |rows: &[Row<'_>]| names(rows).of(b"f");
+        assert_eq!(
+            of(&[Row::Volatile("nextval"), stable("select nextval('s')")]),
+            Hazards::PLANS
+        );
+        assert_eq!(
+            of(&[Row::Volatile("nextval"), function("1", "f", "nextval")]),
+            Hazards::NONE
+        );
+        assert_eq!(of(&[stable("select 1")]), Hazards::NONE);
+        assert!(of(&[stable("select set_config('a', 'b', true)")]).has(Hazards::PLANS));
+    }
+
+    #[test]
+    fn rows_are_read() {
+        let row = |cells: [&str; 5]| cells.map(str::to_owned);
+        assert_eq!(
+            Row::read(&row(["f", "7", "x", "s sql", "select 1"])),
+            Some(Row::Function {
+                oid: "7",
+                name: "x",
+                language: "sql",
+                volatile: false,
+                source: "select 1"
+            })
+        );
+        assert_eq!(
+            Row::read(&row(["d", "r1", "t", "f7", ""])),
+            Some(depends("r1", "t", "f7"))
+        );
+        assert_eq!(Row::read(&row(["x", "", "", "", ""])), None);
+    }
+}
