@@ -412,7 +412,9 @@ impl Session {
             }
             Step::Context => {
                 self.read_context(lesson.answer(0)?)?;
-                self.memory.patience.learned(self.upstream.cache.lookups());
+                let lookups = self.upstream.cache.lookups();
+                self.memory.patience.learned(lookups);
+                self.memory.idle_patience.learned(lookups);
                 self.lesson_subject(lesson, now, worker)
             }
             Step::Columns => self.columns_known(lesson, now, worker),

@@ -62,9 +62,12 @@ impl Session {
 
     /// Notes what a statement may do, and how much of that its text did not show.
     pub(super) fn affected(&mut self, effect: Effect, unseen: Effect) {
+        let lookups = self.upstream.cache.lookups();
         if unseen > Effect::Transaction {
-            let lookups = self.upstream.cache.lookups();
             self.memory.patience.lost(lookups);
+        }
+        if effect > Effect::Transaction {
+            self.memory.idle_patience.lost(lookups);
         }
         self.upstream.affected(effect);
     }

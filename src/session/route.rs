@@ -51,8 +51,13 @@ pub(super) struct Memory {
     /// The strongest effect of a query that a cursor may still run.
     opened_effect: Effect,
     speaks_extended: bool,
-    /// When the context may be asked for again.
+    /// When the context may be asked for again in front of a query, if something that no text
+    /// showed has changed it.
     pub patience: Patience,
+    /// The same behind a transaction, whatever has changed it.
+    pub idle_patience: Patience,
+    /// A query was passed through because its transaction had lost the context.
+    missed: bool,
 }
 
 impl Memory {
@@ -67,6 +72,8 @@ impl Memory {
             relayed_effect: Effect::None,
             opened_effect: Effect::None,
             patience: Patience::default(),
+            idle_patience: Patience::default(),
+            missed: false,
             speaks_extended: false,
         }
     }
@@ -175,6 +182,7 @@ impl Session {
                 self.start_lesson(now, worker);
             }
             Route::Pass(reason) => {
+                self.memory.missed |= reason == Reason::DirtyTransaction;
                 self.turn = Turn::Free;
                 self.relay_query(text, reason, worker);
             }
@@ -209,15 +217,13 @@ impl Session {
             return None;
         }
         self.lessons = 0;
-        let subject = match self.memory.wanted.pop() {
-            Some(text) => return Some(Lesson::behind(Subject::Statement(Plans::Generic), text)),
-            None if self.upstream.context.is_none() && !self.upstream.cache.is_empty() => {
-                Subject::Watch
-            }
-            None => return None,
-        };
-        let may_ask = self.memory.patience.may_ask() && self.may_look(now);
-        may_ask.then(|| Lesson::behind(subject, Vec::new()))
+        if let Some(text) = self.memory.wanted.pop() {
+            return Some(Lesson::behind(Subject::Statement(Plans::Generic), text));
+        }
+        let missed = std::mem::take(&mut self.memory.missed);
+        let is_of_use = missed && self.upstream.context.is_none();
+        let may_ask = is_of_use && self.memory.idle_patience.may_ask() && self.may_look(now);
+        may_ask.then(|| Lesson::behind(Subject::Watch, Vec::new()))
     }
 
     /// Whether the session may be asked what it has become, which takes a look at the catalog if

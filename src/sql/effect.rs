@@ -96,6 +96,7 @@ pub fn survey(text: &[u8], known: &impl Known) -> Survey {
         partitioned: 0,
         inserts: false,
         keeps_names: true,
+        is_blind: true,
         known,
     };
     let mut strongest = Effect::None;
@@ -125,6 +126,8 @@ struct Reader<'a, K> {
     partitioned: u32,
     inserts: bool,
     keeps_names: bool,
+    /// Words are not looked up.
+    is_blind: bool,
     known: &'a K,
 }
 
@@ -133,6 +136,8 @@ impl<'a, K: Known> Reader<'a, K> {
     fn next(&mut self) -> Item<'a> {
         let item = self.words.next();
         match item {
+            // Of a verb that names no object nothing is looked up.
+            _ if self.is_blind => {}
             Item::Word(word) => {
                 let hazards = hazard::builtin(word) | self.known.of(word);
                 self.partitioned += u32::from(hazards.has(Hazards::PARTITIONED));
@@ -171,6 +176,7 @@ fn gives_hazards(word: &[u8]) -> bool {
 /// The effect of the statement at `words`, which is left behind its semicolon, and whether there
 /// may be another one.
 fn statement<K: Known>(words: &mut Reader<'_, K>) -> (Effect, bool) {
+    words.is_blind = true;
     let verb = loop {
         match words.next() {
             Item::Word(word) => break word,
@@ -183,7 +189,15 @@ fn statement<K: Known>(words: &mut Reader<'_, K>) -> (Effect, bool) {
     };
     words.inserts |= is(verb, "insert");
     words.fetches |= is(verb, "fetch") || is(verb, "move");
-    match Verb::of(verb) {
+    let what = Verb::of(verb);
+    words.is_blind = match what {
+        Verb::Transaction | Verb::Session | Verb::Set => true,
+        Verb::Harmless => ["show", "fetch", "move", "close", "listen", "notify", "checkpoint"]
+            .iter()
+            .any(|known| is(verb, known)),
+        _ => false,
+    };
+    match what {
         Verb::Harmless | Verb::Write => skim(words, Effect::None, false),
         Verb::Query => skim(words, Effect::None, true),
         Verb::Transaction => skim(words, Effect::Transaction, false),

@@ -37,6 +37,10 @@ pub struct Database {
 /// A look at the catalog may take this share of the time, one in so many.
 const WATCH_SHARE: u64 = 50;
 
+/// The same for the question which names have hazards. Nothing is converted while they are not
+/// known, so it is asked sooner.
+const NAMES_SHARE: u64 = 20;
+
 impl Database {
     /// The catalog epoch: it moves whenever a session of the proxy is seen to change the catalog.
     #[must_use]
@@ -87,7 +91,10 @@ impl Database {
     /// These are the names as of this epoch; it took from `asked` to `now` to find out. `None` says
     /// that it could not be found out.
     pub fn named(&self, epoch: u64, names: Option<Arc<Names>>, asked: Instant, now: Instant) {
-        let pause = now.since(asked).saturating_mul(WATCH_SHARE);
+        let pause = match names {
+            Some(_) => now.since(asked).saturating_mul(NAMES_SHARE),
+            None => 0,
+        };
         self.names_from
             .store(now.0.saturating_add(pause), Ordering::Relaxed);
         if let Some(names) = names {

@@ -124,7 +124,8 @@ fn a_request_that_comes_too_late_cancels_nothing() {
     let mut scene = cancelled_lesson();
     scene
         .peer
-        .answer_rows(&["t", "t", "t", "1048576", "settings"]);
+        .answer_rows(&["v", "nextval", "", "", ""]);
+    scene.peer.answer_context();
     let name = scene.peer.answer_oracle(&SELECT);
     scene
         .peer

@@ -3,7 +3,7 @@
 use crate::harness::client::Client;
 use crate::harness::frames::{self, complete, execution, frame, ready, row};
 use crate::harness::proxy::Proxy;
-use crate::harness::upstream::{INSERT, Oracle, Peer, SELECT, Upstream, parsed};
+use crate::harness::upstream::{INSERT, Oracle, Peer, SELECT, Upstream, careful, parsed};
 use pgautoprep::metrics::Counter;
 use pgautoprep::reason::Reason;
 
@@ -104,13 +104,15 @@ fn a_lesson_parses_the_original_and_the_rewritten_text() {
     scene.peer.answer_context();
     scene
         .peer
-        .expect(&frames::parse("", "SELECT name FROM t WHERE id = 42", &[]));
+        .expect(&[careful(), frames::parse("", "SELECT name FROM t WHERE id = 42", &[])].concat());
     scene
         .peer
         .expect(&[frames::describe(b'S', ""), frames::sync()].concat());
     let name = "_pgautoprep_1";
     let rewritten = "SELECT name FROM t WHERE id = $1";
-    scene.peer.expect(&frames::parse(name, rewritten, &[23]));
+    scene
+        .peer
+        .expect(&[careful(), frames::parse(name, rewritten, &[23])].concat());
     scene
         .peer
         .expect(&[frames::describe(b'S', name), frames::sync()].concat());
@@ -178,7 +180,7 @@ fn what_the_oracle_refuses_is_passed_through_for_good() {
     let mut scene = met(&[]);
     scene.client.send(&frames::query(SQL));
     scene.peer.answer_context();
-    scene.peer.take("PDSPDS");
+    scene.peer.take("PBEPDSPBEPDS");
     scene.peer.send(&parsed(&["name"], &[]));
     scene.peer.send(&parsed(&["other"], &[23]));
     for _ in 0..3 {
@@ -195,7 +197,7 @@ fn an_error_of_the_oracle_does_not_reach_the_client() {
     let mut scene = met(&[]);
     scene.client.send(&frames::query(SQL));
     scene.peer.answer_context();
-    scene.peer.take("PDSPDS");
+    scene.peer.take("PBEPDSPBEPDS");
     let failed = [frames::error("42P01", "no such table"), ready(b'I')].concat();
     scene.peer.send(&[&failed[..], &failed].concat());
     scene.peer.expect_at_once(&frames::query(SQL));
@@ -207,6 +209,10 @@ fn an_error_of_the_oracle_does_not_reach_the_client() {
 fn notifications_and_settings_during_a_lesson_reach_the_client() {
     let mut scene = met(&[]);
     scene.client.send(&frames::query(SQL));
+    scene.peer.take("Q");
+    scene
+        .peer
+        .send(&[complete("SELECT 0"), ready(b'I')].concat());
     scene.peer.take("Q");
     let note = frames::notification(7, "news", "x");
     let status = frames::parameter("application_name", "x");
@@ -582,7 +588,7 @@ fn a_renewal_that_fails_is_repaired_with_the_original() {
     scene.client.expect(&[failed, ready(b'I')].concat());
     // The server holds nothing under that name: no Close is owed.
     scene.client.send(&frames::query(SQL));
-    scene.peer.take("PDS");
+    scene.peer.take("PBEPDS");
 }
 
 #[test]

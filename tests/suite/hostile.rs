@@ -173,12 +173,18 @@ fn dying_server(upstream: &Upstream, mut budget: usize) {
     let script: [(&str, Vec<u8>); 5] = [
         ("", greeting()),
         ("Q", context),
-        ("PDSPDS", [&parsed[..], &parsed].concat()),
+        ("PBEPDSPBEPDS", [&parsed[..], &parsed].concat()),
         ("QQQ", [&custom[..], &custom, &generic].concat()),
         ("BDES", executed),
     ];
     for (tags, bytes) in script {
-        peer.take(tags);
+        let names = tags == "Q" && peer.take(tags)[0].body.starts_with(b"SET LOCAL jit");
+        if names && !say(&mut peer, &[complete("SELECT 0"), ready(b'I')].concat()) {
+            return;
+        }
+        if tags != "Q" || names {
+            peer.take(tags);
+        }
         if !say(&mut peer, &bytes) {
             return;
         }

@@ -111,13 +111,29 @@ pub(crate) const INSERT: Oracle<'static> = Oracle {
     catalog: true,
 };
 
-/// The answer to Parse, Describe and Sync.
+/// What makes a batch of questions careful: it does not wait for locks.
+pub(crate) fn careful() -> Vec<u8> {
+    let text = "SELECT pg_catalog.set_config('lock_timeout', '1', true), \
+                pg_catalog.set_config('statement_timeout', '0', true)";
+    [
+        frames::parse("", text, &[]),
+        frames::bind("", "", &[]),
+        frames::execute("", 0),
+    ]
+    .concat()
+}
+
+/// The answer to Parse, Describe and Sync, behind what makes them careful.
 pub(crate) fn parsed(columns: &[&str], types: &[u32]) -> Vec<u8> {
     let result = match columns {
         [] => frames::frame(b'n', b""),
         columns => frames::description(columns),
     };
     [
+        frames::frame(b'1', b""),
+        frames::frame(b'2', b""),
+        frames::row(&["1", "0"]),
+        frames::complete("SELECT 1"),
         frames::frame(b'1', b""),
         frames::parameter_types(types),
         result,
@@ -180,16 +196,26 @@ impl Peer {
         !matches!(self.stream.read(&mut [0; 1]), Ok(1..))
     }
 
-    /// Answers the question about settings and search path.
+    /// Answers the question about settings and search path, and what may come before it: those
+    /// about the catalog and its names.
     pub(crate) fn answer_context(&mut self) {
-        self.take("Q");
+        loop {
+            let question = self.take("Q").remove(0).body;
+            if question.starts_with(b"SET LOCAL jit") {
+                self.send(&[frames::complete("SELECT 0"), frames::ready(b'I')].concat());
+            } else if question.starts_with(b"SELECT pg_catalog.concat_ws('|', (SELECT") {
+                self.answer_rows(&["sign"]);
+            } else {
+                break;
+            }
+        }
         let row = frames::row(&["t", "t", "t", "1048576", "settings"]);
         self.send(&[row, frames::complete("SELECT 1"), frames::ready(b'I')].concat());
     }
 
     /// Answers the questions about a new statement; returns its name.
     pub(crate) fn answer_oracle(&mut self, oracle: &Oracle<'_>) -> String {
-        self.take("PDS");
+        self.take("PBEPDS");
         let name = self.answer_parse_of(oracle, true);
         let [original, generic] = oracle.plans;
         self.take("QQQ");
@@ -209,7 +235,7 @@ impl Peer {
     }
 
     fn answer_parse_of(&mut self, oracle: &Oracle<'_>, twice: bool) -> String {
-        let frames = self.take("PDS");
+        let frames = self.take("PBEPDS").split_off(3);
         let end = frames[0].body.iter().position(|byte| *byte == 0).unwrap();
         if twice {
             self.send(&parsed(oracle.columns, &[]));
@@ -220,7 +246,7 @@ impl Peer {
 
     /// Answers the questions about a statement that is to be planned for its values each time.
     pub(crate) fn answer_custom(&mut self, oracle: &Oracle<'_>) -> String {
-        self.take("PDS");
+        self.take("PBEPDS");
         let name = self.answer_parse_of(oracle, true);
         self.take("QQ");
         self.answer_plan(oracle.plans[0]);
