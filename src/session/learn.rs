@@ -25,6 +25,7 @@ use crate::sql::scan::Scan;
 use crate::statement::cache::Name;
 use crate::statement::guard::Guard;
 use crate::statement::names::{Names, Row};
+use crate::statement::table::NamesClaim;
 use crate::statement::{Context, Instant, Plans, Statement, Terms, Verdict};
 use crate::upstream::ServerSettings;
 use crate::upstream::ledger::Kind;
@@ -72,8 +73,7 @@ pub(super) enum Subject {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     Watch(Instant),
-    /// Of the names of this epoch.
-    Names(u64, Instant),
+    Names,
     Context,
     Columns,
     Describe,
@@ -100,6 +100,8 @@ pub(super) struct Lesson {
     pub(super) candidate: Option<Candidate>,
     /// What a client could see of another plan than the generic one, and its guards.
     pub(super) exposure: Option<(Exposure, Vec<Guard>)>,
+    /// The right to ask for names.
+    claim: Option<NamesClaim>,
     /// The error frame of a question the client's cancel request has hit.
     cancelled: Option<Vec<u8>>,
 }
@@ -141,6 +143,7 @@ impl Lesson {
             rounds: 0,
             candidate: None,
             exposure: None,
+            claim: None,
             cancelled: None,
         }
     }
@@ -161,7 +164,7 @@ impl Lesson {
     /// Bytes of an answer that are read.
     const fn most(&self) -> usize {
         match self.step {
-            Step::Names(..) => oracle::MAX_NAMES,
+            Step::Names => oracle::MAX_NAMES,
             _ => MAX_ANSWER,
         }
     }
@@ -211,14 +214,17 @@ impl Session {
             return Ok(Next::Learned);
         }
         if !self.upstream.knows_names() {
-            if !self.upstream.database.take_names(now, PATIENCE) {
-                return Err(Reason::Unproven);
-            }
+            let claim = self.upstream.database.claim_names(now);
+            lesson.claim = Some(claim.ok_or(Reason::Unproven)?);
             let names = catalog::names(self.upstream.dialect.server_major);
             self.question(|out| frontend::query(out, names.as_bytes()));
-            return Ok(lesson.ask(Step::Names(self.upstream.database.epoch(), now), 1));
+            return Ok(lesson.ask(Step::Names, 1));
         }
         let epoch = self.upstream.database.epoch();
+        self.survey_late()?;
+        if self.upstream.unverified {
+            return Err(Reason::Unproven);
+        }
         if self.upstream.context.is_none() || self.upstream.context_epoch != epoch {
             let listens = worker.settings.ddl_notices;
             self.question(|out| frontend::query(out, oracle::context_query(listens).as_bytes()));
@@ -237,23 +243,6 @@ impl Session {
         if self.upstream.database.observed(sign, asked, now, suspect) {
             tracing::debug!(client = self.client.0, "the catalog has changed");
         }
-    }
-
-    /// The names whose use has hazards are here. An answer too long to be read makes all of them
-    /// hazardous.
-    fn named(&self, answer: &Answer, (epoch, asked): (u64, Instant), now: Instant) {
-        let names = match answer {
-            answer if answer.overflowed => Some(Names::unknown()),
-            answer if answer.error.is_some() => None,
-            answer => {
-                let rows = answer.values.as_chunks().0;
-                Some(Names::of_rows(rows.iter().filter_map(Row::read)))
-            }
-        };
-        let count = names.as_ref().map(Names::len);
-        tracing::debug!(client = self.client.0, ?count, "asked for names with hazards");
-        let names = names.map(Arc::new);
-        self.upstream.database.named(epoch, names, asked, now);
     }
 
     /// Takes a step with the lesson out of the turn, and puts it back if it goes on.
@@ -401,9 +390,9 @@ impl Session {
                 }
                 self.begin_lesson(lesson, now, worker)
             }
-            Step::Names(epoch, asked) => {
-                if let Some(answer) = lesson.answers.first() {
-                    self.named(answer, (epoch, asked), now);
+            Step::Names => {
+                if let (Some(answer), Some(claim)) = (lesson.answers.first(), lesson.claim.take()) {
+                    named(answer, claim, now);
                 }
                 if !self.upstream.knows_names() {
                     return Err(Reason::Unproven);
@@ -476,6 +465,9 @@ impl Session {
         now: Instant,
         worker: &mut Worker,
     ) -> Result<Next, Reason> {
+        if !self.upstream.knows_names() {
+            return Err(Reason::Unproven);
+        }
         let names = Arc::clone(self.upstream.names());
         let survey = effect::survey(&lesson.text, &*names);
         let recipe = self.recipe(&lesson.text, worker)?;
@@ -595,6 +587,21 @@ impl Session {
         }
         lesson.ask(Step::Prepare, 1 + warming.len())
     }
+}
+
+/// The names whose use has hazards are here. An answer too long to be read makes all of them
+/// hazardous; one that failed says nothing.
+fn named(answer: &Answer, claim: NamesClaim, now: Instant) {
+    let names = match answer {
+        answer if answer.overflowed => Names::unknown(),
+        answer if answer.error.is_some() => return,
+        answer => {
+            let rows = answer.values.as_chunks().0;
+            Names::of_rows(rows.iter().filter_map(Row::read))
+        }
+    };
+    tracing::debug!(count = names.len(), "asked for names with hazards");
+    claim.answer(names, now);
 }
 
 /// Why a text whose objects have these hazards is passed through.

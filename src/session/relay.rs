@@ -6,6 +6,7 @@ use crate::reason::Reason;
 use crate::sql::effect::{self, Effect, Survey};
 use crate::sql::hazard::Hazards;
 use crate::statement::Instant;
+use crate::statement::names::Names;
 use crate::upstream::ledger::Kind;
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::{self, HEADER};
@@ -49,15 +50,53 @@ impl Session {
 
     /// What the text may do, with what is known of the names in it.
     fn survey(&mut self, text: &[u8]) -> Survey {
+        if !self.upstream.knows_names() {
+            return self.unnamed(text);
+        }
         let names = Arc::clone(self.upstream.names());
         let mut survey = effect::survey(text, &*names);
         survey.effect = self.memory.opened(&survey);
         // What is temporary gives its name hazards all the same: they have to be asked for.
         let hazardous = !survey.keeps_names || !survey.hazards.is_none();
-        if survey.effect == Effect::LocalCatalog && hazardous && self.upstream.knows_names() {
+        if survey.effect == Effect::LocalCatalog && hazardous {
             survey.effect = Effect::Catalog;
         }
         survey
+    }
+
+    /// The same while it is not known which names have hazards: what they may do is found out when
+    /// it is known.
+    fn unnamed(&mut self, text: &[u8]) -> Survey {
+        let mut survey = effect::survey(text, &Names::default());
+        survey.effect = self.memory.opened(&survey);
+        if survey.names {
+            survey.hazards |= Hazards::SEES;
+            if !self.memory.unsurveyed.push(text) {
+                survey.effect = survey.effect.max(Effect::Unknown);
+            }
+        }
+        survey
+    }
+
+    /// Finds out what the texts relayed while no names were known may have done, before anything is
+    /// relied on.
+    ///
+    /// # Errors
+    /// The names are still not known.
+    pub(super) fn survey_late(&mut self) -> Result<(), Reason> {
+        if self.memory.unsurveyed.is_empty() {
+            return Ok(());
+        }
+        if !self.upstream.knows_names() {
+            return Err(Reason::Unproven);
+        }
+        for text in self.memory.unsurveyed.take() {
+            let survey = self.survey(&text);
+            // What it showed by itself was honoured at once.
+            let unseen = survey.hazards.effect();
+            self.affected(unseen, unseen);
+        }
+        Ok(())
     }
 
     /// Notes what a statement may do, and how much of that its text did not show.

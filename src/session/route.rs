@@ -51,6 +51,8 @@ pub(super) struct Memory {
     /// The strongest effect of a query that a cursor may still run.
     opened_effect: Effect,
     speaks_extended: bool,
+    /// Texts relayed while it was not known which names have hazards.
+    pub unsurveyed: Unsurveyed,
     /// When the context may be asked for again in front of a query, if something that no text
     /// showed has changed it.
     pub patience: Patience,
@@ -71,6 +73,7 @@ impl Memory {
             named_effect: Effect::None,
             relayed_effect: Effect::None,
             opened_effect: Effect::None,
+            unsurveyed: Unsurveyed::default(),
             patience: Patience::default(),
             idle_patience: Patience::default(),
             missed: false,
@@ -137,6 +140,33 @@ impl Memory {
     /// Whether the Query relayed last only makes temporary objects.
     pub(super) fn only_local(&self) -> bool {
         self.relayed_effect == Effect::LocalCatalog
+    }
+}
+
+/// Texts of which it is still to be found out what they may have done.
+#[derive(Debug, Default)]
+pub(super) struct Unsurveyed(Vec<Vec<u8>>);
+
+/// Texts that wait, and the longest of them in bytes.
+const MAX_UNSURVEYED: usize = 32;
+const MAX_UNSURVEYED_TEXT: usize = 4 * 1024;
+
+impl Unsurveyed {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Keeps a text; false if there is no room for it.
+    pub(super) fn push(&mut self, text: &[u8]) -> bool {
+        let fits = self.0.len() < MAX_UNSURVEYED && text.len() <= MAX_UNSURVEYED_TEXT;
+        if fits && self.0.last().is_none_or(|last| last != text) {
+            self.0.push(text.to_vec());
+        }
+        fits
+    }
+
+    pub(super) fn take(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.0)
     }
 }
 
@@ -245,6 +275,9 @@ impl Session {
         now: Instant,
         worker: &mut Worker,
     ) -> Result<Route, Reason> {
+        if !self.memory.unsurveyed.is_empty() && self.upstream.knows_names() {
+            self.survey_late()?;
+        }
         self.check_state()?;
         let dialect = self.upstream.dialect;
         let recipe = match worker.guess(text, dialect) {
@@ -260,7 +293,8 @@ impl Session {
         let scan = &worker.scan;
         let eligible = recipe.judgement(|| judge(text, scan, dialect))?;
         let mut plans = Plans::Generic;
-        if let Some(context) = self.upstream.context {
+        let context = self.upstream.context;
+        if let Some(context) = context.filter(|_| self.memory.unsurveyed.is_empty()) {
             if recipe.shape().has_rows() {
                 self.check_rows(scan)?;
             }

@@ -41,6 +41,8 @@ pub struct Survey {
     pub hazards: Hazards,
     /// It goes on with a query that another text has opened (FETCH, MOVE).
     pub fetches: bool,
+    /// It may name objects of users.
+    pub names: bool,
     /// Names in it of relations that have partitions or children.
     pub partitioned: u32,
     /// It begins with INSERT.
@@ -93,6 +95,7 @@ pub fn survey(text: &[u8], known: &impl Known) -> Survey {
         words: Words::new(text),
         hazards: Hazards::NONE,
         fetches: false,
+        names: false,
         partitioned: 0,
         inserts: false,
         keeps_names: true,
@@ -112,6 +115,7 @@ pub fn survey(text: &[u8], known: &impl Known) -> Survey {
         effect: strongest.max(hazards.effect()),
         hazards,
         fetches: words.fetches,
+        names: words.names,
         partitioned: words.partitioned,
         inserts: words.inserts,
         keeps_names: words.keeps_names && hazards.without(Hazards::SEES).is_none(),
@@ -123,6 +127,7 @@ struct Reader<'a, K> {
     words: Words<'a>,
     hazards: Hazards,
     fetches: bool,
+    names: bool,
     partitioned: u32,
     inserts: bool,
     keeps_names: bool,
@@ -139,12 +144,13 @@ impl<'a, K: Known> Reader<'a, K> {
             // Of a verb that names no object nothing is looked up.
             _ if self.is_blind => {}
             Item::Word(word) => {
+                self.names = true;
                 let hazards = hazard::builtin(word) | self.known.of(word);
                 self.partitioned += u32::from(hazards.has(Hazards::PARTITIONED));
                 self.hazards |= hazards;
                 self.keeps_names &= !gives_hazards(word);
             }
-            Item::Escaped => self.hazards = Hazards::ALL,
+            Item::Escaped => (self.names, self.hazards) = (true, Hazards::ALL),
             _ => {}
         }
         item

@@ -28,10 +28,41 @@ pub struct Database {
     sign: Mutex<Option<String>>,
     /// When it may be looked at again out of turn, in milliseconds.
     look_from: AtomicU64,
-    /// The names whose use has hazards, and the epoch they are of.
+    /// Counts the changes that may have given names hazards.
+    naming: AtomicU64,
+    /// The names whose use has hazards, and the count they are of.
     names: Mutex<Option<(u64, Arc<Names>)>>,
     /// When they may be asked for again, in milliseconds.
     names_from: AtomicU64,
+}
+
+/// The right to ask for the names of a database. Whoever lets go of it without an answer leaves it
+/// to others.
+#[derive(Debug)]
+pub struct NamesClaim {
+    database: Arc<Database>,
+    naming: u64,
+    asked: Instant,
+    answered: bool,
+}
+
+impl NamesClaim {
+    /// These are the names.
+    pub fn answer(mut self, names: Names, now: Instant) {
+        self.answered = true;
+        let pause = now.since(self.asked).saturating_mul(NAMES_SHARE);
+        let from = &self.database.names_from;
+        from.store(now.0.saturating_add(pause), Ordering::Relaxed);
+        *super::lock(&self.database.names) = Some((self.naming, Arc::new(names)));
+    }
+}
+
+impl Drop for NamesClaim {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.database.names_from.store(0, Ordering::Relaxed);
+        }
+    }
 }
 
 /// A look at the catalog may take this share of the time, one in so many.
@@ -39,7 +70,10 @@ const WATCH_SHARE: u64 = 50;
 
 /// The same for the question which names have hazards. Nothing is converted while they are not
 /// known, so it is asked sooner.
-const NAMES_SHARE: u64 = 20;
+const NAMES_SHARE: u64 = 4;
+
+/// Milliseconds after which somebody else may ask for the names, too.
+const NAMES_PATIENCE: u64 = 10_000;
 
 impl Database {
     /// The catalog epoch: it moves whenever a session of the proxy is seen to change the catalog.
@@ -68,38 +102,33 @@ impl Database {
         self.look_from.load(Ordering::Relaxed) <= now.0
     }
 
-    /// The names whose use has hazards as of this epoch, if they are known.
+    /// How many changes there were that may have given names hazards.
     #[must_use]
-    pub fn names(&self, epoch: u64) -> Option<Arc<Names>> {
+    pub fn naming(&self) -> u64 {
+        self.naming.load(Ordering::Acquire)
+    }
+
+    /// The names whose use has hazards as of this count, if they are known.
+    #[must_use]
+    pub fn names(&self, naming: u64) -> Option<Arc<Names>> {
         let names = super::lock(&self.names);
-        let names = names.as_ref().filter(|(of, _)| *of == epoch);
+        let names = names.as_ref().filter(|(of, _)| *of == naming);
         names.map(|(_, names)| Arc::clone(names))
     }
 
-    /// Takes the right to ask for the names; false if somebody asks, or they were asked for lately.
-    pub fn take_names(&self, now: Instant, patience: u64) -> bool {
+    /// Takes the right to ask for the names; `None` if somebody asks, or they were asked for lately.
+    #[must_use]
+    pub fn claim_names(self: &Arc<Self>, now: Instant) -> Option<NamesClaim> {
         let from = self.names_from.load(Ordering::Relaxed);
-        let next = now.0.saturating_add(patience);
+        let next = now.0.saturating_add(NAMES_PATIENCE);
         let order = Ordering::Relaxed;
-        from <= now.0
-            && self
-                .names_from
-                .compare_exchange(from, next, order, order)
-                .is_ok()
-    }
-
-    /// These are the names as of this epoch; it took from `asked` to `now` to find out. `None` says
-    /// that it could not be found out.
-    pub fn named(&self, epoch: u64, names: Option<Arc<Names>>, asked: Instant, now: Instant) {
-        let pause = match names {
-            Some(_) => now.since(asked).saturating_mul(NAMES_SHARE),
-            None => 0,
-        };
-        self.names_from
-            .store(now.0.saturating_add(pause), Ordering::Relaxed);
-        if let Some(names) = names {
-            *super::lock(&self.names) = Some((epoch, names));
-        }
+        let exchange = || self.names_from.compare_exchange(from, next, order, order);
+        (from <= now.0 && exchange().is_ok()).then(|| NamesClaim {
+            database: Arc::clone(self),
+            naming: self.naming(),
+            asked: now,
+            answered: false,
+        })
     }
 
     /// The catalog looks like `sign`, it took from `asked` to `now` to find out. Moves the epoch
@@ -121,20 +150,16 @@ impl Database {
         moved
     }
 
-    /// Moves the epoch: every statement and verdict from before it is stale.
+    /// Moves the epoch: every statement and verdict from before it is stale, and any name may have
+    /// got hazards.
     pub fn advance(&self) {
-        self.epoch.fetch_add(1, Ordering::AcqRel);
+        self.naming.fetch_add(1, Ordering::AcqRel);
+        self.advance_keeping_names();
     }
 
-    /// The same for a change that gives no name hazards: what is known of names stays known.
+    /// Moves the epoch for a change that gives no name hazards.
     pub fn advance_keeping_names(&self) {
-        let mut names = super::lock(&self.names);
-        let before = self.epoch();
-        self.advance();
-        if let Some((epoch, _)) = names.as_mut().filter(|(epoch, _)| *epoch == before) {
-            // If somebody else moved it at the same time it is not known any more.
-            *epoch = before + 1;
-        }
+        self.epoch.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Moves the epochs of all databases of the cluster.

@@ -107,9 +107,9 @@ pub struct Upstream {
     pub keeps_names: bool,
     /// Roles or their membership were changed in this transaction.
     pub changes_roles: bool,
-    /// The names whose use has hazards, and the epoch they are of.
+    /// The names whose use has hazards, and which of their database's they are.
     names: Arc<Names>,
-    names_epoch: Option<u64>,
+    naming: Option<u64>,
     /// The strongest effect of the statements relayed in this transaction.
     transaction_effect: Effect,
 }
@@ -135,7 +135,7 @@ impl Upstream {
             keeps_names: false,
             changes_roles: false,
             names: Arc::new(Names::unknown()),
-            names_epoch: None,
+            naming: None,
             transaction_effect: Effect::None,
         }
     }
@@ -191,21 +191,21 @@ impl Upstream {
         self.transaction_effect = self.transaction_effect.max(effect);
     }
 
-    /// The names whose use has hazards. While those of the present epoch are not known, all have.
+    /// The names whose use has hazards, as far as is known now.
     pub fn names(&mut self) -> &Arc<Names> {
-        let epoch = self.database.epoch();
-        if self.names_epoch != Some(epoch) {
-            let known = self.database.names(epoch);
-            self.names_epoch = known.is_some().then_some(epoch);
+        let naming = self.database.naming();
+        if self.naming != Some(naming) {
+            let known = self.database.names(naming);
+            self.naming = known.is_some().then_some(naming);
             self.names = known.unwrap_or_else(|| Arc::new(Names::unknown()));
         }
         &self.names
     }
 
-    /// Whether the names of the present epoch are known.
+    /// Whether all such names are known.
     pub fn knows_names(&mut self) -> bool {
         self.names();
-        self.names_epoch.is_some()
+        self.naming.is_some()
     }
 
     /// Whether the current transaction has changed settings or catalogs, so that no verdict holds
