@@ -192,7 +192,8 @@ impl Session {
         self.advance(now, worker, |session, lesson, worker| {
             let due = matches!(lesson.subject, Subject::Watch) && !lesson.is_behind;
             let interval = worker.settings.catalog_watch;
-            let (unverified, database) = (session.upstream.unverified, &session.upstream.database);
+            let unverified = session.upstream.is_unverified(now);
+            let database = &session.upstream.database;
             if due || unverified || database.take_watch(now, interval) {
                 session.question(|out| frontend::query(out, catalog::sign().as_bytes()));
                 return Ok(lesson.ask(Step::Watch(now), 1));
@@ -207,7 +208,7 @@ impl Session {
         now: Instant,
         worker: &mut Worker,
     ) -> Result<Next, Reason> {
-        if self.upstream.unverified {
+        if self.upstream.is_unverified(now) {
             return Err(Reason::Unproven);
         }
         if matches!(lesson.subject, Subject::Watch) && !lesson.is_behind {
@@ -222,7 +223,7 @@ impl Session {
         }
         let epoch = self.upstream.database.epoch();
         self.survey_late()?;
-        if self.upstream.unverified {
+        if self.upstream.is_unverified(now) {
             return Err(Reason::Unproven);
         }
         if self.upstream.context.is_none() || self.upstream.context_epoch != epoch {
@@ -239,7 +240,8 @@ impl Session {
         let ([sign], true) = (&answer.values[..], answer.is_good()) else {
             return;
         };
-        let suspect = std::mem::take(&mut self.upstream.unverified);
+        let suspect = self.upstream.unverified.take().is_some();
+        self.upstream.is_new = false;
         if self.upstream.database.observed(sign, asked, now, suspect) {
             tracing::debug!(client = self.client.0, "the catalog has changed");
         }
@@ -470,7 +472,12 @@ impl Session {
         }
         let names = Arc::clone(self.upstream.names());
         let survey = effect::survey(&lesson.text, &*names);
-        let recipe = self.recipe(&lesson.text, worker)?;
+        let mut recipe = self.recipe(&lesson.text, worker)?;
+        if survey.reads_partitions() && recipe.shape().has_rows() {
+            // Rows of arrays are always planned once.
+            worker.table.take_apart(&recipe);
+            recipe = self.recipe(&lesson.text, worker)?;
+        }
         let (text, scan) = (&lesson.text, &worker.scan);
         let dialect = self.upstream.dialect;
         let eligible = recipe.judgement(|| judge(text, scan, dialect))?;

@@ -258,8 +258,11 @@ impl Session {
 
     /// Whether the session may be asked what it has become, which takes a look at the catalog if
     /// that may have been changed.
-    fn may_look(&self, now: Instant) -> bool {
-        !self.upstream.unverified || self.upstream.database.may_look(now)
+    fn may_look(&mut self, now: Instant) -> bool {
+        // A new connection waits for nobody.
+        !self.upstream.is_unverified(now)
+            || self.upstream.is_new
+            || self.upstream.database.may_look(now)
     }
 
     fn may_learn(&self) -> bool {

@@ -36,6 +36,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct Instant(pub u64);
 
 impl Instant {
+    /// Later than any other.
+    pub const NEVER: Self = Self(u64::MAX);
+
     /// Milliseconds from `earlier` to `self`; zero if the order is the other way round.
     #[must_use]
     pub const fn since(self, earlier: Self) -> u64 {

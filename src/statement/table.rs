@@ -28,6 +28,8 @@ pub struct Database {
     sign: Mutex<Option<String>>,
     /// When it may be looked at again out of turn, in milliseconds.
     look_from: AtomicU64,
+    /// When it was looked at last, in milliseconds plus one.
+    looked: AtomicU64,
     /// Counts the changes that may have given names hazards.
     naming: AtomicU64,
     /// The names whose use has hazards, and the count they are of.
@@ -68,6 +70,9 @@ impl Drop for NamesClaim {
 /// A look at the catalog may take this share of the time, one in so many.
 const WATCH_SHARE: u64 = 50;
 
+/// The same for a look out of turn, which a session waits for that converts nothing meanwhile.
+const LOOK_SHARE: u64 = 10;
+
 /// The same for the question which names have hazards. Nothing is converted while they are not
 /// known, so it is asked sooner.
 const NAMES_SHARE: u64 = 4;
@@ -94,6 +99,13 @@ impl Database {
                 .watch_due
                 .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok()
+    }
+
+    /// Whether the catalog was looked at since then.
+    #[must_use]
+    pub fn was_looked_at(&self, since: Instant) -> bool {
+        // A look in the same millisecond may have come before.
+        self.looked.load(Ordering::Acquire) > since.0.saturating_add(1)
     }
 
     /// Whether the catalog may be looked at out of turn.
@@ -138,7 +150,9 @@ impl Database {
         let pause = now.since(asked).saturating_mul(WATCH_SHARE);
         let next = now.0.saturating_add(pause);
         self.watch_due.fetch_max(next, Ordering::Relaxed);
-        self.look_from.fetch_max(next, Ordering::Relaxed);
+        let soon = now.since(asked).saturating_mul(LOOK_SHARE);
+        self.look_from
+            .fetch_max(now.0.saturating_add(soon), Ordering::Relaxed);
         let mut last = super::lock(&self.sign);
         let moved = last.as_deref().map_or(suspect, |last| last != sign);
         if last.as_deref() != Some(sign) {
@@ -147,6 +161,9 @@ impl Database {
         if moved {
             self.advance();
         }
+        // After the epoch: who finds this must find that.
+        self.looked
+            .fetch_max(asked.0.saturating_add(1), Ordering::AcqRel);
         moved
     }
 

@@ -7,7 +7,7 @@ pub mod ledger;
 
 use crate::sql::Dialect;
 use crate::sql::effect::Effect;
-use crate::statement::Context;
+use crate::statement::{Context, Instant};
 use crate::statement::cache::Cache;
 use crate::statement::names::Names;
 use crate::statement::table::Database;
@@ -101,8 +101,11 @@ pub struct Upstream {
     pub server_is_utf8: bool,
     /// What changes how the server lexes.
     pub dialect: Dialect,
-    /// Something ran that may have changed the catalog, which has not been looked at since.
-    pub unverified: bool,
+    /// The catalog is to be looked at before anything is relied on, because the connection is new or
+    /// something ran that may have changed it: since then, or since whenever the first query comes.
+    pub unverified: Option<Instant>,
+    /// The catalog was never looked at on this connection.
+    pub is_new: bool,
     /// What was done to the catalog in this transaction gave no name hazards.
     pub keeps_names: bool,
     /// Roles or their membership were changed in this transaction.
@@ -131,7 +134,8 @@ impl Upstream {
             encoding: Encoding::Unsafe,
             server_is_utf8: false,
             dialect: Dialect { server_major: 0 },
-            unverified: false,
+            unverified: Some(Instant::NEVER),
+            is_new: true,
             keeps_names: false,
             changes_roles: false,
             names: Arc::new(Names::unknown()),
@@ -174,7 +178,7 @@ impl Upstream {
             Effect::LocalCatalog => {}
             Effect::Unknown => {
                 self.cache.flush();
-                self.unverified = true;
+                self.unverified = Some(Instant::NEVER);
             }
             Effect::Catalog => {
                 self.cache.flush();
@@ -189,6 +193,20 @@ impl Upstream {
         }
         self.context = None;
         self.transaction_effect = self.transaction_effect.max(effect);
+    }
+
+    /// Whether the catalog has not been looked at since it had to be.
+    pub fn is_unverified(&mut self, now: Instant) -> bool {
+        let Some(since) = &mut self.unverified else {
+            return false;
+        };
+        if *since == Instant::NEVER {
+            *since = now;
+        }
+        if self.database.was_looked_at(*since) {
+            self.unverified = None;
+        }
+        self.unverified.is_some()
     }
 
     /// The names whose use has hazards, as far as is known now.

@@ -210,6 +210,8 @@ fn notifications_and_settings_during_a_lesson_reach_the_client() {
     let mut scene = met(&[]);
     scene.client.send(&frames::query(SQL));
     scene.peer.take("Q");
+    scene.peer.answer_rows(&["sign"]);
+    scene.peer.take("Q");
     scene
         .peer
         .send(&[complete("SELECT 0"), ready(b'I')].concat());
