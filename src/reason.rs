@@ -300,9 +300,7 @@ impl Reason {
                 "Planning it may run a function that writes, draws a number, or says something."
             }
             Self::ForeignTable => "It reads or writes a foreign table.",
-            Self::RoleRights => {
-                "What it may see depends on which roles its user is a member of."
-            }
+            Self::RoleRights => "What it may see depends on which roles its user is a member of.",
             Self::OracleFailed => "The server answered the questions about it with an error.",
             Self::Budget => "More new shapes were met in this second than `oracle_per_second`.",
             Self::CacheFull => "All prepared statements the server connection may hold are in use.",

@@ -162,7 +162,7 @@ impl Server {
         if text.starts_with("SELECT pg_catalog.current_setting('plan_cache_mode')") {
             row(out, &["t", "t", "t", "4194304", "settings"]);
         } else if text.starts_with("SELECT pg_catalog.concat_ws('|', (SELECT") {
-            row(out, &["sign"]);
+            row(out, &["sign", ""]);
         } else if text.starts_with("SET LOCAL jit") {
             // No name has hazards.
         } else if text.starts_with("SELECT (SELECT pg_catalog.string_agg") {

@@ -58,56 +58,57 @@ fn rows(of: &str, from: &str) -> String {
 /// transactions wrote them. A row that is changed gets a later one; statistics do not count,
 /// because they are overwritten in place. Temporary objects are their session's business. Roles are
 /// the cluster's, and so is when the configuration was read last.
+///
+/// The answer has two columns: what may give names hazards, and everything else.
 pub(super) fn sign() -> String {
     let user = |alias: &str| format!("{alias}.oid {{>=}} {FIRST_NORMAL}");
+    let of_user =
+        |alias: &str, table: &str| rows(alias, &format!("{table} {alias} WHERE {}", user(alias)));
     let lasting = "c.relpersistence {<>} 't'::pg_catalog.\"char\"";
-    let parts = [
-        rows(
-            "c",
-            &format!(
-                "pg_class c WHERE {} AND {lasting} AND c.relkind {{<>}} 't'::pg_catalog.\"char\"",
-                user("c")
-            ),
-        ),
-        rows(
-            "a",
-            &format!(
-                "pg_attribute a JOIN pg_catalog.pg_class c ON c.oid {{=}} a.attrelid \
-                 WHERE {} AND a.attnum {{>}} 0::pg_catalog.int2 AND {lasting} \
-                 AND c.relkind {{=}} ANY ('{{r,v,m,p,f,c}}'::pg_catalog.\"char\"[])",
-                user("c")
-            ),
-        ),
-        rows(
-            "r",
-            &format!(
-                "pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid {{=}} r.ev_class \
-                 WHERE {} AND {lasting}",
-                user("r")
-            ),
-        ),
-        rows(
-            "t",
-            &format!(
-                "pg_type t WHERE {} AND t.typelem {{=}} 0::pg_catalog.oid \
-                 AND t.typtype {{<>}} 'c'::pg_catalog.\"char\"",
-                user("t")
-            ),
-        ),
-        rows("p", &format!("pg_proc p WHERE {}", user("p"))),
-        rows("o", &format!("pg_operator o WHERE {}", user("o"))),
-        rows("k", &format!("pg_cast k WHERE {}", user("k"))),
-        rows("e", "pg_enum e"),
-        rows(
-            "n",
-            &format!(
-                "pg_namespace n WHERE {} AND NOT pg_catalog.starts_with(n.nspname::pg_catalog.text, 'pg_')",
-                user("n")
-            ),
-        ),
-        rows("g", &format!("pg_trigger g WHERE {}", user("g"))),
+    let types = format!(
+        "pg_type t WHERE {} AND t.typelem {{=}} 0::pg_catalog.oid \
+         AND t.typtype {{<>}} 'c'::pg_catalog.\"char\"",
+        user("t")
+    );
+    let rules = format!(
+        "pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid {{=}} r.ev_class WHERE {} AND {lasting}",
+        user("r")
+    );
+    let naming = [
+        of_user("p", "pg_proc"),
+        rows("r", &rules),
+        rows("t", &types),
+        of_user("o", "pg_operator"),
+        of_user("k", "pg_cast"),
+        of_user("g", "pg_trigger"),
         rows("f", "pg_attrdef f"),
         rows("y", "pg_policy y"),
+        format!(
+            "(SELECT pg_catalog.sum(c.oid::pg_catalog.int8) FROM pg_catalog.pg_class c WHERE {} AND \
+             (c.relkind {{=}} ANY ('{{f,p}}'::pg_catalog.\"char\"[]) OR c.relhassubclass OR c.relrowsecurity))",
+            user("c")
+        ),
+    ];
+    let relations = format!(
+        "pg_class c WHERE {} AND {lasting} AND c.relkind {{<>}} 't'::pg_catalog.\"char\"",
+        user("c")
+    );
+    let columns = format!(
+        "pg_attribute a JOIN pg_catalog.pg_class c ON c.oid {{=}} a.attrelid \
+         WHERE {} AND a.attnum {{>}} 0::pg_catalog.int2 AND {lasting} \
+         AND c.relkind {{=}} ANY ('{{r,v,m,p,f,c}}'::pg_catalog.\"char\"[])",
+        user("c")
+    );
+    let schemas = format!(
+        "pg_namespace n WHERE {} \
+         AND NOT pg_catalog.starts_with(n.nspname::pg_catalog.text, 'pg_')",
+        user("n")
+    );
+    let rest = [
+        rows("c", &relations),
+        rows("a", &columns),
+        rows("e", "pg_enum e"),
+        rows("n", &schemas),
         rows("m", "pg_auth_members m"),
         "(SELECT pg_catalog.sum(pg_catalog.hashtext(pg_catalog.concat_ws(' ', r.oid, r.rolsuper, \
          r.rolinherit, r.rolbypassrls, r.rolname))) FROM pg_catalog.pg_roles r)"
@@ -115,8 +116,9 @@ pub(super) fn sign() -> String {
         "pg_catalog.pg_conf_load_time()".to_owned(),
     ];
     qualified(&format!(
-        "SELECT pg_catalog.concat_ws('|', {})",
-        parts.join(", ")
+        "SELECT pg_catalog.concat_ws('|', {}), pg_catalog.concat_ws('|', {})",
+        naming.join(", "),
+        rest.join(", ")
     ))
 }
 
@@ -278,7 +280,13 @@ fn depends(major: u16) -> String {
          OR k.confupdtype {=} ANY ('{c,n,d}'::pg_catalog.\"char\"[]))"
             .to_owned(),
     );
-    for support in ["aggtransfn", "aggfinalfn", "aggcombinefn", "aggmtransfn", "aggmfinalfn"] {
+    for support in [
+        "aggtransfn",
+        "aggfinalfn",
+        "aggcombinefn",
+        "aggmtransfn",
+        "aggmfinalfn",
+    ] {
         parts.push(format!(
             "SELECT 'd', 'f' {{||}} p.oid::pg_catalog.text, p.proname::pg_catalog.text, \
              'f' {{||}} a.{support}::pg_catalog.oid::pg_catalog.text, '' \
@@ -328,7 +336,11 @@ mod tests {
         assert_eq!(quoted("a'b\\"), "E'a''b\\\\'");
         for text in [sign(), names(13), names(18)] {
             let bare = text.replace("OPERATOR(pg_catalog.=)", "");
-            assert!(!bare.contains(" = ") || bare.matches(" = ").count() == bare.matches("jit = ").count(), "{bare}");
+            assert!(
+                !bare.contains(" = ")
+                    || bare.matches(" = ").count() == bare.matches("jit = ").count(),
+                "{bare}"
+            );
             assert!(!text.contains("{user}") && !text.contains("{="), "{text}");
         }
     }
@@ -337,5 +349,11 @@ mod tests {
 #[test]
 fn dump_for_lead() {
     std::fs::write("/tmp/lead/sign.sql", sign()).unwrap();
-    for v in [13u16,15,18] { std::fs::write(format!("/tmp/lead/names{v}.sql"), format!("begin;{};commit", names(v))).unwrap(); }
+    for v in [13u16, 15, 18] {
+        std::fs::write(
+            format!("/tmp/lead/names{v}.sql"),
+            format!("begin;{};commit", names(v)),
+        )
+        .unwrap();
+    }
 }

@@ -12,11 +12,11 @@
 //!   types;
 //! - *audit*: the plan proof again, with the literals of the moment.
 
-use super::{catalog, lists};
 use super::oracle::{self, Answer, MAX_ANSWER};
 use super::proof::Exposure;
 use super::route::judge;
 use super::{Session, Turn, Worker};
+use super::{catalog, lists};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::effect;
@@ -237,9 +237,12 @@ impl Session {
     /// The catalog was looked at. An answer that failed says nothing; the age of statements bounds
     /// what that can cost.
     fn watched(&mut self, answer: &Answer, asked: Instant, now: Instant) {
-        let ([sign], true) = (&answer.values[..], answer.is_good()) else {
+        let Ok(sign) = <&[String; 2]>::try_from(&answer.values[..]) else {
             return;
         };
+        if !answer.is_good() {
+            return;
+        }
         let suspect = self.upstream.unverified.take().is_some();
         self.upstream.is_new = false;
         if self.upstream.database.observed(sign, asked, now, suspect) {
@@ -524,7 +527,13 @@ impl Session {
         let is_trusted = trusted.is_some();
         let (verified, terms) = trusted.unwrap_or_else(|| {
             let effect = survey.hazards.effect();
-            (now, Arc::new(Terms { effect, ..Terms::default() }))
+            (
+                now,
+                Arc::new(Terms {
+                    effect,
+                    ..Terms::default()
+                }),
+            )
         });
         let candidate = Candidate {
             verified,

@@ -80,6 +80,9 @@ mod tests {
             through(&mut patience);
         }
         patience.lost(100);
-        assert!(patience.may_ask(), "an answer that is of use is worth asking for");
+        assert!(
+            patience.may_ask(),
+            "an answer that is of use is worth asking for"
+        );
     }
 }

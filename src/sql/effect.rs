@@ -198,9 +198,17 @@ fn statement<K: Known>(words: &mut Reader<'_, K>) -> (Effect, bool) {
     let what = Verb::of(verb);
     words.is_blind = match what {
         Verb::Transaction | Verb::Session | Verb::Set => true,
-        Verb::Harmless => ["show", "fetch", "move", "close", "listen", "notify", "checkpoint"]
-            .iter()
-            .any(|known| is(verb, known)),
+        Verb::Harmless => [
+            "show",
+            "fetch",
+            "move",
+            "close",
+            "listen",
+            "notify",
+            "checkpoint",
+        ]
+        .iter()
+        .any(|known| is(verb, known)),
         _ => false,
     };
     match what {

@@ -64,6 +64,11 @@ impl Hazards {
     }
 }
 
+impl Hazards {
+    /// Those of functions, which all that uses them has.
+    pub const OF_FUNCTIONS: Self = Self(0b1111);
+}
+
 impl BitOr for Hazards {
     type Output = Self;
 

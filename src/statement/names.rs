@@ -60,6 +60,12 @@ impl Names {
         }
     }
 
+    /// Whether some have hazards that spread to what uses them: those of functions.
+    #[must_use]
+    pub const fn spread(&self) -> bool {
+        self.any.has(Hazards::OF_FUNCTIONS)
+    }
+
     /// Names that have hazards.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -25,7 +25,7 @@ pub struct Database {
     /// When the catalog is to be looked at next, in milliseconds.
     watch_due: AtomicU64,
     /// What it looked like last.
-    sign: Mutex<Option<String>>,
+    sign: Mutex<Option<[String; 2]>>,
     /// When it may be looked at again out of turn, in milliseconds.
     look_from: AtomicU64,
     /// When it was looked at last, in milliseconds plus one.
@@ -69,6 +69,14 @@ impl Drop for NamesClaim {
 
 /// A look at the catalog may take this share of the time, one in so many.
 const WATCH_SHARE: u64 = 50;
+
+/// What a look at the catalog has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    None,
+    Other,
+    Names,
+}
 
 /// The same for a look out of turn, which a session waits for that converts nothing meanwhile.
 const LOOK_SHARE: u64 = 10;
@@ -143,28 +151,50 @@ impl Database {
         })
     }
 
-    /// The catalog looks like `sign`, it took from `asked` to `now` to find out. Moves the epoch
-    /// if it looked otherwise before, and looks less often if that takes long. If it was not looked
-    /// at before, `suspect` says that it counts as changed.
-    pub fn observed(&self, sign: &str, asked: Instant, now: Instant, suspect: bool) -> bool {
-        let pause = now.since(asked).saturating_mul(WATCH_SHARE);
-        let next = now.0.saturating_add(pause);
-        self.watch_due.fetch_max(next, Ordering::Relaxed);
-        let soon = now.since(asked).saturating_mul(LOOK_SHARE);
-        self.look_from
-            .fetch_max(now.0.saturating_add(soon), Ordering::Relaxed);
+    /// The catalog looks like `sign`: what may give names hazards, and everything else. It took from
+    /// `asked` to `now` to find out. Moves the epoch if it looked otherwise before, and looks less
+    /// often if that takes long. If it was not looked at before, `suspect` says that it counts as
+    /// changed.
+    pub fn observed(
+        &self,
+        sign: &[String; 2],
+        asked: Instant,
+        now: Instant,
+        suspect: bool,
+    ) -> bool {
+        let took = now.since(asked);
+        let after = |share: u64| now.0.saturating_add(took.saturating_mul(share));
+        let order = Ordering::Relaxed;
+        self.watch_due.fetch_max(after(WATCH_SHARE), order);
+        self.look_from.fetch_max(after(LOOK_SHARE), order);
         let mut last = super::lock(&self.sign);
-        let moved = last.as_deref().map_or(suspect, |last| last != sign);
-        if last.as_deref() != Some(sign) {
-            *last = Some(sign.to_owned());
-        }
-        if moved {
-            self.advance();
+        let change = match last.as_ref() {
+            Some(last) if last == sign => Change::None,
+            Some([naming, _]) if *naming == sign[0] => self.other_change(),
+            Some(_) => Change::Names,
+            None if suspect => Change::Names,
+            None => Change::None,
+        };
+        *last = Some(sign.clone());
+        match change {
+            Change::None => {}
+            Change::Other => self.advance_keeping_names(),
+            Change::Names => self.advance(),
         }
         // After the epoch: who finds this must find that.
         self.looked
             .fetch_max(asked.0.saturating_add(1), Ordering::AcqRel);
-        moved
+        change != Change::None
+    }
+
+    /// What a change means that gives no name hazards of its own: a new index or column may still
+    /// use a function that has some.
+    fn other_change(&self) -> Change {
+        let names = super::lock(&self.names);
+        match names.as_ref().is_some_and(|(_, names)| names.spread()) {
+            true => Change::Names,
+            false => Change::Other,
+        }
     }
 
     /// Moves the epoch: every statement and verdict from before it is stale, and any name may have
@@ -460,7 +490,10 @@ mod tests {
         assert!(!database.take_watch(Instant(0), 0), "switched off");
         assert!(database.take_watch(Instant(0), 1000));
         assert!(!database.take_watch(Instant(999), 1000));
-        let observed = |sign, from, to| database.observed(sign, Instant(from), Instant(to), false);
+        let observed = |sign: &str, from, to| {
+            let sign = [sign.to_owned(), String::new()];
+            database.observed(&sign, Instant(from), Instant(to), false)
+        };
         assert!(!observed("a", 0, 1), "the first");
         assert!(database.take_watch(Instant(1000), 1000));
         assert!(!observed("a", 1000, 1000));

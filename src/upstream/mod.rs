@@ -7,10 +7,10 @@ pub mod ledger;
 
 use crate::sql::Dialect;
 use crate::sql::effect::Effect;
-use crate::statement::{Context, Instant};
 use crate::statement::cache::Cache;
 use crate::statement::names::Names;
 use crate::statement::table::Database;
+use crate::statement::{Context, Instant};
 use crate::wire::backend::Status;
 use ledger::Ledger;
 use std::sync::Arc;

@@ -122,9 +122,7 @@ fn a_cancelled_lesson_is_a_cancelled_query() {
 #[test]
 fn a_request_that_comes_too_late_cancels_nothing() {
     let mut scene = cancelled_lesson();
-    scene
-        .peer
-        .answer_rows(&["v", "nextval", "", "", ""]);
+    scene.peer.answer_rows(&["v", "nextval", "", "", ""]);
     scene.peer.answer_context();
     let name = scene.peer.answer_oracle(&SELECT);
     scene

@@ -102,9 +102,13 @@ fn a_lesson_parses_the_original_and_the_rewritten_text() {
         .client
         .send(&frames::query(" SELECT name FROM t WHERE id = 42; "));
     scene.peer.answer_context();
-    scene
-        .peer
-        .expect(&[careful(), frames::parse("", "SELECT name FROM t WHERE id = 42", &[])].concat());
+    scene.peer.expect(
+        &[
+            careful(),
+            frames::parse("", "SELECT name FROM t WHERE id = 42", &[]),
+        ]
+        .concat(),
+    );
     scene
         .peer
         .expect(&[frames::describe(b'S', ""), frames::sync()].concat());
@@ -210,7 +214,7 @@ fn notifications_and_settings_during_a_lesson_reach_the_client() {
     let mut scene = met(&[]);
     scene.client.send(&frames::query(SQL));
     scene.peer.take("Q");
-    scene.peer.answer_rows(&["sign"]);
+    scene.peer.answer_rows(&["sign", ""]);
     scene.peer.take("Q");
     scene
         .peer

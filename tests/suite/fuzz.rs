@@ -180,7 +180,7 @@ impl Model {
 
     fn rows(&self, text: &str) -> Vec<u8> {
         let row = if text.starts_with("SELECT pg_catalog.concat_ws('|', (SELECT") {
-            frames::row(&["sign"])
+            frames::row(&["sign", ""])
         } else if text.starts_with("SET LOCAL jit") {
             frames::row(&["v", "nextval", "", "", ""])
         } else if text.contains("pg_rewrite") {

@@ -185,7 +185,7 @@ fn dying_server(upstream: &Upstream, mut budget: usize) {
             let answer = if asks(b"SET LOCAL jit") {
                 [complete("SELECT 0"), ready(b'I')].concat()
             } else if asks(b"SELECT pg_catalog.concat_ws('|', (SELECT") {
-                rows(&["sign"])
+                rows(&["sign", ""])
             } else {
                 break;
             };

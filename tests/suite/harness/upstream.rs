@@ -204,7 +204,7 @@ impl Peer {
             if question.starts_with(b"SET LOCAL jit") {
                 self.send(&[frames::complete("SELECT 0"), frames::ready(b'I')].concat());
             } else if question.starts_with(b"SELECT pg_catalog.concat_ws('|', (SELECT") {
-                self.answer_rows(&["sign"]);
+                self.answer_rows(&["sign", ""]);
             } else {
                 break;
             }
