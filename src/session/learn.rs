@@ -22,14 +22,13 @@ use crate::reason::Reason;
 use crate::sql::scan::Scan;
 use crate::statement::cache::Name;
 use crate::statement::guard::Guard;
-use crate::statement::{Context, Instant, Plans, Statement, Terms, Verdict};
+use crate::statement::{Instant, Plans, Statement, Terms, Verdict};
 use crate::upstream::ServerSettings;
 use crate::upstream::ledger::Kind;
 use crate::wire::backend::{self, Status};
 use crate::wire::fields;
 use crate::wire::frame::HEADER;
 use crate::wire::{Error, frontend};
-use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -273,8 +272,7 @@ impl Session {
             }
             backend::DATA_ROW if !lesson.current.overflowed => {
                 let columns = backend::columns(body).map(Option::unwrap_or_default);
-                let texts = columns.map(|text| String::from_utf8_lossy(text).into_owned());
-                lesson.current.values.extend(texts);
+                lesson.current.values.extend(columns.map(oracle::column));
             }
             backend::READY_FOR_QUERY => {
                 let answer = std::mem::take(&mut lesson.current);
@@ -314,7 +312,7 @@ impl Session {
                 self.begin_lesson(lesson, now, worker)
             }
             Step::Context => {
-                self.read_context(lesson.answer(0)?)?;
+                self.read_context(lesson.answer(0)?, worker)?;
                 self.lesson_subject(lesson, now, worker)
             }
             Step::Columns => self.columns_known(lesson, now, worker),
@@ -327,17 +325,14 @@ impl Session {
         }
     }
 
-    fn read_context(&mut self, answer: &Answer) -> Result<(), Reason> {
+    fn read_context(&mut self, answer: &Answer, worker: &Worker) -> Result<(), Reason> {
         let [chooses, quiet, nulls, memory, settings] = &answer.values[..] else {
             return Err(Reason::OracleFailed);
         };
-        let private = match self.upstream.local_objects {
-            0 => (0, 0),
-            objects => (self.client.0, objects),
-        };
-        let hasher = foldhash::quality::FixedState::default();
-        let hash = hasher.hash_one((self.memory.identity, private, settings));
-        self.upstream.context = Some(Context(hash));
+        let (origin, objects) = (&self.memory.origin, self.upstream.local_objects);
+        let interned = worker.table.contexts().intern(origin, objects, settings);
+        self.upstream.context = Some(interned.context());
+        self.memory.context = Some(interned);
         self.upstream.settings = ServerSettings {
             chooses_plans: chooses == "t",
             is_quiet: quiet == "t",

@@ -9,6 +9,7 @@ use crate::sql::effect::Effect;
 use crate::sql::eligible::{self, Eligible};
 use crate::sql::scan::Scan;
 use crate::statement::cache::Entry;
+use crate::statement::context::{Interned, Origin};
 use crate::statement::{Instant, Plans, Recipe, Statement, Terms};
 use crate::upstream::Encoding;
 use crate::wire::backend::Status;
@@ -30,18 +31,22 @@ enum Route {
 /// before. More means that something does not settle.
 const MAX_LESSONS: u8 = 6;
 
-/// Shapes counted per connection before the count starts anew.
-const MAX_SEEN: usize = 1024;
+/// Shapes counted per connection before the count starts anew, for each statement that the server
+/// connection may hold: a client with more of them has no room for them all, however it counts.
+const SEEN_PER_STATEMENT: usize = 2;
+const MIN_SEEN: usize = 64;
 
-/// Texts remembered to be learned when the connection is idle, and the longest of them in bytes.
+/// Texts remembered to be learned when the connection is idle, and their bytes together.
 const MAX_WANTED: usize = 8;
-const MAX_WANTED_TEXT: usize = 8 * 1024;
+const MAX_WANTED_BYTES: usize = 8 * 1024;
 
 /// What one connection remembers of its client's habits.
 #[derive(Debug)]
 pub(super) struct Memory {
-    /// Tells one (server, database, user, startup options) from another.
-    pub identity: u64,
+    /// How it logged in.
+    pub origin: Origin,
+    /// The context it is in, as long as it is.
+    pub context: Option<Interned>,
     seen: HashMap<u32, u32, foldhash::fast::FixedState>,
     wanted: Vec<Vec<u8>>,
     batch_effect: Effect,
@@ -51,10 +56,10 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    pub(super) fn new(identity: &[u8]) -> Self {
-        use std::hash::BuildHasher;
+    pub(super) fn new(origin: Origin) -> Self {
         Self {
-            identity: foldhash::quality::FixedState::default().hash_one(identity),
+            origin,
+            context: None,
             seen: HashMap::default(),
             wanted: Vec::new(),
             batch_effect: Effect::None,
@@ -65,18 +70,19 @@ impl Memory {
     }
 
     /// Counts a sighting of the shape on this connection.
-    fn sight(&mut self, recipe: &Recipe) -> u32 {
-        if self.seen.len() >= MAX_SEEN {
+    fn sight(&mut self, recipe: &Recipe, most: usize) -> u32 {
+        if self.seen.len() >= most {
             self.seen.clear();
         }
-        let count = self.seen.entry(recipe.id()).or_default();
+        let count = self.seen.entry(mark(recipe)).or_default();
         *count = count.saturating_add(1);
         *count
     }
 
     fn want(&mut self, text: &[u8]) {
+        let held: usize = self.wanted.iter().map(Vec::len).sum();
         if self.wanted.len() < MAX_WANTED
-            && text.len() <= MAX_WANTED_TEXT
+            && held + text.len() <= MAX_WANTED_BYTES
             && !self.wanted.iter().any(|wanted| wanted == text)
         {
             self.wanted.push(text.to_vec());
@@ -285,17 +291,18 @@ impl Session {
         text: &[u8],
         worker: &Worker,
     ) -> Result<Route, Reason> {
-        if self.lessons > 0 && self.memory.seen.contains_key(&recipe.id()) {
+        if self.lessons > 0 && self.memory.seen.contains_key(&mark(recipe)) {
             // Lessons were taken for this very query and ended without a usable statement.
             if self.lessons >= MAX_LESSONS {
                 return Err(Reason::Unstable);
             }
         } else {
+            let most = MIN_SEEN.max(SEEN_PER_STATEMENT * worker.settings.limits.max_statements);
             if recipe.sight(text, &worker.scan, worker.table.hasher()) == 1 {
                 // The shape's first sighting has only left a mark in the sketch.
-                self.memory.sight(recipe);
+                self.memory.sight(recipe, most);
             }
-            if self.memory.sight(recipe) < worker.settings.prepare_threshold {
+            if self.memory.sight(recipe, most) < worker.settings.prepare_threshold {
                 return Err(Reason::Threshold);
             }
         }
@@ -431,6 +438,11 @@ impl Session {
     }
 }
 
+/// What sightings are counted under: of two shapes four billion apart the counts are mixed up.
+fn mark(recipe: &Recipe) -> u32 {
+    recipe.id() as u32
+}
+
 /// Eligibility of a text the scanner has accepted, which makes it valid UTF-8.
 pub(super) fn judge(
     text: &[u8],
@@ -447,7 +459,7 @@ mod tests {
 
     #[test]
     fn a_table_once_created_by_a_client_does_not_change_the_catalog_at_every_sync() {
-        let mut memory = Memory::new(b"");
+        let mut memory = Memory::new(Origin::new(b"", b""));
         memory.client_parsed(Effect::Catalog);
         assert_eq!(memory.client_batch_ended(), Effect::Catalog);
         assert_eq!(memory.client_batch_ended(), Effect::Session);

@@ -138,14 +138,13 @@ fn judge_flat(text: &str, scan: &Scan) -> Result<(Eligible, Vec<bool>), Reason> 
     Ok((eligible, listed))
 }
 
-/// Whether a literal may stay in a cached statement: its meaning must not change while the
-/// statement lives (rule 7). For literals that the server demotes after the judgement.
-///
-/// # Errors
-///
-/// The reason why the statement must then be passed through.
-pub fn may_stay_inline(text: &str, literal: &Literal) -> Result<(), Reason> {
-    check_inline(text, literal, Input::Unknown)
+/// Whether a literal that is no list says a moment, such as `now`: kept in a cached statement it
+/// would mean the moment of its Parse (rule 7).
+#[must_use]
+pub fn is_volatile(text: &[u8], literal: &Literal) -> bool {
+    let mut content = Vec::new();
+    single(text, literal, &mut content);
+    names::is_volatile(&content)
 }
 
 /// Strings that say a moment, and strings that might be dates or times in a place nobody vouches
@@ -154,11 +153,11 @@ fn check_inline(text: &str, literal: &Literal, input: Input) -> Result<(), Reaso
     if literal.class != Class::Text {
         return Ok(());
     }
-    let mut content = Vec::new();
-    single(text.as_bytes(), literal, &mut content);
-    if names::is_volatile(&content) {
+    if is_volatile(text.as_bytes(), literal) {
         return Err(Reason::VolatileLiteral);
     }
+    let mut content = Vec::new();
+    single(text.as_bytes(), literal, &mut content);
     match input {
         Input::Stable => Ok(()),
         Input::Unstable => Err(Reason::TypedLiteral),

@@ -12,6 +12,8 @@
 
 pub mod cache;
 pub mod common;
+pub mod context;
+pub mod database;
 pub mod doubt;
 pub mod guard;
 mod recipe;
@@ -23,6 +25,7 @@ use crate::sql::eligible::Eligible;
 use crate::sql::rewrite::{self, Rewritten};
 use crate::sql::scan::Scan;
 use common::Common;
+pub use context::Context;
 use guard::Guard;
 pub use recipe::Recipe;
 use std::borrow::Cow;
@@ -40,10 +43,6 @@ impl Instant {
         self.0.saturating_sub(earlier.0)
     }
 }
-
-/// Database, user and settings in which a text has one meaning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Context(pub u64);
 
 /// How the server is to plan the executions of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -326,12 +325,6 @@ impl Statement {
     #[must_use]
     pub const fn hold_description(&self) -> bool {
         self.hold_description
-    }
-
-    /// Whether the server infers any of the parameter types.
-    #[must_use]
-    pub fn has_inferred_types(&self) -> bool {
-        self.oids.contains(&0)
     }
 
     /// Whether `text` is this statement's: same recipe, same context, same inline values. How it is

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// How one shape is converted.
 #[derive(Debug)]
 pub struct Recipe {
-    pub(super) id: u32,
+    pub(super) id: u64,
     pub(super) shape: Arc<Shape>,
     pub(super) judgement: OnceLock<Result<Eligible, Reason>>,
     /// The arguments before the plan proof took some back, if it did.
@@ -35,7 +35,7 @@ pub(super) struct History {
 }
 
 impl Recipe {
-    pub(super) fn new(id: u32, shape: Arc<Shape>) -> Self {
+    pub(super) fn new(id: u64, shape: Arc<Shape>) -> Self {
         Self {
             id,
             shape,
@@ -52,7 +52,7 @@ impl Recipe {
 
     /// Unique among the recipes of this process.
     #[must_use]
-    pub const fn id(&self) -> u32 {
+    pub const fn id(&self) -> u64 {
         self.id
     }
 
@@ -60,12 +60,6 @@ impl Recipe {
     #[must_use]
     pub fn shape(&self) -> &Shape {
         &self.shape
-    }
-
-    /// Generic plans are out of the question for every statement of this recipe.
-    #[must_use]
-    pub const fn is_custom_only(&self) -> bool {
-        self.custom_only
     }
 
     /// True once a narrower recipe has taken this one's place.

@@ -1,10 +1,12 @@
-//! What all connections share: recipes by shape, statements by key, catalog epochs by database, and
-//! the oracle's budget. The only place that knows `dashmap`.
+//! What all connections share: recipes by shape, statements by key, contexts, what is known of
+//! databases, and the oracle's budget. The only place that knows `dashmap`.
 //!
-//! Invariants: both maps are bounded; an entry is compared in full before it is used, so a hash
+//! Invariants: the maps are bounded; an entry is compared in full before it is used, so a hash
 //! collision costs a conversion, never a wrong statement; no guard is held while anything else is
 //! asked.
 
+use super::context::Contexts;
+use super::database::{Database, Databases};
 use super::{Context, Instant, Key, MAX_VARIANTS, Plans, Recipe, Statement};
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
@@ -12,74 +14,19 @@ use crate::sql::scan::Scan;
 use crate::sql::shape::Shape;
 use dashmap::DashMap;
 use foldhash::fast::FixedState;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-
-/// What is shared between the connections to one database.
-#[derive(Debug, Default)]
-pub struct Database {
-    epoch: AtomicU64,
-    /// When the catalog is to be looked at next, in milliseconds.
-    watch_due: AtomicU64,
-    /// What it looked like last.
-    sign: Mutex<Option<String>>,
-}
-
-/// A look at the catalog may take this share of the time, one in so many.
-const WATCH_SHARE: u64 = 50;
-
-impl Database {
-    /// The catalog epoch: it moves whenever a session of the proxy is seen to change the catalog.
-    #[must_use]
-    #[inline]
-    pub fn epoch(&self) -> u64 {
-        self.epoch.load(Ordering::Acquire)
-    }
-
-    /// Takes the look at the catalog that is due; false if none is, or another session took it.
-    pub fn take_watch(&self, now: Instant, interval: u64) -> bool {
-        let due = self.watch_due.load(Ordering::Relaxed);
-        let next = now.0.saturating_add(interval);
-        interval > 0
-            && due <= now.0
-            && self
-                .watch_due
-                .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
-    }
-
-    /// The catalog looks like `sign`, it took from `asked` to `now` to find out. Moves the epoch
-    /// if it looked otherwise before, and looks less often if that takes long.
-    pub fn observed(&self, sign: &str, asked: Instant, now: Instant) -> bool {
-        let pause = now.since(asked).saturating_mul(WATCH_SHARE);
-        self.watch_due
-            .fetch_max(now.0.saturating_add(pause), Ordering::Relaxed);
-        let mut last = super::lock(&self.sign);
-        let moved = last.as_deref().is_some_and(|last| last != sign);
-        if last.as_deref() != Some(sign) {
-            *last = Some(sign.to_owned());
-        }
-        if moved {
-            self.advance();
-        }
-        moved
-    }
-
-    /// Moves the epoch: every statement and verdict from before it is stale.
-    pub fn advance(&self) {
-        self.epoch.fetch_add(1, Ordering::AcqRel);
-    }
-}
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The shared table. Cheap to share behind an [`Arc`]; see the module's invariants.
 #[derive(Debug)]
 pub struct Table {
     recipes: DashMap<u64, Arc<Recipe>, FixedState>,
     statements: DashMap<Key, Arc<Statement>, FixedState>,
-    databases: DashMap<Vec<u8>, Arc<Database>, FixedState>,
+    databases: Databases,
+    contexts: Contexts,
     hasher: FixedState,
     max_shapes: usize,
-    next_id: AtomicU32,
+    next_id: AtomicU64,
     budget: Budget,
 }
 
@@ -92,10 +39,11 @@ impl Table {
         Self {
             recipes: DashMap::with_hasher(hasher()),
             statements: DashMap::with_hasher(hasher()),
-            databases: DashMap::with_hasher(hasher()),
+            databases: Databases::new(seed),
+            contexts: Contexts::new(seed),
             hasher: hasher(),
             max_shapes: max_shapes.max(16),
-            next_id: AtomicU32::new(1),
+            next_id: AtomicU64::new(1),
             budget: Budget::new(per_second),
         }
     }
@@ -118,13 +66,16 @@ impl Table {
         self.recipes.is_empty()
     }
 
-    /// What is shared about the database `name` (which names the upstream as well).
+    /// What is shared about the database `name`, which the server has accepted a login to.
     #[must_use]
     pub fn database(&self, name: &[u8]) -> Arc<Database> {
-        if let Some(found) = self.databases.get(name) {
-            return Arc::clone(&found);
-        }
-        Arc::clone(&self.databases.entry(name.to_vec()).or_default())
+        self.databases.get(name)
+    }
+
+    /// The contexts of all sessions.
+    #[must_use]
+    pub const fn contexts(&self) -> &Contexts {
+        &self.contexts
     }
 
     /// The recipe under the hash of the text just scanned, which may be that of another shape.
@@ -261,7 +212,7 @@ impl Table {
         self.budget.take(now)
     }
 
-    fn id(&self) -> u32 {
+    fn id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 }
@@ -329,28 +280,5 @@ mod tests {
             .map(|ms| budget.take(Instant(ms)))
             .into();
         assert_eq!(taken, [true, true, false, false, true, true, false, true]);
-    }
-
-    #[test]
-    fn a_catalog_that_looks_otherwise_moves_the_epoch() {
-        let database = Database::default();
-        assert!(!database.take_watch(Instant(0), 0), "switched off");
-        assert!(database.take_watch(Instant(0), 1000));
-        assert!(!database.take_watch(Instant(999), 1000));
-        assert!(!database.observed("a", Instant(0), Instant(1)), "the first");
-        assert!(database.take_watch(Instant(1000), 1000));
-        assert!(!database.observed("a", Instant(1000), Instant(1000)));
-        assert!(database.observed("b", Instant(1000), Instant(1050)));
-        assert_eq!(database.epoch(), 1);
-        assert!(!database.take_watch(Instant(3549), 1000), "it took long");
-        assert!(database.take_watch(Instant(3550), 1000));
-    }
-
-    #[test]
-    fn the_epoch_moves_for_one_database_only() {
-        let table = Table::new(100, 1, 1);
-        let (a, b) = (table.database(b"a"), table.database(b"b"));
-        a.advance();
-        assert_eq!((table.database(b"a").epoch(), b.epoch()), (1, 0));
     }
 }

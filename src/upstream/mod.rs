@@ -9,7 +9,7 @@ use crate::sql::Dialect;
 use crate::sql::effect::Effect;
 use crate::statement::Context;
 use crate::statement::cache::Cache;
-use crate::statement::table::Database;
+use crate::statement::database::Database;
 use crate::wire::backend::Status;
 use ledger::Ledger;
 use std::sync::Arc;
@@ -105,13 +105,14 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// A connection to `database` that may hold `max_statements` of ours.
+    /// A connection that may hold `max_statements` of ours, and shares nothing before its login is
+    /// over.
     #[must_use]
-    pub fn new(database: Arc<Database>, max_statements: usize) -> Self {
+    pub fn new(max_statements: usize) -> Self {
         Self {
             ledger: Ledger::default(),
             cache: Cache::new(max_statements),
-            database,
+            database: Arc::default(),
             status: Status::Idle,
             context: None,
             settings: ServerSettings::default(),
