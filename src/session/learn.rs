@@ -126,6 +126,10 @@ impl Lesson {
         Next::Asked
     }
 
+    pub(super) const fn step(&self) -> Step {
+        self.step
+    }
+
     pub(super) fn answer(&self, index: usize) -> Result<&Answer, Reason> {
         let answer = self.answers.get(index).ok_or(Reason::OracleFailed)?;
         if answer.is_good() {
@@ -191,7 +195,10 @@ impl Session {
         let next = step(self, &mut lesson, worker).unwrap_or_else(Next::Over);
         match next {
             Next::Asked => self.turn = Turn::Learning(lesson),
-            Next::Learned => self.lesson_over(&lesson, None, now, worker),
+            Next::Learned => {
+                self.memory.setbacks.clear();
+                self.lesson_over(&lesson, None, now, worker);
+            }
             Next::Over(reason) => self.lesson_over(&lesson, Some(reason), now, worker),
         }
     }
@@ -258,6 +265,7 @@ impl Session {
         lesson.current.size += frame.len();
         if lesson.current.size > MAX_ANSWER {
             lesson.current.overflowed = true;
+            lesson.current.values = Vec::new();
         }
         match tag {
             backend::ERROR => {
@@ -304,6 +312,7 @@ impl Session {
         now: Instant,
         worker: &mut Worker,
     ) -> Result<Next, Reason> {
+        self.check_blame(lesson, now)?;
         match lesson.step {
             Step::Watch(asked) => {
                 if let Some(answer) = lesson.answers.first() {

@@ -22,6 +22,7 @@
 //! - every query that is not converted is counted under exactly one [`Reason`].
 
 mod audit;
+mod blame;
 mod execute;
 mod forward;
 mod learn;
@@ -133,7 +134,7 @@ impl Session {
     ) -> Self {
         Self {
             client,
-            upstream: Upstream::new(worker.settings.limits.max_statements),
+            upstream: Upstream::new(worker.settings.limits.max_statements, worker.table.tag()),
             turn: Turn::Login,
             key,
             query: Vec::new(),

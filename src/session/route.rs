@@ -1,5 +1,6 @@
 //! The route of a query: executed as a prepared statement, passed through, or first learned about.
 
+use super::blame::Setbacks;
 use super::execute::Call;
 use super::learn::{Lesson, Subject};
 use super::{Mode, Session, Turn, Worker};
@@ -53,6 +54,8 @@ pub(super) struct Memory {
     named_effect: Effect,
     relayed_effect: Effect,
     speaks_extended: bool,
+    /// Questions of this connection that have failed lately.
+    pub setbacks: Setbacks,
 }
 
 impl Memory {
@@ -66,6 +69,7 @@ impl Memory {
             named_effect: Effect::None,
             relayed_effect: Effect::None,
             speaks_extended: false,
+            setbacks: Setbacks::default(),
         }
     }
 
@@ -177,7 +181,7 @@ impl Session {
         if let Some(lesson) = self.watch_lesson(now, worker) {
             return Route::Learn(Box::new(lesson));
         }
-        if let Some(lesson) = self.wanted_lesson() {
+        if let Some(lesson) = self.wanted_lesson(now) {
             return Route::Learn(Box::new(lesson));
         }
         match self.try_route(text, now, worker) {
@@ -195,8 +199,8 @@ impl Session {
     }
 
     /// The lesson for a text met inside a transaction, now that none is open.
-    fn wanted_lesson(&mut self) -> Option<Lesson> {
-        if self.memory.wanted.is_empty() || !self.may_learn() {
+    fn wanted_lesson(&mut self, now: Instant) -> Option<Lesson> {
+        if self.memory.wanted.is_empty() || !self.may_learn() || self.memory.setbacks.rest(now) {
             return None;
         }
         let text = self.memory.wanted.pop()?;
@@ -280,7 +284,7 @@ impl Session {
                 return Ok(Route::Execute(call, recipe));
             }
         }
-        self.route_cold(&recipe, plans, text, worker)
+        self.route_cold(&recipe, plans, text, now, worker)
     }
 
     /// The statement is not ready on this connection: count, and learn when it is worth it.
@@ -289,6 +293,7 @@ impl Session {
         recipe: &Arc<Recipe>,
         plans: Plans,
         text: &[u8],
+        now: Instant,
         worker: &Worker,
     ) -> Result<Route, Reason> {
         if self.lessons > 0 && self.memory.seen.contains_key(&mark(recipe)) {
@@ -315,6 +320,9 @@ impl Session {
         }
         if let Some(reason) = self.settled_against(recipe, plans, text, worker) {
             return Err(reason);
+        }
+        if self.memory.setbacks.rest(now) {
+            return Err(Reason::OracleFailed);
         }
         if !self.upstream.cache.has_room() {
             return Err(Reason::CacheFull);

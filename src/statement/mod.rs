@@ -386,6 +386,14 @@ impl Statement {
         true
     }
 
+    /// Gives back the right to ask, if it is taken: nothing was learned.
+    pub fn give_back_claim(&self) {
+        let mut verdict = lock(&self.verdict);
+        if matches!(*verdict, Verdict::Asking(_)) {
+            *verdict = Verdict::Unasked;
+        }
+    }
+
     /// Records what the oracle said.
     pub fn settle(&self, verdict: Verdict) {
         self.withdrawn.store(

@@ -5,6 +5,7 @@
 //! collision costs a conversion, never a wrong statement; no guard is held while anything else is
 //! asked.
 
+use super::cache::Tag;
 use super::context::Contexts;
 use super::database::{Database, Databases};
 use super::{Context, Instant, Key, MAX_VARIANTS, Plans, Recipe, Statement};
@@ -28,6 +29,7 @@ pub struct Table {
     max_shapes: usize,
     next_id: AtomicU64,
     budget: Budget,
+    tag: Tag,
 }
 
 impl Table {
@@ -45,6 +47,7 @@ impl Table {
             max_shapes: max_shapes.max(16),
             next_id: AtomicU64::new(1),
             budget: Budget::new(per_second),
+            tag: Tag::random(),
         }
     }
 
@@ -70,6 +73,12 @@ impl Table {
     #[must_use]
     pub fn database(&self, name: &[u8]) -> Arc<Database> {
         self.databases.get(name)
+    }
+
+    /// The tag of our statements' names.
+    #[must_use]
+    pub const fn tag(&self) -> Tag {
+        self.tag
     }
 
     /// The contexts of all sessions.

@@ -1,6 +1,6 @@
 //! Tests of the table and the cache together: statements made from real texts.
 
-use super::cache::{Cache, NAME_PREFIX};
+use super::cache::{Cache, NAME_PREFIX, Tag};
 use super::table::Table;
 use super::{Context, Instant, MAX_VARIANTS, Plans, Recipe, Statement, Verdict};
 use crate::reason::Reason;
@@ -152,7 +152,7 @@ fn verdicts_are_asked_for_once_and_audits_double() {
 #[test]
 fn a_cache_never_holds_more_than_it_may_nor_uses_a_name_twice() {
     let statements = World::new().many(20);
-    let mut cache = Cache::new(4);
+    let mut cache = Cache::new(4, Tag::random());
     let mut names = std::collections::HashSet::new();
     for statement in &statements {
         let name = prepare(&mut cache, statement);
@@ -167,7 +167,7 @@ fn a_cache_never_holds_more_than_it_may_nor_uses_a_name_twice() {
 #[test]
 fn the_least_recently_used_goes_first() {
     let statements = World::new().many(4);
-    let mut cache = Cache::new(3);
+    let mut cache = Cache::new(3, Tag::random());
     for statement in &statements[..3] {
         prepare(&mut cache, statement);
     }
@@ -185,7 +185,7 @@ fn the_least_recently_used_goes_first() {
 #[test]
 fn what_is_used_is_not_evicted_for_what_might_be() {
     let statements = World::new().many(6);
-    let mut cache = Cache::new(4);
+    let mut cache = Cache::new(4, Tag::random());
     for statement in &statements[..4] {
         prepare(&mut cache, statement);
     }
@@ -206,7 +206,7 @@ fn what_is_used_is_not_evicted_for_what_might_be() {
 #[test]
 fn nothing_the_server_holds_is_forgotten_unless_it_has_dropped_all() {
     let statements = World::new().many(3);
-    let mut cache = Cache::new(4);
+    let mut cache = Cache::new(4, Tag::random());
     statements.iter().for_each(|statement| {
         prepare(&mut cache, statement);
     });

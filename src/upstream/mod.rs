@@ -8,7 +8,7 @@ pub mod ledger;
 use crate::sql::Dialect;
 use crate::sql::effect::Effect;
 use crate::statement::Context;
-use crate::statement::cache::Cache;
+use crate::statement::cache::{Cache, Tag};
 use crate::statement::database::Database;
 use crate::wire::backend::Status;
 use ledger::Ledger;
@@ -105,13 +105,13 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// A connection that may hold `max_statements` of ours, and shares nothing before its login is
-    /// over.
+    /// A connection that may hold `max_statements` of ours, with this tag in their names. It shares
+    /// nothing before its login is over.
     #[must_use]
-    pub fn new(max_statements: usize) -> Self {
+    pub fn new(max_statements: usize, tag: Tag) -> Self {
         Self {
             ledger: Ledger::default(),
-            cache: Cache::new(max_statements),
+            cache: Cache::new(max_statements, tag),
             database: Arc::default(),
             status: Status::Idle,
             context: None,
