@@ -386,7 +386,7 @@ impl Session {
         let recipe = self.recipe(&lesson.text, worker)?;
         let (text, scan) = (&lesson.text, &worker.scan);
         let dialect = self.upstream.dialect;
-        let eligible = recipe.judgement(|| judge(text, scan, dialect))?;
+        let eligible = recipe.judgement(scan, || judge(text, scan, dialect))?;
         if oracle::has_volatile_inline(text, scan, eligible) {
             return Err(Reason::VolatileLiteral);
         }

@@ -233,7 +233,7 @@ impl Session {
             }
         };
         let scan = &worker.scan;
-        let eligible = recipe.judgement(|| judge(text, scan, dialect))?;
+        let eligible = recipe.judgement(scan, || judge(text, scan, dialect))?;
         let mut plans = Plans::Generic;
         if let Some(context) = self.upstream.context {
             if recipe.shape().has_rows() {

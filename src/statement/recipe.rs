@@ -1,8 +1,9 @@
 //! How one shape is converted: which of its literals become arguments, and which stay inline.
 
+use super::weight::{Age, Kept, Scales, Weight};
 use super::{Context, Key, lock};
 use crate::reason::Reason;
-use crate::sql::eligible::Eligible;
+use crate::sql::eligible::{self, Eligible};
 use crate::sql::rewrite;
 use crate::sql::scan::Scan;
 use crate::sql::shape::Shape;
@@ -24,7 +25,18 @@ pub struct Recipe {
     pub(super) variants: AtomicU32,
     pub(super) history: Mutex<History>,
     pub(super) retired: AtomicBool,
-    pub(super) touched: AtomicBool,
+    pub(super) age: Age,
+    pub(super) weight: Weight,
+}
+
+impl Kept for Recipe {
+    fn weight(&self) -> &Weight {
+        &self.weight
+    }
+
+    fn age(&self) -> &Age {
+        &self.age
+    }
 }
 
 /// Which literals have had different values so far; kept until the shape runs warm.
@@ -35,8 +47,10 @@ pub(super) struct History {
 }
 
 impl Recipe {
-    pub(super) fn new(id: u64, shape: Arc<Shape>) -> Self {
+    pub(super) fn new(id: u64, shape: Arc<Shape>, scales: &Scales) -> Self {
+        let history = shape.literal_count() * (size_of::<u64>() + size_of::<bool>());
         Self {
+            weight: scales.weigh(size_of::<Self>() + shape.bytes() + history),
             id,
             shape,
             judgement: OnceLock::new(),
@@ -46,7 +60,7 @@ impl Recipe {
             variants: AtomicU32::new(0),
             history: Mutex::default(),
             retired: AtomicBool::new(false),
-            touched: AtomicBool::new(true),
+            age: Age::default(),
         }
     }
 
@@ -87,15 +101,45 @@ impl Recipe {
         self.sightings.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// What eligibility says of the shape; `judge` is asked the first time only.
+    /// The bytes it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.weight.bytes()
+    }
+
+    /// What eligibility says of the shape; `judge` is asked the first time only, unless the text
+    /// that `scan` has just scanned is too long to say anything of its shape.
     ///
     /// # Errors
-    /// The reason why no text of this shape is converted.
+    /// The reason why no text of this shape, or at least not this one, is converted.
+    #[inline]
     pub fn judgement(
         &self,
+        scan: &Scan,
         judge: impl FnOnce() -> Result<Eligible, Reason>,
     ) -> Result<&Eligible, Reason> {
-        self.judgement.get_or_init(judge).as_ref().map_err(|r| *r)
+        let judgement = match self.judgement.get() {
+            Some(judgement) => judgement,
+            None => self.judge(scan, judge)?,
+        };
+        judgement.as_ref().map_err(|reason| *reason)
+    }
+
+    #[cold]
+    fn judge(
+        &self,
+        scan: &Scan,
+        judge: impl FnOnce() -> Result<Eligible, Reason>,
+    ) -> Result<&Result<Eligible, Reason>, Reason> {
+        let judgement = judge();
+        if judgement == Err(Reason::TooComplex) && eligible::is_long(scan) {
+            return Err(Reason::TooComplex);
+        }
+        Ok(self.judgement.get_or_init(|| {
+            self.weight
+                .grow(judgement.as_ref().map_or(0, Eligible::bytes));
+            judgement
+        }))
     }
 
     /// What eligibility said; `None` if it was not asked yet or declined.

@@ -8,6 +8,7 @@
 use super::cache::Tag;
 use super::context::Contexts;
 use super::database::{Database, Databases};
+use super::weight::{Age, Kept, Scales};
 use super::{Context, Instant, Key, MAX_VARIANTS, Plans, Recipe, Statement};
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
@@ -15,8 +16,8 @@ use crate::sql::scan::Scan;
 use crate::sql::shape::Shape;
 use dashmap::DashMap;
 use foldhash::fast::FixedState;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// The shared table. Cheap to share behind an [`Arc`]; see the module's invariants.
 #[derive(Debug)]
@@ -30,7 +31,21 @@ pub struct Table {
     next_id: AtomicU64,
     budget: Budget,
     tag: Tag,
+    scales: Scales,
+    /// Bytes below which there is no use in making room, because others hold what was dropped.
+    floor: AtomicUsize,
+    evictions: AtomicU32,
+    /// When what is unused last grew older; locked while anything is dropped.
+    rested: Mutex<Option<Instant>>,
 }
+
+/// Bytes that shapes and their statements may take on average. Usual ones take two to four
+/// thousand together, and have a second context to live in.
+const BYTES_PER_SHAPE: usize = 8 << 10;
+
+/// Milliseconds after which what is unused is older, and the age at which it is dropped: an hour.
+const ROUND: u64 = 60_000;
+const IDLE_ROUNDS: u8 = 60;
 
 impl Table {
     /// A table for at most `max_shapes` shapes whose hashes are keyed by `seed`; the oracle may be
@@ -48,6 +63,10 @@ impl Table {
             next_id: AtomicU64::new(1),
             budget: Budget::new(per_second),
             tag: Tag::random(),
+            scales: Scales::default(),
+            floor: AtomicUsize::new(0),
+            evictions: AtomicU32::new(0),
+            rested: Mutex::new(None),
         }
     }
 
@@ -92,7 +111,7 @@ impl Table {
     pub fn known(&self, scan: &Scan) -> Option<Arc<Recipe>> {
         let found = self.recipes.get(&scan.hash());
         let recipe = found.map(|found| Arc::clone(&found))?;
-        recipe.touched.store(true, Ordering::Relaxed);
+        recipe.age.touch();
         Some(recipe)
     }
 
@@ -103,10 +122,10 @@ impl Table {
         if let Some(recipe) = self.known(scan) {
             return recipe.shape.matches(text, scan).then_some(recipe);
         }
-        if self.recipes.len() >= self.max_shapes {
-            shrink(&self.recipes, self.max_shapes, |recipe| &recipe.touched);
+        if self.recipes.len() >= self.max_shapes || self.is_heavy() {
+            self.make_room();
         }
-        let made = Arc::new(Recipe::new(self.id(), Arc::new(Shape::of(text, scan))));
+        let made = Arc::new(self.new_recipe(Arc::new(Shape::of(text, scan))));
         let kept = Arc::clone(&self.recipes.entry(scan.hash()).or_insert(made));
         kept.shape.matches(text, scan).then_some(kept)
     }
@@ -114,13 +133,13 @@ impl Table {
     /// Retires `recipe` for one of the same shape with fewer arguments, because the others may not
     /// be lifted.
     pub fn demote(&self, recipe: &Recipe, arguments: Vec<bool>) -> Arc<Recipe> {
-        let heir = Recipe::new(self.id(), Arc::clone(&recipe.shape));
+        let heir = self.new_recipe(Arc::clone(&recipe.shape));
         self.replace(recipe, heir, arguments, false)
     }
 
     /// The same because the others change the plan; [`Table::statement`] may take that back.
     pub fn narrow(&self, recipe: &Recipe, arguments: Vec<bool>) -> Arc<Recipe> {
-        let mut heir = Recipe::new(self.id(), Arc::clone(&recipe.shape));
+        let mut heir = self.new_recipe(Arc::clone(&recipe.shape));
         let widest = recipe.widest.clone();
         heir.widest = widest.or_else(|| recipe.eligible().map(|e| e.arguments.clone()));
         self.replace(recipe, heir, arguments, false)
@@ -129,7 +148,7 @@ impl Table {
     /// Retires `recipe`, which has lists or rows, for one that says that these are no arrays: texts
     /// of its shape are taken apart, and so get to shapes that say how long they are.
     pub fn take_apart(&self, recipe: &Recipe) {
-        let heir = Recipe::new(self.id(), Arc::clone(&recipe.shape));
+        let heir = self.new_recipe(Arc::clone(&recipe.shape));
         let arguments = recipe.eligible().map(|e| e.arguments.clone());
         self.replace(recipe, heir, arguments.unwrap_or_default(), true);
     }
@@ -138,7 +157,7 @@ impl Table {
     /// inline literals vary after all.
     fn widen(&self, recipe: &Recipe) {
         if let Some(widest) = &recipe.widest {
-            let mut heir = Recipe::new(self.id(), Arc::clone(&recipe.shape));
+            let mut heir = self.new_recipe(Arc::clone(&recipe.shape));
             heir.custom_only = true;
             self.replace(recipe, heir, widest.clone(), false);
         }
@@ -164,6 +183,8 @@ impl Table {
             }),
             None => Err(Reason::NoArguments),
         };
+        let heavier = judgement.as_ref().map_or(0, Eligible::bytes);
+        narrower.weight.grow(heavier);
         let narrower = Arc::new(narrower);
         let _ = narrower.judgement.set(judgement);
         self.recipes
@@ -189,7 +210,7 @@ impl Table {
         let key = key.with(plans);
         let found = self.statements.get(&key).map(|found| Arc::clone(&found));
         if let Some(statement) = found {
-            statement.touched.store(true, Ordering::Relaxed);
+            statement.age.touch();
             let same = statement.plans == plans && statement.is_for(recipe, context, text, scan);
             return if same {
                 Ok(statement)
@@ -204,13 +225,19 @@ impl Table {
             self.widen(recipe);
             return Err(Reason::Variants);
         }
-        // A shape has a statement per context it is used in; four is generous on average.
-        let bound = self.max_shapes.saturating_mul(4);
-        if self.statements.len() >= bound {
-            shrink(&self.statements, bound, |statement| &statement.touched);
+        if self.statements.len() >= self.max_statements() || self.is_heavy() {
+            self.make_room();
         }
-        let context = (context, plans);
-        let made = Statement::new(key, Arc::clone(recipe), eligible, context, text, scan);
+        let (context, scales) = ((context, plans), &self.scales);
+        let made = Statement::new(
+            key,
+            Arc::clone(recipe),
+            eligible,
+            context,
+            text,
+            scan,
+            scales,
+        );
         Ok(Arc::clone(
             &self.statements.entry(key).or_insert(Arc::new(made)),
         ))
@@ -221,26 +248,118 @@ impl Table {
         self.budget.take(now)
     }
 
-    fn id(&self) -> u64 {
-        self.next_id.fetch_add(1, Ordering::Relaxed)
+    fn new_recipe(&self, shape: Arc<Shape>) -> Recipe {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        Recipe::new(id, shape, &self.scales)
+    }
+
+    /// A shape has a statement per context it is used in; four is generous on average.
+    const fn max_statements(&self) -> usize {
+        self.max_shapes.saturating_mul(4)
+    }
+
+    const fn max_bytes(&self) -> usize {
+        self.max_shapes.saturating_mul(BYTES_PER_SHAPE)
+    }
+
+    fn is_heavy(&self) -> bool {
+        let bound = self.max_bytes().max(self.floor.load(Ordering::Relaxed));
+        self.scales.total() > bound
+    }
+
+    /// Makes room, a quarter of everything: drops what was not asked for longest.
+    fn make_room(&self) {
+        // Whoever else wants room meanwhile finds it the next time.
+        let Ok(mut rested) = self.rested.try_lock() else {
+            return;
+        };
+        self.grow_old();
+        *rested = None;
+        let quarter = |bound: usize| bound - bound / 4;
+        let mut surplus = self
+            .scales
+            .total()
+            .saturating_sub(quarter(self.max_bytes()));
+        for age in [16, 4, 2, 0] {
+            thin(
+                &self.statements,
+                age,
+                quarter(self.max_statements()),
+                &mut surplus,
+            );
+            thin(&self.recipes, age, quarter(self.max_shapes), &mut surplus);
+        }
+        // Sessions and workers may still hold what was dropped. To look again is worth it only when
+        // there is more.
+        let left = self.scales.total();
+        let floor = left.saturating_add(left.max(self.max_bytes()) / 8);
+        self.floor.store(floor, Ordering::Relaxed);
+        self.evictions.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// To be called now and then also when nothing happens: once in a while drops what nobody has
+    /// asked for in a long time.
+    pub fn rest(&self, now: Instant) {
+        let Ok(mut rested) = self.rested.try_lock() else {
+            return;
+        };
+        if rested.is_some_and(|rested| now.since(rested) < ROUND) {
+            return;
+        }
+        let first = rested.replace(now).is_none();
+        if first {
+            return;
+        }
+        self.grow_old();
+        let before = self.recipes.len();
+        let young = |age: &Age| age.get() < IDLE_ROUNDS;
+        self.statements.retain(|_, statement| young(&statement.age));
+        self.recipes.retain(|_, recipe| young(&recipe.age));
+        if self.recipes.len() < before {
+            self.recipes.shrink_to_fit();
+            self.statements.shrink_to_fit();
+            self.evictions.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn grow_old(&self) {
+        self.statements
+            .iter()
+            .for_each(|statement| statement.note_use());
+        self.recipes.iter().for_each(|recipe| recipe.age.advance());
+        self.statements
+            .iter()
+            .for_each(|statement| statement.age.advance());
+    }
+
+    /// Moves whenever something was dropped: whoever keeps copies should drop theirs.
+    #[must_use]
+    pub fn evictions(&self) -> u32 {
+        self.evictions.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that shapes and statements take, also those that are only still held elsewhere.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.scales.total()
     }
 }
 
-/// Makes room: drops what was not touched since the last time, or, if that is too little, a
-/// quarter.
-fn shrink<K: Eq + std::hash::Hash, V>(
-    map: &DashMap<K, V, FixedState>,
-    bound: usize,
-    touched: impl Fn(&V) -> &std::sync::atomic::AtomicBool,
+/// Drops what is at least so old, as long as there are more than `most` or bytes to be given back.
+fn thin<K: Eq + std::hash::Hash, V: Kept>(
+    map: &DashMap<K, Arc<V>, FixedState>,
+    age: u8,
+    most: usize,
+    surplus: &mut usize,
 ) {
-    map.retain(|_, value| touched(value).swap(false, Ordering::Relaxed));
-    let mut surplus = (map.len() + bound / 4).saturating_sub(bound);
-    map.retain(|_, _| match surplus.checked_sub(1) {
-        Some(left) => {
-            surplus = left;
-            false
+    let mut excess = map.len().saturating_sub(most);
+    map.retain(|_, value| {
+        if value.age().get() < age || excess == 0 && *surplus == 0 {
+            return true;
         }
-        None => true,
+        excess = excess.saturating_sub(1);
+        *surplus = surplus.saturating_sub(value.weight().bytes());
+        false
     });
 }
 

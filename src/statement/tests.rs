@@ -28,7 +28,7 @@ impl World {
         self.scan.run(text.as_bytes(), DIALECT).expect("scans");
         let recipe = self.table.recipe(text.as_bytes(), &self.scan);
         let recipe = recipe.expect("no collision");
-        let judged = recipe.judgement(|| eligible::judge(text, &self.scan, DIALECT));
+        let judged = recipe.judgement(&self.scan, || eligible::judge(text, &self.scan, DIALECT));
         judged.expect("eligible");
         recipe
     }
@@ -121,6 +121,86 @@ fn a_full_table_forgets_and_stays_bounded() {
     let mut world = World::new();
     world.many(1000);
     assert!(world.table.len() <= 100, "{}", world.table.len());
+}
+
+/// The text of a shape of its own with about 12 kB.
+fn large(number: usize) -> String {
+    let names = format!(", c{number}").repeat(12_000 / 6);
+    format!("select a{names} from t where a = 1")
+}
+
+#[test]
+fn a_table_is_bounded_in_bytes_and_keeps_what_is_used() {
+    let mut world = World::new();
+    let hot = "select a from t where b = 1";
+    let first = world.statement(hot, HERE).unwrap();
+    for number in 0..200 {
+        first.count_execution();
+        drop(world.statement(&large(number), HERE).unwrap());
+        // A hundred shapes of 8 KiB, and a last one.
+        assert!(world.table.bytes() < 900 << 10, "{}", world.table.bytes());
+    }
+    assert!(world.table.evictions() > 0 && world.table.len() > 10);
+    assert!(Arc::ptr_eq(&first, &world.statement(hot, HERE).unwrap()));
+}
+
+#[test]
+fn what_others_hold_is_counted_and_does_not_stop_the_table() {
+    let mut world = World::new();
+    let held: Vec<_> = (0..200)
+        .map(|number| world.statement(&large(number), HERE).unwrap())
+        .collect();
+    assert!(world.table.bytes() > 200 * 16_000);
+    assert!(world.table.evictions() < 30, "room is not made each time");
+    drop(held);
+    drop(world.statement(&large(200), HERE).unwrap());
+    assert!(world.table.bytes() < 5 << 20);
+    world.statement(&large(201), HERE).unwrap();
+}
+
+#[test]
+fn what_nobody_asks_for_is_given_back_in_time() {
+    let mut world = World::new();
+    let used = world
+        .statement("select a from t where b = 1", HERE)
+        .unwrap();
+    drop(world.many(20));
+    for minute in 0..50 {
+        world.table.rest(Instant(minute * 60_000));
+    }
+    assert_eq!(world.table.len(), 21);
+    used.count_execution();
+    for minute in 50..100 {
+        world.table.rest(Instant(minute * 60_000));
+        world.table.rest(Instant(minute * 60_000 + 1));
+    }
+    assert_eq!(world.table.len(), 1);
+    for minute in 100..120 {
+        world.table.rest(Instant(minute * 60_000));
+    }
+    assert!(world.table.is_empty() && world.table.bytes() > 0, "held");
+    drop(used);
+    assert_eq!(world.table.bytes(), 0);
+}
+
+#[test]
+fn common_values_count_while_they_are_trusted() {
+    let mut world = World::new();
+    let statement = world
+        .statement("select a from t where b = 1", HERE)
+        .unwrap();
+    let before = world.table.bytes();
+    let values: Vec<String> = (0..1000).map(|value| value.to_string()).collect();
+    let common = super::common::Common::new(0, 23, &values).expect("integers");
+    let terms = Arc::new(super::Terms {
+        common: [common].into(),
+        ..super::Terms::default()
+    });
+    let (epoch, at) = (1, Instant(0));
+    statement.settle(Verdict::Trusted { epoch, at, terms });
+    assert!(world.table.bytes() > before + 16_000);
+    statement.settle(Verdict::Unasked);
+    assert_eq!(world.table.bytes(), before);
 }
 
 #[test]
