@@ -59,8 +59,8 @@ pub struct Settings {
 
 /// Recipes a worker keeps a copy of, by hash of shape: the first-level table, without locks.
 ///
-/// When full it is emptied, which costs each hot shape one look into the shared table. So it is when
-/// that table has dropped something, which would live on here.
+/// When full it is emptied, which costs each hot shape one look into the shared table. So it is
+/// when that table has dropped something, which would live on here.
 const LOCAL_RECIPES: usize = 4096;
 
 /// Bytes of these recipes.

@@ -122,7 +122,7 @@ pub struct Cache {
 const IDLE_ROUNDS: u64 = 4;
 
 impl Cache {
-    /// An empty cache for at most `capacity` statements, at least one, with this tag in their names.
+    /// An empty cache for at most `capacity` statements, at least one; their names have this tag.
     #[must_use]
     pub fn new(capacity: usize, tag: Tag) -> Self {
         Self {

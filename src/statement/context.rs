@@ -12,7 +12,7 @@ use super::lock;
 use foldhash::quality::FixedState;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// The number of a context: database, user, options and settings in which a text has one meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -23,12 +23,9 @@ pub struct Context(pub(super) u64);
 pub struct Origin {
     database: Box<[u8]>,
     packet: Box<[u8]>,
-    /// Tells this login from all others of the process.
-    number: u64,
+    /// Tells this session from all others, once it has something of its own.
+    number: OnceLock<u64>,
 }
-
-/// Logins so far.
-static LOGINS: AtomicU64 = AtomicU64::new(1);
 
 impl Origin {
     /// The login into `database` with this startup packet. Its options set the session's settings,
@@ -38,7 +35,7 @@ impl Origin {
         Self {
             database: database.into(),
             packet: packet.into(),
-            number: LOGINS.fetch_add(1, Ordering::Relaxed),
+            number: OnceLock::new(),
         }
     }
 
@@ -50,14 +47,18 @@ impl Origin {
 
     /// Everything that makes a context. Each part but the last has a known length, so no two
     /// contexts are written alike.
-    fn key(&self, local_objects: u32, settings: &str) -> Vec<u8> {
+    fn key(&self, local_objects: u32, settings: &str, numbers: &AtomicU64) -> Vec<u8> {
         let mut key = Vec::new();
         for part in [&self.database, &self.packet] {
             key.extend((part.len() as u64).to_be_bytes());
             key.extend_from_slice(part);
         }
         // Objects of a session's own may shadow others for it alone.
-        let session = if local_objects == 0 { 0 } else { self.number };
+        let number = || numbers.fetch_add(1, Ordering::Relaxed);
+        let session = match local_objects {
+            0 => 0,
+            _ => *self.number.get_or_init(number),
+        };
         key.extend(session.to_be_bytes());
         key.extend(local_objects.to_be_bytes());
         key.extend_from_slice(settings.as_bytes());
@@ -124,7 +125,7 @@ impl Contexts {
     /// server says of its settings.
     #[must_use]
     pub fn intern(&self, origin: &Origin, local_objects: u32, settings: &str) -> Interned {
-        let key = origin.key(local_objects, settings);
+        let key = origin.key(local_objects, settings, &self.next);
         if key.len() > MAX_KEY {
             return Interned {
                 context: self.fresh(),

@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - a database is remembered from the login that its server has accepted;
-//! - an epoch is a number of the whole process and given once, so what was settled at one never
+//! - an epoch is a number among those of all databases and given once, so what was settled at one never
 //!   looks current again, not even after its database was forgotten and came back.
 
 use super::{Instant, lock};
@@ -12,16 +12,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Epochs given so far, to whatever database.
-static EPOCHS: AtomicU64 = AtomicU64::new(0);
+#[derive(Debug, Clone, Default)]
+struct Epochs(Arc<AtomicU64>);
 
-fn next_epoch() -> u64 {
-    EPOCHS.fetch_add(1, Ordering::Relaxed) + 1
+impl Epochs {
+    fn next(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed) + 1
+    }
 }
 
 /// What is shared between the connections to one database.
 #[derive(Debug)]
 pub struct Database {
     epoch: AtomicU64,
+    epochs: Epochs,
     /// When the catalog is to be looked at next, in milliseconds.
     watch_due: AtomicU64,
     /// What it looked like last.
@@ -29,9 +33,17 @@ pub struct Database {
 }
 
 impl Default for Database {
+    /// One that is shared with nobody.
     fn default() -> Self {
+        Self::new(&Epochs::default())
+    }
+}
+
+impl Database {
+    fn new(epochs: &Epochs) -> Self {
         Self {
-            epoch: AtomicU64::new(next_epoch()),
+            epoch: AtomicU64::new(epochs.next()),
+            epochs: epochs.clone(),
             watch_due: AtomicU64::new(0),
             sign: Mutex::default(),
         }
@@ -81,7 +93,7 @@ impl Database {
     /// Moves the epoch: every statement and verdict from before it is stale.
     pub fn advance(&self) {
         // Whichever of two that advance at once is last, its number is new.
-        self.epoch.store(next_epoch(), Ordering::Release);
+        self.epoch.store(self.epochs.next(), Ordering::Release);
     }
 }
 
@@ -95,12 +107,14 @@ const MAX_IDLE: usize = 256;
 #[derive(Debug)]
 pub(super) struct Databases {
     known: Mutex<HashMap<Box<[u8]>, Arc<Database>, FixedState>>,
+    epochs: Epochs,
 }
 
 impl Databases {
     pub(super) fn new(seed: u64) -> Self {
         Self {
             known: Mutex::new(HashMap::with_hasher(FixedState::with_seed(seed))),
+            epochs: Epochs::default(),
         }
     }
 
@@ -118,7 +132,8 @@ impl Databases {
                 known.retain(|_, database| !is_idle(database));
             }
         }
-        Arc::clone(known.entry(name.into()).or_default())
+        let made = || Arc::new(Database::new(&self.epochs));
+        Arc::clone(known.entry(name.into()).or_insert_with(made))
     }
 }
 
