@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - a database is remembered from the login that its server has accepted;
-//! - an epoch is a number among those of all databases and given once, so what was settled at one never
-//!   looks current again, not even after its database was forgotten and came back.
+//! - an epoch is a number among those of all databases and given once, so what was settled at one
+//!   never looks current again, not even after its database was forgotten and came back.
 
 use super::{Instant, lock};
 use foldhash::quality::FixedState;
