@@ -7,6 +7,7 @@ use super::oracle::Answer;
 use crate::reason::Reason;
 use crate::statement::Instant;
 use crate::wire::fields;
+use std::sync::atomic::Ordering;
 
 /// Whether the error with this body could have come of any text: of the connection, the state of
 /// its transaction, other transactions, a lack of resources, an administrator, the system, a defect
@@ -68,7 +69,10 @@ impl Session {
         let Some(error) = errors.find(|error| is_of_the_moment(error)) else {
             return Ok(());
         };
-        self.memory.setbacks.add(now);
+        // A client that cancels its own query has not run into anything.
+        if !self.key.cancelled.load(Ordering::Relaxed) {
+            self.memory.setbacks.add(now);
+        }
         if fields::field(error, fields::SQLSTATE) == Some(b"42P05") {
             self.upstream.cache.avoid_names();
         }
