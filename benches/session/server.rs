@@ -8,6 +8,7 @@ use pgautoprep::metrics::{Counter, Metrics, Summary};
 use pgautoprep::net;
 use pgautoprep::session::{Key, Session, Settings, Worker};
 use pgautoprep::statement::Instant;
+use pgautoprep::statement::context::Origin;
 use pgautoprep::statement::table::Table;
 use pgautoprep::upstream::ledger::ClientId;
 use pgautoprep::wire::frame::{self, HEADER};
@@ -299,8 +300,8 @@ impl Bench {
             secret: [0; 32],
             cancelled: Arc::default(),
         };
-        let database = self.worker.table.database(b"bench");
-        let mut session = Session::new(id, key, database, b"", false, &self.worker);
+        let origin = Origin::new(b"bench", b"");
+        let mut session = Session::new(id, key, origin, false, &self.worker);
         let mut login = Vec::new();
         put(&mut login, b'S', b"server_version\x0017.0\0");
         put(&mut login, b'S', b"standard_conforming_strings\0on\0");

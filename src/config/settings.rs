@@ -198,9 +198,9 @@ pub const MAX_SHAPES: Setting = Setting {
         max: 10_000_000,
     },
     default: Some("10000"),
-    what: "How many shapes the proxy remembers, together with what it decided about them.",
-    because: "large applications produce thousands, and a shape should take no more than a few \
-              KiB; one that is forgotten only has to be asked about again.",
+    what: "How many shapes the proxy remembers; together they take at most 8 KiB each.",
+    because: "large applications produce thousands, and usual ones take less than 4 KiB; one that \
+              is forgotten only has to be asked about again.",
     slot: |raw| &mut raw.max_shapes,
 };
 

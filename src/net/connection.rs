@@ -7,6 +7,7 @@ use super::stream::Handover;
 use super::worker::{Arrival, OpenClient};
 use crate::error::SessionError;
 use crate::session::{self, Session};
+use crate::statement::context::Origin;
 use crate::upstream::ledger::ClientId;
 use mio::Token;
 use std::io;
@@ -54,10 +55,8 @@ impl Connection {
         let upstream = Socket::register(joined.upstream, events, tokens[1])?;
         let cancelled = Arc::clone(&joined.key.cancelled);
         let login = joined.login;
-        let database = worker.table.database(&login.database);
-        // Startup options set the session's settings, so they belong to its identity.
-        let (identity, relay_only) = (&login.packet, login.replication);
-        let session = Session::new(id, joined.key, database, identity, relay_only, worker);
+        let origin = Origin::new(&login.database, &login.packet);
+        let session = Session::new(id, joined.key, origin, login.replication, worker);
         Ok(Self {
             id,
             driver: Driver::new(client, joined.pending, upstream, session, bound),

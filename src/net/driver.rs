@@ -34,6 +34,9 @@ const BULK: usize = 4 * 1024;
 /// Rounds of reading and writing in one turn, after which other connections are served first.
 const ROUNDS: usize = 16;
 
+/// Milliseconds between two looks for what nobody uses any more.
+const REST: u64 = 60_000;
+
 /// What all connections of a worker share.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -42,6 +45,7 @@ pub(super) struct Shared {
     spares: Spares,
     started: std::time::Instant,
     now: Instant,
+    rested: Instant,
 }
 
 impl Shared {
@@ -52,13 +56,23 @@ impl Shared {
             spares: Spares::default(),
             started,
             now: Instant(0),
+            rested: Instant(0),
         }
+    }
+
+    /// How long the worker may sleep.
+    pub(super) const fn nap() -> std::time::Duration {
+        std::time::Duration::from_millis(REST)
     }
 
     /// Looks at the clock, for everything that is done until the next look.
     pub(super) fn tick(&mut self) {
         let elapsed = self.started.elapsed().as_millis();
         self.now = Instant(u64::try_from(elapsed).unwrap_or(u64::MAX));
+        if self.now.since(self.rested) >= REST {
+            self.rested = self.now;
+            self.worker.rest(self.now);
+        }
     }
 }
 

@@ -220,8 +220,10 @@ impl Worker {
             return Some(std::time::Duration::ZERO);
         }
         let login = self.deadlines.first().map(|(deadline, _)| *deadline);
-        let next = [login, self.drained_by].into_iter().flatten().min()?;
-        Some(next.saturating_duration_since(Instant::now()))
+        let next = [login, self.drained_by].into_iter().flatten().min();
+        let next = next.map(|next| next.saturating_duration_since(Instant::now()));
+        // Memory is given back also when nobody asks for anything.
+        Some(next.map_or(Shared::nap(), |next| next.min(Shared::nap())))
     }
 
     fn is_over(&self) -> bool {

@@ -1,5 +1,6 @@
 //! A converted query in flight: what goes up, and what becomes of each reply.
 
+use super::blame::is_of_the_moment;
 use super::{INSPECT_LIMIT, Session, Turn, Worker};
 use crate::metrics::Counter;
 use crate::reason::Reason;
@@ -280,12 +281,26 @@ impl Session {
             execution.stage = if repair { Stage::Replay } else { Stage::Failed };
         }
         if repair {
+            if !is_of_the_moment(body) {
+                self.count_failure(key);
+            }
             self.held.notices.clear();
             return;
         }
         self.drop_held();
         let change = self.translation(body, (early, terms), worker);
         fields::put_changed(&mut self.to_client, backend::ERROR, body, &change);
+    }
+
+    /// An execution of this statement had to be tried again: after too many it is given up.
+    fn count_failure(&mut self, key: Key) {
+        if let Some(entry) = self.upstream.cache.lookup(key)
+            && entry.statement.count_failure()
+        {
+            let epoch = self.upstream.database.epoch();
+            let reason = Reason::Unstable;
+            entry.statement.settle(Verdict::Declined { reason, epoch });
+        }
     }
 
     /// 26000: the statement is gone. 0A000 from the plan cache: its result type has changed. Both
@@ -339,13 +354,6 @@ impl Session {
     /// Nothing of the converted query has run: send the original, which gives the exact answer.
     fn replay(&mut self, execution: &Execution, worker: &Worker) {
         worker.counters().add(Counter::Replayed, 1);
-        if let Some(entry) = self.upstream.cache.lookup(execution.key)
-            && entry.statement.count_failure()
-        {
-            let epoch = self.upstream.database.epoch();
-            let reason = Reason::Unstable;
-            entry.statement.settle(Verdict::Declined { reason, epoch });
-        }
         let begin = &self.upstream.only_begun;
         if execution.recovery == Recovery::Reopen && !begin.is_empty() {
             frontend::query(&mut self.to_upstream, b"ROLLBACK");

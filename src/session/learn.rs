@@ -23,17 +23,16 @@ use crate::sql::effect;
 use crate::sql::hazard::Hazards;
 use crate::sql::scan::Scan;
 use crate::statement::cache::Name;
+use crate::statement::database::NamesClaim;
 use crate::statement::guard::Guard;
 use crate::statement::names::{Names, Row};
-use crate::statement::table::NamesClaim;
-use crate::statement::{Context, Instant, Plans, Statement, Terms, Verdict};
+use crate::statement::{Instant, Plans, Statement, Terms, Verdict};
 use crate::upstream::ServerSettings;
 use crate::upstream::ledger::Kind;
 use crate::wire::backend::{self, Status};
 use crate::wire::fields;
 use crate::wire::frame::HEADER;
 use crate::wire::{Error, frontend};
-use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -176,6 +175,10 @@ impl Lesson {
         Next::Asked
     }
 
+    pub(super) const fn step(&self) -> Step {
+        self.step
+    }
+
     pub(super) fn answer(&self, index: usize) -> Result<&Answer, Reason> {
         let answer = self.answers.get(index).ok_or(Reason::OracleFailed)?;
         if answer.is_good() {
@@ -263,7 +266,10 @@ impl Session {
         let next = step(self, &mut lesson, worker).unwrap_or_else(Next::Over);
         match next {
             Next::Asked => self.turn = Turn::Learning(lesson),
-            Next::Learned => self.lesson_over(&lesson, None, now, worker),
+            Next::Learned => {
+                self.memory.setbacks.clear();
+                self.lesson_over(&lesson, None, now, worker);
+            }
             Next::Over(reason) => self.lesson_over(&lesson, Some(reason), now, worker),
         }
     }
@@ -341,6 +347,7 @@ impl Session {
         lesson.current.size += frame.len();
         if lesson.current.size > lesson.most() {
             lesson.current.overflowed = true;
+            lesson.current.values = Vec::new();
         }
         match tag {
             backend::ERROR => {
@@ -355,8 +362,7 @@ impl Session {
             }
             backend::DATA_ROW if !lesson.current.overflowed => {
                 let columns = backend::columns(body).map(Option::unwrap_or_default);
-                let texts = columns.map(|text| String::from_utf8_lossy(text).into_owned());
-                lesson.current.values.extend(texts);
+                lesson.current.values.extend(columns.map(oracle::column));
             }
             backend::READY_FOR_QUERY => {
                 let answer = std::mem::take(&mut lesson.current);
@@ -388,6 +394,7 @@ impl Session {
         now: Instant,
         worker: &mut Worker,
     ) -> Result<Next, Reason> {
+        self.check_blame(lesson, now)?;
         match lesson.step {
             Step::Watch(asked) => {
                 if let Some(answer) = lesson.answers.first() {
@@ -405,7 +412,7 @@ impl Session {
                 self.begin_lesson(lesson, now, worker)
             }
             Step::Context => {
-                self.read_context(lesson.answer(0)?)?;
+                self.read_context(lesson.answer(0)?, worker)?;
                 let lookups = self.upstream.cache.lookups();
                 self.memory.patience.learned(lookups);
                 self.memory.idle_patience.learned(lookups);
@@ -421,14 +428,17 @@ impl Session {
         }
     }
 
-    fn read_context(&mut self, answer: &Answer) -> Result<(), Reason> {
+    fn read_context(&mut self, answer: &Answer, worker: &Worker) -> Result<(), Reason> {
         let [chooses, quiet, nulls, memory, settings] = &answer.values[..] else {
             return Err(Reason::OracleFailed);
         };
-        let hasher = foldhash::quality::FixedState::default();
-        let hash = hasher.hash_one((self.memory.identity, settings));
-        self.upstream.context = Some(Context(hash));
+        let interned = worker
+            .table
+            .contexts()
+            .intern(&self.memory.origin, settings);
+        self.upstream.context = Some(interned.context());
         self.upstream.context_epoch = self.upstream.database.epoch();
+        self.memory.context = Some(interned);
         self.upstream.settings = ServerSettings {
             chooses_plans: chooses == "t",
             is_quiet: quiet == "t",
@@ -483,7 +493,7 @@ impl Session {
         }
         let (text, scan) = (&lesson.text, &worker.scan);
         let dialect = self.upstream.dialect;
-        let eligible = recipe.judgement(|| judge(text, scan, dialect))?;
+        let eligible = recipe.judgement(scan, || judge(text, scan, dialect))?;
         if oracle::has_volatile_inline(text, scan, eligible) {
             return Err(Reason::VolatileLiteral);
         }

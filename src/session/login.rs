@@ -1,7 +1,7 @@
 //! The relay of startup and authentication: no password is decoded, only the cancel key is
 //! replaced.
 
-use super::{ServerKey, Session, Turn};
+use super::{ServerKey, Session, Turn, Worker};
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::HEADER;
 use crate::wire::frontend;
@@ -13,7 +13,13 @@ pub(super) const fn may_precede_login(tag: u8) -> bool {
 }
 
 impl Session {
-    pub(super) fn login_reply(&mut self, tag: u8, frame: &[u8], on_key: &mut dyn FnMut(ServerKey)) {
+    pub(super) fn login_reply(
+        &mut self,
+        tag: u8,
+        frame: &[u8],
+        worker: &Worker,
+        on_key: &mut dyn FnMut(ServerKey),
+    ) {
         let body = &frame[HEADER..];
         match tag {
             backend::BACKEND_KEY_DATA => {
@@ -34,6 +40,8 @@ impl Session {
             }
             backend::READY_FOR_QUERY => {
                 self.upstream.status = Status::read(body).unwrap_or(Status::Failed);
+                // Not before: a name is anybody's to choose until the server has accepted it.
+                self.upstream.database = worker.table.database(self.memory.origin.database());
                 self.turn = Turn::Free;
             }
             _ => {}

@@ -22,6 +22,7 @@
 //! - every query that is not converted is counted under exactly one [`Reason`].
 
 mod audit;
+mod blame;
 mod catalog;
 mod execute;
 mod forward;
@@ -44,7 +45,7 @@ pub use worker::{Limits, Mode, Settings, Worker};
 
 use crate::reason::Reason;
 use crate::statement::Instant;
-use crate::statement::table::Database;
+use crate::statement::context::Origin;
 use crate::upstream::Upstream;
 use crate::upstream::ledger::{ClientId, Kind};
 use crate::wire::frame::{self, HEADER};
@@ -124,24 +125,23 @@ pub struct ServerKey {
 impl Session {
     /// A session that is about to log in; the StartupMessage is the driver's to send.
     ///
-    /// `identity` are bytes that tell one (server, database, user, startup options) from another.
+    /// Until the server has accepted it, nothing of it is known to anybody else.
     #[must_use]
     pub fn new(
         client: ClientId,
         key: Key,
-        database: Arc<Database>,
-        identity: &[u8],
+        origin: Origin,
         relay_only: bool,
         worker: &Worker,
     ) -> Self {
         Self {
             client,
-            upstream: Upstream::new(database, worker.settings.limits.max_statements),
+            upstream: Upstream::new(worker.settings.limits.max_statements, worker.table.tag()),
             turn: Turn::Login,
             key,
             query: Vec::new(),
             lessons: 0,
-            memory: route::Memory::new(identity),
+            memory: route::Memory::new(origin),
             held: execute::Held::default(),
             client_skip: 0,
             upstream_skip: 0,
@@ -377,7 +377,7 @@ impl Session {
         }
         self.seen(tag, frame);
         if matches!(self.turn, Turn::Login) {
-            self.login_reply(tag, frame, on_key);
+            self.login_reply(tag, frame, worker, on_key);
             return Ok(());
         }
         match self.upstream.ledger.front().map(|front| &front.kind) {

@@ -1,7 +1,7 @@
 //! The questions put to the oracle, which is the server itself, and how its answers are read.
 
 use crate::reason::Reason;
-use crate::sql::eligible::{Column, Eligible};
+use crate::sql::eligible::{self, Column, Eligible};
 use crate::sql::rewrite;
 use crate::sql::scan::Scan;
 use crate::wire::fields;
@@ -27,6 +27,19 @@ pub(super) struct Answer {
     pub overflowed: bool,
     /// Bytes read so far.
     pub size: usize,
+}
+
+/// A column as text. What is no UTF-8 is kept apart, too: bytes that differ stay different.
+pub(super) fn column(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => {
+            let bytes = bytes.iter().map(|byte| char::from(*byte));
+            std::iter::once(char::REPLACEMENT_CHARACTER)
+                .chain(bytes)
+                .collect()
+        }
+    }
 }
 
 impl Answer {
@@ -119,8 +132,9 @@ const SETTINGS: [&str; 44] = [
 ];
 
 /// Asks for the context: what [`ServerSettings`](crate::upstream::ServerSettings) are made of, then
-/// everything else in one value. If `listens`, the session listens on [`DDL_CHANNEL`] from then on,
-/// in case something has made it stop.
+/// everything else in one value: an array, so that no two lists of settings are written alike. If
+/// `listens`, the session listens on [`DDL_CHANNEL`] from then on, in case something has made it
+/// stop.
 pub(super) fn context_query(listens: bool) -> String {
     let listen = match listens {
         true => format!("LISTEN {DDL_CHANNEL}; "),
@@ -138,9 +152,9 @@ pub(super) fn context_query(listens: bool) -> String {
          OPERATOR(pg_catalog.!~) '^debug[2-5]', \
          pg_catalog.current_setting('array_nulls') OPERATOR(pg_catalog.=) 'on', \
          pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem')), \
-         pg_catalog.concat_ws('|', current_user, session_user, \
+         ARRAY[current_user::pg_catalog.text, session_user::pg_catalog.text, \
          pg_catalog.current_schemas(true)::pg_catalog.text, \
-         pg_catalog.current_setting('search_path'), {}, {})",
+         pg_catalog.current_setting('search_path'), {}, {}]::pg_catalog.text",
         super::catalog::temporary(),
         settings.join(", ")
     )
@@ -329,16 +343,9 @@ pub(super) fn read_catalog(answer: &Answer) -> Result<Catalog, Reason> {
 /// Whether an inline literal holds a word that means another moment each time (rule 7).
 pub(super) fn has_volatile_inline(text: &[u8], scan: &Scan, eligible: &Eligible) -> bool {
     let literals = scan.literals().iter().zip(&eligible.arguments);
-    let mut inline = literals.filter(|(_, argument)| !**argument);
-    inline.any(|(literal, _)| is_volatile(rewrite::token(text, literal)))
-}
-
-fn is_volatile(token: &[u8]) -> bool {
-    const WORDS: [&[u8]; 4] = [b"now", b"today", b"tomorrow", b"yesterday"];
-    let lower = token.to_ascii_lowercase();
-    WORDS
-        .iter()
-        .any(|word| memchr::memmem::find(&lower, word).is_some())
+    let inline = literals.filter(|(_, argument)| !**argument);
+    let mut values = inline.flat_map(|(literal, _)| scan.elements(literal));
+    values.any(|value| eligible::is_volatile(text, value))
 }
 
 #[cfg(test)]
@@ -424,8 +431,39 @@ mod tests {
     }
 
     #[test]
-    fn words_that_mean_another_moment_are_found() {
-        assert!(is_volatile(b"'Now'") && is_volatile(b"'TOMORROW 10:00'"));
-        assert!(!is_volatile(b"'2020-01-01'"));
+    fn columns_that_differ_stay_different() {
+        assert_eq!(column("é".as_bytes()), "é");
+        let (first, second) = (column(b"caf\xe9"), column(b"caf\xe8"));
+        assert_ne!(first, second);
+        assert!(![column(b"caf"), column("café".as_bytes())].contains(&first));
+    }
+
+    #[test]
+    fn inline_words_that_mean_another_moment_are_found() {
+        let dialect = crate::sql::Dialect { server_major: 17 };
+        let scanned = |text: &str| {
+            let mut scan = Scan::new(crate::sql::ScanLimits::default(), 1);
+            scan.run(text.as_bytes(), dialect).expect("scans");
+            scan
+        };
+        let plain = "select a from t where b = 5 and c = 6";
+        let mut eligible = eligible::judge(plain, &scanned(plain), dialect).expect("eligible");
+        eligible.arguments = vec![false, true];
+        let found = |token: &str| {
+            let text = format!("select {token}, a from t where b = 5");
+            has_volatile_inline(text.as_bytes(), &scanned(&text), &eligible)
+        };
+        for token in [
+            "'Now'",
+            "'TOMORROW 10:00'",
+            r"E'n\x6fw'",
+            r"E'to\144ay'",
+            "$$now$$",
+        ] {
+            assert!(found(token), "{token}");
+        }
+        for token in ["'2020-01-01'", "'knowledge'", "'snow'", "5"] {
+            assert!(!found(token), "{token}");
+        }
     }
 }

@@ -61,7 +61,7 @@ mod tests {
     fn a_session_that_keeps_losing_its_context_is_asked_less_and_less() {
         let mut patience = Patience::default();
         patience.learned(0);
-        let mut through = |patience: &mut Patience| {
+        let through = |patience: &mut Patience| {
             let mut count = 0;
             while !patience.may_ask() {
                 count += 1;

@@ -1,5 +1,6 @@
 //! The route of a query: executed as a prepared statement, passed through, or first learned about.
 
+use super::blame::Setbacks;
 use super::execute::Call;
 use super::learn::{Lesson, Subject};
 use super::patience::Patience;
@@ -10,6 +11,7 @@ use crate::sql::effect::{Effect, Survey};
 use crate::sql::eligible::{self, Eligible};
 use crate::sql::scan::Scan;
 use crate::statement::cache::Entry;
+use crate::statement::context::{Interned, Origin};
 use crate::statement::{Instant, Plans, Recipe, Statement, Terms};
 use crate::upstream::Encoding;
 use crate::wire::backend::Status;
@@ -31,18 +33,22 @@ enum Route {
 /// before. More means that something does not settle.
 const MAX_LESSONS: u8 = 6;
 
-/// Shapes counted per connection before the count starts anew.
-const MAX_SEEN: usize = 1024;
+/// Shapes counted per connection before the count starts anew, for each statement that the server
+/// connection may hold: a client with more of them has no room for them all, however it counts.
+const SEEN_PER_STATEMENT: usize = 2;
+const MIN_SEEN: usize = 64;
 
-/// Texts remembered to be learned when the connection is idle, and the longest of them in bytes.
+/// Texts remembered to be learned when the connection is idle, and their bytes together.
 const MAX_WANTED: usize = 8;
-const MAX_WANTED_TEXT: usize = 8 * 1024;
+const MAX_WANTED_BYTES: usize = 8 * 1024;
 
 /// What one connection remembers of its client's habits.
 #[derive(Debug)]
 pub(super) struct Memory {
-    /// Tells one (server, database, user, startup options) from another.
-    pub identity: u64,
+    /// How it logged in.
+    pub origin: Origin,
+    /// The context it is in, as long as it is.
+    pub context: Option<Interned>,
     seen: HashMap<u32, u32, foldhash::fast::FixedState>,
     wanted: Vec<Vec<u8>>,
     batch_effect: Effect,
@@ -60,13 +66,15 @@ pub(super) struct Memory {
     pub idle_patience: Patience,
     /// A query was passed through because its transaction had lost the context.
     missed: bool,
+    /// Questions of this connection that have failed lately.
+    pub setbacks: Setbacks,
 }
 
 impl Memory {
-    pub(super) fn new(identity: &[u8]) -> Self {
-        use std::hash::BuildHasher;
+    pub(super) fn new(origin: Origin) -> Self {
         Self {
-            identity: foldhash::quality::FixedState::default().hash_one(identity),
+            origin,
+            context: None,
             seen: HashMap::default(),
             wanted: Vec::new(),
             batch_effect: Effect::None,
@@ -78,22 +86,24 @@ impl Memory {
             idle_patience: Patience::default(),
             missed: false,
             speaks_extended: false,
+            setbacks: Setbacks::default(),
         }
     }
 
     /// Counts a sighting of the shape on this connection.
-    fn sight(&mut self, recipe: &Recipe) -> u32 {
-        if self.seen.len() >= MAX_SEEN {
+    fn sight(&mut self, recipe: &Recipe, most: usize) -> u32 {
+        if self.seen.len() >= most {
             self.seen.clear();
         }
-        let count = self.seen.entry(recipe.id()).or_default();
+        let count = self.seen.entry(mark(recipe)).or_default();
         *count = count.saturating_add(1);
         *count
     }
 
     fn want(&mut self, text: &[u8]) {
+        let held: usize = self.wanted.iter().map(Vec::len).sum();
         if self.wanted.len() < MAX_WANTED
-            && text.len() <= MAX_WANTED_TEXT
+            && held + text.len() <= MAX_WANTED_BYTES
             && !self.wanted.iter().any(|wanted| wanted == text)
         {
             self.wanted.push(text.to_vec());
@@ -243,7 +253,8 @@ impl Session {
     /// The lesson to take behind a reply, when no query waits for it: about a text that was met
     /// inside a transaction, or about what the transaction has left of the session.
     pub(super) fn idle_lesson(&mut self, now: Instant, worker: &Worker) -> Option<Lesson> {
-        if worker.settings.mode != Mode::Convert || !self.may_learn() {
+        let may_learn = worker.settings.mode == Mode::Convert && self.may_learn();
+        if !may_learn || self.memory.setbacks.rest(now) {
             return None;
         }
         self.lessons = 0;
@@ -294,7 +305,7 @@ impl Session {
             }
         };
         let scan = &worker.scan;
-        let eligible = recipe.judgement(|| judge(text, scan, dialect))?;
+        let eligible = recipe.judgement(scan, || judge(text, scan, dialect))?;
         let mut plans = Plans::Generic;
         let context = self.upstream.context;
         if let Some(context) = context.filter(|_| self.memory.unsurveyed.is_empty()) {
@@ -358,17 +369,18 @@ impl Session {
         now: Instant,
         worker: &Worker,
     ) -> Result<Route, Reason> {
-        if self.lessons > 0 && self.memory.seen.contains_key(&recipe.id()) {
+        if self.lessons > 0 && self.memory.seen.contains_key(&mark(recipe)) {
             // Lessons were taken for this very query and ended without a usable statement.
             if self.lessons >= MAX_LESSONS {
                 return Err(Reason::Unstable);
             }
         } else {
+            let most = MIN_SEEN.max(SEEN_PER_STATEMENT * worker.settings.limits.max_statements);
             if recipe.sight(text, &worker.scan, worker.table.hasher()) == 1 {
                 // The shape's first sighting has only left a mark in the sketch.
-                self.memory.sight(recipe);
+                self.memory.sight(recipe, most);
             }
-            if self.memory.sight(recipe) < worker.settings.prepare_threshold {
+            if self.memory.sight(recipe, most) < worker.settings.prepare_threshold {
                 return Err(Reason::Threshold);
             }
         }
@@ -381,6 +393,9 @@ impl Session {
         }
         if let Some(reason) = self.settled_against(recipe, plans, text, worker) {
             return Err(reason);
+        }
+        if self.memory.setbacks.rest(now) {
+            return Err(Reason::OracleFailed);
         }
         if !self.upstream.cache.has_room() {
             return Err(Reason::CacheFull);
@@ -510,6 +525,11 @@ impl Session {
     }
 }
 
+/// What sightings are counted under: of two shapes four billion apart the counts are mixed up.
+fn mark(recipe: &Recipe) -> u32 {
+    recipe.id() as u32
+}
+
 /// Eligibility of a text the scanner has accepted, which makes it valid UTF-8.
 pub(super) fn judge(
     text: &[u8],
@@ -526,7 +546,7 @@ mod tests {
 
     #[test]
     fn a_table_once_created_by_a_client_does_not_change_the_catalog_at_every_sync() {
-        let mut memory = Memory::new(b"");
+        let mut memory = Memory::new(Origin::new(b"", b""));
         memory.client_parsed(Effect::Catalog);
         assert_eq!(memory.client_batch_ended(), Effect::Catalog);
         assert_eq!(memory.client_batch_ended(), Effect::Session);

@@ -28,6 +28,10 @@ const MAX_ROUNDS: u8 = 16;
 /// one row, 0.92 for 4 to 32, 0.94 for 60, which is less than the conversion costs.
 const MANY_STORED: usize = 12;
 
+/// Bytes of common values kept for one statement: those of a column of integers with the most
+/// values that a server counts, 10,000.
+const MAX_COMMON_BYTES: usize = 256 * 1024;
+
 impl Session {
     /// Both texts were parsed and described: they must agree, and the inferred types must be
     /// allowed.
@@ -252,7 +256,11 @@ impl Session {
         let candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
         let (exposure, guards) = lesson.exposure.take().ok_or(Reason::OracleFailed)?;
         let statistics = lesson.answer(0).ok();
-        let Some(common) = statistics.and_then(|answer| exposure.common(answer)) else {
+        let common = statistics.and_then(|answer| exposure.common(answer));
+        let is_small = |common: &Vec<Common>| {
+            common.iter().map(Common::bytes).sum::<usize>() <= MAX_COMMON_BYTES
+        };
+        let Some(common) = common.filter(is_small) else {
             return self.specify(lesson, &candidate, now, worker);
         };
         let terms = Terms {

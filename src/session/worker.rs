@@ -4,11 +4,12 @@ use super::recent::Recent;
 use super::route::judge;
 use crate::metrics::{Counters, Metrics};
 use crate::reason::Reason;
+use crate::sql::eligible;
 use crate::sql::scan::Scan;
 use crate::sql::{Dialect, ScanLimits};
-use crate::statement::Recipe;
 use crate::statement::sketch::Sketch;
 use crate::statement::table::Table;
+use crate::statement::{Instant, Recipe};
 use crate::upstream::ledger::ClientId;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -58,8 +59,12 @@ pub struct Settings {
 
 /// Recipes a worker keeps a copy of, by hash of shape: the first-level table, without locks.
 ///
-/// When full it is emptied, which costs each hot shape one look into the shared table.
+/// When full it is emptied, which costs each hot shape one look into the shared table. So it is
+/// when that table has dropped something, which would live on here.
 const LOCAL_RECIPES: usize = 4096;
+
+/// Bytes of these recipes.
+const LOCAL_BYTES: usize = 4 << 20;
 
 /// What the sessions of one worker thread share.
 #[derive(Debug)]
@@ -73,6 +78,9 @@ pub struct Worker {
     /// The scanner, reused.
     pub scan: Scan,
     recipes: HashMap<u64, Arc<Recipe>, foldhash::fast::FixedState>,
+    /// Bytes of the recipes, and the table's evictions when the first of them was copied.
+    bytes: usize,
+    evictions: u32,
     /// Guesses at the shape of the next text.
     recent: Recent,
     /// Shapes that nobody remembers otherwise.
@@ -102,6 +110,8 @@ impl Worker {
             index,
             scan: Scan::new(limits, seed),
             recipes: HashMap::default(),
+            bytes: 0,
+            evictions: 0,
             recent: Recent::default(),
             sketch: Sketch::default(),
         }
@@ -179,7 +189,7 @@ impl Worker {
         if !self.scan.is_folded() {
             return Ok(recipe);
         }
-        let judgement = recipe.judgement(|| judge(text, &self.scan, dialect));
+        let judgement = recipe.judgement(&self.scan, || judge(text, &self.scan, dialect));
         if !judgement.is_ok_and(|eligible| eligible.apart) {
             return Ok(recipe);
         }
@@ -209,12 +219,34 @@ impl Worker {
     }
 
     fn fetch(&mut self, text: &[u8]) -> Result<Arc<Recipe>, Reason> {
+        if eligible::is_hopeless(&self.scan) {
+            return Err(Reason::TooComplex);
+        }
         let recipe = self.table.recipe(text, &self.scan);
         let recipe = recipe.ok_or(Reason::Unstable)?;
-        if self.recipes.len() >= LOCAL_RECIPES {
-            self.recipes.clear();
+        self.bytes += recipe.bytes();
+        let is_full = self.recipes.len() >= LOCAL_RECIPES || self.bytes > LOCAL_BYTES;
+        if is_full || self.evictions != self.table.evictions() {
+            self.forget();
+            self.bytes = recipe.bytes();
         }
         self.recipes.insert(self.scan.hash(), Arc::clone(&recipe));
         Ok(recipe)
+    }
+
+    /// Drops the copies of what the table holds, or once held.
+    fn forget(&mut self) {
+        self.recipes = HashMap::default();
+        self.recent = Recent::default();
+        self.bytes = 0;
+        self.evictions = self.table.evictions();
+    }
+
+    /// To be called now and then also when nothing happens: gives back what nobody uses.
+    pub fn rest(&mut self, now: Instant) {
+        self.table.rest(now);
+        if self.evictions != self.table.evictions() {
+            self.forget();
+        }
     }
 }

@@ -24,6 +24,7 @@ use self::mask::{Masked, Sort, value_range};
 use self::names::Input;
 use self::visit::{Slot, Walk};
 use super::scan::{Class, Dialect, Form, Literal, Scan};
+use super::shape::Shape;
 use super::value::single;
 pub use stored::Column;
 
@@ -31,7 +32,7 @@ use crate::reason::Reason;
 
 /// The parser is recursive and its trees are dropped recursively. Within these bounds an optimized
 /// build needs less than 1 MiB of stack.
-const MAX_TEXT: usize = 16 * 1024;
+pub(crate) const MAX_TEXT: usize = 16 * 1024;
 const MAX_LITERALS: usize = 500;
 const MAX_LINKS: usize = 500;
 const MAX_DEPTH: usize = 48;
@@ -65,6 +66,35 @@ pub struct Eligible {
     /// Functions called without arguments, named in the same way: one that is declared immutable
     /// is evaluated once and for all in a generic plan (H-45).
     pub bare_calls: Vec<String>,
+}
+
+impl Eligible {
+    /// The memory it takes beside itself.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let names = [&self.targets, &self.called_types, &self.bare_calls];
+        let names = names.into_iter().flatten();
+        let names = names.map(|name| size_of::<String>() + name.len());
+        let columns = self.columns.iter().map(|column| match column {
+            Some(Column::Name(name)) => name.len(),
+            _ => 0,
+        });
+        let literal = 3 * size_of::<bool>() + size_of::<Option<Column>>();
+        self.arguments.len() * literal + columns.sum::<usize>() + names.sum::<usize>()
+    }
+}
+
+/// Whether the text just scanned may be too long to be judged only for what its literals say: then
+/// nothing is known of its shape.
+#[must_use]
+pub fn is_long(scan: &Scan) -> bool {
+    scan.body().len() > MAX_TEXT
+}
+
+/// Whether no text of the shape just scanned is short enough to be judged.
+#[must_use]
+pub fn is_hopeless(scan: &Scan) -> bool {
+    is_long(scan) && Shape::gaps_of(scan) > MAX_TEXT
 }
 
 /// Judges the statement in `text`, which `scan` has just scanned.
@@ -138,14 +168,13 @@ fn judge_flat(text: &str, scan: &Scan) -> Result<(Eligible, Vec<bool>), Reason> 
     Ok((eligible, listed))
 }
 
-/// Whether a literal may stay in a cached statement: its meaning must not change while the
-/// statement lives (rule 7). For literals that the server demotes after the judgement.
-///
-/// # Errors
-///
-/// The reason why the statement must then be passed through.
-pub fn may_stay_inline(text: &str, literal: &Literal) -> Result<(), Reason> {
-    check_inline(text, literal, Input::Unknown)
+/// Whether a literal that is no list says a moment, such as `now`: kept in a cached statement it
+/// would mean the moment of its Parse (rule 7).
+#[must_use]
+pub fn is_volatile(text: &[u8], literal: &Literal) -> bool {
+    let mut content = Vec::new();
+    single(text, literal, &mut content);
+    names::is_volatile(&content)
 }
 
 /// Strings that say a moment, and strings that might be dates or times in a place nobody vouches
@@ -154,11 +183,11 @@ fn check_inline(text: &str, literal: &Literal, input: Input) -> Result<(), Reaso
     if literal.class != Class::Text {
         return Ok(());
     }
-    let mut content = Vec::new();
-    single(text.as_bytes(), literal, &mut content);
-    if names::is_volatile(&content) {
+    if is_volatile(text.as_bytes(), literal) {
         return Err(Reason::VolatileLiteral);
     }
+    let mut content = Vec::new();
+    single(text.as_bytes(), literal, &mut content);
     match input {
         Input::Stable => Ok(()),
         Input::Unstable => Err(Reason::TypedLiteral),

@@ -54,6 +54,14 @@ impl Shape {
         }
     }
 
+    /// The bytes of text that the shape just scanned would hold.
+    #[must_use]
+    pub fn gaps_of(scan: &Scan) -> usize {
+        let breaks = scan.breaks().iter();
+        let cut: usize = breaks.map(|cut| (cut.end - cut.start) as usize).sum();
+        scan.body().len().saturating_sub(cut)
+    }
+
     /// The text before the first literal, if [`Scan::follow`] can follow the shape.
     #[must_use]
     pub fn head(&self) -> Option<&[u8]> {

@@ -2,16 +2,40 @@
 //!
 //! Invariants:
 //! - `len <= capacity`;
-//! - a name is never used twice on a connection;
+//! - a name is not used twice on a connection, four billion of them aside;
 //! - every statement the server may hold is here or in the list of names owed a Close;
 //! - an entry is usable only after [`Cache::settle`], which the caller calls at ParseComplete.
 
 use super::{Instant, Key, Statement, Terms};
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
-/// What our statements' names begin with; a client's own names do not.
+/// What our statements' names begin with, before the [`Tag`]; a client's own names do not.
 pub const NAME_PREFIX: &str = "_pgautoprep_";
+
+/// What follows in the names: another in each process, so that two proxies in a chain, or a client
+/// that has seen our names, do not use the same ones by accident.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tag([u8; 4]);
+
+impl Tag {
+    /// Any tag; it is no secret.
+    #[must_use]
+    pub(super) fn random() -> Self {
+        let random = foldhash::quality::RandomState::default().hash_one(());
+        let mut rest = random;
+        Self(std::array::from_fn(|_| digit(&mut rest)))
+    }
+}
+
+/// The last digit of a number written with digits and letters, which is taken from it.
+fn digit(rest: &mut u64) -> u8 {
+    const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+    let last = (*rest % 36) as usize;
+    *rest /= 36;
+    DIGITS[last]
+}
 
 /// A server-side statement name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,14 +45,24 @@ pub struct Name {
 }
 
 impl Name {
-    fn new(number: u32) -> Self {
-        let text = format!("{NAME_PREFIX}{number}");
-        let mut bytes = [0; 24];
-        let length = text.len().min(bytes.len());
-        bytes[..length].copy_from_slice(&text.as_bytes()[..length]);
-        Self {
-            bytes,
-            length: length as u8,
+    /// Prefix, tag, and a number of at most seven digits behind a line: 24 bytes.
+    fn new(tag: Tag, number: u32) -> Self {
+        let mut name = Self::default();
+        NAME_PREFIX.bytes().for_each(|byte| name.push(byte));
+        tag.0.into_iter().for_each(|byte| name.push(byte));
+        name.push(b'_');
+        let mut rest = u64::from(number);
+        name.push(digit(&mut rest));
+        while rest > 0 {
+            name.push(digit(&mut rest));
+        }
+        name
+    }
+
+    fn push(&mut self, byte: u8) {
+        if let Some(place) = self.bytes.get_mut(usize::from(self.length)) {
+            *place = byte;
+            self.length += 1;
         }
     }
 
@@ -65,12 +99,17 @@ pub struct Entry {
 /// it may choose a generic plan (`choose_custom_plan` in `plancache.c`, the same since 9.2).
 const CUSTOM_PLANS: u8 = 5;
 
+/// Names left out when one turns out to be taken: whoever takes names one after the other has taken
+/// those that would come next, too.
+const LEFT_OUT: u32 = 1 << 16;
+
 /// The statements of one server connection.
 #[derive(Debug)]
 pub struct Cache {
     entries: HashMap<Key, Entry, foldhash::fast::FixedState>,
     owed: Vec<Name>,
     capacity: usize,
+    tag: Tag,
     next_name: u32,
     /// Lookups so far.
     clock: u64,
@@ -83,13 +122,14 @@ pub struct Cache {
 const IDLE_ROUNDS: u64 = 4;
 
 impl Cache {
-    /// An empty cache for at most `capacity` statements, at least one.
+    /// An empty cache for at most `capacity` statements, at least one; their names have this tag.
     #[must_use]
-    pub fn new(capacity: usize) -> Self {
+    pub fn new(capacity: usize, tag: Tag) -> Self {
         Self {
             entries: HashMap::default(),
             owed: Vec::new(),
             capacity: capacity.max(1),
+            tag,
             next_name: 1,
             clock: 0,
             full_until: 0,
@@ -159,8 +199,8 @@ impl Cache {
                 evicted = self.remove(key);
             }
         }
-        let name = Name::new(self.next_name);
-        self.next_name += 1;
+        let name = Name::new(self.tag, self.next_name);
+        self.next_name = self.next_name.wrapping_add(1);
         self.clock += 1;
         let entry = Entry {
             name,
@@ -175,6 +215,11 @@ impl Cache {
         };
         self.entries.insert(entry.statement.key(), entry);
         (name, evicted)
+    }
+
+    /// Somebody uses the name given last: those that would come next are left out.
+    pub const fn avoid_names(&mut self) {
+        self.next_name = self.next_name.wrapping_add(LEFT_OUT);
     }
 
     /// The server holds the entry at `key`, which was trusted with these terms at this time.
@@ -242,5 +287,35 @@ impl Cache {
     /// The names of all entries.
     pub fn names(&self) -> impl Iterator<Item = Name> {
         self.entries.values().map(|entry| entry.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_fits_and_is_another_one() {
+        let tag = Tag::random();
+        let mut names = std::collections::HashSet::new();
+        for number in [
+            0,
+            1,
+            35,
+            36,
+            37,
+            1295,
+            1296,
+            1 << 16,
+            u32::MAX - 1,
+            u32::MAX,
+        ] {
+            let name = Name::new(tag, number);
+            assert!(
+                name.as_bytes().len() <= 24 && name.as_bytes().starts_with(NAME_PREFIX.as_bytes())
+            );
+            assert!(names.insert(name.as_bytes().to_vec()), "{number}");
+        }
+        assert_eq!(Name::new(tag, u32::MAX).as_bytes().len(), 24);
     }
 }

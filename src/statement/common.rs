@@ -7,7 +7,7 @@
 use crate::sql::oid;
 use crate::sql::scan::{Form, Literal};
 use crate::sql::value::token;
-use foldhash::quality::FixedState;
+use foldhash::quality::RandomState;
 use std::collections::HashSet;
 
 /// The values an argument may not have if a generic plan is to stand for its own.
@@ -18,12 +18,13 @@ pub struct Common {
     values: Values,
 }
 
+/// The seed of the hashes is secret: whoever fills the table must not choose which values collide.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Values {
-    Integers(HashSet<i64, FixedState>),
-    Texts(HashSet<Box<[u8]>, FixedState>),
+    Integers(HashSet<i64, RandomState>),
+    Texts(HashSet<Box<[u8]>, RandomState>),
     /// Texts whose trailing spaces do not count.
-    Padded(HashSet<Box<[u8]>, FixedState>),
+    Padded(HashSet<Box<[u8]>, RandomState>),
 }
 
 impl Common {
@@ -42,6 +43,22 @@ impl Common {
             _ => return None,
         };
         Some(Self { argument, values })
+    }
+
+    /// The memory it takes, roughly: what a set and its entries take.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let texts = |texts: &HashSet<Box<[u8]>, RandomState>| {
+            let sizes = texts
+                .iter()
+                .map(|text| text.len() + 3 * size_of::<Box<[u8]>>());
+            sizes.sum()
+        };
+        size_of::<Self>()
+            + match &self.values {
+                Values::Integers(numbers) => numbers.len() * 2 * size_of::<i64>(),
+                Values::Texts(values) | Values::Padded(values) => texts(values),
+            }
     }
 
     /// Whether the literal is one of them, or cannot be told from them without work.

@@ -38,6 +38,7 @@ const FRACTION: usize = 30;
 impl Guard {
     /// Whether the literal in `text` that has these elements may be bound.
     #[must_use]
+    #[inline]
     pub fn admits(&self, text: &[u8], elements: &[Literal]) -> bool {
         match self.check {
             Check::Elements(most) => elements.len() <= most,

@@ -12,24 +12,28 @@
 
 pub mod cache;
 pub mod common;
+pub mod context;
+pub mod database;
 pub mod doubt;
 pub mod guard;
 pub mod names;
 mod recipe;
 pub mod sketch;
 pub mod table;
+mod terms;
+pub mod weight;
 
 use crate::reason::Reason;
-use crate::sql::effect::Effect;
 use crate::sql::eligible::Eligible;
 use crate::sql::rewrite::{self, Rewritten};
 use crate::sql::scan::Scan;
-use common::Common;
-use guard::Guard;
+pub use context::Context;
 pub use recipe::Recipe;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+pub use terms::Terms;
+use weight::{Age, Kept, Scales, Weight};
 
 /// Milliseconds of a monotonic clock that the caller reads; the core never does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -45,10 +49,6 @@ impl Instant {
         self.0.saturating_sub(earlier.0)
     }
 }
-
-/// Database, user and settings in which a text has one meaning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Context(pub u64);
 
 /// How the server is to plan the executions of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -83,116 +83,6 @@ impl Key {
     }
 }
 
-/// What a trusted statement was trusted with.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Terms {
-    /// The types the server inferred, one per argument.
-    pub types: Box<[u32]>,
-    /// Of the arguments that are columns of rows, the types of their arrays' elements; 0 of others,
-    /// and empty if there are no rows.
-    pub elements: Box<[u32]>,
-    /// The types of the columns that hidden arguments are stored in, as `format_type` writes them.
-    pub stored: Box<[Option<String>]>,
-    /// What the values must be like.
-    pub guards: Box<[Guard]>,
-    /// Values that get plans of their own.
-    pub common: Box<[Common]>,
-    /// The arguments that are strings of types of which not every string is a value.
-    pub fallible: Box<[usize]>,
-    /// What running it may do to the session.
-    pub effect: Effect,
-}
-
-impl Terms {
-    /// Whether every guarded literal of `text` is admitted.
-    #[must_use]
-    #[inline]
-    pub fn admit(&self, eligible: &Eligible, text: &[u8], scan: &Scan) -> bool {
-        (self.guards.is_empty() || self.guards_admit(eligible, text, scan))
-            && (self.common.is_empty() || self.is_uncommon(eligible, text, scan))
-    }
-
-    /// Whether more than one string of `text` might not be a value of its type: which of them the
-    /// server would complain about first is not known. Of an array that may be one of its elements.
-    #[must_use]
-    pub fn leaves_doubt(&self, eligible: &Eligible, text: &[u8], scan: &Scan) -> bool {
-        let enough = match self.elements[..] {
-            [] => 1,
-            _ => 0,
-        };
-        self.fallible.len() > enough && self.doubtful(eligible, text, scan).nth(enough).is_some()
-    }
-
-    /// The type of each argument, or of its elements if it is a column of rows.
-    #[must_use]
-    pub fn kinds(&self) -> Vec<u32> {
-        let indexes = 0..self.types.len();
-        indexes.filter_map(|index| self.kind(index)).collect()
-    }
-
-    fn kind(&self, argument: usize) -> Option<u32> {
-        let element = self.elements.get(argument).filter(|element| **element != 0);
-        element.or_else(|| self.types.get(argument)).copied()
-    }
-
-    /// The arguments of `text`, by index, that might not be values of their types.
-    pub fn doubtful(
-        &self,
-        eligible: &Eligible,
-        text: &[u8],
-        scan: &Scan,
-    ) -> impl Iterator<Item = usize> {
-        let lifted = scan.literals().iter().zip(&eligible.arguments);
-        let lifted = lifted.filter(|(_, argument)| **argument).enumerate();
-        lifted.filter_map(|(index, (literal, _))| {
-            let type_oid = self.kind(index)?;
-            let is_sure = |literal| doubt::is_surely_valid(type_oid, text, literal);
-            let sure = || match literal.class.is_column() {
-                true => scan.elements(literal).iter().all(is_sure),
-                false => is_sure(literal),
-            };
-            (self.fallible.contains(&index) && !sure()).then_some(index)
-        })
-    }
-
-    /// Whether no literal of `text` is a value that gets a plan of its own.
-    fn is_uncommon(&self, eligible: &Eligible, text: &[u8], scan: &Scan) -> bool {
-        let mut lifted = scan.literals().iter().zip(&eligible.arguments);
-        let mut lifted = lifted
-            .by_ref()
-            .filter(|(_, argument)| **argument)
-            .enumerate();
-        // Sorted by argument, so one pass finds the literals.
-        let mut at = None;
-        self.common.iter().all(|common| {
-            while at.is_none_or(|(index, _)| index < common.argument) {
-                at = lifted.next().map(|(index, (literal, _))| (index, literal));
-                if at.is_none() {
-                    return false;
-                }
-            }
-            at.is_some_and(|(index, literal)| {
-                let elements = scan.elements(literal);
-                index == common.argument && !elements.iter().any(|e| common.holds(text, e))
-            })
-        })
-    }
-
-    fn guards_admit(&self, eligible: &Eligible, text: &[u8], scan: &Scan) -> bool {
-        let mut guards = self.guards.iter().peekable();
-        let lifted = scan.literals().iter().zip(&eligible.arguments);
-        for (index, (literal, _)) in lifted.filter(|(_, argument)| **argument).enumerate() {
-            while let Some(guard) = guards.next_if(|guard| guard.argument == index) {
-                if !guard.admits(text, scan.elements(literal)) {
-                    return false;
-                }
-            }
-        }
-        // Guards are sorted by argument; one that was not reached belongs to another shape.
-        guards.next().is_none()
-    }
-}
-
 /// What is known of a statement's right to stand for its original.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
@@ -224,6 +114,16 @@ pub enum Verdict {
     },
 }
 
+impl Verdict {
+    /// The memory it takes beside itself.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Trusted { terms, .. } => terms.bytes(),
+            Self::Unasked | Self::Asking(_) | Self::Specific { .. } | Self::Declined { .. } => 0,
+        }
+    }
+}
+
 /// A recipe with its inline values, in one context.
 #[derive(Debug)]
 pub struct Statement {
@@ -241,7 +141,20 @@ pub struct Statement {
     executions: AtomicU32,
     next_audit: AtomicU32,
     failures: AtomicU32,
-    touched: AtomicBool,
+    /// Executions when it was last seen whether there are more.
+    noted: AtomicU32,
+    age: Age,
+    weight: Weight,
+}
+
+impl Kept for Statement {
+    fn weight(&self) -> &Weight {
+        &self.weight
+    }
+
+    fn age(&self) -> &Age {
+        &self.age
+    }
 }
 
 /// Executions after which the plan proof is first repeated; doubled each time.
@@ -259,16 +172,20 @@ impl Statement {
         (context, plans): (Context, Plans),
         text: &[u8],
         scan: &Scan,
+        scales: &Scales,
     ) -> Self {
         let Rewritten {
             text: rewritten,
             oids,
         } = rewrite::rewrite(text, scan, &eligible.arguments);
+        let inline = inline_values(text, scan, &eligible.arguments);
+        let held = inline.len() + rewritten.len() + size_of_val(&oids[..]);
         Self {
+            weight: scales.weigh(size_of::<Self>() + held),
             key,
             context,
             plans,
-            inline: inline_values(text, scan, &eligible.arguments),
+            inline,
             text: rewritten.into(),
             oids: oids.into(),
             hold_description: eligible.returning,
@@ -278,7 +195,8 @@ impl Statement {
             executions: AtomicU32::new(0),
             next_audit: AtomicU32::new(FIRST_AUDIT),
             failures: AtomicU32::new(0),
-            touched: AtomicBool::new(true),
+            noted: AtomicU32::new(0),
+            age: Age::default(),
         }
     }
 
@@ -333,12 +251,6 @@ impl Statement {
     #[must_use]
     pub const fn hold_description(&self) -> bool {
         self.hold_description
-    }
-
-    /// Whether the server infers any of the parameter types.
-    #[must_use]
-    pub fn has_inferred_types(&self) -> bool {
-        self.oids.contains(&0)
     }
 
     /// Whether `text` is this statement's: same recipe, same context, same inline values. How it is
@@ -396,8 +308,16 @@ impl Statement {
         if matches!(*verdict, Verdict::Asking(since) if now.since(since) < patience) {
             return false;
         }
-        *verdict = Verdict::Asking(now);
+        self.exchange(&mut verdict, Verdict::Asking(now));
         true
+    }
+
+    /// Gives back the right to ask, if it is taken: nothing was learned.
+    pub fn give_back_claim(&self) {
+        let mut verdict = lock(&self.verdict);
+        if matches!(*verdict, Verdict::Asking(_)) {
+            *verdict = Verdict::Unasked;
+        }
     }
 
     /// Records what the oracle said.
@@ -406,7 +326,24 @@ impl Statement {
             !matches!(verdict, Verdict::Trusted { .. }),
             Ordering::Relaxed,
         );
-        *lock(&self.verdict) = verdict;
+        self.exchange(&mut lock(&self.verdict), verdict);
+    }
+
+    fn exchange(&self, verdict: &mut Verdict, new: Verdict) {
+        self.weight.grow(new.bytes());
+        self.weight.shrink(verdict.bytes());
+        *verdict = new;
+    }
+
+    /// Sees whether it was executed since the last time: then it is not old, nor is its recipe.
+    fn note_use(&self) {
+        let executions = self.executions.load(Ordering::Relaxed);
+        if self.noted.swap(executions, Ordering::Relaxed) != executions {
+            self.age.touch();
+        }
+        if self.age.get() == 0 {
+            self.recipe.age.touch();
+        }
     }
 
     /// Whether a cache that still holds the statement must not use it.

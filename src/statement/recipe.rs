@@ -1,8 +1,9 @@
 //! How one shape is converted: which of its literals become arguments, and which stay inline.
 
+use super::weight::{Age, Kept, Scales, Weight};
 use super::{Context, Key, lock};
 use crate::reason::Reason;
-use crate::sql::eligible::Eligible;
+use crate::sql::eligible::{self, Eligible};
 use crate::sql::rewrite;
 use crate::sql::scan::Scan;
 use crate::sql::shape::Shape;
@@ -13,7 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// How one shape is converted.
 #[derive(Debug)]
 pub struct Recipe {
-    pub(super) id: u32,
+    pub(super) id: u64,
     pub(super) shape: Arc<Shape>,
     pub(super) judgement: OnceLock<Result<Eligible, Reason>>,
     /// The arguments before the plan proof took some back, if it did.
@@ -24,7 +25,18 @@ pub struct Recipe {
     pub(super) variants: AtomicU32,
     pub(super) history: Mutex<History>,
     pub(super) retired: AtomicBool,
-    pub(super) touched: AtomicBool,
+    pub(super) age: Age,
+    pub(super) weight: Weight,
+}
+
+impl Kept for Recipe {
+    fn weight(&self) -> &Weight {
+        &self.weight
+    }
+
+    fn age(&self) -> &Age {
+        &self.age
+    }
 }
 
 /// Which literals have had different values so far; kept until the shape runs warm.
@@ -35,8 +47,10 @@ pub(super) struct History {
 }
 
 impl Recipe {
-    pub(super) fn new(id: u32, shape: Arc<Shape>) -> Self {
+    pub(super) fn new(id: u64, shape: Arc<Shape>, scales: &Scales) -> Self {
+        let history = shape.literal_count() * (size_of::<u64>() + size_of::<bool>());
         Self {
+            weight: scales.weigh(size_of::<Self>() + shape.bytes() + history),
             id,
             shape,
             judgement: OnceLock::new(),
@@ -46,13 +60,13 @@ impl Recipe {
             variants: AtomicU32::new(0),
             history: Mutex::default(),
             retired: AtomicBool::new(false),
-            touched: AtomicBool::new(true),
+            age: Age::default(),
         }
     }
 
     /// Unique among the recipes of this process.
     #[must_use]
-    pub const fn id(&self) -> u32 {
+    pub const fn id(&self) -> u64 {
         self.id
     }
 
@@ -60,12 +74,6 @@ impl Recipe {
     #[must_use]
     pub fn shape(&self) -> &Shape {
         &self.shape
-    }
-
-    /// Generic plans are out of the question for every statement of this recipe.
-    #[must_use]
-    pub const fn is_custom_only(&self) -> bool {
-        self.custom_only
     }
 
     /// True once a narrower recipe has taken this one's place.
@@ -93,15 +101,45 @@ impl Recipe {
         self.sightings.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// What eligibility says of the shape; `judge` is asked the first time only.
+    /// The bytes it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.weight.bytes()
+    }
+
+    /// What eligibility says of the shape; `judge` is asked the first time only, unless the text
+    /// that `scan` has just scanned is too long to say anything of its shape.
     ///
     /// # Errors
-    /// The reason why no text of this shape is converted.
+    /// The reason why no text of this shape, or at least not this one, is converted.
+    #[inline]
     pub fn judgement(
         &self,
+        scan: &Scan,
         judge: impl FnOnce() -> Result<Eligible, Reason>,
     ) -> Result<&Eligible, Reason> {
-        self.judgement.get_or_init(judge).as_ref().map_err(|r| *r)
+        let judgement = match self.judgement.get() {
+            Some(judgement) => judgement,
+            None => self.judge(scan, judge)?,
+        };
+        judgement.as_ref().map_err(|reason| *reason)
+    }
+
+    #[cold]
+    fn judge(
+        &self,
+        scan: &Scan,
+        judge: impl FnOnce() -> Result<Eligible, Reason>,
+    ) -> Result<&Result<Eligible, Reason>, Reason> {
+        let judgement = judge();
+        if judgement == Err(Reason::TooComplex) && eligible::is_long(scan) {
+            return Err(Reason::TooComplex);
+        }
+        Ok(self.judgement.get_or_init(|| {
+            self.weight
+                .grow(judgement.as_ref().map_or(0, Eligible::bytes));
+            judgement
+        }))
     }
 
     /// What eligibility said; `None` if it was not asked yet or declined.

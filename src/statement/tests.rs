@@ -1,6 +1,6 @@
 //! Tests of the table and the cache together: statements made from real texts.
 
-use super::cache::{Cache, NAME_PREFIX};
+use super::cache::{Cache, NAME_PREFIX, Tag};
 use super::table::Table;
 use super::{Context, Instant, MAX_VARIANTS, Plans, Recipe, Statement, Verdict};
 use crate::reason::Reason;
@@ -28,7 +28,7 @@ impl World {
         self.scan.run(text.as_bytes(), DIALECT).expect("scans");
         let recipe = self.table.recipe(text.as_bytes(), &self.scan);
         let recipe = recipe.expect("no collision");
-        let judged = recipe.judgement(|| eligible::judge(text, &self.scan, DIALECT));
+        let judged = recipe.judgement(&self.scan, || eligible::judge(text, &self.scan, DIALECT));
         judged.expect("eligible");
         recipe
     }
@@ -123,6 +123,86 @@ fn a_full_table_forgets_and_stays_bounded() {
     assert!(world.table.len() <= 100, "{}", world.table.len());
 }
 
+/// The text of a shape of its own with about 12 kB.
+fn large(number: usize) -> String {
+    let names = format!(", c{number}").repeat(12_000 / 6);
+    format!("select a{names} from t where a = 1")
+}
+
+#[test]
+fn a_table_is_bounded_in_bytes_and_keeps_what_is_used() {
+    let mut world = World::new();
+    let hot = "select a from t where b = 1";
+    let first = world.statement(hot, HERE).unwrap();
+    for number in 0..200 {
+        first.count_execution();
+        drop(world.statement(&large(number), HERE).unwrap());
+        // A hundred shapes of 8 KiB, and a last one.
+        assert!(world.table.bytes() < 900 << 10, "{}", world.table.bytes());
+    }
+    assert!(world.table.evictions() > 0 && world.table.len() > 10);
+    assert!(Arc::ptr_eq(&first, &world.statement(hot, HERE).unwrap()));
+}
+
+#[test]
+fn what_others_hold_is_counted_and_does_not_stop_the_table() {
+    let mut world = World::new();
+    let held: Vec<_> = (0..200)
+        .map(|number| world.statement(&large(number), HERE).unwrap())
+        .collect();
+    assert!(world.table.bytes() > 200 * 16_000);
+    assert!(world.table.evictions() < 30, "room is not made each time");
+    drop(held);
+    drop(world.statement(&large(200), HERE).unwrap());
+    assert!(world.table.bytes() < 5 << 20);
+    world.statement(&large(201), HERE).unwrap();
+}
+
+#[test]
+fn what_nobody_asks_for_is_given_back_in_time() {
+    let mut world = World::new();
+    let used = world
+        .statement("select a from t where b = 1", HERE)
+        .unwrap();
+    drop(world.many(20));
+    for minute in 0..50 {
+        world.table.rest(Instant(minute * 60_000));
+    }
+    assert_eq!(world.table.len(), 21);
+    used.count_execution();
+    for minute in 50..100 {
+        world.table.rest(Instant(minute * 60_000));
+        world.table.rest(Instant(minute * 60_000 + 1));
+    }
+    assert_eq!(world.table.len(), 1);
+    for minute in 100..120 {
+        world.table.rest(Instant(minute * 60_000));
+    }
+    assert!(world.table.is_empty() && world.table.bytes() > 0, "held");
+    drop(used);
+    assert_eq!(world.table.bytes(), 0);
+}
+
+#[test]
+fn common_values_count_while_they_are_trusted() {
+    let mut world = World::new();
+    let statement = world
+        .statement("select a from t where b = 1", HERE)
+        .unwrap();
+    let before = world.table.bytes();
+    let values: Vec<String> = (0..1000).map(|value| value.to_string()).collect();
+    let common = super::common::Common::new(0, 23, &values).expect("integers");
+    let terms = Arc::new(super::Terms {
+        common: [common].into(),
+        ..super::Terms::default()
+    });
+    let (epoch, at) = (1, Instant(0));
+    statement.settle(Verdict::Trusted { epoch, at, terms });
+    assert!(world.table.bytes() > before + 16_000);
+    statement.settle(Verdict::Unasked);
+    assert_eq!(world.table.bytes(), before);
+}
+
 #[test]
 fn verdicts_are_asked_for_once_and_audits_double() {
     let mut world = World::new();
@@ -152,7 +232,7 @@ fn verdicts_are_asked_for_once_and_audits_double() {
 #[test]
 fn a_cache_never_holds_more_than_it_may_nor_uses_a_name_twice() {
     let statements = World::new().many(20);
-    let mut cache = Cache::new(4);
+    let mut cache = Cache::new(4, Tag::random());
     let mut names = std::collections::HashSet::new();
     for statement in &statements {
         let name = prepare(&mut cache, statement);
@@ -167,7 +247,7 @@ fn a_cache_never_holds_more_than_it_may_nor_uses_a_name_twice() {
 #[test]
 fn the_least_recently_used_goes_first() {
     let statements = World::new().many(4);
-    let mut cache = Cache::new(3);
+    let mut cache = Cache::new(3, Tag::random());
     for statement in &statements[..3] {
         prepare(&mut cache, statement);
     }
@@ -185,7 +265,7 @@ fn the_least_recently_used_goes_first() {
 #[test]
 fn what_is_used_is_not_evicted_for_what_might_be() {
     let statements = World::new().many(6);
-    let mut cache = Cache::new(4);
+    let mut cache = Cache::new(4, Tag::random());
     for statement in &statements[..4] {
         prepare(&mut cache, statement);
     }
@@ -206,7 +286,7 @@ fn what_is_used_is_not_evicted_for_what_might_be() {
 #[test]
 fn nothing_the_server_holds_is_forgotten_unless_it_has_dropped_all() {
     let statements = World::new().many(3);
-    let mut cache = Cache::new(4);
+    let mut cache = Cache::new(4, Tag::random());
     statements.iter().for_each(|statement| {
         prepare(&mut cache, statement);
     });

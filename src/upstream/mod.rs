@@ -7,9 +7,9 @@ pub mod ledger;
 
 use crate::sql::Dialect;
 use crate::sql::effect::Effect;
-use crate::statement::cache::Cache;
+use crate::statement::cache::{Cache, Tag};
+use crate::statement::database::Database;
 use crate::statement::names::Names;
-use crate::statement::table::Database;
 use crate::statement::{Context, Instant};
 use crate::wire::backend::Status;
 use ledger::Ledger;
@@ -118,13 +118,14 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// A connection to `database` that may hold `max_statements` of ours.
+    /// A connection that may hold `max_statements` of ours, with this tag in their names. It shares
+    /// nothing before its login is over.
     #[must_use]
-    pub fn new(database: Arc<Database>, max_statements: usize) -> Self {
+    pub fn new(max_statements: usize, tag: Tag) -> Self {
         Self {
             ledger: Ledger::default(),
-            cache: Cache::new(max_statements),
-            database,
+            cache: Cache::new(max_statements, tag),
+            database: Arc::default(),
             status: Status::Idle,
             context: None,
             context_epoch: 0,

@@ -112,11 +112,13 @@ fn a_lesson_parses_the_original_and_the_rewritten_text() {
     scene
         .peer
         .expect(&[frames::describe(b'S', ""), frames::sync()].concat());
-    let name = "_pgautoprep_1";
     let rewritten = "SELECT name FROM t WHERE id = $1";
-    scene
-        .peer
-        .expect(&[careful(), frames::parse(name, rewritten, &[23])].concat());
+    scene.peer.expect(&careful());
+    let parse = scene.peer.next();
+    let end = parse.body.iter().position(|byte| *byte == 0).unwrap();
+    let name = std::str::from_utf8(&parse.body[..end]).unwrap();
+    assert!(name.starts_with("_pgautoprep_"), "{name}");
+    assert_eq!(parse.bytes(), frames::parse(name, rewritten, &[23]));
     scene
         .peer
         .expect(&[frames::describe(b'S', name), frames::sync()].concat());
@@ -133,8 +135,8 @@ fn nothing_is_asked_below_the_threshold() {
     }
     scene.client.send(&frames::query(SQL));
     scene.peer.answer_context();
-    scene.peer.answer_oracle(&SELECT);
-    scene.peer.expect(&execution("_pgautoprep_1", &["42"]));
+    let name = scene.peer.answer_oracle(&SELECT);
+    scene.peer.expect(&execution(&name, &["42"]));
 }
 
 #[test]

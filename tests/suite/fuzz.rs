@@ -8,6 +8,7 @@ use crate::harness::frames::{self, Frame};
 use pgautoprep::metrics::{Counter, Metrics};
 use pgautoprep::session::{Key, Limits, Mode, Session, Settings, Worker};
 use pgautoprep::statement::Instant;
+use pgautoprep::statement::context::Origin;
 use pgautoprep::statement::table::Table;
 use pgautoprep::upstream::ledger::ClientId;
 use proptest::prelude::*;
@@ -42,14 +43,13 @@ impl Core {
             limits,
         };
         let table = Arc::new(Table::new(100, 1_000_000, 7));
-        let database = table.database(b"db");
         let metrics = Arc::new(Metrics::new(1));
         let worker = Worker::new(settings, table, Arc::clone(&metrics), 0, 7);
         let key = Key {
             secret: [7; 32],
             cancelled: Arc::default(),
         };
-        let session = Session::new(ClientId(1), key, database, b"db", false, &worker);
+        let session = Session::new(ClientId(1), key, Origin::new(b"db", b""), false, &worker);
         let mut core = Self {
             session,
             worker,

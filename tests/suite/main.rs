@@ -54,5 +54,7 @@ mod bulk;
 mod memory;
 // Peers that send nonsense, stop in the middle, or never come.
 mod hostile;
+// What one client can make the proxy keep, and spoil for others.
+mod strangers;
 // The core without sockets, fed with whatever a client and a server can send.
 mod fuzz;

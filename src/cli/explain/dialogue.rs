@@ -17,6 +17,7 @@ use crate::metrics::{Counter, Metrics};
 use crate::net;
 use crate::reason::Reason;
 use crate::session::{Key, Mode, Session, Settings, Worker};
+use crate::statement::context::Origin;
 use crate::statement::table::Table;
 use crate::statement::{Instant, Plans, Statement};
 use crate::upstream::ledger::ClientId;
@@ -120,10 +121,10 @@ impl Dialogue {
             secret: [0; 32],
             cancelled: Arc::default(),
         };
-        let shared = table.database(database);
+        let origin = Origin::new(database, b"");
         let worker = Worker::new(settings, table, Arc::clone(&metrics), 0, seed);
         Self {
-            session: Session::new(ClientId(1), key, shared, b"", false, &worker),
+            session: Session::new(ClientId(1), key, origin, false, &worker),
             worker,
             metrics,
             server: None,

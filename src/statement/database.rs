@@ -1,0 +1,353 @@
+//! What is known of each database, and shared between the connections to it.
+//!
+//! Invariants:
+//! - a database is remembered from the login that its server has accepted;
+//! - an epoch is a number among those of all databases and given once, so what was settled at one
+//!   never looks current again, not even after its database was forgotten and came back.
+
+use super::names::Names;
+use super::{Instant, lock};
+use foldhash::quality::FixedState;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Epochs given so far, to whatever database.
+#[derive(Debug, Clone, Default)]
+struct Epochs(Arc<AtomicU64>);
+
+impl Epochs {
+    fn next(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+/// What is shared between the connections to one database.
+#[derive(Debug)]
+pub struct Database {
+    epoch: AtomicU64,
+    epochs: Epochs,
+    /// Counts changes of what all databases of the cluster share: roles and their membership.
+    cluster: Arc<AtomicU64>,
+    /// When the catalog is to be looked at next, in milliseconds.
+    watch_due: AtomicU64,
+    /// What it looked like last.
+    sign: Mutex<Option<[String; 2]>>,
+    /// When it may be looked at again out of turn, in milliseconds.
+    look_from: AtomicU64,
+    /// When it was looked at last, in milliseconds plus one.
+    looked: AtomicU64,
+    /// Counts the changes that may have given names hazards.
+    naming: AtomicU64,
+    /// The names whose use has hazards, and the count they are of.
+    names: Mutex<Option<(u64, Arc<Names>)>>,
+    /// When they may be asked for again, in milliseconds.
+    names_from: AtomicU64,
+}
+
+impl Default for Database {
+    /// One that is shared with nobody.
+    fn default() -> Self {
+        Self::new(&Epochs::default(), &Arc::default())
+    }
+}
+
+impl Database {
+    fn new(epochs: &Epochs, cluster: &Arc<AtomicU64>) -> Self {
+        Self {
+            epoch: AtomicU64::new(epochs.next()),
+            epochs: epochs.clone(),
+            cluster: Arc::clone(cluster),
+            watch_due: AtomicU64::new(0),
+            sign: Mutex::default(),
+            look_from: AtomicU64::new(0),
+            looked: AtomicU64::new(0),
+            naming: AtomicU64::new(0),
+            names: Mutex::default(),
+            names_from: AtomicU64::new(0),
+        }
+    }
+}
+
+/// The right to ask for the names of a database. Whoever lets go of it without an answer leaves it
+/// to others.
+#[derive(Debug)]
+pub struct NamesClaim {
+    database: Arc<Database>,
+    naming: u64,
+    asked: Instant,
+    answered: bool,
+}
+
+impl NamesClaim {
+    /// These are the names.
+    pub fn answer(mut self, names: Names, now: Instant) {
+        self.answered = true;
+        let pause = now.since(self.asked).saturating_mul(NAMES_SHARE);
+        let from = &self.database.names_from;
+        from.store(now.0.saturating_add(pause), Ordering::Relaxed);
+        *lock(&self.database.names) = Some((self.naming, Arc::new(names)));
+    }
+}
+
+impl Drop for NamesClaim {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.database.names_from.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A look at the catalog may take this share of the time, one in so many.
+const WATCH_SHARE: u64 = 50;
+
+/// What a look at the catalog has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    None,
+    Other,
+    Names,
+}
+
+/// The same for a look out of turn, which a session waits for that converts nothing meanwhile.
+const LOOK_SHARE: u64 = 10;
+
+/// The same for the question which names have hazards. Nothing is converted while they are not
+/// known, so it is asked sooner.
+const NAMES_SHARE: u64 = 4;
+
+/// Milliseconds after which somebody else may ask for the names, too.
+const NAMES_PATIENCE: u64 = 10_000;
+
+impl Database {
+    /// The catalog epoch: it moves whenever a session of the proxy is seen to change the catalog.
+    #[must_use]
+    #[inline]
+    pub fn epoch(&self) -> u64 {
+        // Neither ever goes back, so the sum is the same only if both are.
+        self.epoch.load(Ordering::Acquire) + self.cluster.load(Ordering::Acquire)
+    }
+
+    /// Takes the look at the catalog that is due; false if none is, or another session took it.
+    pub fn take_watch(&self, now: Instant, interval: u64) -> bool {
+        let due = self.watch_due.load(Ordering::Relaxed);
+        let next = now.0.saturating_add(interval);
+        interval > 0
+            && due <= now.0
+            && self
+                .watch_due
+                .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    /// Whether the catalog was looked at since then.
+    #[must_use]
+    pub fn was_looked_at(&self, since: Instant) -> bool {
+        // A look in the same millisecond may have come before.
+        self.looked.load(Ordering::Acquire) > since.0.saturating_add(1)
+    }
+
+    /// Whether the catalog may be looked at out of turn.
+    #[must_use]
+    pub fn may_look(&self, now: Instant) -> bool {
+        self.look_from.load(Ordering::Relaxed) <= now.0
+    }
+
+    /// How many changes there were that may have given names hazards.
+    #[must_use]
+    pub fn naming(&self) -> u64 {
+        self.naming.load(Ordering::Acquire)
+    }
+
+    /// The names whose use has hazards as of this count, if they are known.
+    #[must_use]
+    pub fn names(&self, naming: u64) -> Option<Arc<Names>> {
+        let names = lock(&self.names);
+        let names = names.as_ref().filter(|(of, _)| *of == naming);
+        names.map(|(_, names)| Arc::clone(names))
+    }
+
+    /// Takes the right to ask for the names; `None` if somebody asks, or they were asked for lately.
+    #[must_use]
+    pub fn claim_names(self: &Arc<Self>, now: Instant) -> Option<NamesClaim> {
+        let from = self.names_from.load(Ordering::Relaxed);
+        let next = now.0.saturating_add(NAMES_PATIENCE);
+        let order = Ordering::Relaxed;
+        let exchange = || self.names_from.compare_exchange(from, next, order, order);
+        (from <= now.0 && exchange().is_ok()).then(|| NamesClaim {
+            database: Arc::clone(self),
+            naming: self.naming(),
+            asked: now,
+            answered: false,
+        })
+    }
+
+    /// The catalog looks like `sign`: what may give names hazards, and everything else. It took from
+    /// `asked` to `now` to find out. Moves the epoch if it looked otherwise before, and looks less
+    /// often if that takes long. If it was not looked at before, `suspect` says that it counts as
+    /// changed.
+    pub fn observed(
+        &self,
+        sign: &[String; 2],
+        asked: Instant,
+        now: Instant,
+        suspect: bool,
+    ) -> bool {
+        let took = now.since(asked);
+        let after = |share: u64| now.0.saturating_add(took.saturating_mul(share));
+        let order = Ordering::Relaxed;
+        self.watch_due.fetch_max(after(WATCH_SHARE), order);
+        self.look_from.fetch_max(after(LOOK_SHARE), order);
+        let mut last = lock(&self.sign);
+        let change = match last.as_ref() {
+            Some(last) if last == sign => Change::None,
+            Some([naming, _]) if *naming == sign[0] => self.other_change(),
+            Some(_) => Change::Names,
+            None if suspect => Change::Names,
+            None => Change::None,
+        };
+        *last = Some(sign.clone());
+        match change {
+            Change::None => {}
+            Change::Other => self.advance_keeping_names(),
+            Change::Names => self.advance(),
+        }
+        // After the epoch: who finds this must find that.
+        self.looked
+            .fetch_max(asked.0.saturating_add(1), Ordering::AcqRel);
+        change != Change::None
+    }
+
+    /// What a change means that gives no name hazards of its own: a new index or column may still
+    /// use a function that has some.
+    fn other_change(&self) -> Change {
+        let names = lock(&self.names);
+        match names.as_ref().is_some_and(|(_, names)| names.spread()) {
+            true => Change::Names,
+            false => Change::Other,
+        }
+    }
+
+    /// Moves the epoch: every statement and verdict from before it is stale, and any name may have
+    /// got hazards.
+    pub fn advance(&self) {
+        self.naming.fetch_add(1, Ordering::AcqRel);
+        self.advance_keeping_names();
+    }
+
+    /// Moves the epoch for a change that gives no name hazards.
+    pub fn advance_keeping_names(&self) {
+        // Whichever of two that advance at once is last, its number is new.
+        self.epoch.store(self.epochs.next(), Ordering::Release);
+    }
+
+    /// Moves the epochs of all databases of the cluster.
+    pub fn advance_cluster(&self) {
+        self.cluster.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// Bytes of a database's name that tell it from others: the server looks at no more.
+const NAME: usize = 63;
+
+/// Databases remembered, beyond those that somebody is connected to.
+const MAX_IDLE: usize = 256;
+
+/// The databases that sessions have logged in to.
+#[derive(Debug)]
+pub(super) struct Databases {
+    known: Mutex<HashMap<Box<[u8]>, Arc<Database>, FixedState>>,
+    epochs: Epochs,
+    /// What they share: changes of roles and their membership.
+    cluster: Arc<AtomicU64>,
+}
+
+impl Databases {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            known: Mutex::new(HashMap::with_hasher(FixedState::with_seed(seed))),
+            epochs: Epochs::default(),
+            cluster: Arc::default(),
+        }
+    }
+
+    /// What is shared about the database of this name. Once there are too many that nobody is
+    /// connected to, those are forgotten.
+    pub(super) fn get(&self, name: &[u8]) -> Arc<Database> {
+        let name = name.get(..NAME).unwrap_or(name);
+        let mut known = lock(&self.known);
+        if let Some(found) = known.get(name) {
+            return Arc::clone(found);
+        }
+        if known.len() >= MAX_IDLE {
+            let is_idle = |database: &Arc<Database>| Arc::strong_count(database) == 1;
+            if known.values().filter(|database| is_idle(database)).count() >= MAX_IDLE {
+                known.retain(|_, database| !is_idle(database));
+            }
+        }
+        let made = || Arc::new(Database::new(&self.epochs, &self.cluster));
+        Arc::clone(known.entry(name.into()).or_insert_with(made))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_catalog_that_looks_otherwise_moves_the_epoch() {
+        let database = Database::default();
+        let before = database.epoch();
+        assert!(!database.take_watch(Instant(0), 0), "switched off");
+        assert!(database.take_watch(Instant(0), 1000));
+        assert!(!database.take_watch(Instant(999), 1000));
+        let observed = |sign: &str, from, to| {
+            let sign = [sign.to_owned(), String::new()];
+            database.observed(&sign, Instant(from), Instant(to), false)
+        };
+        assert!(!observed("a", 0, 1), "the first");
+        assert!(database.take_watch(Instant(1000), 1000));
+        assert!(!observed("a", 1000, 1000));
+        assert_eq!(database.epoch(), before);
+        assert!(observed("b", 1000, 1050));
+        assert!(database.epoch() > before);
+        assert!(!database.take_watch(Instant(3549), 1000), "it took long");
+        assert!(database.take_watch(Instant(3550), 1000));
+    }
+
+    #[test]
+    fn the_epoch_moves_for_one_database_only_and_is_nobody_else_s() {
+        let databases = Databases::new(1);
+        let (a, b) = (databases.get(b"a"), databases.get(b"b"));
+        let before = (a.epoch(), b.epoch());
+        assert_ne!(before.0, before.1);
+        a.advance();
+        assert!(databases.get(b"a").epoch() > before.1);
+        assert_eq!(b.epoch(), before.1);
+    }
+
+    #[test]
+    fn a_database_that_was_forgotten_comes_back_at_another_epoch() {
+        let databases = Databases::new(1);
+        let held = databases.get(b"held");
+        let before = databases.get(b"left").epoch();
+        for number in 0..10 * MAX_IDLE {
+            let name = format!("{number}{}", "x".repeat(10_000));
+            assert_ne!(databases.get(name.as_bytes()).epoch(), before);
+        }
+        let known = lock(&databases.known);
+        assert!(known.len() <= MAX_IDLE + 1);
+        assert!(known.keys().all(|name| name.len() <= NAME));
+        drop(known);
+        assert!(Arc::ptr_eq(&held, &databases.get(b"held")));
+        assert_ne!(databases.get(b"left").epoch(), before);
+    }
+
+    #[test]
+    fn the_server_cuts_long_names_and_so_do_we() {
+        let databases = Databases::new(1);
+        let of = |length| databases.get("x".repeat(length).as_bytes());
+        assert!(Arc::ptr_eq(&of(63), &of(100)));
+        assert!(!Arc::ptr_eq(&of(62), &of(63)));
+    }
+}
