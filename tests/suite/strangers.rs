@@ -100,7 +100,7 @@ fn a_long_value_does_not_keep_others_of_its_shape_from_being_converted() {
         .client
         .send(&query("SELECT name FROM t WHERE note = 'x'"));
     scene.peer.answer_context();
-    scene.peer.take("PDSPDS");
+    scene.peer.take("PBEPDSPBEPDS");
 }
 
 /// Answers one question with an error.
@@ -126,7 +126,7 @@ fn an_error_of_one_connection_settles_nothing_for_others() {
         let mut scene = met(&[]);
         scene.client.send(&query(SQL));
         scene.peer.answer_context();
-        scene.peer.take("PDSPDS");
+        scene.peer.take("PBEPDSPBEPDS");
         scene.peer.send(&parsed(SELECT.columns, &[]));
         fail(&mut scene.peer, state);
         passed(&mut scene.client, &mut scene.peer);
@@ -147,7 +147,7 @@ fn an_error_of_one_connection_does_not_cost_others_their_generic_plans() {
             let mut scene = met(&[]);
             scene.client.send(&query(SQL));
             scene.peer.answer_context();
-            scene.peer.take("PDSPDS");
+            scene.peer.take("PBEPDSPBEPDS");
             scene.peer.send(&parsed(SELECT.columns, &[]));
             scene.peer.send(&parsed(SELECT.columns, SELECT.types));
             scene.peer.take("QQQ");
@@ -175,7 +175,7 @@ fn an_error_of_one_connection_does_not_withdraw_what_others_trust() {
         let (mut other, mut peer) = scene.upstream.login(&scene.proxy);
         other.send(&query(SQL));
         peer.answer_context();
-        peer.take("PDS");
+        peer.take("PBEPDS");
         fail(&mut peer, state);
         passed(&mut other, &mut peer);
         scene.client.send(&query(SQL));
@@ -190,7 +190,7 @@ fn a_name_that_is_taken_is_neither_closed_nor_used_again() {
     let mut scene = met(&[]);
     scene.client.send(&query(SQL));
     scene.peer.answer_context();
-    let taken = scene.peer.take("PDSPDS");
+    let taken = scene.peer.take("PBEPDSPBEPDS");
     scene.peer.send(&parsed(SELECT.columns, &[]));
     fail(&mut scene.peer, "42P05");
     passed(&mut scene.client, &mut scene.peer);
