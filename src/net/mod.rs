@@ -25,7 +25,7 @@ use greeting::{Environment, LAST_WORD, greet};
 use registry::Registry;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use stream::Listener;
 use tokio::sync::{mpsc, watch};
@@ -109,7 +109,7 @@ impl Proxy {
             workers,
             max_clients: self.config.max_clients,
             open: Arc::default(),
-            next_id: AtomicUsize::new(1),
+            next_id: AtomicU64::new(1),
             environment: Environment {
                 config: Arc::clone(&self.config),
                 registry,
@@ -206,7 +206,7 @@ struct Acceptor {
     workers: Vec<Handle>,
     max_clients: usize,
     open: Arc<AtomicUsize>,
-    next_id: AtomicUsize,
+    next_id: AtomicU64,
     environment: Environment,
     /// Its receiver learns that nobody arrives any more. Dropped last.
     _arriving: mpsc::Sender<()>,
@@ -233,7 +233,7 @@ impl Acceptor {
             if !admitted {
                 counters.add(Counter::ConnectionsRefused, 1);
             }
-            let id = ClientId(self.next_id.fetch_add(1, Ordering::Relaxed) as u32);
+            let id = ClientId(self.next_id.fetch_add(1, Ordering::Relaxed));
             let open = OpenClient::count(&[&self.workers[index].open, &self.open]);
             let acceptor = Arc::clone(&self);
             tokio::spawn(async move {
