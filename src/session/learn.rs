@@ -31,7 +31,6 @@ use crate::wire::frame::HEADER;
 use crate::wire::{Error, frontend};
 use std::hash::BuildHasher;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Milliseconds after which a question somebody else put counts as forgotten.
 const PATIENCE: u64 = 10_000;
@@ -76,8 +75,8 @@ pub(super) struct Lesson {
     pub(super) candidate: Option<Candidate>,
     /// What a client could see of another plan than the generic one, and its guards.
     pub(super) exposure: Option<(Exposure, Vec<Guard>)>,
-    /// The error frame of a question the client's cancel request has hit.
-    cancelled: Option<Vec<u8>>,
+    /// The error frame of a question that was cancelled, by whomever.
+    pub(super) cancelled: Option<Vec<u8>>,
 }
 
 /// The statement in question.
@@ -204,13 +203,8 @@ impl Session {
         now: Instant,
         worker: &mut Worker,
     ) {
-        if self.key.cancelled.swap(false, Ordering::Relaxed)
-            && let Some(error) = &lesson.cancelled
-        {
-            // The client has cancelled its query while it waited: that is its answer.
-            self.to_client.extend_from_slice(error);
-            backend::ready_for_query(&mut self.to_client, Status::Idle);
-            self.query.clear();
+        // Whoever cancels what this connection does means the query that waits.
+        if self.end_if_cancelled(lesson.cancelled.as_deref()) {
             return;
         }
         match reason {
@@ -254,6 +248,7 @@ impl Session {
             _ => {}
         }
         let Turn::Learning(lesson) = &mut self.turn else {
+            self.repair_reply(tag, frame);
             return Ok(());
         };
         lesson.current.size += frame.len();
@@ -306,13 +301,12 @@ impl Session {
         now: Instant,
         worker: &mut Worker,
     ) -> Result<Next, Reason> {
+        if let (Step::Watch(asked), Some(answer)) = (lesson.step, lesson.answers.first()) {
+            self.watched(answer, asked, now);
+        }
+        self.cut_short(lesson)?;
         match lesson.step {
-            Step::Watch(asked) => {
-                if let Some(answer) = lesson.answers.first() {
-                    self.watched(answer, asked, now);
-                }
-                self.begin_lesson(lesson, now, worker)
-            }
+            Step::Watch(_) => self.begin_lesson(lesson, now, worker),
             Step::Context => {
                 self.read_context(lesson.answer(0)?)?;
                 self.lesson_subject(lesson, now, worker)
