@@ -19,8 +19,8 @@ use crate::config::{Config, LogFormat};
 /// Bytes that may wait to be written: some thousand lines.
 const MAX_QUEUED: usize = 1 << 20;
 
-/// How long the end of the program may wait for what is queued to be written.
-const LAST_LINES: Duration = Duration::from_secs(1);
+/// How long the end of the program waits for a line to be written before it gives up the rest.
+const LAST_LINES: Duration = Duration::from_millis(250);
 
 /// Sends the log lines of the whole process to standard error. Call it once.
 ///
@@ -82,10 +82,19 @@ impl Output {
         }
     }
 
-    /// Waits a while for what is queued to be written.
+    /// Waits for what is queued to be written, as long as anybody reads.
     pub fn finish(&self) {
-        let deadline = Instant::now() + LAST_LINES;
-        while self.state.queued.load(Ordering::Acquire) > 0 && Instant::now() < deadline {
+        let mut left = usize::MAX;
+        let mut deadline = Instant::now();
+        loop {
+            let queued = self.state.queued.load(Ordering::Acquire);
+            if queued < left {
+                left = queued;
+                deadline = Instant::now() + LAST_LINES;
+            }
+            if queued == 0 || Instant::now() >= deadline {
+                return;
+            }
             std::thread::sleep(Duration::from_millis(1));
         }
     }

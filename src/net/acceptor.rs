@@ -36,10 +36,10 @@ const SPARE: usize = 2;
 
 /// Descriptors beside those of clients, workers and listeners: standard streams, the runtime's, and
 /// those that looking up a name takes for a moment.
-const FEW: usize = 24;
+const FEW: usize = 16;
 
-/// Descriptors of a worker.
-const WORKER: usize = 3;
+/// Descriptors of a worker: its event loop and what wakes it.
+const WORKER: usize = 2;
 
 /// Open files that `config` asks for beside the two of each client.
 #[must_use]

@@ -134,7 +134,7 @@ impl Driver {
         self.session.is_logged_in()
     }
 
-    /// Whether what the client has been given so far, and is about to be, ends with a whole message.
+    /// Whether what the client has been or is about to be given ends with a whole message.
     pub(super) const fn is_between_messages(&self) -> bool {
         self.session.is_between_messages()
     }
