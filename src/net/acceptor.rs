@@ -126,7 +126,10 @@ impl Acceptor {
                 match listener.accept().await {
                     Ok(client) => break client,
                     Err(error) if is_lack(&error) => {
-                        tracing::warn!(%error, "accepting a connection failed");
+                        // Once, however often it is tried.
+                        if room {
+                            tracing::warn!(%error, "accepting a connection failed");
+                        }
                         room = false;
                         self.make_room().await;
                     }
@@ -140,7 +143,12 @@ impl Acceptor {
             };
             let admission = self.admit(room);
             let id = ClientId(self.next_id.fetch_add(1, Ordering::Relaxed));
-            let open = OpenClient::count(&[&self.workers[index].open, &self.open]);
+            let open = match admission {
+                Admission::Admitted => vec![&self.workers[index].open, &self.open],
+                // It must not keep out others when there is room again.
+                Admission::Refused(_) => Vec::new(),
+            };
+            let open = OpenClient::count(&open);
             let acceptor = Arc::clone(&self);
             tokio::spawn(async move {
                 let environment = &acceptor.environment;

@@ -92,4 +92,9 @@ fn those_who_wait_for_their_refusal_keep_nobody_out() {
     let told = silent[0].rest();
     assert_eq!(tags(&told), "E");
     assert_eq!(told[0].sqlstate(), "53300");
+    // The others keep nobody out either, once there is room.
+    drop(old);
+    proxy.await_connections(16);
+    assert!(newcomer(proxy.address()).is_some());
+    drop(silent);
 }

@@ -87,8 +87,8 @@ fn a_query_that_fails_to_bind_is_still_sent_again_for_a_client_that_has_finished
     scene.client.expect(&exact);
 }
 
-#[test]
-fn inside_a_transaction_the_server_hears_of_the_end_at_once() {
+/// How long it takes until the server hears of the end inside a transaction.
+fn heard_inside_a_transaction() -> Duration {
     let mut scene = learned(SQL, &SELECT, &[]);
     begin(&mut scene);
     scene.client.send(&frames::query("SAVEPOINT a"));
@@ -101,8 +101,14 @@ fn inside_a_transaction_the_server_hears_of_the_end_at_once() {
     let started = Instant::now();
     finish(&scene.client);
     assert!(scene.peer.is_closed());
-    let taken = started.elapsed();
-    assert!(taken < Duration::from_millis(90), "{taken:?}");
+    started.elapsed()
+}
+
+#[test]
+fn inside_a_transaction_the_server_hears_of_the_end_at_once() {
+    // A busy machine may take its time once, but not every time.
+    let mut times = (0..10).map(|_| heard_inside_a_transaction());
+    assert!(times.any(|time| time < Duration::from_millis(50)));
 }
 
 /// A client whose query is being learned.
