@@ -215,11 +215,56 @@ fn whoever_sends_and_leaves_has_written() {
     }
 }
 
+/// Waits until the server sleeps for `client`.
+fn await_sleep(admin: &mut Client, client: &Client) {
+    let sql = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE pid = {} AND wait_event = 'PgSleep'",
+        client.key.0
+    );
+    while admin.value(&sql) != "1" {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether the server can look whether its client is still there.
+fn looks(admin: &mut Client) -> bool {
+    let version = admin.value("SELECT current_setting('server_version_num')");
+    version.as_str() >= "140000"
+}
+
+#[test]
+fn a_client_that_has_finished_is_answered_if_the_server_does_not_mind() {
+    let mut admin = Client::login(&server::address(), "postgres");
+    let database = server::database("CREATE TABLE nap AS SELECT 1 AS id, 1 AS seconds");
+    let direct = server::address();
+    let proxy = Proxy::start(&direct);
+    let nap = |id| format!("SELECT pg_sleep(seconds), 'x' FROM nap WHERE id = {id}");
+    let minds = looks(&mut admin);
+    for interval in if minds { &["0", "50"][..] } else { &[""] } {
+        let answers = [&direct[..], proxy.address()].map(|address| {
+            let mut client = Client::login(address, &database);
+            if minds {
+                client.run(&format!(
+                    "SET client_connection_check_interval = {interval}"
+                ));
+            }
+            client.queries(&[&nap(2), &nap(3)]);
+            client.send(&frames::query(&nap(1)));
+            await_sleep(&mut admin, &client);
+            finish(&client);
+            client.rest()
+        });
+        assert_eq!(answers[1], answers[0], "{interval}");
+        let is_cut = *interval == "50";
+        assert_eq!(answers[0].is_empty(), is_cut, "{:?}", answers[0]);
+    }
+    assert_eq!(proxy.converted() % 3, 0, "{}", proxy.summary());
+}
+
 #[test]
 fn the_server_gives_up_the_query_of_a_client_that_has_gone() {
     let mut admin = Client::login(&server::address(), "postgres");
-    let version = admin.value("SELECT current_setting('server_version_num')");
-    let looks = version.as_str() >= "140000";
+    let looks = looks(&mut admin);
     let database = server::database("CREATE TABLE nap AS SELECT 1 AS id, 3 AS seconds");
     let proxy = Proxy::start(&server::address());
     for how in ["closed", "reset"] {
@@ -234,9 +279,7 @@ fn the_server_gives_up_the_query_of_a_client_that_has_gone() {
             client.key.0
         );
         client.send(&frames::query(&nap(1)));
-        while admin.value(&running) != "1" {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        await_sleep(&mut admin, &client);
         let started = Instant::now();
         if how == "reset" {
             reset(client);
