@@ -217,9 +217,9 @@ impl Driver {
             if self.upstream.ended {
                 return self.finish();
             }
-            if self.client_lost.is_some() && self.upstream_has_all() {
-                let error = self.client_lost.take();
-                return error.map_or(Ok(Turn::Ended), |error| Err(SessionError::ClientIo(error)));
+            // What the server has had no room for, a reset would have destroyed directly, too.
+            if let Some(error) = self.client_lost.take() {
+                return Err(SessionError::ClientIo(error));
             }
             if progress {
                 continue;
@@ -249,11 +249,6 @@ impl Driver {
         }
         let held = self.session.is_held();
         Ok(Some(if held { Turn::Held } else { Turn::Lingers }))
-    }
-
-    /// Whether nothing the client has sent can get any further.
-    fn upstream_has_all(&self) -> bool {
-        self.upstream_shut || self.upstream.unsent(&self.session.to_upstream) == 0
     }
 
     /// Gives the client what the server had said before it closed the connection.
@@ -343,7 +338,7 @@ impl Driver {
         }
         let count = match self.client.read(&mut shared.scratch) {
             Poll::Ready(Ok(count)) => count,
-            // What it has sent before is still to be done, as far as it is there.
+            // What it has sent before is still to be written in this round.
             Poll::Ready(Err(error)) => {
                 self.client.ended = true;
                 self.client_lost = Some(error);
