@@ -24,6 +24,8 @@ impl Session {
     /// Whether `rest` is no answer to the server's challenge. The server refuses a login by the
     /// first byte of such a message, so it gets all that comes as it is, and the proxy follows no
     /// further.
+    #[cold]
+    #[inline(never)]
     pub(super) fn spoils_login(&mut self, rest: &[u8]) -> bool {
         let answers = rest.first() == Some(&frontend::PASSWORD);
         // One answer: what comes behind it is meant for after the login, or for the next challenge.
