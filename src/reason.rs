@@ -64,7 +64,7 @@ pub enum Reason {
     /// One of many rows has a value for which storing it might fail: that must not be found out
     /// when the rows before it are stored. Or arrays would not hold NULL, or not stay in memory.
     Unfit,
-    /// Other replies are still owed on this connection.
+    /// Other replies are still owed on this connection, or its client has finished already.
     Pipelined,
     /// The server refused the rewritten text.
     Refused,

@@ -285,7 +285,7 @@ impl Bench {
             metrics,
         };
         for number in 0..count {
-            bench.open(sample, plans, ClientId(number as u32));
+            bench.open(sample, plans, ClientId(number as u64));
         }
         bench
     }

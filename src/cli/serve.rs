@@ -1,15 +1,16 @@
 //! `serve`: the proxy itself, until it is told to stop.
 
-use std::io::Write;
 use std::sync::Arc;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 
-use super::{SettingFlags, logging};
+use super::SettingFlags;
+use super::logging::{self, Output};
 use crate::config::Config;
 use crate::metrics::Metrics;
-use crate::net::Proxy;
+use crate::net::{Proxy, other_files};
 
 /// Arguments of `serve`.
 #[derive(Debug, clap::Args)]
@@ -19,50 +20,68 @@ pub(super) struct Serve {
 }
 
 impl Serve {
-    /// Serves until SIGTERM or SIGINT; SIGUSR1 prints a summary of the counters to standard error.
+    /// Serves until SIGTERM or SIGINT, the second of which cuts off who is still busy; SIGUSR1
+    /// prints a summary of the counters to standard error. SIGHUP and SIGUSR2 change nothing.
     ///
     /// # Errors
     /// The configuration cannot be used, or an address cannot be listened on.
     pub(super) fn run(self) -> anyhow::Result<()> {
-        let config = Config::load(&self.settings.sources())?;
-        logging::start(&config)?;
-        raise_file_limit(config.max_clients);
+        let mut config = Config::load(&self.settings.sources())?;
+        let output = logging::start(&config)?;
+        std::panic::set_hook(Box::new(|panic| tracing::error!(%panic, "a defect")));
+        raise_file_limit(&mut config);
         // The acceptor's runtime; each worker has its own.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        runtime.block_on(serve(config))
+        let outcome = runtime.block_on(serve(config, &output));
+        output.finish();
+        outcome
     }
 }
 
-/// Open files beside those of the clients: listeners, runtimes, standard streams, cancel requests.
-const OTHER_FILES: u64 = 64;
-
 /// Raises the soft limit of open files, which is often 1,024 for the sake of programs that call
-/// `select`, towards the two per client that are needed.
-fn raise_file_limit(max_clients: usize) {
-    let needed = 2 * max_clients as u64 + OTHER_FILES;
+/// `select`, towards the two per client that are needed. If that is not allowed, no more clients
+/// are admitted than there are files for: the others are told so.
+fn raise_file_limit(config: &mut Config) {
+    let others = other_files(config);
+    let needed = 2 * config.max_clients as u64 + others;
     let mut limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= needed) {
+    let Some(current) = limit.current.filter(|current| *current < needed) else {
         return;
-    }
+    };
     let allowed = limit.maximum.map_or(needed, |maximum| maximum.min(needed));
     limit.current = Some(allowed);
+    let mut files = allowed;
     if let Err(error) = setrlimit(Resource::Nofile, limit) {
         tracing::warn!(%error, "the limit of open files cannot be raised");
-    } else if allowed < needed {
-        let clients = allowed.saturating_sub(OTHER_FILES) / 2;
+        files = current;
+    }
+    if files < needed {
+        let clients = files.saturating_sub(others) / 2;
+        let wanted = config.max_clients;
+        config.max_clients = usize::try_from(clients).unwrap_or(wanted).clamp(1, wanted);
         tracing::warn!(
-            allowed,
-            clients,
-            "the limit of open files is below max_clients"
+            files,
+            wanted,
+            max_clients = config.max_clients,
+            "the limit of open files lowers max_clients"
         );
     }
 }
 
-async fn serve(config: Config) -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+async fn serve(config: Config, output: &Output) -> anyhow::Result<()> {
+    let stops = [SignalKind::terminate(), SignalKind::interrupt()];
+    let [terminate, interrupt] = stops.map(signal);
+    let (stop, stopped) = oneshot::channel();
+    let (hurry, hurried) = oneshot::channel();
+    tokio::spawn(stop_on_signal([terminate?, interrupt?], stop, hurry));
+    let others = [
+        SignalKind::user_defined1(),
+        SignalKind::hangup(),
+        SignalKind::user_defined2(),
+    ];
+    let [summary, hangup, ignored] = others.map(signal);
     let upstream = config.upstream.clone();
     let mode = config.mode;
     let proxy = Proxy::bind(config).await?;
@@ -72,31 +91,47 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         tracing::info!(%address, %upstream, ?mode, "listening");
     }
     let metrics = proxy.metrics();
-    tokio::spawn(print_on_signal(Arc::clone(&metrics)));
-    let stop = async move {
+    let others = [summary?, hangup?, ignored?];
+    tokio::spawn(answer_signals(others, Arc::clone(&metrics), output.clone()));
+    // Neither sender is dropped before it is used: the signals never end.
+    let stop = async { drop(stopped.await) };
+    let hurry = async { drop(hurried.await) };
+    proxy.serve_until(stop, hurry).await?;
+    output.say(metrics.summary().to_string().as_bytes());
+    Ok(())
+}
+
+/// Sends on that the proxy is to stop, and that it is to do so at once.
+async fn stop_on_signal(
+    [mut terminate, mut interrupt]: [Signal; 2],
+    stop: oneshot::Sender<()>,
+    hurry: oneshot::Sender<()>,
+) {
+    for (sender, meaning) in [(stop, "stopping"), (hurry, "stopping at once")] {
         let signal = tokio::select! {
             _ = terminate.recv() => "SIGTERM",
             _ = interrupt.recv() => "SIGINT",
         };
-        tracing::info!(signal, "stopping");
-    };
-    proxy.serve(stop).await?;
-    print_summary(&metrics);
-    Ok(())
-}
-
-async fn print_on_signal(metrics: Arc<Metrics>) {
-    match signal(SignalKind::user_defined1()) {
-        Ok(mut asked) => {
-            while asked.recv().await.is_some() {
-                print_summary(&metrics);
-            }
-        }
-        Err(error) => tracing::warn!(%error, "SIGUSR1 cannot be waited for"),
+        tracing::info!(signal, "{meaning}");
+        // Once the proxy has ended it does not matter.
+        let _ = sender.send(());
     }
 }
 
-fn print_summary(metrics: &Metrics) {
-    // Nobody may be reading standard error any more.
-    let _ = write!(std::io::stderr().lock(), "{}", metrics.summary());
+/// Does what the signals ask for that do not end the program.
+async fn answer_signals(
+    [mut summary, mut hangup, mut ignored]: [Signal; 3],
+    metrics: Arc<Metrics>,
+    output: Output,
+) {
+    loop {
+        tokio::select! {
+            _ = summary.recv() => output.say(metrics.summary().to_string().as_bytes()),
+            // Sent by those who have moved a log file away, and by a terminal that closes.
+            _ = hangup.recv() => {
+                tracing::info!("SIGHUP: nothing to reload, the configuration is read at the start");
+            }
+            _ = ignored.recv() => tracing::info!("SIGUSR2 means nothing"),
+        }
+    }
 }

@@ -6,13 +6,12 @@ use super::socket::Socket;
 use super::stream::Handover;
 use super::worker::{Arrival, OpenClient};
 use crate::error::SessionError;
-use crate::session::{self, Session};
+use crate::session::{self, Cancels, Session};
 use crate::statement::context::Origin;
 use crate::upstream::ledger::ClientId;
-use mio::Token;
+use mio::{Token, Waker};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 /// How a connection ended.
@@ -31,7 +30,10 @@ pub(super) struct Connection {
     pub(super) driver: Driver,
     /// When the login must be over; `None` once it is.
     pub(super) login: Option<Instant>,
-    cancelled: Arc<AtomicBool>,
+    /// When a query whose client has finished is no longer kept ready to be sent again.
+    pub(super) linger: Option<Instant>,
+    cancelled: Arc<Cancels>,
+    waker: Arc<Waker>,
     /// Keeps the client's cancel key valid.
     registration: Option<Registration>,
     open: OpenClient,
@@ -47,7 +49,7 @@ impl Connection {
         arrival: Arrival,
         events: &mio::Registry,
         tokens: [Token; 2],
-        worker: &session::Worker,
+        (worker, waker): (&session::Worker, &Arc<Waker>),
         bound: usize,
     ) -> io::Result<Self> {
         let Arrival { joined, id, open } = arrival;
@@ -61,7 +63,9 @@ impl Connection {
             id,
             driver: Driver::new(client, joined.pending, upstream, session, bound),
             login: Some(joined.deadline),
+            linger: None,
             cancelled,
+            waker: Arc::clone(waker),
             registration: None,
             open,
         })
@@ -77,10 +81,12 @@ impl Connection {
         events: &mio::Registry,
         registry: &Arc<Registry>,
     ) -> Result<Turn, SessionError> {
-        let (registration, cancelled) = (&mut self.registration, &self.cancelled);
+        let registration = &mut self.registration;
+        let (cancelled, waker) = (&self.cancelled, &self.waker);
         self.driver.turn(shared, events, &mut |key| {
             let given = (key.pid, key.ours);
-            *registration = Some(registry.register(given, key.secret, Arc::clone(cancelled)));
+            let (cancelled, waker) = (Arc::clone(cancelled), Arc::clone(waker));
+            *registration = Some(registry.register(given, key.secret, cancelled, waker));
         })
     }
 

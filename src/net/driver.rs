@@ -9,7 +9,9 @@
 //!   holds at most the bound plus one read in each direction, and one frame that waits to be whole;
 //! - a connection is lent its buffers while it is served, and keeps only what is not empty then;
 //! - half-close is honoured: when the client is done writing, so are we, and the rest is still
-//!   relayed.
+//!   relayed;
+//! - the server learns that a client has finished when it would directly, behind all that was sent
+//!   before, even while the session takes nothing; but see [`GRACE`].
 
 use super::buffers::Spares;
 use super::side::Side;
@@ -36,6 +38,12 @@ const ROUNDS: usize = 16;
 
 /// Milliseconds between two looks for what nobody uses any more.
 const REST: u64 = 60_000;
+/// How long a converted query is kept ready to be sent again after its client has finished.
+///
+/// Only then the server is told, which can hear nothing any more behind that. An error that can be
+/// repaired comes as soon as the server has read the query, unless it waits for a lock first. A
+/// server looks at its client every few seconds, if at all (`client_connection_check_interval`).
+pub(super) const GRACE: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// What all connections of a worker share.
 #[derive(Debug)]
@@ -81,6 +89,10 @@ impl Shared {
 pub(super) enum Turn {
     /// An event.
     Waits,
+    /// An event, or [`Driver::let_go`] after [`GRACE`].
+    Lingers,
+    /// An event, or that a cancel request has reached the server.
+    Held,
     /// Another turn, after everybody else has had one.
     Unfinished,
     /// To be dropped.
@@ -102,6 +114,10 @@ pub(super) struct Driver {
     session: Session,
     bound: usize,
     upstream_shut: bool,
+    /// Why the client cannot be read any more.
+    client_lost: Option<io::Error>,
+    /// [`GRACE`] is over.
+    late: bool,
     draining: bool,
 }
 
@@ -121,12 +137,19 @@ impl Driver {
             session,
             bound,
             upstream_shut: false,
+            client_lost: None,
+            late: false,
             draining: false,
         }
     }
 
     pub(super) const fn is_logged_in(&self) -> bool {
         self.session.is_logged_in()
+    }
+
+    /// Whether what the client has been or is about to be given ends with a whole message.
+    pub(super) const fn is_between_messages(&self) -> bool {
+        self.session.is_between_messages()
     }
 
     /// End as soon as nothing is in flight.
@@ -137,9 +160,19 @@ impl Driver {
     /// Remembers what an event has said about one of the sockets.
     pub(super) fn note(&mut self, peer: Peer, event: &Event) {
         match peer {
-            Peer::Client => self.client.socket.note(event),
+            Peer::Client => {
+                self.client.socket.note(event);
+                if self.client.socket.is_ending() {
+                    self.session.client_finishes();
+                }
+            }
             Peer::Upstream => self.upstream.socket.note(event),
         }
+    }
+
+    /// Take the last of a client that has finished, whatever its query would need if it failed.
+    pub(super) const fn let_go(&mut self) {
+        self.late = true;
     }
 
     /// The client's socket and what it has not been sent yet, to say a last word.
@@ -197,8 +230,18 @@ impl Driver {
             if self.upstream.ended {
                 return self.finish();
             }
+            // What the server has had no room for, a reset would have destroyed directly, too.
+            if let Some(error) = self.client_lost.take() {
+                return Err(SessionError::ClientIo(error));
+            }
             if progress {
                 continue;
+            }
+            if self.session.is_held() || self.session.keeps_waiting() {
+                match self.go_on(shared)? {
+                    Some(turn) => return Ok(turn),
+                    None => continue,
+                }
             }
             // Who has not logged in has nothing to lose; an idle client is told to come again.
             let idle = self.session.is_idle() && self.client.pending.is_empty();
@@ -208,6 +251,17 @@ impl Driver {
             return Ok(Turn::Waits);
         }
         Ok(Turn::Unfinished)
+    }
+
+    /// Has the session go on without the sockets; if it cannot, what it needs.
+    #[cold]
+    fn go_on(&mut self, shared: &mut Shared) -> Result<Option<Turn>, SessionError> {
+        if self.session.release() || self.session.let_go(self.late) {
+            self.offer_pending(shared.now, &mut shared.worker)?;
+            return Ok(None);
+        }
+        let held = self.session.is_held();
+        Ok(Some(if held { Turn::Held } else { Turn::Lingers }))
     }
 
     /// Gives the client what the server had said before it closed the connection.
@@ -297,7 +351,12 @@ impl Driver {
         }
         let count = match self.client.read(&mut shared.scratch) {
             Poll::Ready(Ok(count)) => count,
-            Poll::Ready(Err(error)) => return Err(SessionError::ClientIo(error)),
+            // What it has sent before is still to be written in this round.
+            Poll::Ready(Err(error)) => {
+                self.client.ended = true;
+                self.client_lost = Some(error);
+                return Ok(true);
+            }
             Poll::Pending => return Ok(false),
         };
         let now = shared.now;

@@ -4,6 +4,7 @@
 //! All of this waits for others more than it works, so it is tasks of the acceptor's runtime. What
 //! happens between login and the end is a worker's.
 
+use super::Phase;
 use super::registry::Registry;
 use super::stream::{Handover, Stream};
 use super::worker::{Arrival, OpenClient};
@@ -18,10 +19,9 @@ use crate::wire::{self, backend};
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio::io::ReadBuf;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, timeout_at};
 
 /// How long a last word to a client that does not read may take.
@@ -37,20 +37,43 @@ pub(super) struct Environment {
     pub(super) config: Arc<Config>,
     pub(super) registry: Arc<Registry>,
     pub(super) metrics: Arc<Metrics>,
-    /// Becomes true when the proxy is ending.
-    pub(super) draining: watch::Receiver<bool>,
+    /// Says when the proxy is ending.
+    pub(super) draining: watch::Receiver<Phase>,
 }
 
-/// Greets one accepted client; `admitted` is false beyond the limit of clients. Returns what is to
-/// be handed to a worker, if there will be a session.
+/// Whether there is room for a client.
+#[derive(Debug)]
+pub(super) enum Admission {
+    Admitted,
+    /// There is none, so it may only cancel; resolves when others need its place.
+    Refused(oneshot::Receiver<()>),
+}
+
+impl Admission {
+    const fn is_refusal(&self) -> bool {
+        matches!(self, Self::Refused(_))
+    }
+
+    /// Waits until the client has to be refused without having been heard.
+    async fn is_over(&mut self) {
+        match self {
+            Self::Admitted => std::future::pending().await,
+            // The acceptor keeps the sender until it is used.
+            Self::Refused(over) => drop(over.await),
+        }
+    }
+}
+
+/// Greets one accepted client. Returns what is to be handed to a worker, if there will be a
+/// session.
 pub(super) async fn greet(
     client: Stream,
     id: ClientId,
-    admitted: bool,
+    admission: Admission,
     open: OpenClient,
     environment: &Environment,
 ) -> Option<Arrival> {
-    let outcome = match converse(client, id, admitted, environment).await {
+    let outcome = match converse(client, id, admission, environment).await {
         Ok(Some(joined)) => return Some(Arrival { joined, id, open }),
         Ok(None) => Ok(()),
         Err(error) => Err(error),
@@ -92,13 +115,13 @@ pub(super) struct Joined {
 async fn converse(
     mut client: Stream,
     id: ClientId,
-    admitted: bool,
+    mut admission: Admission,
     environment: &Environment,
 ) -> Result<Option<Joined>, SessionError> {
-    let limit = if admitted {
-        environment.config.login_timeout
-    } else {
+    let limit = if admission.is_refusal() {
         REFUSAL
+    } else {
+        environment.config.login_timeout
     };
     let deadline = Instant::now() + limit;
     let mut greeted = Greeted::default();
@@ -107,7 +130,8 @@ async fn converse(
         greeting = timeout_at(deadline, greeted.greet(&mut client)) => {
             greeting.unwrap_or(Err(SessionError::LoginTimeout))
         }
-        _ = draining.wait_for(|draining| *draining) => Err(SessionError::ShuttingDown),
+        _ = draining.wait_for(|phase| *phase != Phase::Serving) => Err(SessionError::ShuttingDown),
+        () = admission.is_over() => Err(SessionError::TooManyClients),
     };
     let error = match greeting {
         Ok(None | Some(Step::Wait | Step::Refuse(_))) => return Ok(None),
@@ -115,7 +139,7 @@ async fn converse(
             cancel(pid, &key, environment).await;
             return Ok(None);
         }
-        Ok(Some(Step::Login(_))) if !admitted => SessionError::TooManyClients,
+        Ok(Some(Step::Login(_))) if admission.is_refusal() => SessionError::TooManyClients,
         Ok(Some(Step::Login(login))) => {
             tracing::debug!(client = id.0, replication = login.replication, "login");
             match connect(&login, environment).await {
@@ -126,6 +150,8 @@ async fn converse(
                 Err(error) => error,
             }
         }
+        // It has been slow to send what it is refused for.
+        Err(SessionError::LoginTimeout) if admission.is_refusal() => SessionError::TooManyClients,
         Err(error) => error,
     };
     last_word(&mut client, Vec::new(), &error).await;
@@ -156,7 +182,7 @@ fn join(
     getrandom::fill(&mut secret).map_err(|error| SessionError::System(error.into()))?;
     let key = Key {
         secret,
-        cancelled: Arc::new(AtomicBool::new(false)),
+        cancelled: Arc::default(),
     };
     Ok(Joined {
         client: client.hand_over().map_err(SessionError::System)?,
@@ -215,11 +241,11 @@ impl Greeted {
 /// Relays a cancel request; whether it was one of ours is nobody's business.
 async fn cancel(pid: u32, key: &[u8], environment: &Environment) {
     environment.metrics.acceptor().add(Counter::Cancels, 1);
-    let Some(secret) = environment.registry.cancel(pid, key) else {
+    let Some(target) = environment.registry.cancel(pid, key) else {
         return;
     };
     let mut request = Vec::new();
-    cancel_request(&mut request, pid, &secret);
+    cancel_request(&mut request, pid, target.secret());
     let send = async {
         let mut upstream = Stream::connect(&environment.config.upstream).await?;
         write_all(&mut upstream, &request).await?;

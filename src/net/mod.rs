@@ -5,6 +5,7 @@
 //! and the registry of cancel keys. The acceptor's runtime is tokio's; a worker has an event loop
 //! of its own.
 
+mod acceptor;
 mod buffers;
 mod connection;
 mod driver;
@@ -17,24 +18,31 @@ mod stream;
 mod worker;
 
 use crate::config::{Address, Config, Mode};
-use crate::metrics::{Counter, Metrics};
+use crate::metrics::Metrics;
 use crate::session::{self, Limits, Settings};
 use crate::statement::table::Table;
-use crate::upstream::ledger::ClientId;
-use greeting::{Environment, LAST_WORD, greet};
+use acceptor::Acceptor;
+use greeting::{Environment, LAST_WORD};
 use registry::Registry;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 use stream::Listener;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
-use worker::{Handle, OpenClient, Setup, Thread};
+use worker::{Handle, Setup, Thread};
 
-/// Pause after an accept that failed for lack of something (file descriptors, memory): long enough
-/// not to spin, short enough not to be noticed once it is there again.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+pub use acceptor::other_files;
+
+/// How far the proxy is from its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// It serves.
+    Serving,
+    /// It takes no new clients, and lets the busy ones finish.
+    Draining,
+    /// It lets nobody finish any more.
+    Over,
+}
 
 /// Why the proxy could not start.
 #[derive(Debug, thiserror::Error)]
@@ -100,44 +108,62 @@ impl Proxy {
     /// # Errors
     /// A worker that cannot be started.
     pub async fn serve(self, stop: impl Future<Output = ()>) -> Result<(), Error> {
-        let (drain, draining) = watch::channel(false);
+        self.serve_until(stop, std::future::pending()).await
+    }
+
+    /// As [`Self::serve`], and cuts off the rest as soon as `hurry` resolves.
+    ///
+    /// # Errors
+    /// A worker that cannot be started.
+    pub async fn serve_until(
+        self,
+        stop: impl Future<Output = ()>,
+        hurry: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
+        let (drain, draining) = watch::channel(Phase::Serving);
         let (arriving, mut all_arrived) = mpsc::channel::<()>(1);
         let (parting, mut all_parted) = mpsc::channel::<()>(1);
         let registry = Arc::new(Registry::default());
         let (workers, threads) = self.start_workers(&registry, &draining, parting)?;
-        let acceptor = Arc::new(Acceptor {
-            workers,
-            max_clients: self.config.max_clients,
-            open: Arc::default(),
-            next_id: AtomicUsize::new(1),
-            environment: Environment {
-                config: Arc::clone(&self.config),
-                registry,
-                metrics: self.metrics,
-                draining: draining.clone(),
-            },
-            _arriving: arriving,
-        });
+        let environment = Environment {
+            config: Arc::clone(&self.config),
+            registry,
+            metrics: self.metrics,
+            draining: draining.clone(),
+        };
+        let acceptor = Arc::new(Acceptor::new(workers, environment, arriving));
         for listener in self.listeners {
             let acceptor = Arc::clone(&acceptor);
             let mut draining = draining.clone();
             tokio::spawn(async move {
                 tokio::select! {
                     () = Arc::clone(&acceptor).accept(&listener) => {}
-                    _ = draining.wait_for(|draining| *draining) => {}
+                    _ = draining.wait_for(|phase| *phase != Phase::Serving) => {}
                 }
             });
         }
         drop(acceptor);
         stop.await;
         // Nobody is listening any more only after all workers are gone, which cannot be.
-        let _ = drain.send(true);
+        let _ = drain.send(Phase::Draining);
         threads.iter().for_each(Thread::wake);
         // The workers have the same time, and cut off what is left then.
         let limit = self.config.drain_timeout + LAST_WORD;
-        let _ = timeout(limit, all_arrived.recv()).await;
-        threads.iter().for_each(Thread::wake);
-        let _ = timeout(limit, all_parted.recv()).await;
+        let ended = async {
+            let _ = timeout(limit, all_arrived.recv()).await;
+            threads.iter().for_each(Thread::wake);
+            let _ = timeout(limit, all_parted.recv()).await;
+        };
+        let cut_off = async {
+            hurry.await;
+            let _ = drain.send(Phase::Over);
+            threads.iter().for_each(Thread::wake);
+            tokio::time::sleep(LAST_WORD).await;
+        };
+        tokio::select! {
+            () = ended => {}
+            () = cut_off => {}
+        }
         let join = || threads.into_iter().for_each(Thread::join);
         if tokio::task::spawn_blocking(join).await.is_err() {
             tracing::error!("waiting for the workers failed");
@@ -148,7 +174,7 @@ impl Proxy {
     fn start_workers(
         &self,
         registry: &Arc<Registry>,
-        draining: &watch::Receiver<bool>,
+        draining: &watch::Receiver<Phase>,
         parting: mpsc::Sender<()>,
     ) -> Result<(Vec<Handle>, Vec<Thread>), Error> {
         let mut seed = [0; 8];
@@ -197,51 +223,5 @@ pub fn settings(config: &Config) -> Settings {
             min_array_rows: config.min_array_rows,
             max_statements: config.max_statements,
         },
-    }
-}
-
-/// Hands out new connections.
-#[derive(Debug)]
-struct Acceptor {
-    workers: Vec<Handle>,
-    max_clients: usize,
-    open: Arc<AtomicUsize>,
-    next_id: AtomicUsize,
-    environment: Environment,
-    /// Its receiver learns that nobody arrives any more. Dropped last.
-    _arriving: mpsc::Sender<()>,
-}
-
-impl Acceptor {
-    async fn accept(self: Arc<Self>, listener: &Listener) {
-        loop {
-            let client = match listener.accept().await {
-                Ok(client) => client,
-                Err(error) => {
-                    tracing::warn!(%error, "accepting a connection failed");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                    continue;
-                }
-            };
-            let load = |index: &usize| self.workers[*index].open.load(Ordering::Relaxed);
-            let Some(index) = (0..self.workers.len()).min_by_key(load) else {
-                return;
-            };
-            let admitted = self.open.load(Ordering::Relaxed) < self.max_clients;
-            let counters = self.environment.metrics.acceptor();
-            counters.add(Counter::ConnectionsOpened, 1);
-            if !admitted {
-                counters.add(Counter::ConnectionsRefused, 1);
-            }
-            let id = ClientId(self.next_id.fetch_add(1, Ordering::Relaxed) as u32);
-            let open = OpenClient::count(&[&self.workers[index].open, &self.open]);
-            let acceptor = Arc::clone(&self);
-            tokio::spawn(async move {
-                let environment = &acceptor.environment;
-                if let Some(arrival) = greet(client, id, admitted, open, environment).await {
-                    acceptor.workers[index].send(arrival);
-                }
-            });
-        }
     }
 }

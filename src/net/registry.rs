@@ -3,8 +3,9 @@
 //! A cancel request comes on a connection of its own, to any worker, so this is shared. It is
 //! touched when a client logs in, leaves or cancels, never by a query.
 
+use crate::session::Cancels;
+use mio::Waker;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a client was given: the server's process id and a secret of ours.
@@ -14,7 +15,30 @@ type GivenKey = (u32, Vec<u8>);
 #[derive(Debug, Clone)]
 struct Target {
     secret: Vec<u8>,
-    cancelled: Arc<AtomicBool>,
+    cancels: Arc<Cancels>,
+    /// Wakes the client's worker.
+    waker: Arc<Waker>,
+}
+
+/// A cancel request on its way to the server, until it is dropped: then whoever waits for it need
+/// not wait any longer, whether it got there or not.
+#[derive(Debug)]
+pub(super) struct Request(Target);
+
+impl Request {
+    /// The server's secret.
+    pub(super) fn secret(&self) -> &[u8] {
+        &self.0.secret
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        self.0.cancels.deliver();
+        if let Err(error) = self.0.waker.wake() {
+            tracing::error!(%error, "a worker could not be woken");
+        }
+    }
 }
 
 /// The keys of all clients that are logged in.
@@ -29,9 +53,14 @@ impl Registry {
         self: &Arc<Self>,
         given: GivenKey,
         secret: Vec<u8>,
-        cancelled: Arc<AtomicBool>,
+        cancels: Arc<Cancels>,
+        waker: Arc<Waker>,
     ) -> Registration {
-        let target = Target { secret, cancelled };
+        let target = Target {
+            secret,
+            cancels,
+            waker,
+        };
         self.lock().insert(given.clone(), target);
         Registration {
             registry: Arc::clone(self),
@@ -39,11 +68,11 @@ impl Registry {
         }
     }
 
-    /// The server's secret for a key a client was given; notes that it was used.
-    pub(super) fn cancel(&self, pid: u32, secret: &[u8]) -> Option<Vec<u8>> {
+    /// Begins a cancel request with a key a client was given, which its session learns of.
+    pub(super) fn cancel(&self, pid: u32, secret: &[u8]) -> Option<Request> {
         let target = self.lock().get(&(pid, secret.to_vec())).cloned()?;
-        target.cancelled.store(true, Ordering::Relaxed);
-        Some(target.secret)
+        target.cancels.request();
+        Some(Request(target))
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<GivenKey, Target>> {
@@ -71,15 +100,15 @@ mod tests {
     #[test]
     fn only_the_exact_key_of_a_connected_client_cancels() {
         let registry = Arc::new(Registry::default());
-        let used = Arc::new(AtomicBool::new(false));
+        let poll = mio::Poll::new().unwrap();
+        let waker = Arc::new(Waker::new(poll.registry(), mio::Token(0)).unwrap());
         let key = (7, b"ours".to_vec());
-        let guard = registry.register(key, b"theirs".to_vec(), Arc::clone(&used));
-        assert_eq!(registry.cancel(7, b"theirs"), None);
-        assert_eq!(registry.cancel(8, b"ours"), None);
-        assert!(!used.load(Ordering::Relaxed));
-        assert_eq!(registry.cancel(7, b"ours"), Some(b"theirs".to_vec()));
-        assert!(used.load(Ordering::Relaxed));
+        let guard = registry.register(key, b"theirs".to_vec(), Arc::default(), waker);
+        assert!(registry.cancel(7, b"theirs").is_none());
+        assert!(registry.cancel(8, b"ours").is_none());
+        let request = registry.cancel(7, b"ours").unwrap();
+        assert_eq!(request.secret(), b"theirs");
         drop(guard);
-        assert_eq!(registry.cancel(7, b"ours"), None);
+        assert!(registry.cancel(7, b"ours").is_none());
     }
 }

@@ -63,6 +63,12 @@ impl Socket {
         self.writable |= event.is_writable() || event.is_error();
     }
 
+    /// Whether the peer has finished or is gone. What it has sent may still be there to be read.
+    #[inline]
+    pub(super) const fn is_ending(&self) -> bool {
+        self.ending
+    }
+
     /// Reads what has come, at most `bytes.len()`; 0 is the end of the stream. `Pending` until an
     /// event says that there is more.
     pub(super) fn read(&mut self, bytes: &mut [u8]) -> Poll<io::Result<usize>> {

@@ -147,9 +147,7 @@ impl Listener {
             }
             Address::Unix(path) => {
                 remove_stale(path).await?;
-                let listener = UnixListener::bind(path)?;
-                let file = SocketFile(path.clone());
-                std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+                let (listener, file) = listen_at(path, mode)?;
                 Ok(Self::Unix(listener, file))
             }
         }
@@ -196,6 +194,20 @@ fn listen(address: std::net::SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
+/// Listens at `path` with these permission bits. Until `listen` nobody can connect, so nobody can
+/// while the file has those that the process's mask has left it.
+fn listen_at(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketFile)> {
+    use socket2::{Domain, SockAddr, Socket, Type};
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&SockAddr::unix(path)?)?;
+    let file = SocketFile(path.to_path_buf());
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+    socket.listen(BACKLOG)?;
+    let listener = std::os::unix::net::UnixListener::from(socket);
+    Ok((UnixListener::from_std(listener)?, file))
+}
+
 /// Removes the socket file of a process that has died; one that still answers is left alone, and so
 /// is anything that is not a socket.
 async fn remove_stale(path: &Path) -> io::Result<()> {
@@ -214,5 +226,35 @@ async fn remove_stale(path: &Path) -> io::Result<()> {
         }
         Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_has_its_mode_before_anybody_can_connect() {
+        let directory = tempfile::tempdir().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let _context = runtime.enter();
+        for mode in [0o600, 0o660, 0o777] {
+            let path = directory.path().join(format!("{mode:o}"));
+            let watched = path.clone();
+            // Sees the mode as soon as a connection is possible.
+            let watcher = std::thread::spawn(move || {
+                while std::os::unix::net::UnixStream::connect(&watched).is_err() {
+                    std::hint::spin_loop();
+                }
+                std::fs::metadata(&watched).unwrap().permissions().mode() & 0o777
+            });
+            let (listener, file) = listen_at(&path, mode).unwrap();
+            assert_eq!(watcher.join().unwrap(), mode);
+            drop((listener, file));
+            assert!(!path.exists());
+        }
     }
 }

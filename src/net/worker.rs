@@ -10,8 +10,9 @@
 //! - the thread ends once the proxy is ending and the last connection has gone, or the time for
 //!   that is over.
 
+use super::Phase;
 use super::connection::{Connection, End};
-use super::driver::{Peer, Shared, Turn};
+use super::driver::{GRACE, Peer, Shared, Turn};
 use super::greeting::{Joined, count_end, dismiss};
 use super::registry::Registry;
 use super::slots::{Queue, Slots};
@@ -123,7 +124,7 @@ pub(super) struct Setup {
     pub(super) registry: Arc<Registry>,
     pub(super) lent: Lent,
     pub(super) started: Instant,
-    pub(super) draining: watch::Receiver<bool>,
+    pub(super) draining: watch::Receiver<Phase>,
     /// Where the last words to clients are said.
     pub(super) runtime: runtime::Handle,
     /// Held by the worker, and by the last words it leaves behind.
@@ -150,7 +151,9 @@ pub(super) fn start(number: usize, setup: Setup) -> io::Result<(Handle, Thread)>
         connections: Slots::default(),
         deadlines: BTreeSet::new(),
         unfinished: Queue::default(),
+        held: Queue::default(),
         drained_by: None,
+        waker: Arc::clone(&waker),
     };
     let thread = std::thread::Builder::new()
         .name(format!("worker-{number}"))
@@ -170,16 +173,20 @@ struct Worker {
     registry: Arc<Registry>,
     runtime: runtime::Handle,
     parting: Sender<()>,
-    draining: watch::Receiver<bool>,
+    draining: watch::Receiver<Phase>,
     /// `None` once no more clients can come.
     incoming: Option<mpsc::Receiver<Arrival>>,
     connections: Slots<Connection>,
-    /// When which login must be over.
+    /// When which connection needs something: the end of its login, or to be let go.
     deadlines: BTreeSet<(Instant, usize)>,
     /// Connections that have more to do.
     unfinished: Queue,
+    /// Connections that wait for a cancel request to reach the server.
+    held: Queue,
     /// When the worker ends, whatever is still open: once the proxy is ending.
     drained_by: Option<Instant>,
+    /// Wakes this worker.
+    waker: Arc<Waker>,
 }
 
 impl Worker {
@@ -212,6 +219,18 @@ impl Worker {
             }
             self.expire();
         }
+        self.cut_off();
+    }
+
+    /// Ends what is left.
+    fn cut_off(&mut self) {
+        let left = self.connections.occupied();
+        if !left.is_empty() {
+            tracing::warn!(connections = left.len(), "busy connections are cut off");
+        }
+        for slot in left {
+            self.end(slot, End::Failed(SessionError::ShuttingDown));
+        }
     }
 
     /// How long there is nothing to do without an event.
@@ -233,11 +252,7 @@ impl Worker {
         if self.connections.is_empty() && self.incoming.is_none() {
             return true;
         }
-        let late = Instant::now() >= drained_by;
-        if late {
-            tracing::warn!("connections still busy after the time to drain are cut off");
-        }
-        late
+        Instant::now() >= drained_by
     }
 
     /// Takes note of an event and gives its connection a turn, unless it has one coming anyway.
@@ -266,10 +281,24 @@ impl Worker {
         }
         match turn {
             Ok(Ok(Turn::Waits)) => {}
+            Ok(Ok(Turn::Lingers)) => self.linger(slot),
+            Ok(Ok(Turn::Held)) => self.held.add(slot),
             Ok(Ok(Turn::Unfinished)) => self.unfinished.add(slot),
             Ok(Ok(Turn::Ended)) => self.end(slot, End::Done),
             Ok(Err(error)) => self.end(slot, End::Failed(error)),
             Err(_) => self.end(slot, End::Panicked),
+        }
+    }
+
+    /// Lets a connection go after a while, once.
+    #[cold]
+    fn linger(&mut self, slot: usize) {
+        if let Some(connection) = self.connections.get_mut(slot)
+            && connection.linger.is_none()
+        {
+            let deadline = Instant::now() + GRACE;
+            connection.linger = Some(deadline);
+            self.deadlines.insert((deadline, slot));
         }
     }
 
@@ -278,7 +307,7 @@ impl Worker {
         let Some(connection) = self.connections.remove(slot) else {
             return;
         };
-        if let Some(deadline) = connection.login {
+        for deadline in [connection.login, connection.linger].into_iter().flatten() {
             self.deadlines.remove(&(deadline, slot));
         }
         let id = connection.id;
@@ -292,6 +321,10 @@ impl Worker {
         };
         count_end(id, self.shared.worker.counters(), &outcome);
         let Err(error) = outcome else { return };
+        if !connection.driver.is_between_messages() {
+            // A last word in the middle of a message would be read as part of it.
+            return;
+        }
         match connection.into_client(self.poll.registry()) {
             Ok((client, unsent, open)) => {
                 let parting = self.parting.clone();
@@ -306,7 +339,11 @@ impl Worker {
 
     /// Sees to what has come from other threads.
     fn look_around(&mut self) {
-        if self.drained_by.is_none() && *self.draining.borrow() {
+        let phase = *self.draining.borrow();
+        if phase == Phase::Over {
+            self.drained_by = Some(Instant::now());
+        }
+        if self.drained_by.is_none() && phase == Phase::Draining {
             self.drained_by = Some(Instant::now() + self.config.drain_timeout);
             for slot in self.connections.occupied() {
                 if let Some(connection) = self.connections.get_mut(slot) {
@@ -314,6 +351,9 @@ impl Worker {
                 }
                 self.serve(slot);
             }
+        }
+        for slot in self.held.take() {
+            self.serve(slot);
         }
         while let Some(incoming) = &self.incoming {
             match incoming.try_recv() {
@@ -327,7 +367,7 @@ impl Worker {
     fn adopt(&mut self, arrival: Arrival) {
         let slot = self.connections.next();
         let (id, deadline) = (arrival.id, arrival.joined.deadline);
-        let worker = &self.shared.worker;
+        let worker = (&self.shared.worker, &self.waker);
         let bound = self.config.buffer_bytes;
         let tokens = [Peer::Client, Peer::Upstream].map(|peer| to_token(slot, peer));
         match Connection::new(arrival, self.poll.registry(), tokens, worker, bound) {
@@ -347,13 +387,21 @@ impl Worker {
         }
     }
 
-    /// Ends logins that have taken too long.
+    /// Ends logins that have taken too long, and lets go of clients that have finished.
     fn expire(&mut self) {
         while let Some(&(deadline, slot)) = self.deadlines.first()
             && deadline <= Instant::now()
         {
             self.deadlines.pop_first();
-            self.end(slot, End::Failed(SessionError::LoginTimeout));
+            let Some(connection) = self.connections.get_mut(slot) else {
+                continue;
+            };
+            if connection.linger == Some(deadline) {
+                connection.driver.let_go();
+                self.serve(slot);
+            } else {
+                self.end(slot, End::Failed(SessionError::LoginTimeout));
+            }
         }
     }
 }

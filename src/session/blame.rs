@@ -7,7 +7,6 @@ use super::oracle::Answer;
 use crate::reason::Reason;
 use crate::statement::Instant;
 use crate::wire::fields;
-use std::sync::atomic::Ordering;
 
 /// Whether the error with this body could have come of any text: of the connection, the state of
 /// its transaction, other transactions, a lack of resources, an administrator, the system, a defect
@@ -70,7 +69,7 @@ impl Session {
             return Ok(());
         };
         // A client that cancels its own query has not run into anything.
-        if !self.key.cancelled.load(Ordering::Relaxed) {
+        if lesson.cancelled.is_none() {
             self.memory.setbacks.add(now);
         }
         if fields::field(error, fields::SQLSTATE) == Some(b"42P05") {

@@ -327,7 +327,6 @@ impl Session {
             return;
         };
         if execution.stage == Stage::Replay {
-            self.turn = Turn::Free;
             self.replay(&execution, worker);
             return;
         }
@@ -354,17 +353,11 @@ impl Session {
     /// Nothing of the converted query has run: send the original, which gives the exact answer.
     fn replay(&mut self, execution: &Execution, worker: &Worker) {
         worker.counters().add(Counter::Replayed, 1);
-        let begin = &self.upstream.only_begun;
-        if execution.recovery == Recovery::Reopen && !begin.is_empty() {
-            frontend::query(&mut self.to_upstream, b"ROLLBACK");
-            frontend::query(&mut self.to_upstream, begin);
-            self.upstream.only_begun.clear();
-            self.upstream.ledger.expect(self.client, Kind::Question);
-            self.upstream.ledger.expect(self.client, Kind::Question);
+        if execution.recovery == Recovery::Reopen && !self.upstream.only_begun.is_empty() {
+            self.reopen();
+        } else {
+            self.send_original();
         }
-        self.upstream.ledger.relay(self.client, frontend::QUERY);
-        frontend::query(&mut self.to_upstream, &self.query);
-        self.query.clear();
     }
 }
 

@@ -34,7 +34,6 @@ use crate::wire::fields;
 use crate::wire::frame::HEADER;
 use crate::wire::{Error, frontend};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Milliseconds after which a question somebody else put counts as forgotten.
 const PATIENCE: u64 = 10_000;
@@ -101,8 +100,8 @@ pub(super) struct Lesson {
     pub(super) exposure: Option<(Exposure, Vec<Guard>)>,
     /// The right to ask for names.
     claim: Option<NamesClaim>,
-    /// The error frame of a question the client's cancel request has hit.
-    cancelled: Option<Vec<u8>>,
+    /// The error frame of a question that was cancelled, by whomever.
+    pub(super) cancelled: Option<Vec<u8>>,
 }
 
 /// The statement in question.
@@ -285,13 +284,8 @@ impl Session {
             debug_assert!(self.query.is_empty());
             return;
         }
-        if self.key.cancelled.swap(false, Ordering::Relaxed)
-            && let Some(error) = &lesson.cancelled
-        {
-            // The client has cancelled its query while it waited: that is its answer.
-            self.to_client.extend_from_slice(error);
-            backend::ready_for_query(&mut self.to_client, Status::Idle);
-            self.query.clear();
+        // Whoever cancels what this connection does means the query that waits.
+        if self.end_if_cancelled(lesson.cancelled.as_deref()) {
             return;
         }
         match reason {
@@ -342,6 +336,7 @@ impl Session {
             _ => {}
         }
         let Turn::Learning(lesson) = &mut self.turn else {
+            self.repair_reply(tag, frame);
             return Ok(());
         };
         lesson.current.size += frame.len();
@@ -394,23 +389,20 @@ impl Session {
         now: Instant,
         worker: &mut Worker,
     ) -> Result<Next, Reason> {
+        if let (Step::Watch(asked), Some(answer)) = (lesson.step, lesson.answers.first()) {
+            self.watched(answer, asked, now);
+        }
+        if let (Step::Names, Some(answer)) = (lesson.step, lesson.answers.first())
+            && let Some(claim) = lesson.claim.take()
+        {
+            named(answer, claim, now);
+        }
+        self.cut_short(lesson)?;
         self.check_blame(lesson, now)?;
         match lesson.step {
-            Step::Watch(asked) => {
-                if let Some(answer) = lesson.answers.first() {
-                    self.watched(answer, asked, now);
-                }
-                self.begin_lesson(lesson, now, worker)
-            }
-            Step::Names => {
-                if let (Some(answer), Some(claim)) = (lesson.answers.first(), lesson.claim.take()) {
-                    named(answer, claim, now);
-                }
-                if !self.upstream.knows_names() {
-                    return Err(Reason::Unproven);
-                }
-                self.begin_lesson(lesson, now, worker)
-            }
+            Step::Watch(_) => self.begin_lesson(lesson, now, worker),
+            Step::Names if !self.upstream.knows_names() => Err(Reason::Unproven),
+            Step::Names => self.begin_lesson(lesson, now, worker),
             Step::Context => {
                 self.read_context(lesson.answer(0)?, worker)?;
                 let lookups = self.upstream.cache.lookups();

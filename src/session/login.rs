@@ -12,7 +12,31 @@ pub(super) const fn may_precede_login(tag: u8) -> bool {
     matches!(tag, frontend::PASSWORD | frontend::TERMINATE)
 }
 
+/// Whether the server waits for a message of the client after this Authentication message.
+fn is_challenge(body: &[u8]) -> bool {
+    const OK: u32 = 0;
+    const SASL_FINAL: u32 = 12;
+    let code = body.first_chunk().map(|code| u32::from_be_bytes(*code));
+    code.is_some_and(|code| code != OK && code != SASL_FINAL)
+}
+
 impl Session {
+    /// Whether `rest` is no answer to the server's challenge. The server refuses a login by the
+    /// first byte of such a message, so it gets all that comes as it is, and the proxy follows no
+    /// further.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn spoils_login(&mut self, rest: &[u8]) -> bool {
+        let answers = rest.first() == Some(&frontend::PASSWORD);
+        // One answer: what comes behind it is meant for after the login, or for the next challenge.
+        let spoils = std::mem::take(&mut self.is_challenged) && !answers;
+        if spoils {
+            self.relay_only = true;
+            self.client_skip = usize::MAX;
+        }
+        spoils
+    }
+
     pub(super) fn login_reply(
         &mut self,
         tag: u8,
@@ -22,6 +46,7 @@ impl Session {
     ) {
         let body = &frame[HEADER..];
         match tag {
+            backend::AUTHENTICATION => self.is_challenged = is_challenge(body),
             backend::BACKEND_KEY_DATA => {
                 let Some((pid, secret)) = backend::backend_key_data(body) else {
                     self.to_client.extend_from_slice(frame);

@@ -23,6 +23,7 @@
 
 mod audit;
 mod blame;
+mod cancel;
 mod catalog;
 mod execute;
 mod forward;
@@ -40,6 +41,7 @@ mod translate;
 mod verdict;
 mod worker;
 
+pub use cancel::Cancels;
 pub use oracle::DDL_CHANNEL;
 pub use worker::{Limits, Mode, Settings, Worker};
 
@@ -53,7 +55,6 @@ use crate::wire::{self, backend, fields, frontend};
 use forward::Fate;
 use learn::Lesson;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Frames up to this size are looked at whole; larger ones are streamed.
 ///
@@ -72,6 +73,10 @@ enum Turn {
     Executing,
     /// Questions of ours are in flight; the client's query waits in `query`.
     Learning(Box<Lesson>),
+    /// The client's query in `query` is answered as cancelled.
+    Cancelled(Box<cancel::Cancelled>),
+    /// The transaction is begun again for the client's query in `query`.
+    Reopening(Box<cancel::Reopening>),
 }
 
 /// One client joined to one server connection.
@@ -85,6 +90,10 @@ pub struct Session {
     query: Vec<u8>,
     /// Lessons taken for the query on hold.
     lessons: u8,
+    /// Cancel requests that had come when the query in hand did.
+    cancels_before: u32,
+    /// The client sends nothing more than it has sent already.
+    parting: bool,
     /// Sightings on this connection, and texts to learn when it is idle.
     memory: route::Memory,
     held: execute::Held,
@@ -93,6 +102,8 @@ pub struct Session {
     upstream_skip: usize,
     upstream_swallow: usize,
     relay_only: bool,
+    /// The server waits for the client's part of the authentication.
+    is_challenged: bool,
     told_fatal: bool,
     /// Bytes for the client.
     pub to_client: Vec<u8>,
@@ -100,15 +111,15 @@ pub struct Session {
     pub to_upstream: Vec<u8>,
 }
 
-/// The secret of the cancel key given to the client, and whether it was used.
+/// The secret of the cancel key given to the client, and how it was used.
 ///
 /// The process id beside it is the server's own: clients compare it with `pg_backend_pid()`.
 #[derive(Debug, Clone)]
 pub struct Key {
     /// Secret bytes; as many as the server's own key has are given out.
     pub secret: [u8; 32],
-    /// Set by whoever relays a cancel request for this key.
-    pub cancelled: Arc<AtomicBool>,
+    /// Counted by whoever relays cancel requests for this key.
+    pub cancelled: Arc<Cancels>,
 }
 
 /// What the driver is told while a session logs in: how to cancel what the server does for it.
@@ -141,12 +152,15 @@ impl Session {
             key,
             query: Vec::new(),
             lessons: 0,
+            cancels_before: 0,
+            parting: false,
             memory: route::Memory::new(origin),
             held: execute::Held::default(),
             client_skip: 0,
             upstream_skip: 0,
             upstream_swallow: 0,
             relay_only,
+            is_challenged: false,
             told_fatal: false,
             to_client: Vec::new(),
             to_upstream: Vec::new(),
@@ -180,13 +194,21 @@ impl Session {
     /// The server is gone. If it owes something and has not said why, the client is told; whatever
     /// was held is let go of.
     pub fn upstream_gone(&mut self) {
+        self.answer_cancelled();
         let asks = matches!(&self.turn, Turn::Learning(lesson) if lesson.is_behind());
         let owes = !self.is_logged_in() || !(asks || self.upstream.ledger.is_idle());
-        if owes && !self.told_fatal && self.upstream_skip == 0 {
+        // A client that has said that it is done ends the connection itself.
+        if owes && !self.parting && !self.told_fatal && self.upstream_skip == 0 {
             let message = "server closed the connection unexpectedly";
             backend::error_response(&mut self.to_client, "FATAL", "08006", message);
             self.told_fatal = true;
         }
+    }
+
+    /// Whether what was forwarded to the client so far ends with a whole message.
+    #[must_use]
+    pub const fn is_between_messages(&self) -> bool {
+        self.upstream_skip == 0
     }
 
     /// Whether nothing is in flight: the moment to end a session that is being drained.
@@ -219,6 +241,9 @@ impl Session {
             }
             if !self.accepts_client() {
                 break;
+            }
+            if !self.is_logged_in() && self.spoils_login(rest) {
+                continue;
             }
             let Some(header) = frame::header(rest)? else {
                 break;
@@ -253,7 +278,7 @@ impl Session {
         let body = &frame[HEADER..];
         match tag {
             frontend::QUERY if frame.len() <= worker.settings.limits.max_query + HEADER + 1 => {
-                self.key.cancelled.store(false, Ordering::Relaxed);
+                self.cancels_before = self.key.cancelled.requested();
                 match frame::query_text(body) {
                     Some(text) => return self.client_query(text, now, worker),
                     None => self.relay_unseen(tag, Reason::Lexical, worker),
@@ -263,7 +288,10 @@ impl Session {
                 Some(text) => return self.relay_query(text, Reason::TooLong, worker),
                 None => self.relay_unseen(tag, Reason::TooLong, worker),
             },
-            _ => self.relay_other(tag, body, worker),
+            _ => {
+                self.parting |= tag == frontend::TERMINATE;
+                self.relay_other(tag, body, worker);
+            }
         }
         self.to_upstream.extend_from_slice(frame);
     }

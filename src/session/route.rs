@@ -233,6 +233,9 @@ impl Session {
         if worker.settings.mode == Mode::Off {
             return Route::Pass(Reason::Mode);
         }
+        if self.parting {
+            return Route::Pass(Reason::Pipelined);
+        }
         if let Some(lesson) = self.watch_lesson(now, worker) {
             return Route::Learn(Box::new(lesson));
         }

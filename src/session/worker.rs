@@ -170,7 +170,7 @@ impl Worker {
             return self.unfolded(recipe, text, dialect);
         }
         if self.settings.prepare_threshold > 1 && self.table.known(&self.scan).is_none() {
-            let salt = u64::from(client.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let salt = client.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             if !self.sketch.meet(self.scan.hash() ^ salt) {
                 return Err(Reason::Threshold);
             }

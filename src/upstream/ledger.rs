@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 
 /// Names the client a reply goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ClientId(pub u32);
+pub struct ClientId(pub u64);
 
 /// One reply, or run of replies, that the server owes.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 //! Cancel requests: they reach the query of the client whose key they carry, and no other.
 
-use crate::conversion::{SQL, Scene, learned, met};
-use crate::harness::client::Client;
-use crate::harness::frames::{self, ready, tags};
+use crate::conversion::{SQL, Scene, begin, learned, met};
+use crate::harness::client::{Client, PATIENCE};
+use crate::harness::frames::{self, complete, ready, row, tags};
 use crate::harness::proxy::Proxy;
 use crate::harness::server;
-use crate::harness::upstream::SELECT;
+use crate::harness::upstream::{Peer, SELECT, parsed};
 use std::time::{Duration, Instant};
 use tokio_postgres::NoTls;
 
@@ -91,26 +91,79 @@ fn the_servers_own_key_is_given_to_nobody() {
     assert_eq!(request.rest(), []);
 }
 
+/// Sends a cancel request and has it reach the server, which still keeps it open.
+fn request(scene: &Scene) -> (Client, Peer) {
+    let mut request = Client::connect(scene.proxy.address());
+    request.send(&frames::cancel(scene.client.key.0, &scene.client.key.1));
+    let mut peer = scene.upstream.accept();
+    peer.expect(&frames::cancel(7, b"abcd"));
+    (request, peer)
+}
+
+/// Sends a cancel request that the server has dealt with.
+fn delivered(scene: &Scene) {
+    let (mut request, peer) = request(scene);
+    drop(peer);
+    assert_eq!(request.rest(), []);
+}
+
 /// A request that comes while the first question of a lesson is in flight.
 fn cancelled_lesson() -> Scene {
     let mut scene = met(&[]);
     scene.client.send(&frames::query(SQL));
     scene.peer.take("Q");
-    let mut request = Client::connect(scene.proxy.address());
-    request.send(&frames::cancel(scene.client.key.0, &scene.client.key.1));
-    let mut peer = scene.upstream.accept();
-    peer.expect(&frames::cancel(7, b"abcd"));
-    drop(peer);
-    assert_eq!(request.rest(), []);
+    delivered(&scene);
     scene
+}
+
+/// What a server says to whom it cancels.
+fn cancelled(status: u8) -> Vec<u8> {
+    [frames::error("57014", "canceling statement"), ready(status)].concat()
+}
+
+/// Expects that the server is asked to cancel itself, and has it do so.
+fn cancel_itself(scene: &mut Scene, status: u8) {
+    let sql = "SELECT pg_catalog.pg_cancel_backend(pg_catalog.pg_backend_pid())";
+    scene.peer.expect_at_once(&frames::query(sql));
+    let row = [frames::description(&["pg_cancel_backend"]), row(&["t"])].concat();
+    scene.peer.send(&[row, cancelled(status)].concat());
+}
+
+/// Nothing has come for the client.
+fn hears_nothing(client: &Client) {
+    let moment = Some(Duration::from_millis(150));
+    client.socket.set_read_timeout(moment).unwrap();
+    let seen = client
+        .socket
+        .peek(&mut [std::mem::MaybeUninit::uninit(); 1]);
+    assert!(seen.is_err(), "{seen:?}");
+    client.socket.set_read_timeout(Some(PATIENCE)).unwrap();
+}
+
+/// The next query is learned and executed as if nothing had been.
+fn goes_on(scene: &mut Scene) {
+    scene.client.send(&frames::query(SQL));
+    scene.peer.answer_context();
+    let name = scene.peer.answer_oracle(&SELECT);
+    scene
+        .peer
+        .expect_at_once(&frames::execution(&name, &["42"]));
 }
 
 #[test]
 fn a_cancelled_lesson_is_a_cancelled_query() {
     let mut scene = cancelled_lesson();
-    let cancelled = [frames::error("57014", "canceling statement"), ready(b'I')].concat();
-    scene.peer.send(&cancelled);
-    scene.client.expect(&cancelled);
+    scene.peer.send(&cancelled(b'I'));
+    scene.client.expect(&cancelled(b'I'));
+    goes_on(&mut scene);
+}
+
+#[test]
+fn a_request_between_two_questions_ends_the_query() {
+    let mut scene = cancelled_lesson();
+    scene.peer.answer_rows(&["sign", ""]);
+    cancel_itself(&mut scene, b'I');
+    scene.client.expect(&cancelled(b'I'));
     scene.client.send(&frames::query(SQL));
     scene.peer.answer_context();
     let name = scene.peer.answer_oracle(&SELECT);
@@ -120,25 +173,157 @@ fn a_cancelled_lesson_is_a_cancelled_query() {
 }
 
 #[test]
-fn a_request_that_comes_too_late_cancels_nothing() {
-    let mut scene = cancelled_lesson();
-    scene.peer.answer_rows(&["v", "nextval", "", "", ""]);
-    scene.peer.answer_context();
-    let name = scene.peer.answer_oracle(&SELECT);
-    scene
-        .peer
-        .expect_at_once(&frames::execution(&name, &["42"]));
-}
-
-#[test]
-fn a_timeout_of_a_lesson_is_not_the_clients() {
+fn a_lesson_that_was_cancelled_is_given_again() {
     let mut scene = met(&[]);
     scene.client.send(&frames::query(SQL));
+    scene.peer.answer_context();
+    // The statement is parsed twice, and then there is no further question.
+    scene.peer.take("PBEPDSPBEPDS");
+    delivered(&scene);
+    let parsed = [parsed(&["name"], &[]), parsed(&["name"], &[23])].concat();
+    scene.peer.send(&parsed);
+    cancel_itself(&mut scene, b'I');
+    scene.client.expect(&cancelled(b'I'));
+    scene.client.send(&frames::query(SQL));
+    scene.peer.take("C");
+    scene.peer.send(&frames::frame(b'3', b""));
+    let name = scene.peer.answer_oracle(&SELECT);
+    scene
+        .peer
+        .expect_at_once(&frames::execution(&name, &["42"]));
+}
+
+#[test]
+fn a_server_that_may_not_cancel_itself_ends_the_query_all_the_same() {
+    let mut scene = cancelled_lesson();
+    scene.peer.answer_rows(&["sign", ""]);
     scene.peer.take("Q");
     scene
         .peer
-        .send(&[frames::error("57014", "timeout"), ready(b'I')].concat());
-    scene.peer.expect_at_once(&frames::query(SQL));
+        .send(&[frames::error("42501", "denied"), ready(b'I')].concat());
+    let answer = scene.client.until_ready();
+    assert_eq!(tags(&answer), "EZ");
+    assert_eq!(answer[0].sqlstate(), "57014");
+}
+
+#[test]
+fn no_request_is_left_under_way_to_hit_a_later_query() {
+    let mut scene = met(&[]);
+    scene.client.send(&frames::query(SQL));
+    scene.peer.take("Q");
+    let (mut request, peer) = request(&scene);
+    scene.peer.send(&cancelled(b'I'));
+    hears_nothing(&scene.client);
+    drop(peer);
+    assert_eq!(request.rest(), []);
+    scene.client.expect(&cancelled(b'I'));
+    goes_on(&mut scene);
+}
+
+#[test]
+fn a_question_that_somebody_else_cancels_ends_the_query() {
+    let mut scene = met(&[]);
+    scene.client.send(&frames::query(SQL));
+    scene.peer.take("Q");
+    scene.peer.send(&cancelled(b'I'));
+    scene.client.expect(&cancelled(b'I'));
+    goes_on(&mut scene);
+}
+
+#[test]
+fn a_request_before_the_last_query_cancels_nothing() {
+    let mut scene = met(&[]);
+    delivered(&scene);
+    goes_on(&mut scene);
+}
+
+#[test]
+fn a_query_that_is_about_to_be_sent_again_is_cancelled() {
+    let mut scene = learned(SQL, &SELECT, &[]);
+    scene.client.send(&frames::query(SQL));
+    scene.peer.take("BDES");
+    scene.peer.send(&frames::error("22P02", "invalid"));
+    delivered(&scene);
+    scene.peer.send(&ready(b'I'));
+    cancel_itself(&mut scene, b'I');
+    scene.client.expect(&cancelled(b'I'));
+    scene.client.send(&frames::query(SQL));
+    scene
+        .peer
+        .expect_at_once(&frames::execution(&scene.name, &["42"]));
+}
+
+#[test]
+fn a_query_whose_transaction_is_begun_again_is_cancelled_in_it() {
+    for hit in [false, true] {
+        let mut scene = learned(SQL, &SELECT, &[]);
+        begin(&mut scene);
+        scene.client.send(&frames::query(SQL));
+        scene.peer.take("BDES");
+        let gone = [frames::error("22P02", "invalid"), ready(b'E')].concat();
+        scene.peer.send(&gone);
+        let again = ["ROLLBACK", "BEGIN"].map(frames::query).concat();
+        let ended = [complete("ROLLBACK"), ready(b'I')].concat();
+        let begun = [complete("BEGIN"), ready(b'T')].concat();
+        scene.peer.expect_at_once(&again);
+        if hit {
+            // By another session: the proxy knows of it by the error alone.
+            scene.peer.send(&[&ended[..], &cancelled(b'I')].concat());
+            scene.peer.expect_at_once(&again);
+        } else {
+            delivered(&scene);
+        }
+        scene.peer.send(&[ended, begun].concat());
+        cancel_itself(&mut scene, b'E');
+        scene.client.expect(&cancelled(b'E'));
+    }
+}
+
+#[test]
+fn a_query_is_not_sent_again_outside_its_transaction() {
+    let mut scene = learned(SQL, &SELECT, &[]);
+    begin(&mut scene);
+    scene.client.send(&frames::query(SQL));
+    scene.peer.take("BDES");
+    scene
+        .peer
+        .send(&[frames::error("22P02", "invalid"), ready(b'E')].concat());
+    scene.peer.take("QQ");
+    let failed = [frames::error("53200", "no memory"), ready(b'I')].concat();
+    scene
+        .peer
+        .send(&[complete("ROLLBACK"), ready(b'I')].concat());
+    scene.peer.send(&failed);
+    scene.client.expect(&failed);
+}
+
+#[test]
+fn a_query_is_cancelled_at_whatever_moment() {
+    let proxy = Proxy::start(&server::address());
+    let mut client = Client::login(proxy.address(), &database());
+    let mut admin = Client::login(&server::address(), "postgres");
+    let pid = client.key.0;
+    let last = format!("SELECT state_change FROM pg_stat_activity WHERE pid = {pid}");
+    let mut seen = Vec::new();
+    for k in 0..24 {
+        let before = admin.value(&last);
+        // Each is new, so that some of the requests come while it is learned.
+        let sql = format!("SELECT pg_sleep(seconds), 'x' AS c{k} FROM nap WHERE id = 1");
+        client.send(&frames::query(&sql));
+        // A request that overtakes the query is lost directly, too.
+        while admin.value(&last) == before {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(Duration::from_millis(k / 2));
+        cancel(proxy.address(), &client.key);
+        let answer = client.until_ready();
+        let error = answer.into_iter().find(|frame| frame.tag == b'E');
+        seen.push(error.unwrap());
+    }
+    // Whoever has made them, they are the server's to the letter.
+    seen.dedup();
+    assert_eq!(seen.len(), 1, "{seen:?}");
+    assert_eq!(client.value("SELECT 1"), "1");
 }
 
 #[test]

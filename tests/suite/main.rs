@@ -42,8 +42,12 @@ mod copy;
 mod startup;
 // Cancel requests reach the one query they are meant for.
 mod cancel;
+// Clients that leave while their query is in flight.
+mod leaving;
 // Statements beyond the bound are closed, and come back.
 mod eviction;
+// More clients than there is room for.
+mod crowd;
 // Being told to stop.
 mod shutdown;
 // Peers that do not read.

@@ -1,12 +1,13 @@
 //! Being told to stop: the idle go at once, the busy may finish, nobody may stay for ever.
 
+use crate::conversion::{Scene, met};
 use crate::harness::client::Client;
 use crate::harness::frames::{self, tags};
 use crate::harness::proxy::Process;
 use crate::harness::server;
 use rustix::process::Signal;
-use std::io::{BufRead, BufReader};
-use std::time::Duration;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::time::{Duration, Instant};
 
 /// Far longer than an end takes that waits for nothing.
 const FAST: Duration = Duration::from_secs(3);
@@ -87,7 +88,109 @@ fn nobody_is_waited_for_longer_than_the_time_to_drain() {
     let (status, time, _) = proxy.ended();
     assert!(status.success() && time < FAST, "{status} after {time:?}");
     assert!(time > Duration::from_millis(500), "only {time:?}");
-    drop(client.rest());
+    sent_away(&mut client);
+}
+
+#[test]
+fn a_second_signal_ends_the_drain_at_once() {
+    for (first, second) in [(Signal::TERM, Signal::TERM), (Signal::TERM, Signal::INT)] {
+        let mut proxy = start("60");
+        let mut client = Client::login(&proxy.address, "postgres");
+        client.run("BEGIN");
+        proxy.signal(first);
+        std::thread::sleep(Duration::from_millis(200));
+        client.run("SELECT 1");
+        proxy.signal(second);
+        sent_away(&mut client);
+        let (status, time, _) = proxy.ended();
+        assert!(status.success() && time < FAST, "{status} after {time:?}");
+    }
+}
+
+#[test]
+fn nobody_is_told_anything_in_the_middle_of_a_message() {
+    let Scene {
+        mut client,
+        mut peer,
+        proxy,
+        ..
+    } = met(&[]);
+    client.send(&frames::query("TABLE t"));
+    peer.take("Q");
+    let row = frames::row(&[&"x".repeat(1000)]);
+    let half = [&frames::description(&["a"])[..], &row[..500]].concat();
+    peer.send(&half);
+    let mut seen = vec![0; half.len()];
+    client.socket.read_exact(&mut seen).unwrap();
+    assert!(seen == half);
+    drop(proxy);
+    assert_eq!(client.socket.read(&mut seen).unwrap(), 0);
+}
+
+#[test]
+fn signals_without_a_meaning_change_nothing() {
+    let mut proxy = start("60");
+    let mut client = Client::login(&proxy.address, "postgres");
+    client.run("BEGIN");
+    for signal in [Signal::HUP, Signal::USR2] {
+        proxy.signal(signal);
+        std::thread::sleep(Duration::from_millis(100));
+        client.run("SELECT 1");
+        Client::login(&proxy.address, "postgres").run("SELECT 1");
+    }
+    client.run("COMMIT");
+    proxy.signal(Signal::TERM);
+    sent_away(&mut client);
+    let (status, _, log) = proxy.ended();
+    assert!(status.success() && log.contains("SIGHUP"), "{status} {log}");
+}
+
+#[test]
+fn a_log_that_nobody_reads_stops_nothing() {
+    let changes = [("drain_timeout_s", "60"), ("log_level", "trace")];
+    let mut proxy = Process::start(&server::address(), &changes);
+    let mut client = Client::login(&proxy.address, "postgres");
+    // Far more than a pipe holds.
+    for k in 0..2000 {
+        client.run(&format!("SELECT oid FROM pg_class WHERE relname = 'x{k}'"));
+    }
+    for _ in 0..200 {
+        proxy.signal(Signal::USR1);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Client::login(&proxy.address, "postgres").run("SELECT 1");
+    client.run("SELECT 1");
+    proxy.signal(Signal::TERM);
+    sent_away(&mut client);
+    let (status, time, log) = proxy.ended();
+    assert!(status.success() && time < FAST, "{status} after {time:?}");
+    assert!(log.len() > 60_000, "only {} bytes", log.len());
+}
+
+#[test]
+fn a_busy_client_keeps_nobody_from_hearing_of_the_end() {
+    let mut proxy = start("60");
+    let mut idle = Client::login(&proxy.address, "postgres");
+    let busy = Client::login(&proxy.address, "postgres");
+    let many = frames::query("SELECT 1, 'x'").repeat(2000);
+    let mut writer = busy.socket.try_clone().unwrap();
+    let writing = std::thread::spawn(move || while writer.write_all(&many).is_ok() {});
+    let mut reader = busy.socket.try_clone().unwrap();
+    let reading = std::thread::spawn(move || {
+        let mut bytes = [0; 65536];
+        while matches!(reader.read(&mut bytes), Ok(1..)) {}
+    });
+    std::thread::sleep(Duration::from_millis(300));
+    proxy.signal(Signal::TERM);
+    let started = Instant::now();
+    sent_away(&mut idle);
+    let told = started.elapsed();
+    assert!(told < FAST, "after {told:?}");
+    proxy.signal(Signal::TERM);
+    let (status, time, _) = proxy.ended();
+    assert!(status.success() && time < FAST, "{status} after {time:?}");
+    writing.join().unwrap();
+    reading.join().unwrap();
 }
 
 #[test]

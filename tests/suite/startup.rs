@@ -5,7 +5,7 @@ use crate::harness::frames::{self, Frame, startup, startup_of, tags, untagged};
 use crate::harness::matrix::Identities;
 use crate::harness::proxy::Proxy;
 use crate::harness::server;
-use crate::harness::upstream::Upstream;
+use crate::harness::upstream::{Upstream, greeting};
 use pgautoprep::metrics::Counter;
 use pgautoprep::postgres::{Auth, Options, Scratch};
 use pgautoprep::reason::Reason;
@@ -105,6 +105,56 @@ fn a_client_that_does_not_wait_for_answers_is_served() {
     client.logged_in();
     assert_eq!(tags(&client.until_ready()), "TDCZ");
     assert_eq!(tags(&client.until_ready()), "TDCZ");
+}
+
+#[test]
+fn what_comes_instead_of_a_password_is_the_servers_to_refuse() {
+    let password = frames::frame(b'R', &[0, 0, 0, 3]);
+    let refusal = ["SFATAL", "VFATAL", "C08P01", "Mexpected password response"];
+    let refusal = frames::report(b'E', &refusal);
+    // One byte is enough to see that it is none.
+    for early in [frames::query("SELECT 1"), b"Q".to_vec(), vec![0; 3]] {
+        for asked in [false, true] {
+            let upstream = Upstream::listen();
+            let proxy = Proxy::start(&upstream.address());
+            let mut client = Client::connect(proxy.address());
+            client.send(&startup(&ME));
+            if !asked {
+                client.send(&early);
+            }
+            let mut peer = upstream.accept();
+            peer.expect(&startup(&ME));
+            peer.send(&password);
+            client.expect(&password);
+            if asked {
+                client.send(&early);
+            }
+            peer.expect(&early);
+            peer.send(&refusal);
+            client.expect(&refusal);
+            drop(peer);
+            assert_eq!(tags(&client.rest()), "");
+        }
+    }
+}
+
+#[test]
+fn what_comes_behind_a_password_waits_for_the_login() {
+    let upstream = Upstream::listen();
+    let proxy = Proxy::start(&upstream.address());
+    let mut client = Client::connect(proxy.address());
+    client.send(&startup(&ME));
+    let mut peer = upstream.accept();
+    peer.expect(&startup(&ME));
+    peer.send(&frames::frame(b'R', &[0, 0, 0, 3]));
+    client.until(b'R');
+    let password = frames::frame(b'p', b"secret\0");
+    client.send(&[password.clone(), frames::query("SELECT 1, 'x'")].concat());
+    peer.expect_at_once(&password);
+    peer.send(&greeting());
+    client.logged_in();
+    peer.answer_context();
+    assert_eq!(proxy.summary().passed(Reason::RelayOnly), 0);
 }
 
 #[test]

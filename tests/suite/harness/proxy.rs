@@ -123,9 +123,14 @@ impl Process {
     /// Starts the program for the server at `upstream`.
     pub(crate) fn start(upstream: &str, changes: &[(&str, &str)]) -> Self {
         // Few open files, as services often begin with: the program must see to that itself.
+        Self::start_under("ulimit -S -n 128", upstream, changes)
+    }
+
+    /// Starts the program after this command of the shell.
+    pub(crate) fn start_under(shell: &str, upstream: &str, changes: &[(&str, &str)]) -> Self {
         let mut command = Command::new("sh");
-        let script = "ulimit -S -n 128; exec \"$0\" \"$@\"";
-        command.args(["-c", script, env!("CARGO_BIN_EXE_pgautoprep")]);
+        let script = format!("{shell}; exec \"$0\" \"$@\"");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_pgautoprep")]);
         let inherited = std::env::vars_os().map(|(name, _)| name);
         for name in inherited.filter(|name| name.to_string_lossy().starts_with("PGAUTOPREP_")) {
             command.env_remove(name);

@@ -1,0 +1,197 @@
+//! The acceptor: it hands out new connections, and has a word and a descriptor left for those that
+//! there is no room for.
+//!
+//! Invariants:
+//! - a connection beyond the limit is read before it is refused, because it may be a cancel
+//!   request, which is served however many clients there are;
+//! - at most [`REFUSALS`] wait for their refusal; the oldest makes room for the next at once, so
+//!   nobody who sends nothing keeps others out;
+//! - [`SPARE`] descriptors are kept for when there are no others: one to accept, one to reach the
+//!   server with a cancel request.
+
+use super::greeting::{Admission, Environment, greet};
+use super::stream::Listener;
+use super::worker::{Handle, OpenClient};
+use crate::config::Config;
+use crate::metrics::Counter;
+use crate::upstream::ledger::ClientId;
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// Pause after an accept that failed for lack of something (file descriptors, memory): long enough
+/// not to spin, short enough not to be noticed once it is there again.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+
+/// Clients that may wait for their refusal at once.
+const REFUSALS: usize = 16;
+
+/// Descriptors kept for when there are no others.
+const SPARE: usize = 2;
+
+/// Descriptors beside those of clients, workers and listeners: standard streams, the runtime's, and
+/// those that looking up a name takes for a moment.
+const FEW: usize = 16;
+
+/// Descriptors of a worker: its event loop and what wakes it.
+const WORKER: usize = 2;
+
+/// Open files that `config` asks for beside the two of each client.
+#[must_use]
+pub fn other_files(config: &Config) -> u64 {
+    let files = FEW + SPARE + REFUSALS + WORKER * config.workers + config.listen.len();
+    files as u64
+}
+
+/// Hands out new connections.
+#[derive(Debug)]
+pub(super) struct Acceptor {
+    workers: Vec<Handle>,
+    max_clients: usize,
+    open: Arc<AtomicUsize>,
+    next_id: AtomicU64,
+    environment: Environment,
+    waiting: Mutex<Waiting>,
+    /// Its receiver learns that nobody arrives any more. Dropped last.
+    _arriving: mpsc::Sender<()>,
+}
+
+/// Those who are about to be refused, and what is kept for them.
+#[derive(Debug, Default)]
+struct Waiting {
+    refusals: VecDeque<oneshot::Sender<()>>,
+    spare: Vec<File>,
+}
+
+impl Waiting {
+    /// Keeps as many descriptors as there should be, and are to be had.
+    fn keep_spare(&mut self) {
+        while self.spare.len() < SPARE {
+            match File::open("/dev/null") {
+                Ok(file) => self.spare.push(file),
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Refuses the oldest at once.
+    fn refuse_oldest(&mut self) {
+        if let Some(oldest) = self.refusals.pop_front() {
+            // It may have been refused, or have left, since.
+            let _ = oldest.send(());
+        }
+    }
+
+    /// A place among those who are refused.
+    fn place(&mut self) -> oneshot::Receiver<()> {
+        self.refusals.retain(|waiting| !waiting.is_closed());
+        if self.refusals.len() >= REFUSALS {
+            self.refuse_oldest();
+        }
+        let (sender, receiver) = oneshot::channel();
+        self.refusals.push_back(sender);
+        receiver
+    }
+}
+
+impl Acceptor {
+    pub(super) fn new(
+        workers: Vec<Handle>,
+        environment: Environment,
+        arriving: mpsc::Sender<()>,
+    ) -> Self {
+        Self {
+            workers,
+            max_clients: environment.config.max_clients,
+            open: Arc::default(),
+            next_id: AtomicU64::new(1),
+            environment,
+            waiting: Mutex::default(),
+            _arriving: arriving,
+        }
+    }
+
+    /// Accepts for ever.
+    pub(super) async fn accept(self: Arc<Self>, listener: &Listener) {
+        loop {
+            // Without a spare descriptor there is none for a server connection either.
+            let mut room = true;
+            self.waiting().keep_spare();
+            let client = loop {
+                match listener.accept().await {
+                    Ok(client) => break client,
+                    Err(error) if is_lack(&error) => {
+                        // Once, however often it is tried.
+                        if room {
+                            tracing::warn!(%error, "accepting a connection failed");
+                        }
+                        room = false;
+                        self.make_room().await;
+                    }
+                    // The client's doing: it has gone again.
+                    Err(error) => tracing::debug!(%error, "accepting a connection failed"),
+                }
+            };
+            let load = |index: &usize| self.workers[*index].open.load(Ordering::Relaxed);
+            let Some(index) = (0..self.workers.len()).min_by_key(load) else {
+                return;
+            };
+            let admission = self.admit(room);
+            let id = ClientId(self.next_id.fetch_add(1, Ordering::Relaxed));
+            let open = match admission {
+                Admission::Admitted => vec![&self.workers[index].open, &self.open],
+                // It must not keep out others when there is room again.
+                Admission::Refused(_) => Vec::new(),
+            };
+            let open = OpenClient::count(&open);
+            let acceptor = Arc::clone(&self);
+            tokio::spawn(async move {
+                let environment = &acceptor.environment;
+                if let Some(arrival) = greet(client, id, admission, open, environment).await {
+                    acceptor.workers[index].send(arrival);
+                }
+            });
+        }
+    }
+
+    /// Gives up what is kept for this moment; if nothing is, has somebody leave.
+    async fn make_room(&self) {
+        let had_spare = {
+            let mut waiting = self.waiting();
+            let had_spare = !waiting.spare.is_empty();
+            waiting.spare.clear();
+            if !had_spare {
+                waiting.refuse_oldest();
+            }
+            had_spare
+        };
+        if !had_spare {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+        }
+    }
+
+    fn admit(&self, room: bool) -> Admission {
+        let counters = self.environment.metrics.acceptor();
+        counters.add(Counter::ConnectionsOpened, 1);
+        if room && self.open.load(Ordering::Relaxed) < self.max_clients {
+            return Admission::Admitted;
+        }
+        counters.add(Counter::ConnectionsRefused, 1);
+        Admission::Refused(self.waiting().place())
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether the system lacks something, which waiting may help.
+fn is_lack(error: &io::Error) -> bool {
+    let lacking = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    Errno::from_io_error(error).is_some_and(|errno| lacking.contains(&errno))
+}
