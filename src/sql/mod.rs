@@ -26,6 +26,9 @@ pub mod scan;
 pub mod shape;
 pub mod value;
 
+#[cfg(test)]
+mod linear_tests;
+
 pub use effect::{Effect, effect};
 pub use eligible::{Eligible, judge};
 pub use rewrite::{Rewritten, rewrite};
