@@ -178,7 +178,7 @@ impl Session {
     /// The server is gone. If it owes something and has not said why, the client is told; whatever
     /// was held is let go of.
     pub fn upstream_gone(&mut self) {
-        let owes = !self.is_logged_in() || !self.upstream.ledger.is_idle();
+        let owes = !self.is_logged_in() || self.upstream.ledger.owes();
         if owes && !self.told_fatal && self.upstream_skip == 0 {
             let message = "server closed the connection unexpectedly";
             backend::error_response(&mut self.to_client, "FATAL", "08006", message);
@@ -351,7 +351,10 @@ impl Session {
             Some(Kind::Execution(_)) => self.large_execution_reply(tag),
             Some(Kind::Question) => self.large_answer(tag),
             Some(Kind::Closes(_)) => None,
-            None | Some(Kind::Query | Kind::Sync | Kind::CopyEnd) => Some(true),
+            None | Some(Kind::Query | Kind::Sync(_) | Kind::Bare(_)) => {
+                self.upstream.ledger.relayed(tag);
+                Some(true)
+            }
         };
         let tag = char::from(tag);
         known.ok_or(wire::Error::Unexpected { tag })
@@ -378,7 +381,7 @@ impl Session {
             return Ok(());
         }
         match self.upstream.ledger.front().map(|front| &front.kind) {
-            None | Some(Kind::Query | Kind::Sync | Kind::CopyEnd) => {
+            None | Some(Kind::Query | Kind::Sync(_) | Kind::Bare(_)) => {
                 self.relay_reply(tag, frame);
                 self.to_client.extend_from_slice(frame);
                 Ok(())

@@ -61,6 +61,10 @@ impl Session {
         if matches!(tag, frontend::QUERY | frontend::PARSE) {
             self.upstream.affected(Effect::Unknown);
         }
+        // Of these there is more than there should be.
+        if matches!(tag, frontend::SYNC | frontend::FLUSH) {
+            self.upstream.ledger.lose();
+        }
         self.relay_other(tag, &[], worker);
     }
 
@@ -76,6 +80,15 @@ impl Session {
             if mentions_statements(text) {
                 self.hide_statements(worker);
             }
+        }
+        match tag {
+            // It calls any function, as DO and CALL may.
+            frontend::FUNCTION_CALL => self.upstream.affected(Effect::Unknown),
+            // The server refuses it where it has to be answered, and takes it where it has not.
+            frontend::SYNC | frontend::FLUSH if !body.is_empty() => self.upstream.ledger.lose(),
+            // The server reads nothing behind it.
+            frontend::TERMINATE => self.client_skip = usize::MAX,
+            _ => {}
         }
         // The tags that follow are no longer those of the Query relayed last.
         self.memory.relayed(Effect::None);
@@ -132,15 +145,20 @@ impl Session {
         let body = &frame[HEADER..];
         match tag {
             backend::READY_FOR_QUERY => self.relay_ready(body),
-            backend::COPY_IN | backend::COPY_BOTH => self.upstream.ledger.copy_in(),
-            backend::COMMAND_COMPLETE => self.completed(body),
+            backend::COPY_IN | backend::COPY_BOTH | backend::ERROR => {
+                self.upstream.ledger.relayed(tag);
+            }
+            backend::COMMAND_COMPLETE => {
+                self.upstream.ledger.relayed(tag);
+                self.completed(body);
+            }
             _ => {}
         }
     }
 
     fn relay_ready(&mut self, body: &[u8]) {
-        let settled = self.upstream.ledger.settle().map(|settled| settled.kind);
-        if matches!(settled, Some(Kind::Sync)) {
+        let settled = self.upstream.ledger.settle();
+        if !matches!(settled, Some(Kind::Query)) {
             let effect = self.memory.client_batch_ended();
             self.upstream.affected(effect);
         }
