@@ -229,6 +229,9 @@ impl Session {
                 frontend::PARSE => worker.settings.limits.max_query + HEADER + 1 + 64,
                 _ => 0,
             };
+            if header.tag == frontend::PARSE {
+                self.before_batch(rest, worker);
+            }
             match whole {
                 Some(frame) => {
                     self.client_frame(header.tag, frame, now, worker);

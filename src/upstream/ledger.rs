@@ -155,10 +155,19 @@ impl Ledger {
         self.queue.is_empty() && self.batch == Batch::Closed && self.copying.is_none() && !self.lost
     }
 
+    /// Whether messages of ours may stand before the client's next, with replies that are known to
+    /// be ours: the server reads them where it would have read that.
+    #[must_use]
+    pub fn takes_closes(&self) -> bool {
+        let idle = self.batch == Batch::Closed && self.copying.is_none() && !self.lost;
+        idle && !self.queue.iter().any(is_maybe)
+    }
+
     /// Whether the client waits for the answer to something that the server has been told to do.
     #[must_use]
     pub fn owes(&self) -> bool {
-        !self.queue.iter().all(is_maybe)
+        let unseen = |entry: &Expectation| is_maybe(entry) || matches!(entry.kind, Kind::Closes(_));
+        !self.queue.iter().all(unseen)
     }
 
     /// Whether what the server owes cannot be known any more.
