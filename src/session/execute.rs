@@ -322,8 +322,7 @@ impl Session {
     }
 
     fn execution_ready(&mut self, frame: &[u8], worker: &Worker) {
-        let settled = self.upstream.ledger.settle().map(|settled| settled.kind);
-        let Some(Kind::Execution(execution)) = settled else {
+        let Some(Kind::Execution(execution)) = self.upstream.ledger.settle() else {
             return;
         };
         if execution.stage == Stage::Replay {

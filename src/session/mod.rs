@@ -196,7 +196,7 @@ impl Session {
     pub fn upstream_gone(&mut self) {
         self.answer_cancelled();
         let asks = matches!(&self.turn, Turn::Learning(lesson) if lesson.is_behind());
-        let owes = !self.is_logged_in() || !(asks || self.upstream.ledger.is_idle());
+        let owes = !self.is_logged_in() || !asks && self.upstream.ledger.owes();
         // A client that has said that it is done ends the connection itself.
         if owes && !self.parting && !self.told_fatal && self.upstream_skip == 0 {
             let message = "server closed the connection unexpectedly";
@@ -257,6 +257,9 @@ impl Session {
                 frontend::PARSE => worker.settings.limits.max_query + HEADER + 1 + 64,
                 _ => 0,
             };
+            if header.tag == frontend::PARSE {
+                self.before_batch(rest, worker);
+            }
             match whole {
                 Some(frame) => {
                     self.client_frame(header.tag, frame, now, worker);
@@ -382,7 +385,10 @@ impl Session {
             Some(Kind::Execution(_)) => self.large_execution_reply(tag),
             Some(Kind::Question) => self.large_answer(tag),
             Some(Kind::Closes(_)) => None,
-            None | Some(Kind::Query | Kind::Sync | Kind::CopyEnd) => Some(true),
+            None | Some(Kind::Query | Kind::Sync(_) | Kind::Bare(_)) => {
+                self.upstream.ledger.relayed(tag);
+                Some(true)
+            }
         };
         let tag = char::from(tag);
         known.ok_or(wire::Error::Unexpected { tag })
@@ -409,7 +415,7 @@ impl Session {
             return Ok(());
         }
         match self.upstream.ledger.front().map(|front| &front.kind) {
-            None | Some(Kind::Query | Kind::Sync | Kind::CopyEnd) => {
+            None | Some(Kind::Query | Kind::Sync(_) | Kind::Bare(_)) => {
                 self.to_client.extend_from_slice(frame);
                 self.relay_reply(tag, frame, now, worker);
                 Ok(())

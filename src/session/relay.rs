@@ -45,6 +45,12 @@ impl Session {
         let sees = survey.hazards.has(Hazards::SEES);
         if sees || reason == Reason::Introspection || mentions_statements(text) {
             self.hide_statements(worker);
+            // PREPARE keeps the text for an EXECUTE that does not mention them.
+            if prepares(text) {
+                self.memory.shows_statements();
+            }
+        } else if self.memory.may_show_statements() {
+            self.hide_statements(worker);
         }
     }
 
@@ -95,6 +101,10 @@ impl Session {
             // What it showed by itself was honoured at once.
             let unseen = survey.hazards.effect();
             self.affected(unseen, unseen);
+            let keeps = self.memory.speaks_extended() || prepares(&text);
+            if keeps && survey.hazards.has(Hazards::SEES) {
+                self.memory.shows_statements();
+            }
         }
         Ok(())
     }
@@ -113,9 +123,28 @@ impl Session {
 
     /// Drops our statements: the session's own are all that it may see.
     fn hide_statements(&mut self, worker: &Worker) {
-        if self.upstream.cache.is_on_server() && self.upstream.ledger.is_idle() {
+        if self.upstream.cache.is_on_server() && self.upstream.ledger.takes_closes() {
             self.upstream.cache.flush();
             self.close_owed(worker);
+        }
+    }
+
+    /// Drops our statements if the client's `bytes`, which begin with a message of a batch, may
+    /// show them further on, where it is too late.
+    pub(super) fn before_batch(&mut self, bytes: &[u8], worker: &Worker) {
+        let looks = self.upstream.ledger.is_idle() && self.upstream.cache.is_on_server();
+        if looks && mentions_statements(bytes) {
+            self.hide_statements(worker);
+        }
+    }
+
+    /// A Query would have dropped the unnamed portal that a converted one has left. This is the
+    /// client's first message of the protocol that could see it.
+    fn drop_portal(&mut self) {
+        if self.upstream.cache.is_on_server() && self.upstream.ledger.takes_closes() {
+            self.to_upstream
+                .extend_from_slice(frontend::CLOSE_UNNAMED_PORTAL);
+            self.upstream.ledger.expect(self.client, Kind::Closes(1));
         }
     }
 
@@ -132,6 +161,12 @@ impl Session {
         self.upstream.keeps_names = false;
         if matches!(tag, frontend::QUERY | frontend::PARSE) {
             self.upstream.affected(Effect::Unknown);
+            self.memory.shows_statements();
+            self.hide_statements(worker);
+        }
+        // Of these there is more than there should be.
+        if matches!(tag, frontend::SYNC | frontend::FLUSH) {
+            self.upstream.ledger.lose();
         }
         self.relay_other(tag, &[], worker);
     }
@@ -146,9 +181,24 @@ impl Session {
             self.memory.client_parsed(survey.effect);
             self.upstream.keeps_names = false;
             self.upstream.affected(survey.effect);
-            if survey.hazards.has(Hazards::SEES) || mentions_statements(text) {
+            let sees = survey.hazards.has(Hazards::SEES);
+            if mentions_statements(text) || sees && self.upstream.knows_names() {
+                self.memory.shows_statements();
+            } else if sees {
                 self.hide_statements(worker);
             }
+        }
+        if self.memory.may_show_statements() {
+            self.hide_statements(worker);
+        }
+        match tag {
+            // It calls any function, as DO and CALL may.
+            frontend::FUNCTION_CALL => self.upstream.affected(Effect::Unknown),
+            // The server refuses it where it has to be answered, and takes it where it has not.
+            frontend::SYNC | frontend::FLUSH if !body.is_empty() => self.upstream.ledger.lose(),
+            // The server reads nothing behind it.
+            frontend::TERMINATE => self.client_skip = usize::MAX,
+            _ => {}
         }
         // The tags that follow are no longer those of the Query relayed last.
         self.memory.relayed(Effect::None);
@@ -160,6 +210,9 @@ impl Session {
             tag,
             frontend::TERMINATE | frontend::COPY_DATA | frontend::COPY_DONE | frontend::COPY_FAIL
         ) {
+            if !self.memory.speaks_extended() {
+                self.drop_portal();
+            }
             self.memory.extended();
         }
         self.upstream.ledger.relay(self.client, tag);
@@ -212,16 +265,21 @@ impl Session {
                     self.start_lesson(now, worker);
                 }
             }
-            backend::COPY_IN | backend::COPY_BOTH => self.upstream.ledger.copy_in(),
-            backend::COMMAND_COMPLETE => self.completed(body),
+            backend::COPY_IN | backend::COPY_BOTH | backend::ERROR => {
+                self.upstream.ledger.relayed(tag);
+            }
+            backend::COMMAND_COMPLETE => {
+                self.upstream.ledger.relayed(tag);
+                self.completed(body);
+            }
             _ => {}
         }
     }
 
     /// Returns whether a Query has been answered.
     fn relay_ready(&mut self, body: &[u8]) -> bool {
-        let settled = self.upstream.ledger.settle().map(|settled| settled.kind);
-        if matches!(settled, Some(Kind::Sync)) {
+        let settled = self.upstream.ledger.settle();
+        if !matches!(settled, Some(Kind::Query)) {
             let effect = self.memory.client_batch_ended();
             self.upstream.affected(effect);
         }
@@ -247,6 +305,8 @@ impl Session {
                 self.upstream.cache.forget_all();
                 self.upstream.affected(Effect::Session);
             }
+            // AND CHAIN: another transaction is open, and the connection is not idle.
+            b"COMMIT" => self.upstream.committed(self.memory.only_transaction()),
             // The tag does not say that what was created is temporary; the text did.
             _ if self.memory.only_local() => {}
             _ => {
@@ -260,11 +320,28 @@ impl Session {
 /// Whether the text may show the statements of the session, whatever else kept it from being
 /// converted.
 fn mentions_statements(text: &[u8]) -> bool {
-    const NAME: &[u8] = b"pg_prepared_statement";
+    const NAMES: [&[u8]; 2] = [b"pg_prepared_statement", b"pg_cursor"];
+    let is = |at: usize, word: &[u8]| {
+        let found = text.get(at..at + word.len());
+        found.is_some_and(|found| found.eq_ignore_ascii_case(word))
+    };
+    // `U&"…"` may spell any name.
+    let mut starts = memchr::memchr2_iter(b'p', b'P', text);
+    starts.any(|at| NAMES.iter().any(|name| is(at, name)))
+        || memchr::memmem::find_iter(text, b"&\"").any(|at| at > 0 && is(at - 1, b"u"))
+}
+
+/// Whether the text may prepare a statement.
+fn prepares(text: &[u8]) -> bool {
+    const WORD: &[u8] = b"prepare ";
     let mut starts = memchr::memchr2_iter(b'p', b'P', text);
     starts.any(|at| {
-        let word = text.get(at..at + NAME.len());
-        word.is_some_and(|word| word.eq_ignore_ascii_case(NAME))
+        let found = text.get(at..at + WORD.len());
+        let blank = |last: &u8| last.is_ascii_whitespace() || *last == b'/' || *last == b'-';
+        found.is_some_and(|found| {
+            found[..WORD.len() - 1].eq_ignore_ascii_case(&WORD[..WORD.len() - 1])
+                && found.last().is_some_and(blank)
+        })
     })
 }
 
@@ -335,6 +412,12 @@ fn tag_effect(tag: &[u8]) -> Effect {
         b"DISCARD",
     ];
     const OPAQUE: [&[u8]; 2] = [b"DO", b"CALL"];
+    match tag {
+        // What another session has prepared, nobody knows what.
+        b"COMMIT PREPARED" => return Effect::Catalog,
+        b"DISCARD TEMP" => return Effect::LocalCatalog,
+        _ => {}
+    }
     let end = tag.iter().position(|byte| *byte == b' ');
     let word = tag.get(..end.unwrap_or(tag.len())).unwrap_or_default();
     if HARMLESS.contains(&word) {
@@ -368,7 +451,15 @@ mod tests {
     #[test]
     fn the_view_of_statements_is_found() {
         assert!(mentions_statements(b"table PG_Prepared_Statements"));
+        assert!(mentions_statements(b"select * from pg_cursors"));
+        assert!(mentions_statements(
+            br#"select * from u&"p\0067_prepared_statements""#
+        ));
+        assert!(mentions_statements(br#"TABLE U&"x""#));
+        assert!(!mentions_statements(br#"select a&"x""#));
         assert!(!mentions_statements(b"select pg_prepared_xact()"));
+        assert!(prepares(b"PREPARE\tp AS") && prepares(b"begin; prepare p as"));
+        assert!(!prepares(b"table pg_prepared_statements"));
         assert!(!mentions_statements(b"pg_prepared"));
     }
 
@@ -378,5 +469,7 @@ mod tests {
         assert_eq!(tag_effect(b"CREATE TABLE"), Effect::Catalog);
         assert_eq!(tag_effect(b"DROP FUNCTION"), Effect::Catalog);
         assert_eq!(tag_effect(b"DO"), Effect::Unknown);
+        assert_eq!(tag_effect(b"COMMIT"), Effect::None);
+        assert_eq!(tag_effect(b"COMMIT PREPARED"), Effect::Catalog);
     }
 }

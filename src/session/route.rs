@@ -68,6 +68,7 @@ pub(super) struct Memory {
     missed: bool,
     /// Questions of this connection that have failed lately.
     pub setbacks: Setbacks,
+    shows_statements: bool,
 }
 
 impl Memory {
@@ -87,6 +88,7 @@ impl Memory {
             missed: false,
             speaks_extended: false,
             setbacks: Setbacks::default(),
+            shows_statements: false,
         }
     }
 
@@ -118,6 +120,21 @@ impl Memory {
     /// Whether it ever did.
     pub(super) const fn speaks_extended(&self) -> bool {
         self.speaks_extended
+    }
+
+    /// The client has a statement, or may have one, that shows ours whenever it is executed.
+    pub(super) const fn shows_statements(&mut self) {
+        self.shows_statements = true;
+    }
+
+    /// Whether it has, so that there must be none of ours.
+    pub(super) const fn may_show_statements(&self) -> bool {
+        self.shows_statements
+    }
+
+    /// Whether the Query relayed last does nothing but begin and end transactions.
+    pub(super) fn only_transaction(&self) -> bool {
+        self.relayed_effect <= Effect::Transaction
     }
 
     /// The client's own Parse may run at any later Execute if it is named; we do not track which.
@@ -452,6 +469,9 @@ impl Session {
         let upstream = &self.upstream;
         if self.relay_only {
             return Err(Reason::RelayOnly);
+        }
+        if self.memory.may_show_statements() {
+            return Err(Reason::Introspection);
         }
         if !upstream.ledger.is_idle() {
             return Err(Reason::Pipelined);

@@ -10,6 +10,7 @@ mod bare;
 mod lists;
 mod mask;
 mod names;
+mod steps;
 mod stored;
 mod visit;
 
@@ -17,8 +18,6 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use sqlparser::ast::{Statement, Visit};
-use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::parser::{Parser, ParserError};
 
 use self::mask::{Masked, Sort, value_range};
 use self::names::Input;
@@ -36,6 +35,8 @@ pub(crate) const MAX_TEXT: usize = 16 * 1024;
 const MAX_LITERALS: usize = 500;
 const MAX_LINKS: usize = 500;
 const MAX_DEPTH: usize = 48;
+/// Bytes of a name or number, which the parser copies each time it looks at it.
+const MAX_WORD: usize = 1024;
 
 /// What may be done with a shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -268,6 +269,9 @@ fn typed(name: &str, sort: Sort) -> Option<Input> {
 fn check_words(masked: &Masked) -> Result<(), Reason> {
     let (mut links, mut depth) = (0, 0_usize);
     for (index, token) in masked.tokens.iter().enumerate() {
+        if token.end - token.start > MAX_WORD && !matches!(token.sort, Sort::Text(_)) {
+            return Err(Reason::TooComplex);
+        }
         match token.sort {
             Sort::Word => {
                 let word = masked.str(token);
@@ -306,14 +310,7 @@ fn has_fields(masked: &Masked, index: usize) -> bool {
 
 /// Parses a masked statement and walks over it; also says whether its rows come late.
 fn inspect(masked: &str, slots: Vec<Slot>) -> Result<(Walk, bool), Reason> {
-    let parser = Parser::new(&PostgreSqlDialect {}).with_recursion_limit(MAX_DEPTH);
-    let parsed = parser
-        .try_with_sql(masked)
-        .and_then(|mut parser| parser.parse_statements());
-    let statements = parsed.map_err(|error| match error {
-        ParserError::RecursionLimitExceeded => Reason::TooComplex,
-        _ => Reason::Unparsed,
-    })?;
+    let statements = steps::parse(masked)?;
     let [statement] = statements.as_slice() else {
         return Err(Reason::Unparsed);
     };
@@ -325,12 +322,21 @@ fn inspect(masked: &str, slots: Vec<Slot>) -> Result<(Walk, bool), Reason> {
     Ok((walk, returning))
 }
 
-/// Runs the parser's work where it can do no harm: a panic means a text it does not know.
+/// Runs the parser's work where it can do no harm: a panic means a text it does not know, or one
+/// that has used up its steps.
 ///
 /// Without optimization its frames are some forty times as large and do not fit the stack of a
 /// thread, so debug builds lend it a larger one.
 fn guarded<T: Send>(work: impl FnOnce() -> Result<T, Reason> + Send) -> Result<T, Reason> {
-    let quiet = || catch_unwind(AssertUnwindSafe(work)).unwrap_or(Err(Reason::Unparsed));
+    let quiet = || {
+        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+            Err(if steps::is_over(&*panic) {
+                Reason::TooComplex
+            } else {
+                Reason::Unparsed
+            })
+        })
+    };
     if !cfg!(debug_assertions) {
         return quiet();
     }

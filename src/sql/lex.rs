@@ -231,25 +231,34 @@ pub(super) fn dollar_string(text: &[u8], start: usize) -> Option<usize> {
     memmem::find(rest, open).map(|found| start + tag + found + tag)
 }
 
-/// The end of the operator at `start`, which is no comment (scan.l, `operator`).
+/// The longest run of operator characters that is looked at: longer operators have no name
+/// (`NAMEDATALEN`). In a run that is several operators each would look at all the rest.
+const MAX_OPERATOR: usize = 64;
+
+/// The end of the operator at `start`, which is no comment (scan.l, `operator`), or `None` if it
+/// stands in a run of too many.
 ///
 /// Comments end an operator, and `+` or `-` may end one of several characters only when it holds a
 /// character that no standard operator has: `2^-1` is the operator `^-`, `5<-1` is not `<-`.
 #[inline]
-pub(super) fn operator(text: &[u8], start: usize) -> usize {
+pub(super) fn operator(text: &[u8], start: usize) -> Option<usize> {
     let mut end = start + 1;
     let mut exotic = is_exotic(text[start]);
-    while end < text.len() && KIND[text[end] as usize] == Kind::Operator {
+    let most = text.len().min(end + MAX_OPERATOR);
+    while end < most && KIND[text[end] as usize] == Kind::Operator {
         if matches!((text[end], at(text, end + 1)), (b'-', b'-') | (b'/', b'*')) {
             break;
         }
         exotic |= is_exotic(text[end]);
         end += 1;
     }
+    if end - start > MAX_OPERATOR {
+        return None;
+    }
     while !exotic && end > start + 1 && matches!(text[end - 1], b'+' | b'-') {
         end -= 1;
     }
-    end
+    Some(end)
 }
 
 const fn is_exotic(byte: u8) -> bool {

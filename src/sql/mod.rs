@@ -29,6 +29,9 @@ pub mod shape;
 pub mod value;
 mod words;
 
+#[cfg(test)]
+mod linear_tests;
+
 pub use effect::{Effect, effect};
 pub use eligible::{Eligible, judge};
 pub use rewrite::{Rewritten, rewrite};

@@ -196,7 +196,7 @@ impl Pass<'_> {
                     if self.comment()? {
                         continue;
                     }
-                    self.operator();
+                    self.operator()?;
                 }
                 Kind::Comma => self.single(Prev::Operator),
                 Kind::Open => self.open(byte)?,
@@ -295,9 +295,9 @@ impl Pass<'_> {
         Ok(true)
     }
 
-    fn operator(&mut self) {
+    fn operator(&mut self) -> Result<(), Reason> {
         let start = self.at;
-        self.at = lex::operator(self.text, start);
+        self.at = lex::operator(self.text, start).ok_or(Reason::Lexical)?;
         self.prev = match &self.text[start..self.at] {
             b"-" => match self.prev {
                 Prev::Operator => Prev::Minus,
@@ -310,6 +310,7 @@ impl Pass<'_> {
             _ => Prev::Operator,
         };
         self.word = start;
+        Ok(())
     }
 
     fn open(&mut self, byte: u8) -> Result<(), Reason> {

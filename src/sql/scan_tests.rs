@@ -284,3 +284,20 @@ fn a_scan_is_reusable() {
     scan.run(b"select 2, /* d */ 'b'", dialect).unwrap();
     assert_eq!((scan.hash(), scan.literals().len()), (first, 2));
 }
+
+#[test]
+fn a_run_of_operators_is_looked_at_once() {
+    // Each plus is an operator of its own, behind which the server's lexer looks at all the rest.
+    assert_eq!(
+        tokens(&format!("select 5 {} 7", "+".repeat(60))),
+        ["5", "7"]
+    );
+    assert_eq!(
+        tokens(&format!("select 5 {} 7", "+ ".repeat(600))),
+        ["5", "7"]
+    );
+    for run in ["+", "+-", "<>", "@"] {
+        let text = format!("select 5 {} 7", run.repeat(1_000));
+        assert_eq!(refused(&text), Reason::Lexical);
+    }
+}

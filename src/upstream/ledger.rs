@@ -4,18 +4,28 @@
 //! Every frame that the server answers with a ReadyForQuery adds one expectation; ReadyForQuery
 //! settles the one in front. Between them the front expectation says what becomes of each reply.
 //!
-//! COPY in the extended protocol is the odd case: while the server takes copy data it ignores Sync
-//! and Flush, so a Sync sent before CopyDone is never answered (`CopyGetData` in
-//! `copyfromparse.c`). CopyDone and CopyFail therefore leave a mark, and CopyInResponse drops the
-//! Syncs in front of it.
+//! Not every such frame is answered. While the server takes copy data it ignores Sync
+//! (`CopyGetData` in `copyfromparse.c`), and behind an error in an extended-protocol batch it
+//! ignores everything up to the next Sync (`PostgresMain` in `postgres.c`). Where the copy or the
+//! batch ended cannot always be told from outside. So expectations are told apart by what can be
+//! seen: a Query, and a Sync that ends a batch, say something before their ReadyForQuery; a *bare*
+//! Sync, with no batch before it, says nothing. Of bare Syncs the ledger may only know how many
+//! are answered at least and at most. The next ReadyForQuery with something before it proves that
+//! all of them are behind us.
 //!
-//! Invariants: replies are consumed in the order of requests; the ledger is empty exactly when the
-//! server owes nothing; if a protocol error makes it disagree with the server it errs towards
-//! "still owed", which only means that nothing is converted any more.
+//! Invariants:
+//! - replies are consumed in the order of requests;
+//! - when the ledger is idle the server owes nothing. If it cannot know, or the server does what
+//!   it should not, it is *lost*: never idle again, so that the session only relays;
+//! - equal expectations in a row are one entry, and entries are bounded.
+
+mod copying;
+
+use copying::Copying;
 
 use crate::sql::effect::Effect;
 use crate::statement::Key;
-use crate::wire::frontend;
+use crate::wire::{backend, frontend};
 use std::collections::VecDeque;
 
 /// Names the client a reply goes to.
@@ -29,6 +39,8 @@ pub struct Expectation {
     pub client: ClientId,
     /// What it is.
     pub kind: Kind,
+    /// How many of the kind follow each other.
+    times: u32,
 }
 
 /// What becomes of the replies to a request.
@@ -37,15 +49,33 @@ pub enum Kind {
     /// Forward all: a client's own Query or FunctionCall.
     Query,
     /// Forward all: what a client's own Sync ends.
-    Sync,
-    /// Not a reply: where a client's CopyDone or CopyFail stands among its Syncs.
-    CopyEnd,
+    Sync(End),
+    /// Forward all: Syncs of a client's that end nothing.
+    Bare(Bare),
     /// Swallow this many CloseComplete; settled by the last, not by ReadyForQuery.
     Closes(usize),
     /// A converted query.
     Execution(Execution),
     /// A question of our own: collect, forward nothing.
     Question,
+}
+
+/// Where a CopyDone or CopyFail was sent before a Sync, and behind the Sync or Query before that.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct End {
+    /// Before the first message of the batch, or there is no batch.
+    before: bool,
+    /// Behind it.
+    within: bool,
+}
+
+/// A run of bare Syncs: of these so many are answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bare {
+    least: u32,
+    most: u32,
+    /// An end of a copy was sent before the first of them.
+    ended: bool,
 }
 
 /// How far the server has come with a converted query.
@@ -89,23 +119,72 @@ pub struct Execution {
     pub parsing: bool,
 }
 
+/// What the client's last extended-protocol messages have left open.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Batch {
+    #[default]
+    Closed,
+    /// Its Sync is still to come, which will be answered.
+    Open,
+    /// The server skips to the next Sync, or does not. What the batch says is in the queue.
+    Doubtful,
+}
+
 /// The queue of expectations of one upstream connection.
 #[derive(Debug, Default)]
 pub struct Ledger {
     queue: VecDeque<Expectation>,
-    batch_open: bool,
-    copying: bool,
+    batch: Batch,
+    copying: Option<Copying>,
+    /// Of the Sync that is sent next.
+    end: End,
+    /// The server has answered something since the last ReadyForQuery that was relayed.
+    said: bool,
+    /// What the server owes cannot be known.
+    lost: bool,
 }
 
 /// Expectations an empty queue may keep room for: more than one query's.
 const ROOM: usize = 16;
+
+/// Entries in the queue: what pipelines of thousands of requests need, and some hundred kilobytes.
+const MAX_ENTRIES: usize = 8 * 1024;
 
 impl Ledger {
     /// Nothing is owed and no extended-protocol batch is open.
     #[must_use]
     #[inline]
     pub fn is_idle(&self) -> bool {
-        self.queue.is_empty() && !self.batch_open && !self.copying
+        self.queue.is_empty() && self.batch == Batch::Closed && self.copying.is_none() && !self.lost
+    }
+
+    /// Whether messages of ours may stand before the client's next, with replies that are known to
+    /// be ours: the server reads them where it would have read that.
+    #[must_use]
+    pub fn takes_closes(&self) -> bool {
+        let idle = self.batch == Batch::Closed && self.copying.is_none() && !self.lost;
+        idle && !self.queue.iter().any(is_maybe)
+    }
+
+    /// Whether the client waits for the answer to something that the server has been told to do.
+    #[must_use]
+    pub fn owes(&self) -> bool {
+        let unseen = |entry: &Expectation| is_maybe(entry) || matches!(entry.kind, Kind::Closes(_));
+        !self.queue.iter().all(unseen)
+    }
+
+    /// Whether what the server owes cannot be known any more.
+    #[must_use]
+    pub const fn is_lost(&self) -> bool {
+        self.lost
+    }
+
+    /// What the server owes cannot be known any more: nothing but relaying is safe.
+    pub fn lose(&mut self) {
+        *self = Self {
+            lost: true,
+            ..Self::default()
+        };
     }
 
     /// The expectation the next reply belongs to; `None`: replies of a batch that has no Sync yet.
@@ -117,64 +196,216 @@ impl Ledger {
     /// Adds an expectation.
     #[inline]
     pub fn expect(&mut self, client: ClientId, kind: Kind) {
-        self.queue.push_back(Expectation { client, kind });
+        self.queue.push_back(Expectation {
+            client,
+            kind,
+            times: 1,
+        });
     }
 
-    /// Notes a client's frame that is relayed as it is.
-    pub fn relay(&mut self, client: ClientId, tag: u8) {
-        match tag {
-            frontend::QUERY | frontend::FUNCTION_CALL => self.expect(client, Kind::Query),
-            frontend::SYNC if self.copying => {}
-            frontend::SYNC => {
-                self.batch_open = false;
-                self.expect(client, Kind::Sync);
+    /// Adds an expectation of the client's own, to the last entry if that is alike.
+    fn owe(&mut self, client: ClientId, kind: Kind) {
+        if let Some(last) = self.queue.back_mut().filter(|last| last.client == client) {
+            match (&mut last.kind, &kind) {
+                (Kind::Query, Kind::Query) if last.times < u32::MAX => {
+                    last.times += 1;
+                    return;
+                }
+                (Kind::Sync(known), Kind::Sync(end)) if known == end && last.times < u32::MAX => {
+                    last.times += 1;
+                    return;
+                }
+                (Kind::Bare(run), Kind::Bare(more))
+                    if run.ended == more.ended && run.most < u32::MAX - more.most =>
+                {
+                    run.least += more.least;
+                    run.most += more.most;
+                    return;
+                }
+                _ => {}
             }
+        }
+        if self.queue.len() >= MAX_ENTRIES {
+            return self.lose();
+        }
+        self.expect(client, kind);
+    }
+
+    /// Notes a client's frame that is relayed as it is. One whose body is not what it should be is
+    /// for the caller to be [`Ledger::lose`]d over.
+    pub fn relay(&mut self, client: ClientId, tag: u8) {
+        if self.lost {
+            return;
+        }
+        match tag {
+            frontend::QUERY | frontend::FUNCTION_CALL => {
+                if !self.goes_on(Batch::Closed) {
+                    return;
+                }
+                self.end.before = false;
+                // Behind an error it is skipped, and the Sync behind it says what this would have.
+                if self.batch == Batch::Open {
+                    self.batch = Batch::Doubtful;
+                }
+                self.owe(client, Kind::Query);
+            }
+            frontend::SYNC => self.relay_sync(client),
             frontend::PARSE
             | frontend::BIND
             | frontend::DESCRIBE
             | frontend::EXECUTE
-            | frontend::CLOSE
-            | frontend::FLUSH => self.batch_open = true,
-            frontend::COPY_DONE | frontend::COPY_FAIL => {
-                self.copying = false;
-                if matches!(self.queue.back(), Some(last) if matches!(last.kind, Kind::Sync)) {
-                    self.expect(client, Kind::CopyEnd);
+            | frontend::CLOSE => {
+                if !self.goes_on(Batch::Open) {
+                    return;
                 }
+                self.end.within &= self.batch == Batch::Open;
+                self.batch = Batch::Open;
             }
+            frontend::COPY_DONE | frontend::COPY_FAIL if self.batch == Batch::Open => {
+                self.end.within = true;
+            }
+            frontend::COPY_DONE | frontend::COPY_FAIL => self.end.before = true,
             _ => {}
         }
     }
 
-    /// The server started to take copy data (CopyInResponse, CopyBothResponse).
-    pub fn copy_in(&mut self) {
-        if matches!(self.queue.front(), Some(front) if matches!(front.kind, Kind::Query)) {
-            return;
-        }
-        while let Some(front) = self.queue.front() {
-            match front.kind {
-                Kind::Sync => {}
-                Kind::CopyEnd => {
-                    self.queue.pop_front();
-                    // What follows CopyDone is executed until its own Sync, which is still to come
-                    // or queued.
-                    self.batch_open = self.queue.is_empty();
-                    return;
-                }
-                _ => return,
-            }
-            self.queue.pop_front();
-        }
-        self.copying = true;
-        self.batch_open = true;
+    /// Whether the end of the copy that is under way has been sent.
+    const fn has_ended(&self, copying: Copying) -> bool {
+        let end = if copying.simple {
+            self.end.before
+        } else {
+            self.end.within
+        };
+        end || copying.passed
     }
 
-    /// ReadyForQuery: settles the expectation in front and returns it.
-    pub fn settle(&mut self) -> Option<Expectation> {
-        let settled = self.queue.pop_front();
-        while matches!(self.queue.front(), Some(front) if matches!(front.kind, Kind::CopyEnd)) {
-            self.queue.pop_front();
+    /// Whether a Query, or a message of a batch, may be sent now. Where the server skips is not
+    /// known behind a doubtful batch, and a copy takes it for the end of the connection.
+    fn goes_on(&mut self, with: Batch) -> bool {
+        let ended = self.copying.is_none_or(|copying| self.has_ended(copying));
+        if !ended || self.batch == Batch::Doubtful {
+            self.lose();
+            return false;
         }
-        settled
+        if let Some(copying) = &mut self.copying {
+            copying.more |= with == Batch::Open && !copying.simple && self.queue.is_empty();
+            copying.passed = true;
+        }
+        true
+    }
+
+    fn relay_sync(&mut self, client: ClientId) {
+        let ended = self.copying.is_none_or(|copying| self.has_ended(copying));
+        if let Some(copying) = &mut self.copying {
+            if !ended {
+                copying.syncs = copying.syncs.saturating_add(1);
+                return;
+            }
+            copying.passed = true;
+        }
+        let end = std::mem::take(&mut self.end);
+        let batch = std::mem::take(&mut self.batch);
+        let kind = match batch {
+            Batch::Open => Kind::Sync(end),
+            Batch::Closed | Batch::Doubtful => Kind::Bare(Bare {
+                least: u32::from(batch == Batch::Closed),
+                most: 1,
+                ended: end.before || end.within,
+            }),
+        };
+        self.owe(client, kind);
+    }
+
+    /// A reply of this type is relayed. Those that come at any time, and ReadyForQuery, say
+    /// nothing.
+    #[inline]
+    pub fn says(&mut self, tag: u8) {
+        self.said |= !matches!(
+            tag,
+            backend::READY_FOR_QUERY
+                | backend::NOTICE
+                | backend::NOTIFICATION
+                | backend::PARAMETER_STATUS
+        );
+    }
+
+    /// ReadyForQuery: settles the expectation in front and returns what it was.
+    #[inline]
+    pub fn settle(&mut self) -> Option<Kind> {
+        let said = std::mem::take(&mut self.said);
+        match self.queue.front().map(|front| &front.kind) {
+            Some(Kind::Execution(_) | Kind::Question | Kind::Closes(_)) => {
+                self.queue.pop_front().map(|front| front.kind)
+            }
+            _ => self.settle_relayed(said),
+        }
+    }
+
+    fn settle_relayed(&mut self, said: bool) -> Option<Kind> {
+        if self.lost {
+            return None;
+        }
+        if self.copying.is_some() {
+            self.lose();
+            return None;
+        }
+        loop {
+            let Some(front) = self.queue.front_mut() else {
+                self.lose();
+                return None;
+            };
+            let kind = match &mut front.kind {
+                Kind::Query if said => Kind::Query,
+                Kind::Sync(end) if said => Kind::Sync(*end),
+                Kind::Bare(run) if !said => {
+                    let settled = Kind::Bare(*run);
+                    self.settle_bare();
+                    return Some(settled);
+                }
+                // None of these was answered, or nothing would have been said.
+                Kind::Bare(Bare { least: 0, .. }) => {
+                    self.queue.pop_front();
+                    continue;
+                }
+                _ => {
+                    self.lose();
+                    return None;
+                }
+            };
+            front.times -= 1;
+            if front.times == 0 {
+                self.queue.pop_front();
+            }
+            // It is answered, though no Sync has been sent since: so the server does not skip.
+            if self.batch == Batch::Doubtful && !self.owes() {
+                self.batch = Batch::Closed;
+            }
+            return Some(kind);
+        }
+    }
+
+    /// Settles one of the bare Syncs in front, whichever it is.
+    fn settle_bare(&mut self) {
+        for entry in &mut self.queue {
+            match &mut entry.kind {
+                Kind::Bare(run) if run.least > 0 => {
+                    run.least -= 1;
+                    break;
+                }
+                Kind::Bare(_) => {}
+                _ => break,
+            }
+        }
+        if let Some(Expectation {
+            kind: Kind::Bare(run),
+            ..
+        }) = self.queue.front_mut()
+        {
+            run.most -= 1;
+            if run.most == 0 {
+                self.queue.pop_front();
+            }
+        }
     }
 
     /// A CloseComplete of ours has come; settles [`Kind::Closes`] with its last. False if none was
@@ -202,10 +433,14 @@ impl Ledger {
         }
     }
 
-    /// Expectations in the queue.
+    /// ReadyForQuery messages owed, at most.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.queue.len()
+        let owed = |entry: &Expectation| match entry.kind {
+            Kind::Bare(run) => run.most as usize,
+            _ => entry.times as usize,
+        };
+        self.queue.iter().map(owed).sum()
     }
 
     /// Whether the queue is empty; a batch may still be open.
@@ -215,101 +450,15 @@ impl Ledger {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const ME: ClientId = ClientId(1);
-
-    fn relayed(tags: &[u8]) -> Ledger {
-        let mut ledger = Ledger::default();
-        for tag in tags {
-            ledger.relay(ME, *tag);
-        }
-        ledger
-    }
-
-    #[test]
-    fn every_query_and_sync_owes_one_ready_for_query() {
-        let mut ledger = relayed(b"QPBDESQ");
-        assert_eq!(ledger.len(), 3);
-        for _ in 0..3 {
-            assert!(!ledger.is_idle());
-            assert!(ledger.settle().is_some());
-        }
-        assert!(ledger.is_idle());
-    }
-
-    #[test]
-    fn an_open_batch_is_not_idle() {
-        let mut ledger = relayed(b"PBEH");
-        assert!(ledger.is_empty() && !ledger.is_idle());
-        ledger.relay(ME, b'S');
-        ledger.settle();
-        assert!(ledger.is_idle());
-    }
-
-    #[test]
-    fn copy_by_simple_query_owes_one() {
-        let mut ledger = relayed(b"Q");
-        ledger.copy_in();
-        for tag in *b"ddc" {
-            ledger.relay(ME, tag);
-        }
-        assert_eq!(ledger.len(), 1);
-        ledger.settle();
-        assert!(ledger.is_idle());
-    }
-
-    #[test]
-    fn a_sync_before_copy_done_is_never_answered() {
-        // libpq's PQexecParams: Sync goes out with Execute, another one after CopyDone.
-        let mut ledger = relayed(b"PBDES");
-        ledger.copy_in();
-        for tag in *b"ddcS" {
-            ledger.relay(ME, tag);
-        }
-        assert_eq!(ledger.len(), 1);
-        ledger.settle();
-        assert!(ledger.is_idle());
-    }
-
-    #[test]
-    fn a_copy_sent_blindly_in_one_go_owes_one() {
-        let mut ledger = relayed(b"PBDESddcS");
-        assert_eq!(ledger.len(), 3);
-        ledger.copy_in();
-        assert_eq!(ledger.len(), 1);
-        ledger.settle();
-        assert!(ledger.is_idle());
-    }
-
-    #[test]
-    fn a_copy_that_fails_before_it_starts_owes_both() {
-        let mut ledger = relayed(b"PBDESddcS");
-        ledger.settle();
-        assert_eq!(ledger.len(), 1);
-        ledger.settle();
-        assert!(ledger.is_idle());
-    }
-
-    #[test]
-    fn an_answered_pipeline_gives_its_room_back() {
-        let mut ledger = relayed(&[b'Q'; 1000]);
-        ledger.give_back();
-        assert_eq!(ledger.len(), 1000);
-        while ledger.settle().is_some() {}
-        ledger.give_back();
-        assert!(ledger.queue.capacity() <= ROOM);
-    }
-
-    #[test]
-    fn closes_are_settled_by_their_own_replies() {
-        let mut ledger = Ledger::default();
-        ledger.expect(ME, Kind::Closes(2));
-        ledger.expect(ME, Kind::Query);
-        assert!(ledger.closed() && ledger.closed());
-        assert!(!ledger.closed());
-        assert_eq!(ledger.len(), 1);
-    }
+/// Whether none of it may be answered.
+const fn is_maybe(entry: &Expectation) -> bool {
+    matches!(entry.kind, Kind::Bare(Bare { least: 0, .. }))
 }
+
+#[cfg(test)]
+#[path = "ledger_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+#[path = "ledger_model_tests.rs"]
+mod model_tests;

@@ -235,6 +235,18 @@ impl Upstream {
         self.transaction_effect > Effect::Transaction
     }
 
+    /// A transaction was committed, and another may have begun at once. What it did is there for
+    /// all; if nothing else is part of the request, the new one has done nothing.
+    pub fn committed(&mut self, alone: bool) {
+        if self.is_dirty() {
+            let effect = self.transaction_effect;
+            self.affected(effect);
+            if alone {
+                self.transaction_effect = Effect::None;
+            }
+        }
+    }
+
     /// ReadyForQuery came with this status. When a transaction ends, what it did is there for all.
     #[inline]
     pub fn ready(&mut self, status: Status) {

@@ -36,6 +36,8 @@ mod rows;
 mod extended;
 // Bugs that were, so that they stay gone.
 mod regression;
+// Conversations that are legal and rare.
+mod wire;
 // COPY in both directions and by both protocols.
 mod copy;
 // Logging in: encryption requests, versions, passwords, sockets of every kind.

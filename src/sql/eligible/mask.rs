@@ -121,8 +121,11 @@ impl Masked {
     /// The parser knows only plain columns there. The literals in a target must stay in the text
     /// anyway (the fidelity rules, H-08), and what is blanked cannot be reported as a value.
     pub(super) fn blank_conflict_targets(&mut self) {
-        for index in 0..self.tokens.len() {
-            let target = index + 2;
+        // Each target is passed over as a whole, so no byte is looked at or blanked twice.
+        let mut next = 0;
+        while next < self.tokens.len() {
+            let (index, target) = (next, next + 2);
+            next += 1;
             if !self.is_word(Some(index), "on")
                 || !self.is_word(Some(index + 1), "conflict")
                 || !self.is_symbol(Some(target), b'(')
@@ -132,6 +135,7 @@ impl Masked {
             let Some(end) = self.end_of_target(target) else {
                 return;
             };
+            next = end;
             let range = self.tokens[target].start..self.tokens[end].start;
             self.text
                 .replace_range(range.clone(), &" ".repeat(range.len()));

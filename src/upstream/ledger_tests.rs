@@ -1,0 +1,177 @@
+//! The ledger beside a model of the server.
+
+use super::*;
+
+const ME: ClientId = ClientId(1);
+
+fn relayed(tags: &[u8]) -> Ledger {
+    let mut ledger = Ledger::default();
+    relay(&mut ledger, tags);
+    ledger
+}
+
+fn relay(ledger: &mut Ledger, tags: &[u8]) {
+    for tag in tags {
+        ledger.relay(ME, *tag);
+    }
+}
+
+/// The server's replies, each by its tag.
+fn replies(ledger: &mut Ledger, tags: &[u8]) {
+    for tag in tags {
+        ledger.says(*tag);
+        match tag {
+            b'Z' => drop(ledger.settle()),
+            tag => ledger.relayed(*tag),
+        }
+    }
+}
+
+/// Fails unless the ledger is idle exactly when the last reply has come.
+fn settles(mut ledger: Ledger, tags: &[u8]) {
+    for tag in tags {
+        assert!(!ledger.is_idle(), "before {}", char::from(*tag));
+        replies(&mut ledger, &[*tag]);
+    }
+    assert!(ledger.is_idle(), "{ledger:?}");
+}
+
+#[test]
+fn every_query_and_sync_owes_one_ready_for_query() {
+    settles(relayed(b"QPBDESQ"), b"TDCZ12TDCZCZ");
+    settles(relayed(b"SSQS"), b"ZZCZZ");
+}
+
+#[test]
+fn an_open_batch_is_not_idle() {
+    let mut ledger = relayed(b"PBEH");
+    assert!(ledger.is_empty() && !ledger.is_idle() && !ledger.owes());
+    ledger.relay(ME, b'S');
+    settles(ledger, b"12CZ");
+}
+
+#[test]
+fn a_flush_alone_owes_nothing() {
+    assert!(relayed(b"H").is_idle());
+    settles(relayed(b"HS"), b"Z");
+}
+
+#[test]
+fn copy_by_simple_query_owes_one() {
+    let mut ledger = relayed(b"Q");
+    replies(&mut ledger, b"G");
+    relay(&mut ledger, b"dSdc");
+    settles(ledger, b"CZ");
+}
+
+#[test]
+fn a_sync_before_copy_done_is_never_answered() {
+    // libpq's PQexecParams: Sync goes out with Execute, another one after CopyDone.
+    let mut ledger = relayed(b"PBDES");
+    replies(&mut ledger, b"12nG");
+    relay(&mut ledger, b"ddcS");
+    assert_eq!(ledger.len(), 1);
+    settles(ledger, b"CZ");
+}
+
+#[test]
+fn a_copy_sent_blindly_in_one_go_owes_one() {
+    settles(relayed(b"PBDESddcS"), b"12nGCZ");
+    settles(relayed(b"PBDEddcS"), b"12nGCZ");
+    settles(relayed(b"PBDESddcPBES"), b"12nGC12CZ");
+}
+
+#[test]
+fn a_copy_that_fails_before_it_starts_owes_both() {
+    settles(relayed(b"PBDESddcS"), b"12EZZ");
+    settles(relayed(b"PBDESddcPBES"), b"12EZ12CZ");
+}
+
+#[test]
+fn an_error_ends_a_copy() {
+    // The client ends the batch with Sync alone.
+    let mut ledger = relayed(b"PBE");
+    replies(&mut ledger, b"12G");
+    relay(&mut ledger, b"d");
+    replies(&mut ledger, b"E");
+    relay(&mut ledger, b"S");
+    settles(ledger, b"Z");
+}
+
+#[test]
+fn a_sync_that_a_failed_copy_may_have_taken_is_in_doubt_until_something_else_is_answered() {
+    for answered in [&b""[..], b"Z"] {
+        let mut ledger = relayed(b"PBES");
+        replies(&mut ledger, b"12G");
+        relay(&mut ledger, b"d");
+        replies(&mut ledger, b"E");
+        relay(&mut ledger, b"cS");
+        replies(&mut ledger, b"Z");
+        assert!(!ledger.is_idle() && !ledger.owes());
+        replies(&mut ledger, answered);
+        assert_eq!(ledger.is_idle(), !answered.is_empty());
+        relay(&mut ledger, b"Q");
+        settles(ledger, b"CZ");
+    }
+}
+
+#[test]
+fn a_query_behind_an_error_is_not_answered() {
+    for answers in [&b"EZ"[..], b"1CZZ"] {
+        let mut ledger = relayed(b"PQS");
+        replies(&mut ledger, answers);
+        relay(&mut ledger, b"Q");
+        settles(ledger, b"CZ");
+    }
+}
+
+#[test]
+fn what_nobody_has_asked_for_is_not_understood() {
+    for (sent, answers) in [
+        (&b""[..], &b"Z"[..]),
+        (b"Q", b"Z"),
+        (b"S", b"EZ"),
+        (b"SQ", b"CZ"),
+        (b"P", b"Z"),
+        (b"S", b"G"),
+    ] {
+        let mut ledger = relayed(sent);
+        replies(&mut ledger, answers);
+        relay(&mut ledger, b"SQ");
+        replies(&mut ledger, b"ZCZZZZ");
+        assert!(ledger.is_lost() && !ledger.is_idle());
+        assert!(ledger.front().is_none());
+    }
+}
+
+#[test]
+fn equal_expectations_are_one_and_unequal_ones_are_bounded() {
+    for tags in [&b"Q"[..], b"S", b"PS", b"PBES"] {
+        let ledger = relayed(&tags.repeat(100_000));
+        assert_eq!((ledger.queue.len(), ledger.len()), (1, 100_000));
+    }
+    let ledger = relayed(&b"QS".repeat(100_000));
+    assert!(ledger.is_lost() && ledger.queue.capacity() <= ROOM);
+}
+
+#[test]
+fn an_answered_pipeline_gives_its_room_back() {
+    let mut ledger = relayed(&b"QS".repeat(1000));
+    ledger.give_back();
+    assert_eq!(ledger.len(), 2000);
+    for _ in 0..1000 {
+        replies(&mut ledger, b"CZZ");
+    }
+    ledger.give_back();
+    assert!(ledger.is_idle() && ledger.queue.capacity() <= ROOM);
+}
+
+#[test]
+fn closes_are_settled_by_their_own_replies() {
+    let mut ledger = Ledger::default();
+    ledger.expect(ME, Kind::Closes(2));
+    ledger.expect(ME, Kind::Query);
+    assert!(ledger.closed() && ledger.closed());
+    assert!(!ledger.closed());
+    assert_eq!(ledger.len(), 1);
+}
