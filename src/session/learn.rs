@@ -16,6 +16,7 @@ use super::lists;
 use super::oracle::{self, Answer, MAX_ANSWER};
 use super::proof::Exposure;
 use super::route::judge;
+use super::settings::{context_query, digest};
 use super::{Session, Turn, Worker};
 use crate::metrics::Counter;
 use crate::reason::Reason;
@@ -162,7 +163,7 @@ impl Session {
         }
         if self.upstream.context.is_none() {
             let listens = worker.settings.ddl_notices;
-            self.question(|out| frontend::query(out, oracle::context_query(listens).as_bytes()));
+            self.question(|out| frontend::query(out, context_query(listens).as_bytes()));
             return Ok(lesson.ask(Step::Context, 1));
         }
         self.lesson_subject(lesson, now, worker)
@@ -314,7 +315,11 @@ impl Session {
                 self.begin_lesson(lesson, now, worker)
             }
             Step::Context => {
-                self.read_context(lesson.answer(0)?)?;
+                let values = digest(&lesson.answer(0)?.values)?;
+                self.read_context(&Answer {
+                    values,
+                    ..Answer::default()
+                })?;
                 self.lesson_subject(lesson, now, worker)
             }
             Step::Columns => self.columns_known(lesson, now, worker),

@@ -5,7 +5,7 @@ use crate::harness::client::Client;
 use crate::harness::frames::{self, ready, tags};
 use crate::harness::proxy::Proxy;
 use crate::harness::server;
-use crate::harness::upstream::SELECT;
+use crate::harness::upstream::{CONTEXT, SELECT};
 use std::time::{Duration, Instant};
 use tokio_postgres::NoTls;
 
@@ -122,9 +122,7 @@ fn a_cancelled_lesson_is_a_cancelled_query() {
 #[test]
 fn a_request_that_comes_too_late_cancels_nothing() {
     let mut scene = cancelled_lesson();
-    scene
-        .peer
-        .answer_rows(&["t", "t", "t", "1048576", "settings"]);
+    scene.peer.answer_rows(&CONTEXT);
     let name = scene.peer.answer_oracle(&SELECT);
     scene
         .peer

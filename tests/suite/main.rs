@@ -25,6 +25,8 @@ mod errors;
 mod transactions;
 // Settings, roles and definitions that change between two executions.
 mod staleness;
+// What is asked about settings, and what must not be shown.
+mod settings;
 // Several requests sent before the first is answered.
 mod pipelining;
 mod plans;
