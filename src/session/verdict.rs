@@ -90,8 +90,10 @@ impl Session {
                 self.question(|out| frontend::query(out, &question));
             }
         }
-        if let Some(catalog) = &catalog {
-            self.question(|out| frontend::query(out, catalog));
+        let has_lists = recipe.shape().has_lists();
+        let others = has_lists.then(|| lists::types_question(&types, scan, eligible));
+        for question in others.iter().chain(&catalog) {
+            self.question(|out| frontend::query(out, question));
         }
         let terms = Terms {
             types: types.into(),
@@ -103,7 +105,8 @@ impl Session {
             verified: now,
             ..candidate
         });
-        let questions = 2 + usize::from(generic) + usize::from(catalog.is_some());
+        let asked = [generic, others.is_some(), catalog.is_some()];
+        let questions = 2 + asked.iter().filter(|asked| **asked).count();
         let lengths = usize::from(lengths) * lists::LENGTH_QUESTIONS;
         Ok(lesson.ask(Step::Explain, questions + lengths))
     }
@@ -139,6 +142,12 @@ impl Session {
         let original = original.plan();
         if !proof::is_one_tree(&original) {
             return Err(self.decline(&candidate, Reason::RewriteRules, "", worker));
+        }
+        if candidate.statement.recipe().shape().has_lists() {
+            let others = answers.next();
+            if others.is_none_or(|answer| lists::may_be_others(&answer)) {
+                return self.refuse(lesson, &candidate, (Reason::Refused, ""), now, worker);
+            }
         }
         let mut immutable = true;
         if let Some(catalog) = answers.next() {
@@ -285,11 +294,13 @@ impl Session {
         let inferred = candidate.statement.oids().iter().zip(&kinds);
         let fallible = inferred
             .enumerate()
-            .filter_map(|(index, (declared, inferred))| {
+            .flat_map(|(index, (declared, inferred))| {
                 let sure = rewrite::is_declared_sure(*declared)
                     || doubt::takes_all(*inferred)
                     || lists.contains(&index) && doubt::elements_take_all(*inferred);
-                (!sure).then_some(index)
+                // Two elements of one list may be in doubt.
+                let times = if lists.contains(&index) { 2 } else { 1 };
+                std::iter::repeat_n(index, if sure { 0 } else { times })
             });
         let terms = Arc::new(Terms {
             guards: guards.into(),

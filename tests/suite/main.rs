@@ -32,6 +32,8 @@ mod pipelining;
 mod plans;
 // IN lists of every length, which share statements.
 mod lists;
+// What the strings of a list are read as, and which of them an error is about.
+mod list_types;
 // Rows of VALUES in any number, which share statements.
 mod rows;
 // The client's own prepared statements, and the extended protocol.
