@@ -3,7 +3,8 @@
 //! Of several that are not, a literal's text is complained about where analysis meets it first, a
 //! parameter's in the order of the parameters (H-31 of the fidelity rules). Outside a transaction
 //! the original says which; inside one there is no second try. So there at most one argument may be
-//! in doubt, or one element of one list. Doubt costs a conversion, so what applications send by the thousand is looked at.
+//! in doubt, or one element of one list. Doubt costs a conversion, so what applications send by the
+//! thousand is looked at.
 
 use crate::sql::oid;
 use crate::sql::scan::{Class, Form, Literal, Scan};
@@ -125,7 +126,7 @@ pub fn is_said_of(
         oid::BYTEA | oid::DATE | oid::TIME | oid::TIMETZ | oid::TIMESTAMP | oid::TIMESTAMPTZ
             if state == b"22023" =>
         {
-            quotes_part_of(message, string)
+            quotes_part_of(message, string) || !quotes && is_half_a_byte_short(string)
         }
         oid::BOOL | oid::INT2 | oid::INT4 | oid::INT8 | oid::FLOAT4 | oid::FLOAT8 => {
             usual && is_whole
@@ -141,6 +142,17 @@ pub fn is_said_of(
             usual && quoted || own && (quoted || !quotes)
         }
     }
+}
+
+/// Whether this constant has an odd number of hexadecimal digits, which is all that the input
+/// function of `bytea` says then.
+fn is_half_a_byte_short(constant: &[u8]) -> bool {
+    let value = constant.get(1..constant.len().saturating_sub(1));
+    let digits = value.and_then(|value| value.strip_prefix(b"\\x"));
+    digits.is_some_and(|digits| {
+        let digits = digits.iter().filter(|byte| !byte.is_ascii_whitespace());
+        digits.count() % 2 == 1
+    })
 }
 
 /// Whether the message quotes something, and that is in the string.
@@ -281,6 +293,20 @@ mod tests {
             (oid::TIMESTAMPTZ, "2020-01-01", b"22023", b"no zone", false),
             (oid::TIME, "1", b"22023", b"\"\"", false),
             (oid::BYTEA, "\\xg", b"22023", b"digit: \"g\"", true),
+            (
+                oid::BYTEA,
+                "'\\x0'",
+                b"22023",
+                b"odd number of digits",
+                true,
+            ),
+            (
+                oid::BYTEA,
+                "'\\x00'",
+                b"22023",
+                b"odd number of digits",
+                false,
+            ),
             (
                 oid::TEXT_ARRAY,
                 "{7,",
