@@ -19,6 +19,8 @@ mod harness {
 mod conversion;
 // Literal SQL of every kind, compared with what the server says directly.
 mod simple_query;
+// What a client writes in other encodings than the proxy's.
+mod encodings;
 // Errors: every field, in and out of transactions.
 mod errors;
 // Transactions, savepoints, what happens at commit.
