@@ -9,7 +9,7 @@ use super::{Session, Worker, proof, rows};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
-use crate::sql::rewrite;
+use crate::sql::{oid, rewrite};
 use crate::statement::common::Common;
 use crate::statement::doubt;
 use crate::statement::guard::Guard;
@@ -72,6 +72,10 @@ impl Session {
         let (text, scan) = (&lesson.text, &worker.scan);
         let mut forbidden = oracle::forbidden(&types, eligible);
         forbidden.extend(lists::misfits(&types, scan, eligible));
+        if self.upstream.dialect.server_major < 14 {
+            // Of each that is empty there is a notice, and 13 does not say of which (H-32).
+            forbidden.extend(positions(&types, |oid| oid == oid::TSQUERY));
+        }
         if !forbidden.is_empty() {
             return self.demote(lesson, &candidate, &forbidden, now, worker);
         }
