@@ -29,7 +29,7 @@ use crate::sql::eligible::Eligible;
 use crate::sql::oid;
 use crate::sql::scan::{Class, Scan};
 use crate::statement::guard::{Check, Guard};
-use crate::statement::{Instant, Plans, Statement, Terms};
+use crate::statement::{Instant, Plans, Recipe, Statement, Terms};
 
 /// The shortest list.
 const FEWEST: usize = 2;
@@ -135,10 +135,18 @@ pub(super) fn misfits(types: &[u32], scan: &Scan, eligible: &Eligible) -> Vec<us
 const READ_ALIKE: &str = "{1043,194,3361,3402,5017}";
 
 /// Asks for the number of types that what stands before a list might be of instead of the inferred
-/// one: they are made it by an implicit cast, because they cannot be compared themselves.
+/// one: they are made it by an implicit cast, because they cannot be compared themselves. `None` if
+/// there are no lists.
 ///
 /// An integer is the same number as any built-in type it may be read as.
-pub(super) fn types_question(types: &[u32], scan: &Scan, eligible: &Eligible) -> Vec<u8> {
+pub(super) fn types_question(
+    types: &[u32],
+    (scan, recipe): (&Scan, &Recipe),
+    eligible: &Eligible,
+) -> Option<Vec<u8>> {
+    if !recipe.shape().has_lists() {
+        return None;
+    }
     let lifted = scan.literals().iter().zip(&eligible.arguments);
     let lifted = lifted.filter(|(_, argument)| **argument).zip(types);
     let arrays = |class| {
@@ -170,7 +178,7 @@ pub(super) fn types_question(types: &[u32], scan: &Scan, eligible: &Eligible) ->
         own("="),
         own("<>"),
     );
-    question.into_bytes()
+    Some(question.into_bytes())
 }
 
 /// Whether the answer to [`types_question`] leaves a doubt about the lists.

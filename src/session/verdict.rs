@@ -9,7 +9,7 @@ use super::{Session, Worker, proof, rows};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
-use crate::sql::{oid, rewrite};
+use crate::sql::{Dialect, Scan, oid, rewrite};
 use crate::statement::common::Common;
 use crate::statement::doubt;
 use crate::statement::guard::Guard;
@@ -70,12 +70,7 @@ impl Session {
         let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
         worker.scan_again(&lesson.text, self.upstream.dialect, &recipe)?;
         let (text, scan) = (&lesson.text, &worker.scan);
-        let mut forbidden = oracle::forbidden(&types, eligible);
-        forbidden.extend(lists::misfits(&types, scan, eligible));
-        if self.upstream.dialect.server_major < 14 {
-            // Of each that is empty there is a notice, and 13 does not say of which (H-32).
-            forbidden.extend(positions(&types, |oid| oid == oid::TSQUERY));
-        }
+        let forbidden = forbidden(&types, (scan, eligible), self.upstream.dialect);
         if !forbidden.is_empty() {
             return self.demote(lesson, &candidate, &forbidden, now, worker);
         }
@@ -94,8 +89,7 @@ impl Session {
                 self.question(|out| frontend::query(out, &question));
             }
         }
-        let has_lists = recipe.shape().has_lists();
-        let others = has_lists.then(|| lists::types_question(&types, scan, eligible));
+        let others = lists::types_question(&types, (scan, &recipe), eligible);
         for question in others.iter().chain(&catalog) {
             self.question(|out| frontend::query(out, question));
         }
@@ -470,6 +464,17 @@ impl Session {
         });
         reason
     }
+}
+
+/// The arguments that must not be bound to parameters of the inferred types.
+fn forbidden(types: &[u32], (scan, eligible): (&Scan, &Eligible), server: Dialect) -> Vec<usize> {
+    let mut forbidden = oracle::forbidden(types, eligible);
+    forbidden.extend(lists::misfits(types, scan, eligible));
+    if server.server_major < 14 {
+        // Of each that is empty there is a notice, and 13 does not say of which (H-32).
+        forbidden.extend(positions(types, |oid| oid == oid::TSQUERY));
+    }
+    forbidden
 }
 
 /// The indexes at which `wanted` holds.
