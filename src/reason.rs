@@ -291,7 +291,7 @@ impl Reason {
             Self::RewriteRules => "Rewrite rules on a table turn the statement into several.",
             Self::PlanCacheMode => "The session sets `plan_cache_mode` itself.",
             Self::VerboseSession => {
-                "`log_parameter_max_length_on_error` or `client_min_messages` would give it away."
+                "Settings would show the client what the log shows, or parameters."
             }
             Self::Unproven => {
                 "Something ran that may have changed the session, which has not been asked since."

@@ -15,6 +15,7 @@
 use super::oracle::{self, Answer, MAX_ANSWER};
 use super::proof::Exposure;
 use super::route::judge;
+use super::settings::{context_query, digest};
 use super::{Session, Turn, Worker};
 use super::{catalog, lists};
 use crate::metrics::Counter;
@@ -230,7 +231,7 @@ impl Session {
         }
         if self.upstream.context.is_none() || self.upstream.context_epoch != epoch {
             let listens = worker.settings.ddl_notices;
-            self.question(|out| frontend::query(out, oracle::context_query(listens).as_bytes()));
+            self.question(|out| frontend::query(out, context_query(listens).as_bytes()));
             return Ok(lesson.ask(Step::Context, 1));
         }
         self.lesson_subject(lesson, now, worker)
@@ -404,7 +405,12 @@ impl Session {
             Step::Names if !self.upstream.knows_names() => Err(Reason::Unproven),
             Step::Names => self.begin_lesson(lesson, now, worker),
             Step::Context => {
-                self.read_context(lesson.answer(0)?, worker)?;
+                let values = digest(&lesson.answer(0)?.values)?;
+                let answer = Answer {
+                    values,
+                    ..Answer::default()
+                };
+                self.read_context(&answer, worker)?;
                 let lookups = self.upstream.cache.lookups();
                 self.memory.patience.learned(lookups);
                 self.memory.idle_patience.learned(lookups);

@@ -4,6 +4,11 @@
 //! Where it does not (of a `smallint` the server makes `integer[]`, but infers `smallint[]`), the
 //! shape is taken apart ([`Table::take_apart`](crate::statement::table::Table::take_apart)).
 //!
+//! The elements of `ARRAY['a', 'b']` are read as the type of `x`, those of `$1` as the type of the
+//! operator, which is another where the type of `x` has none of its own: a `cidr` is compared as an
+//! `inet`, a `regclass` as an `oid`. Both are printed alike. So the catalog is asked whether there
+//! is such a type that is silently made the one inferred; then the shape is taken apart, too.
+//!
 //! A generic plan is made for a list of ten, whatever its length will be, and a plan for the values
 //! weighs how long it is. So a generic plan is trusted only if there is one list, which an index is
 //! searched for, and if the same plan is made for two elements and for as many as are admitted: the
@@ -21,9 +26,10 @@ use super::proof::{self, Exposure, Hidden};
 use super::{Session, Worker};
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
+use crate::sql::oid;
 use crate::sql::scan::{Class, Scan};
 use crate::statement::guard::{Check, Guard};
-use crate::statement::{Instant, Plans, Statement, Terms};
+use crate::statement::{Instant, Plans, Recipe, Statement, Terms};
 
 /// The shortest list.
 const FEWEST: usize = 2;
@@ -108,14 +114,76 @@ fn longest(scan: &Scan) -> usize {
     lengths.max().unwrap_or_default()
 }
 
-/// The lists whose elements an array of the inferred type would not hold, as arguments.
+/// The lists whose elements an array of the inferred type would not hold, as arguments; or of which
+/// the server has more to say than that they are none: it gives a notice of each empty `tsquery`.
 pub(super) fn misfits(types: &[u32], scan: &Scan, eligible: &Eligible) -> Vec<usize> {
     let lifted = scan.literals().iter().zip(&eligible.arguments);
     let lifted = lifted.filter(|(_, argument)| **argument).zip(types);
-    let misfits = lifted.enumerate().filter(|(_, ((literal, _), oid))| {
-        literal.class == Class::Int4List && !HOLD_INTEGERS.contains(oid)
-    });
+    let misfits = lifted
+        .enumerate()
+        .filter(|(_, ((literal, _), oid))| match literal.class {
+            Class::Int4List => !HOLD_INTEGERS.contains(oid),
+            Class::TextList => **oid == oid::TSQUERY_ARRAY,
+            _ => false,
+        });
     misfits.map(|(index, _)| index).collect()
+}
+
+/// Types that are silently made others and have no operators of their own, but whose strings are
+/// read alike: `character varying`. Of the others nobody can write a string: `pg_node_tree` and the
+/// three kinds of extended statistics.
+const READ_ALIKE: &str = "{1043,194,3361,3402,5017}";
+
+/// Asks for the number of types that what stands before a list might be of instead of the inferred
+/// one: they are made it by an implicit cast, because they cannot be compared themselves. `None` if
+/// there are no lists.
+///
+/// An integer is the same number as any built-in type it may be read as.
+pub(super) fn types_question(
+    types: &[u32],
+    (scan, recipe): (&Scan, &Recipe),
+    eligible: &Eligible,
+) -> Option<Vec<u8>> {
+    if !recipe.shape().has_lists() {
+        return None;
+    }
+    let lifted = scan.literals().iter().zip(&eligible.arguments);
+    let lifted = lifted.filter(|(_, argument)| **argument).zip(types);
+    let arrays = |class| {
+        let lists = lifted.clone();
+        let lists = lists.filter(|((literal, _), _)| literal.class == class);
+        let oids: Vec<String> = lists.map(|(_, oid)| oid.to_string()).collect();
+        format!("'{{{}}}'::pg_catalog.oid[]", oids.join(","))
+    };
+    let own = |operator: &str| {
+        format!(
+            "EXISTS (SELECT FROM pg_catalog.pg_operator o \
+             WHERE o.oprname OPERATOR(pg_catalog.=) '{operator}'::pg_catalog.name \
+             AND o.oprleft OPERATOR(pg_catalog.=) k.castsource \
+             AND o.oprright OPERATOR(pg_catalog.=) k.castsource \
+             AND pg_catalog.pg_operator_is_visible(o.oid))"
+        )
+    };
+    let question = format!(
+        "SELECT pg_catalog.count(*) FROM pg_catalog.pg_type a JOIN pg_catalog.pg_cast k \
+         ON k.casttarget OPERATOR(pg_catalog.=) a.typelem \
+         AND k.castsource OPERATOR(pg_catalog.<>) a.typelem \
+         AND k.castcontext OPERATOR(pg_catalog.=) 'i'::pg_catalog.\"char\" \
+         WHERE (a.oid OPERATOR(pg_catalog.=) ANY ({}) OR a.oid OPERATOR(pg_catalog.=) ANY ({}) \
+         AND k.oid OPERATOR(pg_catalog.>=) '16384'::pg_catalog.oid) \
+         AND k.castsource OPERATOR(pg_catalog.<>) ALL ('{READ_ALIKE}'::pg_catalog.oid[]) \
+         AND NOT ({} AND {})",
+        arrays(Class::TextList),
+        arrays(Class::Int4List),
+        own("="),
+        own("<>"),
+    );
+    Some(question.into_bytes())
+}
+
+/// Whether the answer to [`types_question`] leaves a doubt about the lists.
+pub(super) fn may_be_others(answer: &Answer) -> bool {
+    !answer.is_good() || answer.values != ["0"]
 }
 
 /// The guards of a generic plan that has a list for an argument, with that on its length; `None` if

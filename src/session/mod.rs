@@ -37,12 +37,14 @@ mod recent;
 mod relay;
 mod route;
 mod rows;
+mod settings;
 mod translate;
 mod verdict;
 mod worker;
 
 pub use cancel::Cancels;
 pub use oracle::DDL_CHANNEL;
+pub use settings::{context_query, digest};
 pub use worker::{Limits, Mode, Settings, Worker};
 
 use crate::reason::Reason;

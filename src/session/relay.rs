@@ -46,7 +46,8 @@ impl Session {
         if sees || reason == Reason::Introspection || mentions_statements(text) {
             self.hide_statements(worker);
             // PREPARE keeps the text for an EXECUTE that does not mention them.
-            if prepares(text) {
+            let is_certain = self.upstream.knows_names() || mentions_statements(text);
+            if is_certain && prepares(text) {
                 self.memory.shows_statements();
             }
         } else if self.memory.may_show_statements() {

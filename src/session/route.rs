@@ -539,8 +539,9 @@ impl Session {
         if upstream.encoding == Encoding::Utf8 && upstream.server_is_utf8 {
             return Ok(());
         }
-        // Behind a backslash may be the number of such a character.
-        let escapes = !upstream.server_is_utf8 && memchr::memchr(b'\\', text).is_some();
+        // Behind a backslash may be the number of such a character; and the character itself would
+        // be bound in an encoding that is not the client's.
+        let escapes = memchr::memchr(b'\\', text).is_some();
         if escapes || !text.is_ascii() {
             return Err(Reason::Encoding);
         }

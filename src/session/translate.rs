@@ -43,12 +43,19 @@ impl Session {
         let message = fields::field(body, fields::MESSAGE).unwrap_or_default();
         if let Some((argument, rest)) = parameter_line(context) {
             change.context = Some(rest.to_vec());
-            change.position = rewrite::literal_position(text, scan, argument, arguments, message);
+            // Inside a transaction nothing else can be meant.
+            let only = terms.and_then(|terms| {
+                let doubtful = terms.doubtful(eligible, text, scan);
+                let mut doubtful = doubtful.filter(|(index, _)| *index == argument);
+                let (_, string) = doubtful.next().filter(|_| doubtful.next().is_none())?;
+                Some(rewrite::position(text, string))
+            });
+            change.position = only
+                .or_else(|| rewrite::literal_position(text, scan, argument, arguments, message));
         } else if self.upstream.dialect.server_major < 14 {
             // 13 does not say which parameter (H-30).
-            change.position = terms
-                .and_then(|terms| blamed_argument(body, &terms, eligible, (text, scan)))
-                .and_then(|k| rewrite::literal_position(text, scan, k, arguments, message));
+            change.position =
+                terms.and_then(|terms| blamed_position(body, &terms, eligible, (text, scan)));
         }
         debug_assert!(self.upstream.encoding != Encoding::Unsafe);
         change
@@ -61,26 +68,30 @@ impl Session {
     }
 }
 
-/// The argument of `text` that a message of server 13 is about, which came before BindComplete: the
-/// only one that might not be a value of its type, if such a value is what it complains about.
-fn blamed_argument(
+/// Where the string of `text` stands that a message of server 13 is about, which came before
+/// BindComplete: the only one that might not be a value of its type, if such a value is what it
+/// complains about.
+fn blamed_position(
     body: &[u8],
     terms: &Terms,
     eligible: &Eligible,
     (text, scan): (&[u8], &Scan),
-) -> Option<usize> {
+) -> Option<u32> {
     let mut doubtful = terms.doubtful(eligible, text, scan);
-    let argument = doubtful.next().filter(|_| doubtful.next().is_none())?;
+    let (argument, string) = doubtful.next().filter(|_| doubtful.next().is_none())?;
     let lifted = scan.literals().iter().zip(&eligible.arguments);
     let mut lifted = lifted.filter(|(_, argument)| **argument);
     let (literal, _) = lifted.nth(argument)?;
     let state = fields::field(body, fields::SQLSTATE)?;
     let message = fields::field(body, fields::MESSAGE)?;
-    let mut elements = scan.elements(literal).iter();
-    let is_whole = elements.any(|element| rewrite::is_quoted(text, element, message));
-    let string = (rewrite::token(text, literal), is_whole);
+    let is_whole = rewrite::is_quoted(text, string, message);
+    let said = (rewrite::token(text, string), is_whole);
     let type_oid = *terms.types.get(argument)?;
-    doubt::is_said_of(type_oid, string, state, message).then_some(argument)
+    let type_oid = match literal.class.is_list() {
+        true => doubt::element(type_oid),
+        false => type_oid,
+    };
+    doubt::is_said_of(type_oid, said, state, message).then(|| rewrite::position(text, string))
 }
 
 /// Finds the context line about a parameter of the unnamed portal (`bind_param_error_callback` in

@@ -9,7 +9,7 @@ use super::{Session, Worker, proof, rows};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
-use crate::sql::rewrite;
+use crate::sql::{Dialect, Scan, oid, rewrite};
 use crate::statement::common::Common;
 use crate::statement::doubt;
 use crate::statement::guard::Guard;
@@ -74,8 +74,7 @@ impl Session {
         let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
         worker.scan_again(&lesson.text, self.upstream.dialect, &recipe)?;
         let (text, scan) = (&lesson.text, &worker.scan);
-        let mut forbidden = oracle::forbidden(&types, eligible);
-        forbidden.extend(lists::misfits(&types, scan, eligible));
+        let forbidden = forbidden(&types, (scan, eligible), self.upstream.dialect);
         if !forbidden.is_empty() {
             return self.demote(lesson, &candidate, &forbidden, now, worker);
         }
@@ -94,8 +93,9 @@ impl Session {
                 self.careful_question(&question);
             }
         }
-        if let Some(catalog) = &catalog {
-            self.question(|out| frontend::query(out, catalog));
+        let others = lists::types_question(&types, (scan, &recipe), eligible);
+        for question in others.iter().chain(&catalog) {
+            self.question(|out| frontend::query(out, question));
         }
         let terms = Terms {
             types: types.into(),
@@ -108,7 +108,8 @@ impl Session {
             verified: now,
             ..candidate
         });
-        let questions = 2 + usize::from(generic) + usize::from(catalog.is_some());
+        let asked = [generic, others.is_some(), catalog.is_some()];
+        let questions = 2 + asked.iter().filter(|asked| **asked).count();
         let lengths = usize::from(lengths) * lists::LENGTH_QUESTIONS;
         Ok(lesson.ask(Step::Explain, questions + lengths))
     }
@@ -144,6 +145,12 @@ impl Session {
         let original = original.plan();
         if !proof::is_one_tree(&original) {
             return Err(self.decline(&candidate, Reason::RewriteRules, "", worker));
+        }
+        if candidate.statement.recipe().shape().has_lists() {
+            let others = answers.next();
+            if others.is_none_or(|answer| lists::may_be_others(&answer)) {
+                return self.refuse(lesson, &candidate, (Reason::Refused, ""), now, worker);
+            }
         }
         let mut immutable = true;
         if let Some(catalog) = answers.next() {
@@ -294,11 +301,13 @@ impl Session {
         let inferred = candidate.statement.oids().iter().zip(&kinds);
         let fallible = inferred
             .enumerate()
-            .filter_map(|(index, (declared, inferred))| {
+            .flat_map(|(index, (declared, inferred))| {
                 let sure = rewrite::is_declared_sure(*declared)
                     || doubt::takes_all(*inferred)
                     || lists.contains(&index) && doubt::elements_take_all(*inferred);
-                (!sure).then_some(index)
+                // Two elements of one list may be in doubt.
+                let times = if lists.contains(&index) { 2 } else { 1 };
+                std::iter::repeat_n(index, if sure { 0 } else { times })
             });
         let terms = Arc::new(Terms {
             guards: guards.into(),
@@ -464,6 +473,17 @@ impl Session {
         });
         reason
     }
+}
+
+/// The arguments that must not be bound to parameters of the inferred types.
+fn forbidden(types: &[u32], (scan, eligible): (&Scan, &Eligible), server: Dialect) -> Vec<usize> {
+    let mut forbidden = oracle::forbidden(types, eligible);
+    forbidden.extend(lists::misfits(types, scan, eligible));
+    if server.server_major < 14 {
+        // Of each that is empty there is a notice, and 13 does not say of which (H-32).
+        forbidden.extend(positions(types, |oid| oid == oid::TSQUERY));
+    }
+    forbidden
 }
 
 /// The indexes at which `wanted` holds.

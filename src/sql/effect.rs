@@ -8,6 +8,7 @@
 use memchr::memmem;
 
 use super::hazard::{self, Hazards};
+use super::settings;
 use super::words::{Item, Words};
 
 /// What a query may do, weakest first.
@@ -308,25 +309,23 @@ fn create<K: Known>(words: &mut Reader<'_, K>) -> Effect {
     }
 }
 
-/// Settings that change neither what a statement means nor how it is planned.
+/// SET of something harmless may be overlooked; of `harmless.name` it may not, which is another.
 fn set<K: Known>(words: &mut Reader<'_, K>) -> Effect {
-    const HARMLESS: &str = "\
-        application_name deadlock_timeout idle_in_transaction_session_timeout \
-        idle_session_timeout lock_timeout log_duration log_min_duration_statement log_statement \
-        statement_timeout synchronous_commit transaction_timeout";
     let mut scoped = false;
     loop {
         match words.next() {
             Item::Word(word) if !scoped && (is(word, "session") || is(word, "local")) => {
                 scoped = true;
             }
-            Item::Word(word) if is(word, "transaction") || is(word, "constraints") => {
-                return Effect::Transaction;
+            Item::Word(word) => {
+                let effect = match word {
+                    _ if is(word, "transaction") || is(word, "constraints") => Effect::Transaction,
+                    _ if settings::is_harmless(word) => Effect::None,
+                    _ => Effect::Session,
+                };
+                let is_whole = words.words.peek().is_some_and(|byte| byte != b'.');
+                return if is_whole { effect } else { Effect::Session };
             }
-            Item::Word(word) if HARMLESS.split(' ').any(|known| is(word, known)) => {
-                return Effect::None;
-            }
-            Item::Word(_) => return Effect::Session,
             _ => return Effect::Unknown,
         }
     }
@@ -436,6 +435,13 @@ mod tests {
             ("/* c */ ROLLBACK TO SAVEPOINT a", Transaction),
             ("prepare transaction 'x'", Transaction),
             ("set transaction isolation level serializable", Transaction),
+            ("set transaction.tenant = 'a'", Session),
+            ("set local lock_timeout /* of */ . tenant = 'a'", Session),
+            ("set \"statement_timeout.tenant\" = 'a'", Session),
+            (
+                "set session characteristics as transaction read only",
+                Session,
+            ),
             ("set search_path = a", Session),
             ("set local search_path = a", Session),
             ("set session authorization x", Session),

@@ -5,8 +5,8 @@
 //! with it instead (`follow`). [`shape`] is what two queries have in common when they differ only
 //! in their literals. [`eligible`] judges a shape once, with a parser.
 //! [`mod@rewrite`] splices `$n` into the client's own bytes and takes the values out.
-//! [`mod@effect`] says what a statement that is passed through may do to the session. [`oid`] names
-//! types.
+//! [`mod@effect`] says what a statement that is passed through may do to the session. [`settings`]
+//! and [`oid`] name what the server has names for.
 //!
 //! Nothing here does IO, reads a clock or keeps state between calls. Text that is not understood to
 //! the last byte is never converted.
@@ -25,6 +25,7 @@ mod pass;
 pub mod rewrite;
 mod rows;
 pub mod scan;
+pub mod settings;
 pub mod shape;
 pub mod value;
 mod words;

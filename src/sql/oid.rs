@@ -38,6 +38,10 @@ pub const INET: u32 = 869;
 pub const BOOL_ARRAY: u32 = 1000;
 /// `bytea[]`.
 pub const BYTEA_ARRAY: u32 = 1001;
+/// `name[]`.
+pub const NAME_ARRAY: u32 = 1003;
+/// `smallint[]`.
+pub const INT2_ARRAY: u32 = 1005;
 /// `integer[]`.
 pub const INT4_ARRAY: u32 = 1007;
 /// `text[]`.
@@ -48,6 +52,10 @@ pub const BPCHAR_ARRAY: u32 = 1014;
 pub const VARCHAR_ARRAY: u32 = 1015;
 /// `bigint[]`.
 pub const INT8_ARRAY: u32 = 1016;
+/// `real[]`.
+pub const FLOAT4_ARRAY: u32 = 1021;
+/// `double precision[]`.
+pub const FLOAT8_ARRAY: u32 = 1022;
 /// `character(n)`.
 pub const BPCHAR: u32 = 1042;
 /// `character varying`.
@@ -80,6 +88,8 @@ pub const UUID: u32 = 2950;
 pub const UUID_ARRAY: u32 = 2951;
 /// `pg_lsn`.
 pub const PG_LSN: u32 = 3220;
+/// `tsquery[]`.
+pub const TSQUERY_ARRAY: u32 = 3645;
 /// `tsvector`.
 pub const TSVECTOR: u32 = 3614;
 /// `tsquery`.

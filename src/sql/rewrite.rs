@@ -108,7 +108,8 @@ pub fn rewrite(text: &[u8], scan: &Scan, arguments: &[bool]) -> Rewritten {
 
 /// Where the `k`th argument (from 0) stands in the whole original text: a 1-based position in
 /// characters, as the server reports it for the literal itself. Of a list, the first element whose
-/// value `message` quotes: that is how far the server came.
+/// value `message` quotes: that is how far the server came, unless the message is about another
+/// element and quotes this one by accident.
 ///
 /// Of a number with a folded sign that is the sign (gram.y, `doNegate`).
 #[must_use]
@@ -130,8 +131,13 @@ pub fn literal_position(
         true => elements.find(|element| is_quoted(text, element, message)),
         false => None,
     };
-    let start = start.unwrap_or(literal).start;
-    Some(characters(&text[..start as usize]) + 1)
+    Some(position(text, start.unwrap_or(literal)))
+}
+
+/// Where a literal stands in the whole original text, as the server reports it.
+#[must_use]
+pub fn position(text: &[u8], literal: &Literal) -> u32 {
+    characters(&text[..literal.start as usize]) + 1
 }
 
 /// Whether `message` quotes the value of a literal that is no list.

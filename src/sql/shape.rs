@@ -110,6 +110,13 @@ impl Shape {
         literals.map(|kind| kind >= Class::Int4List as u8)
     }
 
+    /// Whether it has lists that are no columns of rows.
+    #[must_use]
+    pub fn has_lists(&self) -> bool {
+        let lists = [Class::Int4List as u8, Class::TextList as u8];
+        self.breaks.iter().any(|(_, kind)| lists.contains(kind))
+    }
+
     /// Whether it has rows whose columns are literals.
     #[must_use]
     pub fn has_rows(&self) -> bool {

@@ -30,6 +30,11 @@ impl<'a> Words<'a> {
         self.at
     }
 
+    /// The byte that the next item begins with, or NUL at the end; `None` if it is not understood.
+    pub(super) fn peek(&self) -> Option<u8> {
+        lex::blank(self.text, self.at).map(|at| lex::at(self.text, at))
+    }
+
     /// What has not been read yet.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.text.get(self.at..).unwrap_or_default()

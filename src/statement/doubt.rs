@@ -3,10 +3,11 @@
 //! Of several that are not, a literal's text is complained about where analysis meets it first, a
 //! parameter's in the order of the parameters (H-31 of the fidelity rules). Outside a transaction
 //! the original says which; inside one there is no second try. So there at most one argument may be
-//! in doubt. Doubt costs a conversion, so what applications send by the thousand is looked at.
+//! in doubt, or one element of one list. Doubt costs a conversion, so what applications send by the
+//! thousand is looked at.
 
 use crate::sql::oid;
-use crate::sql::scan::{Class, Form, Literal};
+use crate::sql::scan::{Class, Form, Literal, Scan};
 use crate::sql::value::token;
 
 /// Whether every string is a valid value of this type, whatever it says.
@@ -20,23 +21,62 @@ pub const fn takes_all(type_oid: u32) -> bool {
 pub const fn elements_take_all(type_oid: u32) -> bool {
     matches!(
         type_oid,
-        oid::TEXT_ARRAY | oid::BPCHAR_ARRAY | oid::VARCHAR_ARRAY
+        oid::NAME_ARRAY | oid::TEXT_ARRAY | oid::BPCHAR_ARRAY | oid::VARCHAR_ARRAY
     )
+}
+
+/// The type of the elements of arrays of this type, if it is one that is known here; else the type
+/// itself, of which no string is beyond doubt.
+#[must_use]
+pub const fn element(type_oid: u32) -> u32 {
+    match type_oid {
+        oid::BOOL_ARRAY => oid::BOOL,
+        oid::BYTEA_ARRAY => oid::BYTEA,
+        oid::INT2_ARRAY => oid::INT2,
+        oid::INT4_ARRAY => oid::INT4,
+        oid::INT8_ARRAY => oid::INT8,
+        oid::FLOAT4_ARRAY => oid::FLOAT4,
+        oid::FLOAT8_ARRAY => oid::FLOAT8,
+        oid::NUMERIC_ARRAY => oid::NUMERIC,
+        oid::DATE_ARRAY => oid::DATE,
+        oid::TIME_ARRAY => oid::TIME,
+        oid::TIMESTAMP_ARRAY => oid::TIMESTAMP,
+        oid::TIMESTAMPTZ_ARRAY => oid::TIMESTAMPTZ,
+        oid::UUID_ARRAY => oid::UUID,
+        oid::JSONB_ARRAY => oid::JSONB,
+        _ => type_oid,
+    }
+}
+
+/// The strings of a literal in `text`, or of its elements, that might not be values of its type. Of
+/// a list the type is that of its array, of a column of rows that of its elements.
+///
+/// Integers of 32 bits are elements only of arrays that hold them all.
+pub(super) fn doubtful<'a>(
+    type_oid: u32,
+    text: &'a [u8],
+    (scan, literal): (&'a Scan, &'a Literal),
+) -> impl Iterator<Item = &'a Literal> {
+    let type_oid = match literal.class {
+        Class::TextList => element(type_oid),
+        _ => type_oid,
+    };
+    let elements = match literal.class {
+        Class::Int4List => &[],
+        class if class.is_list() => scan.elements(literal),
+        _ => std::slice::from_ref(literal),
+    };
+    elements
+        .iter()
+        .filter(move |element| !is_surely_valid(type_oid, text, element))
 }
 
 /// Whether the string in `text` is beyond doubt a value of this type.
 #[must_use]
 pub fn is_surely_valid(type_oid: u32, text: &[u8], literal: &Literal) -> bool {
-    match (literal.class, literal.form) {
-        (_, Form::Plain) => {}
-        (Class::Int4List, _) => {
-            return matches!(
-                type_oid,
-                oid::INT4_ARRAY | oid::INT8_ARRAY | oid::NUMERIC_ARRAY
-            );
-        }
-        // Of a column of rows.
-        (_, form) => return form == Form::Word,
+    if literal.form != Form::Plain {
+        // The latter stands only in columns of rows.
+        return literal.form == Form::Word;
     }
     let token = token(text, literal);
     let value = token
@@ -86,7 +126,7 @@ pub fn is_said_of(
         oid::BYTEA | oid::DATE | oid::TIME | oid::TIMETZ | oid::TIMESTAMP | oid::TIMESTAMPTZ
             if state == b"22023" =>
         {
-            quotes_part_of(message, string)
+            quotes_part_of(message, string) || !quotes && is_half_a_byte_short(string)
         }
         oid::BOOL | oid::INT2 | oid::INT4 | oid::INT8 | oid::FLOAT4 | oid::FLOAT8 => {
             usual && is_whole
@@ -102,6 +142,17 @@ pub fn is_said_of(
             usual && quoted || own && (quoted || !quotes)
         }
     }
+}
+
+/// Whether this constant has an odd number of hexadecimal digits, which is all that the input
+/// function of `bytea` says then.
+fn is_half_a_byte_short(constant: &[u8]) -> bool {
+    let value = constant.get(1..constant.len().saturating_sub(1));
+    let digits = value.and_then(|value| value.strip_prefix(b"\\x"));
+    digits.is_some_and(|digits| {
+        let digits = digits.iter().filter(|byte| !byte.is_ascii_whitespace());
+        digits.count() % 2 == 1
+    })
 }
 
 /// Whether the message quotes something, and that is in the string.
@@ -242,6 +293,20 @@ mod tests {
             (oid::TIMESTAMPTZ, "2020-01-01", b"22023", b"no zone", false),
             (oid::TIME, "1", b"22023", b"\"\"", false),
             (oid::BYTEA, "\\xg", b"22023", b"digit: \"g\"", true),
+            (
+                oid::BYTEA,
+                "'\\x0'",
+                b"22023",
+                b"odd number of digits",
+                true,
+            ),
+            (
+                oid::BYTEA,
+                "'\\x00'",
+                b"22023",
+                b"odd number of digits",
+                false,
+            ),
             (
                 oid::TEXT_ARRAY,
                 "{7,",

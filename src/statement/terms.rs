@@ -5,7 +5,7 @@ use super::doubt;
 use super::guard::Guard;
 use crate::sql::effect::Effect;
 use crate::sql::eligible::Eligible;
-use crate::sql::scan::Scan;
+use crate::sql::scan::{Literal, Scan};
 
 /// What a trusted statement was trusted with.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,7 +21,8 @@ pub struct Terms {
     pub guards: Box<[Guard]>,
     /// Values that get plans of their own.
     pub common: Box<[Common]>,
-    /// The arguments that are strings of types of which not every string is a value.
+    /// The arguments that are strings of types of which not every string is a value; those that are
+    /// lists twice.
     pub fallible: Box<[usize]>,
     /// What running it may do to the session.
     pub effect: Effect,
@@ -48,7 +49,7 @@ impl Terms {
     }
 
     /// Whether more than one string of `text` might not be a value of its type: which of them the
-    /// server would complain about first is not known. Of an array that may be one of its elements.
+    /// server would complain about first is not known. Of rows not even one may be in doubt.
     #[must_use]
     pub fn leaves_doubt(&self, eligible: &Eligible, text: &[u8], scan: &Scan) -> bool {
         let enough = match self.elements[..] {
@@ -70,23 +71,21 @@ impl Terms {
         element.or_else(|| self.types.get(argument)).copied()
     }
 
-    /// The arguments of `text`, by index, that might not be values of their types.
-    pub fn doubtful(
-        &self,
-        eligible: &Eligible,
-        text: &[u8],
-        scan: &Scan,
-    ) -> impl Iterator<Item = usize> {
+    /// The strings of `text` that might not be values of their types, elements of arrays included:
+    /// each with the index of the argument that it is or is part of.
+    pub fn doubtful<'a>(
+        &'a self,
+        eligible: &'a Eligible,
+        text: &'a [u8],
+        scan: &'a Scan,
+    ) -> impl Iterator<Item = (usize, &'a Literal)> {
         let lifted = scan.literals().iter().zip(&eligible.arguments);
         let lifted = lifted.filter(|(_, argument)| **argument).enumerate();
-        lifted.filter_map(|(index, (literal, _))| {
-            let type_oid = self.kind(index)?;
-            let is_sure = |literal| doubt::is_surely_valid(type_oid, text, literal);
-            let sure = || match literal.class.is_column() {
-                true => scan.elements(literal).iter().all(is_sure),
-                false => is_sure(literal),
-            };
-            (self.fallible.contains(&index) && !sure()).then_some(index)
+        let fallible = lifted.filter(|(index, _)| self.fallible.contains(index));
+        fallible.flat_map(move |(index, (literal, _))| {
+            let type_oid = self.kind(index).unwrap_or_default();
+            let strings = doubt::doubtful(type_oid, text, (scan, literal));
+            strings.map(move |string| (index, string))
         })
     }
 

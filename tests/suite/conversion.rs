@@ -3,7 +3,7 @@
 use crate::harness::client::Client;
 use crate::harness::frames::{self, complete, execution, frame, ready, row};
 use crate::harness::proxy::Proxy;
-use crate::harness::upstream::{INSERT, Oracle, Peer, SELECT, Upstream, careful, parsed};
+use crate::harness::upstream::{CONTEXT, INSERT, Oracle, Peer, SELECT, Upstream, careful, parsed};
 use pgautoprep::metrics::Counter;
 use pgautoprep::reason::Reason;
 
@@ -224,12 +224,7 @@ fn notifications_and_settings_during_a_lesson_reach_the_client() {
     scene.peer.take("Q");
     let note = frames::notification(7, "news", "x");
     let status = frames::parameter("application_name", "x");
-    let answer = [
-        row(&["t", "t", "t", "1048576", "s"]),
-        complete("SELECT 1"),
-        ready(b'I'),
-    ]
-    .concat();
+    let answer = [row(&CONTEXT), complete("SELECT 1"), ready(b'I')].concat();
     scene.peer.send(&[&note[..], &status, &answer].concat());
     scene.client.expect(&[note, status].concat());
     let name = scene.peer.answer_oracle(&SELECT);

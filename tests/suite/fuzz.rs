@@ -5,6 +5,7 @@
 //! checks that nothing panics and what comes out is whole frames.
 
 use crate::harness::frames::{self, Frame};
+use crate::harness::upstream::CONTEXT;
 use pgautoprep::metrics::{Counter, Metrics};
 use pgautoprep::session::{Key, Limits, Mode, Session, Settings, Worker};
 use pgautoprep::statement::Instant;
@@ -191,7 +192,7 @@ impl Model {
         } else if text.contains("; EXPLAIN") {
             frames::row(&["auto", " settings 1"])
         } else {
-            frames::row(&["t", "t", "t", "1048576", " settings"])
+            frames::row(&CONTEXT)
         };
         [
             frames::description(&["a", "b"]),
@@ -404,7 +405,7 @@ fn any_frame() -> impl Strategy<Value = Vec<u8>> {
         frames::frame(b'G', b"\0\0\0"),
         frames::parameter_types(&[23]),
         frames::description(&["a"]),
-        frames::row(&["t", "t", "t", "1048576", "settings"]),
+        frames::row(&CONTEXT),
         frames::complete("SELECT 1"),
         frames::complete("DISCARD ALL"),
         frames::error("22P02", "bad"),

@@ -5,7 +5,7 @@ use crate::harness::client::Client;
 use crate::harness::frames::{self, complete, frame, query, ready, row, startup, tags};
 use crate::harness::proxy::{Process, Proxy};
 use crate::harness::server;
-use crate::harness::upstream::{Peer, SELECT, Upstream, greeting, parsed};
+use crate::harness::upstream::{CONTEXT, Peer, SELECT, Upstream, greeting, parsed};
 use pgautoprep::metrics::Counter;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -161,7 +161,7 @@ fn dying_server(upstream: &Upstream, mut budget: usize) {
     let plans = SELECT.plans.map(|plan| plan.lines().collect::<Vec<_>>());
     let [custom, generic] = plans.map(|lines| rows(&lines));
     let parsed = parsed(SELECT.columns, SELECT.types);
-    let context = rows(&["t", "t", "t", "1048576", "s"]);
+    let context = rows(&CONTEXT);
     let executed = [frame(b'2', b""), frames::description(&["name"]), answer].concat();
     let mut say = |peer: &mut Peer, bytes: &[u8]| {
         let piece = &bytes[..bytes.len().min(budget)];

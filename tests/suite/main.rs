@@ -19,17 +19,23 @@ mod harness {
 mod conversion;
 // Literal SQL of every kind, compared with what the server says directly.
 mod simple_query;
+// What a client writes in other encodings than the proxy's.
+mod encodings;
 // Errors: every field, in and out of transactions.
 mod errors;
 // Transactions, savepoints, what happens at commit.
 mod transactions;
 // Settings, roles and definitions that change between two executions.
 mod staleness;
+// What is asked about settings, and what must not be shown.
+mod settings;
 // Several requests sent before the first is answered.
 mod pipelining;
 mod plans;
 // IN lists of every length, which share statements.
 mod lists;
+// What the strings of a list are read as, and which of them an error is about.
+mod list_types;
 // Rows of VALUES in any number, which share statements.
 mod rows;
 // The client's own prepared statements, and the extended protocol.

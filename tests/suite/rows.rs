@@ -379,17 +379,18 @@ fn rows_that_would_need_a_file_are_passed_through() {
     let setup = "CREATE TABLE t (a int, x text)";
     let changes = [("max_query_bytes", "1000000")];
     let summary = same_under(&changes, setup, |client, _, round| {
-        client.queries(&["SET work_mem = '64kB'", "SET temp_file_limit = 0"]);
-        for count in [8, 200, 500 * (round % 13)] {
+        // Less is not enough for what the server says of its settings.
+        client.queries(&["SET work_mem = '128kB'", "SET temp_file_limit = 0"]);
+        for count in [8, 400, 1000 * (round % 13)] {
             let values = rows(round, count.max(4), |k| format!("{k}, 'v{k}'"));
             client.query(&format!("INSERT INTO t VALUES {values}"));
         }
         // Few, and long.
-        let values = rows(round, 5, |k| format!("{k}, '{}'", "long".repeat(k * 50)));
+        let values = rows(round, 5, |k| format!("{k}, '{}'", "long".repeat(k * 100)));
         client.query(&format!("INSERT INTO t VALUES {values}"));
         // Powers of two and what is just above are where memory is wasted most.
         let length = 1 << (round % 10);
-        let values = rows(round, 300, |k| {
+        let values = rows(round, 600, |k| {
             format!("{k}, '{}'", "s".repeat(length + k % 9))
         });
         client.query(&format!("INSERT INTO t VALUES {values}"));

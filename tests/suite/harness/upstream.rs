@@ -80,6 +80,28 @@ pub(crate) struct Peer {
     pub(crate) stream: TcpStream,
 }
 
+/// What the server says of its settings, of who the session is and what it sees. The proxy does not
+/// mind that the rows are columns of one.
+pub(crate) const CONTEXT: [&str; 17] = [
+    "array_nulls",
+    "on",
+    "why",
+    "client_min_messages",
+    "notice",
+    "why",
+    "exit_on_error",
+    "off",
+    "why",
+    "log_parameter_max_length_on_error",
+    "0",
+    "why",
+    "plan_cache_mode",
+    "auto",
+    "why",
+    "1048576",
+    "who",
+];
+
 /// What the oracle says of a statement.
 pub(crate) struct Oracle<'a> {
     /// Columns of the result.
@@ -209,8 +231,7 @@ impl Peer {
                 break;
             }
         }
-        let row = frames::row(&["t", "t", "t", "1048576", "settings"]);
-        self.send(&[row, frames::complete("SELECT 1"), frames::ready(b'I')].concat());
+        self.answer_rows(&CONTEXT);
     }
 
     /// Answers the questions about a new statement; returns its name.

@@ -1,0 +1,92 @@
+//! Encodings: what a client writes by number or in bytes is the character it means.
+
+use crate::harness::frames;
+use crate::harness::matrix::{converts, same};
+
+const SETUP: &str = "CREATE TABLE t (id int, x text); \
+    INSERT INTO t SELECT i, chr(200 + i) FROM generate_series(1, 40) i";
+
+#[test]
+fn a_character_by_its_number_is_the_same_in_every_encoding() {
+    let encodings = [
+        "LATIN1",
+        "LATIN9",
+        "WIN1252",
+        "KOI8R",
+        "EUC_JP",
+        "SQL_ASCII",
+        "UTF8",
+    ];
+    converts(SETUP, |client, round| {
+        let at = 0xe0 + round % 16;
+        for encoding in encodings {
+            client.query(&format!("SET client_encoding = '{encoding}'"));
+            for sql in [
+                format!("SELECT id FROM t WHERE x = E'\\u{at:04x}'"),
+                format!("SELECT id FROM t WHERE x = E'\\U{at:08x}' AND id > 1"),
+                format!("SELECT id FROM t WHERE x IN (E'\\u{at:04x}', E'\\u0141')"),
+                format!("SELECT id, U&'\\{at:04x}' = x FROM t WHERE id = {round}"),
+                format!("SELECT id, U&'!{at:04x}' UESCAPE '!' FROM t WHERE id = {round}"),
+                format!("SELECT id FROM t WHERE x = E'\\xc3\\x{:02x}'", at - 0x40),
+                format!("SELECT id FROM t WHERE x = '\\u{at:04x}'"),
+                format!("INSERT INTO t VALUES ({}, E'\\u{at:04x}')", 1000 + round),
+            ] {
+                client.query(&sql);
+                client.queries(&["BEGIN", "SELECT 1", &sql, "ROLLBACK"]);
+            }
+            client.query("SET client_encoding = 'UTF8'");
+            client.query("SELECT encode(x::bytea, 'hex') FROM t WHERE id > 999 ORDER BY 1");
+            client.query("DELETE FROM t WHERE id > 999");
+        }
+    });
+}
+
+#[test]
+fn a_character_in_bytes_is_the_same_in_every_encoding() {
+    same(SETUP, |client, round| {
+        for encoding in ["UTF8", "LATIN1", "WIN1252", "SQL_ASCII"] {
+            for transaction in [false, true] {
+                client.query(&format!("SET client_encoding = '{encoding}'"));
+                if transaction {
+                    client.queries(&["BEGIN", "SELECT 1"]);
+                }
+                // As a character, as bytes of another encoding, cut short, too long, a surrogate.
+                for bytes in [
+                    &b"\xc3\xa9"[..],
+                    b"\xe9",
+                    b"\xc3",
+                    b"\xc0\xaf",
+                    b"\xed\xa0\x80",
+                    b"e\xcc\x81",
+                ] {
+                    let front = format!("SELECT id FROM t WHERE id > {round} AND x = '");
+                    let body = [front.as_bytes(), bytes, b"'\0"].concat();
+                    client.send(&frames::frame(b'Q', &body));
+                    client.until_ready();
+                    if transaction {
+                        client.queries(&["ROLLBACK", "BEGIN", "SELECT 1"]);
+                    }
+                }
+                client.query("ROLLBACK");
+                client.query("RESET client_encoding");
+            }
+        }
+    });
+}
+
+#[test]
+fn an_encoding_that_a_function_sets_is_heeded_at_once() {
+    let setup = format!(
+        "{SETUP}; CREATE FUNCTION speak(text) RETURNS text LANGUAGE sql AS \
+         $$SELECT set_config('client_encoding', $1, false)$$"
+    );
+    converts(&setup, |client, round| {
+        let at = 0xe0 + round % 16;
+        let sql = format!("SELECT id FROM t WHERE x = E'\\u{at:04x}'");
+        client.query(&sql);
+        client.queries(&["BEGIN", "SELECT speak('LATIN1')", &sql, "COMMIT"]);
+        client.query(&sql);
+        client.query("SELECT speak('UTF8')");
+        client.query(&sql);
+    });
+}
