@@ -28,6 +28,7 @@ mod learn;
 mod lists;
 mod login;
 mod oracle;
+mod planned;
 mod proof;
 mod recent;
 mod relay;
@@ -38,6 +39,8 @@ mod verdict;
 mod worker;
 
 pub use oracle::DDL_CHANNEL;
+#[doc(hidden)]
+pub use proof::questions;
 pub use worker::{Limits, Mode, Settings, Worker};
 
 use crate::reason::Reason;

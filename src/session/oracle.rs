@@ -27,15 +27,6 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// The lines of an EXPLAIN, without the one that names the query.
-    pub(super) fn plan(&self) -> Vec<String> {
-        let lines = self.values.iter();
-        lines
-            .filter(|line| !line.trim_start().starts_with("Query Identifier"))
-            .cloned()
-            .collect()
-    }
-
     /// Whether the question was answered without an error and in full.
     pub(super) const fn is_good(&self) -> bool {
         self.error.is_none() && !self.overflowed
@@ -175,7 +166,7 @@ pub(super) const CATALOG_SIGN: &str = "SELECT pg_catalog.concat_ws('|', \
      pg_catalog.sum(n.xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_namespace n \
      WHERE n.oid >= 16384 AND n.nspname NOT LIKE 'pg\\_%'))";
 
-const EXPLAIN: &[u8] = b"EXPLAIN (VERBOSE, COSTS OFF) ";
+const EXPLAIN: &[u8] = b"EXPLAIN (VERBOSE, COSTS OFF, FORMAT JSON) ";
 
 /// Asks for the plan of the original.
 pub(super) fn explain(text: &[u8], scan: &Scan) -> Vec<u8> {
@@ -400,6 +391,8 @@ mod tests {
             targets: Vec::new(),
             called_types: Vec::new(),
             bare_calls: Vec::new(),
+            tables: Some(Vec::new()),
+            limits: Some(0),
         };
         assert_eq!(catalog_query(&[23, 25], &eligible), None);
         assert!(catalog_query(&[16_500], &eligible).is_some());

@@ -30,7 +30,8 @@ impl Session {
         let effect = effect(text);
         self.upstream.affected(effect);
         self.memory.relayed(effect);
-        let begins = effect == Effect::Transaction && self.upstream.status == Status::Idle;
+        let begins = matches!(effect, Effect::Transaction | Effect::Isolation)
+            && self.upstream.status == Status::Idle;
         self.upstream.only_begun.clear();
         if begins && self.upstream.ledger.is_idle() && text.len() <= MAX_BEGIN && is_begin(text) {
             self.upstream.only_begun.extend_from_slice(text);

@@ -43,7 +43,7 @@ pub(super) struct Memory {
     /// Tells one (server, database, user, startup options) from another.
     pub identity: u64,
     seen: HashMap<u32, u32, foldhash::fast::FixedState>,
-    wanted: Vec<Vec<u8>>,
+    wanted: Vec<(Vec<u8>, Plans)>,
     batch_effect: Effect,
     named_effect: Effect,
     relayed_effect: Effect,
@@ -74,12 +74,12 @@ impl Memory {
         *count
     }
 
-    fn want(&mut self, text: &[u8]) {
+    fn want(&mut self, text: &[u8], plans: Plans) {
         if self.wanted.len() < MAX_WANTED
             && text.len() <= MAX_WANTED_TEXT
-            && !self.wanted.iter().any(|wanted| wanted == text)
+            && !self.wanted.iter().any(|(wanted, _)| wanted == text)
         {
-            self.wanted.push(text.to_vec());
+            self.wanted.push((text.to_vec(), plans));
         }
     }
 
@@ -193,8 +193,8 @@ impl Session {
         if self.memory.wanted.is_empty() || !self.may_learn() {
             return None;
         }
-        let text = self.memory.wanted.pop()?;
-        Some(Lesson::new(Subject::Statement(Plans::Generic), text))
+        let (text, plans) = self.memory.wanted.pop()?;
+        Some(Lesson::new(Subject::Statement(plans), text))
     }
 
     fn may_learn(&self) -> bool {
@@ -246,7 +246,9 @@ impl Session {
                 if in_doubt(&entry.terms) {
                     return Err(Reason::Doubt);
                 }
-                if entry.terms.admit(eligible, text, scan) {
+                // What another plan reads, a serializable transaction would lock.
+                let locks = entry.terms.one_row && self.upstream.is_serializable;
+                if !locks && entry.terms.admit(eligible, text, scan) {
                     let audit = entry.statement.count_execution() && worker.settings.audit;
                     let call = Call::of(entry);
                     let learns = self.upstream.status == Status::Idle && self.lessons < MAX_LESSONS;
@@ -303,7 +305,7 @@ impl Session {
             return Err(Reason::Mode);
         }
         if self.upstream.status != Status::Idle {
-            self.memory.want(&worker.scan.with_few_rows(text));
+            self.memory.want(&worker.scan.with_few_rows(text), plans);
             return Err(Reason::InTransaction);
         }
         if let Some(reason) = self.settled_against(recipe, plans, text, worker) {

@@ -16,6 +16,8 @@ pub enum Effect {
     None,
     /// Begins, ends or marks a transaction.
     Transaction,
+    /// Makes a transaction serializable.
+    Isolation,
     /// Changes settings of the session or drops its statements.
     Session,
     /// Creates a temporary object.
@@ -96,6 +98,8 @@ fn skim(words: &mut Words<'_>, effect: Effect, query: bool) -> (Effect, bool) {
                     effect = effect.max(Effect::Catalog);
                 } else if is_session_function(word) {
                     effect = effect.max(Effect::Session);
+                } else if effect == Effect::Transaction && is(word, "serializable") {
+                    effect = Effect::Isolation;
                 }
                 inserting =
                     matches!(word.len(), 5 | 6) && (is(word, "insert") || is(word, "merge"));
@@ -127,6 +131,8 @@ fn search(rest: &[u8], query: bool) -> Effect {
         Effect::Catalog
     } else if mentions("set_config") {
         Effect::Session
+    } else if mentions("serializable") {
+        Effect::Isolation
     } else {
         Effect::None
     }

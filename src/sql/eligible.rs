@@ -11,6 +11,7 @@ mod lists;
 mod mask;
 mod names;
 mod stored;
+mod tables;
 mod visit;
 
 use std::ops::ControlFlow;
@@ -26,6 +27,7 @@ use self::visit::{Slot, Walk};
 use super::scan::{Class, Dialect, Form, Literal, Scan};
 use super::value::single;
 pub use stored::Column;
+pub use tables::Named;
 
 use crate::reason::Reason;
 
@@ -65,6 +67,10 @@ pub struct Eligible {
     /// Functions called without arguments, named in the same way: one that is declared immutable
     /// is evaluated once and for all in a generic plan (H-45).
     pub bare_calls: Vec<String>,
+    /// The tables it reads, views among them; `None` if it gives their columns other names.
+    pub tables: Option<Vec<Named>>,
+    /// How often it limits its rows; `None` if it does so by anything but numbers.
+    pub limits: Option<usize>,
 }
 
 /// Judges the statement in `text`, which `scan` has just scanned.
@@ -131,6 +137,8 @@ fn judge_flat(text: &str, scan: &Scan) -> Result<(Eligible, Vec<bool>), Reason> 
         returning,
         writes: walk.writes > 0,
         targets: targets(text, scan, &walk)?,
+        tables: walk.tables.named(&text[scan.body()]),
+        limits: walk.tables.limits(),
         called_types: contexts.called,
         bare_calls: contexts.bare,
         arguments,

@@ -94,6 +94,9 @@ pub struct Terms {
     pub common: Box<[Common]>,
     /// The arguments that are strings of types of which not every string is a value.
     pub fallible: Box<[usize]>,
+    /// It is planned once because it finds one row at most: another plan may read other rows, and
+    /// lock what it has read where transactions are serializable.
+    pub one_row: bool,
 }
 
 impl Terms {

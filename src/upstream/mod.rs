@@ -100,6 +100,8 @@ pub struct Upstream {
     pub dialect: Dialect,
     /// Temporary objects this session has made, which may shadow others for it alone.
     pub local_objects: u32,
+    /// The transaction may have been told to be serializable.
+    pub is_serializable: bool,
     /// The strongest effect of the statements relayed in this transaction.
     transaction_effect: Effect,
 }
@@ -121,6 +123,7 @@ impl Upstream {
             server_is_utf8: false,
             dialect: Dialect { server_major: 0 },
             local_objects: 0,
+            is_serializable: false,
             transaction_effect: Effect::None,
         }
     }
@@ -155,6 +158,10 @@ impl Upstream {
     pub fn affected(&mut self, effect: Effect) {
         match effect {
             Effect::None | Effect::Transaction => return,
+            Effect::Isolation => {
+                self.is_serializable = true;
+                return;
+            }
             Effect::Session => {}
             Effect::LocalCatalog => self.local_objects = self.local_objects.wrapping_add(1),
             Effect::Unknown => self.cache.flush(),
@@ -172,7 +179,7 @@ impl Upstream {
     #[must_use]
     #[inline]
     pub fn is_dirty(&self) -> bool {
-        self.transaction_effect > Effect::Transaction
+        self.transaction_effect > Effect::Isolation
     }
 
     /// ReadyForQuery came with this status. When a transaction ends, what it did is there for all.
@@ -181,6 +188,8 @@ impl Upstream {
         self.status = status;
         if status == Status::Idle {
             self.only_begun.clear();
+            // What was sent meanwhile may begin another.
+            self.is_serializable &= !self.ledger.is_idle();
             if self.is_dirty() {
                 let effect = std::mem::replace(&mut self.transaction_effect, Effect::None);
                 self.affected(effect);

@@ -11,6 +11,7 @@ use sqlparser::ast::{
 
 use super::bare::{constant, peel, whole};
 use super::stored::{Column, stored};
+use super::tables::Tables;
 use crate::reason::Reason;
 
 /// What the walk knows of one literal.
@@ -47,6 +48,7 @@ pub(super) struct Walk {
     /// Data-modifying statements seen; the first may be the statement itself.
     pub(super) writes: usize,
     pub(super) targets: Vec<Vec<(usize, usize)>>,
+    pub(super) tables: Tables,
 }
 
 type Flow = ControlFlow<Reason>;
@@ -57,6 +59,7 @@ impl Walk {
             slots,
             writes: 0,
             targets: Vec::new(),
+            tables: Tables::default(),
         }
     }
 
@@ -211,6 +214,7 @@ impl Visitor for Walk {
             return ControlFlow::Break(Reason::Unparsed);
         }
         self.sort_clauses(query);
+        self.tables.query(query);
         for expr in whole(query) {
             if let Some(slot) = constant(expr).and_then(|value| self.slot(value)) {
                 slot.bare = true;
@@ -237,6 +241,7 @@ impl Visitor for Walk {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> Flow {
+        self.tables.factor(factor);
         match factor {
             // Paths and column defaults there are read by the grammar.
             TableFactor::JsonTable { .. } | TableFactor::XmlTable { .. } => self.ban(factor),
@@ -295,7 +300,7 @@ impl Visitor for Walk {
 }
 
 /// Byte offsets from the parser's columns.
-fn columns(start: u64, end: u64) -> Option<(usize, usize)> {
+pub(super) fn columns(start: u64, end: u64) -> Option<(usize, usize)> {
     let offset = |column: u64| usize::try_from(column).ok()?.checked_sub(1);
     Some((offset(start)?, offset(end)?))
 }
