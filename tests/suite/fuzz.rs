@@ -5,6 +5,7 @@
 //! checks that nothing panics and what comes out is whole frames.
 
 use crate::harness::frames::{self, Frame};
+use crate::harness::upstream::plan;
 use pgautoprep::metrics::{Counter, Metrics};
 use pgautoprep::session::{Key, Limits, Mode, Session, Settings, Worker};
 use pgautoprep::statement::Instant;
@@ -183,9 +184,9 @@ impl Model {
             frames::row(&["", "0", "0", "0", "0"])
         } else if text.starts_with("SET LOCAL") {
             // A plan that shows the argument of every text there is.
-            frames::row(&["auto", " settings $1"])
+            frames::row(&[&plan("Result\nOutput: $1")])
         } else if text.starts_with("EXPLAIN") {
-            frames::row(&["auto", " settings 1"])
+            frames::row(&[&plan("Result\nOutput: 1")])
         } else {
             frames::row(&["t", "t", "t", "1048576", " settings"])
         };

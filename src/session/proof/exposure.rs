@@ -44,6 +44,8 @@ struct Scan {
     index: String,
     /// How many columns an index is searched for one value of.
     keys: usize,
+    /// Some column is compared with one value.
+    is_narrow: bool,
 }
 
 /// An argument that a column of a table is compared with.
@@ -153,14 +155,8 @@ impl Exposure {
 
     fn scan(&mut self, node: &Node<'_>, conditions: &[Condition]) -> Scan {
         let alias = text(node.facts, "Alias");
-        let is_key = |condition: &&Condition| {
-            let other = condition.other.as_ref();
-            condition.test == Test::Equal
-                && condition.is_searched
-                && condition.column.alias == alias
-                && other.is_none_or(|other| other.alias != alias)
-        };
-        let keys = conditions.iter().filter(is_key);
+        let narrow = || conditions.iter().filter(|c| c.is_one_value(alias));
+        let keys = narrow().filter(|condition| condition.is_searched);
         let mut keys: Vec<&str> = keys.map(|key| &*key.column.name).collect();
         keys.sort_unstable();
         keys.dedup();
@@ -172,6 +168,7 @@ impl Exposure {
             alias: alias.to_owned(),
             index: text(node.facts, "Index Name").to_owned(),
             keys: keys.len(),
+            is_narrow: narrow().next().is_some(),
         }
     }
 
@@ -212,7 +209,7 @@ impl Exposure {
 
     /// Asks what a theorem of one way or of one row needs; `None` if it cannot be either.
     pub(in crate::session) fn keys_question(&self) -> Option<Vec<u8>> {
-        let may_be_single = !self.multiplies && self.scans.iter().all(|scan| scan.keys > 0);
+        let may_be_single = !self.multiplies && self.scans.iter().all(|scan| scan.is_narrow);
         if !self.only_way && !may_be_single {
             return None;
         }
@@ -239,16 +236,52 @@ impl Exposure {
                 _ => false,
             })
         };
+        let by_index = self.scans.iter().all(keys);
+        let by_name = || self.scans.iter().all(|scan| self.has_key(scan, &facts));
         // Beside the keys, which are known by their index, columns must be known by their names.
-        let others = self.conditions.iter().filter(|c| !self.is_key(c));
-        let others: Vec<_> = others.collect();
+        let mut others = self.conditions.iter();
+        let others: Vec<_> = others
+            .by_ref()
+            .filter(|c| !(by_index && self.is_key(c)))
+            .collect();
         let safe = |condition: &&Condition| self.is_safe(condition, &facts);
         !self.multiplies
             && facts.contains(&Fact::BuiltIn)
             && facts.contains(&Fact::Unserializable)
-            && self.scans.iter().all(keys)
             && (others.is_empty() || self.is_named(&facts))
+            && (by_index || by_name())
             && others.iter().all(safe)
+    }
+
+    /// Whether all columns of a key are compared with one value each, by an equality that is the
+    /// key's: that of their type, where no collation has another.
+    fn has_key(&self, scan: &Scan, facts: &[Fact<'_>]) -> bool {
+        let is_compared = |name: &str| {
+            let mut compared = self.conditions.iter();
+            compared.any(|condition| {
+                let known = self.column(&condition.column, facts);
+                condition.is_one_value(&scan.alias)
+                    && condition.column.name == name
+                    && known.is_some_and(|known| known.is_total && known.is_bytewise)
+            })
+        };
+        facts.iter().any(|fact| match fact {
+            Fact::Key {
+                table,
+                index: key,
+                columns,
+            } if *table == scan.table => {
+                let parts = facts.iter().filter_map(|fact| match fact {
+                    Fact::KeyColumn { table, index, name } => {
+                        (*table == scan.table && index == key).then_some(*name)
+                    }
+                    _ => None,
+                });
+                let parts: Vec<&str> = parts.collect();
+                parts.len() == *columns && parts.into_iter().all(is_compared)
+            }
+            _ => false,
+        })
     }
 
     /// Whether it is by this condition that an index is searched for one value of an argument.

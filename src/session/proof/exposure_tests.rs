@@ -52,7 +52,7 @@ fn answer(rows: &[[&str; 4]]) -> Answer {
 }
 
 /// A table `t` with the key `k (id)`, a column `a`, and `u` with `uk (id)`.
-const CATALOG: [[&str; 4]; 12] = [
+const CATALOG: [[&str; 4]; 16] = [
     ["b", "0", "", ""],
     ["s", "0", "", ""],
     ["n", "0", "0", ""],
@@ -60,11 +60,15 @@ const CATALOG: [[&str; 4]; 12] = [
     ["u", "0", "k", "1"],
     ["u", "1", "uk", "1"],
     ["u", "0", "wide", "2"],
+    ["k", "0", "k", "id"],
+    ["k", "1", "uk", "id"],
+    ["k", "0", "wide", "id"],
+    ["k", "0", "wide", "a"],
     ["p", "0", "", ""],
-    ["c", "0", "id", "23 t f t"],
-    ["c", "0", "a", "23 t f t"],
-    ["c", "1", "id", "23 t f t"],
-    ["c", "1", "t", "23 t f t"],
+    ["c", "0", "id", "23 t t f t"],
+    ["c", "0", "a", "23 t t f t"],
+    ["c", "1", "id", "23 t t f t"],
+    ["c", "1", "t", "23 t t f t"],
 ];
 
 /// The catalog without the facts of this kind about what has this index or name.
@@ -130,15 +134,31 @@ fn a_row_that_is_found_may_have_been_looked_for_among_others() {
 #[test]
 fn a_key_is_searched_for_in_full_and_in_its_own_index() {
     for plan in [
-        "Index Scan using wide on public.t\n  Index Cond: (t.id = $1)\n  Output: $2, $3",
-        "Index Scan using other on public.t\n  Index Cond: (t.id = $1)\n  Output: $2, $3",
-        "Seq Scan on public.t\n  Filter: (t.id = $1)\n  Output: $2, $3",
+        "Index Scan using wide on public.t\n  Index Cond: (t.a = $1)\n  Output: $2, $3",
+        "Seq Scan on public.t\n  Filter: (t.a = $1)\n  Output: $2, $3",
         "Index Scan using k on public.t\n  Index Cond: (t.id > $1)\n  Output: $2, $3",
         "Index Scan using k on public.t\n  Index Cond: (t.id = t.a)\n  Output: $1, $2, $3",
         "Append\n  Output: $1, $2, $3\n  -> Index Scan using k on public.t\n    Index Cond: (t.id = 5)",
     ] {
         let exposure = exposure(plan, &judged(&["t"], 0));
         assert!(!exposure.is_single(&answer(&CATALOG)), "{plan}");
+    }
+    // Compared by its names, it may be another index that is searched, if the names can be told.
+    for plan in [
+        "Index Scan using other on public.t\n  Index Cond: (t.id = $1)\n  Output: $2, $3",
+        "Seq Scan on public.t\n  Filter: (t.id = $1)\n  Output: $2, $3",
+    ] {
+        let found = exposure(plan, &judged(&["t"], 0));
+        assert!(found.is_single(&answer(&CATALOG)), "{plan}");
+        for (kind, name) in [("n", ""), ("c", "id"), ("k", ""), ("u", "")] {
+            assert!(!found.is_single(&without(kind, name)), "{plan} {kind}");
+        }
+        let equal = |row: &[&'static str; 4]| match row {
+            ["c", "0", "id", _] => ["c", "0", "id", "23 t f f t"],
+            other => *other,
+        };
+        let rows: Vec<_> = CATALOG.iter().map(equal).collect();
+        assert!(!found.is_single(&answer(&rows)), "{plan}");
     }
     let two = "Index Scan using wide on public.t\n  Output: $2\n  Index Cond: ((t.id = $1) AND (t.a = $3))";
     assert!(exposure(two, &judged(&["t"], 0)).is_single(&answer(&CATALOG)));
@@ -179,7 +199,7 @@ fn equality_with_what_is_not_common_gets_one_plan() {
     for (kind, row) in [
         ("p", ["p", "0", "(a > 5)", ""]),
         ("p", ["p", "0", "(t.* IS NOT NULL)", ""]),
-        ("c", ["c", "0", "a", "23 t f f"]),
+        ("c", ["c", "0", "a", "23 t t f f"]),
     ] {
         let mut rows: Vec<_> = CATALOG
             .iter()

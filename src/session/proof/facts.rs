@@ -63,6 +63,12 @@ pub(super) enum Fact<'a> {
         index: &'a str,
         columns: usize,
     },
+    /// A column of a unique key.
+    KeyColumn {
+        table: usize,
+        index: &'a str,
+        name: &'a str,
+    },
     /// Equality with the table's columns is estimated column by column; with the predicates of its
     /// partial indexes.
     Plain { table: usize, partial: &'a str },
@@ -87,6 +93,8 @@ pub(super) struct Known {
     pub type_oid: u32,
     /// Comparing any two of its values has a result.
     pub is_total: bool,
+    /// No two values of it are equal that are not the same.
+    pub is_bytewise: bool,
     /// It is text itself, or varchar, so that a cast to text does nothing.
     pub is_text: bool,
     /// Equality with it is estimated by nothing but its common values, all of which may be seen.
@@ -112,6 +120,11 @@ impl<'a> Fact<'a> {
                 index: first,
                 columns: second.parse().ok()?,
             },
+            "k" => Self::KeyColumn {
+                table,
+                index: first,
+                name: second,
+            },
             "p" => Self::Plain {
                 table,
                 partial: first,
@@ -134,12 +147,13 @@ impl<'a> Fact<'a> {
 impl Known {
     fn read(words: &str) -> Option<Self> {
         let words: Vec<&str> = words.split(' ').collect();
-        let [type_oid, total, text, estimated] = words[..] else {
+        let [type_oid, total, bytewise, text, estimated] = words[..] else {
             return None;
         };
         Some(Self {
             type_oid: type_oid.parse().ok()?,
             is_total: total == "t",
+            is_bytewise: bytewise == "t",
             is_text: text == "t",
             is_estimated: estimated == "t",
         })
@@ -161,9 +175,8 @@ const USERS: &str = "16384::pg_catalog.oid";
 /// collations, by which it is searched, too.
 pub(super) fn keys_query(tables: &Tables, named: &[Named], columns: &[(usize, &str)]) -> String {
     let mut query = premises(tables, named);
-    query += &format!(
-        "; SELECT 'u', {index}, x.relname::pg_catalog.text, i.indnkeyatts::pg_catalog.text \
-         FROM pg_catalog.pg_index i \
+    let keys = format!(
+        "FROM pg_catalog.pg_index i \
          JOIN pg_catalog.pg_class x ON x.oid OPERATOR(pg_catalog.=) i.indexrelid \
          WHERE i.indrelid OPERATOR(pg_catalog.=) ANY ({oids}) \
          AND x.relam OPERATOR(pg_catalog.=) 403::pg_catalog.oid \
@@ -176,9 +189,17 @@ pub(super) fn keys_query(tables: &Tables, named: &[Named], columns: &[(usize, &s
          JOIN pg_catalog.pg_opclass o ON o.oid OPERATOR(pg_catalog.=) k.oid \
          WHERE o.opcnamespace OPERATOR(pg_catalog.<>) \
          'pg_catalog'::pg_catalog.regnamespace::pg_catalog.oid)",
-        index = tables.index_of("i.indrelid"),
         oids = tables.oids(),
         known = has_known_type(),
+    );
+    let index = tables.index_of("i.indrelid");
+    query += &format!(
+        "; SELECT 'u', {index}, x.relname::pg_catalog.text, i.indnkeyatts::pg_catalog.text {keys}; \
+         SELECT 'k', {index}, i.name::pg_catalog.text, k.attname::pg_catalog.text \
+         FROM (SELECT i.indrelid, i.indexrelid, i.indkey, i.indnkeyatts, x.relname {keys}) \
+         i (indrelid, indexrelid, indkey, columns, name) \
+         JOIN pg_catalog.pg_attribute k ON k.attrelid OPERATOR(pg_catalog.=) i.indrelid \
+         AND k.attnum OPERATOR(pg_catalog.=) ANY (i.indkey)"
     );
     query + &columns_query(tables, columns)
 }
@@ -287,10 +308,8 @@ fn columns_query(tables: &Tables, columns: &[(usize, &str)]) -> String {
              THEN 25::pg_catalog.oid ELSE a.atttypid END, \
              {known} AND a.attcollation OPERATOR(pg_catalog.=) \
              ANY ('{{0,100,950,951}}'::pg_catalog.oid[]), \
-             a.atttypid OPERATOR(pg_catalog.=) ANY ('{{25,1043}}'::pg_catalog.oid[]), \
-             {known} AND (a.attcollation OPERATOR(pg_catalog.=) 0::pg_catalog.oid \
-             OR NOT EXISTS (SELECT FROM pg_catalog.pg_collation l WHERE NOT l.collisdeterministic)) \
-             AND NOT EXISTS (SELECT FROM pg_catalog.pg_index i \
+             {bytewise}, a.atttypid OPERATOR(pg_catalog.=) ANY ('{{25,1043}}'::pg_catalog.oid[]), \
+             {known} AND {bytewise} AND NOT EXISTS (SELECT FROM pg_catalog.pg_index i \
              JOIN pg_catalog.pg_class x ON x.oid OPERATOR(pg_catalog.=) i.indexrelid \
              WHERE i.indrelid OPERATOR(pg_catalog.=) a.attrelid \
              AND NOT x.relam OPERATOR(pg_catalog.=) ANY ('{{403,405}}'::pg_catalog.oid[]) \
@@ -302,6 +321,9 @@ fn columns_query(tables: &Tables, columns: &[(usize, &str)]) -> String {
              WHERE a.attrelid OPERATOR(pg_catalog.=) {oid} AND a.attnum OPERATOR(pg_catalog.>) 0 \
              AND NOT a.attisdropped AND a.attname OPERATOR(pg_catalog.=) ANY ({names})",
             known = has_known_type(),
+            bytewise = "(a.attcollation OPERATOR(pg_catalog.=) 0::pg_catalog.oid \
+                 OR NOT EXISTS (SELECT FROM pg_catalog.pg_collation l \
+                 WHERE NOT l.collisdeterministic))",
             oid = Tables::oid(schema, table),
         );
     }
@@ -404,6 +426,7 @@ mod tests {
         let known = Known {
             type_oid: 23,
             is_total: true,
+            is_bytewise: true,
             is_text: false,
             is_estimated: true,
         };
@@ -421,6 +444,14 @@ mod tests {
                 },
             ),
             (
+                ["k", "3", "t_pkey", "a"],
+                Fact::KeyColumn {
+                    table,
+                    index: "t_pkey",
+                    name: "a",
+                },
+            ),
+            (
                 ["p", "3", "(x > 5)", ""],
                 Fact::Plain {
                     table,
@@ -428,7 +459,7 @@ mod tests {
                 },
             ),
             (
-                ["c", "3", "a", "23 t f t"],
+                ["c", "3", "a", "23 t t f t"],
                 Fact::Column {
                     table,
                     name: "a",

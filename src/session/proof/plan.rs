@@ -196,6 +196,14 @@ fn condition(tokens: &[Token<'_>]) -> Option<Condition> {
 }
 
 impl Condition {
+    /// Whether a row of the table with this alias can only have one value there.
+    pub(super) fn is_one_value(&self, alias: &str) -> bool {
+        let other = self.other.as_ref();
+        self.test == Test::Equal
+            && self.column.alias == alias
+            && other.is_none_or(|other| other.alias != alias)
+    }
+
     const fn shown(column: Column) -> Self {
         Self {
             column,
