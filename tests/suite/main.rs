@@ -28,6 +28,8 @@ mod staleness;
 // Several requests sent before the first is answered.
 mod pipelining;
 mod plans;
+// Statements whose plans look alike for some values and are not for others.
+mod theorems;
 // IN lists of every length, which share statements.
 mod lists;
 // Rows of VALUES in any number, which share statements.
