@@ -23,14 +23,14 @@
 //! - *The planner tries nothing out.* Where it estimates, it evaluates what is constant and not
 //!   volatile: `current_setting(…)`, `now()`, anybody's STABLE function. Its value of the moment
 //!   would decide a plan that is used at other moments, and its errors and notices would come once.
-//!   The plan of literals shows it: what could be folded is a literal there, so a call, an operator,
-//!   a cast in parentheses or a word like `CURRENT_DATE` is what remains to be tried out. It may
-//!   stand only where nothing is estimated: among the columns of a result, and behind ON CONFLICT.
-//!   LIMIT is estimated and not shown, so a plan with more limits than the text has numbers behind
-//!   LIMIT has no theorem.
-//! - *What looks like the server's own is its own.* Plans name operators, casts and functions as the
-//!   search path finds them. The catalog has none outside `pg_catalog` with the names and types of
-//!   those that are relied on (fact `b`).
+//!   The plan of literals shows it: what could be folded is a literal there, so a call, an
+//!   operator, a cast in parentheses or a word like `CURRENT_DATE` is what remains to be tried out.
+//!   It may stand only where nothing is estimated: among the columns of a result, and behind ON
+//!   CONFLICT. LIMIT is estimated and not shown, so a plan with more limits than the text has
+//!   numbers behind LIMIT has no theorem.
+//! - *What looks like the server's own is its own.* Plans name operators, casts and functions as
+//!   the search path finds them. The catalog has none outside `pg_catalog` with the names and types
+//!   of those that are relied on (fact `b`).
 //!
 //! **One way.** There is nothing to choose: constants, rows of VALUES or of one function, and what
 //! writes them. Premise: no node but those, and at most one that scans; the plan shows it.
@@ -39,10 +39,12 @@
 //! Another value may get another plan, which gives the same. Premises:
 //!
 //! - Each table is searched by an index for one value of as many columns as the index has; columns
-//!   that an index is searched for are its own, so they need no names. The index is a btree, unique,
-//!   valid, not deferrable, without predicate and expressions, of operator classes and types of the
-//!   server's (fact `u`). What is unique by the index's own equality and collation is searched by
-//!   them.
+//!   that an index is searched for are its own, so they need no names. The index is a btree,
+//!   unique, valid, not deferrable, without predicate and expressions, of operator classes and
+//!   types of the server's (fact `u`). What is unique by the index's own equality and collation is
+//!   searched by them. Or else such a key is compared in full beside another index: then its
+//!   columns are told by their names (facts `k`, `n`), and all equalities are one, because no
+//!   collation of the database finds different strings equal (facts `c`).
 //! - Nodes above give at most one row of one; the plan shows it.
 //! - A plan that visits other rows computes with them nothing that could fail or tell: conditions
 //!   are comparisons of columns with constants or each other, of types for which every comparison
@@ -52,8 +54,8 @@
 //! - No predicate is locked: the transaction is not serializable, which the default says (fact `s`)
 //!   and the session looks out for ([`Terms::one_row`](crate::statement::Terms)).
 //!
-//! **One plan.** Every value gets the same plan, because nothing the planner looks at depends on the
-//! value; so rows visited and locks are the same, too. Premises:
+//! **One plan.** Every value gets the same plan, because nothing the planner looks at depends on
+//! the value; so rows visited and locks are the same, too. Premises:
 //!
 //! - Arguments are only computed with, or compared by `=`, `<>` or `= ANY` with columns of tables.
 //!   Equality is estimated by the column's common values, all others being alike (`var_eq_const`):
@@ -64,8 +66,8 @@
 //! - No index could be searched for it whose cost looks at the value: all are btree or hash. No
 //!   partial index is about the column. No constraint is looked at: `constraint_exclusion` is not
 //!   `on`, the table does not inherit, nothing is appended, and no column is compared twice.
-//! - What is not shown of an argument (LIMIT, a function's rows) is weighed, and so is whatever else
-//!   is done with it: no theorem.
+//! - What is not shown of an argument (LIMIT, a function's rows) is weighed, and so is whatever
+//!   else is done with it: no theorem.
 //! - The order of rows does not follow from an estimate, as it does of hash joins and hash
 //!   aggregates, which the generic plan sizes by an estimate of its own.
 //!

@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn the_strongest_statement_decides() {
-        use Effect::{Catalog, LocalCatalog, None, Session, Transaction, Unknown};
+        use Effect::{Catalog, Isolation, LocalCatalog, None, Session, Transaction, Unknown};
         for (text, expected) in [
             ("", None),
             (" ; -- x", None),
@@ -341,7 +341,17 @@ mod tests {
             ("begin; select 1; commit", Transaction),
             ("/* c */ ROLLBACK TO SAVEPOINT a", Transaction),
             ("prepare transaction 'x'", Transaction),
-            ("set transaction isolation level serializable", Transaction),
+            (
+                "set transaction isolation level repeatable read",
+                Transaction,
+            ),
+            ("set transaction isolation level serializable", Isolation),
+            (
+                "begin; start transaction /* */ isolation level Serializable",
+                Isolation,
+            ),
+            ("begin isolation level serializable; set a = 5", Session),
+            ("select serializable from t", None),
             ("set search_path = a", Session),
             ("set local search_path = a", Session),
             ("set session authorization x", Session),

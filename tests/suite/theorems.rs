@@ -280,7 +280,8 @@ fn operators_of_users_are_not_taken_for_the_servers() {
     let setup = "CREATE SCHEMA s; CREATE TABLE t (id int PRIMARY KEY, a int); \
         INSERT INTO t SELECT g, g % 2 FROM generate_series(1, 2000) g; CREATE INDEX ON t (a); \
         ANALYZE t; CREATE FUNCTION s.eq(a int, b int) RETURNS bool IMMUTABLE LANGUAGE plpgsql AS \
-        'BEGIN IF a = 1 AND b = 77 THEN RAISE EXCEPTION ''met''; END IF; RETURN a % 7 = b % 7; END'; \
+        'BEGIN IF a = 1 AND b = 77 THEN RAISE EXCEPTION ''met''; END IF; \
+        RETURN a % 7 = b % 7; END'; \
         CREATE OPERATOR s.= (LEFTARG = int, RIGHTARG = int, FUNCTION = s.eq, RESTRICT = eqsel)";
     same(setup, |client, round| {
         client.query("SET search_path = s, pg_catalog, public");
@@ -325,11 +326,13 @@ fn questions_mean_the_servers_own_whatever_users_have_made() {
         for right in any {
             number += 1;
             setup += &format!(
-                "; CREATE FUNCTION f{number}({left}, {right}) RETURNS bool LANGUAGE sql AS 'SELECT note()'"
+                "; CREATE FUNCTION f{number}({left}, {right}) RETURNS bool LANGUAGE sql \
+                 AS 'SELECT note()'"
             );
             for operator in ["=", "<>", "<", ">=", "-"] {
                 setup += &format!(
-                    "; CREATE OPERATOR {operator} (LEFTARG = {left}, RIGHTARG = {right}, FUNCTION = f{number})"
+                    "; CREATE OPERATOR {operator} (LEFTARG = {left}, RIGHTARG = {right}, \
+                     FUNCTION = f{number})"
                 );
             }
         }

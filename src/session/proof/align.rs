@@ -141,7 +141,6 @@ impl<'a> Aligner<'a> {
     }
 
     /// What is known of a node, or of a part of it; returns the nodes below.
-    #[expect(clippy::type_complexity, reason = "a pair of what both plans hold")]
     fn facts(
         &mut self,
         at: usize,

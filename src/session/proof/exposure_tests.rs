@@ -138,7 +138,8 @@ fn a_key_is_searched_for_in_full_and_in_its_own_index() {
         "Seq Scan on public.t\n  Filter: (t.a = $1)\n  Output: $2, $3",
         "Index Scan using k on public.t\n  Index Cond: (t.id > $1)\n  Output: $2, $3",
         "Index Scan using k on public.t\n  Index Cond: (t.id = t.a)\n  Output: $1, $2, $3",
-        "Append\n  Output: $1, $2, $3\n  -> Index Scan using k on public.t\n    Index Cond: (t.id = 5)",
+        "Append\n  Output: $1, $2, $3\n  -> Index Scan using k on public.t\n    \
+         Index Cond: (t.id = 5)",
     ] {
         let exposure = exposure(plan, &judged(&["t"], 0));
         assert!(!exposure.is_single(&answer(&CATALOG)), "{plan}");
@@ -160,7 +161,8 @@ fn a_key_is_searched_for_in_full_and_in_its_own_index() {
         let rows: Vec<_> = CATALOG.iter().map(equal).collect();
         assert!(!found.is_single(&answer(&rows)), "{plan}");
     }
-    let two = "Index Scan using wide on public.t\n  Output: $2\n  Index Cond: ((t.id = $1) AND (t.a = $3))";
+    let two = "Index Scan using wide on public.t\n  Output: $2\n  \
+               Index Cond: ((t.id = $1) AND (t.a = $3))";
     assert!(exposure(two, &judged(&["t"], 0)).is_single(&answer(&CATALOG)));
 }
 

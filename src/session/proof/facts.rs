@@ -266,7 +266,8 @@ fn premises(tables: &Tables, named: &[Named]) -> String {
          WHERE o.oprnamespace OPERATOR(pg_catalog.<>) \
          'pg_catalog'::pg_catalog.regnamespace::pg_catalog.oid \
          AND (o.oprname OPERATOR(pg_catalog.=) ANY ('{{=,<>,<,<=,>,>=}}'::pg_catalog.name[]) \
-         AND (o.oprleft OPERATOR(pg_catalog.<) {USERS} OR o.oprright OPERATOR(pg_catalog.<) {USERS}) \
+         AND (o.oprleft OPERATOR(pg_catalog.<) {USERS} \
+         OR o.oprright OPERATOR(pg_catalog.<) {USERS}) \
          OR o.oprname OPERATOR(pg_catalog.=) ANY ('{{+,-}}'::pg_catalog.name[]) \
          AND o.oprleft OPERATOR(pg_catalog.=) ANY ('{{0,20,21,23}}'::pg_catalog.oid[]) \
          AND o.oprright OPERATOR(pg_catalog.=) ANY ('{{20,21,23}}'::pg_catalog.oid[]))) \

@@ -318,7 +318,8 @@ mod tests {
     fn conditions_joined_by_and_are_taken_apart() {
         let found = of("Index Scan using k on public.t A\n  \
              Index Cond: ((\"A\".id = $1) AND ((\"A\".\"Na. me\")::text = $2))\n  \
-             Filter: (\"A\".kind AND (NOT \"A\".done) AND (\"A\".x IS NOT NULL) AND (\"A\".b <> $3))");
+             Filter: (\"A\".kind AND (NOT \"A\".done) AND (\"A\".x IS NOT NULL) \
+             AND (\"A\".b <> $3))");
         let seen: Vec<_> = found
             .known
             .iter()

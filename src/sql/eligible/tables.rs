@@ -102,14 +102,19 @@ impl Tables {
 
 /// Where name and alias stand; `None` if the alias renames columns.
 fn ranges(name: &ObjectName, alias: Option<&TableAlias>) -> Option<(Vec<Range>, Range)> {
-    let parts = name.0.iter().map(|part| part.as_ident().and_then(range));
-    let parts: Vec<Range> = parts.collect::<Option<_>>()?;
+    let parts = name_ranges(name)?;
     let alias = match alias {
         Some(alias) if alias.columns.is_empty() && alias.at.is_none() => range(&alias.name)?,
         Some(_) => return None,
         None => *parts.last()?,
     };
     Some((parts, alias))
+}
+
+/// Where the parts of a relation's name stand.
+pub(super) fn name_ranges(name: &ObjectName) -> Option<Vec<Range>> {
+    let parts = name.0.iter();
+    parts.map(|part| part.as_ident().and_then(range)).collect()
 }
 
 fn range(ident: &Ident) -> Option<Range> {

@@ -4,14 +4,14 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     BinaryOperator, DataType, Distinct, Expr, FromTable, Function, FunctionArgumentClause,
-    FunctionArguments, GroupByExpr, Ident, Insert, NamedWindowExpr, ObjectName, OnInsert,
-    OrderByExpr, OrderByKind, Query, Select, SetExpr, Statement, TableFactor, TableObject,
-    TableWithJoins, UnaryOperator, ValueWithSpan, Visit, Visitor, WindowSpec, WindowType,
+    FunctionArguments, GroupByExpr, Insert, NamedWindowExpr, ObjectName, OnInsert, OrderByExpr,
+    OrderByKind, Query, Select, SetExpr, Statement, TableFactor, TableObject, TableWithJoins,
+    UnaryOperator, ValueWithSpan, Visit, Visitor, WindowSpec, WindowType,
 };
 
 use super::bare::{constant, peel, whole};
 use super::stored::{Column, stored};
-use super::tables::Tables;
+use super::tables::{Tables, name_ranges};
 use crate::reason::Reason;
 
 /// What the walk knows of one literal.
@@ -176,7 +176,8 @@ impl Walk {
             return Err(Reason::Unparsed);
         }
         self.writes += 1;
-        self.targets.push(name_ranges(name)?);
+        self.targets
+            .push(name_ranges(name).ok_or(Reason::Unparsed)?);
         Ok(())
     }
 
@@ -495,11 +496,4 @@ fn factor_target(factor: &TableFactor) -> Result<&ObjectName, Reason> {
         } => Ok(name),
         _ => Err(Reason::Unparsed),
     }
-}
-
-/// Where the parts of a relation's name stand.
-fn name_ranges(name: &ObjectName) -> Result<Vec<(usize, usize)>, Reason> {
-    let range = |ident: &Ident| columns(ident.span.start.column, ident.span.end.column);
-    let parts = name.0.iter().map(|part| part.as_ident().and_then(range));
-    parts.collect::<Option<_>>().ok_or(Reason::Unparsed)
 }
