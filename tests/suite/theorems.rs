@@ -12,6 +12,13 @@ const fn decides(round: usize) -> bool {
     matches!(round % 11, 7 | 8)
 }
 
+/// Changes a setting at the beginning: statements are parsed anew behind it.
+fn set(client: &mut Client, round: usize, setting: &str) {
+    if round % 11 == 0 {
+        client.query(&format!("SET {setting}"));
+    }
+}
+
 /// One row of ten has the common value 0 of `a`; an index on `a` finds them in another order.
 const SKEWED: &str = "(id int, a int, b int, pad text); \
     INSERT INTO t SELECT g, CASE WHEN g % 10 = 0 THEN 0 ELSE 1 + g % 1999 END, -g, repeat('x', 50) \
@@ -19,13 +26,13 @@ const SKEWED: &str = "(id int, a int, b int, pad text); \
 
 fn skewed(client: &mut Client, round: usize, text: &str) {
     let value = if decides(round) { 0 } else { 300 + round };
-    client.query("SET enable_bitmapscan = off");
     client.query(&text.replace('?', &value.to_string()));
 }
 
 #[test]
 fn common_values_of_temporary_tables_are_known() {
     converts("", |client, round| {
+        set(client, round, "enable_bitmapscan = off");
         if round % 11 == 0 {
             client.query(&format!("CREATE TEMP TABLE t {SKEWED}"));
         }
@@ -41,6 +48,7 @@ fn columns_are_not_known_by_the_names_an_alias_gives_them() {
          FROM generate_series(1, 2000) g; CREATE INDEX ON k (a, id DESC); ANALYZE k"
     );
     converts(&setup, |client, round| {
+        set(client, round, "enable_bitmapscan = off");
         skewed(
             client,
             round,
@@ -150,7 +158,11 @@ fn of_rows_that_are_only_visited_predicate_locks_show() {
     assert!(planned > 0, "nothing was planned for its values\n{summary}");
     converts(LONG_KEYS, |client, round| {
         let (id, s) = key(round);
-        client.query("SET default_transaction_isolation = serializable");
+        set(
+            client,
+            round,
+            "default_transaction_isolation = serializable",
+        );
         client.query("BEGIN");
         client.query("ROLLBACK");
         client.query(&format!("SELECT v FROM t WHERE id = '{id}' AND s = {s}"));
@@ -183,7 +195,7 @@ fn a_setting_of_the_moment_is_not_kept_in_a_plan() {
         CREATE FUNCTION set_tenant(i int) RETURNS text LANGUAGE plpgsql AS \
         'BEGIN RETURN set_config(''app.tenant'', i::text, false); END'";
     converts(setup, |client, round| {
-        client.query("SET enable_bitmapscan = off");
+        set(client, round, "enable_bitmapscan = off");
         let tenant = if decides(round) { 0 } else { 3 };
         client.query(&format!("SELECT set_tenant({tenant})"));
         client.query(&format!("SELECT id FROM v WHERE k <> {}", 300_000 + round));
@@ -226,7 +238,7 @@ fn matches_of_a_hash_join_come_in_an_order_that_is_estimated() {
         ANALYZE small; ANALYZE big; \
         INSERT INTO small SELECT g % 200, 5, repeat('x', 60) FROM generate_series(1, 800) g";
     converts(setup, |client, round| {
-        client.query("SET max_parallel_workers_per_gather = 0");
+        set(client, round, "max_parallel_workers_per_gather = 0");
         let a = if decides(round) { 5 } else { 10 + round };
         client.query(&format!(
             "SELECT b.id, s.ctid FROM big b JOIN small s ON s.k = b.k WHERE s.a = {a}"
@@ -284,7 +296,7 @@ fn operators_of_users_are_not_taken_for_the_servers() {
         RETURN a % 7 = b % 7; END'; \
         CREATE OPERATOR s.= (LEFTARG = int, RIGHTARG = int, FUNCTION = s.eq, RESTRICT = eqsel)";
     same(setup, |client, round| {
-        client.query("SET search_path = s, pg_catalog, public");
+        set(client, round, "search_path = s, pg_catalog, public");
         let value = if decides(round) { 77 } else { round };
         client.query(&format!("SELECT id FROM t WHERE id = {value} AND a < 5"));
     });
