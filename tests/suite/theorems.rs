@@ -292,7 +292,7 @@ fn operators_of_users_are_not_taken_for_the_servers() {
     let setup = "CREATE SCHEMA s; CREATE TABLE t (id int PRIMARY KEY, b int); \
         INSERT INTO t SELECT g, (g * 7919) % 20011 FROM generate_series(1, 20000) g; \
         CREATE INDEX ON t (b); ANALYZE t; \
-        CREATE FUNCTION s.eq(a int, b int) RETURNS bool IMMUTABLE LANGUAGE plpgsql AS \
+        CREATE FUNCTION s.eq(a int, b int) RETURNS bool IMMUTABLE COST 0.001 LANGUAGE plpgsql AS \
         'BEGIN RETURN a % 7 OPERATOR(pg_catalog.=) b % 7; END'; \
         CREATE OPERATOR s.= (LEFTARG = int, RIGHTARG = int, FUNCTION = s.eq, RESTRICT = eqsel)";
     converts(setup, |client, round| {
