@@ -14,7 +14,7 @@ const fn decides(round: usize) -> bool {
 
 /// Changes a setting at the beginning: statements are parsed anew behind it.
 fn set(client: &mut Client, round: usize, setting: &str) {
-    if round % 11 == 0 {
+    if round.is_multiple_of(11) {
         client.query(&format!("SET {setting}"));
     }
 }
@@ -33,7 +33,7 @@ fn skewed(client: &mut Client, round: usize, text: &str) {
 fn common_values_of_temporary_tables_are_known() {
     converts("", |client, round| {
         set(client, round, "enable_bitmapscan = off");
-        if round % 11 == 0 {
+        if round.is_multiple_of(11) {
             client.query(&format!("CREATE TEMP TABLE t {SKEWED}"));
         }
         skewed(client, round, "SELECT id, a FROM t WHERE a = ?");
