@@ -88,6 +88,15 @@ pub(crate) enum Plans {
     Apart,
 }
 
+/// The settings that decide what is converted.
+const SETTINGS: [(&str, &str); 5] = [
+    ("array_nulls", "on"),
+    ("client_min_messages", "notice"),
+    ("exit_on_error", "off"),
+    ("log_parameter_max_length_on_error", "0"),
+    ("plan_cache_mode", "auto"),
+];
+
 /// The type of a list's array.
 const LIST: u32 = 1007;
 
@@ -159,26 +168,37 @@ impl Server {
     }
 
     fn query(&self, text: &str, out: &mut Vec<u8>) {
-        let plan = |seems: &str| format!("{seems} Scan on public.t");
-        if text.starts_with("SELECT pg_catalog.current_setting('plan_cache_mode')") {
-            row(out, &["t", "t", "t", "4194304", "settings"]);
+        let plan = |seems: &str, output: &str| {
+            format!(
+                r#"[{{"Plan": {{"Node Type": "{seems} Scan", "Schema": "public",
+                "Relation Name": "items", "Alias": "items", "Index Name": "key", {output}}}}}]"#
+            )
+        };
+        if text.starts_with("SHOW ALL") {
+            for (name, value) in SETTINGS {
+                row(out, &[name, value, "why"]);
+            }
+            row(out, &["4194304", "77"]);
         } else if text.starts_with("SELECT pg_catalog.concat_ws('|', (SELECT") {
             row(out, &["sign", ""]);
         } else if text.starts_with("SET LOCAL jit") {
             // No name has hazards.
         } else if text.starts_with("SELECT (SELECT pg_catalog.string_agg") {
             row(out, &["", "0", "0", "0", "0"]);
-        } else if text.starts_with("SELECT 'r'") {
-            row(out, &["r", "0", "true", ""]);
-            row(out, &["c", "0", "id", "23"]);
+        } else if text.starts_with("SELECT 'b'") {
+            for fact in [["b", "0", "", ""], ["n", "0", "0", ""], ["p", "0", "", ""]] {
+                row(out, &fact);
+            }
+            row(out, &["c", "0", "id", "23 t f t"]);
         } else if text.contains("; EXPLAIN") && !text.contains("plan_cache_mode") {
             let executed = text.contains(" EXECUTE ") && self.plans == Plans::Apart;
-            row(out, &[&plan(if executed { "Seq" } else { "Index" })]);
-            row(out, &[&self.output(|_, oid| constant(oid))]);
+            let kind = if executed { "Seq" } else { "Index" };
+            row(out, &[&plan(kind, &self.output(|_, oid| constant(oid)))]);
         } else if text.contains("; EXPLAIN") {
             let same = self.plans == Plans::Alike;
-            row(out, &[&plan(if same { "Index" } else { "Seq" })]);
-            row(out, &[&self.output(|index, _| format!("${}", index + 1))]);
+            let kind = if same { "Index" } else { "Seq" };
+            let output = self.output(|index, _| format!("${}", index + 1));
+            row(out, &[&plan(kind, &output)]);
         } else {
             if self.sample.columns > 0 {
                 self.describe(out);
@@ -187,7 +207,7 @@ impl Server {
         }
     }
 
-    /// The line of a plan that shows what became of each argument.
+    /// The part of a plan that shows what became of each argument.
     fn output(&self, show: impl Fn(usize, u32) -> String) -> String {
         let named = self.parameters.iter().filter(|(name, _)| !name.is_empty());
         let oids = named.map(|(_, oids)| oids).max_by_key(|oids| oids.len());
@@ -195,8 +215,8 @@ impl Server {
         let shown: Vec<String> = oids.map(|(index, oid)| show(index, *oid)).collect();
         let oids = self.parameters.values().flatten();
         match oids.copied().any(|oid| oid == LIST) {
-            true => format!("  Index Cond: (t.id = ANY ({}))", shown.join(", ")),
-            false => format!("  Output: {}", shown.join(", ")),
+            true => format!(r#""Index Cond": "(items.id = ANY ({}))""#, shown.join(", ")),
+            false => format!(r#""Output": ["{}"]"#, shown.join(", ")),
         }
     }
 

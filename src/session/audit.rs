@@ -1,13 +1,11 @@
 //! The audit: the plan proof repeated, with the literals of the moment.
 
 use super::learn::{Lesson, Next, Subject};
-use super::proof::Hidden;
-use super::{Session, Worker, lists, proof, rows};
+use super::proof::{Hidden, Plan};
+use super::{Session, Worker, lists, planned, proof, rows};
 use crate::metrics::Counter;
 use crate::reason::Reason;
-use crate::sql::eligible::Eligible;
-use crate::statement::guard::Guard;
-use crate::statement::{Statement, Terms, Verdict};
+use crate::statement::Verdict;
 use std::sync::Arc;
 
 impl Session {
@@ -29,8 +27,18 @@ impl Session {
             .lookup(key)
             .map(|entry| Arc::clone(&entry.terms));
         let terms = terms.ok_or(Reason::Unstable)?;
-        let generic = rows::as_values(statement, generic.plan());
-        let guards = same_plan(statement, &terms, &original.plan(), &generic);
+        let bare = planned::bare(statement);
+        let hidden = Hidden {
+            bare: &bare,
+            stored: &terms.stored,
+        };
+        let guards = match (Plan::read(original), Plan::read(generic)) {
+            (Ok(original), Ok(generic)) => {
+                let generic = rows::as_values(statement, generic);
+                proof::same_plan(&original, &generic, &terms.kinds(), &hidden)
+            }
+            _ => None,
+        };
         let passed = guards == Some(lists::without_lengths(&terms.guards));
         worker.counters().add(
             if passed {
@@ -58,27 +66,4 @@ impl Session {
         }
         Ok(Next::Learned)
     }
-}
-
-/// [`proof::same_plan`] for this statement and what is known of it.
-pub(super) fn same_plan(
-    statement: &Statement,
-    terms: &Terms,
-    original: &[String],
-    generic: &[String],
-) -> Option<Vec<Guard>> {
-    let bare = statement.recipe().eligible().map(bare).unwrap_or_default();
-    let hidden = Hidden {
-        bare: &bare,
-        stored: &terms.stored,
-    };
-    proof::same_plan(original, generic, &terms.kinds(), &hidden)
-}
-
-/// For each argument whether nothing is done with it where it stands.
-fn bare(eligible: &Eligible) -> Vec<bool> {
-    let lifted = eligible.arguments.iter().zip(&eligible.bare);
-    lifted
-        .filter_map(|(argument, bare)| argument.then_some(*bare))
-        .collect()
 }

@@ -22,7 +22,7 @@
 
 use super::learn::{Candidate, Lesson, Next};
 use super::oracle::{self, Answer};
-use super::proof::{self, Exposure, Hidden};
+use super::proof::{self, Exposure, Hidden, Plan};
 use super::{Session, Worker};
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
@@ -190,7 +190,7 @@ pub(super) fn may_be_others(answer: &Answer) -> bool {
 /// the plan may not be trusted. `scan` is that of the query.
 pub(super) fn guarded(
     mut guards: Vec<Guard>,
-    (exposure, generic): (&Exposure, &[String]),
+    (exposure, generic): (&Exposure, &Plan),
     candidate: &Candidate,
     lengths: Option<&Lengths>,
     scan: &Scan,
@@ -205,7 +205,10 @@ pub(super) fn guarded(
     };
     let Lengths([shortest, longer @ ..]) = lengths?;
     let alike = |answer: &Answer| {
-        let (plan, types) = (answer.plan(), &candidate.terms.types);
+        let Ok(plan) = Plan::read(answer) else {
+            return false;
+        };
+        let types = &candidate.terms.types;
         let same = proof::same_plan(&plan, generic, types, &Hidden::default());
         answer.is_good() && same.is_some()
     };

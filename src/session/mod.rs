@@ -32,6 +32,7 @@ mod lists;
 mod login;
 mod oracle;
 mod patience;
+mod planned;
 mod proof;
 mod recent;
 mod relay;
@@ -44,6 +45,8 @@ mod worker;
 
 pub use cancel::Cancels;
 pub use oracle::DDL_CHANNEL;
+#[doc(hidden)]
+pub use proof::questions;
 pub use settings::{context_query, digest};
 pub use worker::{Limits, Mode, Settings, Worker};
 

@@ -43,15 +43,6 @@ pub(super) fn column(bytes: &[u8]) -> String {
 }
 
 impl Answer {
-    /// The lines of an EXPLAIN, without the one that names the query.
-    pub(super) fn plan(&self) -> Vec<String> {
-        let lines = self.values.iter();
-        lines
-            .filter(|line| !line.trim_start().starts_with("Query Identifier"))
-            .cloned()
-            .collect()
-    }
-
     /// Whether the question was answered without an error and in full.
     pub(super) const fn is_good(&self) -> bool {
         self.error.is_none() && !self.overflowed
@@ -82,7 +73,7 @@ impl Answer {
 /// The channel on which an event trigger announces changes of the catalog.
 pub const DDL_CHANNEL: &str = "pgautoprep_ddl";
 
-const EXPLAIN: &[u8] = b"EXPLAIN (VERBOSE, COSTS OFF) ";
+const EXPLAIN: &[u8] = b"EXPLAIN (VERBOSE, COSTS OFF, FORMAT JSON) ";
 
 /// Asks for the plan of the original.
 pub(super) fn explain(text: &[u8], scan: &Scan) -> Vec<u8> {
@@ -300,6 +291,8 @@ mod tests {
             targets: Vec::new(),
             called_types: Vec::new(),
             bare_calls: Vec::new(),
+            tables: Some(Vec::new()),
+            limits: Some(0),
         };
         assert_eq!(catalog_query(&[23, 25], &eligible), None);
         assert!(catalog_query(&[16_500], &eligible).is_some());

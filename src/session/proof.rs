@@ -1,91 +1,119 @@
 //! The plan proof: whether a generic plan is the plan the literals get.
 //!
-//! Both plans come as the lines of `EXPLAIN (VERBOSE, COSTS OFF)`. Node for node, index for index,
-//! condition for condition they must be the same once everything that is constant for one execution
-//! is written alike: a literal, a parameter, a cast of either, a function call or operator over
-//! nothing else, an array of them. Folding makes the first plan show `'8'::integer` where the
-//! second shows `($1 + $2)`; both are one constant. What is not constant must be equal to the
-//! letter.
+//! Both plans come as JSON (`EXPLAIN (VERBOSE, COSTS OFF, FORMAT JSON)`, [`tree`]). Node for node,
+//! index for index, condition for condition they must be the same once everything that is constant
+//! for one execution is written alike ([`align()`], `tokens`): a literal, a parameter, a cast of
+//! either, a function call or operator over nothing else, an array of them. Folding makes the first
+//! plan show `'8'::integer` where the second shows `($1 + $2)`; both are one constant. What is not
+//! constant must be equal to the letter. What has a number in both plans at the same place is the
+//! executor's own parameter, which until 16 looks like one of ours.
 //!
 //! Where the generic plan has more to do with a parameter than to use it, that must be something
 //! that cannot fail for the values admitted; these become [`Guard`]s.
+//!
+//! # Theorems
+//!
+//! That proves the plans alike for the values of one query. The statement is planned once only if
+//! one of three theorems ([`Exposure`]) says of every value admitted: the rows, their order, the
+//! rows visited, errors, notices and predicate locks are those of the plan the original would get.
+//! Whatever has no theorem is planned for its values each time ([`Plans::Custom`]).
+//!
+//! All three rest on these premises:
+//!
+//! - *The planner tries nothing out.* Where it estimates, it evaluates what is constant and not
+//!   volatile: `current_setting(…)`, `now()`, anybody's STABLE function. Its value of the moment
+//!   would decide a plan that is used at other moments, and its errors and notices would come once.
+//!   The plan of literals shows it: what could be folded is a literal there, so a call, an
+//!   operator, a cast in parentheses or a word like `CURRENT_DATE` is what remains to be tried out.
+//!   It may stand only where nothing is estimated: among the columns of a result, and behind ON
+//!   CONFLICT. LIMIT is estimated and not shown, so a plan with more limits than the text has
+//!   numbers behind LIMIT has no theorem.
+//! - *What looks like the server's own is its own.* Plans name operators, casts and functions as
+//!   the search path finds them. The catalog has none outside `pg_catalog` with the names and types
+//!   of those that are relied on (fact `b`).
+//!
+//! **One way.** There is nothing to choose: constants, rows of VALUES or of one function, and what
+//! writes them. Premise: no node but those, and at most one that scans; the plan shows it.
+//!
+//! **One row.** At most one row comes out, and no other is visited on the way that would show.
+//! Another value may get another plan, which gives the same. Premises:
+//!
+//! - Each table is searched by an index for one value of as many columns as the index has; columns
+//!   that an index is searched for are its own, so they need no names. The index is a btree,
+//!   unique, valid, not deferrable, without predicate and expressions, of operator classes and
+//!   types of the server's (fact `u`). What is unique by the index's own equality and collation is
+//!   searched by them. Or else such a key is compared in full beside another index: then its
+//!   columns are told by their names (facts `k`, `n`), and all equalities are one, because no
+//!   collation of the database finds different strings equal (facts `c`).
+//! - Nodes above give at most one row of one; the plan shows it.
+//! - A plan that visits other rows computes with them nothing that could fail or tell: conditions
+//!   are comparisons of columns with constants or each other, of types for which every comparison
+//!   has a result (facts `c`); for these the names in the plan must be the tables' (facts `n`: each
+//!   table read is one that the text names, none is renamed, and there are no others). With more
+//!   than one table, results below the join are plain columns.
+//! - No predicate is locked: the transaction is not serializable, which the default says (fact `s`)
+//!   and the session looks out for ([`Terms::one_row`](crate::statement::Terms)).
+//!
+//! **One plan.** Every value gets the same plan, because nothing the planner looks at depends on
+//! the value; so rows visited and locks are the same, too. Premises:
+//!
+//! - Arguments are only computed with, or compared by `=`, `<>` or `= ANY` with columns of tables.
+//!   Equality is estimated by the column's common values, all others being alike (`var_eq_const`):
+//!   the values that are common are left out ([`Common`](crate::statement::common)). The types are
+//!   known, no collation of the database finds different strings equal, there are no statistics of
+//!   several columns, and the role may see all there is (facts `c`, `p`, `v`). A cast to text is
+//!   none if the column is text or varchar. The names are the tables' (facts `n`).
+//! - No index could be searched for it whose cost looks at the value: all are btree or hash. No
+//!   partial index is about the column. No constraint is looked at: `constraint_exclusion` is not
+//!   `on`, the table does not inherit, nothing is appended, and no column is compared twice.
+//! - What is not shown of an argument (LIMIT, a function's rows) is weighed, and so is whatever
+//!   else is done with it: no theorem.
+//! - The order of rows does not follow from an estimate, as it does of hash joins and hash
+//!   aggregates, which the generic plan sizes by an estimate of its own.
+//!
+//! [`Plans::Custom`]: crate::statement::Plans::Custom
 
+mod align;
 mod constant;
 mod exposure;
 mod facts;
 mod plan;
 mod tokens;
+mod tree;
 
 pub(super) use exposure::Exposure;
+pub use facts::questions;
+pub(super) use tree::Plan;
 
+use crate::sql::eligible::Eligible;
 use crate::sql::oid;
 use crate::statement::guard::{Check, Guard};
+use align::align;
 use constant::{Constant, Types};
-use tokens::{Token, normalize};
 
-/// Elements from which the server looks an IN list up in a hash table if the list is a constant,
-/// and only then (`MIN_ARRAY_SIZE_FOR_HASHED_SAOP` in `clauses.c`, since 14).
-const HASHED_LIST: usize = 9;
-
-/// Whether `generic` is `custom` with parameters of these types in place of constants: the guards
+/// Whether `generic` is `original` with parameters of these types in place of constants: the guards
 /// under which it behaves alike, or `None`.
 #[must_use]
 pub(super) fn same_plan(
-    custom: &[String],
-    generic: &[String],
+    original: &Plan,
+    generic: &Plan,
     types: &[u32],
     hidden: &Hidden<'_>,
 ) -> Option<Vec<Guard>> {
-    if custom.len() != generic.len() {
-        return None;
-    }
-    let mut guards = Vec::new();
-    let mut visible = vec![false; types.len()];
-    for (custom, generic) in custom.iter().zip(generic) {
-        let custom_tokens = normalize(custom, types);
-        let generic_tokens = normalize(generic, types);
-        if custom_tokens != generic_tokens
-            || loses_hashed_list(generic)
-            || orders_by_estimate(generic)
-        {
-            return None;
-        }
-        let label = generic.trim_start();
-        let is_result = label.starts_with("Output:") || label.starts_with("Function Call:");
-        let mut operator = "";
-        for pair in generic_tokens.into_iter().zip(&custom_tokens) {
-            let (mut constant, folded) = match pair {
-                (Token::Constant(constant), Token::Constant(folded)) => (constant, folded),
-                (Token::Operator(found), _) => {
-                    operator = found;
-                    continue;
-                }
-                _ => {
-                    operator = "";
-                    continue;
-                }
-            };
-            if !(is_result && constant.run_like(folded)) {
-                constant.convert_like(folded, types);
-            }
-            guards.extend(constant.guards(operator)?);
-            operator = "";
-            // What has a number in both plans is the executor's, and no argument of anybody's.
-            if folded.parameters().is_empty() {
-                for index in constant.parameters() {
-                    *visible.get_mut(*index)? = true;
-                }
-            }
-        }
-    }
-    for (argument, visible) in visible.into_iter().enumerate() {
-        if !visible {
-            guards.extend(hidden.guards(argument, types)?);
-        }
-    }
-    guards.sort_by_key(|guard| guard.argument);
-    guards.dedup();
-    Some(guards)
+    align(original, generic, types, hidden).map(|aligned| aligned.guards)
+}
+
+/// The same, with what the plan rests on beside the guards.
+#[must_use]
+pub(super) fn exposed(
+    original: &Plan,
+    generic: &Plan,
+    types: &[u32],
+    (hidden, eligible): (&Hidden<'_>, &Eligible),
+) -> Option<(Exposure, Vec<Guard>)> {
+    let aligned = align(original, generic, types, hidden)?;
+    let exposure = Exposure::of(&aligned, eligible);
+    Some((exposure, aligned.guards))
 }
 
 /// What is known of arguments that a plan does not show: VALUES of several rows, LIMIT, what ON
@@ -119,61 +147,25 @@ impl Hidden<'_> {
     }
 }
 
-/// Whether the lines hold more than one plan tree, or none: what rewrite rules make.
-#[must_use]
-pub(super) fn is_one_tree(lines: &[String]) -> bool {
-    let roots = lines
-        .iter()
-        .filter(|line| !line.starts_with(' ') && !line.starts_with("Query Identifier"));
-    roots.count() == 1
-        && !lines.iter().any(|line| line.trim().is_empty())
-        && lines
-            .first()
-            .is_some_and(|line| !line.contains("rewrites to nothing"))
-}
-
-/// A long list outside an index condition that the generic plan must search one by one.
-fn loses_hashed_list(line: &str) -> bool {
-    let label = line.trim_start();
-    if label.starts_with("Index Cond:") || label.starts_with("Recheck Cond:") {
-        return false;
-    }
-    line.match_indices("(ARRAY[").any(|(at, _)| {
-        let list = &line[at..];
-        let list = &list[..list.find(']').unwrap_or(list.len())];
-        list.contains('$') && list.matches(',').count() + 1 >= HASHED_LIST
-    })
-}
-
-/// A node that returns its rows in the order of a hash table, whose size follows from an estimate:
-/// a generic plan estimates otherwise than the literals do.
-fn orders_by_estimate(line: &str) -> bool {
-    const NODES: [&str; 7] = [
-        "HashAggregate",
-        "MixedAggregate",
-        "HashSetOp",
-        "Hash Full Join",
-        "Hash Right Join",
-        "Hash Right Anti Join",
-        "Hash Right Semi Join",
-    ];
-    let node = line.trim_start().trim_start_matches("->").trim_start();
-    let node = node.strip_prefix("Partial ").unwrap_or(node);
-    let node = node.strip_prefix("Finalize ").unwrap_or(node);
-    NODES.iter().any(|known| node.starts_with(known))
-}
-
 #[cfg(test)]
 mod tests {
+    use super::tree::tests::drawn;
     use super::*;
 
+    /// A plan, or one node with these expressions.
+    fn plan(text: &str) -> Plan {
+        match text.starts_with(' ') {
+            true => drawn(&format!("Seq Scan on public.t\n{text}")),
+            false => drawn(text),
+        }
+    }
+
     fn same(custom: &str, generic: &str) -> bool {
-        let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
         let hidden = Hidden {
             bare: &[true; 30],
             stored: &[],
         };
-        same_plan(&lines(custom), &lines(generic), &[23; 30], &hidden).is_some()
+        same_plan(&plan(custom), &plan(generic), &[23; 30], &hidden).is_some()
     }
 
     #[test]
@@ -209,7 +201,7 @@ mod tests {
             ),
             (
                 "  Filter: (t.x = 'a''b'::text)",
-                "  Filter: (t.x = lower($1))",
+                "  Filter: (t.x = lower(($1)::text))",
             ),
             (
                 "  Filter: (t.x = '-5'::integer)",
@@ -243,9 +235,12 @@ mod tests {
                 "  Filter: (t.x = f(t.y, 1))",
                 "  Filter: (t.x = g(t.y, $1))",
             ),
-            ("a\n  b", "a"),
+            ("Limit\n  -> Result", "Limit"),
+            ("Limit\n  -> Result", "Result\n  -> Limit"),
+            ("  Filter: now()", "  Filter: f()"),
             ("  Output: 1, 2", "  Output: $1"),
-            (" Seq Scan on t", "  Seq Scan on t"),
+            ("Seq Scan on public.t", "Seq Scan on s.t"),
+            ("Seq Scan on public.t", "Seq Scan on public.t u"),
             (
                 "  Filter: ((t.x)::text = 'a'::text)",
                 "  Filter: ((t.x)::bpchar = $1)",
@@ -276,8 +271,8 @@ mod tests {
     #[test]
     fn casts_that_only_the_literal_shows_are_guarded() {
         let guards = |kind: u32, custom: &str| {
-            let (custom, generic) = (custom.to_owned(), "  Output: $1, ctid".to_owned());
-            let guards = same_plan(&[custom], &[generic], &[kind], &Hidden::default())?;
+            let (custom, generic) = (plan(custom), plan("  Output: $1, ctid"));
+            let guards = same_plan(&custom, &generic, &[kind], &Hidden::default())?;
             Some(guards.iter().map(|guard| guard.check).collect::<Vec<_>>())
         };
         for (kind, custom, expected) in [
@@ -324,32 +319,32 @@ mod tests {
 
     #[test]
     fn what_the_plan_does_not_show_must_be_bare() {
-        let plan = ["Values Scan on \"*VALUES*\"".to_owned()];
+        let values = plan("Values Scan");
         let bare = Hidden {
             bare: &[true],
             stored: &[],
         };
-        assert_eq!(same_plan(&plan, &plan, &[23], &bare), Some(vec![]));
+        assert_eq!(same_plan(&values, &values, &[23], &bare), Some(vec![]));
         assert_eq!(
-            same_plan(&plan, &plan, &[1700], &bare).map(|g| g.len()),
+            same_plan(&values, &values, &[1700], &bare).map(|g| g.len()),
             Some(1)
         );
-        assert_eq!(same_plan(&plan, &plan, &[23], &Hidden::default()), None);
-        let initplan = ["  Filter: (t.a = $1)".to_owned()];
+        assert_eq!(same_plan(&values, &values, &[23], &Hidden::default()), None);
+        let initplan = plan("  Filter: (t.a = $1)");
         let hidden = Hidden::default();
         assert_eq!(same_plan(&initplan, &initplan, &[23], &hidden), None);
     }
 
     #[test]
     fn what_the_plan_does_not_show_is_converted_to_its_column() {
-        let plan = ["Values Scan on \"*VALUES*\"".to_owned()];
+        let values = plan("Values Scan");
         let checks = |kind: u32, column: &str| {
             let stored = [Some(column.to_owned())];
             let hidden = Hidden {
                 bare: &[false],
                 stored: &stored,
             };
-            let guards = same_plan(&plan, &plan, &[kind], &hidden)?;
+            let guards = same_plan(&values, &values, &[kind], &hidden)?;
             Some(guards.iter().map(|guard| guard.check).collect::<Vec<_>>())
         };
         for (kind, column, expected) in [
@@ -367,40 +362,5 @@ mod tests {
         ] {
             assert_eq!(checks(kind, column), expected, "{kind} in {column}");
         }
-    }
-
-    #[test]
-    fn rows_in_the_order_of_a_hash_table_are_not_trusted() {
-        for line in [
-            "HashAggregate",
-            "    ->  Partial HashAggregate",
-            "  ->  HashSetOp Except",
-            "Hash Full Join",
-            "  ->  Hash Right Join",
-        ] {
-            assert!(!same(line, line), "{line}");
-        }
-        for line in [
-            "Hash Join",
-            "  ->  Hash",
-            "GroupAggregate",
-            "  Output: \"HashAggregate\"",
-        ] {
-            assert!(same(line, line), "{line}");
-        }
-    }
-
-    #[test]
-    fn several_trees_are_told_from_one() {
-        let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
-        assert!(is_one_tree(&lines("Update on t\n  ->  Seq Scan on t")));
-        assert!(is_one_tree(&lines(
-            "Result\n  Output: 1\nQuery Identifier: -5"
-        )));
-        assert!(!is_one_tree(&lines(
-            "Update on t\n  -> x\n\nInsert on u\n  -> y"
-        )));
-        assert!(!is_one_tree(&lines("Update on t\nInsert on u")));
-        assert!(!is_one_tree(&[]));
     }
 }

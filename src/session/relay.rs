@@ -37,7 +37,8 @@ impl Session {
         self.upstream.keeps_names = keeps && survey.keeps_names && effect != Effect::Unknown;
         self.affected(effect, survey.hazards.effect());
         self.memory.relayed(effect);
-        let begins = effect == Effect::Transaction && self.upstream.status == Status::Idle;
+        let begins = matches!(effect, Effect::Transaction | Effect::Isolation)
+            && self.upstream.status == Status::Idle;
         self.upstream.only_begun.clear();
         if begins && self.upstream.ledger.is_idle() && text.len() <= MAX_BEGIN && is_begin(text) {
             self.upstream.only_begun.extend_from_slice(text);

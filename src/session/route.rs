@@ -50,7 +50,7 @@ pub(super) struct Memory {
     /// The context it is in, as long as it is.
     pub context: Option<Interned>,
     seen: HashMap<u32, u32, foldhash::fast::FixedState>,
-    wanted: Vec<Vec<u8>>,
+    wanted: Vec<(Vec<u8>, Plans)>,
     batch_effect: Effect,
     named_effect: Effect,
     relayed_effect: Effect,
@@ -102,13 +102,13 @@ impl Memory {
         *count
     }
 
-    fn want(&mut self, text: &[u8]) {
-        let held: usize = self.wanted.iter().map(Vec::len).sum();
+    fn want(&mut self, text: &[u8], plans: Plans) {
+        let held: usize = self.wanted.iter().map(|(text, _)| text.len()).sum();
         if self.wanted.len() < MAX_WANTED
             && held + text.len() <= MAX_WANTED_BYTES
-            && !self.wanted.iter().any(|wanted| wanted == text)
+            && !self.wanted.iter().any(|(wanted, _)| wanted == text)
         {
-            self.wanted.push(text.to_vec());
+            self.wanted.push((text.to_vec(), plans));
         }
     }
 
@@ -278,8 +278,8 @@ impl Session {
             return None;
         }
         self.lessons = 0;
-        if let Some(text) = self.memory.wanted.pop() {
-            return Some(Lesson::behind(Subject::Statement(Plans::Generic), text));
+        if let Some((text, plans)) = self.memory.wanted.pop() {
+            return Some(Lesson::behind(Subject::Statement(plans), text));
         }
         let missed = std::mem::take(&mut self.memory.missed);
         let is_of_use = missed && self.upstream.context.is_none();
@@ -349,7 +349,9 @@ impl Session {
                 if in_doubt(&entry.terms) {
                     return Err(Reason::Doubt);
                 }
-                if entry.terms.admit(eligible, text, scan) {
+                // What another plan reads, a serializable transaction would lock.
+                let locks = entry.terms.one_row && self.upstream.is_serializable;
+                if !locks && entry.terms.admit(eligible, text, scan) {
                     let audit = entry.statement.count_execution() && worker.settings.audit;
                     let call = Call::of(entry);
                     let learns = self.upstream.status == Status::Idle && self.lessons < MAX_LESSONS;
@@ -408,7 +410,7 @@ impl Session {
             return Err(Reason::Mode);
         }
         if self.upstream.status != Status::Idle {
-            self.memory.want(&worker.scan.with_few_rows(text));
+            self.memory.want(&worker.scan.with_few_rows(text), plans);
             return Err(Reason::InTransaction);
         }
         if let Some(reason) = self.settled_against(recipe, plans, text, worker) {

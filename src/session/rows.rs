@@ -19,6 +19,7 @@
 
 use super::learn::{Candidate, Lesson, Next, Step};
 use super::oracle::Answer;
+use super::proof::Plan;
 use super::{Session, Worker};
 use crate::metrics::Counter;
 use crate::reason::Reason;
@@ -152,26 +153,11 @@ fn array_type(declared: u32, stored: &Stored<'_>) -> Option<(u32, u32)> {
 }
 
 /// The plan as that of VALUES, if the rows are the only thing that differs.
-pub(super) fn as_values(statement: &Statement, plan: Vec<String>) -> Vec<String> {
-    if !statement.recipe().shape().has_rows() {
-        return plan;
+pub(super) fn as_values(statement: &Statement, plan: Plan) -> Plan {
+    match statement.recipe().shape().has_rows() {
+        true => plan.with_rows(),
+        false => plan,
     }
-    let scan = |line: &String| {
-        let node = line.trim_start().trim_start_matches("->").trim_start();
-        node == "Function Scan on \"*VALUES*\""
-            || node == "Function Scan on pg_catalog.unnest \"*VALUES*\""
-    };
-    let call = |line: &String| line.trim_start().starts_with("Function Call: unnest(");
-    let (Some(at), Some(called)) = (plan.iter().position(scan), plan.iter().position(call)) else {
-        return plan;
-    };
-    let mut plan = plan;
-    let depth = plan[at].find("Function").unwrap_or_default();
-    plan[at].replace_range(depth.., "Values Scan on \"*VALUES*\"");
-    if called > at {
-        plan.remove(called);
-    }
-    plan
 }
 
 impl Session {

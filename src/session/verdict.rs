@@ -1,18 +1,15 @@
 //! What the oracle's answers lead to: trust, a narrower form, or the end.
 
-use super::audit::same_plan;
 use super::learn::{Candidate, Lesson, Next, Step};
-use super::lists::{self, Lengths};
+use super::lists;
 use super::oracle;
-use super::proof::Exposure;
-use super::{Session, Worker, proof, rows};
+use super::planned::Proven;
+use super::{Session, Worker};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::sql::{Dialect, Scan, oid, rewrite};
-use crate::statement::common::Common;
 use crate::statement::doubt;
-use crate::statement::guard::Guard;
 use crate::statement::{Instant, Plans, Recipe, Terms, Verdict};
 use crate::wire::frontend;
 use std::sync::Arc;
@@ -27,10 +24,6 @@ const MAX_ROUNDS: u8 = 16;
 /// CPU of such an INSERT with four values a row as a multiple of the simple protocol's: 0.99 for
 /// one row, 0.92 for 4 to 32, 0.94 for 60, which is less than the conversion costs.
 const MANY_STORED: usize = 12;
-
-/// Bytes of common values kept for one statement: those of a column of integers with the most
-/// values that a server counts, 10,000.
-const MAX_COMMON_BYTES: usize = 256 * 1024;
 
 impl Session {
     /// Both texts were parsed and described: they must agree, and the inferred types must be
@@ -114,182 +107,7 @@ impl Session {
         Ok(lesson.ask(Step::Explain, questions + lengths))
     }
 
-    /// The plans are here: the custom plan must be the original's to the letter, the generic plan
-    /// the same but for its constants.
-    pub(super) fn explained(
-        &mut self,
-        lesson: &mut Lesson,
-        now: Instant,
-        worker: &mut Worker,
-    ) -> Result<Next, Reason> {
-        let mut candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
-        let by_values = candidate.statement.plans() == Plans::Custom;
-        let mut answers = std::mem::take(&mut lesson.answers).into_iter();
-        let (Some(original), Some(custom)) = (answers.next(), answers.next()) else {
-            return Err(Reason::OracleFailed);
-        };
-        let generic = if by_values { None } else { answers.next() };
-        let lengths = match lists::asks_for_lengths(&candidate.statement) {
-            true => Lengths::read(&mut answers),
-            false => None,
-        };
-        if original.overflowed || custom.overflowed {
-            return Err(self.decline(&candidate, Reason::DifferentPlan, "", worker));
-        }
-        if !original.is_good() {
-            return Err(self.give_up(&candidate));
-        }
-        if !custom.is_good() {
-            return self.unplanned(lesson, &candidate, &custom, now, worker);
-        }
-        let original = original.plan();
-        if !proof::is_one_tree(&original) {
-            return Err(self.decline(&candidate, Reason::RewriteRules, "", worker));
-        }
-        if candidate.statement.recipe().shape().has_lists() {
-            let others = answers.next();
-            if others.is_none_or(|answer| lists::may_be_others(&answer)) {
-                return self.refuse(lesson, &candidate, (Reason::Refused, ""), now, worker);
-            }
-        }
-        let mut immutable = true;
-        if let Some(catalog) = answers.next() {
-            let found = match oracle::read_catalog(&catalog) {
-                Ok(found) => found,
-                Err(reason) => return Err(self.decline(&candidate, reason, "", worker)),
-            };
-            immutable = found.immutable;
-            if let Some(eligible) = candidate.statement.recipe().eligible() {
-                candidate.terms = Arc::new(Terms {
-                    stored: found.stored(eligible),
-                    ..Terms::clone(&candidate.terms)
-                });
-                lesson.candidate = Some(candidate.clone());
-            }
-            if !found.domains.is_empty() {
-                let demoted = positions(&candidate.terms.types, |o| found.domains.contains(&o));
-                return self.demote(lesson, &candidate, &demoted, now, worker);
-            }
-        }
-        if original != rows::as_values(&candidate.statement, custom.plan()) {
-            let refused = (Reason::DifferentPlan, "");
-            return self.refuse(lesson, &candidate, refused, now, worker);
-        }
-        match generic {
-            None => Ok(self.trust(&candidate, Vec::new(), Vec::new(), worker)),
-            Some(generic) if immutable && generic.is_good() => {
-                let generic = rows::as_values(&candidate.statement, generic.plan());
-                self.generic_explained(lesson, (&original, &generic), lengths, now, worker)
-            }
-            Some(_) => self.specify(lesson, &candidate, now, worker),
-        }
-    }
-
-    /// The custom plan is the original's: the generic plan must be the same but for its constants.
-    fn generic_explained(
-        &mut self,
-        lesson: &mut Lesson,
-        (original, generic): (&[String], &[String]),
-        lengths: Option<Lengths>,
-        now: Instant,
-        worker: &mut Worker,
-    ) -> Result<Next, Reason> {
-        let candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
-        let types = &candidate.terms.kinds();
-        let guards = same_plan(&candidate.statement, &candidate.terms, original, generic);
-        let Some(guards) = guards else {
-            return self.specify(lesson, &candidate, now, worker);
-        };
-        let exposure = Exposure::of(generic, types);
-        let recipe = candidate.statement.recipe();
-        worker.scan_again(&lesson.text, self.upstream.dialect, recipe)?;
-        let (plan, scan) = ((&exposure, generic), &worker.scan);
-        let Some(guards) = lists::guarded(guards, plan, &candidate, lengths.as_ref(), scan) else {
-            return self.specify(lesson, &candidate, now, worker);
-        };
-        if exposure.is_none() {
-            return Ok(self.trust(&candidate, guards, Vec::new(), worker));
-        }
-        let keys = exposure.keys_question();
-        lesson.exposure = Some((exposure, guards));
-        let Some(keys) = keys else {
-            return self.ask_statistics(lesson, now, worker);
-        };
-        self.question(|out| frontend::query(out, &keys));
-        Ok(lesson.ask(Step::Keys, 1))
-    }
-
-    /// The unique keys of the generic plan's tables are known: if it finds one row at most, it may
-    /// stand for the plans of other values.
-    pub(super) fn keys_known(
-        &mut self,
-        lesson: &mut Lesson,
-        now: Instant,
-        worker: &mut Worker,
-    ) -> Result<Next, Reason> {
-        let (exposure, guards) = lesson.exposure.as_mut().ok_or(Reason::OracleFailed)?;
-        let keys = lesson.answers.first().filter(|answer| answer.is_good());
-        if !keys.is_some_and(|keys| exposure.is_single(keys)) {
-            return self.ask_statistics(lesson, now, worker);
-        }
-        let candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
-        let guards = std::mem::take(guards);
-        Ok(self.trust(&candidate, guards, Vec::new(), worker))
-    }
-
-    fn ask_statistics(
-        &mut self,
-        lesson: &mut Lesson,
-        now: Instant,
-        worker: &mut Worker,
-    ) -> Result<Next, Reason> {
-        let (exposure, _) = lesson.exposure.as_ref().ok_or(Reason::OracleFailed)?;
-        let Some(question) = exposure.statistics_question() else {
-            let candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
-            return self.specify(lesson, &candidate, now, worker);
-        };
-        self.question(|out| frontend::query(out, &question));
-        Ok(lesson.ask(Step::Statistics, 1))
-    }
-
-    /// How the columns are estimated is known: the generic plan may stand for the plans of values
-    /// that are not common, if this query's are not, about which alone something was proven.
-    pub(super) fn statistics_known(
-        &mut self,
-        lesson: &mut Lesson,
-        now: Instant,
-        worker: &mut Worker,
-    ) -> Result<Next, Reason> {
-        let candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
-        let (exposure, guards) = lesson.exposure.take().ok_or(Reason::OracleFailed)?;
-        let statistics = lesson.answer(0).ok();
-        let common = statistics.and_then(|answer| exposure.common(answer));
-        let is_small = |common: &Vec<Common>| {
-            common.iter().map(Common::bytes).sum::<usize>() <= MAX_COMMON_BYTES
-        };
-        let Some(common) = common.filter(is_small) else {
-            return self.specify(lesson, &candidate, now, worker);
-        };
-        let terms = Terms {
-            common: common.clone().into(),
-            ..Terms::default()
-        };
-        let recipe = candidate.statement.recipe();
-        worker.scan_again(&lesson.text, self.upstream.dialect, recipe)?;
-        let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
-        if !terms.admit(eligible, &lesson.text, &worker.scan) {
-            return self.specify(lesson, &candidate, now, worker);
-        }
-        Ok(self.trust(&candidate, guards, common, worker))
-    }
-
-    fn trust(
-        &mut self,
-        candidate: &Candidate,
-        guards: Vec<Guard>,
-        common: Vec<Common>,
-        worker: &Worker,
-    ) -> Next {
+    pub(super) fn trust(&mut self, candidate: &Candidate, proven: Proven, worker: &Worker) -> Next {
         worker.counters().add(Counter::OracleAccepted, 1);
         tracing::debug!(
             plans = ?candidate.statement.plans(),
@@ -310,8 +128,9 @@ impl Session {
                 std::iter::repeat_n(index, if sure { 0 } else { times })
             });
         let terms = Arc::new(Terms {
-            guards: guards.into(),
-            common: common.into(),
+            guards: proven.guards.into(),
+            common: proven.common.into(),
+            one_row: proven.one_row,
             fallible: fallible.collect(),
             ..Terms::clone(&candidate.terms)
         });
@@ -327,7 +146,7 @@ impl Session {
 
     /// A generic plan may not stand for the plans of all values: tries with fewer arguments, or
     /// else with custom plans.
-    fn specify(
+    pub(super) fn specify(
         &mut self,
         lesson: &mut Lesson,
         candidate: &Candidate,
@@ -379,7 +198,7 @@ impl Session {
     }
 
     /// Keeps the arguments at these indexes inline from now on, and tries again.
-    fn demote(
+    pub(super) fn demote(
         &mut self,
         lesson: &mut Lesson,
         candidate: &Candidate,
@@ -487,7 +306,7 @@ fn forbidden(types: &[u32], (scan, eligible): (&Scan, &Eligible), server: Dialec
 }
 
 /// The indexes at which `wanted` holds.
-fn positions(types: &[u32], wanted: impl Fn(u32) -> bool) -> Vec<usize> {
+pub(super) fn positions(types: &[u32], wanted: impl Fn(u32) -> bool) -> Vec<usize> {
     let matching = types.iter().enumerate().filter(|(_, oid)| wanted(**oid));
     matching.map(|(index, _)| index).collect()
 }

@@ -19,6 +19,8 @@ pub enum Effect {
     None,
     /// Begins, ends or marks a transaction.
     Transaction,
+    /// Makes a transaction serializable.
+    Isolation,
     /// Changes settings of the session or drops its statements.
     Session,
     /// Creates a temporary object.
@@ -259,6 +261,8 @@ fn skim<K: Known>(words: &mut Reader<'_, K>, effect: Effect, query: bool) -> (Ef
             Item::Word(word) => {
                 if query && word.len() == 4 && is(word, "into") && !inserting {
                     effect = effect.max(Effect::Catalog);
+                } else if effect == Effect::Transaction && is(word, "serializable") {
+                    effect = Effect::Isolation;
                 }
                 inserting =
                     matches!(word.len(), 5 | 6) && (is(word, "insert") || is(word, "merge"));
@@ -290,6 +294,8 @@ fn search(rest: &[u8], query: bool) -> Effect {
         Effect::Catalog
     } else if mentions("set_config") {
         Effect::Session
+    } else if mentions("serializable") {
+        Effect::Isolation
     } else {
         Effect::None
     }
@@ -405,7 +411,7 @@ mod tests {
 
     #[test]
     fn the_strongest_statement_decides() {
-        use Effect::{Catalog, LocalCatalog, None, Session, Transaction, Unknown};
+        use Effect::{Catalog, Isolation, LocalCatalog, None, Session, Transaction, Unknown};
         for (text, expected) in [
             ("", None),
             (" ; -- x", None),
@@ -434,14 +440,17 @@ mod tests {
             ("begin; select 1; commit", Transaction),
             ("/* c */ ROLLBACK TO SAVEPOINT a", Transaction),
             ("prepare transaction 'x'", Transaction),
-            ("set transaction isolation level serializable", Transaction),
-            ("set transaction.tenant = 'a'", Session),
-            ("set local lock_timeout /* of */ . tenant = 'a'", Session),
-            ("set \"statement_timeout.tenant\" = 'a'", Session),
             (
-                "set session characteristics as transaction read only",
-                Session,
+                "set transaction isolation level repeatable read",
+                Transaction,
             ),
+            ("set transaction isolation level serializable", Isolation),
+            (
+                "begin; start transaction /* */ isolation level Serializable",
+                Isolation,
+            ),
+            ("begin isolation level serializable; set a = 5", Session),
+            ("select serializable from t", None),
             ("set search_path = a", Session),
             ("set local search_path = a", Session),
             ("set session authorization x", Session),

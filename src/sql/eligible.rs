@@ -12,6 +12,7 @@ mod mask;
 mod names;
 mod steps;
 mod stored;
+mod tables;
 mod visit;
 
 use std::ops::ControlFlow;
@@ -26,6 +27,7 @@ use super::scan::{Class, Dialect, Form, Literal, Scan};
 use super::shape::Shape;
 use super::value::single;
 pub use stored::Column;
+pub use tables::Named;
 
 use crate::reason::Reason;
 
@@ -67,6 +69,10 @@ pub struct Eligible {
     /// Functions called without arguments, named in the same way: one that is declared immutable
     /// is evaluated once and for all in a generic plan (H-45).
     pub bare_calls: Vec<String>,
+    /// The tables it reads, views among them; `None` if it gives their columns other names.
+    pub tables: Option<Vec<Named>>,
+    /// How often it limits its rows; `None` if it does so by anything but numbers.
+    pub limits: Option<usize>,
 }
 
 impl Eligible {
@@ -162,6 +168,8 @@ fn judge_flat(text: &str, scan: &Scan) -> Result<(Eligible, Vec<bool>), Reason> 
         returning,
         writes: walk.writes > 0,
         targets: targets(text, scan, &walk)?,
+        tables: walk.tables.named(&text[scan.body()]),
+        limits: walk.tables.limits(),
         called_types: contexts.called,
         bare_calls: contexts.bare,
         arguments,

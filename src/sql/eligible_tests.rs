@@ -400,3 +400,64 @@ fn a_list_is_lifted_as_a_whole_or_taken_apart() {
     let eligible = judged(&text).unwrap();
     assert_eq!(eligible.arguments, [true; 3], "its length does not matter");
 }
+
+#[test]
+fn tables_are_known_by_the_names_the_text_gives_them() {
+    let tables = |text: &str| {
+        let tables = judged(text).expect("convertible").1.tables?;
+        let names = tables.iter().map(|t| format!("{} {}", t.name, t.alias));
+        Some(names.collect::<Vec<_>>().join(", "))
+    };
+    for (text, expected) in [
+        (
+            "select a from T join \"S\".\"Té\" on true join u X using (b) where a = 1",
+            Some("T t, \"S\".\"Té\" Té, u x"),
+        ),
+        (
+            "update t set a = 1 from u as \"Y\" where t.b = 2",
+            Some("t t, u Y"),
+        ),
+        (
+            "delete from s.t a using u where a.b = 1",
+            Some("s.t a, u u"),
+        ),
+        ("insert into t select 1 from u", Some("u u")),
+        (
+            "with c as (select 1 from t) select a from c, s.c",
+            Some("t t, s.c c"),
+        ),
+        ("select x.a from t as x (a, b) where x.b = 1", None),
+        (
+            "select a from (select b from t) as s (a) where a = 1",
+            Some("t t"),
+        ),
+        ("select a from f(1) where a = 2", Some("")),
+    ] {
+        assert_eq!(tables(text).as_deref(), expected, "{text}");
+    }
+}
+
+#[test]
+fn limits_are_counted_if_they_are_numbers() {
+    let limits = |text: &str| judged(text).expect("convertible").1.limits;
+    for (text, expected) in [
+        ("select a from t where b = 1", Some(0)),
+        ("select a from t limit 1 offset 2", Some(1)),
+        (
+            "select a from (select b from t limit 1) s offset (2)",
+            Some(2),
+        ),
+        (
+            "select a from t where b = 1 fetch first 3 rows only",
+            Some(1),
+        ),
+        ("select a from t where b = 1 limit f()", None),
+        ("select a from t limit 1 + 1", None),
+        (
+            "select a from t limit 1 offset current_setting('x')::int",
+            None,
+        ),
+    ] {
+        assert_eq!(limits(text), expected, "{text}");
+    }
+}

@@ -24,6 +24,9 @@ pub struct Terms {
     /// The arguments that are strings of types of which not every string is a value; those that are
     /// lists twice.
     pub fallible: Box<[usize]>,
+    /// It is planned once because it finds one row at most: another plan may read other rows, and
+    /// lock what it has read where transactions are serializable.
+    pub one_row: bool,
     /// What running it may do to the session.
     pub effect: Effect,
 }

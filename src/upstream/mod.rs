@@ -101,6 +101,8 @@ pub struct Upstream {
     pub server_is_utf8: bool,
     /// What changes how the server lexes.
     pub dialect: Dialect,
+    /// The transaction may have been told to be serializable.
+    pub is_serializable: bool,
     /// The catalog is to be looked at before anything is relied on, because the connection is new or
     /// something ran that may have changed it: since then, or since whenever the first query comes.
     pub unverified: Option<Instant>,
@@ -135,6 +137,7 @@ impl Upstream {
             encoding: Encoding::Unsafe,
             server_is_utf8: false,
             dialect: Dialect { server_major: 0 },
+            is_serializable: false,
             unverified: Some(Instant::NEVER),
             is_new: true,
             keeps_names: false,
@@ -175,6 +178,10 @@ impl Upstream {
     pub fn affected(&mut self, effect: Effect) {
         match effect {
             Effect::None | Effect::Transaction => return,
+            Effect::Isolation => {
+                self.is_serializable = true;
+                return;
+            }
             Effect::Session => {}
             Effect::LocalCatalog => {}
             Effect::Unknown => {
@@ -232,7 +239,7 @@ impl Upstream {
     #[must_use]
     #[inline]
     pub fn is_dirty(&self) -> bool {
-        self.transaction_effect > Effect::Transaction
+        self.transaction_effect > Effect::Isolation
     }
 
     /// A transaction was committed, and another may have begun at once. What it did is there for
@@ -253,6 +260,8 @@ impl Upstream {
         self.status = status;
         if status == Status::Idle {
             self.only_begun.clear();
+            // What was sent meanwhile may begin another.
+            self.is_serializable &= !self.ledger.is_idle();
             if self.is_dirty() {
                 let effect = std::mem::replace(&mut self.transaction_effect, Effect::None);
                 self.affected(effect);

@@ -5,7 +5,7 @@
 //! checks that nothing panics and what comes out is whole frames.
 
 use crate::harness::frames::{self, Frame};
-use crate::harness::upstream::CONTEXT;
+use crate::harness::upstream::{CONTEXT, plan};
 use pgautoprep::metrics::{Counter, Metrics};
 use pgautoprep::session::{Key, Limits, Mode, Session, Settings, Worker};
 use pgautoprep::statement::Instant;
@@ -188,9 +188,9 @@ impl Model {
             frames::row(&["", "0", "0", "0", "0"])
         } else if text.contains("plan_cache_mode = ") {
             // A plan that shows the argument of every text there is.
-            frames::row(&["auto", " settings $1"])
+            frames::row(&[&plan("Result\nOutput: $1")])
         } else if text.contains("; EXPLAIN") {
-            frames::row(&["auto", " settings 1"])
+            frames::row(&[&plan("Result\nOutput: 1")])
         } else {
             frames::row(&CONTEXT)
         };

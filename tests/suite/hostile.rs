@@ -5,7 +5,7 @@ use crate::harness::client::Client;
 use crate::harness::frames::{self, complete, frame, query, ready, row, startup, tags};
 use crate::harness::proxy::{Process, Proxy};
 use crate::harness::server;
-use crate::harness::upstream::{CONTEXT, Peer, SELECT, Upstream, greeting, parsed};
+use crate::harness::upstream::{CONTEXT, Peer, SELECT, Upstream, greeting, parsed, plan};
 use pgautoprep::metrics::Counter;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -158,8 +158,7 @@ fn dying_server(upstream: &Upstream, mut budget: usize) {
     let mut peer = upstream.accept();
     let rows = |cells: &[&str]| [row(cells), complete("SELECT 1"), ready(b'I')].concat();
     let answer = rows(&["Ann"]);
-    let plans = SELECT.plans.map(|plan| plan.lines().collect::<Vec<_>>());
-    let [custom, generic] = plans.map(|lines| rows(&lines));
+    let [custom, generic] = SELECT.plans.map(|drawn| rows(&[&plan(drawn)]));
     let parsed = parsed(SELECT.columns, SELECT.types);
     let context = rows(&CONTEXT);
     let executed = [frame(b'2', b""), frames::description(&["name"]), answer].concat();

@@ -32,6 +32,8 @@ mod settings;
 // Several requests sent before the first is answered.
 mod pipelining;
 mod plans;
+// Statements whose plans look alike for some values and are not for others.
+mod theorems;
 // IN lists of every length, which share statements.
 mod lists;
 // What the strings of a list are read as, and which of them an error is about.

@@ -11,8 +11,8 @@ pub(super) type Types<'a> = &'a [u32];
 const MAX_TERMS: usize = 7;
 const TERM_LIMIT: u64 = 1 << 28;
 
-/// Functions of `pg_catalog` that have a result for every argument.
-const TOTAL: [&str; 9] = [
+/// Functions of `pg_catalog` that have a result for every one text, if no others have their names.
+pub(super) const TOTAL: [&str; 9] = [
     "lower",
     "upper",
     "length",
@@ -46,6 +46,12 @@ pub(super) struct Constant {
     made_of: bool,
     /// It is what this function returns, and nothing but the call itself may fail.
     function: Option<String>,
+    /// It is as the server has found it to be, with nothing left to be computed before it runs.
+    plain: bool,
+    /// So is everything that a function is called with.
+    parts_plain: bool,
+    /// It stands in parentheses of its own.
+    wrapped: bool,
 }
 
 impl PartialEq for Constant {
@@ -68,6 +74,17 @@ impl Constant {
             may_fail: false,
             made_of: false,
             function: None,
+            plain: true,
+            parts_plain: true,
+            wrapped: false,
+        }
+    }
+
+    /// What depends on the moment, like `CURRENT_DATE`.
+    pub(super) fn moment() -> Self {
+        Self {
+            plain: false,
+            ..Self::literal()
         }
     }
 
@@ -126,9 +143,41 @@ impl Constant {
         !self.made_of
     }
 
+    /// Whether the server takes it as it is given: not even its type is another.
+    pub(super) const fn is_bare(&self) -> bool {
+        !self.made_of && self.kind.is_none()
+    }
+
+    /// Whether it is what was given, of whatever type: nothing was called for it.
+    pub(super) const fn is_given(&self) -> bool {
+        !self.made_of && (self.plain || !self.parameters.is_empty())
+    }
+
+    /// In the plan of literals: whether nothing about it is left that the planner could try out.
+    /// The call itself may be if it `returns` rows.
+    pub(super) const fn is_settled(&self, returns: bool) -> bool {
+        self.plain || returns && self.function.is_some() && self.parts_plain
+    }
+
+    /// Whether both are computed in the same way, as far as they are.
+    pub(super) fn is_computed_like(&self, other: &Self) -> bool {
+        self.plain == other.plain && self.function == other.function
+    }
+
+    /// It is no argument: the parameters are the executor's own.
+    pub(super) fn is_executors(&mut self) {
+        *self = Self {
+            shown: std::mem::take(&mut self.shown),
+            plain: self.plain,
+            ..Self::literal()
+        };
+    }
+
     /// Several in one, with nothing done to them.
     pub(super) fn all(parts: Vec<Self>) -> Self {
         let mut all = Self::literal();
+        all.plain = parts.iter().all(|part| part.plain);
+        all.parts_plain = all.plain;
         for part in parts {
             all.parameters.extend(part.parameters);
             all.guards.extend(part.guards);
@@ -139,12 +188,15 @@ impl Constant {
     }
 
     /// A function called with them.
-    pub(super) fn call(function: &str, parts: Vec<Self>) -> Self {
+    pub(super) fn call(function: &str, parts: Vec<Self>, types: Types<'_>) -> Self {
         let nested = parts.iter().any(|part| part.function.is_some());
+        let texts = [oid::TEXT, oid::VARCHAR, oid::BPCHAR].map(Some);
+        let total = TOTAL.contains(&function)
+            && matches!(&parts[..], [only] if texts.contains(&only.kind(types)));
         let mut call = Self::all(parts);
         call.function = (!nested && !call.may_fail).then(|| function.to_owned());
         call.made_of = true;
-        let total = TOTAL.contains(&function);
+        call.plain = false;
         call.may_fail |= !call.parameters.is_empty() && !total;
         let counts = matches!(function, "length" | "char_length");
         call.kind = Some(if counts { oid::INT4 } else { oid::TEXT });
@@ -155,8 +207,9 @@ impl Constant {
     pub(super) fn operation(mut parts: Vec<Self>, operators: &[&str], types: Types<'_>) -> Self {
         if operators.is_empty()
             && parts.len() == 1
-            && let Some(only) = parts.pop()
+            && let Some(mut only) = parts.pop()
         {
+            only.wrapped = true;
             return only;
         }
         let terms = parts.iter().map(|part| part.terms).sum();
@@ -167,6 +220,7 @@ impl Constant {
         let mut operation = Self::all(parts);
         operation.terms = terms;
         operation.made_of = true;
+        (operation.plain, operation.parts_plain) = (false, false);
         if operation.parameters.is_empty() {
             return operation;
         }
@@ -214,6 +268,10 @@ impl Constant {
             _ => false,
         };
         self.made_of |= !exact || modifier.is_some();
+        // The type of a literal stands right behind it.
+        if self.wrapped && self.parameters.is_empty() {
+            (self.plain, self.parts_plain) = (false, false);
+        }
         self.kind = Some(target);
         name.clone_into(&mut self.shown);
         let [argument] = self.parameters[..] else {
@@ -456,12 +514,17 @@ mod tests {
         assert_eq!(parameter().guards("~"), None);
         assert_eq!(parameter().guards("~~").map(|guards| guards.len()), Some(1));
         assert_eq!(
-            Constant::call("lower", vec![parameter()]).guards("="),
+            Constant::call("lower", vec![parameter()], &[oid::TEXT]).guards("="),
             Some(vec![])
         );
-        assert_eq!(Constant::call("f", vec![parameter()]).guards("="), None);
+        for (function, types) in [("f", [oid::TEXT]), ("length", [17]), ("upper", [3904])] {
+            let call = Constant::call(function, vec![parameter()], &types);
+            assert_eq!(call.guards("="), None, "{function}");
+        }
+        let two = vec![parameter(), Constant::literal()];
+        assert_eq!(Constant::call("btrim", two, &[oid::TEXT]).guards("="), None);
         assert_eq!(
-            Constant::call("f", vec![Constant::literal()]).guards("="),
+            Constant::call("f", vec![Constant::literal()], &[]).guards("="),
             Some(vec![])
         );
     }

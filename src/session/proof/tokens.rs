@@ -1,4 +1,4 @@
-//! The words of an EXPLAIN line, with everything constant for one execution written alike.
+//! The words of an expression in a plan, with everything constant for one execution written alike.
 
 use super::constant::{Constant, Types};
 
@@ -14,11 +14,10 @@ pub(super) enum Token<'a> {
     Mark(char),
 }
 
-/// One line with its constants written alike.
-pub(super) fn normalize<'a>(line: &'a str, types: Types<'_>) -> Vec<Token<'a>> {
-    let indent = line.len() - line.trim_start().len();
-    let mut out = vec![Token::Word(&line[..indent])];
-    let mut rest = &line[indent..];
+/// One expression with its constants written alike.
+pub(super) fn normalize<'a>(text: &'a str, types: Types<'_>) -> Vec<Token<'a>> {
+    let mut out = Vec::new();
+    let mut rest = text;
     while let Some((token, tail)) = next(rest) {
         rest = tail;
         match token {
@@ -47,17 +46,25 @@ fn fold_group<'a>(out: &mut Vec<Token<'a>>, close: char, types: Types<'_>) {
         return;
     };
     let group = out.get(start + 1..).unwrap_or_default();
+    let before = start.checked_sub(1).and_then(|at| out.get(at));
+    if let (Some(Token::Word(word)), [], '(') = (before, group, open)
+        && is_function(word)
+    {
+        let call = Constant::call(word, Vec::new(), types);
+        out.truncate(start - 1);
+        out.push(Token::Constant(call));
+        return;
+    }
     let Some((parts, operators)) = constants(group) else {
         out.push(Token::Mark(close));
         return;
     };
     let list = group.contains(&Token::Mark(','));
-    let before = start.checked_sub(1).and_then(|at| out.get(at));
     let (keep, folded) = match before {
         Some(Token::Word("ARRAY")) if open == '[' => (start - 1, Constant::all(parts)),
         // A function over constants; the words before other parentheses are not functions.
         Some(Token::Word(word)) if open == '(' && is_function(word) => {
-            (start - 1, Constant::call(word, parts))
+            (start - 1, Constant::call(word, parts, types))
         }
         Some(Token::Word("ANY" | "ALL")) if open == '(' && !list => {
             let folded = Constant::operation(parts, &operators, types);
@@ -90,11 +97,25 @@ fn constants<'a>(group: &[Token<'a>]) -> Option<(Vec<Constant>, Vec<&'a str>)> {
     (!parts.is_empty()).then_some((parts, operators))
 }
 
-/// Whether a word directly before a parenthesis names a function: deparsed keywords are upper case,
-/// labels end with a colon.
+/// Whether a word directly before a parenthesis names a function: deparsed keywords are upper case.
 fn is_function(word: &str) -> bool {
-    !word.ends_with(':') && word.chars().any(|c| c.is_lowercase() || c == '"')
+    word.chars().any(|c| c.is_lowercase() || c == '"')
 }
+
+/// Words that stand for a value of the moment, which the planner may look at.
+const MOMENTS: [&str; 11] = [
+    "CURRENT_DATE",
+    "CURRENT_TIME",
+    "CURRENT_TIMESTAMP",
+    "LOCALTIME",
+    "LOCALTIMESTAMP",
+    "CURRENT_ROLE",
+    "CURRENT_USER",
+    "USER",
+    "SESSION_USER",
+    "CURRENT_CATALOG",
+    "CURRENT_SCHEMA",
+];
 
 fn next(text: &str) -> Option<(Token<'_>, &str)> {
     let text = text.trim_start();
@@ -127,8 +148,7 @@ fn next(text: &str) -> Option<(Token<'_>, &str)> {
     Some(match word {
         "true" | "false" => (Token::Constant(Constant::boolean()), rest),
         "NULL" => (Token::Constant(Constant::literal()), rest),
-        // A label's colon belongs to it.
-        _ if rest.starts_with(": ") => (Token::Word(&text[..=word.len()]), &rest[1..]),
+        _ if MOMENTS.contains(&word) => (Token::Constant(Constant::moment()), rest),
         _ => (Token::Word(word), rest),
     })
 }

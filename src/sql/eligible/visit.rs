@@ -4,13 +4,14 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     BinaryOperator, DataType, Distinct, Expr, FromTable, Function, FunctionArgumentClause,
-    FunctionArguments, GroupByExpr, Ident, Insert, NamedWindowExpr, ObjectName, OnInsert,
-    OrderByExpr, OrderByKind, Query, Select, SetExpr, Statement, TableFactor, TableObject,
-    TableWithJoins, UnaryOperator, ValueWithSpan, Visit, Visitor, WindowSpec, WindowType,
+    FunctionArguments, GroupByExpr, Insert, NamedWindowExpr, ObjectName, OnInsert, OrderByExpr,
+    OrderByKind, Query, Select, SetExpr, Statement, TableFactor, TableObject, TableWithJoins,
+    UnaryOperator, ValueWithSpan, Visit, Visitor, WindowSpec, WindowType,
 };
 
 use super::bare::{constant, peel, whole};
 use super::stored::{Column, stored};
+use super::tables::{Tables, name_ranges};
 use crate::reason::Reason;
 
 /// What the walk knows of one literal.
@@ -47,6 +48,7 @@ pub(super) struct Walk {
     /// Data-modifying statements seen; the first may be the statement itself.
     pub(super) writes: usize,
     pub(super) targets: Vec<Vec<(usize, usize)>>,
+    pub(super) tables: Tables,
 }
 
 type Flow = ControlFlow<Reason>;
@@ -57,6 +59,7 @@ impl Walk {
             slots,
             writes: 0,
             targets: Vec::new(),
+            tables: Tables::default(),
         }
     }
 
@@ -173,7 +176,8 @@ impl Walk {
             return Err(Reason::Unparsed);
         }
         self.writes += 1;
-        self.targets.push(name_ranges(name)?);
+        self.targets
+            .push(name_ranges(name).ok_or(Reason::Unparsed)?);
         Ok(())
     }
 
@@ -211,6 +215,7 @@ impl Visitor for Walk {
             return ControlFlow::Break(Reason::Unparsed);
         }
         self.sort_clauses(query);
+        self.tables.query(query);
         for expr in whole(query) {
             if let Some(slot) = constant(expr).and_then(|value| self.slot(value)) {
                 slot.bare = true;
@@ -237,6 +242,7 @@ impl Visitor for Walk {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> Flow {
+        self.tables.factor(factor);
         match factor {
             // Paths and column defaults there are read by the grammar.
             TableFactor::JsonTable { .. } | TableFactor::XmlTable { .. } => self.ban(factor),
@@ -295,7 +301,7 @@ impl Visitor for Walk {
 }
 
 /// Byte offsets from the parser's columns.
-fn columns(start: u64, end: u64) -> Option<(usize, usize)> {
+pub(super) fn columns(start: u64, end: u64) -> Option<(usize, usize)> {
     let offset = |column: u64| usize::try_from(column).ok()?.checked_sub(1);
     Some((offset(start)?, offset(end)?))
 }
@@ -490,11 +496,4 @@ fn factor_target(factor: &TableFactor) -> Result<&ObjectName, Reason> {
         } => Ok(name),
         _ => Err(Reason::Unparsed),
     }
-}
-
-/// Where the parts of a relation's name stand.
-fn name_ranges(name: &ObjectName) -> Result<Vec<(usize, usize)>, Reason> {
-    let range = |ident: &Ident| columns(ident.span.start.column, ident.span.end.column);
-    let parts = name.0.iter().map(|part| part.as_ident().and_then(range));
-    parts.collect::<Option<_>>().ok_or(Reason::Unparsed)
 }

@@ -108,7 +108,8 @@ pub(crate) struct Oracle<'a> {
     pub(crate) columns: &'a [&'a str],
     /// Types of the arguments.
     pub(crate) types: &'a [u32],
-    /// The plan of the original, and with `$1`, by lines.
+    /// The plan of the original, and with `$1`: the nodes by their types, each below the one
+    /// before, and what is known of them.
     pub(crate) plans: [&'a str; 2],
     /// Whether the proxy will ask the catalog too, as it does for what writes.
     pub(crate) catalog: bool,
@@ -127,11 +128,31 @@ pub(crate) const INSERT: Oracle<'static> = Oracle {
     columns: &[],
     types: &[23],
     plans: [
-        "Insert on t\n  ->  Result\n        Output: 42",
-        "Insert on t\n  ->  Result\n        Output: $1",
+        "ModifyTable\n-> Result\nOutput: 42",
+        "ModifyTable\n-> Result\nOutput: $1",
     ],
     catalog: true,
 };
+
+/// The JSON of a plan drawn like those of [`Oracle`].
+pub(crate) fn plan(drawn: &str) -> String {
+    let mut nodes: Vec<String> = Vec::new();
+    for line in drawn.lines().map(str::trim) {
+        match (line.split_once(": "), nodes.last_mut()) {
+            (Some((name, value)), Some(node)) => *node += &format!(r#", "{name}": "{value}""#),
+            _ => {
+                let kind = line.trim_start_matches("-> ");
+                nodes.push(format!(r#""Node Type": "{kind}""#));
+            }
+        }
+    }
+    let nest = |below: String, node: &String| match &*below {
+        "" => format!("{{{node}}}"),
+        below => format!(r#"{{{node}, "Plans": [{below}]}}"#),
+    };
+    let tree = nodes.iter().rev().fold(String::new(), nest);
+    format!(r#"[{{"Plan": {tree}, "Query Identifier": 5}}]"#)
+}
 
 /// What makes a batch of questions careful: it does not wait for locks.
 pub(crate) fn careful() -> Vec<u8> {
@@ -275,9 +296,9 @@ impl Peer {
         name
     }
 
-    /// Answers an EXPLAIN. The proxy does not mind that the lines are columns of one row.
-    pub(crate) fn answer_plan(&mut self, plan: &str) {
-        self.answer_rows(&plan.lines().collect::<Vec<_>>());
+    /// Answers an EXPLAIN.
+    pub(crate) fn answer_plan(&mut self, drawn: &str) {
+        self.answer_rows(&[&plan(drawn)]);
     }
 
     /// Answers a question with one row of text.

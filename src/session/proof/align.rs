@@ -1,0 +1,274 @@
+//! A generic plan beside the plan of literals, node for node and expression for expression.
+
+use super::Hidden;
+use super::constant::Types;
+use super::tokens::{Token, normalize};
+use super::tree::{Facts, Plan, text};
+use crate::statement::guard::Guard;
+use serde_json::Value;
+
+/// Elements from which the server looks an IN list up in a hash table if the list is a constant,
+/// and only then (`MIN_ARRAY_SIZE_FOR_HASHED_SAOP` in `clauses.c`, since 14).
+const HASHED_LIST: usize = 9;
+
+/// What a plan calls its expressions. Whatever has another name must be equal to the letter.
+const EXPRESSIONS: [&str; 23] = [
+    "Cache Key",
+    "Conflict Filter",
+    "Filter",
+    "Function Call",
+    "Group Key",
+    "Group Keys",
+    "Hash Cond",
+    "Hash Keys",
+    "Index Cond",
+    "Join Filter",
+    "Merge Cond",
+    "One-Time Filter",
+    "Order By",
+    "Output",
+    "Presorted Key",
+    "Recheck Cond",
+    "Repeatable Seed",
+    "Run Condition",
+    "Sampling Parameters",
+    "Sort Key",
+    "TID Cond",
+    "Table Function Call",
+    "Window",
+];
+
+/// One node of both plans.
+#[derive(Debug)]
+pub(super) struct Node<'a> {
+    /// What it is: `Index Scan`, `Nested Loop`, `ModifyTable`.
+    pub kind: &'a str,
+    pub facts: &'a Facts,
+    /// The index of the node above.
+    pub parent: Option<usize>,
+    pub expressions: Vec<Expression<'a>>,
+}
+
+/// One expression of the generic plan. Its constants are made of arguments and of nothing else.
+#[derive(Debug)]
+pub(super) struct Expression<'a> {
+    /// What the plan calls it.
+    pub label: &'a str,
+    pub tokens: Vec<Token<'a>>,
+}
+
+/// Two plans that are one but for what is constant.
+#[derive(Debug)]
+pub(super) struct Aligned<'a> {
+    /// The nodes, the upper before the lower.
+    pub nodes: Vec<Node<'a>>,
+    /// The guards under which the generic plan behaves alike.
+    pub guards: Vec<Guard>,
+    /// For each argument whether the plan shows what is done with it.
+    pub visible: Vec<bool>,
+    /// Something is computed of an argument, with what the server has of its own.
+    pub computes: bool,
+    /// The planner may have tried out something that has another value at another moment, or fails.
+    pub tries_out: bool,
+}
+
+struct Aligner<'a> {
+    types: Types<'a>,
+    found: Aligned<'a>,
+}
+
+/// Lays the generic plan beside the other; `None` if they differ, or if the generic plan has to do
+/// something with an argument that may fail.
+pub(super) fn align<'a>(
+    original: &'a Plan,
+    generic: &'a Plan,
+    types: Types<'a>,
+    hidden: &Hidden<'_>,
+) -> Option<Aligned<'a>> {
+    let mut aligner = Aligner {
+        types,
+        found: Aligned {
+            nodes: Vec::new(),
+            guards: Vec::new(),
+            visible: vec![false; types.len()],
+            computes: false,
+            tries_out: false,
+        },
+    };
+    aligner.node(original.root(), generic.root(), None)?;
+    let mut found = aligner.found;
+    for (argument, visible) in found.visible.iter().enumerate() {
+        if !visible {
+            found.guards.extend(hidden.guards(argument, types)?);
+        }
+    }
+    found.guards.sort_by_key(|guard| guard.argument);
+    found.guards.dedup();
+    Some(found)
+}
+
+impl<'a> Aligner<'a> {
+    fn node(
+        &mut self,
+        original: &'a Value,
+        generic: &'a Value,
+        parent: Option<usize>,
+    ) -> Option<()> {
+        let (Value::Object(original), Value::Object(generic)) = (original, generic) else {
+            return None;
+        };
+        let at = self.found.nodes.len();
+        self.found.nodes.push(Node {
+            kind: text(generic, "Node Type"),
+            facts: generic,
+            parent,
+            expressions: Vec::new(),
+        });
+        // What is below comes last, so that the nodes stand in their order.
+        let below = self.facts(at, original, generic)?;
+        if let Some((original, generic)) = below {
+            let (Value::Array(original), Value::Array(generic)) = (original, generic) else {
+                return None;
+            };
+            if original.len() != generic.len() {
+                return None;
+            }
+            for (original, generic) in original.iter().zip(generic) {
+                self.node(original, generic, Some(at))?;
+            }
+        }
+        Some(())
+    }
+
+    /// What is known of a node, or of a part of it; returns the nodes below.
+    fn facts(
+        &mut self,
+        at: usize,
+        original: &'a Facts,
+        generic: &'a Facts,
+    ) -> Option<Option<(&'a Value, &'a Value)>> {
+        if original.len() != generic.len() {
+            return None;
+        }
+        let mut below = None;
+        for (name, generic) in generic {
+            let original = original.get(name)?;
+            match &**name {
+                "Plans" => below = Some((original, generic)),
+                "Grouping Sets" => self.sets(at, original, generic)?,
+                name if EXPRESSIONS.contains(&name) => {
+                    self.expressions(at, name, original, generic)?;
+                }
+                _ if original == generic => {}
+                _ => return None,
+            }
+        }
+        Some(below)
+    }
+
+    fn sets(&mut self, at: usize, original: &'a Value, generic: &'a Value) -> Option<()> {
+        let (Value::Array(original), Value::Array(generic)) = (original, generic) else {
+            return None;
+        };
+        if original.len() != generic.len() {
+            return None;
+        }
+        for pair in original.iter().zip(generic) {
+            let (Value::Object(original), Value::Object(generic)) = pair else {
+                return None;
+            };
+            self.facts(at, original, generic)?;
+        }
+        Some(())
+    }
+
+    /// The expressions of one name, which may be in lists, and in lists of lists.
+    fn expressions(
+        &mut self,
+        at: usize,
+        label: &'a str,
+        original: &'a Value,
+        generic: &'a Value,
+    ) -> Option<()> {
+        match (original, generic) {
+            (Value::String(original), Value::String(generic)) => {
+                self.expression(at, label, original, generic)
+            }
+            (Value::Array(original), Value::Array(generic)) if original.len() == generic.len() => {
+                let mut pairs = original.iter().zip(generic);
+                pairs.try_for_each(|(original, generic)| {
+                    self.expressions(at, label, original, generic)
+                })
+            }
+            _ => (original == generic).then_some(()),
+        }
+    }
+
+    fn expression(
+        &mut self,
+        at: usize,
+        label: &'a str,
+        original: &'a str,
+        generic: &'a str,
+    ) -> Option<()> {
+        let folded = normalize(original, self.types);
+        let mut tokens = normalize(generic, self.types);
+        let searched = matches!(label, "Index Cond" | "Recheck Cond");
+        if folded != tokens || !searched && loses_hashed_list(generic) {
+            return None;
+        }
+        let node = self.found.nodes.get(at)?;
+        let is_result = matches!(label, "Output" | "Function Call");
+        // Rows that are only returned, and what ON CONFLICT does, are not estimated; how many rows
+        // a function returns is.
+        let returns = label == "Function Call" || label == "Output" && node.kind == "ProjectSet";
+        let estimated = returns || !matches!(label, "Output" | "Conflict Filter");
+        let mut operator = "";
+        for (token, folded) in tokens.iter_mut().zip(&folded) {
+            let (constant, folded) = match (token, folded) {
+                (Token::Constant(constant), Token::Constant(folded)) => (constant, folded),
+                (Token::Operator(found), _) => {
+                    operator = found;
+                    continue;
+                }
+                _ => {
+                    operator = "";
+                    continue;
+                }
+            };
+            self.found.tries_out |= estimated && !folded.is_settled(returns);
+            // What has a number in both plans is the executor's, and no argument of anybody's.
+            if !folded.parameters().is_empty() {
+                if constant.parameters() != folded.parameters() {
+                    return None;
+                }
+                constant.is_executors();
+            }
+            if constant.parameters().is_empty() && !constant.is_computed_like(folded) {
+                return None;
+            }
+            if !(is_result && constant.run_like(folded)) {
+                constant.convert_like(folded, self.types);
+            }
+            self.found.guards.extend(constant.guards(operator)?);
+            operator = "";
+            self.found.computes |= !constant.parameters().is_empty() && !constant.is_bare();
+            for index in constant.parameters() {
+                *self.found.visible.get_mut(*index)? = true;
+            }
+        }
+        let expression = Expression { label, tokens };
+        let node = self.found.nodes.get_mut(at)?;
+        node.expressions.push(expression);
+        Some(())
+    }
+}
+
+/// A long list outside an index condition that the generic plan must search one by one.
+fn loses_hashed_list(expression: &str) -> bool {
+    expression.match_indices("(ARRAY[").any(|(at, _)| {
+        let list = &expression[at..];
+        let list = &list[..list.find(']').unwrap_or(list.len())];
+        list.contains('$') && list.matches(',').count() + 1 >= HASHED_LIST
+    })
+}

@@ -1,0 +1,369 @@
+//! What has no theorem is planned for its values: statements whose plans look alike for some
+//! values, and whose answers would differ for others if the plan were kept.
+//!
+//! In each of them values that decide come when a generic plan is in use, and no audit does.
+
+use crate::harness::client::Client;
+use crate::harness::matrix::{converts, same};
+use pgautoprep::metrics::Counter;
+
+/// Whether the values that decide come in this round.
+const fn decides(round: usize) -> bool {
+    matches!(round % 11, 7 | 8)
+}
+
+/// Changes a setting at the beginning: statements are parsed anew behind it.
+fn set(client: &mut Client, round: usize, setting: &str) {
+    if round.is_multiple_of(11) {
+        client.query(&format!("SET {setting}"));
+    }
+}
+
+/// One row of ten has the common value 0 of `a`; an index on `a` finds them in another order.
+const SKEWED: &str = "(id int, a int, b int, pad text); \
+    INSERT INTO t SELECT g, CASE WHEN g % 10 = 0 THEN 0 ELSE 1 + g % 1999 END, -g, repeat('x', 50) \
+    FROM generate_series(1, 20000) g; CREATE INDEX ON t (a, b); ANALYZE t";
+
+fn skewed(client: &mut Client, round: usize, text: &str) {
+    let value = if decides(round) { 0 } else { 300 + round };
+    client.query(&text.replace('?', &value.to_string()));
+}
+
+#[test]
+fn common_values_of_temporary_tables_are_known() {
+    converts("", |client, round| {
+        set(client, round, "enable_bitmapscan = off");
+        if round.is_multiple_of(11) {
+            client.query(&format!("CREATE TEMP TABLE t {SKEWED}"));
+        }
+        skewed(client, round, "SELECT id, a FROM t WHERE a = ?");
+    });
+}
+
+#[test]
+fn columns_are_not_known_by_the_names_an_alias_gives_them() {
+    let setup = format!(
+        "CREATE TABLE t {SKEWED}; CREATE VIEW v AS SELECT x.a, x.id FROM t AS x (a, id, b); \
+         CREATE TABLE k (id int PRIMARY KEY, a int); INSERT INTO k SELECT g, g % 2 \
+         FROM generate_series(1, 2000) g; CREATE INDEX ON k (a, id DESC); ANALYZE k"
+    );
+    converts(&setup, |client, round| {
+        set(client, round, "enable_bitmapscan = off");
+        skewed(
+            client,
+            round,
+            "SELECT x.a FROM t AS x (a, id, b) WHERE x.id = ?",
+        );
+        skewed(client, round, "SELECT a FROM v WHERE id = ?");
+        skewed(
+            client,
+            round,
+            "SELECT x.a FROM k AS x (a, id) WHERE x.id = ? AND x.a > 0",
+        );
+        skewed(
+            client,
+            round,
+            "SELECT x.a FROM k AS x (a, id) WHERE x.id = ? LIMIT 2",
+        );
+    });
+}
+
+#[test]
+fn a_limit_is_not_an_executors_parameter() {
+    let setup = "CREATE TABLE t (id int PRIMARY KEY, a int, k int); \
+        INSERT INTO t SELECT g, g, (g * 7919) % 20011 FROM generate_series(1, 20000) g; \
+        CREATE TABLE u (k int, b int, z int); \
+        INSERT INTO u SELECT g, g, -g FROM generate_series(1, 20000) g; CREATE INDEX ON u (k); \
+        CREATE TABLE s (x int, y int); INSERT INTO s VALUES (-1, -2); ANALYZE t; ANALYZE u; \
+        ANALYZE s";
+    converts(setup, |client, round| {
+        let limit = if decides(round) { 3 } else { 9000 + round };
+        client.query(&format!(
+            "SELECT t.id, u.z FROM u JOIN t USING (k) WHERE t.a <> (SELECT x FROM s) \
+             AND u.b <> (SELECT y FROM s) LIMIT {limit}"
+        ));
+    });
+}
+
+#[test]
+fn a_key_is_unique_by_its_own_collation_only() {
+    let setup = "DO 'BEGIN CREATE COLLATION nd (provider = icu, locale = ''und-u-ks-level2'', \
+        deterministic = false); EXCEPTION WHEN OTHERS THEN CREATE COLLATION nd FROM \"C\"; END'; \
+        CREATE TABLE t (c text COLLATE nd, s int, d int); \
+        INSERT INTO t SELECT 'v' || g, 100 + g, -g FROM generate_series(1, 6000) g; \
+        INSERT INTO t SELECT 'w' || g, 1, -g FROM generate_series(1, 2000) g; \
+        INSERT INTO t VALUES ('DEF', 1, 3), ('def', 1, 2), ('Def', 1, 1); \
+        CREATE UNIQUE INDEX ON t (c COLLATE \"C\"); CREATE INDEX ON t (s, d); ANALYZE t";
+    converts(setup, |client, round| {
+        let (c, s) = match decides(round) {
+            true => ("def".to_owned(), 1),
+            false => (format!("v{round}"), 100 + round),
+        };
+        client.query(&format!("SELECT c, d FROM t WHERE c = '{c}' AND s = {s}"));
+        client.query(&format!(
+            "SELECT c, d FROM t WHERE c = '{c}' AND s = {s} LIMIT 1"
+        ));
+    });
+}
+
+/// Keys so long that searching for one costs more than to read what has a rare value of `s`.
+const LONG_KEYS: &str = "CREATE TABLE t (id text, s int, v text, pat text); \
+    INSERT INTO t SELECT repeat('k', 300) || g, CASE WHEN g % 2 = 0 THEN 1 ELSE 1000 + g END, 'a', \
+    CASE WHEN g % 16 = 3 THEN '(' ELSE 'a' END FROM generate_series(1, 20000) g; \
+    ALTER TABLE t ADD PRIMARY KEY (id); CREATE INDEX ON t (s); ANALYZE t";
+
+/// The key of an even row, and a value of `s` that is common or rare.
+fn key(round: usize) -> (String, usize) {
+    let s = if decides(round) { 1003 } else { 1 };
+    (format!("{}{}", "k".repeat(300), 2 + 2 * round), s)
+}
+
+#[test]
+fn of_rows_that_are_only_visited_errors_show() {
+    converts(LONG_KEYS, |client, round| {
+        let (id, s) = key(round);
+        client.query(&format!(
+            "SELECT s FROM t WHERE v ~ pat AND id = '{id}' AND s = {s}"
+        ));
+    });
+}
+
+#[test]
+fn of_rows_that_are_only_visited_predicate_locks_show() {
+    let locks = "SELECT relation::regclass, locktype, page, tuple FROM pg_locks \
+        WHERE mode = 'SIReadLock' AND pid = pg_backend_pid() ORDER BY 1, 2, 3, 4";
+    let summary = converts(LONG_KEYS, |client, round| {
+        let (id, s) = key(round);
+        let text = format!("SELECT v FROM t WHERE id = '{id}' AND s = {s}");
+        for begin in [
+            "BEGIN ISOLATION LEVEL SERIALIZABLE",
+            "start transaction isolation level /* */ Serializable",
+        ] {
+            client.query(begin);
+            client.query(&text);
+            client.query(locks);
+            client.query("COMMIT");
+        }
+        client.query("BEGIN");
+        client.query("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE");
+        client.query(&text);
+        client.query(locks);
+        client.query("COMMIT AND CHAIN");
+        client.query(&text);
+        client.query(locks);
+        client.query("ROLLBACK");
+        client.query(&text);
+    });
+    let planned = summary.count(Counter::StatementsRenewed);
+    assert!(planned > 0, "nothing was planned for its values\n{summary}");
+    converts(LONG_KEYS, |client, round| {
+        let (id, s) = key(round);
+        set(
+            client,
+            round,
+            "default_transaction_isolation = serializable",
+        );
+        client.query("BEGIN");
+        client.query("ROLLBACK");
+        client.query(&format!("SELECT v FROM t WHERE id = '{id}' AND s = {s}"));
+    });
+}
+
+#[test]
+fn what_is_cast_to_text_is_not_estimated_like_its_column() {
+    let setup = "CREATE TABLE t (id int, j json, k int, pad text); \
+        INSERT INTO t SELECT g, ('{\"a\":' || g || '}')::json, (g * 7919) % 6000, 'x' \
+        FROM generate_series(1, 6000) g; \
+        INSERT INTO t SELECT g, '{}'::json, (g * 7919) % 6000, repeat('x', 60) \
+        FROM generate_series(6001, 12000) g; CREATE INDEX ON t ((j::text), k); ANALYZE t";
+    converts(setup, |client, round| {
+        let value = if decides(round) {
+            "{}".to_owned()
+        } else {
+            format!("{{\"a\":{round}0}}")
+        };
+        client.query(&format!("SELECT id FROM t WHERE j::text = '{value}'"));
+    });
+}
+
+#[test]
+fn a_setting_of_the_moment_is_not_kept_in_a_plan() {
+    let setup = "CREATE TABLE t (id int, tenant int, b int, k int); INSERT INTO t \
+        SELECT g, CASE WHEN g % 100 = 0 THEN 1 + g % 7 ELSE 0 END, -g, g % 2000 \
+        FROM generate_series(1, 20000) g; CREATE INDEX ON t (tenant, b); ANALYZE t; \
+        CREATE VIEW v AS SELECT * FROM t WHERE tenant = current_setting('app.tenant')::int; \
+        CREATE FUNCTION set_tenant(i int) RETURNS text LANGUAGE plpgsql AS \
+        'BEGIN RETURN set_config(''app.tenant'', i::text, false); END'";
+    converts(setup, |client, round| {
+        set(client, round, "enable_bitmapscan = off");
+        let tenant = if decides(round) { 0 } else { 3 };
+        client.query(&format!("SELECT set_tenant({tenant})"));
+        client.query(&format!("SELECT id FROM v WHERE k <> {}", 300_000 + round));
+    });
+}
+
+#[test]
+fn what_the_planner_tries_out_fails_and_tells_each_time() {
+    let setup = "CREATE TABLE t (id int PRIMARY KEY, tenant int, a int); \
+        INSERT INTO t SELECT g, g % 5, g FROM generate_series(1, 2000) g; ANALYZE t; \
+        CREATE VIEW v AS SELECT * FROM t WHERE tenant = current_setting('app.tenant')::int; \
+        CREATE VIEW few AS SELECT * FROM t LIMIT current_setting('app.tenant')::int; \
+        CREATE FUNCTION f() RETURNS int STABLE LANGUAGE plpgsql AS \
+        'BEGIN RAISE NOTICE ''called''; RETURN 7; END'; \
+        CREATE FUNCTION set_tenant(i text) RETURNS text LANGUAGE plpgsql AS \
+        'BEGIN RETURN set_config(''app.tenant'', i, false); END'";
+    same(setup, |client, round| {
+        let tenant = if decides(round) { "" } else { "3" };
+        client.query(&format!("SELECT set_tenant('{tenant}')"));
+        let id = if decides(round) { 5000 } else { round };
+        client.query(&format!("SELECT id FROM v WHERE id = {id}"));
+        client.query(&format!("SELECT id FROM few WHERE id = {id}"));
+        client.query(&format!(
+            "SELECT id FROM t WHERE id = {id} LIMIT current_setting('app.tenant')::int"
+        ));
+        client.query(&format!("SELECT id FROM t WHERE id = f() AND a = {id}"));
+        client.query(&format!("SELECT {id} FROM generate_series(1, f())"));
+    });
+}
+
+#[test]
+fn matches_of_a_hash_join_come_in_an_order_that_is_estimated() {
+    let setup = "CREATE TABLE small (k int, a int, pad text); \
+        ALTER TABLE small ALTER a SET STATISTICS 1; \
+        INSERT INTO small SELECT 100000 + g, g % 60, repeat('x', 60) \
+        FROM generate_series(0, 58799) g; \
+        INSERT INTO small SELECT 200000 + g, 0, repeat('x', 60) FROM generate_series(1, 3000) g; \
+        CREATE TABLE big (id int, k int); \
+        INSERT INTO big SELECT g, g % 30000 FROM generate_series(1, 30000) g; \
+        ANALYZE small; ANALYZE big; \
+        INSERT INTO small SELECT g % 200, 5, repeat('x', 60) FROM generate_series(1, 800) g";
+    converts(setup, |client, round| {
+        set(client, round, "max_parallel_workers_per_gather = 0");
+        let a = if decides(round) { 5 } else { 10 + round };
+        client.query(&format!(
+            "SELECT b.id, s.ctid FROM big b JOIN small s ON s.k = b.k WHERE s.a = {a}"
+        ));
+    });
+}
+
+#[test]
+fn rows_that_a_select_list_returns_are_counted() {
+    let setup = "CREATE TABLE t (id int); INSERT INTO t SELECT generate_series(1, 50); ANALYZE t";
+    converts(setup, |client, round| {
+        let (from, to) = match decides(round) {
+            true => (5, 7),
+            false => (round, 1000 + round),
+        };
+        client.query(&format!(
+            "SELECT id, g FROM t, (SELECT generate_series({from}, {to}) g) s"
+        ));
+        client.query(&format!("SELECT generate_series({from}, {})", from + 3));
+    });
+}
+
+#[test]
+fn a_function_is_not_known_by_its_name() {
+    let setup = "CREATE TABLE t (id int PRIMARY KEY, a int, w varchar(10)); \
+        INSERT INTO t VALUES (5, 3, 'x')";
+    let own = format!(
+        "{setup}; CREATE FUNCTION length(i int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS \
+         'BEGIN IF i < 0 THEN RAISE EXCEPTION ''neg''; END IF; RETURN i; END'; \
+         CREATE FUNCTION lower(t varchar) RETURNS text IMMUTABLE LANGUAGE plpgsql AS \
+         'BEGIN IF t = ''BAD'' THEN RAISE EXCEPTION ''bad''; END IF; RETURN t; END'"
+    );
+    same(&own, |client, round| {
+        let value = if decides(round) { -1 } else { 5 };
+        client.query(&format!("SELECT id FROM t WHERE id = length({value})"));
+        let word = if decides(round) { "BAD" } else { "X" };
+        client.query(&format!(
+            "SELECT id FROM t WHERE id = 5 AND w = lower('{word}'::varchar)"
+        ));
+    });
+    same(setup, |client, round| {
+        let bytes = if decides(round) { "\\xff" } else { "abc" };
+        client.query(&format!(
+            "SELECT id FROM t WHERE id = 1 AND a = length('{bytes}'::bytea, 'UTF8')"
+        ));
+    });
+}
+
+#[test]
+fn operators_of_users_are_not_taken_for_the_servers() {
+    let setup = "CREATE SCHEMA s; CREATE TABLE t (id int PRIMARY KEY, b int); \
+        INSERT INTO t SELECT g, (g * 7919) % 20011 FROM generate_series(1, 20000) g; \
+        CREATE INDEX ON t (b); ANALYZE t; \
+        CREATE FUNCTION s.eq(a int, b int) RETURNS bool IMMUTABLE COST 0.001 LANGUAGE plpgsql AS \
+        'BEGIN RETURN a % 7 OPERATOR(pg_catalog.=) b % 7; END'; \
+        CREATE OPERATOR s.= (LEFTARG = int, RIGHTARG = int, FUNCTION = s.eq, RESTRICT = eqsel)";
+    converts(setup, |client, round| {
+        set(client, round, "enable_bitmapscan = off");
+        set(client, round, "search_path = s, pg_catalog, public");
+        let b = if decides(round) { 19_900 } else { round };
+        client.query(&format!(
+            "SELECT id, b FROM t WHERE id = {round} AND b > {b} LIMIT 50"
+        ));
+    });
+}
+
+#[test]
+fn what_an_index_costs_may_depend_on_the_value() {
+    let setup = "CREATE TABLE t (id int, tags int[], flag bool, d int, pad text); \
+        INSERT INTO t SELECT g, ARRAY[g], g % 5 = 0, -g, repeat('x', 120) \
+        FROM generate_series(1, 20000) g; \
+        CREATE INDEX ON t USING gin (tags); CREATE INDEX ON t (d) WHERE flag; ANALYZE t; \
+        INSERT INTO t SELECT g, (SELECT array_agg(i) FROM generate_series(1, 400) i), true, -g, '' \
+        FROM generate_series(20001, 20005) g";
+    let long: Vec<String> = (1..=400).map(|i| i.to_string()).collect();
+    let long = long.join(",");
+    converts(setup, |client, round| {
+        let tags = if decides(round) {
+            long.clone()
+        } else {
+            (100 * round).to_string()
+        };
+        client.query(&format!(
+            "SELECT id FROM t WHERE tags = '{{{tags}}}' AND flag"
+        ));
+    });
+}
+
+#[test]
+fn questions_mean_the_servers_own_whatever_users_have_made() {
+    let any = [
+        "bool", "int", "oid", "name", "text", "\"char\"", "int8", "int2", "regclass",
+    ];
+    let mut setup = "CREATE TABLE t (id int PRIMARY KEY, a int); INSERT INTO t VALUES (1, 1); \
+        CREATE TABLE called (x int); CREATE FUNCTION note() RETURNS bool LANGUAGE plpgsql AS \
+        'BEGIN INSERT INTO called VALUES (1); RETURN true; END'"
+        .to_owned();
+    let mut number = 0;
+    for left in any {
+        for right in any {
+            number += 1;
+            setup += &format!(
+                "; CREATE FUNCTION f{number}({left}, {right}) RETURNS bool LANGUAGE sql \
+                 AS 'SELECT note()'"
+            );
+            for operator in ["=", "<>", "<", ">=", "-"] {
+                setup += &format!(
+                    "; CREATE OPERATOR {operator} (LEFTARG = {left}, RIGHTARG = {right}, \
+                     FUNCTION = f{number})"
+                );
+            }
+        }
+    }
+    same(&setup, |client, _| {
+        for question in pgautoprep::session::questions() {
+            client.query("SET search_path = public, pg_catalog");
+            // Several texts in one message, as the proxy sends them.
+            let answer = client.query(&question);
+            let tags: String = answer.iter().map(|frame| char::from(frame.tag)).collect();
+            assert!(!tags.contains('E'), "{question}\n{answer:#?}");
+        }
+        client.query("RESET search_path");
+        let called = client.query("SELECT count(*) AS called FROM called");
+        let row = called.iter().find(|frame| frame.tag == b'D');
+        let row = row.map(|frame| frame.body.ends_with(b"\x00\x00\x00\x010"));
+        assert_eq!(row, Some(true), "{called:#?}");
+    });
+}
