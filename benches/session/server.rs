@@ -178,7 +178,7 @@ impl Server {
             for (name, value) in SETTINGS {
                 row(out, &[name, value, "why"]);
             }
-            row(out, &["4194304", "77"]);
+            row(out, &["4194304", "0", "77"]);
         } else if text.starts_with("SELECT pg_catalog.concat_ws('|', (SELECT") {
             row(out, &["sign", ""]);
         } else if text.starts_with("SET LOCAL jit") {

@@ -6,7 +6,8 @@
 //! `OPERATOR(pg_catalog.op)`, everything else is qualified by hand, and there is no construction
 //! that looks an operator up by itself (`IN`, `LIKE`, `BETWEEN`, `USING`, `CASE x WHEN`).
 
-use crate::sql::hazard;
+use crate::sql::eligible::{Column, Eligible};
+use crate::sql::{effect, hazard};
 
 /// OIDs from here on belong to objects that were made after the cluster was (`transam.h`).
 const FIRST_NORMAL: &str = "16384::pg_catalog.oid";
@@ -323,6 +324,144 @@ const RELATIONS: &str = "SELECT 'r', 'r' {||} c.oid::pg_catalog.text, c.relname:
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_policy y ON y.polrelid {=} c.oid \
     WHERE c.relrowsecurity AND NOT 0::pg_catalog.oid {=} ANY (y.polroles)";
 
+/// OIDs from here on are not assigned by hand: user types, and the information schema's domains.
+const FIRST_UNPINNED: u32 = 10_000;
+
+/// Asks the catalog what the texts of a statement alone cannot tell; `None` if there is nothing to
+/// ask.
+///
+/// Columns: the OIDs among `types` that are domains or built of other types (H-05); how many of the
+/// called functions are named like a type (H-03); how many rewrite rules the targets have (H-09);
+/// how many functions called without arguments are somebody's own and declared immutable (H-45);
+/// how many of the targets' triggers look at the text of the query (H-43). Then, of a table that
+/// literals are stored in, a row for each column: its name and type.
+pub(super) fn of_statement(types: &[u32], eligible: &Eligible) -> Option<Vec<u8>> {
+    let unknown = types.iter().filter(|oid| **oid >= FIRST_UNPINNED);
+    let unknown: Vec<String> = unknown.map(u32::to_string).collect();
+    let names = [
+        &eligible.called_types,
+        &eligible.targets,
+        &eligible.bare_calls,
+    ];
+    if unknown.is_empty() && names.iter().all(|names| names.is_empty()) {
+        return None;
+    }
+    let columns = match &eligible.targets[..] {
+        [target] if eligible.columns.iter().any(Option::is_some) => format!(
+            "; SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod) {}",
+            columns_of(target)
+        ),
+        _ => String::new(),
+    };
+    let (types, calls) = (
+        names_of(&eligible.called_types),
+        names_of(&eligible.bare_calls),
+    );
+    let targets = eligible.targets.iter();
+    let targets = targets.map(|name| format!("pg_catalog.to_regclass({})", quoted(name)));
+    let targets = targets.collect::<Vec<_>>().join(", ");
+    let targets = format!("ARRAY[{targets}]::pg_catalog.oid[]");
+    let plain = "'{b,e}'::pg_catalog.\"char\"[]";
+    let question = format!(
+        "SELECT (SELECT pg_catalog.string_agg(t.oid::pg_catalog.text, ',') \
+         FROM pg_catalog.pg_type t LEFT JOIN pg_catalog.pg_type e ON e.oid {{=}} t.typelem \
+         WHERE t.oid {{=}} ANY (ARRAY[{}]::pg_catalog.oid[]) AND (t.typtype {{<>}} ALL ({plain}) \
+         OR e.oid IS NOT NULL AND e.typtype {{<>}} ALL ({plain}))), \
+         (SELECT pg_catalog.count(*) FROM pg_catalog.pg_type t WHERE t.typname {{=}} ANY ({types})), \
+         (SELECT pg_catalog.count(*) FROM pg_catalog.pg_rewrite r \
+         WHERE r.rulename {{<>}} '_RETURN'::pg_catalog.name AND r.ev_class {{=}} ANY ({targets})), \
+         (SELECT pg_catalog.count(*) FROM pg_catalog.pg_proc p WHERE p.proname {{=}} ANY ({calls}) \
+         AND p.provolatile {{=}} 'i'::pg_catalog.\"char\" \
+         AND p.pronamespace {{<>}} 11::pg_catalog.oid), \
+         (SELECT pg_catalog.count(*) FROM pg_catalog.pg_trigger t \
+         JOIN pg_catalog.pg_proc p ON p.oid {{=}} t.tgfoid WHERE t.tgrelid {{=}} ANY ({targets}) \
+         AND p.prosrc {{~*}} 'current_query|pg_stat_activity'){columns}",
+        unknown.join(", ")
+    );
+    Some(qualified(&question).into_bytes())
+}
+
+/// The columns of a table, named as in a text, from FROM on.
+fn columns_of(table: &str) -> String {
+    format!(
+        "FROM pg_catalog.pg_attribute a WHERE a.attnum {{>}} 0::pg_catalog.int2 \
+         AND NOT a.attisdropped AND a.attrelid {{=}} pg_catalog.to_regclass({})::pg_catalog.oid \
+         ORDER BY a.attnum",
+        quoted(table)
+    )
+}
+
+/// Asks for name, type, type of array and kind of type of each column of a table, named as in a
+/// text.
+pub(super) fn columns(table: &str) -> String {
+    qualified(&format!(
+        "SELECT c.attname, t.oid, t.typarray, t.typtype FROM (SELECT a.attname, a.attnum, \
+         a.atttypid {}) c JOIN pg_catalog.pg_type t ON t.oid {{=}} c.atttypid ORDER BY c.attnum",
+        columns_of(table)
+    ))
+}
+
+/// An array of names.
+fn names_of(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
+    format!("ARRAY[{}]::pg_catalog.name[]", names.join(", "))
+}
+
+/// The schemas that the role may use only because of what it is or a member of, from FROM on. No
+/// statement is parsed anew when that changes.
+const INDIRECT: &str = "FROM pg_catalog.pg_namespace n, pg_catalog.pg_roles u \
+    WHERE u.rolname {=} current_user AND n.nspowner {<>} u.oid AND n.oid {<>} 11::pg_catalog.oid \
+    AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') \
+    AND NOT pg_catalog.starts_with(n.nspname::pg_catalog.text, 'pg_') \
+    AND NOT EXISTS (SELECT FROM pg_catalog.aclexplode(COALESCE(n.nspacl, \
+    pg_catalog.acldefault('n'::pg_catalog.\"char\", n.nspowner))) a \
+    WHERE a.privilege_type {=} 'USAGE' AND (a.grantee {=} 0::pg_catalog.oid OR a.grantee {=} u.oid))";
+
+/// How many schemas the role may use only because of what it is or a member of, as an expression.
+pub(super) fn indirect_schemas() -> String {
+    qualified(&format!("(SELECT pg_catalog.count(*) {INDIRECT})"))
+}
+
+/// Asks in how many of these schemas there is something that `text` might name.
+pub(super) fn indirect_rights(text: &[u8]) -> Vec<u8> {
+    let names = names_of(&effect::names(text));
+    let question = format!(
+        "SELECT pg_catalog.count(*) {INDIRECT} AND (EXISTS (SELECT FROM pg_catalog.pg_class c \
+         WHERE c.relnamespace {{=}} n.oid AND c.relname {{=}} ANY ({names})) \
+         OR EXISTS (SELECT FROM pg_catalog.pg_proc p \
+         WHERE p.pronamespace {{=}} n.oid AND p.proname {{=}} ANY ({names})) \
+         OR EXISTS (SELECT FROM pg_catalog.pg_type t \
+         WHERE t.typnamespace {{=}} n.oid AND t.typname {{=}} ANY ({names})))"
+    );
+    qualified(&question).into_bytes()
+}
+
+/// Every question of this file with sample values, to be tried where users have objects of all
+/// names.
+#[must_use]
+pub(super) fn samples(major: u16) -> Vec<String> {
+    let eligible = Eligible {
+        targets: vec!["public.\"a'b\\\"".to_owned()],
+        called_types: vec!["date".to_owned()],
+        bare_calls: vec!["f'".to_owned()],
+        columns: vec![Some(Column::Index(0))],
+        ..Eligible::default()
+    };
+    let texts = [
+        of_statement(&[16_500], &eligible).unwrap_or_default(),
+        indirect_rights(b"SELECT a FROM \"T\" WHERE 'x' = f(5)"),
+    ];
+    let texts = texts.map(|text| String::from_utf8_lossy(&text).into_owned());
+    let mut all = vec![
+        sign(),
+        names(major),
+        format!("SELECT {}, {}", temporary(), indirect_schemas()),
+        columns("t"),
+    ];
+    all.extend(texts);
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -344,16 +483,30 @@ mod tests {
             assert!(!text.contains("{user}") && !text.contains("{="), "{text}");
         }
     }
-}
-#[cfg(test)]
-#[test]
-fn dump_for_lead() {
-    std::fs::write("/tmp/lead/sign.sql", sign()).unwrap();
-    for v in [13u16, 15, 18] {
-        std::fs::write(
-            format!("/tmp/lead/names{v}.sql"),
-            format!("begin;{};commit", names(v)),
-        )
-        .unwrap();
+
+    #[test]
+    fn the_catalog_is_asked_only_when_needed() {
+        let mut eligible = Eligible {
+            arguments: vec![true],
+            interval_casts: vec![false],
+            bare: vec![false],
+            columns: vec![None],
+            apart: false,
+            returning: false,
+            writes: false,
+            targets: Vec::new(),
+            called_types: Vec::new(),
+            bare_calls: Vec::new(),
+            tables: Some(Vec::new()),
+            limits: Some(0),
+        };
+        assert_eq!(of_statement(&[23, 25], &eligible), None);
+        assert!(of_statement(&[16_500], &eligible).is_some());
+        eligible.targets.push("public.\"o'b\\\"".into());
+        let query = String::from_utf8(of_statement(&[23], &eligible).unwrap()).unwrap();
+        assert!(
+            query.contains(r#"to_regclass(E'public."o''b\\"')"#),
+            "{query}"
+        );
     }
 }

@@ -43,14 +43,15 @@ const PATIENCE: u64 = 10_000;
 /// not outlive. Whoever waits for a lock waits for as long as the original would; a question of ours
 /// gives up at once, and the original goes through. Its time is not the client's, either, so what
 /// cancels it is a cancel request.
-const CAREFUL: &[u8] = b"SET LOCAL lock_timeout = 1; SET LOCAL statement_timeout = 0; ";
+pub(super) const CAREFUL: &[u8] = b"SET LOCAL lock_timeout = 1; SET LOCAL statement_timeout = 0; ";
 
 /// The same for messages of the extended protocol, where SET LOCAL would raise a warning.
+pub(super) const CAREFUL_SET: &[u8] = b"SELECT pg_catalog.set_config('lock_timeout', '1', true), \
+    pg_catalog.set_config('statement_timeout', '0', true)";
+
 fn careful_batch() -> Vec<u8> {
-    const SET: &[u8] = b"SELECT pg_catalog.set_config('lock_timeout', '1', true), \
-        pg_catalog.set_config('statement_timeout', '0', true)";
     let mut out = Vec::new();
-    frontend::parse(&mut out, b"", SET, &[]);
+    frontend::parse(&mut out, b"", CAREFUL_SET, &[]);
     frontend::bind(&mut out, b"", 0, |_, _| {});
     out.extend_from_slice(frontend::EXECUTE_FRAME);
     out
@@ -427,7 +428,7 @@ impl Session {
     }
 
     fn read_context(&mut self, answer: &Answer, worker: &Worker) -> Result<(), Reason> {
-        let [chooses, quiet, nulls, memory, settings] = &answer.values[..] else {
+        let [chooses, quiet, nulls, memory, indirect, settings] = &answer.values[..] else {
             return Err(Reason::OracleFailed);
         };
         let interned = worker
@@ -442,6 +443,7 @@ impl Session {
             is_quiet: quiet == "t",
             has_array_nulls: nulls == "t",
             work_memory: memory.parse().unwrap_or_default(),
+            has_indirect_rights: indirect != "0",
         };
         Ok(())
     }

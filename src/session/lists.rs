@@ -155,6 +155,12 @@ pub(super) fn types_question(
         let oids: Vec<String> = lists.map(|(_, oid)| oid.to_string()).collect();
         format!("'{{{}}}'::pg_catalog.oid[]", oids.join(","))
     };
+    let question = others_query(&arrays(Class::TextList), &arrays(Class::Int4List));
+    Some(question.into_bytes())
+}
+
+/// Asks how many other types there are that lists of these array types might be of.
+fn others_query(texts: &str, numbers: &str) -> String {
     let own = |operator: &str| {
         format!(
             "EXISTS (SELECT FROM pg_catalog.pg_operator o \
@@ -164,7 +170,7 @@ pub(super) fn types_question(
              AND pg_catalog.pg_operator_is_visible(o.oid))"
         )
     };
-    let question = format!(
+    format!(
         "SELECT pg_catalog.count(*) FROM pg_catalog.pg_type a JOIN pg_catalog.pg_cast k \
          ON k.casttarget OPERATOR(pg_catalog.=) a.typelem \
          AND k.castsource OPERATOR(pg_catalog.<>) a.typelem \
@@ -173,12 +179,17 @@ pub(super) fn types_question(
          AND k.oid OPERATOR(pg_catalog.>=) '16384'::pg_catalog.oid) \
          AND k.castsource OPERATOR(pg_catalog.<>) ALL ('{READ_ALIKE}'::pg_catalog.oid[]) \
          AND NOT ({} AND {})",
-        arrays(Class::TextList),
-        arrays(Class::Int4List),
+        texts,
+        numbers,
         own("="),
         own("<>"),
-    );
-    Some(question.into_bytes())
+    )
+}
+
+/// The question with sample values, to be tried where users have objects of all names.
+pub(super) fn samples() -> Vec<String> {
+    let arrays = "'{1009,1231}'::pg_catalog.oid[]";
+    vec![others_query(arrays, arrays)]
 }
 
 /// Whether the answer to [`types_question`] leaves a doubt about the lists.

@@ -45,8 +45,6 @@ mod worker;
 
 pub use cancel::Cancels;
 pub use oracle::DDL_CHANNEL;
-#[doc(hidden)]
-pub use proof::questions;
 pub use settings::{context_query, digest};
 pub use worker::{Limits, Mode, Settings, Worker};
 
@@ -60,6 +58,20 @@ use crate::wire::{self, backend, fields, frontend};
 use forward::Fate;
 use learn::Lesson;
 use std::sync::Arc;
+
+/// Every text that the proxy asks a server of this version on its own behalf, with sample values
+/// spliced in; but those that are about a text of the client's and hold it (EXPLAIN, Parse).
+#[doc(hidden)]
+#[must_use]
+pub fn questions(major: u16) -> Vec<String> {
+    let mut all = catalog::samples(major);
+    all.extend(proof::questions());
+    all.extend(lists::samples());
+    all.push(context_query(true));
+    all.push(String::from_utf8_lossy(learn::CAREFUL).into_owned());
+    all.push(String::from_utf8_lossy(learn::CAREFUL_SET).into_owned());
+    all
+}
 
 /// Frames up to this size are looked at whole; larger ones are streamed.
 ///

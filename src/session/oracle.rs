@@ -117,9 +117,6 @@ pub(super) fn explain_generic(explain_execute: &[u8]) -> Vec<u8> {
     .concat()
 }
 
-/// OIDs from here on are not assigned by hand: user types, and the information schema's domains.
-const FIRST_UNPINNED: u32 = 10_000;
-
 /// Whether a string may not be bound to a parameter of this built-in type: `interval` and its array
 /// ignore a column's fields (H-04), unless the literal is cast to plain `interval` on the spot.
 const fn is_forbidden(oid: u32, plain_cast: bool) -> bool {
@@ -137,71 +134,6 @@ pub(super) fn forbidden(types: &[u32], eligible: &Eligible) -> Vec<usize> {
         .enumerate()
         .filter(|(_, (oid, cast))| is_forbidden(**oid, *cast));
     forbidden.map(|(index, _)| index).collect()
-}
-
-/// Asks the catalog what the texts alone cannot tell; `None` if there is nothing to ask.
-///
-/// Columns: the OIDs among `types` that are domains or built of other types (H-05); how many of the
-/// called functions are named like a type (H-03); how many rewrite rules the targets have (H-09);
-/// how many functions called without arguments are somebody's own and declared immutable (H-45);
-/// how many of the targets' triggers look at the text of the query (H-43). Then, of a table that
-/// literals are stored in, a row for each column: its name and type.
-pub(super) fn catalog_query(types: &[u32], eligible: &Eligible) -> Option<Vec<u8>> {
-    let unknown: Vec<String> = types
-        .iter()
-        .filter(|oid| **oid >= FIRST_UNPINNED)
-        .map(u32::to_string)
-        .collect();
-    let names = [
-        &eligible.called_types,
-        &eligible.targets,
-        &eligible.bare_calls,
-    ];
-    if unknown.is_empty() && names.iter().all(|names| names.is_empty()) {
-        return None;
-    }
-    let list = |names: &[String], wrap: fn(&str) -> String| {
-        let quoted: Vec<String> = names
-            .iter()
-            .map(|name| wrap(&name.replace('\'', "''")))
-            .collect();
-        quoted.join(", ")
-    };
-    let columns = match &eligible.targets[..] {
-        [target] if eligible.columns.iter().any(Option::is_some) => format!(
-            "; SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod) \
-             FROM pg_catalog.pg_attribute a WHERE a.attnum > 0 AND NOT a.attisdropped \
-             AND a.attrelid = pg_catalog.to_regclass(E'{}') ORDER BY a.attnum",
-            target.replace('\\', "\\\\").replace('\'', "''")
-        ),
-        _ => String::new(),
-    };
-    let types = list(&eligible.called_types, |name| format!("'{name}'"));
-    let calls = list(&eligible.bare_calls, |name| format!("'{name}'"));
-    let targets = list(&eligible.targets, |name| {
-        format!("pg_catalog.to_regclass(E'{}')", name.replace('\\', "\\\\"))
-    });
-    Some(
-        format!(
-            "SELECT (SELECT pg_catalog.string_agg(t.oid::pg_catalog.text, ',') \
-             FROM pg_catalog.pg_type t LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem \
-             WHERE t.oid = ANY (ARRAY[{}]::pg_catalog.oid[]) AND (t.typtype NOT IN ('b', 'e') \
-             OR e.oid IS NOT NULL AND e.typtype NOT IN ('b', 'e'))), \
-             (SELECT pg_catalog.count(*) FROM pg_catalog.pg_type \
-             WHERE typname = ANY (ARRAY[{types}]::pg_catalog.name[])), \
-             (SELECT pg_catalog.count(*) FROM pg_catalog.pg_rewrite \
-             WHERE rulename <> '_RETURN' AND ev_class = ANY (ARRAY[{targets}]::pg_catalog.oid[])), \
-             (SELECT pg_catalog.count(*) FROM pg_catalog.pg_proc \
-             WHERE proname = ANY (ARRAY[{calls}]::pg_catalog.name[]) AND provolatile = 'i' \
-             AND pronamespace <> 'pg_catalog'::pg_catalog.regnamespace), \
-             (SELECT pg_catalog.count(*) FROM pg_catalog.pg_trigger t \
-             JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid \
-             WHERE t.tgrelid = ANY (ARRAY[{targets}]::pg_catalog.oid[]) \
-             AND p.prosrc ~* 'current_query|pg_stat_activity'){columns}",
-            unknown.join(", ")
-        )
-        .into_bytes(),
-    )
 }
 
 /// What the catalog said.
@@ -276,32 +208,6 @@ mod tests {
         assert_eq!(answer(message).sqlstate(), "42P18");
         assert_eq!(answer("no parameter $0").parameter_named(), None);
         assert_eq!(answer("syntax error").parameter_named(), None);
-    }
-
-    #[test]
-    fn the_catalog_is_asked_only_when_needed() {
-        let mut eligible = Eligible {
-            arguments: vec![true],
-            interval_casts: vec![false],
-            bare: vec![false],
-            columns: vec![None],
-            apart: false,
-            returning: false,
-            writes: false,
-            targets: Vec::new(),
-            called_types: Vec::new(),
-            bare_calls: Vec::new(),
-            tables: Some(Vec::new()),
-            limits: Some(0),
-        };
-        assert_eq!(catalog_query(&[23, 25], &eligible), None);
-        assert!(catalog_query(&[16_500], &eligible).is_some());
-        eligible.targets.push("public.\"o'b\\\"".into());
-        let query = String::from_utf8(catalog_query(&[23], &eligible).unwrap()).unwrap();
-        assert!(
-            query.contains(r#"to_regclass(E'public."o''b\\"')"#),
-            "{query}"
-        );
     }
 
     #[test]

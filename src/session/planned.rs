@@ -76,6 +76,11 @@ impl Session {
                 return self.refuse(lesson, &candidate, (Reason::Refused, ""), now, worker);
             }
         }
+        if self.upstream.settings.has_indirect_rights
+            && answers.next().is_none_or(|answer| answer.values != ["0"])
+        {
+            return Err(self.decline(&candidate, Reason::RoleRights, "", worker));
+        }
         let mut immutable = true;
         if let Some(catalog) = answers.next() {
             let found = match oracle::read_catalog(&catalog) {

@@ -82,7 +82,7 @@ mod tokens;
 mod tree;
 
 pub(super) use exposure::Exposure;
-pub use facts::questions;
+pub(super) use facts::questions;
 pub(super) use tree::Plan;
 
 use crate::sql::eligible::Eligible;

@@ -20,7 +20,7 @@
 use super::learn::{Candidate, Lesson, Next, Step};
 use super::oracle::Answer;
 use super::proof::Plan;
-use super::{Session, Worker};
+use super::{Session, Worker, catalog};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::eligible::{Column, Eligible};
@@ -77,14 +77,7 @@ fn columns_question(eligible: &Eligible) -> Option<Vec<u8>> {
     let [target] = &eligible.targets[..] else {
         return None;
     };
-    let target = target.replace('\\', "\\\\").replace('\'', "''");
-    let question = format!(
-        "SELECT a.attname, t.oid, t.typarray, t.typtype FROM pg_catalog.pg_attribute a \
-         JOIN pg_catalog.pg_type t ON t.oid = a.atttypid WHERE a.attnum > 0 \
-         AND NOT a.attisdropped AND a.attrelid = pg_catalog.to_regclass(E'{target}') \
-         ORDER BY a.attnum"
-    );
-    Some(question.into_bytes())
+    Some(catalog::columns(target).into_bytes())
 }
 
 fn read_columns(answer: &Answer) -> Vec<Stored<'_>> {

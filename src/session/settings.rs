@@ -14,6 +14,7 @@
 //! asked beside it. What it hides from
 //! roles without special rights names files and libraries, and a session never changes it.
 
+use super::catalog;
 use super::oracle::DDL_CHANNEL;
 use crate::reason::Reason;
 use crate::sql::settings;
@@ -27,10 +28,10 @@ pub fn context_query(listens: bool) -> String {
         false => String::new(),
     };
     // In hexadecimal it can be read whatever the client's encoding is.
-    let temporary = super::catalog::temporary();
+    let (temporary, indirect) = (catalog::temporary(), catalog::indirect_schemas());
     format!(
         "{listen}SHOW ALL; SELECT \
-         pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem')), \
+         pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem')), {indirect}, \
          pg_catalog.encode(pg_catalog.textsend(pg_catalog.format('%L,%L,%L,%L,%L,%L,%L', \
          current_user, session_user, pg_catalog.current_setting('role'), \
          pg_catalog.current_setting('is_superuser'), \
@@ -39,7 +40,7 @@ pub fn context_query(listens: bool) -> String {
     )
 }
 
-/// The answer to [`context_query`], column by column, as five values: what
+/// The answer to [`context_query`], column by column, as six values: what
 /// [`ServerSettings`](crate::upstream::ServerSettings) are made of, then everything in one text.
 ///
 /// Two of the texts are the same only if everything is.
@@ -47,7 +48,7 @@ pub fn context_query(listens: bool) -> String {
 /// # Errors
 /// Not all of it can be read.
 pub fn digest(answer: &[String]) -> Result<Vec<String>, Reason> {
-    let [rows @ .., work_memory, who] = answer else {
+    let [rows @ .., work_memory, indirect, who] = answer else {
         return Err(Reason::OracleFailed);
     };
     let (rows, []) = rows.as_chunks::<3>() else {
@@ -73,6 +74,7 @@ pub fn digest(answer: &[String]) -> Result<Vec<String>, Reason> {
         flag(is_quiet(show)),
         flag(show("array_nulls") == Some("on")),
         work_memory.clone(),
+        indirect.clone(),
         text,
     ])
 }
@@ -118,7 +120,7 @@ mod tests {
             }
         }
         let rows = rows.iter().flat_map(|[name, value]| [name, value, "why"]);
-        let values = rows.chain(["4096", "77"]).map(str::to_owned);
+        let values = rows.chain(["4096", "0", "77"]).map(str::to_owned);
         digest(&values.collect::<Vec<_>>()).unwrap()
     }
 
@@ -179,10 +181,10 @@ mod tests {
             let values = values.iter().map(|value| (*value).to_owned());
             digest(&values.collect::<Vec<_>>()).map(|values| values.len())
         };
-        let whole = ["plan_cache_mode", "auto", "why", "4096", "77"];
-        assert_eq!(digest(&whole), Ok(5));
-        let unreadable = ["plan_cache_mode", "\u{fffd}", "why", "4096", "77"];
-        for wrong in [&whole[..4], &whole[3..], &[], &unreadable] {
+        let whole = ["plan_cache_mode", "auto", "why", "4096", "0", "77"];
+        assert_eq!(digest(&whole), Ok(6));
+        let unreadable = ["plan_cache_mode", "\u{fffd}", "why", "4096", "0", "77"];
+        for wrong in [&whole[..5], &whole[4..], &[], &unreadable] {
             assert_eq!(digest(wrong), Err(Reason::OracleFailed));
         }
     }

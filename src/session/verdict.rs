@@ -4,7 +4,7 @@ use super::learn::{Candidate, Lesson, Next, Step};
 use super::lists;
 use super::oracle;
 use super::planned::Proven;
-use super::{Session, Worker};
+use super::{Session, Worker, catalog};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
@@ -73,7 +73,9 @@ impl Session {
         }
         let name = candidate.name.as_bytes();
         let execute = oracle::explain_execute(name, text, scan, eligible, None);
-        let catalog = oracle::catalog_query(&types, eligible);
+        let catalog = catalog::of_statement(&types, eligible);
+        let rights = self.upstream.settings.has_indirect_rights;
+        let rights = rights.then(|| catalog::indirect_rights(text));
         self.careful_question(&oracle::explain(text, scan));
         self.careful_question(&execute);
         let generic = candidate.statement.plans() == Plans::Generic;
@@ -87,7 +89,7 @@ impl Session {
             }
         }
         let others = lists::types_question(&types, (scan, &recipe), eligible);
-        for question in others.iter().chain(&catalog) {
+        for question in others.iter().chain(&rights).chain(&catalog) {
             self.question(|out| frontend::query(out, question));
         }
         let terms = Terms {
@@ -101,7 +103,12 @@ impl Session {
             verified: now,
             ..candidate
         });
-        let asked = [generic, others.is_some(), catalog.is_some()];
+        let asked = [
+            others.is_some(),
+            rights.is_some(),
+            catalog.is_some(),
+            generic,
+        ];
         let questions = 2 + asked.iter().filter(|asked| **asked).count();
         let lengths = usize::from(lengths) * lists::LENGTH_QUESTIONS;
         Ok(lesson.ask(Step::Explain, questions + lengths))

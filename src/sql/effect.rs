@@ -125,6 +125,25 @@ pub fn survey(text: &[u8], known: &impl Known) -> Survey {
     }
 }
 
+/// The words of `text`, each once and as an object of that name would be called: what is not quoted
+/// in lower case.
+#[must_use]
+pub fn names(text: &[u8]) -> Vec<String> {
+    let mut words = Words::new(text);
+    let mut names = std::collections::BTreeSet::new();
+    loop {
+        match words.next() {
+            Item::Word(word) => {
+                let name = String::from_utf8_lossy(word);
+                names.insert(name.to_lowercase());
+                names.insert(name.replace("\"\"", "\""));
+            }
+            Item::Other(_) | Item::Escaped => {}
+            Item::End | Item::Broken => return names.into_iter().collect(),
+        }
+    }
+}
+
 /// The words of a text, and what is known of those read so far.
 struct Reader<'a, K> {
     words: Words<'a>,

@@ -41,7 +41,7 @@ const MAX_DEPTH: usize = 48;
 const MAX_WORD: usize = 1024;
 
 /// What may be done with a shape.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Eligible {
     /// For each literal whether it may become `$n`. The others stay in the text, and their tokens
     /// belong to the key of the statement.

@@ -59,6 +59,8 @@ pub struct ServerSettings {
     pub has_array_nulls: bool,
     /// Bytes before the server puts the rows of a function on disk (`work_mem`).
     pub work_memory: u64,
+    /// The role may use schemas only because of what it is, or is a member of.
+    pub has_indirect_rights: bool,
 }
 
 impl Default for ServerSettings {
@@ -69,6 +71,7 @@ impl Default for ServerSettings {
             is_quiet: true,
             has_array_nulls: true,
             work_memory: 4 << 20,
+            has_indirect_rights: false,
         }
     }
 }

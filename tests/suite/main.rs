@@ -34,6 +34,8 @@ mod pipelining;
 mod plans;
 // Statements whose plans look alike for some values and are not for others.
 mod theorems;
+// What the proxy asks the server on its own behalf.
+mod questions;
 // IN lists of every length, which share statements.
 mod lists;
 // What the strings of a list are read as, and which of them an error is about.

@@ -361,9 +361,8 @@ fn literal(text: &str) -> String {
 }
 
 /// Every question with sample values, to be tried where users have objects of all names.
-#[doc(hidden)]
 #[must_use]
-pub fn questions() -> Vec<String> {
+pub(in crate::session) fn questions() -> Vec<String> {
     let mut tables = Tables::default();
     let columns = [
         (tables.add("pg_catalog", "pg_class"), "relname"),

@@ -82,7 +82,7 @@ pub(crate) struct Peer {
 
 /// What the server says of its settings, of who the session is and what it sees. The proxy does not
 /// mind that the rows are columns of one.
-pub(crate) const CONTEXT: [&str; 17] = [
+pub(crate) const CONTEXT: [&str; 18] = [
     "array_nulls",
     "on",
     "why",
@@ -99,6 +99,7 @@ pub(crate) const CONTEXT: [&str; 17] = [
     "auto",
     "why",
     "1048576",
+    "0",
     "who",
 ];
 
