@@ -36,6 +36,8 @@ mod plans;
 mod theorems;
 // What the proxy asks the server on its own behalf.
 mod questions;
+// What a statement does that its text does not show.
+mod unseen;
 // IN lists of every length, which share statements.
 mod lists;
 // What the strings of a list are read as, and which of them an error is about.
