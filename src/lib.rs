@@ -38,6 +38,7 @@ pub mod cli;
 pub mod client;
 pub mod config;
 pub mod error;
+pub mod manual;
 pub mod metrics;
 pub mod net;
 pub mod postgres;

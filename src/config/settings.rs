@@ -327,7 +327,7 @@ pub const DDL_NOTICES: Setting = Setting {
     kind: Kind::Switch,
     default: Some("off"),
     what: "Whether each session listens on the channel pgautoprep_ddl, where an event trigger \
-           announces every change of the catalog (see README).",
+           announces every change of the catalog (see the manual).",
     because: "somebody has to create the event trigger first; with it a table altered past the \
               proxy is noticed at once.",
     slot: |raw| &mut raw.ddl_notices,

@@ -296,11 +296,11 @@ fn definitions_changed_past_the_proxy_are_noticed() {
     assert!(converted >= 8, "{}", proxy.summary());
 }
 
-/// With the event trigger of the README a session hears of a change past the proxy at once, and
+/// With the event trigger of the manual a session hears of a change past the proxy at once, and
 /// its client hears nothing.
 #[test]
 fn definitions_changed_past_the_proxy_are_announced() {
-    let readme = include_str!("../../README.md");
+    let readme = include_str!("../../src/manual/changes.md");
     let (_, trigger) = readme.split_once("```sql\n").unwrap();
     let (trigger, _) = trigger.split_once("```").unwrap();
     let setup = format!("CREATE TABLE t (x real); INSERT INTO t VALUES (0.1); {trigger}");
