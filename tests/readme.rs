@@ -10,13 +10,19 @@ const CHANGES: &str = include_str!("../src/manual/changes.md");
 fn the_readme_is_short_and_links_to_every_chapter() {
     assert!(README.lines().count() <= 150, "{}", README.lines().count());
     for chapter in ["conversion", "changes", "bench", "measured"] {
-        assert!(README.contains(&format!("(src/manual/{chapter}.md)")), "{chapter}");
+        assert!(
+            README.contains(&format!("(src/manual/{chapter}.md)")),
+            "{chapter}"
+        );
     }
 }
 
 #[test]
 fn every_reason_is_in_the_table_with_its_sentence() {
-    let rows: Vec<_> = CONVERSION.lines().filter(|l| l.starts_with("| `")).collect();
+    let rows: Vec<_> = CONVERSION
+        .lines()
+        .filter(|l| l.starts_with("| `"))
+        .collect();
     let expected: Vec<_> = Reason::ALL
         .iter()
         .map(|reason| format!("| `{}` | {} |", reason.label(), reason.explain()))

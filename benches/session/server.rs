@@ -183,6 +183,8 @@ impl Server {
             row(out, &["sign", ""]);
         } else if text.starts_with("SET LOCAL jit") {
             // No name has hazards.
+        } else if text.starts_with("SELECT pg_catalog.count(*) FROM pg_catalog.pg_type") {
+            row(out, &["0"]);
         } else if text.starts_with("SELECT (SELECT pg_catalog.string_agg") {
             row(out, &["", "0", "0", "0", "0"]);
         } else if text.starts_with("SELECT 'b'") {

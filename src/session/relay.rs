@@ -43,8 +43,10 @@ impl Session {
         if begins && self.upstream.ledger.is_idle() && text.len() <= MAX_BEGIN && is_begin(text) {
             self.upstream.only_begun.extend_from_slice(text);
         }
-        let sees = survey.hazards.has(Hazards::SEES);
-        if sees || reason == Reason::Introspection || mentions_statements(text) {
+        // A name outside of strings is among the words; strings are run by what may do anything.
+        let runs = effect >= Effect::Unknown || text.len() > effect::READ;
+        let sees = survey.hazards.has(Hazards::SEES) || runs && mentions_statements(text);
+        if sees || reason == Reason::Introspection {
             self.hide_statements(worker);
             // PREPARE keeps the text for an EXECUTE that does not mention them.
             let is_certain = self.upstream.knows_names() || mentions_statements(text);
@@ -100,8 +102,9 @@ impl Session {
         }
         for text in self.memory.unsurveyed.take() {
             let survey = self.survey(&text);
-            // What it showed by itself was honoured at once.
+            // What it showed by itself was honoured at once. It may be prepared, and run again.
             let unseen = survey.hazards.effect();
+            self.memory.client_parsed(unseen);
             self.affected(unseen, unseen);
             let keeps = self.memory.speaks_extended() || prepares(&text);
             if keeps && survey.hazards.has(Hazards::SEES) {
@@ -312,8 +315,9 @@ impl Session {
             // The tag does not say that what was created is temporary; the text did.
             _ if self.memory.only_local() => {}
             _ => {
-                self.upstream.changes_roles |= is_about_roles(tag);
-                self.upstream.affected(tag_effect(tag));
+                let effect = tag_effect(tag);
+                self.upstream.changes_roles |= effect == Effect::Catalog && is_about_roles(tag);
+                self.upstream.affected(effect);
             }
         }
     }

@@ -141,7 +141,11 @@ impl Memory {
     /// What changes a catalog says so itself when it runs, by its command tag; settings do not.
     pub(super) fn client_parsed(&mut self, effect: Effect) {
         self.batch_effect = self.batch_effect.max(effect);
-        self.named_effect = self.named_effect.max(effect.min(Effect::Session));
+        let later = match effect {
+            Effect::Catalog | Effect::LocalCatalog => Effect::Session,
+            effect => effect,
+        };
+        self.named_effect = self.named_effect.max(later);
     }
 
     /// A batch of the client's own ended: the strongest effect it can have had.

@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn texts_are_the_same_only_if_everything_is() {
-        let text = |changes: &[[&str; 2]]| with(changes).swap_remove(4);
+        let text = |changes: &[[&str; 2]]| with(changes).swap_remove(5);
         assert_eq!(text(&[]), text(&[["statement_timeout", "1s"]]));
         for other in [
             &[["app.tenant", "6"]][..],

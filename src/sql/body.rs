@@ -105,6 +105,10 @@ impl Body {
         if VERBS.iter().any(|verb| is(verb)) {
             self.hazards |= Hazards::ANYTHING;
         }
+        if &*word == b"execute" {
+            // What it runs is made of strings.
+            self.hazards |= Hazards::SEES;
+        }
         if NOTICED.iter().any(|noticed| is(noticed)) || is_noticed(&word) {
             self.hazards |= Hazards::PLANS;
         }

@@ -33,7 +33,7 @@ pub enum Effect {
 }
 
 /// How much of a long text is read word by word; behind that only two words are searched for.
-const READ: usize = 64 * 1024;
+pub const READ: usize = 64 * 1024;
 
 /// What a text may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +103,7 @@ pub fn survey(text: &[u8], known: &impl Known) -> Survey {
         inserts: false,
         keeps_names: true,
         is_blind: true,
+        defines: false,
         known,
     };
     let mut strongest = Effect::None;
@@ -155,6 +156,8 @@ struct Reader<'a, K> {
     keeps_names: bool,
     /// Words are not looked up.
     is_blind: bool,
+    /// The statement may define something.
+    defines: bool,
     known: &'a K,
 }
 
@@ -170,7 +173,7 @@ impl<'a, K: Known> Reader<'a, K> {
                 let hazards = hazard::builtin(word) | self.known.of(word);
                 self.partitioned += u32::from(hazards.has(Hazards::PARTITIONED));
                 self.hazards |= hazards;
-                self.keeps_names &= !gives_hazards(word);
+                self.keeps_names &= !(self.defines && gives_hazards(word));
             }
             Item::Escaped => (self.names, self.hazards) = (true, Hazards::ALL),
             _ => {}
@@ -218,6 +221,7 @@ fn statement<K: Known>(words: &mut Reader<'_, K>) -> (Effect, bool) {
     words.inserts |= is(verb, "insert");
     words.fetches |= is(verb, "fetch") || is(verb, "move");
     let what = Verb::of(verb);
+    words.defines = !matches!(what, Verb::Query | Verb::Write | Verb::Harmless);
     words.is_blind = match what {
         Verb::Transaction | Verb::Session | Verb::Set => true,
         Verb::Harmless => [
