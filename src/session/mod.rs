@@ -28,8 +28,10 @@ mod catalog;
 mod execute;
 mod forward;
 mod learn;
+mod lesson;
 mod lists;
 mod login;
+mod memory;
 mod oracle;
 mod patience;
 mod planned;
@@ -58,7 +60,7 @@ use crate::upstream::ledger::{ClientId, Kind};
 use crate::wire::frame::{self, HEADER};
 use crate::wire::{self, backend, fields, frontend};
 use forward::Fate;
-use learn::Lesson;
+use lesson::Lesson;
 use std::sync::Arc;
 
 /// Frames up to this size are looked at whole; larger ones are streamed.
@@ -100,7 +102,7 @@ pub struct Session {
     /// The client sends nothing more than it has sent already.
     parting: bool,
     /// Sightings on this connection, and texts to learn when it is idle.
-    memory: route::Memory,
+    memory: memory::Memory,
     held: execute::Held,
     client_skip: usize,
     /// Bytes of a large reply still to be forwarded, and still to be swallowed.
@@ -159,7 +161,7 @@ impl Session {
             lessons: 0,
             cancels_before: 0,
             parting: false,
-            memory: route::Memory::new(origin),
+            memory: memory::Memory::new(origin),
             held: execute::Held::default(),
             client_skip: 0,
             upstream_skip: 0,

@@ -1,5 +1,6 @@
 //! The questions put to the oracle, which is the server itself, and how its answers are read.
 
+use super::catalog::quoted;
 use crate::reason::Reason;
 use crate::sql::eligible::{self, Column, Eligible};
 use crate::sql::rewrite;
@@ -161,43 +162,46 @@ pub(super) fn catalog_query(types: &[u32], eligible: &Eligible) -> Option<Vec<u8
         return None;
     }
     let list = |names: &[String], wrap: fn(&str) -> String| {
-        let quoted: Vec<String> = names
-            .iter()
-            .map(|name| wrap(&name.replace('\'', "''")))
-            .collect();
-        quoted.join(", ")
+        let wrapped: Vec<String> = names.iter().map(|name| wrap(name)).collect();
+        wrapped.join(", ")
     };
     let columns = match &eligible.targets[..] {
         [target] if eligible.columns.iter().any(Option::is_some) => format!(
             "; SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod) \
-             FROM pg_catalog.pg_attribute a WHERE a.attnum > 0 AND NOT a.attisdropped \
-             AND a.attrelid = pg_catalog.to_regclass(E'{}') ORDER BY a.attnum",
-            target.replace('\\', "\\\\").replace('\'', "''")
+             FROM pg_catalog.pg_attribute a \
+             WHERE a.attnum OPERATOR(pg_catalog.>) 0::pg_catalog.int2 AND NOT a.attisdropped \
+             AND a.attrelid OPERATOR(pg_catalog.=) pg_catalog.to_regclass({}) ORDER BY a.attnum",
+            quoted(target)
         ),
         _ => String::new(),
     };
-    let types = list(&eligible.called_types, |name| format!("'{name}'"));
-    let calls = list(&eligible.bare_calls, |name| format!("'{name}'"));
+    let types = list(&eligible.called_types, quoted);
+    let calls = list(&eligible.bare_calls, quoted);
     let targets = list(&eligible.targets, |name| {
-        format!("pg_catalog.to_regclass(E'{}')", name.replace('\\', "\\\\"))
+        format!("pg_catalog.to_regclass({})", quoted(name))
     });
+    let plain = "ALL ('{b,e}'::pg_catalog.\"char\"[])";
     Some(
         format!(
             "SELECT (SELECT pg_catalog.string_agg(t.oid::pg_catalog.text, ',') \
-             FROM pg_catalog.pg_type t LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem \
-             WHERE t.oid = ANY (ARRAY[{}]::pg_catalog.oid[]) AND (t.typtype NOT IN ('b', 'e') \
-             OR e.oid IS NOT NULL AND e.typtype NOT IN ('b', 'e'))), \
+             FROM pg_catalog.pg_type t LEFT JOIN pg_catalog.pg_type e \
+             ON e.oid OPERATOR(pg_catalog.=) t.typelem \
+             WHERE t.oid OPERATOR(pg_catalog.=) ANY (ARRAY[{}]::pg_catalog.oid[]) \
+             AND (t.typtype OPERATOR(pg_catalog.<>) {plain} \
+             OR e.oid IS NOT NULL AND e.typtype OPERATOR(pg_catalog.<>) {plain})), \
              (SELECT pg_catalog.count(*) FROM pg_catalog.pg_type \
-             WHERE typname = ANY (ARRAY[{types}]::pg_catalog.name[])), \
+             WHERE typname OPERATOR(pg_catalog.=) ANY (ARRAY[{types}]::pg_catalog.name[])), \
              (SELECT pg_catalog.count(*) FROM pg_catalog.pg_rewrite \
-             WHERE rulename <> '_RETURN' AND ev_class = ANY (ARRAY[{targets}]::pg_catalog.oid[])), \
+             WHERE rulename OPERATOR(pg_catalog.<>) '_RETURN'::pg_catalog.name \
+             AND ev_class OPERATOR(pg_catalog.=) ANY (ARRAY[{targets}]::pg_catalog.oid[])), \
              (SELECT pg_catalog.count(*) FROM pg_catalog.pg_proc \
-             WHERE proname = ANY (ARRAY[{calls}]::pg_catalog.name[]) AND provolatile = 'i' \
-             AND pronamespace <> 'pg_catalog'::pg_catalog.regnamespace), \
+             WHERE proname OPERATOR(pg_catalog.=) ANY (ARRAY[{calls}]::pg_catalog.name[]) \
+             AND provolatile OPERATOR(pg_catalog.=) 'i'::pg_catalog.\"char\" \
+             AND pronamespace OPERATOR(pg_catalog.<>) 11::pg_catalog.oid), \
              (SELECT pg_catalog.count(*) FROM pg_catalog.pg_trigger t \
-             JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid \
-             WHERE t.tgrelid = ANY (ARRAY[{targets}]::pg_catalog.oid[]) \
-             AND p.prosrc ~* 'current_query|pg_stat_activity'){columns}",
+             JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) t.tgfoid \
+             WHERE t.tgrelid OPERATOR(pg_catalog.=) ANY (ARRAY[{targets}]::pg_catalog.oid[]) \
+             AND p.prosrc OPERATOR(pg_catalog.~*) 'current_query|pg_stat_activity'){columns}",
             unknown.join(", ")
         )
         .into_bytes(),

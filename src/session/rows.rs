@@ -17,7 +17,8 @@
 //! Where something else is found the shape is taken apart, and those of each number of rows are
 //! statements of their own.
 
-use super::learn::{Candidate, Lesson, Next, Step};
+use super::catalog::{qualified, quoted};
+use super::lesson::{Candidate, Lesson, Next, Step};
 use super::oracle::Answer;
 use super::proof::Plan;
 use super::{Session, Worker};
@@ -77,13 +78,13 @@ fn columns_question(eligible: &Eligible) -> Option<Vec<u8>> {
     let [target] = &eligible.targets[..] else {
         return None;
     };
-    let target = target.replace('\\', "\\\\").replace('\'', "''");
-    let question = format!(
+    let question = qualified(
         "SELECT a.attname, t.oid, t.typarray, t.typtype FROM pg_catalog.pg_attribute a \
-         JOIN pg_catalog.pg_type t ON t.oid = a.atttypid WHERE a.attnum > 0 \
-         AND NOT a.attisdropped AND a.attrelid = pg_catalog.to_regclass(E'{target}') \
-         ORDER BY a.attnum"
+         JOIN pg_catalog.pg_type t ON t.oid {=} a.atttypid \
+         WHERE a.attnum {>} 0::pg_catalog.int2 AND NOT a.attisdropped \
+         AND a.attrelid {=} pg_catalog.to_regclass(",
     );
+    let question = format!("{question}{}) ORDER BY a.attnum", quoted(target));
     Some(question.into_bytes())
 }
 

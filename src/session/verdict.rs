@@ -1,6 +1,6 @@
 //! What the oracle's answers lead to: trust, a narrower form, or the end.
 
-use super::learn::{Candidate, Lesson, Next, Step};
+use super::lesson::{Candidate, Lesson, Next, Step};
 use super::lists;
 use super::oracle;
 use super::planned::Proven;

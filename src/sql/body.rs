@@ -185,9 +185,11 @@ mod tests {
     #[test]
     fn writing_shows_but_leaves_the_session_as_it_is() {
         for source in [
-            "begin insert into audit values (old.*) on conflict (id) do update set n = 1; return new; end",
+            "begin insert into audit values (old.*) on conflict (id) do update set n = 1; \
+             return new; end",
             "begin update t as x set a = 1 where b = 2; return new; end",
-            "with x as (update t set a = 1 returning *) insert into u select * from x on conflict do nothing",
+            "with x as (update t set a = 1 returning *) \
+             insert into u select * from x on conflict do nothing",
             "begin if a then update t set b = case when c then d else e end; end if; end",
             "begin raise notice 'x'; end",
             "declare r record; begin for r in select * from t loop perform f(r.a); end loop; end",
