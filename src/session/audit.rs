@@ -1,6 +1,6 @@
 //! The audit: the plan proof repeated, with the literals of the moment.
 
-use super::learn::{Lesson, Next, Subject};
+use super::lesson::{Lesson, Next, Subject};
 use super::proof::{Hidden, Plan};
 use super::{Session, Worker, lists, planned, proof, rows};
 use crate::metrics::Counter;

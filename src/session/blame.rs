@@ -2,7 +2,7 @@
 //! verdict, which is shared; everything else is this connection's business, or this moment's.
 
 use super::Session;
-use super::learn::{Lesson, Step};
+use super::lesson::{Lesson, Step};
 use super::oracle::Answer;
 use crate::reason::Reason;
 use crate::statement::Instant;

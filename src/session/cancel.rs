@@ -12,7 +12,7 @@
 //!   them can hit a later one;
 //! - a transaction that is begun again has begun before anything runs in it.
 
-use super::learn::Lesson;
+use super::lesson::Lesson;
 use super::{Session, Turn};
 use crate::reason::Reason;
 use crate::statement::Verdict;

@@ -12,13 +12,13 @@ use crate::sql::{effect, hazard};
 /// OIDs from here on belong to objects that were made after the cluster was (`transam.h`).
 const FIRST_NORMAL: &str = "16384::pg_catalog.oid";
 
-/// Extensions whose functions in C are known to change neither settings nor catalogs, and to run no
-/// text given to them. C functions that are declared immutable, and those behind types, operators,
-/// casts and operator classes, are taken to be so in every extension.
-const EXTENSIONS: &str = "{amcheck,autoinc,bloom,btree_gin,btree_gist,citext,cube,dict_int,dict_xsyn,\
-    earthdistance,fuzzystrmatch,hstore,insert_username,intarray,isn,lo,ltree,moddatetime,pageinspect,\
-    pg_buffercache,pg_freespacemap,pg_prewarm,pg_stat_statements,pg_trgm,pg_visibility,pgcrypto,\
-    pgrowlocks,pgstattuple,postgis,postgis_raster,refint,seg,sslinfo,tcn,tsm_system_rows,\
+/// Extensions whose functions in C are known to change neither settings nor catalogs, and to run
+/// no text given to them. C functions that are declared immutable, and those behind types,
+/// operators, casts and operator classes, are taken to be so in every extension.
+const EXTENSIONS: &str = "{amcheck,autoinc,bloom,btree_gin,btree_gist,citext,cube,dict_int,\
+    dict_xsyn,earthdistance,fuzzystrmatch,hstore,insert_username,intarray,isn,lo,ltree,moddatetime,\
+    pageinspect,pg_buffercache,pg_freespacemap,pg_prewarm,pg_stat_statements,pg_trgm,\
+    pg_visibility,pgcrypto,pgrowlocks,pgstattuple,postgis,postgis_raster,refint,seg,sslinfo,tcn,tsm_system_rows,\
     tsm_system_time,unaccent,uuid-ossp,vector}";
 
 /// `text` with its operators qualified.
@@ -85,8 +85,9 @@ pub(super) fn sign() -> String {
         rows("f", "pg_attrdef f"),
         rows("y", "pg_policy y"),
         format!(
-            "(SELECT pg_catalog.sum(c.oid::pg_catalog.int8) FROM pg_catalog.pg_class c WHERE {} AND \
-             (c.relkind {{=}} ANY ('{{f,p}}'::pg_catalog.\"char\"[]) OR c.relhassubclass OR c.relrowsecurity))",
+            "(SELECT pg_catalog.sum(c.oid::pg_catalog.int8) FROM pg_catalog.pg_class c \
+             WHERE {} AND (c.relkind {{=}} ANY ('{{f,p}}'::pg_catalog.\"char\"[]) \
+             OR c.relhassubclass OR c.relrowsecurity))",
             user("c")
         ),
     ];
@@ -126,17 +127,17 @@ pub(super) fn sign() -> String {
 /// What temporary objects the session has, as an expression: nothing if it has none. Each has a row
 /// of `pg_depend` that is found by an index, and a row of its own that a change writes anew.
 pub(super) fn temporary() -> String {
-    qualified(&format!(
-        "CASE WHEN pg_catalog.pg_my_temp_schema() {{<>}} 0::pg_catalog.oid THEN (\
+    qualified(
+        "CASE WHEN pg_catalog.pg_my_temp_schema() {<>} 0::pg_catalog.oid THEN (\
          SELECT pg_catalog.concat_ws(':', pg_catalog.pg_my_temp_schema(), pg_catalog.count(*), \
          pg_catalog.sum(d.objid::pg_catalog.int8), \
          pg_catalog.sum(c.xmin::pg_catalog.text::pg_catalog.int8), pg_catalog.sum((SELECT \
          pg_catalog.sum(a.xmin::pg_catalog.text::pg_catalog.int8) FROM pg_catalog.pg_attribute a \
-         WHERE a.attrelid {{=}} c.oid AND a.attnum {{>}} 0::pg_catalog.int2))) \
-         FROM pg_catalog.pg_depend d LEFT JOIN pg_catalog.pg_class c ON c.oid {{=}} d.objid \
-         AND d.classid {{=}} 1259::pg_catalog.oid WHERE d.refclassid {{=}} 2615::pg_catalog.oid \
-         AND d.refobjid {{=}} pg_catalog.pg_my_temp_schema()) END"
-    ))
+         WHERE a.attrelid {=} c.oid AND a.attnum {>} 0::pg_catalog.int2))) \
+         FROM pg_catalog.pg_depend d LEFT JOIN pg_catalog.pg_class c ON c.oid {=} d.objid \
+         AND d.classid {=} 1259::pg_catalog.oid WHERE d.refclassid {=} 2615::pg_catalog.oid \
+         AND d.refobjid {=} pg_catalog.pg_my_temp_schema()) END",
+    )
 }
 
 /// Asks which names have hazards, in rows of five columns that
@@ -157,8 +158,8 @@ pub(super) fn names(major: u16) -> String {
     qualified(&text.replace("{user}", FIRST_NORMAL))
 }
 
-const VOLATILE: &str = "SELECT 'v', pg_catalog.string_agg(p.proname::pg_catalog.text, ' '), '', '', '' \
-    FROM pg_catalog.pg_proc p WHERE p.pronamespace {=} 11::pg_catalog.oid \
+const VOLATILE: &str = "SELECT 'v', \
+    pg_catalog.string_agg(p.proname::pg_catalog.text, ' '), '', '', '' FROM pg_catalog.pg_proc p WHERE p.pronamespace {=} 11::pg_catalog.oid \
     AND p.provolatile {=} 'v'::pg_catalog.\"char\" AND p.prorettype {<>} 2279::pg_catalog.oid";
 
 fn functions() -> String {
@@ -166,14 +167,14 @@ fn functions() -> String {
         "SELECT 'f', p.oid::pg_catalog.text, p.proname::pg_catalog.text, pg_catalog.concat_ws(' ', \
          p.provolatile, CASE WHEN p.proconfig::pg_catalog.text {{~~*}} '%standard_conforming%' \
          THEN '?' ELSE l.lanname::pg_catalog.text END), \
-         CASE WHEN l.lanname {{=}} ANY ('{{sql,plpgsql}}'::pg_catalog.name[]) THEN p.prosrc ELSE '' END \
-         FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid {{=}} p.prolang \
+         CASE WHEN l.lanname {{=}} ANY ('{{sql,plpgsql}}'::pg_catalog.name[]) \
+         THEN p.prosrc ELSE '' END FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid {{=}} p.prolang \
          WHERE p.oid {{>=}} {{user}} AND p.prokind {{<>}} 'a'::pg_catalog.\"char\" \
-         AND NOT (l.lanname {{=}} ANY ('{{c,internal}}'::pg_catalog.name[]) AND EXISTS (SELECT FROM pg_catalog.pg_depend e \
-         JOIN pg_catalog.pg_extension x ON x.oid {{=}} e.refobjid \
+         AND NOT (l.lanname {{=}} ANY ('{{c,internal}}'::pg_catalog.name[]) \
+         AND EXISTS (SELECT FROM pg_catalog.pg_depend e JOIN pg_catalog.pg_extension x ON x.oid {{=}} e.refobjid \
          WHERE e.classid {{=}} 1255::pg_catalog.oid AND e.objid {{=}} p.oid \
-         AND e.refclassid {{=}} 3079::pg_catalog.oid AND (p.provolatile {{=}} 'i'::pg_catalog.\"char\" \
-         OR x.extname {{=}} ANY ('{EXTENSIONS}'::pg_catalog.name[]))))"
+         AND e.refclassid {{=}} 3079::pg_catalog.oid \
+         AND (p.provolatile {{=}} 'i'::pg_catalog.\"char\" OR x.extname {{=}} ANY ('{EXTENSIONS}'::pg_catalog.name[]))))"
     )
 }
 
@@ -243,10 +244,12 @@ fn depends(major: u16) -> String {
     ];
     let through = owners.map(|(class, table, owner)| {
         format!(
-            "SELECT 'd', 'r' {{||}} c.oid::pg_catalog.text, c.relname::pg_catalog.text, {TARGET}, '' \
-             FROM pg_catalog.pg_depend d JOIN pg_catalog.{table} e ON e.oid {{=}} d.objid \
+            "SELECT 'd', 'r' {{||}} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \
+             {TARGET}, '' FROM pg_catalog.pg_depend d \
+             JOIN pg_catalog.{table} e ON e.oid {{=}} d.objid \
              JOIN pg_catalog.pg_class c ON c.oid {{=}} e.{owner} \
-             WHERE d.classid {{=}} {class}::pg_catalog.oid AND d.refobjid {{<>}} c.oid AND {IS_TARGET}"
+             WHERE d.classid {{=}} {class}::pg_catalog.oid AND d.refobjid {{<>}} c.oid \
+             AND {IS_TARGET}"
         )
     });
     let mut parts = through.to_vec();
@@ -259,9 +262,11 @@ fn depends(major: u16) -> String {
     ));
     if major >= 14 {
         parts.push(format!(
-            "SELECT 'd', 'f' {{||}} e.oid::pg_catalog.text, e.proname::pg_catalog.text, {TARGET}, '' \
-             FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_proc e ON e.oid {{=}} d.objid \
-             WHERE d.classid {{=}} 1255::pg_catalog.oid AND e.prosqlbody IS NOT NULL AND {IS_TARGET}"
+            "SELECT 'd', 'f' {{||}} e.oid::pg_catalog.text, e.proname::pg_catalog.text, \
+             {TARGET}, '' FROM pg_catalog.pg_depend d \
+             JOIN pg_catalog.pg_proc e ON e.oid {{=}} d.objid \
+             WHERE d.classid {{=}} 1255::pg_catalog.oid AND e.prosqlbody IS NOT NULL \
+             AND {IS_TARGET}"
         ));
     }
     // Partitions, children, and what a foreign key cascades to.
@@ -311,8 +316,8 @@ const IMPLICIT: &str = "SELECT 'd', '*', '', 'f' {||} p.oid::pg_catalog.text, ''
     FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid {=} p.prolang \
     WHERE p.oid {>=} {user} AND l.lanname {<>} 'c'::pg_catalog.name AND EXISTS (\
     SELECT FROM pg_catalog.pg_depend d WHERE d.refclassid {=} 1255::pg_catalog.oid \
-    AND d.refobjid {=} p.oid AND (d.classid {=} ANY ('{2617,2605,2603,3576,1247}'::pg_catalog.oid[]) \
-    OR d.classid {=} 2606::pg_catalog.oid AND EXISTS (SELECT FROM pg_catalog.pg_constraint k \
+    AND d.refobjid {=} p.oid \
+    AND (d.classid {=} ANY ('{2617,2605,2603,3576,1247}'::pg_catalog.oid[]) OR d.classid {=} 2606::pg_catalog.oid AND EXISTS (SELECT FROM pg_catalog.pg_constraint k \
     WHERE k.oid {=} d.objid AND k.contypid {<>} 0::pg_catalog.oid)))";
 
 /// Relations that are foreign, have partitions or children, or are secured for single roles.

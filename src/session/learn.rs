@@ -12,8 +12,8 @@
 //!   types;
 //! - *audit*: the plan proof again, with the literals of the moment.
 
-use super::oracle::{self, Answer, MAX_ANSWER};
-use super::proof::Exposure;
+use super::lesson::{Candidate, Lesson, Next, Step, Subject, careful_batch};
+use super::oracle::{self, Answer};
 use super::route::judge;
 use super::settings::{context_query, digest};
 use super::{Session, Turn, Worker};
@@ -25,170 +25,14 @@ use crate::sql::hazard::Hazards;
 use crate::sql::scan::Scan;
 use crate::statement::cache::Name;
 use crate::statement::database::NamesClaim;
-use crate::statement::guard::Guard;
 use crate::statement::names::{Names, Row};
 use crate::statement::{Instant, Plans, Statement, Terms, Verdict};
 use crate::upstream::ServerSettings;
-use crate::upstream::ledger::Kind;
-use crate::wire::backend::{self, Status};
-use crate::wire::fields;
-use crate::wire::frame::HEADER;
-use crate::wire::{Error, frontend};
+use crate::wire::frontend;
 use std::sync::Arc;
 
 /// Milliseconds after which a question somebody else put counts as forgotten.
 const PATIENCE: u64 = 10_000;
-
-/// What precedes a question that takes locks, in the same implicit transaction, which SET LOCAL does
-/// not outlive. Whoever waits for a lock waits for as long as the original would; a question of ours
-/// gives up at once, and the original goes through. Its time is not the client's, either, so what
-/// cancels it is a cancel request.
-pub(super) const CAREFUL: &[u8] = b"SET LOCAL lock_timeout = 1; SET LOCAL statement_timeout = 0; ";
-
-/// The same for messages of the extended protocol, where SET LOCAL would raise a warning.
-pub(super) const CAREFUL_SET: &[u8] = b"SELECT pg_catalog.set_config('lock_timeout', '1', true), \
-    pg_catalog.set_config('statement_timeout', '0', true)";
-
-fn careful_batch() -> Vec<u8> {
-    let mut out = Vec::new();
-    frontend::parse(&mut out, b"", CAREFUL_SET, &[]);
-    frontend::bind(&mut out, b"", 0, |_, _| {});
-    out.extend_from_slice(frontend::EXECUTE_FRAME);
-    out
-}
-
-/// What a lesson is about.
-#[derive(Debug)]
-pub(super) enum Subject {
-    /// Make the statement for the text usable on this connection, or the one with custom plans if
-    /// it says so.
-    Statement(Plans),
-    /// Only look whether the catalog has changed.
-    Watch,
-    /// Repeat the plan proof of a statement this connection holds under this name.
-    Audit(Arc<Statement>, Name),
-}
-
-/// The questions in flight.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
-    Watch(Instant),
-    Names,
-    Context,
-    Columns,
-    Describe,
-    Explain,
-    Keys,
-    Statistics,
-    Prepare,
-    Audit,
-}
-
-/// A conversation with the oracle.
-#[derive(Debug)]
-pub(super) struct Lesson {
-    pub(super) subject: Subject,
-    /// The text it is about: the query on hold, unless there is none.
-    pub(super) text: Vec<u8>,
-    /// It follows a reply, and no query waits for it yet.
-    is_behind: bool,
-    step: Step,
-    pub(super) answers: Vec<Answer>,
-    current: Answer,
-    asked: usize,
-    pub(super) rounds: u8,
-    pub(super) candidate: Option<Candidate>,
-    /// What a client could see of another plan than the generic one, and its guards.
-    pub(super) exposure: Option<(Exposure, Vec<Guard>)>,
-    /// The right to ask for names.
-    claim: Option<NamesClaim>,
-    /// The error frame of a question that was cancelled, by whomever.
-    pub(super) cancelled: Option<Vec<u8>>,
-}
-
-/// The statement in question.
-#[derive(Debug, Clone)]
-pub(super) struct Candidate {
-    pub(super) statement: Arc<Statement>,
-    /// The name it is being prepared under.
-    pub(super) name: Name,
-    /// The catalog epoch when asked.
-    pub(super) epoch: u64,
-    /// What it is trusted with, or is about to be.
-    pub(super) terms: Arc<Terms>,
-    /// When it was, if it is already.
-    pub(super) verified: Instant,
-}
-
-/// Where a lesson goes after its answers.
-pub(super) enum Next {
-    /// More questions are in flight.
-    Asked,
-    /// It is over: the text can be executed.
-    Learned,
-    /// It is over: the text is passed through.
-    Over(Reason),
-}
-
-impl Lesson {
-    pub(super) fn new(subject: Subject, text: Vec<u8>) -> Self {
-        Self {
-            subject,
-            text,
-            is_behind: false,
-            step: Step::Context,
-            answers: Vec::new(),
-            current: Answer::default(),
-            asked: 0,
-            rounds: 0,
-            candidate: None,
-            exposure: None,
-            claim: None,
-            cancelled: None,
-        }
-    }
-
-    /// A lesson that no query waits for.
-    pub(super) fn behind(subject: Subject, text: Vec<u8>) -> Self {
-        Self {
-            is_behind: true,
-            ..Self::new(subject, text)
-        }
-    }
-
-    /// Whether no query waited for it when it began.
-    pub(super) const fn is_behind(&self) -> bool {
-        self.is_behind
-    }
-
-    /// Bytes of an answer that are read.
-    const fn most(&self) -> usize {
-        match self.step {
-            Step::Names => oracle::MAX_NAMES,
-            _ => MAX_ANSWER,
-        }
-    }
-
-    pub(super) fn ask(&mut self, step: Step, questions: usize) -> Next {
-        self.step = step;
-        self.asked = questions;
-        self.answers.clear();
-        Next::Asked
-    }
-
-    pub(super) const fn step(&self) -> Step {
-        self.step
-    }
-
-    pub(super) fn answer(&self, index: usize) -> Result<&Answer, Reason> {
-        let answer = self.answers.get(index).ok_or(Reason::OracleFailed)?;
-        if answer.is_good() {
-            Ok(answer)
-        } else {
-            Err(Reason::OracleFailed)
-        }
-    }
-}
 
 impl Session {
     /// Begins the lesson in `self.turn`.
@@ -231,6 +75,8 @@ impl Session {
             return Err(Reason::Unproven);
         }
         if self.upstream.context.is_none() || self.upstream.context_epoch != epoch {
+            // What changes from now on may not be in the answer.
+            self.upstream.context_epoch = epoch;
             let listens = worker.settings.ddl_notices;
             self.question(|out| frontend::query(out, context_query(listens).as_bytes()));
             return Ok(lesson.ask(Step::Context, 1));
@@ -255,7 +101,7 @@ impl Session {
     }
 
     /// Takes a step with the lesson out of the turn, and puts it back if it goes on.
-    fn advance(
+    pub(super) fn advance(
         &mut self,
         now: Instant,
         worker: &mut Worker,
@@ -299,93 +145,7 @@ impl Session {
         }
     }
 
-    /// Appends one question, which `write` ends with Query or Sync.
-    pub(super) fn question(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        write(&mut self.to_upstream);
-        self.upstream.ledger.expect(self.client, Kind::Question);
-    }
-
-    /// Appends one question about what users define, which waits for nobody and is not cut short by
-    /// what is meant for the client's own queries.
-    pub(super) fn careful_question(&mut self, text: &[u8]) {
-        let text = [CAREFUL, text].concat();
-        self.question(|out| frontend::query(out, &text));
-    }
-
-    pub(super) fn question_reply(
-        &mut self,
-        tag: u8,
-        frame: &[u8],
-        now: Instant,
-        worker: &mut Worker,
-    ) -> Result<(), Error> {
-        let body = &frame[HEADER..];
-        match tag {
-            backend::NOTIFICATION | backend::PARAMETER_STATUS => {
-                self.to_client.extend_from_slice(frame);
-                return Ok(());
-            }
-            backend::ERROR if fields::field(body, fields::SEVERITY) != Some(b"ERROR") => {
-                // The connection ends; the client should hear why.
-                self.to_client.extend_from_slice(frame);
-            }
-            backend::READY_FOR_QUERY => {
-                self.upstream.ledger.settle();
-                if let Some(status) = Status::read(body) {
-                    self.upstream.ready(status);
-                }
-            }
-            _ => {}
-        }
-        let Turn::Learning(lesson) = &mut self.turn else {
-            self.repair_reply(tag, frame);
-            return Ok(());
-        };
-        lesson.current.size += frame.len();
-        if lesson.current.size > lesson.most() {
-            lesson.current.overflowed = true;
-            lesson.current.values = Vec::new();
-        }
-        match tag {
-            backend::ERROR => {
-                if fields::field(body, fields::SQLSTATE) == Some(b"57014") {
-                    lesson.cancelled = Some(frame.to_vec());
-                }
-                lesson.current.error.get_or_insert_with(|| body.to_vec());
-            }
-            backend::ROW_DESCRIPTION => lesson.current.description = Some(body.to_vec()),
-            backend::PARAMETER_DESCRIPTION => {
-                lesson.current.types = backend::parameter_description(body);
-            }
-            backend::DATA_ROW if !lesson.current.overflowed => {
-                let columns = backend::columns(body).map(Option::unwrap_or_default);
-                lesson.current.values.extend(columns.map(oracle::column));
-            }
-            backend::READY_FOR_QUERY => {
-                let answer = std::mem::take(&mut lesson.current);
-                lesson.answers.push(answer);
-                if lesson.answers.len() == lesson.asked {
-                    self.advance(now, worker, |session, lesson, worker| {
-                        session.answered(lesson, now, worker)
-                    });
-                }
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// An answer too large to be looked at is swallowed: the oracle is too talkative.
-    pub(super) fn large_answer(&mut self, tag: u8) -> Option<bool> {
-        if let Turn::Learning(lesson) = &mut self.turn
-            && tag != backend::NOTICE
-        {
-            lesson.current.overflowed = true;
-        }
-        matches!(tag, backend::DATA_ROW | backend::NOTICE | backend::ERROR).then_some(false)
-    }
-
-    fn answered(
+    pub(super) fn answered(
         &mut self,
         lesson: &mut Lesson,
         now: Instant,
@@ -436,7 +196,6 @@ impl Session {
             .contexts()
             .intern(&self.memory.origin, settings);
         self.upstream.context = Some(interned.context());
-        self.upstream.context_epoch = self.upstream.database.epoch();
         self.memory.context = Some(interned);
         self.upstream.settings = ServerSettings {
             chooses_plans: chooses == "t",
@@ -480,7 +239,9 @@ impl Session {
         now: Instant,
         worker: &mut Worker,
     ) -> Result<Next, Reason> {
-        if !self.upstream.knows_names() {
+        // First: whoever moves it makes the names unknown before. And the context must be of it.
+        let epoch = self.upstream.database.epoch();
+        if self.upstream.context_epoch != epoch || !self.upstream.knows_names() {
             return Err(Reason::Unproven);
         }
         let names = Arc::clone(self.upstream.names());
@@ -497,7 +258,6 @@ impl Session {
         if oracle::has_volatile_inline(text, scan, eligible) {
             return Err(Reason::VolatileLiteral);
         }
-        let epoch = self.upstream.database.epoch();
         let plans = match lesson.subject {
             // A generic plan locks all partitions, whatever the literals say.
             Subject::Statement(Plans::Generic) if survey.reads_partitions() => Plans::Custom,
@@ -522,28 +282,15 @@ impl Session {
             _ => None,
         };
         if trusted.is_none() {
-            if !statement.claim(now, PATIENCE) {
-                return Err(Reason::Threshold);
-            }
-            // A lesson is about one shape, in however many forms.
-            if lesson.candidate.is_none() {
-                if !worker.table.take_question(now) {
-                    statement.settle(Verdict::Unasked);
-                    return Err(Reason::Budget);
-                }
-                worker.counters().add(Counter::OracleQuestions, 1);
-            }
+            claim(&statement, lesson, now, worker)?;
         }
         let is_trusted = trusted.is_some();
         let (verified, terms) = trusted.unwrap_or_else(|| {
-            let effect = survey.hazards.effect();
-            (
-                now,
-                Arc::new(Terms {
-                    effect,
-                    ..Terms::default()
-                }),
-            )
+            let terms = Terms {
+                effect: survey.hazards.effect(),
+                ..Terms::default()
+            };
+            (now, Arc::new(terms))
         });
         let candidate = Candidate {
             verified,
@@ -643,4 +390,25 @@ const fn hazard_of(hazards: Hazards) -> Option<Reason> {
     } else {
         None
     }
+}
+
+/// Claims the right to ask about this statement, and a question from the budget. A lesson is about
+/// one shape, in however many forms.
+fn claim(
+    statement: &Statement,
+    lesson: &Lesson,
+    now: Instant,
+    worker: &Worker,
+) -> Result<(), Reason> {
+    if !statement.claim(now, PATIENCE) {
+        return Err(Reason::Threshold);
+    }
+    if lesson.candidate.is_none() {
+        if !worker.table.take_question(now) {
+            statement.settle(Verdict::Unasked);
+            return Err(Reason::Budget);
+        }
+        worker.counters().add(Counter::OracleQuestions, 1);
+    }
+    Ok(())
 }

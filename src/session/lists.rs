@@ -20,7 +20,7 @@
 //! what the first five executions have cost on average (`choose_custom_plan` in `plancache.c`). So
 //! these five are EXPLAINs of long lists, which are planned instead of the first five queries.
 
-use super::learn::{Candidate, Lesson, Next};
+use super::lesson::{Candidate, Lesson, Next};
 use super::oracle::{self, Answer};
 use super::proof::{self, Exposure, Hidden, Plan};
 use super::{Session, Worker};

@@ -28,8 +28,10 @@ mod catalog;
 mod execute;
 mod forward;
 mod learn;
+mod lesson;
 mod lists;
 mod login;
+mod memory;
 mod oracle;
 mod patience;
 mod planned;
@@ -56,7 +58,7 @@ use crate::upstream::ledger::{ClientId, Kind};
 use crate::wire::frame::{self, HEADER};
 use crate::wire::{self, backend, fields, frontend};
 use forward::Fate;
-use learn::Lesson;
+use lesson::Lesson;
 use std::sync::Arc;
 
 /// Every text that the proxy asks a server of this version on its own behalf, with sample values
@@ -68,8 +70,8 @@ pub fn questions(major: u16) -> Vec<String> {
     all.extend(proof::questions());
     all.extend(lists::samples());
     all.push(context_query(true));
-    all.push(String::from_utf8_lossy(learn::CAREFUL).into_owned());
-    all.push(String::from_utf8_lossy(learn::CAREFUL_SET).into_owned());
+    all.push(String::from_utf8_lossy(lesson::CAREFUL).into_owned());
+    all.push(String::from_utf8_lossy(lesson::CAREFUL_SET).into_owned());
     all
 }
 
@@ -112,7 +114,7 @@ pub struct Session {
     /// The client sends nothing more than it has sent already.
     parting: bool,
     /// Sightings on this connection, and texts to learn when it is idle.
-    memory: route::Memory,
+    memory: memory::Memory,
     held: execute::Held,
     client_skip: usize,
     /// Bytes of a large reply still to be forwarded, and still to be swallowed.
@@ -171,7 +173,7 @@ impl Session {
             lessons: 0,
             cancels_before: 0,
             parting: false,
-            memory: route::Memory::new(origin),
+            memory: memory::Memory::new(origin),
             held: execute::Held::default(),
             client_skip: 0,
             upstream_skip: 0,

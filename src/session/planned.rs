@@ -1,7 +1,7 @@
 //! What becomes of a candidate when its plans are known: which theorem lets it be planned once, or
 //! that there is none.
 
-use super::learn::{Candidate, Lesson, Next, Step};
+use super::lesson::{Candidate, Lesson, Next, Step};
 use super::lists::{self, Lengths};
 use super::oracle::{self, Answer};
 use super::proof::{self, Hidden, Plan};

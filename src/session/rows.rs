@@ -17,7 +17,7 @@
 //! Where something else is found the shape is taken apart, and those of each number of rows are
 //! statements of their own.
 
-use super::learn::{Candidate, Lesson, Next, Step};
+use super::lesson::{Candidate, Lesson, Next, Step};
 use super::oracle::Answer;
 use super::proof::Plan;
 use super::{Session, Worker, catalog};

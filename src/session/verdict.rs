@@ -1,6 +1,6 @@
 //! What the oracle's answers lead to: trust, a narrower form, or the end.
 
-use super::learn::{Candidate, Lesson, Next, Step};
+use super::lesson::{Candidate, Lesson, Next, Step};
 use super::lists;
 use super::oracle;
 use super::planned::Proven;
@@ -71,9 +71,37 @@ impl Session {
         if !forbidden.is_empty() {
             return self.demote(lesson, &candidate, &forbidden, now, worker);
         }
+        let questions = self.ask_plans(&candidate, &types, text, scan);
+        let terms = Terms {
+            types: types.into(),
+            elements: candidate.terms.elements.clone(),
+            effect: candidate.terms.effect,
+            ..Terms::default()
+        };
+        lesson.candidate = Some(Candidate {
+            terms: Arc::new(terms),
+            verified: now,
+            ..candidate
+        });
+        Ok(lesson.ask(Step::Explain, questions))
+    }
+
+    /// Asks for the plans of the candidate, whose arguments have these types, and for what only the
+    /// catalog knows. Returns how many questions that takes.
+    fn ask_plans(
+        &mut self,
+        candidate: &Candidate,
+        types: &[u32],
+        text: &[u8],
+        scan: &Scan,
+    ) -> usize {
+        let recipe = candidate.statement.recipe();
+        let Some(eligible) = recipe.eligible() else {
+            return 0;
+        };
         let name = candidate.name.as_bytes();
         let execute = oracle::explain_execute(name, text, scan, eligible, None);
-        let catalog = catalog::of_statement(&types, eligible);
+        let catalog = catalog::of_statement(types, eligible);
         let rights = self.upstream.settings.has_indirect_rights;
         let rights = rights.then(|| catalog::indirect_rights(text));
         self.careful_question(&oracle::explain(text, scan));
@@ -88,21 +116,10 @@ impl Session {
                 self.careful_question(&question);
             }
         }
-        let others = lists::types_question(&types, (scan, &recipe), eligible);
+        let others = lists::types_question(types, (scan, recipe), eligible);
         for question in others.iter().chain(&rights).chain(&catalog) {
             self.question(|out| frontend::query(out, question));
         }
-        let terms = Terms {
-            types: types.into(),
-            elements: candidate.terms.elements.clone(),
-            effect: candidate.terms.effect,
-            ..Terms::default()
-        };
-        lesson.candidate = Some(Candidate {
-            terms: Arc::new(terms),
-            verified: now,
-            ..candidate
-        });
         let asked = [
             others.is_some(),
             rights.is_some(),
@@ -111,7 +128,7 @@ impl Session {
         ];
         let questions = 2 + asked.iter().filter(|asked| **asked).count();
         let lengths = usize::from(lengths) * lists::LENGTH_QUESTIONS;
-        Ok(lesson.ask(Step::Explain, questions + lengths))
+        questions + lengths
     }
 
     pub(super) fn trust(&mut self, candidate: &Candidate, proven: Proven, worker: &Worker) -> Next {

@@ -102,14 +102,14 @@ impl Body {
     fn word(&mut self, word: &[u8], set: &mut Set, is_noticed: &impl Fn(&[u8]) -> bool) {
         let word: Box<[u8]> = word.to_ascii_lowercase().into();
         let is = |known: &&str| known.as_bytes() == &*word;
-        if VERBS.iter().any(|verb| is(verb)) {
+        if VERBS.iter().any(&is) {
             self.hazards |= Hazards::ANYTHING;
         }
         if &*word == b"execute" {
             // What it runs is made of strings.
             self.hazards |= Hazards::SEES;
         }
-        if NOTICED.iter().any(|noticed| is(noticed)) || is_noticed(&word) {
+        if NOTICED.iter().any(&is) || is_noticed(&word) {
             self.hazards |= Hazards::PLANS;
         }
         if !set.word(&word) {
@@ -189,9 +189,11 @@ mod tests {
     #[test]
     fn writing_shows_but_leaves_the_session_as_it_is() {
         for source in [
-            "begin insert into audit values (old.*) on conflict (id) do update set n = 1; return new; end",
+            "begin insert into audit values (old.*) on conflict (id) do update set n = 1; \
+             return new; end",
             "begin update t as x set a = 1 where b = 2; return new; end",
-            "with x as (update t set a = 1 returning *) insert into u select * from x on conflict do nothing",
+            "with x as (update t set a = 1 returning *) \
+             insert into u select * from x on conflict do nothing",
             "begin if a then update t set b = case when c then d else e end; end if; end",
             "begin raise notice 'x'; end",
             "declare r record; begin for r in select * from t loop perform f(r.a); end loop; end",

@@ -1,9 +1,10 @@
 //! What a query that is passed through may do to the session or the catalogs.
 //!
 //! Prepared statements go stale with a setting or a definition, so the caller must know when to
-//! forget them. The answer comes from the words of the text and errs on the strong side: a verb that
-//! is not known may do anything, and a name may stand for any object that has it. What these objects
-//! do inside is for the caller to know: each name is looked up in the [`Hazards`] of the database.
+//! forget them. The answer comes from the words of the text and errs on the strong side: a verb
+//! that is not known may do anything, and a name may stand for any object that has it. What these
+//! objects do inside is for the caller to know: each name is looked up in the [`Hazards`] of the
+//! database.
 
 use memchr::memmem;
 

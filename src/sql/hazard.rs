@@ -156,11 +156,11 @@ pub fn builtin(word: &[u8]) -> Hazards {
         return Hazards::NONE;
     }
     let is = |name: &&str| word.eq_ignore_ascii_case(name.as_bytes());
-    if SETS.iter().any(|name| is(name)) {
+    if SETS.iter().any(&is) {
         Hazards::SETTINGS
-    } else if RUNS.iter().any(|name| is(name)) {
+    } else if RUNS.iter().any(&is) {
         Hazards::ANYTHING
-    } else if SHOWS.iter().any(|name| is(name)) {
+    } else if SHOWS.iter().any(&is) {
         Hazards::SEES
     } else {
         Hazards::NONE

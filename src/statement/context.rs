@@ -110,8 +110,8 @@ impl Contexts {
         }
     }
 
-    /// The context of a session with this login, and what the server says of its settings and of the
-    /// temporary objects it has.
+    /// The context of a session with this login, and what the server says of its settings and of
+    /// the temporary objects it has.
     #[must_use]
     pub fn intern(&self, origin: &Origin, settings: &str) -> Interned {
         let key = origin.key(settings);

@@ -167,7 +167,8 @@ impl Database {
         names.map(|(_, names)| Arc::clone(names))
     }
 
-    /// Takes the right to ask for the names; `None` if somebody asks, or they were asked for lately.
+    /// Takes the right to ask for the names; `None` if somebody asks, or they were asked for
+    /// lately.
     #[must_use]
     pub fn claim_names(self: &Arc<Self>, now: Instant) -> Option<NamesClaim> {
         let from = self.names_from.load(Ordering::Relaxed);
@@ -182,8 +183,8 @@ impl Database {
         })
     }
 
-    /// The catalog looks like `sign`: what may give names hazards, and everything else. It took from
-    /// `asked` to `now` to find out. Moves the epoch if it looked otherwise before, and looks less
+    /// The catalog looks like `sign`: what may give names hazards, and everything else. It took
+    /// from `asked` to `now` to find out. Moves the epoch if it looked otherwise before, and looks less
     /// often if that takes long. If it was not looked at before, `suspect` says that it counts as
     /// changed.
     pub fn observed(

@@ -106,8 +106,9 @@ pub struct Upstream {
     pub dialect: Dialect,
     /// The transaction may have been told to be serializable.
     pub is_serializable: bool,
-    /// The catalog is to be looked at before anything is relied on, because the connection is new or
-    /// something ran that may have changed it: since then, or since whenever the first query comes.
+    /// The catalog is to be looked at before anything is relied on, because the connection is new
+    /// or something ran that may have changed it: since then, or since whenever the first query
+    /// comes.
     pub unverified: Option<Instant>,
     /// The catalog was never looked at on this connection.
     pub is_new: bool,

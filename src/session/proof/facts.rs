@@ -4,6 +4,7 @@
 //! schema, operators too, and use no syntax that looks for an operator by itself: whatever stands
 //! in the search path, nothing of a user's is called by them.
 
+use super::super::catalog::quoted;
 use super::constant::TOTAL;
 use crate::sql::eligible::Named;
 
@@ -24,9 +25,9 @@ impl Tables {
 
     /// An expression for the OID of one of them.
     fn oid(schema: &str, name: &str) -> String {
-        let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
-        let name = format!("{}.{}", quoted(schema), quoted(name));
-        format!("pg_catalog.to_regclass({})", literal(&name))
+        let identifier = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+        let name = format!("{}.{}", identifier(schema), identifier(name));
+        format!("pg_catalog.to_regclass({})", quoted(&name))
     }
 
     /// An array of the OIDs of all.
@@ -242,7 +243,7 @@ pub(super) fn statistics_query(
             "pg_temp" => "(SELECT n.nspname FROM pg_catalog.pg_namespace n \
                           WHERE n.oid OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema())"
                 .to_owned(),
-            schema => format!("{}::pg_catalog.name", literal(schema)),
+            schema => format!("{}::pg_catalog.name", quoted(schema)),
         };
         query += &format!(
             "; SELECT 'v', '{index}', p.attname::pg_catalog.text, m.value \
@@ -251,7 +252,7 @@ pub(super) fn statistics_query(
              WHERE p.schemaname OPERATOR(pg_catalog.=) {schema} \
              AND p.tablename OPERATOR(pg_catalog.=) {table}::pg_catalog.name \
              AND p.attname OPERATOR(pg_catalog.=) ANY ({names}) AND NOT p.inherited",
-            table = literal(table),
+            table = quoted(table),
         );
     }
     query
@@ -260,7 +261,7 @@ pub(super) fn statistics_query(
 /// Asks what all theorems rest on: that what has the name of the server's own is its own, and which
 /// tables the text names.
 fn premises(tables: &Tables, named: &[Named]) -> String {
-    let total: Vec<String> = TOTAL.iter().map(|name| literal(name)).collect();
+    let total: Vec<String> = TOTAL.iter().map(|name| quoted(name)).collect();
     let mut query = format!(
         "SELECT 'b', '0', '', '' WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_operator o \
          WHERE o.oprnamespace OPERATOR(pg_catalog.<>) \
@@ -285,7 +286,7 @@ fn premises(tables: &Tables, named: &[Named]) -> String {
         total = total.join(", ")
     );
     for (index, named) in named.iter().enumerate() {
-        let oid = format!("pg_catalog.to_regclass({})", literal(&named.name));
+        let oid = format!("pg_catalog.to_regclass({})", quoted(&named.name));
         let of = tables.index_of(&format!("{oid}::pg_catalog.oid"));
         query += &format!("; SELECT 'n', '{index}', {of}, ''");
     }
@@ -349,15 +350,10 @@ fn by_table(columns: &[(usize, &str)]) -> Vec<(usize, String)> {
     tables.dedup();
     let names = |table: usize| {
         let own = columns.iter().filter(|(of, _)| *of == table);
-        let own: Vec<String> = own.map(|(_, name)| literal(name)).collect();
+        let own: Vec<String> = own.map(|(_, name)| quoted(name)).collect();
         format!("ARRAY[{}]::pg_catalog.name[]", own.join(", "))
     };
     tables.iter().map(|table| (*table, names(*table))).collect()
-}
-
-/// A string literal that reads the same whatever `standard_conforming_strings` says.
-fn literal(text: &str) -> String {
-    format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
 /// Every question with sample values, to be tried where users have objects of all names.

@@ -1,0 +1,185 @@
+//! What one connection remembers of its client's habits.
+
+use super::blame::Setbacks;
+use super::patience::Patience;
+use super::route::mark;
+use crate::sql::effect::{Effect, Survey};
+use crate::statement::context::{Interned, Origin};
+use crate::statement::{Plans, Recipe};
+use std::collections::HashMap;
+
+/// Texts remembered to be learned when the connection is idle, and their bytes together.
+const MAX_WANTED: usize = 8;
+const MAX_WANTED_BYTES: usize = 8 * 1024;
+
+/// What one connection remembers of its client's habits.
+#[derive(Debug)]
+pub(super) struct Memory {
+    /// How it logged in.
+    pub origin: Origin,
+    /// The context it is in, as long as it is.
+    pub context: Option<Interned>,
+    pub seen: HashMap<u32, u32, foldhash::fast::FixedState>,
+    pub wanted: Vec<(Vec<u8>, Plans)>,
+    batch_effect: Effect,
+    named_effect: Effect,
+    relayed_effect: Effect,
+    /// The strongest effect of a query that a cursor may still run.
+    opened_effect: Effect,
+    speaks_extended: bool,
+    /// Texts relayed while it was not known which names have hazards.
+    pub unsurveyed: Unsurveyed,
+    /// When the context may be asked for again in front of a query, if something that no text
+    /// showed has changed it.
+    pub patience: Patience,
+    /// The same behind a transaction, whatever has changed it.
+    pub idle_patience: Patience,
+    /// A query was passed through because its transaction had lost the context.
+    pub missed: bool,
+    /// Questions of this connection that have failed lately.
+    pub setbacks: Setbacks,
+    shows_statements: bool,
+}
+
+impl Memory {
+    pub(super) fn new(origin: Origin) -> Self {
+        Self {
+            origin,
+            context: None,
+            seen: HashMap::default(),
+            wanted: Vec::new(),
+            batch_effect: Effect::None,
+            named_effect: Effect::None,
+            relayed_effect: Effect::None,
+            opened_effect: Effect::None,
+            unsurveyed: Unsurveyed::default(),
+            patience: Patience::default(),
+            idle_patience: Patience::default(),
+            missed: false,
+            speaks_extended: false,
+            setbacks: Setbacks::default(),
+            shows_statements: false,
+        }
+    }
+
+    /// Counts a sighting of the shape on this connection.
+    pub(super) fn sight(&mut self, recipe: &Recipe, most: usize) -> u32 {
+        if self.seen.len() >= most {
+            self.seen.clear();
+        }
+        let count = self.seen.entry(mark(recipe)).or_default();
+        *count = count.saturating_add(1);
+        *count
+    }
+
+    pub(super) fn want(&mut self, text: &[u8], plans: Plans) {
+        let held: usize = self.wanted.iter().map(|(text, _)| text.len()).sum();
+        if self.wanted.len() < MAX_WANTED
+            && held + text.len() <= MAX_WANTED_BYTES
+            && !self.wanted.iter().any(|(wanted, _)| wanted == text)
+        {
+            self.wanted.push((text.to_vec(), plans));
+        }
+    }
+
+    /// The client has sent a message of the extended protocol.
+    pub(super) const fn extended(&mut self) {
+        self.speaks_extended = true;
+    }
+
+    /// Whether it ever did.
+    pub(super) const fn speaks_extended(&self) -> bool {
+        self.speaks_extended
+    }
+
+    /// The client has a statement, or may have one, that shows ours whenever it is executed.
+    pub(super) const fn shows_statements(&mut self) {
+        self.shows_statements = true;
+    }
+
+    /// Whether it has, so that there must be none of ours.
+    pub(super) const fn may_show_statements(&self) -> bool {
+        self.shows_statements
+    }
+
+    /// Whether the Query relayed last does nothing but begin and end transactions.
+    pub(super) fn only_transaction(&self) -> bool {
+        self.relayed_effect <= Effect::Transaction
+    }
+
+    /// The client's own Parse may run at any later Execute if it is named; we do not track which.
+    /// What changes a catalog says so itself when it runs, by its command tag; settings do not.
+    pub(super) fn client_parsed(&mut self, effect: Effect) {
+        self.batch_effect = self.batch_effect.max(effect);
+        let later = match effect {
+            Effect::Catalog | Effect::LocalCatalog => Effect::Session,
+            effect => effect,
+        };
+        self.named_effect = self.named_effect.max(later);
+    }
+
+    /// A batch of the client's own ended: the strongest effect it can have had.
+    pub(super) fn client_batch_ended(&mut self) -> Effect {
+        std::mem::replace(&mut self.batch_effect, Effect::None).max(self.named_effect)
+    }
+
+    /// The effect of a text with this survey, which may go on with what an earlier one has opened:
+    /// what a cursor's query calls is called by FETCH.
+    pub(super) fn opened(&mut self, survey: &Survey) -> Effect {
+        if survey.fetches {
+            return survey.effect.max(self.opened_effect);
+        }
+        self.opened_effect = self.opened_effect.max(survey.hazards.effect());
+        survey.effect
+    }
+
+    /// A Query with this effect is being relayed.
+    pub(super) const fn relayed(&mut self, effect: Effect) {
+        self.relayed_effect = effect;
+    }
+
+    /// Whether the Query relayed last only makes temporary objects.
+    pub(super) fn only_local(&self) -> bool {
+        self.relayed_effect == Effect::LocalCatalog
+    }
+}
+
+/// Texts of which it is still to be found out what they may have done.
+#[derive(Debug, Default)]
+pub(super) struct Unsurveyed(Vec<Vec<u8>>);
+
+/// Texts that wait, and the longest of them in bytes.
+const MAX_UNSURVEYED: usize = 32;
+const MAX_UNSURVEYED_TEXT: usize = 4 * 1024;
+
+impl Unsurveyed {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Keeps a text; false if there is no room for it.
+    pub(super) fn push(&mut self, text: &[u8]) -> bool {
+        let fits = self.0.len() < MAX_UNSURVEYED && text.len() <= MAX_UNSURVEYED_TEXT;
+        if fits && self.0.last().is_none_or(|last| last != text) {
+            self.0.push(text.to_vec());
+        }
+        fits
+    }
+
+    pub(super) fn take(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_once_created_by_a_client_does_not_change_the_catalog_at_every_sync() {
+        let mut memory = Memory::new(Origin::new(b"", b""));
+        memory.client_parsed(Effect::Catalog);
+        assert_eq!(memory.client_batch_ended(), Effect::Catalog);
+        assert_eq!(memory.client_batch_ended(), Effect::Session);
+    }
+}
