@@ -83,6 +83,11 @@ pub(super) fn sign() -> String {
         of_user("g", "pg_trigger"),
         rows("f", "pg_attrdef f"),
         rows("y", "pg_policy y"),
+        // Those of domains leave the types as they were.
+        rows(
+            "q",
+            "pg_constraint q WHERE q.contypid {<>} 0::pg_catalog.oid",
+        ),
         format!(
             "(SELECT pg_catalog.sum(c.oid::pg_catalog.int8) FROM pg_catalog.pg_class c WHERE {} AND \
              (c.relkind {{=}} ANY ('{{f,p}}'::pg_catalog.\"char\"[]) OR c.relhassubclass OR c.relrowsecurity))",
@@ -147,7 +152,7 @@ pub(super) fn names(major: u16) -> String {
         VOLATILE.to_owned(),
         functions(),
         uses(&builtins, major),
-        depends(major),
+        depends(),
         IMPLICIT.to_owned(),
         RELATIONS.to_owned(),
     ];
@@ -194,6 +199,9 @@ fn trees(major: u16) -> String {
         owned("pg_policy", "polrelid", &["polqual", "polwithcheck"]),
         owned("pg_index", "indrelid", &["indexprs", "indpred"]),
         owned("pg_trigger", "tgrelid", &["tgqual"]) + " AND e.tgqual IS NOT NULL",
+        "SELECT 'f' {||} e.oid::pg_catalog.text, e.proname, pg_catalog.concat(e.proargdefaults) \
+         FROM pg_catalog.pg_proc e WHERE e.oid {>=} {user} AND e.proargdefaults IS NOT NULL"
+            .to_owned(),
         "SELECT '*', '', pg_catalog.concat(e.conbin) FROM pg_catalog.pg_constraint e \
          WHERE e.contypid {>=} {user}"
             .to_owned(),
@@ -225,44 +233,95 @@ fn uses(builtins: &str, major: u16) -> String {
          JOIN pg_catalog.pg_rewrite r ON r.oid {{=}} d.objid \
          JOIN pg_catalog.pg_class c ON c.oid {{=}} r.ev_class \
          WHERE v.relnamespace {{=}} 11::pg_catalog.oid AND v.relname {{=}} ANY ({builtins}) \
-         AND c.oid {{>=}} {{user}}",
-        trees(major)
+         AND c.oid {{>=}} {{user}}; {}; \
+         SELECT 'u', 'f' {{||}} a.aggfnoid::pg_catalog.oid::pg_catalog.text, p.proname::pg_catalog.text, \
+         b.proname::pg_catalog.text, '' FROM pg_catalog.pg_aggregate a \
+         JOIN pg_catalog.pg_proc p ON p.oid {{=}} a.aggfnoid::pg_catalog.oid \
+         JOIN pg_catalog.pg_proc b ON b.oid {{=}} ANY (ARRAY[a.aggtransfn::pg_catalog.oid, \
+         a.aggfinalfn::pg_catalog.oid, a.aggmtransfn::pg_catalog.oid, a.aggmfinalfn::pg_catalog.oid]) \
+         WHERE p.oid {{>=}} {{user}} AND b.pronamespace {{=}} 11::pg_catalog.oid \
+         AND b.proname {{=}} ANY ({builtins})",
+        trees(major),
+        noisy(major)
+    )
+}
+
+/// What views call, among the volatile functions of `pg_catalog`, whose run shows.
+const NOISY: &str = "{nextval,pg_advisory_lock,pg_advisory_xact_lock,pg_notify,pg_sleep,\
+    pg_try_advisory_lock,pg_try_advisory_xact_lock,random,setseed,setval}";
+
+/// The functions a planner may run that were parsed when they were made, or have defaults, and call
+/// a volatile function of `pg_catalog`.
+fn noisy(major: u16) -> String {
+    let body = match major {
+        ..14 => "",
+        _ => ", e.prosqlbody",
+    };
+    format!(
+        "SELECT 'r', 'f' {{||}} e.oid::pg_catalog.text, e.proname::pg_catalog.text, 'n', '' \
+         FROM pg_catalog.pg_proc e WHERE e.oid {{>=}} {{user}} \
+         AND pg_catalog.concat(e.proargdefaults{body}) {{<>}} '' AND EXISTS (\
+         SELECT FROM pg_catalog.pg_proc b WHERE b.pronamespace {{=}} 11::pg_catalog.oid \
+         AND b.provolatile {{=}} 'v'::pg_catalog.\"char\" \
+         AND pg_catalog.strpos(pg_catalog.concat(e.proargdefaults{body}), \
+         ':funcid ' {{||}} b.oid::pg_catalog.text {{||}} ' ') {{>}} 0); \
+         SELECT 'r', 'r' {{||}} c.oid::pg_catalog.text, c.relname::pg_catalog.text, 'n', '' \
+         FROM pg_catalog.pg_rewrite e JOIN pg_catalog.pg_class c ON c.oid {{=}} e.ev_class \
+         JOIN pg_catalog.pg_proc b ON pg_catalog.strpos(e.ev_action::pg_catalog.text, \
+         ':funcid ' {{||}} b.oid::pg_catalog.text {{||}} ' ') {{>}} 0 WHERE c.oid {{>=}} {{user}} \
+         AND b.pronamespace {{=}} 11::pg_catalog.oid AND b.proname {{=}} ANY ('{NOISY}'::pg_catalog.name[])"
     )
 }
 
 /// What depends on what users define: relations on functions and relations, functions on others.
-fn depends(major: u16) -> String {
-    // Class of the dependent object, its table, the column that names the relation it belongs to.
+fn depends() -> String {
+    // Class of the dependent object, its table, the column that names the relation it belongs to,
+    // and whether only what writes that runs it.
     let owners = [
-        ("2618", "pg_rewrite", "ev_class"),
-        ("2604", "pg_attrdef", "adrelid"),
-        ("2606", "pg_constraint", "conrelid"),
-        ("3256", "pg_policy", "polrelid"),
-        ("2620", "pg_trigger", "tgrelid"),
+        ("2618", "pg_rewrite", "ev_class", ""),
+        ("2604", "pg_attrdef", "adrelid", "w"),
+        ("2606", "pg_constraint", "conrelid", "w"),
+        ("3256", "pg_policy", "polrelid", ""),
+        ("2620", "pg_trigger", "tgrelid", "w"),
     ];
-    let through = owners.map(|(class, table, owner)| {
+    let through = owners.map(|(class, table, owner, writes)| {
         format!(
-            "SELECT 'd', 'r' {{||}} c.oid::pg_catalog.text, c.relname::pg_catalog.text, {TARGET}, '' \
+            "SELECT 'd', 'r' {{||}} c.oid::pg_catalog.text, c.relname::pg_catalog.text, {TARGET}, '{writes}' \
              FROM pg_catalog.pg_depend d JOIN pg_catalog.{table} e ON e.oid {{=}} d.objid \
              JOIN pg_catalog.pg_class c ON c.oid {{=}} e.{owner} \
              WHERE d.classid {{=}} {class}::pg_catalog.oid AND d.refobjid {{<>}} c.oid AND {IS_TARGET}"
         )
     });
     let mut parts = through.to_vec();
-    // Expressions of indexes, and what the arguments of functions that are parsed early name.
+    // Expressions of indexes, functions that are parsed early, defaults of arguments, aggregates.
     parts.push(format!(
-        "SELECT 'd', 'r' {{||}} c.oid::pg_catalog.text, c.relname::pg_catalog.text, {TARGET}, '' \
+        "SELECT 'd', 'r' {{||}} c.oid::pg_catalog.text, c.relname::pg_catalog.text, {TARGET}, 'w' \
          FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_index e ON e.indexrelid {{=}} d.objid \
          JOIN pg_catalog.pg_class c ON c.oid {{=}} e.indrelid \
          WHERE d.classid {{=}} 1259::pg_catalog.oid AND d.refobjid {{<>}} c.oid AND {IS_TARGET}"
     ));
-    if major >= 14 {
-        parts.push(format!(
-            "SELECT 'd', 'f' {{||}} e.oid::pg_catalog.text, e.proname::pg_catalog.text, {TARGET}, '' \
-             FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_proc e ON e.oid {{=}} d.objid \
-             WHERE d.classid {{=}} 1255::pg_catalog.oid AND e.prosqlbody IS NOT NULL AND {IS_TARGET}"
-        ));
-    }
+    parts.push(format!(
+        "SELECT 'd', 'f' {{||}} e.oid::pg_catalog.text, e.proname::pg_catalog.text, {TARGET}, '' \
+         FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_proc e ON e.oid {{=}} d.objid \
+         WHERE d.classid {{=}} 1255::pg_catalog.oid AND {IS_TARGET}"
+    ));
+    // The functions that say which partition a row belongs to: of the parent, and of each partition,
+    // which is checked when it is written to by itself.
+    let keys = "FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_partitioned_table e \
+         ON e.partrelid {=} d.objid";
+    let of_functions = "WHERE d.classid {=} 1259::pg_catalog.oid \
+         AND d.refclassid {=} 1255::pg_catalog.oid AND d.refobjid {>=} {user}";
+    parts.push(format!(
+        "SELECT 'd', 'k' {{||}} d.objid::pg_catalog.text, '', {TARGET}, '' {keys} {of_functions}; \
+         SELECT 'd', 'r' {{||}} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \
+         'k' {{||}} d.objid::pg_catalog.text, 'w' {keys} \
+         JOIN pg_catalog.pg_class c ON c.oid {{=}} d.objid {of_functions}; \
+         SELECT 'd', 'k' {{||}} i.inhrelid::pg_catalog.text, '', \
+         'k' {{||}} i.inhparent::pg_catalog.text, '' FROM pg_catalog.pg_inherits i \
+         JOIN pg_catalog.pg_partitioned_table e ON e.partrelid {{=}} i.inhparent; \
+         SELECT 'd', 'r' {{||}} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \
+         'k' {{||}} c.oid::pg_catalog.text, 'w' FROM pg_catalog.pg_class c WHERE c.relispartition"
+    ));
     // Partitions, children, and what a foreign key cascades to.
     parts.push(
         "SELECT 'd', 'r' {||} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \
@@ -273,28 +332,13 @@ fn depends(major: u16) -> String {
     );
     parts.push(
         "SELECT 'd', 'r' {||} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \
-         'r' {||} k.conrelid::pg_catalog.text, '' FROM pg_catalog.pg_constraint k \
+         'r' {||} k.conrelid::pg_catalog.text, 'w' FROM pg_catalog.pg_constraint k \
          JOIN pg_catalog.pg_class c ON c.oid {=} k.confrelid \
          WHERE k.contype {=} 'f'::pg_catalog.\"char\" \
          AND (k.confdeltype {=} ANY ('{c,n,d}'::pg_catalog.\"char\"[]) \
          OR k.confupdtype {=} ANY ('{c,n,d}'::pg_catalog.\"char\"[]))"
             .to_owned(),
     );
-    for support in [
-        "aggtransfn",
-        "aggfinalfn",
-        "aggcombinefn",
-        "aggmtransfn",
-        "aggmfinalfn",
-    ] {
-        parts.push(format!(
-            "SELECT 'd', 'f' {{||}} p.oid::pg_catalog.text, p.proname::pg_catalog.text, \
-             'f' {{||}} a.{support}::pg_catalog.oid::pg_catalog.text, '' \
-             FROM pg_catalog.pg_aggregate a JOIN pg_catalog.pg_proc p \
-             ON p.oid {{=}} a.aggfnoid::pg_catalog.oid \
-             WHERE a.{support}::pg_catalog.oid {{>=}} {{user}}"
-        ));
-    }
     parts.join("; ")
 }
 

@@ -138,10 +138,14 @@ impl Memory {
     }
 
     /// The client's own Parse may run at any later Execute if it is named; we do not track which.
-    /// What changes a catalog says so itself when it runs, by its command tag; settings do not.
-    pub(super) fn client_parsed(&mut self, effect: Effect) {
+    /// What its command tag will say when it runs need not be expected all the time.
+    pub(super) fn client_parsed(&mut self, effect: Effect, is_tagged: bool) {
+        let most = match is_tagged {
+            true => Effect::Session,
+            false => Effect::Unknown,
+        };
         self.batch_effect = self.batch_effect.max(effect);
-        self.named_effect = self.named_effect.max(effect.min(Effect::Session));
+        self.named_effect = self.named_effect.max(effect.min(most));
     }
 
     /// A batch of the client's own ended: the strongest effect it can have had.
@@ -172,7 +176,7 @@ impl Memory {
 
 /// Texts of which it is still to be found out what they may have done.
 #[derive(Debug, Default)]
-pub(super) struct Unsurveyed(Vec<Vec<u8>>);
+pub(super) struct Unsurveyed(Vec<(Vec<u8>, bool)>);
 
 /// Texts that wait, and the longest of them in bytes.
 const MAX_UNSURVEYED: usize = 32;
@@ -186,13 +190,21 @@ impl Unsurveyed {
     /// Keeps a text; false if there is no room for it.
     pub(super) fn push(&mut self, text: &[u8]) -> bool {
         let fits = self.0.len() < MAX_UNSURVEYED && text.len() <= MAX_UNSURVEYED_TEXT;
-        if fits && self.0.last().is_none_or(|last| last != text) {
-            self.0.push(text.to_vec());
+        if fits && self.0.last().is_none_or(|(last, _)| last != text) {
+            self.0.push((text.to_vec(), false));
         }
         fits
     }
 
-    pub(super) fn take(&mut self) -> Vec<Vec<u8>> {
+    /// The client has prepared the text kept last: it may run again and again.
+    pub(super) fn parsed(&mut self) {
+        if let Some((_, is_parsed)) = self.0.last_mut() {
+            *is_parsed = true;
+        }
+    }
+
+    /// The texts, and whether each was prepared.
+    pub(super) fn take(&mut self) -> Vec<(Vec<u8>, bool)> {
         std::mem::take(&mut self.0)
     }
 }
@@ -309,7 +321,8 @@ impl Session {
         now: Instant,
         worker: &mut Worker,
     ) -> Result<Route, Reason> {
-        if !self.memory.unsurveyed.is_empty() && self.upstream.knows_names() {
+        let is_verified = self.upstream.unverified.is_none();
+        if is_verified && !self.memory.unsurveyed.is_empty() && self.upstream.knows_names() {
             self.survey_late()?;
         }
         self.check_state()?;
@@ -573,7 +586,7 @@ mod tests {
     #[test]
     fn a_table_once_created_by_a_client_does_not_change_the_catalog_at_every_sync() {
         let mut memory = Memory::new(Origin::new(b"", b""));
-        memory.client_parsed(Effect::Catalog);
+        memory.client_parsed(Effect::Catalog, true);
         assert_eq!(memory.client_batch_ended(), Effect::Catalog);
         assert_eq!(memory.client_batch_ended(), Effect::Session);
     }
