@@ -40,6 +40,7 @@ mod route;
 mod rows;
 mod settings;
 mod translate;
+mod unsurveyed;
 mod verdict;
 mod worker;
 

@@ -129,7 +129,8 @@ fn the_planner_runs_what_calls_something_volatile_no_more_often_than_it_did() {
         CREATE FUNCTION f1() RETURNS int STABLE LANGUAGE plpgsql AS 'BEGIN RETURN says(); END'; \
         CREATE FUNCTION f2() RETURNS int STABLE LANGUAGE plpgsql AS \
         'BEGIN RETURN (SELECT n FROM v); END'; \
-        CREATE FUNCTION n() RETURNS int STABLE LANGUAGE plpgsql AS 'BEGIN RETURN nextval(''s''); END'; \
+        CREATE FUNCTION n() RETURNS int STABLE LANGUAGE plpgsql AS \
+        'BEGIN RETURN nextval(''s''); END'; \
         CREATE FUNCTION f3(i int DEFAULT n()) RETURNS int STABLE LANGUAGE sql AS 'SELECT i'";
     same(setup, |client, round| {
         for function in ["f1", "f2", "f3"] {
@@ -145,7 +146,8 @@ fn the_planner_runs_what_calls_something_volatile_no_more_often_than_it_did() {
 fn the_planner_runs_no_body_that_was_parsed_early_more_often_than_it_did() {
     let setup = "CREATE TABLE t (id int, a int, b int); INSERT INTO t SELECT g, g % 10, g % 10 \
         FROM generate_series(1, 1000) g; CREATE INDEX ON t (a); CREATE INDEX ON t (b); ANALYZE t; \
-        CREATE SEQUENCE s; DO $x$ DECLARE f text := 'CREATE FUNCTION f() RETURNS int STABLE '; BEGIN \
+        CREATE SEQUENCE s; \
+        DO $x$ DECLARE f text := 'CREATE FUNCTION f() RETURNS int STABLE '; BEGIN \
         IF current_setting('server_version_num')::int >= 140000 THEN \
         EXECUTE f || 'BEGIN ATOMIC SELECT nextval(''s'')::int; END'; ELSE \
         EXECUTE f || 'LANGUAGE sql AS $$SELECT nextval(''s'')::int$$'; END IF; END $x$";
