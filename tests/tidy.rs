@@ -29,7 +29,8 @@ const TOP_LEVEL: [&str; 8] = [
 const TOP_MODULES: [&str; 3] = ["main", "lib", "cli"];
 
 /// Which modules of ours each of the other modules may name.
-const LAYERS: [(&str, &[&str]); 12] = [
+const LAYERS: [(&str, &[&str]); 13] = [
+    ("manual", &[]),
     ("reason", &[]),
     ("wire", &["reason"]),
     ("sql", &["reason"]),

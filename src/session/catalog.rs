@@ -6,20 +6,12 @@
 //! `OPERATOR(pg_catalog.op)`, everything else is qualified by hand, and there is no construction
 //! that looks an operator up by itself (`IN`, `LIKE`, `BETWEEN`, `USING`, `CASE x WHEN`).
 
+use super::naming;
+use crate::sql::effect;
 use crate::sql::eligible::{Column, Eligible};
-use crate::sql::{effect, hazard};
 
 /// OIDs from here on belong to objects that were made after the cluster was (`transam.h`).
-const FIRST_NORMAL: &str = "16384::pg_catalog.oid";
-
-/// Extensions whose functions in C are known to change neither settings nor catalogs, and to run
-/// no text given to them. C functions that are declared immutable, and those behind types,
-/// operators, casts and operator classes, are taken to be so in every extension.
-const EXTENSIONS: &str = "{amcheck,autoinc,bloom,btree_gin,btree_gist,citext,cube,dict_int,\
-    dict_xsyn,earthdistance,fuzzystrmatch,hstore,insert_username,intarray,isn,lo,ltree,moddatetime,\
-    pageinspect,pg_buffercache,pg_freespacemap,pg_prewarm,pg_stat_statements,pg_trgm,\
-    pg_visibility,pgcrypto,pgrowlocks,pgstattuple,postgis,postgis_raster,refint,seg,sslinfo,tcn,tsm_system_rows,\
-    tsm_system_time,unaccent,uuid-ossp,vector}";
+pub(super) const FIRST_NORMAL: &str = "16384::pg_catalog.oid";
 
 /// `text` with its operators qualified.
 pub(super) fn qualified(text: &str) -> String {
@@ -84,6 +76,11 @@ pub(super) fn sign() -> String {
         of_user("g", "pg_trigger"),
         rows("f", "pg_attrdef f"),
         rows("y", "pg_policy y"),
+        // Those of domains leave the types as they were.
+        rows(
+            "q",
+            "pg_constraint q WHERE q.contypid {<>} 0::pg_catalog.oid",
+        ),
         format!(
             "(SELECT pg_catalog.sum(c.oid::pg_catalog.int8) FROM pg_catalog.pg_class c \
              WHERE {} AND (c.relkind {{=}} ANY ('{{f,p}}'::pg_catalog.\"char\"[]) \
@@ -140,195 +137,6 @@ pub(super) fn temporary() -> String {
     )
 }
 
-/// Asks which names have hazards, in rows of five columns that
-/// [`Row`](crate::statement::names::Row) reads. `major` is the version of the server.
-pub(super) fn names(major: u16) -> String {
-    let builtins: Vec<&str> = hazard::builtins().collect();
-    let builtins = format!("'{{{}}}'::pg_catalog.name[]", builtins.join(","));
-    let parts = [
-        VOLATILE.to_owned(),
-        functions(),
-        uses(&builtins, major),
-        depends(major),
-        IMPLICIT.to_owned(),
-        RELATIONS.to_owned(),
-    ];
-    // The server's own guess at the costs would have it compile them.
-    let text = format!("SET LOCAL jit = off; {}", parts.join("; "));
-    qualified(&text.replace("{user}", FIRST_NORMAL))
-}
-
-const VOLATILE: &str = "SELECT 'v', \
-    pg_catalog.string_agg(p.proname::pg_catalog.text, ' '), '', '', '' FROM pg_catalog.pg_proc p WHERE p.pronamespace {=} 11::pg_catalog.oid \
-    AND p.provolatile {=} 'v'::pg_catalog.\"char\" AND p.prorettype {<>} 2279::pg_catalog.oid";
-
-fn functions() -> String {
-    format!(
-        "SELECT 'f', p.oid::pg_catalog.text, p.proname::pg_catalog.text, pg_catalog.concat_ws(' ', \
-         p.provolatile, CASE WHEN p.proconfig::pg_catalog.text {{~~*}} '%standard_conforming%' \
-         THEN '?' ELSE l.lanname::pg_catalog.text END), \
-         CASE WHEN l.lanname {{=}} ANY ('{{sql,plpgsql}}'::pg_catalog.name[]) \
-         THEN p.prosrc ELSE '' END FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid {{=}} p.prolang \
-         WHERE p.oid {{>=}} {{user}} AND p.prokind {{<>}} 'a'::pg_catalog.\"char\" \
-         AND NOT (l.lanname {{=}} ANY ('{{c,internal}}'::pg_catalog.name[]) \
-         AND EXISTS (SELECT FROM pg_catalog.pg_depend e JOIN pg_catalog.pg_extension x ON x.oid {{=}} e.refobjid \
-         WHERE e.classid {{=}} 1255::pg_catalog.oid AND e.objid {{=}} p.oid \
-         AND e.refclassid {{=}} 3079::pg_catalog.oid \
-         AND (p.provolatile {{=}} 'i'::pg_catalog.\"char\" OR x.extname {{=}} ANY ('{EXTENSIONS}'::pg_catalog.name[]))))"
-    )
-}
-
-/// Expressions that the catalog keeps parsed, each with the object that it belongs to.
-fn trees(major: u16) -> String {
-    let owned = |table: &str, owner: &str, expressions: &[&str]| {
-        let expressions = expressions.iter().map(|e| format!("e.{e}"));
-        let all = expressions.collect::<Vec<_>>().join(", ");
-        format!(
-            "SELECT 'r' {{||}} c.oid::pg_catalog.text AS object, c.relname AS name, \
-             pg_catalog.concat({all}) AS tree FROM pg_catalog.{table} e \
-             JOIN pg_catalog.pg_class c ON c.oid {{=}} e.{owner} WHERE c.oid {{>=}} {{user}}"
-        )
-    };
-    let mut parts = vec![
-        owned("pg_rewrite", "ev_class", &["ev_qual", "ev_action"]),
-        owned("pg_attrdef", "adrelid", &["adbin"]),
-        owned("pg_constraint", "conrelid", &["conbin"]) + " AND e.conbin IS NOT NULL",
-        owned("pg_policy", "polrelid", &["polqual", "polwithcheck"]),
-        owned("pg_index", "indrelid", &["indexprs", "indpred"]),
-        owned("pg_trigger", "tgrelid", &["tgqual"]) + " AND e.tgqual IS NOT NULL",
-        "SELECT '*', '', pg_catalog.concat(e.conbin) FROM pg_catalog.pg_constraint e \
-         WHERE e.contypid {>=} {user}"
-            .to_owned(),
-        "SELECT '*', '', pg_catalog.concat(e.typdefaultbin) FROM pg_catalog.pg_type e \
-         WHERE e.oid {>=} {user} AND e.typdefaultbin IS NOT NULL"
-            .to_owned(),
-    ];
-    if major >= 14 {
-        parts.push(
-            "SELECT 'f' {||} e.oid::pg_catalog.text, e.proname, pg_catalog.concat(e.prosqlbody) \
-             FROM pg_catalog.pg_proc e WHERE e.oid {>=} {user} AND e.prosqlbody IS NOT NULL"
-                .to_owned(),
-        );
-    }
-    parts.join(" UNION ALL ")
-}
-
-/// What uses the functions and views of `pg_catalog` with these names.
-fn uses(builtins: &str, major: u16) -> String {
-    format!(
-        "SELECT 'u', t.object, t.name::pg_catalog.text, b.proname::pg_catalog.text, '' \
-         FROM ({}) t JOIN pg_catalog.pg_proc b ON pg_catalog.strpos(t.tree, \
-         ':funcid ' {{||}} b.oid::pg_catalog.text {{||}} ' ') {{>}} 0 \
-         WHERE b.pronamespace {{=}} 11::pg_catalog.oid AND b.proname {{=}} ANY ({builtins}); \
-         SELECT 'u', 'r' {{||}} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \
-         v.relname::pg_catalog.text, '' FROM pg_catalog.pg_class v \
-         JOIN pg_catalog.pg_depend d ON d.refobjid {{=}} v.oid \
-         AND d.refclassid {{=}} 1259::pg_catalog.oid AND d.classid {{=}} 2618::pg_catalog.oid \
-         JOIN pg_catalog.pg_rewrite r ON r.oid {{=}} d.objid \
-         JOIN pg_catalog.pg_class c ON c.oid {{=}} r.ev_class \
-         WHERE v.relnamespace {{=}} 11::pg_catalog.oid AND v.relname {{=}} ANY ({builtins}) \
-         AND c.oid {{>=}} {{user}}",
-        trees(major)
-    )
-}
-
-/// What depends on what users define: relations on functions and relations, functions on others.
-fn depends(major: u16) -> String {
-    // Class of the dependent object, its table, the column that names the relation it belongs to.
-    let owners = [
-        ("2618", "pg_rewrite", "ev_class"),
-        ("2604", "pg_attrdef", "adrelid"),
-        ("2606", "pg_constraint", "conrelid"),
-        ("3256", "pg_policy", "polrelid"),
-        ("2620", "pg_trigger", "tgrelid"),
-    ];
-    let through = owners.map(|(class, table, owner)| {
-        format!(
-            "SELECT 'd', 'r' {{||}} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \
-             {TARGET}, '' FROM pg_catalog.pg_depend d \
-             JOIN pg_catalog.{table} e ON e.oid {{=}} d.objid \
-             JOIN pg_catalog.pg_class c ON c.oid {{=}} e.{owner} \
-             WHERE d.classid {{=}} {class}::pg_catalog.oid AND d.refobjid {{<>}} c.oid \
-             AND {IS_TARGET}"
-        )
-    });
-    let mut parts = through.to_vec();
-    // Expressions of indexes, and what the arguments of functions that are parsed early name.
-    parts.push(format!(
-        "SELECT 'd', 'r' {{||}} c.oid::pg_catalog.text, c.relname::pg_catalog.text, {TARGET}, '' \
-         FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_index e ON e.indexrelid {{=}} d.objid \
-         JOIN pg_catalog.pg_class c ON c.oid {{=}} e.indrelid \
-         WHERE d.classid {{=}} 1259::pg_catalog.oid AND d.refobjid {{<>}} c.oid AND {IS_TARGET}"
-    ));
-    if major >= 14 {
-        parts.push(format!(
-            "SELECT 'd', 'f' {{||}} e.oid::pg_catalog.text, e.proname::pg_catalog.text, \
-             {TARGET}, '' FROM pg_catalog.pg_depend d \
-             JOIN pg_catalog.pg_proc e ON e.oid {{=}} d.objid \
-             WHERE d.classid {{=}} 1255::pg_catalog.oid AND e.prosqlbody IS NOT NULL \
-             AND {IS_TARGET}"
-        ));
-    }
-    // Partitions, children, and what a foreign key cascades to.
-    parts.push(
-        "SELECT 'd', 'r' {||} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \
-         'r' {||} i.inhrelid::pg_catalog.text, '' FROM pg_catalog.pg_inherits i \
-         JOIN pg_catalog.pg_class c ON c.oid {=} i.inhparent \
-         WHERE c.relkind {=} ANY ('{r,p,f}'::pg_catalog.\"char\"[])"
-            .to_owned(),
-    );
-    parts.push(
-        "SELECT 'd', 'r' {||} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \
-         'r' {||} k.conrelid::pg_catalog.text, '' FROM pg_catalog.pg_constraint k \
-         JOIN pg_catalog.pg_class c ON c.oid {=} k.confrelid \
-         WHERE k.contype {=} 'f'::pg_catalog.\"char\" \
-         AND (k.confdeltype {=} ANY ('{c,n,d}'::pg_catalog.\"char\"[]) \
-         OR k.confupdtype {=} ANY ('{c,n,d}'::pg_catalog.\"char\"[]))"
-            .to_owned(),
-    );
-    for support in [
-        "aggtransfn",
-        "aggfinalfn",
-        "aggcombinefn",
-        "aggmtransfn",
-        "aggmfinalfn",
-    ] {
-        parts.push(format!(
-            "SELECT 'd', 'f' {{||}} p.oid::pg_catalog.text, p.proname::pg_catalog.text, \
-             'f' {{||}} a.{support}::pg_catalog.oid::pg_catalog.text, '' \
-             FROM pg_catalog.pg_aggregate a JOIN pg_catalog.pg_proc p \
-             ON p.oid {{=}} a.aggfnoid::pg_catalog.oid \
-             WHERE a.{support}::pg_catalog.oid {{>=}} {{user}}"
-        ));
-    }
-    parts.join("; ")
-}
-
-/// What a row of `pg_depend` points at, if that is a function or a relation of users.
-const TARGET: &str = "CASE WHEN d.refclassid {=} 1255::pg_catalog.oid THEN 'f' ELSE 'r' END \
-    {||} d.refobjid::pg_catalog.text";
-const IS_TARGET: &str = "d.refobjid {>=} {user} \
-    AND d.refclassid {=} ANY ('{1255,1259}'::pg_catalog.oid[])";
-
-/// The functions, other than in C, that run without being named: behind operators, casts, types,
-/// domains and operator classes.
-const IMPLICIT: &str = "SELECT 'd', '*', '', 'f' {||} p.oid::pg_catalog.text, '' \
-    FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid {=} p.prolang \
-    WHERE p.oid {>=} {user} AND l.lanname {<>} 'c'::pg_catalog.name AND EXISTS (\
-    SELECT FROM pg_catalog.pg_depend d WHERE d.refclassid {=} 1255::pg_catalog.oid \
-    AND d.refobjid {=} p.oid \
-    AND (d.classid {=} ANY ('{2617,2605,2603,3576,1247}'::pg_catalog.oid[]) OR d.classid {=} 2606::pg_catalog.oid AND EXISTS (SELECT FROM pg_catalog.pg_constraint k \
-    WHERE k.oid {=} d.objid AND k.contypid {<>} 0::pg_catalog.oid)))";
-
-/// Relations that are foreign, have partitions or children, or are secured for single roles.
-const RELATIONS: &str = "SELECT 'r', 'r' {||} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \
-    CASE WHEN c.relkind {=} 'f'::pg_catalog.\"char\" THEN 'f' ELSE 'p' END, '' \
-    FROM pg_catalog.pg_class c WHERE c.relkind {=} ANY ('{f,p}'::pg_catalog.\"char\"[]) \
-    OR c.relhassubclass AND c.relkind {=} 'r'::pg_catalog.\"char\"; \
-    SELECT 'r', 'r' {||} c.oid::pg_catalog.text, c.relname::pg_catalog.text, 's', '' \
-    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_policy y ON y.polrelid {=} c.oid \
-    WHERE c.relrowsecurity AND NOT 0::pg_catalog.oid {=} ANY (y.polroles)";
-
 /// OIDs from here on are not assigned by hand: user types, and the information schema's domains.
 const FIRST_UNPINNED: u32 = 10_000;
 
@@ -372,7 +180,8 @@ pub(super) fn of_statement(types: &[u32], eligible: &Eligible) -> Option<Vec<u8>
          FROM pg_catalog.pg_type t LEFT JOIN pg_catalog.pg_type e ON e.oid {{=}} t.typelem \
          WHERE t.oid {{=}} ANY (ARRAY[{}]::pg_catalog.oid[]) AND (t.typtype {{<>}} ALL ({plain}) \
          OR e.oid IS NOT NULL AND e.typtype {{<>}} ALL ({plain}))), \
-         (SELECT pg_catalog.count(*) FROM pg_catalog.pg_type t WHERE t.typname {{=}} ANY ({types})), \
+         (SELECT pg_catalog.count(*) FROM pg_catalog.pg_type t WHERE t.typname {{=}} ANY \
+         ({types})), \
          (SELECT pg_catalog.count(*) FROM pg_catalog.pg_rewrite r \
          WHERE r.rulename {{<>}} '_RETURN'::pg_catalog.name AND r.ev_class {{=}} ANY ({targets})), \
          (SELECT pg_catalog.count(*) FROM pg_catalog.pg_proc p WHERE p.proname {{=}} ANY ({calls}) \
@@ -420,7 +229,8 @@ const INDIRECT: &str = "FROM pg_catalog.pg_namespace n, pg_catalog.pg_roles u \
     AND NOT pg_catalog.starts_with(n.nspname::pg_catalog.text, 'pg_') \
     AND NOT EXISTS (SELECT FROM pg_catalog.aclexplode(COALESCE(n.nspacl, \
     pg_catalog.acldefault('n'::pg_catalog.\"char\", n.nspowner))) a \
-    WHERE a.privilege_type {=} 'USAGE' AND (a.grantee {=} 0::pg_catalog.oid OR a.grantee {=} u.oid))";
+    WHERE a.privilege_type {=} 'USAGE' AND (a.grantee {=} 0::pg_catalog.oid OR a.grantee {=} \
+    u.oid))";
 
 /// How many schemas the role may use only because of what it is or a member of, as an expression.
 pub(super) fn indirect_schemas() -> String {
@@ -459,7 +269,7 @@ pub(super) fn samples(major: u16) -> Vec<String> {
     let texts = texts.map(|text| String::from_utf8_lossy(&text).into_owned());
     let mut all = vec![
         sign(),
-        names(major),
+        naming::names(major),
         format!("SELECT {}, {}", temporary(), indirect_schemas()),
         columns("t"),
     ];
@@ -478,7 +288,7 @@ mod tests {
             "a OPERATOR(pg_catalog.=) b AND c OPERATOR(pg_catalog.||) '{x,y}'"
         );
         assert_eq!(quoted("a'b\\"), "E'a''b\\\\'");
-        for text in [sign(), names(13), names(18)] {
+        for text in [sign(), naming::names(13), naming::names(18)] {
             let bare = text.replace("OPERATOR(pg_catalog.=)", "");
             assert!(
                 !bare.contains(" = ")

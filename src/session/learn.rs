@@ -17,7 +17,7 @@ use super::oracle::{self, Answer};
 use super::route::judge;
 use super::settings::{context_query, digest};
 use super::{Session, Turn, Worker};
-use super::{catalog, lists};
+use super::{catalog, lists, naming};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::effect;
@@ -65,7 +65,7 @@ impl Session {
         if !self.upstream.knows_names() {
             let claim = self.upstream.database.claim_names(now);
             lesson.claim = Some(claim.ok_or(Reason::Unproven)?);
-            let names = catalog::names(self.upstream.dialect.server_major);
+            let names = naming::names(self.upstream.dialect.server_major);
             self.question(|out| frontend::query(out, names.as_bytes()));
             return Ok(lesson.ask(Step::Names, 1));
         }

@@ -3,6 +3,7 @@
 use super::blame::Setbacks;
 use super::patience::Patience;
 use super::route::mark;
+use super::unsurveyed::Unsurveyed;
 use crate::sql::effect::{Effect, Survey};
 use crate::statement::context::{Interned, Origin};
 use crate::statement::{Plans, Recipe};
@@ -108,14 +109,14 @@ impl Memory {
     }
 
     /// The client's own Parse may run at any later Execute if it is named; we do not track which.
-    /// What changes a catalog says so itself when it runs, by its command tag; settings do not.
-    pub(super) fn client_parsed(&mut self, effect: Effect) {
-        self.batch_effect = self.batch_effect.max(effect);
-        let later = match effect {
-            Effect::Catalog | Effect::LocalCatalog => Effect::Session,
-            effect => effect,
+    /// What its command tag will say when it runs need not be expected all the time.
+    pub(super) fn client_parsed(&mut self, effect: Effect, is_tagged: bool) {
+        let most = match is_tagged {
+            true => Effect::Session,
+            false => Effect::Unknown,
         };
-        self.named_effect = self.named_effect.max(later);
+        self.batch_effect = self.batch_effect.max(effect);
+        self.named_effect = self.named_effect.max(effect.min(most));
     }
 
     /// A batch of the client's own ended: the strongest effect it can have had.
@@ -144,33 +145,6 @@ impl Memory {
     }
 }
 
-/// Texts of which it is still to be found out what they may have done.
-#[derive(Debug, Default)]
-pub(super) struct Unsurveyed(Vec<Vec<u8>>);
-
-/// Texts that wait, and the longest of them in bytes.
-const MAX_UNSURVEYED: usize = 32;
-const MAX_UNSURVEYED_TEXT: usize = 4 * 1024;
-
-impl Unsurveyed {
-    pub(super) const fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Keeps a text; false if there is no room for it.
-    pub(super) fn push(&mut self, text: &[u8]) -> bool {
-        let fits = self.0.len() < MAX_UNSURVEYED && text.len() <= MAX_UNSURVEYED_TEXT;
-        if fits && self.0.last().is_none_or(|last| last != text) {
-            self.0.push(text.to_vec());
-        }
-        fits
-    }
-
-    pub(super) fn take(&mut self) -> Vec<Vec<u8>> {
-        std::mem::take(&mut self.0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,7 +152,7 @@ mod tests {
     #[test]
     fn a_table_once_created_by_a_client_does_not_change_the_catalog_at_every_sync() {
         let mut memory = Memory::new(Origin::new(b"", b""));
-        memory.client_parsed(Effect::Catalog);
+        memory.client_parsed(Effect::Catalog, true);
         assert_eq!(memory.client_batch_ended(), Effect::Catalog);
         assert_eq!(memory.client_batch_ended(), Effect::Session);
     }

@@ -32,6 +32,7 @@ mod lesson;
 mod lists;
 mod login;
 mod memory;
+mod naming;
 mod oracle;
 mod patience;
 mod planned;
@@ -42,6 +43,7 @@ mod route;
 mod rows;
 mod settings;
 mod translate;
+mod unsurveyed;
 mod verdict;
 mod worker;
 

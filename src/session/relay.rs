@@ -66,6 +66,11 @@ impl Session {
         let names = Arc::clone(self.upstream.names());
         let mut survey = effect::survey(text, &*names);
         survey.effect = self.memory.opened(&survey);
+        // These may be the names of a catalog that is no longer there.
+        let lasts = self.upstream.unverified.is_some() && survey.names && outlasts(text);
+        if lasts && !self.memory.unsurveyed.push(text) {
+            survey.effect = survey.effect.max(Effect::Unknown);
+        }
         // What is temporary gives its name hazards all the same: they have to be asked for.
         let hazardous = !survey.keeps_names || !survey.hazards.is_none();
         if survey.effect == Effect::LocalCatalog && hazardous {
@@ -100,11 +105,13 @@ impl Session {
         if !self.upstream.knows_names() {
             return Err(Reason::Unproven);
         }
-        for text in self.memory.unsurveyed.take() {
+        for (text, is_parsed) in self.memory.unsurveyed.take() {
             let survey = self.survey(&text);
             // What it showed by itself was honoured at once. It may be prepared, and run again.
             let unseen = survey.hazards.effect();
-            self.memory.client_parsed(unseen);
+            if is_parsed {
+                self.memory.client_parsed(unseen, false);
+            }
             self.affected(unseen, unseen);
             let keeps = self.memory.speaks_extended() || prepares(&text);
             if keeps && survey.hazards.has(Hazards::SEES) {
@@ -161,7 +168,7 @@ impl Session {
             self.memory.relayed(Effect::Unknown);
         }
         if tag == frontend::PARSE {
-            self.memory.client_parsed(Effect::Unknown);
+            self.memory.client_parsed(Effect::Unknown, false);
         }
         self.upstream.keeps_names = false;
         if matches!(tag, frontend::QUERY | frontend::PARSE) {
@@ -182,8 +189,17 @@ impl Session {
             && let Some((_, rest)) = frame::cstr(body)
             && let Some((text, _)) = frame::cstr(rest)
         {
-            let survey = self.survey(text);
-            self.memory.client_parsed(survey.effect);
+            let is_known = self.upstream.knows_names() && self.upstream.unverified.is_none();
+            let mut survey = self.survey(text);
+            if survey.names && !is_known {
+                if !self.memory.unsurveyed.push(text) {
+                    survey.effect = survey.effect.max(Effect::Unknown);
+                }
+                self.memory.unsurveyed.parsed();
+            }
+            let unseen = survey.hazards.effect();
+            let is_tagged = unseen < Effect::Unknown && effect::is_tagged(text);
+            self.memory.client_parsed(survey.effect, is_tagged);
             self.upstream.keeps_names = false;
             self.upstream.affected(survey.effect);
             let sees = survey.hazards.has(Hazards::SEES);
@@ -349,6 +365,17 @@ fn prepares(text: &[u8]) -> bool {
                 && found.last().is_some_and(blank)
         })
     })
+}
+
+/// Whether what the text does may be done again by another one: it prepares or declares something.
+fn outlasts(text: &[u8]) -> bool {
+    const WORD: &[u8] = b"declare";
+    let mut starts = memchr::memchr2_iter(b'd', b'D', text);
+    prepares(text)
+        || starts.any(|at| {
+            let found = text.get(at..at + WORD.len());
+            found.is_some_and(|found| found.eq_ignore_ascii_case(WORD))
+        })
 }
 
 /// The longest text kept to begin a transaction again.

@@ -145,7 +145,8 @@ impl Session {
         now: Instant,
         worker: &mut Worker,
     ) -> Result<Route, Reason> {
-        if !self.memory.unsurveyed.is_empty() && self.upstream.knows_names() {
+        let is_verified = self.upstream.unverified.is_none();
+        if is_verified && !self.memory.unsurveyed.is_empty() && self.upstream.knows_names() {
             self.survey_late()?;
         }
         self.check_state()?;

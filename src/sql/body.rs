@@ -76,21 +76,31 @@ impl Body {
     #[must_use]
     pub fn opaque() -> Self {
         Self {
-            hazards: Hazards::SETTINGS | Hazards::ANYTHING | Hazards::SEES,
+            hazards: Hazards::OF_RUNS | Hazards::SEES,
             ..Self::default()
         }
     }
 
-    /// Of a function with this source text. `is_noticed` tells which functions of `pg_catalog` are
-    /// volatile, so that running them shows.
+    /// Of a function with this source text, in SQL itself if `is_sql`. `is_noticed` tells which
+    /// functions of `pg_catalog` are volatile, so that running them shows.
     #[must_use]
-    pub fn read(source: &[u8], is_noticed: impl Fn(&[u8]) -> bool) -> Self {
+    pub fn read(source: &[u8], is_sql: bool, is_noticed: impl Fn(&[u8]) -> bool) -> Self {
         let mut body = Self::default();
         let mut words = Words::new(source);
         let mut set = Set::default();
+        let mut inserts = false;
         loop {
             match words.next() {
-                Item::Word(word) => body.word(word, &mut set, &is_noticed),
+                Item::Word(word) => {
+                    // `SELECT INTO` sets a variable in PL/pgSQL, and creates a table in SQL.
+                    if is_sql && !inserts && word.eq_ignore_ascii_case(b"into") {
+                        body.hazards |= Hazards::ANYTHING;
+                    }
+                    inserts = ["insert", "merge"]
+                        .iter()
+                        .any(|verb| word.eq_ignore_ascii_case(verb.as_bytes()));
+                    body.word(word, &mut set, &is_noticed);
+                }
                 Item::Other(byte) => set.other(byte),
                 Item::End => break,
                 Item::Escaped | Item::Broken => return Self::opaque(),
@@ -110,7 +120,7 @@ impl Body {
             self.hazards |= Hazards::SEES;
         }
         if NOTICED.iter().any(&is) || is_noticed(&word) {
-            self.hazards |= Hazards::PLANS;
+            self.hazards |= Hazards::NOISY;
         }
         if !set.word(&word) {
             self.hazards |= match &*word {
@@ -171,7 +181,7 @@ mod tests {
     use super::*;
 
     fn hazards(source: &str) -> Hazards {
-        Body::read(source.as_bytes(), |word| word == b"nextval").hazards
+        Body::read(source.as_bytes(), false, |word| word == b"nextval").hazards
     }
 
     #[test]
@@ -200,7 +210,7 @@ mod tests {
             "select nextval('s')",
         ] {
             let hazards = hazards(source);
-            assert_eq!(hazards, Hazards::PLANS, "{source}");
+            assert_eq!(hazards, Hazards::NOISY, "{source}");
         }
     }
 
@@ -238,8 +248,19 @@ mod tests {
     }
 
     #[test]
+    fn a_table_is_created_by_what_sets_a_variable_elsewhere() {
+        let hazards =
+            |source: &str, is_sql| Body::read(source.as_bytes(), is_sql, |_| false).hazards;
+        let source = "with x as (insert into u values (1)) select a \"INTO\" t from u";
+        assert!(hazards("select 1 as a into temp t", true).has(Hazards::ANYTHING));
+        assert!(hazards(source, true).has(Hazards::ANYTHING));
+        assert!(!hazards("begin select 1 into t; end", false).has(Hazards::ANYTHING));
+        assert!(!hazards("insert into t values (1)", true).has(Hazards::ANYTHING));
+    }
+
+    #[test]
     fn names_are_kept_in_lower_case() {
-        let body = Body::read(b"select F(\"T\".a) from s.\"T\"", |_| false);
+        let body = Body::read(b"select F(\"T\".a) from s.\"T\"", true, |_| false);
         for name in ["f", "t", "s", "a"] {
             assert!(body.names.contains(name.as_bytes()), "{name}");
         }

@@ -177,11 +177,19 @@ impl<'a, K: Known> Reader<'a, K> {
                 self.keeps_names &= !(self.defines && gives_hazards(word));
             }
             Item::Escaped => (self.names, self.hazards) = (true, Hazards::ALL),
+            // Operators of users have no name to be looked up by.
+            Item::Other(byte) if OPERATORS.contains(&byte) => {
+                self.names = true;
+                self.hazards |= self.known.of(b"");
+            }
             _ => {}
         }
         item
     }
 }
+
+/// What operators are made of (`scan.l`).
+const OPERATORS: &[u8] = b"*+-/<>=~!@#%^&|`?";
 
 /// Whether a definition that holds this word may give a name hazards that no other word of it has:
 /// it has a body, makes partitions or children, is foreign, or is about who sees what.
@@ -203,6 +211,17 @@ fn gives_hazards(word: &[u8]) -> bool {
         "security",
     ];
     matches!(word.len(), 5..=9) && WORDS.iter().any(|known| is(word, known))
+}
+
+/// Whether the command tag of this statement tells that it has changed a catalog, or may have. That
+/// of `SELECT INTO` does not.
+#[must_use]
+pub fn is_tagged(text: &[u8]) -> bool {
+    match Words::new(text).next() {
+        Item::Word(verb) if is(verb, "do") || is(verb, "call") => true,
+        Item::Word(verb) => matches!(Verb::of(verb), Verb::Catalog | Verb::Create),
+        _ => false,
+    }
 }
 
 /// The effect of the statement at `words`, which is left behind its semicolon, and whether there
@@ -257,6 +276,14 @@ fn statement<K: Known>(words: &mut Reader<'_, K>) -> (Effect, bool) {
             Item::Word(word) if is(word, "transaction") => skim(words, Effect::Transaction, false),
             _ => skim(words, Effect::None, false),
         },
+        Verb::Truncate => {
+            // The triggers of whatever refers to the table are fired, too.
+            let mut rest = words.words.rest().windows("cascade".len());
+            match rest.any(|word| is(word, "cascade")) {
+                true => unknown(words),
+                false => skim(words, Effect::None, false),
+            }
+        }
         Verb::Unknown => unknown(words),
     }
 }
@@ -393,6 +420,7 @@ enum Verb {
     Set,
     Explain,
     Prepare,
+    Truncate,
     Unknown,
 }
 
@@ -412,14 +440,15 @@ impl Verb {
             b"begin" | b"commit" | b"rollback" | b"start" | b"end" | b"abort" | b"savepoint"
             | b"release" => Self::Transaction,
             b"copy" | b"show" | b"fetch" | b"move" | b"close" | b"declare" | b"listen"
-            | b"notify" | b"lock" | b"truncate" | b"vacuum" | b"analyze" | b"analyse"
-            | b"checkpoint" | b"cluster" | b"reindex" | b"refresh" => Self::Harmless,
+            | b"notify" | b"lock" | b"vacuum" | b"analyze" | b"analyse" | b"checkpoint"
+            | b"cluster" | b"reindex" | b"refresh" => Self::Harmless,
             b"reset" | b"discard" | b"deallocate" | b"unlisten" => Self::Session,
             b"create" => Self::Create,
             b"alter" | b"drop" | b"grant" | b"revoke" | b"comment" | b"security" | b"import"
             | b"reassign" => Self::Catalog,
             b"explain" => Self::Explain,
             b"prepare" => Self::Prepare,
+            b"truncate" => Self::Truncate,
             _ => Self::Unknown,
         }
     }
@@ -432,6 +461,47 @@ fn is(word: &[u8], lower: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Every operator may reset a setting.
+    struct Implicit;
+
+    impl Known for Implicit {
+        fn of(&self, _: &[u8]) -> Hazards {
+            Hazards::SETTINGS
+        }
+
+        fn any(&self) -> Hazards {
+            Hazards::SETTINGS
+        }
+    }
+
+    #[test]
+    fn a_tag_tells_what_was_created_but_not_by_a_query() {
+        for (text, tells) in [
+            ("create table t (a int)", true),
+            ("do 'begin end'", true),
+            ("select 1 as a into t", false),
+            ("explain analyze create table t as select 1", false),
+            ("execute s", false),
+        ] {
+            assert_eq!(is_tagged(text.as_bytes()), tells, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_operator_needs_no_name_to_be_hazardous() {
+        for text in ["select 1 === 2", "values (@ 5)", "select 1, '5' * '7'"] {
+            let survey = survey(text.as_bytes(), &Implicit);
+            assert!(survey.names && survey.effect == Effect::Session, "{text}");
+        }
+        assert!(!survey(b"select 1, 'a'", &Implicit).names);
+    }
+
+    #[test]
+    fn what_a_truncation_cascades_to_is_not_named() {
+        assert_eq!(effect(b"truncate t, u"), Effect::None);
+        assert_eq!(effect(b"truncate t Cascade"), Effect::Unknown);
+    }
 
     #[test]
     fn the_strongest_statement_decides() {

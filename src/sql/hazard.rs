@@ -30,8 +30,10 @@ impl Hazards {
     pub const PARTITIONED: Self = Self(1 << 5);
     /// What it shows depends on the membership of roles, which no plan is invalidated by.
     pub const SECURED: Self = Self(1 << 6);
+    /// Running it shows, though its result is not used.
+    pub const NOISY: Self = Self(1 << 7);
     /// All there are.
-    pub const ALL: Self = Self((1 << 7) - 1);
+    pub const ALL: Self = Self(u8::MAX);
 
     /// Whether one of `other` is among these.
     #[must_use]
@@ -67,6 +69,8 @@ impl Hazards {
 impl Hazards {
     /// Those of functions, which all that uses them has.
     pub const OF_FUNCTIONS: Self = Self(0b1111);
+    /// Those of functions that a planner had better not run.
+    pub const OF_RUNS: Self = Self(0b1000_0011);
 }
 
 impl BitOr for Hazards {
@@ -112,6 +116,9 @@ const RUNS: [&str; 22] = [
 /// Functions that change settings.
 const SETS: [&str; 2] = ["pg_reload_conf", "set_config"];
 
+/// The view whose rules set what is written into it, and answer with rows.
+const WRITTEN: &str = "pg_settings";
+
 /// Functions and views that show the session's text, statements, portals or memory, and functions
 /// whose result tells the protocols apart.
 pub const SHOWS: [&str; 13] = [
@@ -132,11 +139,11 @@ pub const SHOWS: [&str; 13] = [
 
 /// The names of `pg_catalog` that have hazards.
 pub fn builtins() -> impl Iterator<Item = &'static str> {
-    RUNS.into_iter().chain(SETS).chain(SHOWS)
+    RUNS.into_iter().chain(SETS).chain(SHOWS).chain([WRITTEN])
 }
 
 /// The lengths of [`builtins`], a bit for each.
-const LENGTHS: u64 = lengths(&RUNS) | lengths(&SETS) | lengths(&SHOWS);
+const LENGTHS: u64 = lengths(&RUNS) | lengths(&SETS) | lengths(&SHOWS) | lengths(&[WRITTEN]);
 
 const fn lengths(names: &[&str]) -> u64 {
     let (mut bits, mut at) = (0, 0);
@@ -162,6 +169,8 @@ pub fn builtin(word: &[u8]) -> Hazards {
         Hazards::ANYTHING
     } else if SHOWS.iter().any(&is) {
         Hazards::SEES
+    } else if is(&WRITTEN) {
+        Hazards(Hazards::SETTINGS.0 | Hazards::PLANS.0)
     } else {
         Hazards::NONE
     }
@@ -176,6 +185,7 @@ mod tests {
         assert_eq!(builtin(b"Set_Config"), Hazards::SETTINGS);
         assert_eq!(builtin(b"query_to_xml"), Hazards::ANYTHING);
         assert_eq!(builtin(b"pg_cursors"), Hazards::SEES);
+        assert!(builtin(b"PG_settings").has(Hazards::SETTINGS));
         assert_eq!(builtin(b"now"), Hazards::NONE);
         assert_eq!(builtin(&[b'_'; 100]), Hazards::NONE);
         for name in builtins() {

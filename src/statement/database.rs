@@ -184,9 +184,9 @@ impl Database {
     }
 
     /// The catalog looks like `sign`: what may give names hazards, and everything else. It took
-    /// from `asked` to `now` to find out. Moves the epoch if it looked otherwise before, and looks less
-    /// often if that takes long. If it was not looked at before, `suspect` says that it counts as
-    /// changed.
+    /// from `asked` to `now` to find out. Moves the epoch if it looked otherwise before, and looks
+    /// less often if that takes long. If it was not looked at before, `suspect` says that it
+    /// counts as changed.
     pub fn observed(
         &self,
         sign: &[String; 2],

@@ -23,10 +23,13 @@ pub struct Names {
     implicit: Hazards,
     /// Those of everything together.
     any: Hazards,
+    /// Those of the names with characters beyond ASCII, which each client's encoding spells in its
+    /// own way.
+    beyond: Hazards,
 }
 
-/// The longest name that is looked up: identifiers are cut off at 63 bytes.
-const MAX_NAME: usize = 64;
+/// The longest name that is looked up: of longer identifiers the server cuts off the rest.
+const MAX_NAME: usize = 63;
 
 impl Known for Names {
     #[inline]
@@ -38,6 +41,9 @@ impl Known for Names {
         let Some(lower) = lower.get_mut(..name.len()) else {
             return self.any;
         };
+        if !name.is_ascii() {
+            return self.implicit | self.beyond;
+        }
         lower.copy_from_slice(name);
         lower.make_ascii_lowercase();
         let found = self.hazards.get(&*lower);
@@ -57,6 +63,7 @@ impl Names {
             hazards: Map::default(),
             implicit: Hazards::ALL,
             any: Hazards::ALL,
+            beyond: Hazards::ALL,
         }
     }
 
@@ -115,6 +122,8 @@ pub enum Row<'a> {
         name: &'a str,
         /// The class and OID of the other one.
         on: &'a str,
+        /// Only what writes the former does what the latter does.
+        by_writing: bool,
     },
     /// A relation is of this kind.
     Relation {
@@ -122,7 +131,8 @@ pub enum Row<'a> {
         object: &'a str,
         /// Its name.
         name: &'a str,
-        /// `f`: foreign; `p`: partitioned, or a parent; `s`: secured for single roles.
+        /// `f`: foreign; `p`: partitioned, or a parent; `s`: secured for single roles. Or a
+        /// function that was parsed when it was made: `n`: it calls a volatile one of `pg_catalog`.
         kind: &'a str,
     },
 }
@@ -153,6 +163,7 @@ impl<'a> Row<'a> {
                 object: a,
                 name: b,
                 on: c,
+                by_writing: d == "w",
             },
             "r" => Self::Relation {
                 object: a,
@@ -174,8 +185,10 @@ struct Object {
     hazards: Hazards,
     /// What it mentions by name.
     body: Option<Body>,
-    /// What it depends on.
-    on: Vec<u32>,
+    /// It is a function that the planner may run.
+    is_planned: bool,
+    /// What it depends on, and which hazards of that it does not have.
+    on: Vec<(u32, Hazards)>,
 }
 
 /// Objects by class and OID, while rows come in.
@@ -215,19 +228,25 @@ impl Graph {
                 let on = object
                     .on
                     .iter()
-                    .map(|on| self.objects[*on as usize].hazards);
+                    .map(|(on, except)| self.objects[*on as usize].hazards.without(*except));
                 let depends = on.fold(object.hazards, |all, hazards| all | hazards);
-                let hazards = match &object.body {
+                let mut hazards = match &object.body {
                     Some(body) => depends | body.hazards(&names),
                     None => depends,
                 };
-                if hazards == object.hazards && !(names.is_missing(object) && !hazards.is_none()) {
+                if object.is_planned && hazards.has(Hazards::OF_RUNS) {
+                    hazards |= Hazards::PLANS;
+                }
+                if hazards == object.hazards && (hazards.is_none() || !names.is_missing(object)) {
                     continue;
                 }
                 changed = true;
                 let name = object.name.clone();
                 self.objects[index].hazards = hazards;
                 if !name.is_empty() {
+                    if !name.is_ascii() {
+                        names.beyond |= hazards;
+                    }
                     *names.hazards.entry(name).or_default() |= hazards;
                 }
             }
@@ -275,16 +294,17 @@ impl Names {
                     source,
                 } => {
                     let mut body = match language {
-                        "sql" | "plpgsql" => Body::read(source.as_bytes(), is_noticed),
+                        "sql" | "plpgsql" => {
+                            Body::read(source.as_bytes(), language == "sql", is_noticed)
+                        }
                         _ => Body::opaque(),
                     };
                     if volatile {
-                        // The planner does not run it.
+                        // The planner does not run it, but may run what calls it.
                         body.hazards = body.hazards.without(Hazards::PLANS);
-                    } else if body.hazards.has(Hazards::ANYTHING | Hazards::SETTINGS) {
-                        body.hazards |= Hazards::PLANS;
                     }
                     let object = graph.object(&format!("f{oid}"), name);
+                    object.is_planned = !volatile;
                     object.body = Some(body);
                 }
                 Row::Uses {
@@ -295,14 +315,25 @@ impl Names {
                     let hazards = crate::sql::hazard::builtin(builtin.as_bytes());
                     graph.object(object, name).hazards |= hazards;
                 }
-                Row::Depends { object, name, on } => {
+                Row::Depends {
+                    object,
+                    name,
+                    on,
+                    by_writing,
+                } => {
                     let on = graph.number(on);
-                    graph.object(object, name).on.push(on);
+                    // A function that reads a table is not noisy for what its triggers do.
+                    let except = match by_writing {
+                        true => Hazards::NOISY,
+                        false => Hazards::NONE,
+                    };
+                    graph.object(object, name).on.push((on, except));
                 }
                 Row::Relation { object, name, kind } => {
                     graph.object(object, name).hazards |= match kind {
                         "f" => Hazards::FOREIGN,
                         "p" => Hazards::PARTITIONED,
+                        "n" => Hazards::NOISY,
                         _ => Hazards::SECURED,
                     };
                 }
@@ -339,7 +370,12 @@ mod tests {
     }
 
     fn depends<'a>(object: &'a str, name: &'a str, on: &'a str) -> Row<'a> {
-        Row::Depends { object, name, on }
+        Row::Depends {
+            object,
+            name,
+            on,
+            by_writing: false,
+        }
     }
 
     #[test]
@@ -359,6 +395,19 @@ mod tests {
             assert_eq!(names.of(name.as_bytes()), Hazards::NONE, "{name}");
         }
         assert_eq!(names.any(), Hazards::SETTINGS);
+    }
+
+    #[test]
+    fn a_name_may_be_spelled_or_cut_off_in_other_ways() {
+        let long = "a".repeat(63);
+        let names = names(&[
+            function("1", "tenant\u{e9}", "begin set search_path = a; end"),
+            function("2", &long, "begin set search_path = a; end"),
+        ]);
+        assert_eq!(names.of(b"tenant\xe9"), Hazards::SETTINGS);
+        assert_eq!(names.of(format!("{long}b").as_bytes()), Hazards::SETTINGS);
+        assert_eq!(names.of(long.as_bytes()), Hazards::SETTINGS);
+        assert_eq!(names.of(b"tenant"), Hazards::NONE);
     }
 
     #[test]
@@ -400,14 +449,27 @@ mod tests {
             source,
         };
         let of = |rows: &[Row<'_>]| names(rows).of(b"f");
-        assert_eq!(
-            of(&[Row::Volatile("nextval"), stable("select nextval('s')")]),
-            Hazards::PLANS
-        );
-        assert_eq!(
-            of(&[Row::Volatile("nextval"), function("1", "f", "nextval")]),
-            Hazards::NONE
-        );
+        let volatile = Row::Volatile("nextval");
+        assert!(of(&[volatile, stable("select nextval('s')")]).has(Hazards::PLANS));
+        assert!(!of(&[volatile, function("1", "f", "nextval")]).has(Hazards::PLANS));
+        let draws = function("2", "draw", "begin return nextval('s'); end");
+        assert!(of(&[volatile, draws, stable("select draw()")]).has(Hazards::PLANS));
+        let parsed = Row::Relation {
+            object: "f1",
+            name: "f",
+            kind: "n",
+        };
+        assert!(of(&[stable(""), parsed]).has(Hazards::PLANS));
+        assert!(!of(&[function("1", "f", ""), parsed]).has(Hazards::PLANS));
+        let reads = stable("select 1 from t");
+        let fires = |by_writing| Row::Depends {
+            object: "r3",
+            name: "t",
+            on: "f2",
+            by_writing,
+        };
+        assert_eq!(of(&[volatile, draws, fires(true), reads]), Hazards::NONE);
+        assert!(of(&[volatile, draws, fires(false), reads]).has(Hazards::PLANS));
         assert_eq!(of(&[stable("select 1")]), Hazards::NONE);
         assert!(of(&[stable("select set_config('a', 'b', true)")]).has(Hazards::PLANS));
     }

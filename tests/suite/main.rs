@@ -29,6 +29,8 @@ mod transactions;
 mod staleness;
 // What is asked about settings, and what must not be shown.
 mod settings;
+// What statements do to their session without saying so.
+mod hidden;
 // Several requests sent before the first is answered.
 mod pipelining;
 mod plans;

@@ -271,7 +271,8 @@ fn rights_by_membership_end_with_it() {
         rights(usage, "REVOKE GROUP_ FROM ROLE_ ", through);
     }
     let bypass = "CREATE ROLE ROLE_ LOGIN BYPASSRLS; CREATE SCHEMA s; ALTER TABLE t SET SCHEMA s; \
-        ALTER TABLE s.t ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON s.t TO postgres USING (true); \
+        ALTER TABLE s.t ENABLE ROW LEVEL SECURITY; \
+        CREATE POLICY p ON s.t TO postgres USING (true); \
         GRANT USAGE ON SCHEMA s TO PUBLIC; GRANT SELECT ON s.t TO PUBLIC";
     rights(bypass, "ALTER ROLE ROLE_ NOBYPASSRLS", false);
 }

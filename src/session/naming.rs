@@ -1,0 +1,252 @@
+//! The question which names of a database have hazards, as text.
+//!
+//! It is written like all questions: see `catalog`. Its rows are read by
+//! [`Row`](crate::statement::names::Row).
+
+use super::catalog::{FIRST_NORMAL, qualified};
+use crate::sql::hazard;
+
+/// Extensions whose functions in C are known to change neither settings nor catalogs, and to run
+/// no text given to them. C functions that are declared immutable, and those behind types,
+/// operators, casts and operator classes, are taken to be so in every extension.
+const EXTENSIONS: &str = "{amcheck,autoinc,bloom,btree_gin,btree_gist,citext,cube,dict_int,\
+    dict_xsyn,earthdistance,fuzzystrmatch,hstore,insert_username,intarray,isn,lo,ltree,moddatetime,\
+    pageinspect,pg_buffercache,pg_freespacemap,pg_prewarm,pg_stat_statements,pg_trgm,\
+    pg_visibility,pgcrypto,pgrowlocks,pgstattuple,postgis,postgis_raster,refint,seg,sslinfo,tcn,\
+     tsm_system_rows,\
+    tsm_system_time,unaccent,uuid-ossp,vector}";
+
+/// Asks which names have hazards, in rows of five columns that
+/// [`Row`](crate::statement::names::Row) reads. `major` is the version of the server.
+pub(super) fn names(major: u16) -> String {
+    let builtins: Vec<&str> = hazard::builtins().collect();
+    let builtins = format!("'{{{}}}'::pg_catalog.name[]", builtins.join(","));
+    let parts = [
+        VOLATILE.to_owned(),
+        functions(),
+        uses(&builtins, major),
+        depends(),
+        IMPLICIT.to_owned(),
+        RELATIONS.to_owned(),
+    ];
+    // The server's own guess at the costs would have it compile them.
+    let text = format!("SET LOCAL jit = off; {}", parts.join("; "));
+    qualified(&text.replace("{user}", FIRST_NORMAL))
+}
+
+const VOLATILE: &str = "SELECT 'v', \
+    pg_catalog.string_agg(p.proname::pg_catalog.text, ' '), '', '', '' FROM pg_catalog.pg_proc p \
+    WHERE p.pronamespace {=} 11::pg_catalog.oid \
+    AND p.provolatile {=} 'v'::pg_catalog.\"char\" AND p.prorettype {<>} 2279::pg_catalog.oid";
+
+fn functions() -> String {
+    format!(
+        "SELECT 'f', p.oid::pg_catalog.text, p.proname::pg_catalog.text, pg_catalog.concat_ws(' ', \
+         p.provolatile, CASE WHEN p.proconfig::pg_catalog.text {{~~*}} '%standard_conforming%' \
+         THEN '?' ELSE l.lanname::pg_catalog.text END), \
+         CASE WHEN l.lanname {{=}} ANY ('{{sql,plpgsql}}'::pg_catalog.name[]) \
+         THEN p.prosrc ELSE '' END FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON \
+         l.oid {{=}} p.prolang \
+         WHERE p.oid {{>=}} {{user}} AND p.prokind {{<>}} 'a'::pg_catalog.\"char\" \
+         AND NOT (l.lanname {{=}} ANY ('{{c,internal}}'::pg_catalog.name[]) \
+         AND EXISTS (SELECT FROM pg_catalog.pg_depend e JOIN pg_catalog.pg_extension x ON x.oid \
+         {{=}} e.refobjid \
+         WHERE e.classid {{=}} 1255::pg_catalog.oid AND e.objid {{=}} p.oid \
+         AND e.refclassid {{=}} 3079::pg_catalog.oid \
+         AND (p.provolatile {{=}} 'i'::pg_catalog.\"char\" OR x.extname {{=}} ANY \
+         ('{EXTENSIONS}'::pg_catalog.name[]))))"
+    )
+}
+
+/// Expressions that the catalog keeps parsed, each with the object that it belongs to.
+fn trees(major: u16) -> String {
+    let owned = |table: &str, owner: &str, expressions: &[&str]| {
+        let expressions = expressions.iter().map(|e| format!("e.{e}"));
+        let all = expressions.collect::<Vec<_>>().join(", ");
+        format!(
+            "SELECT 'r' {{||}} c.oid::pg_catalog.text AS object, c.relname AS name, \
+             pg_catalog.concat({all}) AS tree FROM pg_catalog.{table} e \
+             JOIN pg_catalog.pg_class c ON c.oid {{=}} e.{owner} WHERE c.oid {{>=}} {{user}}"
+        )
+    };
+    let mut parts = vec![
+        owned("pg_rewrite", "ev_class", &["ev_qual", "ev_action"]),
+        owned("pg_attrdef", "adrelid", &["adbin"]),
+        owned("pg_constraint", "conrelid", &["conbin"]) + " AND e.conbin IS NOT NULL",
+        owned("pg_policy", "polrelid", &["polqual", "polwithcheck"]),
+        owned("pg_index", "indrelid", &["indexprs", "indpred"]),
+        owned("pg_trigger", "tgrelid", &["tgqual"]) + " AND e.tgqual IS NOT NULL",
+        "SELECT 'f' {||} e.oid::pg_catalog.text, e.proname, pg_catalog.concat(e.proargdefaults) \
+         FROM pg_catalog.pg_proc e WHERE e.oid {>=} {user} AND e.proargdefaults IS NOT NULL"
+            .to_owned(),
+        "SELECT '*', '', pg_catalog.concat(e.conbin) FROM pg_catalog.pg_constraint e \
+         WHERE e.contypid {>=} {user}"
+            .to_owned(),
+        "SELECT '*', '', pg_catalog.concat(e.typdefaultbin) FROM pg_catalog.pg_type e \
+         WHERE e.oid {>=} {user} AND e.typdefaultbin IS NOT NULL"
+            .to_owned(),
+    ];
+    if major >= 14 {
+        parts.push(
+            "SELECT 'f' {||} e.oid::pg_catalog.text, e.proname, pg_catalog.concat(e.prosqlbody) \
+             FROM pg_catalog.pg_proc e WHERE e.oid {>=} {user} AND e.prosqlbody IS NOT NULL"
+                .to_owned(),
+        );
+    }
+    parts.join(" UNION ALL ")
+}
+
+/// What uses the functions and views of `pg_catalog` with these names.
+fn uses(builtins: &str, major: u16) -> String {
+    format!(
+        "SELECT 'u', t.object, t.name::pg_catalog.text, b.proname::pg_catalog.text, '' \
+         FROM ({}) t JOIN pg_catalog.pg_proc b ON pg_catalog.strpos(t.tree, \
+         ':funcid ' {{||}} b.oid::pg_catalog.text {{||}} ' ') {{>}} 0 \
+         WHERE b.pronamespace {{=}} 11::pg_catalog.oid AND b.proname {{=}} ANY ({builtins}); \
+         SELECT 'u', 'r' {{||}} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \
+         v.relname::pg_catalog.text, '' FROM pg_catalog.pg_class v \
+         JOIN pg_catalog.pg_depend d ON d.refobjid {{=}} v.oid \
+         AND d.refclassid {{=}} 1259::pg_catalog.oid AND d.classid {{=}} 2618::pg_catalog.oid \
+         JOIN pg_catalog.pg_rewrite r ON r.oid {{=}} d.objid \
+         JOIN pg_catalog.pg_class c ON c.oid {{=}} r.ev_class \
+         WHERE v.relnamespace {{=}} 11::pg_catalog.oid AND v.relname {{=}} ANY ({builtins}) \
+         AND c.oid {{>=}} {{user}}; {}; \
+         SELECT 'u', 'f' {{||}} a.aggfnoid::pg_catalog.oid::pg_catalog.text, \
+         p.proname::pg_catalog.text, \
+         b.proname::pg_catalog.text, '' FROM pg_catalog.pg_aggregate a \
+         JOIN pg_catalog.pg_proc p ON p.oid {{=}} a.aggfnoid::pg_catalog.oid \
+         JOIN pg_catalog.pg_proc b ON b.oid {{=}} ANY (ARRAY[a.aggtransfn::pg_catalog.oid, \
+         a.aggfinalfn::pg_catalog.oid, a.aggmtransfn::pg_catalog.oid, \
+         a.aggmfinalfn::pg_catalog.oid]) \
+         WHERE p.oid {{>=}} {{user}} AND b.pronamespace {{=}} 11::pg_catalog.oid \
+         AND b.proname {{=}} ANY ({builtins})",
+        trees(major),
+        noisy(major)
+    )
+}
+
+/// What views call, among the volatile functions of `pg_catalog`, whose run shows.
+const NOISY: &str = "{nextval,pg_advisory_lock,pg_advisory_xact_lock,pg_notify,pg_sleep,\
+    pg_try_advisory_lock,pg_try_advisory_xact_lock,random,setseed,setval}";
+
+/// The functions a planner may run that were parsed when they were made, or have defaults, and call
+/// a volatile function of `pg_catalog`.
+fn noisy(major: u16) -> String {
+    let body = match major {
+        ..14 => "",
+        _ => ", e.prosqlbody",
+    };
+    format!(
+        "SELECT 'r', 'f' {{||}} e.oid::pg_catalog.text, e.proname::pg_catalog.text, 'n', '' \
+         FROM pg_catalog.pg_proc e WHERE e.oid {{>=}} {{user}} \
+         AND pg_catalog.concat(e.proargdefaults{body}) {{<>}} '' AND EXISTS (\
+         SELECT FROM pg_catalog.pg_proc b WHERE b.pronamespace {{=}} 11::pg_catalog.oid \
+         AND b.provolatile {{=}} 'v'::pg_catalog.\"char\" \
+         AND pg_catalog.strpos(pg_catalog.concat(e.proargdefaults{body}), \
+         ':funcid ' {{||}} b.oid::pg_catalog.text {{||}} ' ') {{>}} 0); \
+         SELECT 'r', 'r' {{||}} c.oid::pg_catalog.text, c.relname::pg_catalog.text, 'n', '' \
+         FROM pg_catalog.pg_rewrite e JOIN pg_catalog.pg_class c ON c.oid {{=}} e.ev_class \
+         JOIN pg_catalog.pg_proc b ON pg_catalog.strpos(e.ev_action::pg_catalog.text, \
+         ':funcid ' {{||}} b.oid::pg_catalog.text {{||}} ' ') {{>}} 0 WHERE c.oid {{>=}} {{user}} \
+         AND b.pronamespace {{=}} 11::pg_catalog.oid AND b.proname {{=}} ANY \
+         ('{NOISY}'::pg_catalog.name[])"
+    )
+}
+
+/// What depends on what users define: relations on functions and relations, functions on others.
+fn depends() -> String {
+    // Class of the dependent object, its table, the column that names the relation it belongs to,
+    // and whether only what writes that runs it.
+    let owners = [
+        ("2618", "pg_rewrite", "ev_class", ""),
+        ("2604", "pg_attrdef", "adrelid", "w"),
+        ("2606", "pg_constraint", "conrelid", "w"),
+        ("3256", "pg_policy", "polrelid", ""),
+        ("2620", "pg_trigger", "tgrelid", "w"),
+    ];
+    let through = owners.map(|(class, table, owner, writes)| {
+        format!(
+            "SELECT 'd', 'r' {{||}} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \
+             {TARGET}, '{writes}' FROM pg_catalog.pg_depend d \
+             JOIN pg_catalog.{table} e ON e.oid {{=}} d.objid \
+             JOIN pg_catalog.pg_class c ON c.oid {{=}} e.{owner} \
+             WHERE d.classid {{=}} {class}::pg_catalog.oid AND d.refobjid {{<>}} c.oid \
+             AND {IS_TARGET}"
+        )
+    });
+    let mut parts = through.to_vec();
+    // Expressions of indexes, functions that are parsed early, defaults of arguments, aggregates.
+    parts.push(format!(
+        "SELECT 'd', 'r' {{||}} c.oid::pg_catalog.text, c.relname::pg_catalog.text, {TARGET}, 'w' \
+         FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_index e ON e.indexrelid {{=}} d.objid \
+         JOIN pg_catalog.pg_class c ON c.oid {{=}} e.indrelid \
+         WHERE d.classid {{=}} 1259::pg_catalog.oid AND d.refobjid {{<>}} c.oid AND {IS_TARGET}"
+    ));
+    parts.push(format!(
+        "SELECT 'd', 'f' {{||}} e.oid::pg_catalog.text, e.proname::pg_catalog.text, {TARGET}, '' \
+         FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_proc e ON e.oid {{=}} d.objid \
+         WHERE d.classid {{=}} 1255::pg_catalog.oid AND {IS_TARGET}"
+    ));
+    // The functions that say which partition a row belongs to: of the parent, and of each
+    // partition,
+    // which is checked when it is written to by itself.
+    let keys = "FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_partitioned_table e \
+         ON e.partrelid {=} d.objid";
+    let of_functions = "WHERE d.classid {=} 1259::pg_catalog.oid \
+         AND d.refclassid {=} 1255::pg_catalog.oid AND d.refobjid {>=} {user}";
+    parts.push(format!(
+        "SELECT 'd', 'k' {{||}} d.objid::pg_catalog.text, '', {TARGET}, '' {keys} {of_functions}; \
+         SELECT 'd', 'r' {{||}} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \
+         'k' {{||}} d.objid::pg_catalog.text, 'w' {keys} \
+         JOIN pg_catalog.pg_class c ON c.oid {{=}} d.objid {of_functions}; \
+         SELECT 'd', 'k' {{||}} i.inhrelid::pg_catalog.text, '', \
+         'k' {{||}} i.inhparent::pg_catalog.text, '' FROM pg_catalog.pg_inherits i \
+         JOIN pg_catalog.pg_partitioned_table e ON e.partrelid {{=}} i.inhparent; \
+         SELECT 'd', 'r' {{||}} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \
+         'k' {{||}} c.oid::pg_catalog.text, 'w' FROM pg_catalog.pg_class c WHERE c.relispartition"
+    ));
+    // Partitions, children, and what a foreign key cascades to.
+    parts.push(
+        "SELECT 'd', 'r' {||} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \
+         'r' {||} i.inhrelid::pg_catalog.text, '' FROM pg_catalog.pg_inherits i \
+         JOIN pg_catalog.pg_class c ON c.oid {=} i.inhparent \
+         WHERE c.relkind {=} ANY ('{r,p,f}'::pg_catalog.\"char\"[])"
+            .to_owned(),
+    );
+    parts.push(
+        "SELECT 'd', 'r' {||} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \
+         'r' {||} k.conrelid::pg_catalog.text, 'w' FROM pg_catalog.pg_constraint k \
+         JOIN pg_catalog.pg_class c ON c.oid {=} k.confrelid \
+         WHERE k.contype {=} 'f'::pg_catalog.\"char\" \
+         AND (k.confdeltype {=} ANY ('{c,n,d}'::pg_catalog.\"char\"[]) \
+         OR k.confupdtype {=} ANY ('{c,n,d}'::pg_catalog.\"char\"[]))"
+            .to_owned(),
+    );
+    parts.join("; ")
+}
+
+/// What a row of `pg_depend` points at, if that is a function or a relation of users.
+const TARGET: &str = "CASE WHEN d.refclassid {=} 1255::pg_catalog.oid THEN 'f' ELSE 'r' END \
+    {||} d.refobjid::pg_catalog.text";
+const IS_TARGET: &str = "d.refobjid {>=} {user} \
+    AND d.refclassid {=} ANY ('{1255,1259}'::pg_catalog.oid[])";
+
+/// The functions, other than in C, that run without being named: behind operators, casts, types,
+/// domains and operator classes.
+const IMPLICIT: &str = "SELECT 'd', '*', '', 'f' {||} p.oid::pg_catalog.text, '' \
+    FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid {=} p.prolang \
+    WHERE p.oid {>=} {user} AND l.lanname {<>} 'c'::pg_catalog.name AND EXISTS (\
+    SELECT FROM pg_catalog.pg_depend d WHERE d.refclassid {=} 1255::pg_catalog.oid \
+    AND d.refobjid {=} p.oid \
+    AND (d.classid {=} ANY ('{2617,2605,2603,3576,1247}'::pg_catalog.oid[]) OR d.classid {=} \
+    2606::pg_catalog.oid AND EXISTS (SELECT FROM pg_catalog.pg_constraint k \
+    WHERE k.oid {=} d.objid AND k.contypid {<>} 0::pg_catalog.oid)))";
+
+/// Relations that are foreign, have partitions or children, or are secured for single roles.
+const RELATIONS: &str = "SELECT 'r', 'r' {||} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \
+    CASE WHEN c.relkind {=} 'f'::pg_catalog.\"char\" THEN 'f' ELSE 'p' END, '' \
+    FROM pg_catalog.pg_class c WHERE c.relkind {=} ANY ('{f,p}'::pg_catalog.\"char\"[]) \
+    OR c.relhassubclass AND c.relkind {=} 'r'::pg_catalog.\"char\"; \
+    SELECT 'r', 'r' {||} c.oid::pg_catalog.text, c.relname::pg_catalog.text, 's', '' \
+    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_policy y ON y.polrelid {=} c.oid \
+    WHERE c.relrowsecurity AND NOT 0::pg_catalog.oid {=} ANY (y.polroles)";

@@ -1,0 +1,36 @@
+//! Texts relayed while it was not known which names have hazards.
+
+/// Texts of which it is still to be found out what they may have done.
+#[derive(Debug, Default)]
+pub(super) struct Unsurveyed(Vec<(Vec<u8>, bool)>);
+
+/// Texts that wait, and the longest of them in bytes.
+const MAX_UNSURVEYED: usize = 32;
+const MAX_UNSURVEYED_TEXT: usize = 4 * 1024;
+
+impl Unsurveyed {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Keeps a text; false if there is no room for it.
+    pub(super) fn push(&mut self, text: &[u8]) -> bool {
+        let fits = self.0.len() < MAX_UNSURVEYED && text.len() <= MAX_UNSURVEYED_TEXT;
+        if fits && self.0.last().is_none_or(|(last, _)| last != text) {
+            self.0.push((text.to_vec(), false));
+        }
+        fits
+    }
+
+    /// The client has prepared the text kept last: it may run again and again.
+    pub(super) fn parsed(&mut self) {
+        if let Some((_, is_parsed)) = self.0.last_mut() {
+            *is_parsed = true;
+        }
+    }
+
+    /// The texts, and whether each was prepared.
+    pub(super) fn take(&mut self) -> Vec<(Vec<u8>, bool)> {
+        std::mem::take(&mut self.0)
+    }
+}

@@ -1,0 +1,158 @@
+//! What a statement does to its session without saying so: a view whose rules set things, defaults
+//! of arguments, keys of partitions, operators, statements prepared earlier. And what the planner
+//! does when it is only asked.
+
+use crate::harness::client::Client;
+use crate::harness::frames::{bind, execute, parse, sync};
+use crate::harness::matrix::{converts, same};
+
+/// Two tables of one name, of which one takes the zone of a time and the other drops it, and a
+/// function that goes from one to the other.
+const TABLES: &str = "CREATE SCHEMA a; CREATE SCHEMA b; CREATE TABLE a.t (id int, d date); \
+    CREATE TABLE b.t (id int, d timestamptz); \
+    CREATE FUNCTION go(i int DEFAULT 1) RETURNS int LANGUAGE plpgsql AS \
+    'BEGIN PERFORM set_config(''search_path'', ''b,public'', false); RETURN i; END'; \
+    CREATE FUNCTION still(i int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS \
+    'BEGIN PERFORM set_config(''search_path'', ''b,public'', false); RETURN i; END'; ";
+
+fn inserts(client: &mut Client, round: usize, count: usize) {
+    for id in 0..count {
+        let id = round * 10 + id;
+        client.query(&format!(
+            "INSERT INTO t VALUES ({id}, '2020-01-01 23:30+00')"
+        ));
+    }
+}
+
+/// Plays `hidden` between inserts that must go to one table before it and to the other behind it.
+fn moves(setup: &str, hidden: impl Fn(&mut Client, usize)) {
+    converts(&format!("{TABLES}{setup}"), |client, round| {
+        client.query("SET timezone = 'UTC'");
+        client.query("SET search_path = a, public");
+        inserts(client, round, 4);
+        hidden(client, round);
+        inserts(client, round, 3);
+        client.query("SELECT * FROM b.t ORDER BY id");
+    });
+}
+
+#[test]
+fn settings_are_set_by_writing_them_into_the_view_of_them() {
+    let text = "SET setting = 'b,public' WHERE name = 'search_path'";
+    let setup = format!(
+        "CREATE VIEW mine AS SELECT * FROM pg_settings; CREATE FUNCTION f() RETURNS void \
+         LANGUAGE sql AS $$UPDATE pg_settings {text}$$"
+    );
+    for sql in [
+        &format!("UPDATE pg_settings {text}"),
+        &format!("UPDATE mine {text}"),
+        "SELECT f()",
+    ] {
+        moves(&setup, |client, _| drop(client.query(sql)));
+    }
+}
+
+#[test]
+fn what_no_word_of_a_text_names_is_noticed() {
+    let fires = "CREATE TABLE parent (k int PRIMARY KEY); \
+        CREATE TABLE child (k int REFERENCES parent); \
+        CREATE FUNCTION fires() RETURNS trigger LANGUAGE plpgsql AS \
+        'BEGIN PERFORM go(); RETURN NULL; END'; CREATE TRIGGER fires AFTER TRUNCATE ON child \
+        EXECUTE FUNCTION fires()";
+    let parts = "CREATE TABLE p (k int) PARTITION BY RANGE (still(k)); \
+        CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (1000)";
+    let default = "CREATE FUNCTION f(i int DEFAULT go()) RETURNS int LANGUAGE plpgsql AS \
+        'BEGIN RETURN 1; END'";
+    let sets = "CREATE AGGREGATE sets(text, boolean) \
+        (SFUNC = set_config, STYPE = text, INITCOND = 'search_path')";
+    for (setup, sql) in [
+        (default, "SELECT f()"),
+        (sets, "SELECT sets('b,public', false)"),
+        (parts, "INSERT INTO p VALUES (5)"),
+        (parts, "INSERT INTO p1 VALUES (5)"),
+        (fires, "TRUNCATE parent CASCADE"),
+    ] {
+        moves(setup, |client, _| drop(client.query(sql)));
+    }
+}
+
+#[test]
+fn a_function_in_sql_creates_a_table_with_into() {
+    let setup = format!(
+        "{TABLES}CREATE FUNCTION makes() RETURNS void LANGUAGE sql AS \
+         'SELECT 1 AS id, ''2020-01-01''::timestamptz AS d INTO TEMP t'"
+    );
+    converts(&setup, |client, round| {
+        client.query("SET timezone = 'UTC'");
+        client.query("SET search_path = a, public");
+        inserts(client, round, 6);
+        client.query("SELECT makes()");
+        inserts(client, round, 3);
+        client.query("SELECT * FROM t");
+        client.query("DROP TABLE pg_temp.t");
+    });
+}
+
+#[test]
+fn a_statement_prepared_before_anything_was_known_acts_whenever_it_runs() {
+    let setup = format!(
+        "{TABLES}CREATE FUNCTION makes() RETURNS void LANGUAGE plpgsql AS 'BEGIN \
+         CREATE TABLE IF NOT EXISTS c.t (id int, d timestamptz); END'; CREATE SCHEMA c"
+    );
+    for sql in ["SELECT go()", "SELECT makes()"] {
+        same(&setup, |client, round| {
+            if round % 11 == 0 {
+                client.send(&[parse("s", sql, &[]), sync()].concat());
+                client.until_ready();
+                client.query("DROP TABLE IF EXISTS c.t");
+                client.query("SET timezone = 'UTC'");
+                client.query("SET search_path = c, a, public");
+            }
+            inserts(client, round, 7);
+            if round % 11 == 8 {
+                client.send(&[bind("", "s", &[]), execute("", 0), sync()].concat());
+                client.until_ready();
+                inserts(client, round, 5);
+                client.query("SELECT * FROM t ORDER BY id, d");
+            }
+        });
+    }
+}
+
+#[test]
+fn the_planner_runs_what_calls_something_volatile_no_more_often_than_it_did() {
+    let setup = "CREATE TABLE t (id int, a int, b int); INSERT INTO t SELECT g, g % 10, g % 10 \
+        FROM generate_series(1, 1000) g; CREATE INDEX ON t (a); CREATE INDEX ON t (b); ANALYZE t; \
+        CREATE SEQUENCE s; CREATE VIEW v AS SELECT nextval('s')::int AS n; \
+        CREATE FUNCTION says() RETURNS int VOLATILE LANGUAGE plpgsql AS \
+        'BEGIN RAISE NOTICE ''said''; RETURN nextval(''s''); END'; \
+        CREATE FUNCTION f1() RETURNS int STABLE LANGUAGE plpgsql AS 'BEGIN RETURN says(); END'; \
+        CREATE FUNCTION f2() RETURNS int STABLE LANGUAGE plpgsql AS \
+        'BEGIN RETURN (SELECT n FROM v); END'; \
+        CREATE FUNCTION n() RETURNS int STABLE LANGUAGE plpgsql AS \
+        'BEGIN RETURN nextval(''s''); END'; \
+        CREATE FUNCTION f3(i int DEFAULT n()) RETURNS int STABLE LANGUAGE sql AS 'SELECT i'";
+    same(setup, |client, round| {
+        for function in ["f1", "f2", "f3"] {
+            client.query(&format!(
+                "SELECT id FROM t WHERE a = {function}() AND b = {round}"
+            ));
+            client.query("SELECT nextval('s')");
+        }
+    });
+}
+
+#[test]
+fn the_planner_runs_no_body_that_was_parsed_early_more_often_than_it_did() {
+    let setup = "CREATE TABLE t (id int, a int, b int); INSERT INTO t SELECT g, g % 10, g % 10 \
+        FROM generate_series(1, 1000) g; CREATE INDEX ON t (a); CREATE INDEX ON t (b); ANALYZE t; \
+        CREATE SEQUENCE s; \
+        DO $x$ DECLARE f text := 'CREATE FUNCTION f() RETURNS int STABLE '; BEGIN \
+        IF current_setting('server_version_num')::int >= 140000 THEN \
+        EXECUTE f || 'BEGIN ATOMIC SELECT nextval(''s'')::int; END'; ELSE \
+        EXECUTE f || 'LANGUAGE sql AS $$SELECT nextval(''s'')::int$$'; END IF; END $x$";
+    same(setup, |client, round| {
+        client.query(&format!("SELECT id FROM t WHERE a = f() AND b = {round}"));
+        client.query("SELECT nextval('s')");
+    });
+}
