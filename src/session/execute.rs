@@ -338,9 +338,10 @@ impl Session {
     /// The query that was in flight is answered.
     #[inline]
     fn executed(&mut self, status: Option<Status>, effect: Effect) {
-        // Spares a look at what other turns would have to be dropped.
-        debug_assert!(matches!(self.turn, Turn::Executing));
-        std::mem::forget(std::mem::replace(&mut self.turn, Turn::Free));
+        // Free already if the client has finished.
+        if !matches!(self.turn, Turn::Free) {
+            self.turn = Turn::Free;
+        }
         self.upstream.only_begun.clear();
         if effect != Effect::None {
             self.affected(effect, effect);
