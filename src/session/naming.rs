@@ -39,14 +39,21 @@ const VOLATILE: &str = "SELECT 'v', \
     WHERE p.pronamespace {=} 11::pg_catalog.oid \
     AND p.provolatile {=} 'v'::pg_catalog.\"char\" AND p.prorettype {<>} 2279::pg_catalog.oid";
 
+/// The names under which `pg_catalog` has the function that one in the language `internal` is. Each
+/// range type of a user's comes with such functions, one of them behind a cast.
+const INTERNAL: &str = "(SELECT pg_catalog.string_agg(b.proname::pg_catalog.text, ' ') \
+    FROM pg_catalog.pg_proc b WHERE b.pronamespace {=} 11::pg_catalog.oid \
+    AND b.prolang {=} p.prolang AND b.prosrc {=} p.prosrc)";
+
 fn functions() -> String {
     format!(
         "SELECT 'f', p.oid::pg_catalog.text, p.proname::pg_catalog.text, pg_catalog.concat_ws(' ', \
          p.provolatile, CASE WHEN p.proconfig::pg_catalog.text {{~~*}} '%standard_conforming%' \
          THEN '?' ELSE l.lanname::pg_catalog.text END), \
          CASE WHEN l.lanname {{=}} ANY ('{{sql,plpgsql}}'::pg_catalog.name[]) \
-         THEN p.prosrc ELSE '' END FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON \
-         l.oid {{=}} p.prolang \
+         THEN p.prosrc WHEN l.lanname {{=}} 'internal'::pg_catalog.name THEN {INTERNAL} \
+         ELSE '' END FROM pg_catalog.pg_proc p \
+         JOIN pg_catalog.pg_language l ON l.oid {{=}} p.prolang \
          WHERE p.oid {{>=}} {{user}} AND p.prokind {{<>}} 'a'::pg_catalog.\"char\" \
          AND NOT (l.lanname {{=}} ANY ('{{c,internal}}'::pg_catalog.name[]) \
          AND EXISTS (SELECT FROM pg_catalog.pg_depend e JOIN pg_catalog.pg_extension x ON x.oid \

@@ -68,7 +68,7 @@ impl Session {
         survey.effect = self.memory.opened(&survey);
         // These may be the names of a catalog that is no longer there.
         let lasts = self.upstream.unverified.is_some() && survey.names && outlasts(text);
-        if lasts && !self.memory.unsurveyed.push(text) {
+        if lasts && !self.memory.unsurveyed.push(text, prepares(text)) {
             survey.effect = survey.effect.max(Effect::Unknown);
         }
         // What is temporary gives its name hazards all the same: they have to be asked for.
@@ -86,7 +86,7 @@ impl Session {
         survey.effect = self.memory.opened(&survey);
         if survey.names {
             survey.hazards |= Hazards::SEES;
-            if !self.memory.unsurveyed.push(text) {
+            if !self.memory.unsurveyed.push(text, prepares(text)) {
                 survey.effect = survey.effect.max(Effect::Unknown);
             }
         }
@@ -105,7 +105,15 @@ impl Session {
         if !self.upstream.knows_names() {
             return Err(Reason::Unproven);
         }
-        for (text, is_parsed) in self.memory.unsurveyed.take() {
+        let taken = self.memory.unsurveyed.take();
+        if taken.is_full {
+            self.affected(Effect::Unknown, Effect::Unknown);
+        }
+        if taken.has_prepared {
+            self.memory.client_parsed(Effect::Unknown, false);
+            self.memory.shows_statements();
+        }
+        for (text, is_parsed) in taken.texts {
             let survey = self.survey(&text);
             // What it showed by itself was honoured at once. It may be prepared, and run again.
             let unseen = survey.hazards.effect();
@@ -192,7 +200,7 @@ impl Session {
             let is_known = self.upstream.knows_names() && self.upstream.unverified.is_none();
             let mut survey = self.survey(text);
             if survey.names && !is_known {
-                if !self.memory.unsurveyed.push(text) {
+                if !self.memory.unsurveyed.push(text, true) {
                     survey.effect = survey.effect.max(Effect::Unknown);
                 }
                 self.memory.unsurveyed.parsed();

@@ -105,6 +105,7 @@ pub fn survey(text: &[u8], known: &impl Known) -> Survey {
         keeps_names: true,
         is_blind: true,
         defines: false,
+        defined: Hazards::NONE,
         known,
     };
     let mut strongest = Effect::None;
@@ -123,7 +124,7 @@ pub fn survey(text: &[u8], known: &impl Known) -> Survey {
         names: words.names,
         partitioned: words.partitioned,
         inserts: words.inserts,
-        keeps_names: words.keeps_names && hazards.without(Hazards::SEES).is_none(),
+        keeps_names: words.keeps_names && words.defined.without(Hazards::SEES).is_none(),
     }
 }
 
@@ -157,8 +158,10 @@ struct Reader<'a, K> {
     keeps_names: bool,
     /// Words are not looked up.
     is_blind: bool,
-    /// The statement may define something.
+    /// The statement may define something that was not there.
     defines: bool,
+    /// The hazards of what such statements name.
+    defined: Hazards,
     known: &'a K,
 }
 
@@ -174,9 +177,15 @@ impl<'a, K: Known> Reader<'a, K> {
                 let hazards = hazard::builtin(word) | self.known.of(word);
                 self.partitioned += u32::from(hazards.has(Hazards::PARTITIONED));
                 self.hazards |= hazards;
-                self.keeps_names &= !(self.defines && gives_hazards(word));
+                if self.defines {
+                    self.defined |= hazards;
+                    self.keeps_names &= !gives_hazards(word);
+                }
             }
-            Item::Escaped => (self.names, self.hazards) = (true, Hazards::ALL),
+            Item::Escaped => {
+                (self.names, self.hazards) = (true, Hazards::ALL);
+                self.keeps_names = false;
+            }
             // Operators of users have no name to be looked up by.
             Item::Other(byte) if OPERATORS.contains(&byte) => {
                 self.names = true;
@@ -241,7 +250,9 @@ fn statement<K: Known>(words: &mut Reader<'_, K>) -> (Effect, bool) {
     words.inserts |= is(verb, "insert");
     words.fetches |= is(verb, "fetch") || is(verb, "move");
     let what = Verb::of(verb);
-    words.defines = !matches!(what, Verb::Query | Verb::Write | Verb::Harmless);
+    // By a DROP a name can only lose hazards.
+    let defines = !matches!(what, Verb::Query | Verb::Write | Verb::Harmless);
+    words.defines = defines && !is(verb, "drop");
     words.is_blind = match what {
         Verb::Transaction | Verb::Session | Verb::Set => true,
         Verb::Harmless => [
@@ -495,6 +506,27 @@ mod tests {
             assert!(survey.names && survey.effect == Effect::Session, "{text}");
         }
         assert!(!survey(b"select 1, 'a'", &Implicit).names);
+    }
+
+    #[test]
+    fn what_is_dropped_gives_no_name_hazards() {
+        let keeps = |text: &str| survey(text.as_bytes(), &Builtins).keeps_names;
+        for text in [
+            "drop function f(int)",
+            "DROP SCHEMA s CASCADE",
+            "drop policy p on t; drop extension e",
+            "create table t (a int)",
+        ] {
+            assert!(keeps(text), "{text}");
+        }
+        for text in [
+            "create function f() returns int language sql return 1",
+            "drop function f(); create policy p on t",
+            "alter table t drop column a; create table u partition of t",
+            "drop table t; create foreign table t (a int) server s",
+        ] {
+            assert!(!keeps(text), "{text}");
+        }
     }
 
     #[test]

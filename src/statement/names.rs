@@ -297,6 +297,10 @@ impl Names {
                         "sql" | "plpgsql" => {
                             Body::read(source.as_bytes(), language == "sql", is_noticed)
                         }
+                        // Its source are the names of the server's own that it is.
+                        "internal" if !source.is_empty() => {
+                            Body::read(source.as_bytes(), false, is_noticed)
+                        }
                         _ => Body::opaque(),
                     };
                     if volatile {
@@ -472,6 +476,23 @@ mod tests {
         assert!(of(&[volatile, draws, fires(false), reads]).has(Hazards::PLANS));
         assert_eq!(of(&[stable("select 1")]), Hazards::NONE);
         assert!(of(&[stable("select set_config('a', 'b', true)")]).has(Hazards::PLANS));
+    }
+
+    #[test]
+    fn a_function_that_is_one_of_the_servers_own_has_the_hazards_of_that() {
+        let internal = |source| {
+            let row = Row::Function {
+                oid: "1",
+                name: "f",
+                language: "internal",
+                volatile: false,
+                source,
+            };
+            names(&[row, depends("*", "", "f1")]).of(b"x")
+        };
+        assert!(internal("int4multirange nummultirange").is_none());
+        assert!(internal("set_config").has(Hazards::SETTINGS));
+        assert!(internal("").has(Hazards::ANYTHING), "none of them");
     }
 
     #[test]
