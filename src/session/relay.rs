@@ -68,7 +68,7 @@ impl Session {
         survey.effect = self.memory.opened(&survey);
         // These may be the names of a catalog that is no longer there.
         let lasts = self.upstream.unverified.is_some() && survey.names && outlasts(text);
-        if lasts && !self.memory.unsurveyed.push(text, prepares(text)) {
+        if lasts && !self.memory.unsurveyed.push(text) {
             survey.effect = survey.effect.max(Effect::Unknown);
         }
         // What is temporary gives its name hazards all the same: they have to be asked for.
@@ -86,8 +86,12 @@ impl Session {
         survey.effect = self.memory.opened(&survey);
         if survey.names {
             survey.hazards |= Hazards::SEES;
-            if !self.memory.unsurveyed.push(text, prepares(text)) {
+            if !self.memory.unsurveyed.push(text) {
                 survey.effect = survey.effect.max(Effect::Unknown);
+                // What it prepares may show our statements, and nobody will look again.
+                if prepares(text) {
+                    self.memory.shows_statements();
+                }
             }
         }
         survey
@@ -105,15 +109,7 @@ impl Session {
         if !self.upstream.knows_names() {
             return Err(Reason::Unproven);
         }
-        let taken = self.memory.unsurveyed.take();
-        if taken.is_full {
-            self.affected(Effect::Unknown, Effect::Unknown);
-        }
-        if taken.has_prepared {
-            self.memory.client_parsed(Effect::Unknown, false);
-            self.memory.shows_statements();
-        }
-        for (text, is_parsed) in taken.texts {
+        for (text, is_parsed) in self.memory.unsurveyed.take() {
             let survey = self.survey(&text);
             // What it showed by itself was honoured at once. It may be prepared, and run again.
             let unseen = survey.hazards.effect();
@@ -200,10 +196,12 @@ impl Session {
             let is_known = self.upstream.knows_names() && self.upstream.unverified.is_none();
             let mut survey = self.survey(text);
             if survey.names && !is_known {
-                if !self.memory.unsurveyed.push(text, true) {
+                if self.memory.unsurveyed.push(text) {
+                    self.memory.unsurveyed.parsed();
+                } else {
                     survey.effect = survey.effect.max(Effect::Unknown);
+                    self.memory.shows_statements();
                 }
-                self.memory.unsurveyed.parsed();
             }
             let unseen = survey.hazards.effect();
             let is_tagged = unseen < Effect::Unknown && effect::is_tagged(text);
