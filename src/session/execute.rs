@@ -338,8 +338,8 @@ impl Session {
     /// The query that was in flight is answered.
     #[inline]
     fn executed(&mut self, status: Option<Status>, effect: Effect) {
-        // These hold nothing to be dropped, which spares the hot path a look at those that do. It is
-        // free already if the client has finished.
+        // These hold nothing to be dropped, which spares the hot path a look at those that do. It
+        // is free already if the client has finished.
         if matches!(self.turn, Turn::Executing | Turn::Free) {
             std::mem::forget(std::mem::replace(&mut self.turn, Turn::Free));
         } else {
