@@ -43,8 +43,8 @@ impl Session {
             let unverified = session.upstream.is_unverified(now);
             let database = &session.upstream.database;
             if due || unverified || database.take_watch(now, interval) {
-                session.question(|out| frontend::query(out, catalog::sign().as_bytes()));
-                return Ok(lesson.ask(Step::Watch(now), 1));
+                let sign = catalog::sign();
+                return Ok(session.ask_catalog(lesson, Step::Watch(now), sign.as_bytes()));
             }
             session.begin_lesson(lesson, now, worker)
         });
@@ -66,8 +66,7 @@ impl Session {
             let claim = self.upstream.database.claim_names(now);
             lesson.claim = Some(claim.ok_or(Reason::Unproven)?);
             let names = naming::names(self.upstream.dialect.server_major);
-            self.question(|out| frontend::query(out, names.as_bytes()));
-            return Ok(lesson.ask(Step::Names, 1));
+            return Ok(self.ask_catalog(lesson, Step::Names, names.as_bytes()));
         }
         let epoch = self.upstream.database.epoch();
         self.survey_late()?;

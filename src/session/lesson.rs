@@ -180,6 +180,13 @@ impl Session {
         self.question(|out| frontend::query(out, &text));
     }
 
+    /// Puts one question about the catalog, which is all there is to ask in this step. A table of the
+    /// catalog can be locked, too: by VACUUM FULL, for as long as it takes.
+    pub(super) fn ask_catalog(&mut self, lesson: &mut Lesson, step: Step, text: &[u8]) -> Next {
+        self.careful_question(text);
+        lesson.ask(step, 1)
+    }
+
     pub(super) fn question_reply(
         &mut self,
         tag: u8,

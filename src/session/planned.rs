@@ -11,7 +11,6 @@ use crate::reason::Reason;
 use crate::statement::common::Common;
 use crate::statement::guard::Guard;
 use crate::statement::{Instant, Plans, Statement, Terms};
-use crate::wire::frontend;
 use std::sync::Arc;
 
 /// Bytes of common values kept for one statement: those of a column of integers with the most
@@ -150,8 +149,7 @@ impl Session {
         let Some(keys) = keys else {
             return self.ask_statistics(lesson, now, worker);
         };
-        self.question(|out| frontend::query(out, &keys));
-        Ok(lesson.ask(Step::Keys, 1))
+        Ok(self.ask_catalog(lesson, Step::Keys, &keys))
     }
 
     /// What the theorems of one way and of one row need is known.
@@ -187,8 +185,7 @@ impl Session {
             let candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
             return self.specify(lesson, &candidate, now, worker);
         };
-        self.question(|out| frontend::query(out, &question));
-        Ok(lesson.ask(Step::Statistics, 1))
+        Ok(self.ask_catalog(lesson, Step::Statistics, &question))
     }
 
     /// How the columns are estimated is known: the generic plan may stand for the plans of values

@@ -26,7 +26,6 @@ use crate::reason::Reason;
 use crate::sql::eligible::{Column, Eligible};
 use crate::sql::oid;
 use crate::statement::{Instant, Statement, Terms};
-use crate::wire::frontend;
 use std::sync::Arc;
 
 /// Types of columns whose strings may be elements of an array: their input functions have nothing
@@ -166,9 +165,8 @@ impl Session {
         let Some(question) = question else {
             return Err(self.give_up(&candidate));
         };
-        self.question(|out| frontend::query(out, &question));
         lesson.candidate = Some(candidate);
-        Ok(lesson.ask(Step::Columns, 1))
+        Ok(self.ask_catalog(lesson, Step::Columns, &question))
     }
 
     /// The columns are known: has the statement parsed with arrays of their types, or takes it

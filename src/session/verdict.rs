@@ -11,7 +11,6 @@ use crate::sql::eligible::Eligible;
 use crate::sql::{Dialect, Scan, oid, rewrite};
 use crate::statement::doubt;
 use crate::statement::{Instant, Plans, Recipe, Terms, Verdict};
-use crate::wire::frontend;
 use std::sync::Arc;
 
 /// Demotions tried for one shape before it is given up: one round trip each.
@@ -118,7 +117,7 @@ impl Session {
         }
         let others = lists::types_question(types, (scan, recipe), eligible);
         for question in others.iter().chain(&rights).chain(&catalog) {
-            self.question(|out| frontend::query(out, question));
+            self.careful_question(question);
         }
         let asked = [
             others.is_some(),

@@ -180,9 +180,9 @@ impl Model {
     }
 
     fn rows(&self, text: &str) -> Vec<u8> {
-        let row = if text.starts_with("SELECT pg_catalog.concat_ws('|', (SELECT") {
+        let row = if text.contains("concat_ws('|', (SELECT") {
             frames::row(&["sign", ""])
-        } else if text.starts_with("SET LOCAL jit") {
+        } else if text.contains("SET LOCAL jit") {
             frames::row(&["v", "nextval", "", "", ""])
         } else if text.contains("pg_rewrite") {
             frames::row(&["", "0", "0", "0", "0"])

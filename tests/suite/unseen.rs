@@ -312,3 +312,23 @@ fn no_question_waits_for_a_lock() {
     assert!(started.elapsed() < Duration::from_millis(2_900));
     locker.run("ROLLBACK");
 }
+
+/// VACUUM FULL locks the tables of the catalog, one after the other, and the server itself needs
+/// these for no statement that it knows the tables of.
+#[test]
+fn no_question_waits_for_a_locked_catalog() {
+    let upstream = server::address();
+    let proxy = Proxy::with(&upstream, &[]);
+    let database = server::database("CREATE TABLE a (id int PRIMARY KEY)");
+    let mut locker = Client::login(&upstream, &database);
+    let mut client = Client::login(proxy.address(), &database);
+    client.query("SELECT id FROM a WHERE id = 7");
+    locker.run("BEGIN");
+    locker.run("LOCK TABLE pg_catalog.pg_policy, pg_catalog.pg_enum IN ACCESS EXCLUSIVE MODE");
+    let started = Instant::now();
+    for round in 0..4 {
+        client.query(&format!("SELECT id FROM a WHERE id = {round}"));
+    }
+    assert!(started.elapsed() < Duration::from_secs(5));
+    locker.run("ROLLBACK");
+}
