@@ -322,7 +322,6 @@ fn no_question_waits_for_a_locked_catalog() {
     let database = server::database("CREATE TABLE a (id int PRIMARY KEY)");
     let mut locker = Client::login(&upstream, &database);
     let mut client = Client::login(proxy.address(), &database);
-    client.query("SELECT id FROM a WHERE id = 7");
     locker.run("BEGIN");
     locker.run("LOCK TABLE pg_catalog.pg_policy, pg_catalog.pg_enum IN ACCESS EXCLUSIVE MODE");
     let started = Instant::now();
@@ -330,5 +329,10 @@ fn no_question_waits_for_a_locked_catalog() {
         client.query(&format!("SELECT id FROM a WHERE id = {round}"));
     }
     assert!(started.elapsed() < Duration::from_secs(5));
+    assert_eq!(proxy.converted(), 0);
     locker.run("ROLLBACK");
+    for round in 0..4 {
+        client.query(&format!("SELECT id FROM a WHERE id = {round}"));
+    }
+    assert!(proxy.converted() > 0);
 }
