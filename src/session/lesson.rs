@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// does not outlive. Whoever waits for a lock waits for as long as the original would; a question
 /// of ours gives up at once, and the original goes through. Its time is not the client's, either,
 /// so what cancels it is a cancel request.
-pub(super) const CAREFUL: &[u8] = b"SET LOCAL lock_timeout = 1; SET LOCAL statement_timeout = 0; ";
+pub(super) const CAREFUL: &str = "SET LOCAL lock_timeout = 1; SET LOCAL statement_timeout = 0; ";
 
 /// The same for messages of the extended protocol, where SET LOCAL would raise a warning.
 pub(super) const CAREFUL_SET: &[u8] = b"SELECT pg_catalog.set_config('lock_timeout', '1', true), \
@@ -176,12 +176,12 @@ impl Session {
     /// Appends one question about what users define, which waits for nobody and is not cut short by
     /// what is meant for the client's own queries.
     pub(super) fn careful_question(&mut self, text: &[u8]) {
-        let text = [CAREFUL, text].concat();
+        let text = [CAREFUL.as_bytes(), text].concat();
         self.question(|out| frontend::query(out, &text));
     }
 
-    /// Puts one question about the catalog, which is all there is to ask in this step. A table of the
-    /// catalog can be locked, too: by VACUUM FULL, for as long as it takes.
+    /// Puts one question about the catalog, which is all there is to ask in this step. A table of
+    /// the catalog can be locked, too: by VACUUM FULL, for as long as it takes.
     pub(super) fn ask_catalog(&mut self, lesson: &mut Lesson, step: Step, text: &[u8]) -> Next {
         self.careful_question(text);
         lesson.ask(step, 1)

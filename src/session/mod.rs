@@ -72,7 +72,7 @@ pub fn questions(major: u16) -> Vec<String> {
     all.extend(proof::questions());
     all.extend(lists::samples());
     all.push(context_query(true));
-    all.push(String::from_utf8_lossy(lesson::CAREFUL).into_owned());
+    all.push(lesson::CAREFUL.to_owned());
     all.push(String::from_utf8_lossy(lesson::CAREFUL_SET).into_owned());
     all
 }

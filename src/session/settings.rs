@@ -15,12 +15,14 @@
 //! roles without special rights names files and libraries, and a session never changes it.
 
 use super::catalog;
+use super::lesson::CAREFUL;
 use super::oracle::DDL_CHANNEL;
 use crate::reason::Reason;
 use crate::sql::settings;
 
 /// Asks for the context. If `listens`, the session listens on [`DDL_CHANNEL`] from then on, in case
-/// something has made it stop. [`digest`] reads the answer.
+/// something has made it stop. [`digest`] reads the answer. What makes it careful comes behind
+/// `SHOW ALL`, which would show it.
 #[must_use]
 pub fn context_query(listens: bool) -> String {
     let listen = match listens {
@@ -30,7 +32,7 @@ pub fn context_query(listens: bool) -> String {
     // In hexadecimal it can be read whatever the client's encoding is.
     let (temporary, indirect) = (catalog::temporary(), catalog::indirect_schemas());
     format!(
-        "{listen}SHOW ALL; SELECT \
+        "{listen}SHOW ALL; {CAREFUL}SELECT \
          pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem')), {indirect}, \
          pg_catalog.encode(pg_catalog.textsend(pg_catalog.format('%L,%L,%L,%L,%L,%L,%L', \
          current_user, session_user, pg_catalog.current_setting('role'), \

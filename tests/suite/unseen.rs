@@ -318,21 +318,33 @@ fn no_question_waits_for_a_lock() {
 #[test]
 fn no_question_waits_for_a_locked_catalog() {
     let upstream = server::address();
-    let proxy = Proxy::with(&upstream, &[]);
-    let database = server::database("CREATE TABLE a (id int PRIMARY KEY)");
-    let mut locker = Client::login(&upstream, &database);
-    let mut client = Client::login(proxy.address(), &database);
-    locker.run("BEGIN");
-    locker.run("LOCK TABLE pg_catalog.pg_policy, pg_catalog.pg_enum IN ACCESS EXCLUSIVE MODE");
-    let started = Instant::now();
-    for round in 0..4 {
-        client.query(&format!("SELECT id FROM a WHERE id = {round}"));
+    let read = |client: &mut Client| {
+        (0..4).for_each(|id| drop(client.query(&format!("SELECT id FROM a WHERE id = {id}"))));
+    };
+    // What is asked of the catalog, and what of each session that has a temporary table.
+    for (locked, names_are_known) in [("pg_policy", false), ("pg_depend", true)] {
+        let proxy = Proxy::with(&upstream, &[]);
+        let database = server::database("CREATE TABLE a (id int PRIMARY KEY)");
+        let mut locker = Client::login(&upstream, &database);
+        let mut client = Client::login(proxy.address(), &database);
+        client.run("CREATE TEMPORARY TABLE own (id int)");
+        if names_are_known {
+            read(&mut Client::login(proxy.address(), &database));
+        }
+        let before = proxy.converted();
+        assert_eq!(before > 0, names_are_known);
+        locker.run("BEGIN");
+        locker.run(&format!(
+            "LOCK TABLE pg_catalog.{locked} IN ACCESS EXCLUSIVE MODE"
+        ));
+        let started = Instant::now();
+        read(&mut client);
+        assert!(started.elapsed() < Duration::from_secs(5));
+        assert_eq!(proxy.converted(), before);
+        locker.run("ROLLBACK");
+        read(&mut client);
+        std::thread::sleep(Duration::from_secs(1));
+        read(&mut client);
+        assert!(proxy.converted() > before, "{locked}");
     }
-    assert!(started.elapsed() < Duration::from_secs(5));
-    assert_eq!(proxy.converted(), 0);
-    locker.run("ROLLBACK");
-    for round in 0..4 {
-        client.query(&format!("SELECT id FROM a WHERE id = {round}"));
-    }
-    assert!(proxy.converted() > 0);
 }
