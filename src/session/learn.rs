@@ -3,7 +3,9 @@
 //! They are held in front of a query rather than behind it, so that the client's own text is the
 //! last the server has seen, and only outside transactions. A lesson is a few round trips:
 //!
-//! - *context*: settings and search path, when anything may have changed them;
+//! - *watch*: whether the catalog has changed, when that is due or may have happened unseen;
+//! - *names*: which names have hazards, when nobody has asked since that may have changed;
+//! - *context*: settings and who the session is, when anything may have changed them;
 //! - *columns*: the types of the columns that rows are stored in, if it has rows;
 //! - *describe*: the original and the rewritten text are parsed and described;
 //! - *explain*: the plans of both, the generic plan, and what only the catalog knows;
@@ -361,19 +363,24 @@ impl Session {
     }
 }
 
-/// The names whose use has hazards are here. An answer too long to be read makes all of them
-/// hazardous; one that failed says nothing.
+/// The names whose use has hazards are here. An answer that cannot be read to its end makes all of
+/// them hazardous; one that failed says nothing.
 fn named(answer: &Answer, claim: NamesClaim, now: Instant) {
-    let names = match answer {
-        answer if answer.overflowed => Names::unknown(),
-        answer if answer.error.is_some() => return,
-        answer => {
-            let rows = answer.values.as_chunks().0;
-            Names::of_rows(rows.iter().filter_map(Row::read))
-        }
-    };
+    if answer.error.is_some() && !answer.overflowed {
+        return;
+    }
+    let names = read_names(answer).unwrap_or_else(Names::unknown);
     tracing::debug!(count = names.len(), "asked for names with hazards");
     claim.answer(names, now);
+}
+
+fn read_names(answer: &Answer) -> Option<Names> {
+    let (rows, []) = answer.values.as_chunks() else {
+        return None;
+    };
+    let rows: Option<Vec<Row<'_>>> = rows.iter().map(Row::read).collect();
+    rows.filter(|_| !answer.overflowed)
+        .map(|rows| Names::of_rows(&rows))
 }
 
 /// Why a text whose objects have these hazards is passed through.
@@ -410,4 +417,32 @@ fn claim(
         worker.counters().add(Counter::OracleQuestions, 1);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sql::effect::Known as _;
+    use crate::statement::database::Database;
+
+    #[test]
+    fn an_answer_that_is_not_read_to_its_end_makes_all_names_hazardous() {
+        let of = |cells: &[&str], overflowed| {
+            let answer = Answer {
+                values: cells.iter().map(ToString::to_string).collect(),
+                overflowed,
+                ..Answer::default()
+            };
+            let database = Arc::new(Database::default());
+            let claim = database.claim_names(Instant(0)).unwrap();
+            named(&answer, claim, Instant(0));
+            database.names(0).unwrap().of(b"t")
+        };
+        let row = ["r", "r1", "other", "f", ""];
+        assert!(of(&row, false).is_none());
+        assert_eq!(of(&row, true), Hazards::ALL);
+        assert_eq!(of(&row[..4], false), Hazards::ALL, "half a row");
+        let unknown = ["x", "r1", "other", "f", ""];
+        assert_eq!(of(&[row, unknown].concat(), false), Hazards::ALL);
+    }
 }

@@ -4,7 +4,6 @@
 //! nothing in either language changes a setting, a catalog or a temporary object without one of the
 //! verbs below, unless it calls a function that does; and the functions are among the names.
 
-use super::effect::Known;
 use super::hazard::{self, Hazards};
 use super::words::{Item, Words};
 use std::collections::HashSet;
@@ -130,13 +129,6 @@ impl Body {
         }
         self.hazards |= hazard::builtin(&word);
         self.names.insert(word);
-    }
-
-    /// The hazards of its own words and of what they name.
-    #[must_use]
-    pub fn hazards(&self, known: &impl Known) -> Hazards {
-        let named = self.names.iter().map(|name| known.of(name));
-        named.fold(self.hazards, |all, hazards| all | hazards)
     }
 }
 

@@ -8,12 +8,15 @@
 //! Invariant: leaving something out would be a wrong answer, too much in here costs a conversion.
 //! So what cannot be read makes everything hazardous.
 
-use crate::sql::body::Body;
+mod graph;
+
 use crate::sql::effect::Known;
 use crate::sql::hazard::Hazards;
-use std::collections::HashMap;
+use foldhash::fast::RandomState;
+use graph::Graph;
+use std::collections::{HashMap, HashSet};
 
-type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+type Map<K, V> = HashMap<K, V, RandomState>;
 
 /// Names and their hazards.
 #[derive(Debug, Default)]
@@ -175,193 +178,26 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The object that stands for what no text need name, in [`Row::Depends`].
-const IMPLICIT: &str = "*";
-
-/// An object while hazards spread.
-#[derive(Debug, Default)]
-struct Object {
-    name: Box<[u8]>,
-    hazards: Hazards,
-    /// What it mentions by name.
-    body: Option<Body>,
-    /// It is a function that the planner may run.
-    is_planned: bool,
-    /// What it depends on, and which hazards of that it does not have.
-    on: Vec<(u32, Hazards)>,
-}
-
-/// Objects by class and OID, while rows come in.
-#[derive(Debug, Default)]
-struct Graph {
-    index: Map<Box<str>, u32>,
-    objects: Vec<Object>,
-}
-
-impl Graph {
-    fn object(&mut self, object: &str, name: &str) -> &mut Object {
-        let index = self.number(object);
-        let object = &mut self.objects[index as usize];
-        if object.name.is_empty() {
-            object.name = spelled(name);
-        }
-        object
-    }
-
-    fn number(&mut self, object: &str) -> u32 {
-        if let Some(index) = self.index.get(object) {
-            return *index;
-        }
-        let index = self.objects.len() as u32;
-        self.objects.push(Object::default());
-        self.index.insert(object.into(), index);
-        index
-    }
-
-    /// Spreads the hazards until nothing changes.
-    fn names(mut self) -> Names {
-        let mut names = Names::default();
-        loop {
-            let mut changed = false;
-            for index in 0..self.objects.len() {
-                let object = &self.objects[index];
-                let on = object
-                    .on
-                    .iter()
-                    .map(|(on, except)| self.objects[*on as usize].hazards.without(*except));
-                let depends = on.fold(object.hazards, |all, hazards| all | hazards);
-                let mut hazards = match &object.body {
-                    Some(body) => depends | body.hazards(&names),
-                    None => depends,
-                };
-                if object.is_planned && hazards.has(Hazards::OF_RUNS) {
-                    hazards |= Hazards::PLANS;
-                }
-                if hazards == object.hazards && (hazards.is_none() || !names.is_missing(object)) {
-                    continue;
-                }
-                changed = true;
-                let name = object.name.clone();
-                self.objects[index].hazards = hazards;
-                if !name.is_empty() {
-                    if !name.is_ascii() {
-                        names.beyond |= hazards;
-                    }
-                    *names.hazards.entry(name).or_default() |= hazards;
-                }
-            }
-            if !changed {
-                break;
-            }
-        }
-        names.implicit = self
-            .index
-            .get(IMPLICIT)
-            .map_or(Hazards::NONE, |index| self.objects[*index as usize].hazards);
-        let all = names.hazards.values();
-        names.any = all.fold(names.implicit, |all, hazards| all | *hazards);
-        names
-    }
-}
-
 impl Names {
-    fn is_missing(&self, object: &Object) -> bool {
-        let known = self.hazards.get(&object.name);
-        !object.name.is_empty() && known.is_none_or(|known| *known | object.hazards != *known)
-    }
-
     /// What these rows, which must be all there are, lead to.
     #[must_use]
-    pub fn of_rows<'a>(rows: impl Iterator<Item = Row<'a>> + Clone) -> Self {
-        let volatile: Vec<&[u8]> = rows
-            .clone()
-            .filter_map(|row| match row {
-                Row::Volatile(names) => Some(names.split(' ').map(str::as_bytes)),
-                _ => None,
-            })
-            .flatten()
-            .collect();
-        let is_noticed = |word: &[u8]| volatile.contains(&word);
-        let mut graph = Graph::default();
+    pub fn of_rows(rows: &[Row<'_>]) -> Self {
+        let volatile = rows.iter().filter_map(|row| match row {
+            Row::Volatile(names) => Some(names.split(' ').map(str::as_bytes)),
+            _ => None,
+        });
+        let volatile: HashSet<&[u8], RandomState> = volatile.flatten().collect();
+        let mut graph = Graph::new();
         for row in rows {
-            match row {
-                Row::Volatile(_) => {}
-                Row::Function {
-                    oid,
-                    name,
-                    language,
-                    volatile,
-                    source,
-                } => {
-                    let mut body = match language {
-                        "sql" | "plpgsql" => {
-                            Body::read(source.as_bytes(), language == "sql", is_noticed)
-                        }
-                        // Its source are the names of the server's own that it is.
-                        "internal" if !source.is_empty() => {
-                            Body::read(source.as_bytes(), false, is_noticed)
-                        }
-                        _ => Body::opaque(),
-                    };
-                    if volatile {
-                        // The planner does not run it, but may run what calls it.
-                        body.hazards = body.hazards.without(Hazards::PLANS);
-                    }
-                    let object = graph.object(&format!("f{oid}"), name);
-                    object.is_planned = !volatile;
-                    object.body = Some(body);
-                }
-                Row::Uses {
-                    object,
-                    name,
-                    builtin,
-                } => {
-                    let hazards = crate::sql::hazard::builtin(builtin.as_bytes());
-                    graph.object(object, name).hazards |= hazards;
-                }
-                Row::Depends {
-                    object,
-                    name,
-                    on,
-                    by_writing,
-                } => {
-                    let on = graph.number(on);
-                    // A function that reads a table is not noisy for what its triggers do.
-                    let except = match by_writing {
-                        true => Hazards::NOISY,
-                        false => Hazards::NONE,
-                    };
-                    graph.object(object, name).on.push((on, except));
-                }
-                Row::Relation { object, name, kind } => {
-                    graph.object(object, name).hazards |= match kind {
-                        "f" => Hazards::FOREIGN,
-                        "p" => Hazards::PARTITIONED,
-                        "n" => Hazards::NOISY,
-                        _ => Hazards::SECURED,
-                    };
-                }
-            }
+            graph.add(row, |word| volatile.contains(word));
         }
         graph.names()
     }
 }
 
-/// A name as texts write it between quotes, in lower case.
-fn spelled(name: &str) -> Box<[u8]> {
-    name.replace('"', "\"\"")
-        .to_ascii_lowercase()
-        .into_bytes()
-        .into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn names(rows: &[Row<'_>]) -> Names {
-        Names::of_rows(rows.iter().copied())
-    }
 
     fn function<'a>(oid: &'a str, name: &'a str, source: &'a str) -> Row<'a> {
         Row::Function {
@@ -384,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_hazard_spreads_to_all_that_depends_on_it() {
-        let names = names(&[
+        let names = Names::of_rows(&[
             depends("r1", "T\"x", "f7"),
             depends("r2", "view", "r1"),
             function("7", "fire", "begin set search_path = a; end"),
@@ -404,7 +240,7 @@ mod tests {
     #[test]
     fn a_name_may_be_spelled_or_cut_off_in_other_ways() {
         let long = "a".repeat(63);
-        let names = names(&[
+        let names = Names::of_rows(&[
             function("1", "tenant\u{e9}", "begin set search_path = a; end"),
             function("2", &long, "begin set search_path = a; end"),
         ]);
@@ -416,7 +252,7 @@ mod tests {
 
     #[test]
     fn circles_end() {
-        let names = names(&[
+        let names = Names::of_rows(&[
             depends("r1", "a", "r2"),
             depends("r2", "b", "r1"),
             function("1", "f", "begin perform g(); end"),
@@ -434,7 +270,7 @@ mod tests {
 
     #[test]
     fn what_no_text_names_counts_everywhere() {
-        let names = names(&[
+        let names = Names::of_rows(&[
             depends("*", "", "f7"),
             function("7", "plus", "begin reset all; end"),
         ]);
@@ -452,7 +288,7 @@ mod tests {
             volatile: false,
             source,
         };
-        let of = |rows: &[Row<'_>]| names(rows).of(b"f");
+        let of = |rows: &[Row<'_>]| Names::of_rows(rows).of(b"f");
         let volatile = Row::Volatile("nextval");
         assert!(of(&[volatile, stable("select nextval('s')")]).has(Hazards::PLANS));
         assert!(!of(&[volatile, function("1", "f", "nextval")]).has(Hazards::PLANS));
@@ -488,7 +324,7 @@ mod tests {
                 volatile: false,
                 source,
             };
-            names(&[row, depends("*", "", "f1")]).of(b"x")
+            Names::of_rows(&[row, depends("*", "", "f1")]).of(b"x")
         };
         assert!(internal("int4multirange nummultirange").is_none());
         assert!(internal("set_config").has(Hazards::SETTINGS));

@@ -1,0 +1,281 @@
+//! How hazards spread from what has them to what uses it.
+//!
+//! Nodes are objects and names: an object has a name, and a body may mention one. The catalog's
+//! rows may be anybody's, so what this takes must not grow faster than they do.
+//!
+//! Invariant: the hazards of a node only grow, and a node is looked at again only when they have;
+//! there are eight of them, so every edge is followed eight times at most.
+
+use super::{MAX_NAME, Map, Names, Row};
+use crate::sql::body::Body;
+use crate::sql::hazard::{self, Hazards};
+
+/// The node of everything that has a name, which an identifier may mean that is cut off.
+const ANY: u32 = 0;
+
+/// The node of all names with characters beyond ASCII.
+const BEYOND: u32 = 1;
+
+/// The node of what no text need name.
+const IMPLICIT: u32 = 2;
+
+/// How rows call it.
+const IMPLICIT_OBJECT: &str = "*";
+
+/// An object or a name.
+#[derive(Debug, Default)]
+struct Node {
+    hazards: Hazards,
+    /// It is a function that the planner may run.
+    is_planned: bool,
+    /// It is an object whose name is known.
+    is_named: bool,
+    /// Who does what this does, and which hazards of it that has not.
+    users: Vec<(u32, Hazards)>,
+}
+
+impl Node {
+    /// Takes on hazards; false if it has had them all.
+    fn grow(&mut self, hazards: Hazards) -> bool {
+        let mut grown = self.hazards | hazards;
+        if self.is_planned && grown.has(Hazards::OF_RUNS) {
+            grown |= Hazards::PLANS;
+        }
+        std::mem::replace(&mut self.hazards, grown) != grown
+    }
+}
+
+/// What uses what, while rows come in.
+#[derive(Debug)]
+pub(super) struct Graph {
+    nodes: Vec<Node>,
+    /// Objects by class and OID.
+    objects: Map<Box<str>, u32>,
+    names: Map<Box<[u8]>, u32>,
+    /// What functions mention. Which of that are names is known at the end.
+    bodies: Vec<(u32, Body)>,
+}
+
+impl Graph {
+    pub(super) fn new() -> Self {
+        Self {
+            nodes: [ANY, BEYOND, IMPLICIT].map(|_| Node::default()).into(),
+            objects: Map::from_iter([(IMPLICIT_OBJECT.into(), IMPLICIT)]),
+            names: Map::default(),
+            bodies: Vec::new(),
+        }
+    }
+
+    /// Adds what a row says. `is_noticed` tells which functions of `pg_catalog` are volatile.
+    pub(super) fn add(&mut self, row: &Row<'_>, is_noticed: impl Fn(&[u8]) -> bool) {
+        match *row {
+            Row::Volatile(_) => {}
+            Row::Function {
+                oid,
+                name,
+                language,
+                volatile,
+                source,
+            } => {
+                let read = |is_sql| Body::read(source.as_bytes(), is_sql, is_noticed);
+                let mut body = match language {
+                    "sql" | "plpgsql" => read(language == "sql"),
+                    // Its source are the names of the server's own that it is.
+                    "internal" if !source.is_empty() => read(false),
+                    _ => Body::opaque(),
+                };
+                if volatile {
+                    // The planner does not run it, but may run what calls it.
+                    body.hazards = body.hazards.without(Hazards::PLANS);
+                }
+                let object = self.object(&format!("f{oid}"), name);
+                self.node(object).is_planned = !volatile;
+                self.bodies.push((object, body));
+            }
+            Row::Uses {
+                object,
+                name,
+                builtin,
+            } => {
+                let object = self.object(object, name);
+                self.node(object).hazards |= hazard::builtin(builtin.as_bytes());
+            }
+            Row::Depends {
+                object,
+                name,
+                on,
+                by_writing,
+            } => {
+                // A function that reads a table is not noisy for what its triggers do.
+                let except = match by_writing {
+                    true => Hazards::NOISY,
+                    false => Hazards::NONE,
+                };
+                let (object, on) = (self.object(object, name), self.number(on));
+                self.node(on).users.push((object, except));
+            }
+            Row::Relation { object, name, kind } => {
+                let object = self.object(object, name);
+                self.node(object).hazards |= match kind {
+                    "f" => Hazards::FOREIGN,
+                    "p" => Hazards::PARTITIONED,
+                    "n" => Hazards::NOISY,
+                    _ => Hazards::SECURED,
+                };
+            }
+        }
+    }
+
+    fn node(&mut self, node: u32) -> &mut Node {
+        &mut self.nodes[node as usize]
+    }
+
+    fn object(&mut self, object: &str, name: &str) -> u32 {
+        let object = self.number(object);
+        if !name.is_empty() && !std::mem::replace(&mut self.node(object).is_named, true) {
+            let name = self.name(name);
+            self.uses(name, object);
+        }
+        object
+    }
+
+    fn number(&mut self, object: &str) -> u32 {
+        if let Some(node) = self.objects.get(object) {
+            return *node;
+        }
+        let node = self.another();
+        self.objects.insert(object.into(), node);
+        node
+    }
+
+    fn name(&mut self, name: &str) -> u32 {
+        let spelled = spelled(name);
+        if let Some(node) = self.names.get(&spelled) {
+            return *node;
+        }
+        let node = self.another();
+        self.uses(ANY, node);
+        if !spelled.is_ascii() {
+            self.uses(BEYOND, node);
+        }
+        self.names.insert(spelled, node);
+        node
+    }
+
+    fn another(&mut self) -> u32 {
+        self.nodes.push(Node::default());
+        (self.nodes.len() - 1) as u32
+    }
+
+    /// Using `node` does all that `used` does.
+    fn uses(&mut self, node: u32, used: u32) {
+        self.node(used).users.push((node, Hazards::NONE));
+    }
+
+    /// The names, and their hazards, of all the rows added.
+    pub(super) fn names(mut self) -> Names {
+        for (function, body) in std::mem::take(&mut self.bodies) {
+            self.node(function).hazards |= body.hazards;
+            self.uses(function, IMPLICIT);
+            for word in &body.names {
+                let named = match word {
+                    word if word.len() > MAX_NAME => Some(ANY),
+                    word if !word.is_ascii() => Some(BEYOND),
+                    word => self.names.get(word).copied(),
+                };
+                if let Some(named) = named {
+                    self.uses(function, named);
+                }
+            }
+        }
+        self.spread();
+        let of = |node: u32| self.nodes[node as usize].hazards;
+        let hazardous = self.names.iter().filter(|(_, node)| !of(**node).is_none());
+        Names {
+            hazards: hazardous
+                .map(|(name, node)| (name.clone(), of(*node)))
+                .collect(),
+            implicit: of(IMPLICIT),
+            any: of(ANY) | of(IMPLICIT),
+            beyond: of(BEYOND),
+        }
+    }
+
+    /// Spreads the hazards until nothing changes.
+    fn spread(&mut self) {
+        let mut grown = Vec::new();
+        for (index, node) in self.nodes.iter_mut().enumerate() {
+            node.grow(Hazards::NONE);
+            if !node.hazards.is_none() {
+                grown.push(index as u32);
+            }
+        }
+        while let Some(index) = grown.pop() {
+            let node = self.node(index);
+            let (hazards, users) = (node.hazards, std::mem::take(&mut node.users));
+            for (user, except) in &users {
+                if self.node(*user).grow(hazards.without(*except)) {
+                    grown.push(*user);
+                }
+            }
+            self.node(index).users = users;
+        }
+    }
+}
+
+/// A name as texts write it between quotes, in lower case.
+fn spelled(name: &str) -> Box<[u8]> {
+    name.replace('"', "\"\"")
+        .to_ascii_lowercase()
+        .into_bytes()
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sql::effect::Known as _;
+
+    fn calls<'a>(oid: &'a str, name: &'a str, source: &'a str) -> Row<'a> {
+        Row::Function {
+            oid,
+            name,
+            language: "plpgsql",
+            volatile: true,
+            source,
+        }
+    }
+
+    #[test]
+    fn a_long_chain_in_the_worst_order_takes_no_longer_than_a_short_one() {
+        const COUNT: usize = 20_000;
+        let texts: Vec<[String; 3]> = (0..COUNT)
+            .map(|n| {
+                let source = format!("begin perform f{}(); end", n + 1);
+                [n.to_string(), format!("f{n}"), source]
+            })
+            .collect();
+        let mut rows: Vec<_> = texts.iter().map(|[a, b, c]| calls(a, b, c)).collect();
+        let last = format!("f{COUNT}");
+        rows.push(calls("x", &last, "begin reset all; end"));
+        // Following every edge for each function would take minutes.
+        let started = std::time::Instant::now();
+        let names = Names::of_rows(&rows);
+        assert!(started.elapsed() < std::time::Duration::from_secs(10));
+        assert_eq!(names.len(), COUNT + 1);
+        assert!(names.of(b"f0").has(Hazards::ANYTHING));
+    }
+
+    #[test]
+    fn a_body_may_mention_a_name_that_the_server_cuts_off() {
+        let cut = "n".repeat(MAX_NAME);
+        let source = format!("begin perform {cut}more(); end");
+        let names = Names::of_rows(&[
+            calls("1", &cut, "begin reset all; end"),
+            calls("2", "f", &source),
+            calls("3", "g", "begin perform 1; end"),
+        ]);
+        assert!(names.of(b"f").has(Hazards::ANYTHING));
+        assert!(names.of(b"g").is_none());
+    }
+}
