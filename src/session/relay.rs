@@ -44,7 +44,7 @@ impl Session {
             self.upstream.only_begun.extend_from_slice(text);
         }
         // A name outside of strings is among the words; strings are run by what may do anything.
-        let runs = effect >= Effect::Unknown || text.len() > effect::READ;
+        let runs = effect >= Effect::Unknown;
         let sees = survey.hazards.has(Hazards::SEES) || runs && mentions_statements(text);
         if sees || reason == Reason::Introspection {
             self.hide_statements(worker);

@@ -6,8 +6,6 @@
 //! objects do inside is for the caller to know: each name is looked up in the [`Hazards`] of the
 //! database.
 
-use memchr::memmem;
-
 use super::hazard::{self, Hazards};
 use super::settings;
 use super::words::{Item, Words};
@@ -32,9 +30,6 @@ pub enum Effect {
     /// Changes a catalog that others see.
     Catalog,
 }
-
-/// How much of a long text is read word by word; behind that only two words are searched for.
-pub const READ: usize = 64 * 1024;
 
 /// What a text may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,9 +69,6 @@ pub fn effect(text: &[u8]) -> Effect {
 pub trait Known {
     /// The hazards of all objects of this name, which is written as in the text, without quotes.
     fn of(&self, name: &[u8]) -> Hazards;
-
-    /// Those of an object whose name could not be read.
-    fn any(&self) -> Hazards;
 }
 
 /// Knows nothing beside `pg_catalog`.
@@ -84,10 +76,6 @@ struct Builtins;
 
 impl Known for Builtins {
     fn of(&self, _: &[u8]) -> Hazards {
-        Hazards::NONE
-    }
-
-    fn any(&self) -> Hazards {
         Hazards::NONE
     }
 }
@@ -315,10 +303,6 @@ fn skim<K: Known>(words: &mut Reader<'_, K>, effect: Effect, query: bool) -> (Ef
     let mut effect = effect;
     let mut inserting = false;
     loop {
-        if words.words.at() > READ {
-            words.hazards |= words.known.any();
-            return (effect.max(search(words.words.rest(), query)), false);
-        }
         match words.next() {
             Item::Word(word) => {
                 if query && word.len() == 4 && is(word, "into") && !inserting {
@@ -334,32 +318,6 @@ fn skim<K: Known>(words: &mut Reader<'_, K>, effect: Effect, query: bool) -> (Ef
             Item::End => return (effect, false),
             Item::Broken => return (Effect::Unknown, false),
         }
-    }
-}
-
-/// The rest of a long text: no tokens, only the search for what matters, anywhere in it.
-fn search(rest: &[u8], query: bool) -> Effect {
-    let mentions = |word: &str| {
-        let upper = word.to_ascii_uppercase();
-        memmem::find(rest, word.as_bytes()).is_some()
-            || memmem::find(rest, upper.as_bytes()).is_some()
-    };
-    if memchr::memchr(
-        b';',
-        rest.trim_ascii_end().strip_suffix(b";").unwrap_or(rest),
-    )
-    .is_some()
-        && (mentions("create") || mentions("alter") || mentions("drop") || mentions("set "))
-    {
-        Effect::Unknown
-    } else if query && mentions("into") {
-        Effect::Catalog
-    } else if mentions("set_config") {
-        Effect::Session
-    } else if mentions("serializable") {
-        Effect::Isolation
-    } else {
-        Effect::None
     }
 }
 
@@ -478,10 +436,6 @@ mod tests {
 
     impl Known for Implicit {
         fn of(&self, _: &[u8]) -> Hazards {
-            Hazards::SETTINGS
-        }
-
-        fn any(&self) -> Hazards {
             Hazards::SETTINGS
         }
     }
@@ -610,19 +564,25 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_searched() {
-        let filler = "'x', ".repeat(20_000);
+    fn a_long_text_is_read_to_its_end() {
+        let filler = "'a;b', ".repeat(20_000);
         for (text, expected) in [
             (format!("insert into t values ({filler}1)"), Effect::None),
             (format!("insert into t values ({filler}1);"), Effect::None),
             (
-                format!("select {filler} set_config('a', 'b', true)"),
+                format!("select {filler} Set_Config('a', 'b', true)"),
                 Effect::Session,
             ),
-            (format!("select {filler} 1 into t"), Effect::Catalog),
-            (format!("select {filler} 1; drop table t"), Effect::Unknown),
+            (
+                format!("select {filler} query_to_xml('x', true, true, '')"),
+                Effect::Unknown,
+            ),
+            (format!("select {filler} 1 Into t"), Effect::Catalog),
+            (format!("select {filler} 1; Drop table t"), Effect::Catalog),
+            (format!("select {filler} 1; reset all"), Effect::Session),
         ] {
             assert_eq!(effect(text.as_bytes()), expected);
         }
+        assert!(survey(format!("select {filler} f()").as_bytes(), &Implicit).names);
     }
 }

@@ -25,11 +25,6 @@ impl<'a> Words<'a> {
         Self { text, at: 0 }
     }
 
-    /// Bytes read so far.
-    pub(super) const fn at(&self) -> usize {
-        self.at
-    }
-
     /// The byte that the next item begins with, or NUL at the end; `None` if it is not understood.
     pub(super) fn peek(&self) -> Option<u8> {
         lex::blank(self.text, self.at).map(|at| lex::at(self.text, at))

@@ -4,7 +4,8 @@
 
 use crate::harness::client::Client;
 use crate::harness::frames::{bind, execute, parse, sync};
-use crate::harness::matrix::{converts, same};
+use crate::harness::matrix::{converts, same, same_under};
+use pgautoprep::metrics::Counter;
 
 /// Two tables of one name, of which one takes the zone of a time and the other drops it, and a
 /// function that goes from one to the other.
@@ -27,13 +28,17 @@ fn inserts(client: &mut Client, round: usize, count: usize) {
 /// Plays `hidden` between inserts that must go to one table before it and to the other behind it.
 fn moves(setup: &str, hidden: impl Fn(&mut Client, usize)) {
     converts(&format!("{TABLES}{setup}"), |client, round| {
-        client.query("SET timezone = 'UTC'");
-        client.query("SET search_path = a, public");
-        inserts(client, round, 4);
-        hidden(client, round);
-        inserts(client, round, 3);
-        client.query("SELECT * FROM b.t ORDER BY id");
+        play(client, &hidden, round);
     });
+}
+
+fn play(client: &mut Client, hidden: &impl Fn(&mut Client, usize), round: usize) {
+    client.query("SET timezone = 'UTC'");
+    client.query("SET search_path = a, public");
+    inserts(client, round, 4);
+    hidden(client, round);
+    inserts(client, round, 3);
+    client.query("SELECT * FROM b.t ORDER BY id");
 }
 
 #[test]
@@ -49,6 +54,25 @@ fn settings_are_set_by_writing_them_into_the_view_of_them() {
         "SELECT f()",
     ] {
         moves(&setup, |client, _| drop(client.query(sql)));
+    }
+}
+
+#[test]
+fn what_stands_far_behind_in_a_long_text_is_noticed() {
+    let filler = "'x;', ".repeat(15_000);
+    for sql in [
+        format!("SELECT 'x' IN ({filler} 'y'), Set_Config('search_path', 'b,public', false)"),
+        format!("SELECT 'x' IN ({filler} 'y'); Reset search_path; Set search_path = b, public"),
+    ] {
+        // Without the functions: nothing but the text tells.
+        let tables = TABLES.split_once("CREATE FUNCTION").unwrap().0;
+        let hidden = |client: &mut Client, _| drop(client.query(&sql));
+        let summary = same_under(
+            &[("max_query_bytes", "200000")],
+            tables,
+            |client, _, round| play(client, &hidden, round),
+        );
+        assert!(summary.count(Counter::Converted) > 0, "{summary}");
     }
 }
 
