@@ -8,9 +8,10 @@ use crate::reason::Reason;
 use crate::sql::eligible::{self, Eligible};
 use crate::sql::scan::Scan;
 use crate::statement::cache::Entry;
-use crate::statement::{Instant, Plans, Recipe, Statement, Terms};
+use crate::statement::{Context, Instant, Plans, Recipe, Statement, Terms};
 use crate::upstream::Encoding;
 use crate::wire::backend::Status;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// What becomes of a query.
@@ -22,6 +23,14 @@ enum Route {
     Learn(Box<Lesson>),
     /// Send it as it came.
     Pass(Reason),
+}
+
+/// What becomes of a query whose statement is ready on the connection.
+#[derive(Debug)]
+enum Warm {
+    Execute(Call),
+    /// Its plan is to be proven again first.
+    Audit(Subject),
 }
 
 /// Lessons that may precede one query: context, statement, one narrower form, and what was wanted
@@ -164,59 +173,82 @@ impl Session {
         let scan = &worker.scan;
         let eligible = recipe.judgement(scan, || judge(text, scan, dialect))?;
         let mut plans = Plans::Generic;
-        let context = self.upstream.context;
-        if let Some(context) = context.filter(|_| self.memory.unsurveyed.is_empty()) {
-            if recipe.shape().has_rows() {
-                self.check_rows(scan)?;
-            }
-            let key = recipe.key(eligible, context, text, scan, worker.table.hasher());
-            let epoch = self.upstream.database.epoch();
-            let max_age = worker.settings.statement_max_age;
-            // Where the original cannot be tried in its turn.
-            let is_final =
-                self.upstream.status == Status::Transaction && self.upstream.only_begun.is_empty();
-            let in_doubt = |terms: &Terms| is_final && terms.leaves_doubt(eligible, text, scan);
-            let usable = |entry: &&Entry| {
-                entry.epoch == epoch
-                    && now.since(entry.verified) <= max_age
-                    && !entry.statement.is_withdrawn()
-                    && entry.statement.is_for(&recipe, context, text, scan)
-            };
-            if let Some(entry) = self.upstream.cache.lookup(key).filter(usable) {
-                if in_doubt(&entry.terms) {
-                    return Err(Reason::Doubt);
+        if let Some(context) = self.upstream.context
+            && self.memory.unsurveyed.is_empty()
+        {
+            let found = (&*recipe, eligible, context);
+            match self.route_warm(found, text, now, worker)? {
+                ControlFlow::Break(Warm::Execute(call)) => return Ok(Route::Execute(call, recipe)),
+                ControlFlow::Break(Warm::Audit(subject)) => {
+                    let lesson = Lesson::new(subject, text.to_vec());
+                    return Ok(Route::Learn(Box::new(lesson)));
                 }
-                // What another plan reads, a serializable transaction would lock.
-                let locks = entry.terms.one_row && self.upstream.is_serializable;
-                if !locks && entry.terms.admit(eligible, text, scan) {
-                    let audit = entry.statement.count_execution() && worker.settings.audit;
-                    let call = Call::of(entry);
-                    let learns = self.upstream.status == Status::Idle && self.lessons < MAX_LESSONS;
-                    if audit && learns && entry.statement.take_audit() {
-                        let subject = Subject::Audit(Arc::clone(&entry.statement), call.name);
-                        let lesson = Lesson::new(subject, text.to_vec());
-                        return Ok(Route::Learn(Box::new(lesson)));
-                    }
-                    return Ok(Route::Execute(call, recipe));
-                }
-                if recipe.shape().has_rows() {
-                    return Err(Reason::Unfit);
-                }
-                plans = Plans::Custom;
-            }
-            let key = key.with(Plans::Custom);
-            if let Some(entry) = self.upstream.cache.lookup(key).filter(usable) {
-                if in_doubt(&entry.terms) {
-                    return Err(Reason::Doubt);
-                }
-                entry.statement.count_execution();
-                let mut call = Call::of(entry);
-                let statement = Arc::clone(&entry.statement);
-                call.renewed = self.upstream.cache.spend(key).then_some(statement);
-                return Ok(Route::Execute(call, recipe));
+                ControlFlow::Continue(wanted) => plans = wanted,
             }
         }
         self.route_cold(&recipe, plans, text, now, worker)
+    }
+
+    /// The statement may be ready on this connection; if not, with which plans it is wanted.
+    #[inline]
+    fn route_warm(
+        &mut self,
+        (recipe, eligible, context): (&Recipe, &Eligible, Context),
+        text: &[u8],
+        now: Instant,
+        worker: &Worker,
+    ) -> Result<ControlFlow<Warm, Plans>, Reason> {
+        let scan = &worker.scan;
+        let mut plans = Plans::Generic;
+        if recipe.shape().has_rows() {
+            self.check_rows(scan)?;
+        }
+        let key = recipe.key(eligible, context, text, scan, worker.table.hasher());
+        let epoch = self.upstream.database.epoch();
+        let max_age = worker.settings.statement_max_age;
+        // Where the original cannot be tried in its turn.
+        let is_final =
+            self.upstream.status == Status::Transaction && self.upstream.only_begun.is_empty();
+        let in_doubt = |terms: &Terms| is_final && terms.leaves_doubt(eligible, text, scan);
+        let usable = |entry: &&Entry| {
+            entry.epoch == epoch
+                && now.since(entry.verified) <= max_age
+                && !entry.statement.is_withdrawn()
+                && entry.statement.is_for(recipe, context, text, scan)
+        };
+        if let Some(entry) = self.upstream.cache.lookup(key).filter(usable) {
+            if in_doubt(&entry.terms) {
+                return Err(Reason::Doubt);
+            }
+            // What another plan reads, a serializable transaction would lock.
+            let locks = entry.terms.one_row && self.upstream.is_serializable;
+            if !locks && entry.terms.admit(eligible, text, scan) {
+                let audit = entry.statement.count_execution() && worker.settings.audit;
+                let call = Call::of(entry);
+                let learns = self.upstream.status == Status::Idle && self.lessons < MAX_LESSONS;
+                if audit && learns && entry.statement.take_audit() {
+                    let subject = Subject::Audit(Arc::clone(&entry.statement), call.name);
+                    return Ok(ControlFlow::Break(Warm::Audit(subject)));
+                }
+                return Ok(ControlFlow::Break(Warm::Execute(call)));
+            }
+            if recipe.shape().has_rows() {
+                return Err(Reason::Unfit);
+            }
+            plans = Plans::Custom;
+        }
+        let key = key.with(Plans::Custom);
+        if let Some(entry) = self.upstream.cache.lookup(key).filter(usable) {
+            if in_doubt(&entry.terms) {
+                return Err(Reason::Doubt);
+            }
+            entry.statement.count_execution();
+            let mut call = Call::of(entry);
+            let statement = Arc::clone(&entry.statement);
+            call.renewed = self.upstream.cache.spend(key).then_some(statement);
+            return Ok(ControlFlow::Break(Warm::Execute(call)));
+        }
+        Ok(ControlFlow::Continue(plans))
     }
 
     /// The statement is not ready on this connection: count, and learn when it is worth it.

@@ -186,8 +186,7 @@ impl Upstream {
                 self.is_serializable = true;
                 return;
             }
-            Effect::Session => {}
-            Effect::LocalCatalog => {}
+            Effect::Session | Effect::LocalCatalog => {}
             Effect::Unknown => {
                 self.cache.flush();
                 self.unverified = Some(Instant::NEVER);
