@@ -5,6 +5,7 @@ use super::patience::Patience;
 use super::route::mark;
 use super::unsurveyed::Unsurveyed;
 use crate::sql::effect::{Effect, Survey};
+use crate::sql::hazard::Hazards;
 use crate::statement::context::{Interned, Origin};
 use crate::statement::{Plans, Recipe};
 use std::collections::HashMap;
@@ -130,8 +131,13 @@ impl Memory {
         if survey.fetches {
             return survey.effect.max(self.opened_effect);
         }
-        self.opened_effect = self.opened_effect.max(survey.hazards.effect());
+        self.opened_late(survey.hazards);
         survey.effect
+    }
+
+    /// A text that may have opened something turns out to have these hazards.
+    pub(super) fn opened_late(&mut self, hazards: Hazards) {
+        self.opened_effect = self.opened_effect.max(hazards.effect());
     }
 
     /// A Query with this effect is being relayed.

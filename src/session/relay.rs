@@ -6,7 +6,6 @@ use crate::reason::Reason;
 use crate::sql::effect::{self, Effect, Survey};
 use crate::sql::hazard::Hazards;
 use crate::statement::Instant;
-use crate::statement::names::Names;
 use crate::upstream::ledger::Kind;
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::{self, HEADER};
@@ -31,7 +30,7 @@ impl Session {
     }
 
     fn before_relay(&mut self, text: &[u8], reason: Reason, worker: &Worker) {
-        let survey = self.survey(text);
+        let survey = self.survey(text, prepares(text));
         let effect = survey.effect;
         let keeps = self.upstream.keeps_names || !self.upstream.is_dirty();
         self.upstream.keeps_names = keeps && survey.keeps_names && effect != Effect::Unknown;
@@ -58,18 +57,19 @@ impl Session {
         }
     }
 
-    /// What the text may do, with what is known of the names in it.
-    fn survey(&mut self, text: &[u8]) -> Survey {
+    /// What the text may do, with what is known of the names in it. `again` says that it may run
+    /// again.
+    fn survey(&mut self, text: &[u8], again: bool) -> Survey {
         if !self.upstream.knows_names() {
-            return self.unnamed(text);
+            return self.unnamed(text, again);
         }
         let names = Arc::clone(self.upstream.names());
         let mut survey = effect::survey(text, &*names);
         survey.effect = self.memory.opened(&survey);
         // These may be the names of a catalog that is no longer there.
-        let lasts = self.upstream.unverified.is_some() && survey.names && outlasts(text);
-        if lasts && !self.memory.unsurveyed.push(text) {
-            survey.effect = survey.effect.max(Effect::Unknown);
+        let lasts = self.upstream.unverified.is_some() && survey.names && (again || opens(text));
+        if lasts && !self.memory.unsurveyed.survey(text, again).1 {
+            self.forgotten(&mut survey, again);
         }
         // What is temporary gives its name hazards all the same: they have to be asked for.
         let hazardous = !survey.keeps_names || !survey.hazards.is_none();
@@ -81,20 +81,24 @@ impl Session {
 
     /// The same while it is not known which names have hazards: what they may do is found out when
     /// it is known.
-    fn unnamed(&mut self, text: &[u8]) -> Survey {
-        let mut survey = effect::survey(text, &Names::default());
+    fn unnamed(&mut self, text: &[u8], again: bool) -> Survey {
+        let (mut survey, fits) = self.memory.unsurveyed.survey(text, again);
         survey.effect = self.memory.opened(&survey);
         if survey.names {
             survey.hazards |= Hazards::SEES;
-            if !self.memory.unsurveyed.push(text) {
-                survey.effect = survey.effect.max(Effect::Unknown);
-                // What it prepares may show our statements, and nobody will look again.
-                if prepares(text) {
-                    self.memory.shows_statements();
-                }
+            if !fits {
+                self.forgotten(&mut survey, again);
             }
         }
         survey
+    }
+
+    /// There was no room for the names in a text, and nobody will look at it again.
+    fn forgotten(&mut self, survey: &mut Survey, again: bool) {
+        survey.effect = survey.effect.max(Effect::Unknown);
+        if again {
+            self.memory.shows_statements();
+        }
     }
 
     /// Finds out what the texts relayed while no names were known may have done, before anything is
@@ -109,18 +113,14 @@ impl Session {
         if !self.upstream.knows_names() {
             return Err(Reason::Unproven);
         }
-        for (text, is_parsed) in self.memory.unsurveyed.take() {
-            let survey = self.survey(&text);
-            // What it showed by itself was honoured at once. It may be prepared, and run again.
-            let unseen = survey.hazards.effect();
-            if is_parsed {
-                self.memory.client_parsed(unseen, false);
-            }
-            self.affected(unseen, unseen);
-            let keeps = self.memory.speaks_extended() || prepares(&text);
-            if keeps && survey.hazards.has(Hazards::SEES) {
-                self.memory.shows_statements();
-            }
+        let names = Arc::clone(self.upstream.names());
+        // What they showed by themselves was honoured at once.
+        let [all, kept] = self.memory.unsurveyed.take(&*names);
+        self.memory.opened_late(all);
+        self.memory.client_parsed(kept.effect(), false);
+        self.affected(all.effect(), all.effect());
+        if kept.has(Hazards::SEES) {
+            self.memory.shows_statements();
         }
         Ok(())
     }
@@ -193,16 +193,7 @@ impl Session {
             && let Some((_, rest)) = frame::cstr(body)
             && let Some((text, _)) = frame::cstr(rest)
         {
-            let is_known = self.upstream.knows_names() && self.upstream.unverified.is_none();
-            let mut survey = self.survey(text);
-            if survey.names && !is_known {
-                if self.memory.unsurveyed.push(text) {
-                    self.memory.unsurveyed.parsed();
-                } else {
-                    survey.effect = survey.effect.max(Effect::Unknown);
-                    self.memory.shows_statements();
-                }
-            }
+            let survey = self.survey(text, true);
             let unseen = survey.hazards.effect();
             let is_tagged = unseen < Effect::Unknown && effect::is_tagged(text);
             self.memory.client_parsed(survey.effect, is_tagged);
@@ -373,15 +364,14 @@ fn prepares(text: &[u8]) -> bool {
     })
 }
 
-/// Whether what the text does may be done again by another one: it prepares or declares something.
-fn outlasts(text: &[u8]) -> bool {
+/// Whether the text may open a cursor, with which another one goes on.
+fn opens(text: &[u8]) -> bool {
     const WORD: &[u8] = b"declare";
     let mut starts = memchr::memchr2_iter(b'd', b'D', text);
-    prepares(text)
-        || starts.any(|at| {
-            let found = text.get(at..at + WORD.len());
-            found.is_some_and(|found| found.eq_ignore_ascii_case(WORD))
-        })
+    starts.any(|at| {
+        let found = text.get(at..at + WORD.len());
+        found.is_some_and(|found| found.eq_ignore_ascii_case(WORD))
+    })
 }
 
 /// The longest text kept to begin a transaction again.

@@ -190,3 +190,18 @@ fn a_query_drops_the_unnamed_statement_and_portal() {
         client.query("ROLLBACK");
     });
 }
+
+#[test]
+fn a_client_that_prepares_many_texts_before_its_first_query_is_converted_all_the_same() {
+    converts(SETUP, |client, round| {
+        if round % 11 == 0 {
+            for number in 0..200 {
+                let text = format!("SELECT name, {number} FROM t WHERE id = $1");
+                let name = format!("mine{number}");
+                client.send(&[parse(&name, &text, &[]), sync()].concat());
+                client.until_ready();
+            }
+        }
+        client.query(&format!("SELECT name FROM t WHERE id = {round}"));
+    });
+}
