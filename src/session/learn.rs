@@ -70,14 +70,14 @@ impl Session {
             let names = naming::names(self.upstream.dialect.server_major);
             return Ok(self.ask_catalog(lesson, Step::Names, names.as_bytes()));
         }
-        let epoch = self.upstream.database.epoch();
+        let contexts = self.upstream.database.contexts();
         self.survey_late()?;
         if self.upstream.is_unverified(now) {
             return Err(Reason::Unproven);
         }
-        if self.upstream.context.is_none() || self.upstream.context_epoch != epoch {
+        if self.upstream.context.is_none() || self.upstream.context_count != contexts {
             // What changes from now on may not be in the answer.
-            self.upstream.context_epoch = epoch;
+            self.upstream.context_count = contexts;
             let listens = worker.settings.ddl_notices;
             self.question(|out| frontend::query(out, context_query(listens).as_bytes()));
             return Ok(lesson.ask(Step::Context, 1));
@@ -240,9 +240,11 @@ impl Session {
         now: Instant,
         worker: &mut Worker,
     ) -> Result<Next, Reason> {
-        // First: whoever moves it makes the names unknown before. And the context must be of it.
+        // First: whoever moves it changes the names before.
         let epoch = self.upstream.database.epoch();
-        if self.upstream.context_epoch != epoch || !self.upstream.knows_names() {
+        if self.upstream.context_count != self.upstream.database.contexts()
+            || !self.upstream.knows_names()
+        {
             return Err(Reason::Unproven);
         }
         let names = Arc::clone(self.upstream.names());
@@ -436,7 +438,7 @@ mod tests {
             let database = Arc::new(Database::default());
             let claim = database.claim_names(Instant(0)).unwrap();
             named(&answer, claim, Instant(0));
-            database.names(0).unwrap().of(b"t")
+            database.names().1.unwrap().of(b"t")
         };
         let row = ["r", "r1", "other", "f", ""];
         assert!(of(&row, false).is_none());

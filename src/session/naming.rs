@@ -28,6 +28,7 @@ pub(super) fn names(major: u16) -> String {
         depends(),
         IMPLICIT.to_owned(),
         RELATIONS.to_owned(),
+        USED.to_owned(),
     ];
     // The server's own guess at the costs would have it compile them.
     let text = format!("SET LOCAL jit = off; {}", parts.join("; "));
@@ -257,3 +258,17 @@ const RELATIONS: &str = "SELECT 'r', 'r' {||} c.oid::pg_catalog.text, c.relname:
     SELECT 'r', 'r' {||} c.oid::pg_catalog.text, c.relname::pg_catalog.text, 's', '' \
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_policy y ON y.polrelid {=} c.oid \
     WHERE c.relrowsecurity AND NOT 0::pg_catalog.oid {=} ANY (y.polroles)";
+
+/// The names of what something may use.
+const USED: &str = "SELECT 'r', 'r' {||} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \
+    'u', '' FROM pg_catalog.pg_class c WHERE c.oid {>=} {user} \
+    AND c.relkind {=} ANY ('{r,v,m,p,f}'::pg_catalog.\"char\"[]) AND (EXISTS (\
+    SELECT FROM pg_catalog.pg_depend d WHERE d.refclassid {=} 1259::pg_catalog.oid \
+    AND d.refobjid {=} c.oid AND d.deptype {=} 'n'::pg_catalog.\"char\") OR EXISTS (\
+    SELECT FROM pg_catalog.pg_inherits i WHERE i.inhrelid {=} c.oid) OR EXISTS (\
+    SELECT FROM pg_catalog.pg_constraint k WHERE k.conrelid {=} c.oid \
+    AND k.contype {=} 'f'::pg_catalog.\"char\")); \
+    SELECT 'r', 'f' {||} p.oid::pg_catalog.text, p.proname::pg_catalog.text, 'u', '' \
+    FROM pg_catalog.pg_proc p WHERE p.oid {>=} {user} AND EXISTS (\
+    SELECT FROM pg_catalog.pg_depend d WHERE d.refclassid {=} 1255::pg_catalog.oid \
+    AND d.refobjid {=} p.oid AND d.deptype {=} 'n'::pg_catalog.\"char\")";

@@ -3,6 +3,7 @@
 use super::{Session, Turn, Worker};
 use crate::metrics::Counter;
 use crate::reason::Reason;
+use crate::sql::define::Definitions;
 use crate::sql::effect::{self, Effect, Survey};
 use crate::sql::hazard::Hazards;
 use crate::statement::Instant;
@@ -32,8 +33,7 @@ impl Session {
     fn before_relay(&mut self, text: &[u8], reason: Reason, worker: &Worker) {
         let survey = self.survey(text, prepares(text));
         let effect = survey.effect;
-        let keeps = self.upstream.keeps_names || !self.upstream.is_dirty();
-        self.upstream.keeps_names = keeps && survey.keeps_names && effect != Effect::Unknown;
+        self.defines(text, &survey);
         self.affected(effect, survey.hazards.effect());
         self.memory.relayed(effect);
         let begins = matches!(effect, Effect::Transaction | Effect::Isolation)
@@ -57,6 +57,22 @@ impl Session {
         }
     }
 
+    /// Notes what the text defines, if it does.
+    fn defines(&mut self, text: &[u8], survey: &Survey) {
+        if !self.upstream.is_dirty() && self.upstream.ledger.is_idle() {
+            self.upstream.definitions = Definitions::default();
+        }
+        if survey.effect >= Effect::LocalCatalog {
+            // A body has its backslashes otherwise, and what runs beside may define anything.
+            let is_read = self.upstream.standard_strings && !survey.hazards.has(Hazards::ANYTHING);
+            let defined = match is_read {
+                true => Definitions::read(text),
+                false => Definitions::opaque(),
+            };
+            self.upstream.definitions.extend(defined);
+        }
+    }
+
     /// What the text may do, with what is known of the names in it. `again` says that it may run
     /// again.
     fn survey(&mut self, text: &[u8], again: bool) -> Survey {
@@ -70,11 +86,6 @@ impl Session {
         let lasts = self.upstream.unverified.is_some() && survey.names && (again || opens(text));
         if lasts && !self.memory.unsurveyed.survey(text, again).1 {
             self.forgotten(&mut survey, again);
-        }
-        // What is temporary gives its name hazards all the same: they have to be asked for.
-        let hazardous = !survey.keeps_names || !survey.hazards.is_none();
-        if survey.effect == Effect::LocalCatalog && hazardous {
-            survey.effect = Effect::Catalog;
         }
         survey
     }
@@ -174,7 +185,7 @@ impl Session {
         if tag == frontend::PARSE {
             self.memory.client_parsed(Effect::Unknown, false);
         }
-        self.upstream.keeps_names = false;
+        self.upstream.definitions = Definitions::opaque();
         if matches!(tag, frontend::QUERY | frontend::PARSE) {
             self.upstream.affected(Effect::Unknown);
             self.memory.shows_statements();
@@ -197,7 +208,7 @@ impl Session {
             let unseen = survey.hazards.effect();
             let is_tagged = unseen < Effect::Unknown && effect::is_tagged(text);
             self.memory.client_parsed(survey.effect, is_tagged);
-            self.upstream.keeps_names = false;
+            self.upstream.definitions = Definitions::opaque();
             self.upstream.affected(survey.effect);
             let sees = survey.hazards.has(Hazards::SEES);
             if mentions_statements(text) || sees && self.upstream.knows_names() {
@@ -212,6 +223,8 @@ impl Session {
         match tag {
             // It calls any function, as DO and CALL may.
             frontend::FUNCTION_CALL => self.upstream.affected(Effect::Unknown),
+            // What it runs was parsed before, nobody knows when.
+            frontend::EXECUTE => self.upstream.definitions = Definitions::opaque(),
             // The server refuses it where it has to be answered, and takes it where it has not.
             frontend::SYNC | frontend::FLUSH if !body.is_empty() => self.upstream.ledger.lose(),
             // The server reads nothing behind it.
@@ -328,6 +341,9 @@ impl Session {
             // The tag does not say that what was created is temporary; the text did.
             _ if self.memory.only_local() => {}
             _ => {
+                if tag == b"COMMIT PREPARED" {
+                    self.upstream.definitions = Definitions::opaque();
+                }
                 let effect = tag_effect(tag);
                 self.upstream.changes_roles |= effect == Effect::Catalog && is_about_roles(tag);
                 self.upstream.affected(effect);

@@ -46,8 +46,6 @@ pub struct Survey {
     pub partitioned: u32,
     /// It begins with INSERT.
     pub inserts: bool,
-    /// If it changes the catalog, no name gets hazards by that.
-    pub keeps_names: bool,
 }
 
 impl Survey {
@@ -90,10 +88,7 @@ pub fn survey(text: &[u8], known: &impl Known) -> Survey {
         names: false,
         partitioned: 0,
         inserts: false,
-        keeps_names: true,
         is_blind: true,
-        defines: false,
-        defined: Hazards::NONE,
         known,
     };
     let mut strongest = Effect::None;
@@ -112,7 +107,6 @@ pub fn survey(text: &[u8], known: &impl Known) -> Survey {
         names: words.names,
         partitioned: words.partitioned,
         inserts: words.inserts,
-        keeps_names: words.keeps_names && words.defined.without(Hazards::SEES).is_none(),
     }
 }
 
@@ -143,13 +137,8 @@ struct Reader<'a, K> {
     names: bool,
     partitioned: u32,
     inserts: bool,
-    keeps_names: bool,
     /// Words are not looked up.
     is_blind: bool,
-    /// The statement may define something that was not there.
-    defines: bool,
-    /// The hazards of what such statements name.
-    defined: Hazards,
     known: &'a K,
 }
 
@@ -165,15 +154,8 @@ impl<'a, K: Known> Reader<'a, K> {
                 let hazards = hazard::builtin(word) | self.known.of(word);
                 self.partitioned += u32::from(hazards.has(Hazards::PARTITIONED));
                 self.hazards |= hazards;
-                if self.defines {
-                    self.defined |= hazards;
-                    self.keeps_names &= !gives_hazards(word);
-                }
             }
-            Item::Escaped => {
-                (self.names, self.hazards) = (true, Hazards::ALL);
-                self.keeps_names = false;
-            }
+            Item::Escaped => (self.names, self.hazards) = (true, Hazards::ALL),
             // Operators of users have no name to be looked up by.
             Item::Other(byte) if OPERATORS.contains(&byte) => {
                 self.names = true;
@@ -187,28 +169,6 @@ impl<'a, K: Known> Reader<'a, K> {
 
 /// What operators are made of (`scan.l`).
 const OPERATORS: &[u8] = b"*+-/<>=~!@#%^&|`?";
-
-/// Whether a definition that holds this word may give a name hazards that no other word of it has:
-/// it has a body, makes partitions or children, is foreign, or is about who sees what.
-fn gives_hazards(word: &[u8]) -> bool {
-    const WORDS: [&str; 14] = [
-        "extension",
-        "foreign",
-        "function",
-        "import",
-        "inherit",
-        "inherits",
-        "language",
-        "owned",
-        "partition",
-        "policy",
-        "procedure",
-        "routine",
-        "schema",
-        "security",
-    ];
-    matches!(word.len(), 5..=9) && WORDS.iter().any(|known| is(word, known))
-}
 
 /// Whether the command tag of this statement tells that it has changed a catalog, or may have. That
 /// of `SELECT INTO` does not.
@@ -238,9 +198,6 @@ fn statement<K: Known>(words: &mut Reader<'_, K>) -> (Effect, bool) {
     words.inserts |= is(verb, "insert");
     words.fetches |= is(verb, "fetch") || is(verb, "move");
     let what = Verb::of(verb);
-    // By a DROP a name can only lose hazards.
-    let defines = !matches!(what, Verb::Query | Verb::Write | Verb::Harmless);
-    words.defines = defines && !is(verb, "drop");
     words.is_blind = match what {
         Verb::Transaction | Verb::Session | Verb::Set => true,
         Verb::Harmless => [
@@ -376,6 +333,12 @@ fn explain<K: Known>(words: &mut Reader<'_, K>) -> (Effect, bool) {
     }
 }
 
+/// Whether it is known what a statement with this verb may do.
+#[must_use]
+pub fn is_understood(verb: &[u8]) -> bool {
+    !matches!(Verb::of(verb), Verb::Unknown)
+}
+
 #[derive(Clone, Copy)]
 enum Verb {
     Harmless,
@@ -460,27 +423,6 @@ mod tests {
             assert!(survey.names && survey.effect == Effect::Session, "{text}");
         }
         assert!(!survey(b"select 1, 'a'", &Implicit).names);
-    }
-
-    #[test]
-    fn what_is_dropped_gives_no_name_hazards() {
-        let keeps = |text: &str| survey(text.as_bytes(), &Builtins).keeps_names;
-        for text in [
-            "drop function f(int)",
-            "DROP SCHEMA s CASCADE",
-            "drop policy p on t; drop extension e",
-            "create table t (a int)",
-        ] {
-            assert!(keeps(text), "{text}");
-        }
-        for text in [
-            "create function f() returns int language sql return 1",
-            "drop function f(); create policy p on t",
-            "alter table t drop column a; create table u partition of t",
-            "drop table t; create foreign table t (a int) server s",
-        ] {
-            assert!(!keeps(text), "{text}");
-        }
     }
 
     #[test]

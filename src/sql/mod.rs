@@ -13,6 +13,7 @@
 
 pub mod body;
 mod class;
+pub mod define;
 pub mod effect;
 pub mod eligible;
 mod follow;

@@ -6,7 +6,9 @@
 //!   never looks current again, not even after its database was forgotten and came back.
 
 use super::names::Names;
+use super::naming::Naming;
 use super::{Instant, lock};
+use crate::sql::define::Definitions;
 use foldhash::quality::FixedState;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,10 +39,12 @@ pub struct Database {
     look_from: AtomicU64,
     /// When it was looked at last, in milliseconds plus one.
     looked: AtomicU64,
-    /// Counts the changes that may have given names hazards.
+    /// Counts changes of what other sessions are told of schemas, rights and settings.
+    contexts: AtomicU64,
+    /// Counts the changes of `names`.
     naming: AtomicU64,
-    /// The names whose use has hazards, and the count they are of.
-    names: Mutex<Option<(u64, Arc<Names>)>>,
+    /// The names whose use has hazards.
+    names: Mutex<Naming>,
     /// When they may be asked for again, in milliseconds.
     names_from: AtomicU64,
 }
@@ -62,6 +66,7 @@ impl Database {
             sign: Mutex::default(),
             look_from: AtomicU64::new(0),
             looked: AtomicU64::new(0),
+            contexts: AtomicU64::new(0),
             naming: AtomicU64::new(0),
             names: Mutex::default(),
             names_from: AtomicU64::new(0),
@@ -74,7 +79,8 @@ impl Database {
 #[derive(Debug)]
 pub struct NamesClaim {
     database: Arc<Database>,
-    naming: u64,
+    /// Which question it is.
+    number: u64,
     asked: Instant,
     answered: bool,
 }
@@ -86,12 +92,16 @@ impl NamesClaim {
         let pause = now.since(self.asked).saturating_mul(NAMES_SHARE);
         let from = &self.database.names_from;
         from.store(now.0.saturating_add(pause), Ordering::Relaxed);
-        *lock(&self.database.names) = Some((self.naming, Arc::new(names)));
+        let mut naming = lock(&self.database.names);
+        if naming.answer(self.number, names) {
+            self.database.naming.fetch_add(1, Ordering::AcqRel);
+        }
     }
 }
 
 impl Drop for NamesClaim {
     fn drop(&mut self) {
+        lock(&self.database.names).asked_no_more(self.number);
         if !self.answered {
             self.database.names_from.store(0, Ordering::Relaxed);
         }
@@ -153,18 +163,24 @@ impl Database {
         self.look_from.load(Ordering::Relaxed) <= now.0
     }
 
-    /// How many changes there were that may have given names hazards.
+    /// How many changes there were of what other sessions are told of schemas, rights and
+    /// settings.
+    #[must_use]
+    pub fn contexts(&self) -> u64 {
+        self.contexts.load(Ordering::Acquire) + self.cluster.load(Ordering::Acquire)
+    }
+
+    /// How many changes there were of the names whose use has hazards.
     #[must_use]
     pub fn naming(&self) -> u64 {
         self.naming.load(Ordering::Acquire)
     }
 
-    /// The names whose use has hazards as of this count, if they are known.
+    /// These names, if they are known, and the count of changes that they are of.
     #[must_use]
-    pub fn names(&self, naming: u64) -> Option<Arc<Names>> {
+    pub fn names(&self) -> (u64, Option<Arc<Names>>) {
         let names = lock(&self.names);
-        let names = names.as_ref().filter(|(of, _)| *of == naming);
-        names.map(|(_, names)| Arc::clone(names))
+        (self.naming(), names.known().map(Arc::clone))
     }
 
     /// Takes the right to ask for the names; `None` if somebody asks, or they were asked for
@@ -177,7 +193,7 @@ impl Database {
         let exchange = || self.names_from.compare_exchange(from, next, order, order);
         (from <= now.0 && exchange().is_ok()).then(|| NamesClaim {
             database: Arc::clone(self),
-            naming: self.naming(),
+            number: lock(&self.names).ask(),
             asked: now,
             answered: false,
         })
@@ -210,7 +226,10 @@ impl Database {
         *last = Some(sign.clone());
         match change {
             Change::None => {}
-            Change::Other => self.advance_keeping_names(),
+            Change::Other => {
+                self.contexts.fetch_add(1, Ordering::AcqRel);
+                self.advance_epoch();
+            }
             Change::Names => self.advance(),
         }
         // After the epoch: who finds this must find that.
@@ -223,7 +242,7 @@ impl Database {
     /// use a function that has some.
     fn other_change(&self) -> Change {
         let names = lock(&self.names);
-        match names.as_ref().is_some_and(|(_, names)| names.spread()) {
+        match names.known().is_some_and(|names| names.spread()) {
             true => Change::Names,
             false => Change::Other,
         }
@@ -232,12 +251,35 @@ impl Database {
     /// Moves the epoch: every statement and verdict from before it is stale, and any name may have
     /// got hazards.
     pub fn advance(&self) {
-        self.naming.fetch_add(1, Ordering::AcqRel);
-        self.advance_keeping_names();
+        self.define(&Definitions::opaque());
+        self.advance_epoch();
     }
 
-    /// Moves the epoch for a change that gives no name hazards.
-    pub fn advance_keeping_names(&self) {
+    /// Moves the epoch for what was defined, or is about to be.
+    pub fn defined(&self, definitions: &Definitions) {
+        self.define(definitions);
+        self.advance_epoch();
+    }
+
+    /// Gives the names the hazards that they have from these definitions.
+    pub fn define(&self, definitions: &Definitions) {
+        let mut names = lock(&self.names);
+        let mut changed = definitions.is_opaque;
+        if definitions.is_opaque {
+            names.lose();
+        }
+        for definition in &definitions.list {
+            changed |= names.define(definition);
+        }
+        if changed {
+            self.naming.fetch_add(1, Ordering::AcqRel);
+        }
+        if definitions.moves_contexts {
+            self.contexts.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    fn advance_epoch(&self) {
         // Whichever of two that advance at once is last, its number is new.
         self.epoch.store(self.epochs.next(), Ordering::Release);
     }

@@ -17,6 +17,7 @@ pub mod database;
 pub mod doubt;
 pub mod guard;
 pub mod names;
+mod naming;
 mod recipe;
 pub mod sketch;
 pub mod table;

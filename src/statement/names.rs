@@ -10,16 +10,19 @@
 
 mod graph;
 
+use crate::sql::define::Definition;
 use crate::sql::effect::Known;
 use crate::sql::hazard::Hazards;
-use foldhash::fast::RandomState;
+use foldhash::fast::{FixedState, RandomState};
 use graph::Graph;
 use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasher;
+use std::sync::Arc;
 
 type Map<K, V> = HashMap<K, V, RandomState>;
 
 /// Names and their hazards.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Names {
     hazards: Map<Box<[u8]>, Hazards>,
     /// Those of objects that no text need name: operators, casts, types.
@@ -29,7 +32,51 @@ pub struct Names {
     /// Those of the names with characters beyond ASCII, which each client's encoding spells in its
     /// own way.
     beyond: Hazards,
+    /// The names that something else uses, or a body mentions: should they get hazards, so does
+    /// that.
+    used: Arc<Used>,
+    /// The names of the functions of `pg_catalog` whose run shows.
+    volatile: Arc<HashSet<Box<[u8]>, RandomState>>,
 }
+
+/// Names, as hashes: two that are taken for one cost a question at worst.
+#[derive(Debug, Default)]
+struct Used {
+    names: HashSet<u32, RandomState>,
+    /// Something uses a name that is cut off, or one with characters beyond ASCII.
+    any: bool,
+    beyond: bool,
+}
+
+impl Used {
+    fn insert(&mut self, name: &[u8]) {
+        self.any |= name.len() > MAX_NAME;
+        self.beyond |= !name.is_ascii();
+        self.names.insert(hash(name));
+    }
+
+    fn contains(&self, name: &[u8]) -> bool {
+        self.any || self.beyond && !name.is_ascii() || self.names.contains(&hash(name))
+    }
+}
+
+fn hash(name: &[u8]) -> u32 {
+    FixedState::default().hash_one(name) as u32
+}
+
+/// What a definition does to what is known of names.
+#[derive(Debug)]
+pub enum Defined {
+    /// Nothing: none gets hazards that it has not had.
+    Same,
+    /// Some do, and it is known which.
+    More(Names),
+    /// Some do, and what uses them may be anything.
+    Lost,
+}
+
+/// Names with hazards, up to which they are copied for a few that are added.
+const MAX_COPIED: usize = 4096;
 
 /// The longest name that is looked up: of longer identifiers the server cuts off the rest.
 const MAX_NAME: usize = 63;
@@ -63,7 +110,67 @@ impl Names {
             implicit: Hazards::ALL,
             any: Hazards::ALL,
             beyond: Hazards::ALL,
+            used: Arc::default(),
+            volatile: Arc::default(),
         }
+    }
+
+    /// What `definition` does to these. `uses` tells whether another definition from since then
+    /// mentions a name.
+    #[must_use]
+    pub fn define(&self, definition: &Definition, uses: impl Fn(&[u8]) -> bool) -> Defined {
+        let hazards = self.hazards_of(definition);
+        if hazards.is_none() {
+            return Defined::Same;
+        }
+        let Some(of) = &definition.of else {
+            return Defined::Lost;
+        };
+        // What is defined for a parent, its partitions and children may take on.
+        let spreads = !hazards.without(Hazards::PARTITIONED).is_none();
+        if spreads
+            && of
+                .iter()
+                .any(|name| self.of(name).has(Hazards::PARTITIONED))
+        {
+            return Defined::Lost;
+        }
+        let grows = |name: &&Box<[u8]>| !hazards.without(self.of(name)).is_none();
+        let grown: Vec<_> = of.iter().filter(grows).collect();
+        if grown.is_empty() {
+            return Defined::Same;
+        }
+        let is_lost = |name: &[u8]| {
+            name.len() > MAX_NAME || !name.is_ascii() || self.used.contains(name) || uses(name)
+        };
+        if self.hazards.len() > MAX_COPIED || grown.iter().any(|name| is_lost(name)) {
+            return Defined::Lost;
+        }
+        let mut names = self.clone();
+        names.any |= hazards;
+        for name in grown {
+            *names.hazards.entry(name.clone()).or_default() |= hazards;
+        }
+        Defined::More(names)
+    }
+
+    fn hazards_of(&self, definition: &Definition) -> Hazards {
+        let mentioned = definition.mentions.iter().map(|name| self.of(name));
+        let mut hazards = mentioned.fold(definition.hazards, |all, one| all | one);
+        if definition
+            .mentions
+            .iter()
+            .any(|name| self.volatile.contains(name))
+        {
+            hazards |= Hazards::NOISY;
+        }
+        if definition.by_writing {
+            hazards = hazards.without(Hazards::NOISY);
+        }
+        if definition.is_planned && hazards.has(Hazards::OF_RUNS) {
+            hazards |= Hazards::PLANS;
+        }
+        hazards
     }
 
     /// Whether some have hazards that spread to what uses them: those of functions.
@@ -130,8 +237,9 @@ pub enum Row<'a> {
         object: &'a str,
         /// Its name.
         name: &'a str,
-        /// `f`: foreign; `p`: partitioned, or a parent; `s`: secured for single roles. Or a
-        /// function that was parsed when it was made: `n`: it calls a volatile one of `pg_catalog`.
+        /// `f`: foreign; `p`: partitioned, or a parent; `s`: secured for single roles; `u`: nothing
+        /// but its name is told, because something may use it. Or a function that was parsed when
+        /// it was made: `n`: it calls a volatile one of `pg_catalog`.
         kind: &'a str,
     },
 }
@@ -182,12 +290,15 @@ impl Names {
             Row::Volatile(names) => Some(names.split(' ').map(str::as_bytes)),
             _ => None,
         });
-        let volatile: HashSet<&[u8], RandomState> = volatile.flatten().collect();
+        let volatile: HashSet<Box<[u8]>, _> = volatile.flatten().map(Box::from).collect();
         let mut graph = Graph::new();
         for row in rows {
             graph.add(row, |word| volatile.contains(word));
         }
-        graph.names()
+        Self {
+            volatile: Arc::new(volatile),
+            ..graph.names()
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 pub mod ledger;
 
 use crate::sql::Dialect;
+use crate::sql::define::Definitions;
 use crate::sql::effect::Effect;
 use crate::statement::cache::{Cache, Tag};
 use crate::statement::database::Database;
@@ -90,8 +91,8 @@ pub struct Upstream {
     /// Settings and search path as last asked for; `None` after anything that may have changed
     /// them.
     pub context: Option<Context>,
-    /// The catalog epoch when they were asked for.
-    pub context_epoch: u64,
+    /// How many changes there were of what sessions are told when they were asked for.
+    pub context_count: u64,
     /// What the settings mean to us, as of the same answer.
     pub settings: ServerSettings,
     /// The text that began the current transaction, while nothing else has run in it; else empty.
@@ -112,8 +113,8 @@ pub struct Upstream {
     pub unverified: Option<Instant>,
     /// The catalog was never looked at on this connection.
     pub is_new: bool,
-    /// What was done to the catalog in this transaction gave no name hazards.
-    pub keeps_names: bool,
+    /// What this transaction has defined.
+    pub definitions: Definitions,
     /// Roles or their membership were changed in this transaction.
     pub changes_roles: bool,
     /// The names whose use has hazards, and which of their database's they are.
@@ -134,7 +135,7 @@ impl Upstream {
             database: Arc::default(),
             status: Status::Idle,
             context: None,
-            context_epoch: 0,
+            context_count: 0,
             settings: ServerSettings::default(),
             only_begun: Vec::new(),
             standard_strings: false,
@@ -144,7 +145,7 @@ impl Upstream {
             is_serializable: false,
             unverified: Some(Instant::NEVER),
             is_new: true,
-            keeps_names: false,
+            definitions: Definitions::default(),
             changes_roles: false,
             names: Arc::new(Names::unknown()),
             naming: None,
@@ -186,17 +187,17 @@ impl Upstream {
                 self.is_serializable = true;
                 return;
             }
-            Effect::Session | Effect::LocalCatalog => {}
+            Effect::Session => {}
+            // Others can use nothing temporary, but have things of the same name.
+            Effect::LocalCatalog => self.database.define(&self.definitions),
             Effect::Unknown => {
                 self.cache.flush();
                 self.unverified = Some(Instant::NEVER);
+                self.definitions = Definitions::opaque();
             }
             Effect::Catalog => {
                 self.cache.flush();
-                match self.keeps_names {
-                    true => self.database.advance_keeping_names(),
-                    false => self.database.advance(),
-                }
+                self.database.defined(&self.definitions);
                 if self.changes_roles {
                     self.database.advance_cluster();
                 }
@@ -222,9 +223,8 @@ impl Upstream {
 
     /// The names whose use has hazards, as far as is known now.
     pub fn names(&mut self) -> &Arc<Names> {
-        let naming = self.database.naming();
-        if self.naming != Some(naming) {
-            let known = self.database.names(naming);
+        if self.naming != Some(self.database.naming()) {
+            let (naming, known) = self.database.names();
             self.naming = known.is_some().then_some(naming);
             self.names = known.unwrap_or_else(|| Arc::new(Names::unknown()));
         }

@@ -180,3 +180,48 @@ fn the_planner_runs_no_body_that_was_parsed_early_more_often_than_it_did() {
         client.query("SELECT nextval('s')");
     });
 }
+
+#[test]
+fn a_view_made_later_shows_statements_too() {
+    same("CREATE TABLE t (id int)", |client, round| {
+        let select = |client: &mut Client| {
+            for id in 0..4 {
+                client.query(&format!("SELECT id FROM t WHERE id = {id}"));
+            }
+        };
+        select(client);
+        client.query("CREATE VIEW v AS SELECT name, statement FROM pg_prepared_statements");
+        select(client);
+        client.query("SELECT * FROM v");
+        client.query(&format!("SELECT * FROM v WHERE name <> '{round}'"));
+        client.query("CREATE VIEW w AS SELECT * FROM v");
+        select(client);
+        client.query("SELECT * FROM w");
+        client.query("DROP VIEW v CASCADE");
+    });
+}
+
+#[test]
+fn what_is_defined_beside_something_else_is_noticed() {
+    let defines = "CREATE FUNCTION gone() RETURNS int LANGUAGE plpgsql AS $g$ BEGIN \
+        RETURN set_config('search_path', 'b,public', false) IS NULL; END $g$";
+    let executes = format!("BEGIN EXECUTE $e$ {defines} $e$; ");
+    let setup = format!(
+        "CREATE FUNCTION makes() RETURNS int LANGUAGE plpgsql AS $m$ {executes} RETURN 1; END $m$"
+    );
+    for text in [
+        &format!("DO $d$ {executes} END $d$; CREATE TABLE other (id int)"),
+        "SELECT makes(); CREATE TABLE other (id int)",
+        &format!("BEGIN; {defines}; CREATE TABLE other (id int); COMMIT"),
+        &format!("CREATE TABLE other (id int); {defines}"),
+        "PREPARE m AS SELECT makes() AS id; CREATE TABLE other AS EXECUTE m; DEALLOCATE m",
+    ] {
+        moves(&setup, |client, _| {
+            client.query("DROP FUNCTION IF EXISTS gone(); DROP TABLE IF EXISTS other");
+            inserts(client, 5, 4);
+            client.query(text);
+            inserts(client, 6, 4);
+            client.query("SELECT gone()");
+        });
+    }
+}

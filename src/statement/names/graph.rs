@@ -6,9 +6,10 @@
 //! Invariant: the hazards of a node only grow, and a node is looked at again only when they have;
 //! there are eight of them, so every edge is followed eight times at most.
 
-use super::{MAX_NAME, Map, Names, Row};
+use super::{MAX_NAME, Map, Names, Row, Used};
 use crate::sql::body::Body;
 use crate::sql::hazard::{self, Hazards};
+use std::sync::Arc;
 
 /// The node of everything that has a name, which an identifier may mean that is cut off.
 const ANY: u32 = 0;
@@ -120,6 +121,7 @@ impl Graph {
                     "f" => Hazards::FOREIGN,
                     "p" => Hazards::PARTITIONED,
                     "n" => Hazards::NOISY,
+                    "u" => Hazards::NONE,
                     _ => Hazards::SECURED,
                 };
             }
@@ -174,6 +176,7 @@ impl Graph {
 
     /// The names, and their hazards, of all the rows added.
     pub(super) fn names(mut self) -> Names {
+        let used = self.used();
         for (function, body) in std::mem::take(&mut self.bodies) {
             self.node(function).hazards |= body.hazards;
             self.uses(function, IMPLICIT);
@@ -198,7 +201,33 @@ impl Graph {
             implicit: of(IMPLICIT),
             any: of(ANY) | of(IMPLICIT),
             beyond: of(BEYOND),
+            used: Arc::new(used),
+            volatile: Arc::default(),
         }
+    }
+
+    /// The names that something uses: those of objects that others depend on, and those that bodies
+    /// mention, of which the nodes do not know yet.
+    fn used(&self) -> Used {
+        let mut used = Used::default();
+        let mut name_of: Vec<Option<&[u8]>> = vec![None; self.nodes.len()];
+        for (name, node) in &self.names {
+            name_of[*node as usize] = Some(name);
+        }
+        let name_of = |node: u32| name_of[node as usize];
+        let objects = (0..)
+            .zip(&self.nodes)
+            .filter(|(node, _)| name_of(*node).is_none());
+        for (_, object) in objects {
+            let users = || object.users.iter().map(|(user, _)| name_of(*user));
+            if users().any(|name| name.is_none()) {
+                users().flatten().for_each(|name| used.insert(name));
+            }
+        }
+        for (_, body) in &self.bodies {
+            body.names.iter().for_each(|name| used.insert(name));
+        }
+        used
     }
 
     /// Spreads the hazards until nothing changes.

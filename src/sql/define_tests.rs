@@ -1,0 +1,217 @@
+//! Whom definitions give hazards, and from what they mention.
+
+use super::*;
+
+/// The names that take on hazards by the only definition of `text`.
+fn of(text: &str) -> Option<Vec<String>> {
+    let read = Definitions::read(text.as_bytes());
+    assert!(!read.is_opaque, "{text}");
+    let [definition] = &read.list[..] else {
+        panic!("{text}: {read:?}");
+    };
+    let names = definition.of.as_ref()?.iter();
+    Some(
+        names
+            .map(|name| String::from_utf8_lossy(name).into_owned())
+            .collect(),
+    )
+}
+
+fn only(text: &str) -> Definition {
+    Definition::clone(&Definitions::read(text.as_bytes()).list[0])
+}
+
+#[test]
+fn who_takes_on_hazards_stands_at_the_head() {
+    for (text, names) in [
+        (
+            "CREATE FUNCTION s.F(a int) RETURNS int LANGUAGE sql AS 'select 1'",
+            &["f"][..],
+        ),
+        (
+            "create or replace procedure \"P\"() language plpgsql as $$ begin end $$",
+            &["p"],
+        ),
+        ("create aggregate a (int) (sfunc = f, stype = int)", &["a"]),
+        ("create or replace temp view x.v as select 1", &["v"]),
+        (
+            "create materialized view if not exists m as select 1",
+            &["if", "m"],
+        ),
+        (
+            "create table t (a int references s.u on delete cascade)",
+            &["t", "u"],
+        ),
+        (
+            "create unlogged table t (a int) inherits (x.a, b)",
+            &["a", "b", "t"],
+        ),
+        (
+            "create table p1 partition of p for values in (1) partition by list (b)",
+            &["p", "p1"],
+        ),
+        (
+            "create trigger g after update of a on s.t for each row execute function f()",
+            &["t"],
+        ),
+        (
+            "create constraint trigger g after insert on t execute function f()",
+            &["t"],
+        ),
+        (
+            "create unique index concurrently if not exists i on only t (f(a))",
+            &["only", "t"],
+        ),
+        (
+            "create rule \"to\" as on update to v do instead nothing",
+            &["v"],
+        ),
+        ("create policy p on t using (a > 1)", &["t"]),
+        (
+            "alter table if exists only t rename to u",
+            &["if", "t", "u"],
+        ),
+        ("alter table t attach partition p default", &["p", "t"]),
+        (
+            "alter table t add foreign key (a) references u",
+            &["t", "u"],
+        ),
+        ("alter function f(int) rename to g", &["f", "g"]),
+        ("alter policy p on t to r", &["t"]),
+        ("alter view v alter a set default f()", &["v"]),
+    ] {
+        assert_eq!(of(text).unwrap(), names, "{text}");
+    }
+    for text in [
+        "create operator + (function = f, leftarg = t)",
+        "create cast (a as b) with function f(a)",
+        "create domain d as int check (f(value))",
+        "alter type t add attribute a int",
+    ] {
+        assert_eq!(of(text), None, "{text}");
+    }
+}
+
+#[test]
+fn what_is_not_understood_is_opaque() {
+    for text in [
+        "create extension e",
+        "create event trigger e on ddl_command_end execute function f()",
+        "create schema s create view v as select 1",
+        "create function f() returns int begin atomic select 1; end",
+        "create table t as execute p",
+        "explain analyze create table t as execute p",
+        "create table t (a int); do 'begin end'",
+        "create view U&\"v\" as select 1",
+        "create table t (a int default 'x)",
+        "import foreign schema s from server r into t",
+        "truncate t cascade",
+        "create",
+    ] {
+        assert!(Definitions::read(text.as_bytes()).is_opaque, "{text}");
+    }
+    let long = format!("create view v as select {}", "1 + ".repeat(MAX_TEXT));
+    assert!(Definitions::read(long.as_bytes()).is_opaque);
+}
+
+#[test]
+fn what_gives_nobody_hazards_is_no_definition() {
+    for text in [
+        "drop function f() cascade; drop extension e",
+        "comment on function f() is 'x'",
+        "grant execute on function f() to r",
+        "create schema s authorization r",
+        "create sequence s owned by t.a",
+        "select 1; insert into t values (1)",
+    ] {
+        let read = Definitions::read(text.as_bytes());
+        assert!(read.list.is_empty() && !read.is_opaque, "{text}");
+    }
+}
+
+#[test]
+fn a_body_is_read_whoever_quotes_it() {
+    for text in [
+        "create function f() returns int language sql as 'select g(''x'') from t'",
+        "create function f() returns int language 'SQL' stable as $b$ select g('x') from t $b$",
+        "create function f(language int) returns int as 'select g(1) from t' language sql",
+    ] {
+        let definition = only(text);
+        let is_certain = !text.contains("(language");
+        assert_eq!(definition.hazards.is_none(), is_certain, "{text}");
+        for name in [&b"g"[..], b"t"] {
+            assert_eq!(definition.mentions.contains(name), is_certain, "{text}");
+        }
+    }
+    for text in [
+        "create function f() returns int language plpgsql as 'begin execute ''x''; end'",
+        "create function f() returns int language sql as 'select set_config(''a'', ''b'', true)'",
+        "create function f() returns int language sql as E'select \\x41'",
+        "create function f() returns int language sql as 'select '\n'1'",
+        "create function f() returns int language c as 'lib', 'f'",
+        "create function f() returns int language sql return 1",
+        "create function f() returns int language sql set standard_conforming_strings = off \
+         as 'select 1'",
+    ] {
+        assert!(!only(text).hazards.is_none(), "{text}");
+    }
+    assert!(only("create function f() returns int stable language sql as 'select 1'").is_planned);
+}
+
+#[test]
+fn tables_have_hazards_of_their_own() {
+    for (text, hazards) in [
+        ("create table t (a int)", Hazards::NONE),
+        (
+            "create table t (a int) partition by range (a)",
+            Hazards::PARTITIONED,
+        ),
+        ("create table t () inherits (u)", Hazards::PARTITIONED),
+        ("alter table t inherit u", Hazards::PARTITIONED),
+        ("create foreign table t (a int) server s", Hazards::FOREIGN),
+        ("alter table t enable row level security", Hazards::SECURED),
+        ("create policy p on t to r", Hazards::SECURED),
+        ("create view v as select * from pg_cursors", Hazards::SEES),
+    ] {
+        assert_eq!(only(text).hazards, hazards, "{text}");
+    }
+    assert!(only("create table t (a int default nextval('s'))").by_writing);
+    assert!(!only("create view v as select nextval('s')").by_writing);
+    assert!(!only("alter table v rename to w").by_writing);
+}
+
+#[test]
+fn what_others_are_told_changes_with_schemas_and_roles_only() {
+    for (text, moves) in [
+        ("create temp table t (a int)", false),
+        (
+            "drop materialized view v; alter foreign table t add a int",
+            false,
+        ),
+        ("comment on schema s is 'x'", false),
+        ("create schema s", true),
+        ("drop table t; drop schema s", true),
+        ("grant usage on schema s to r", true),
+        ("alter role r set search_path = a", true),
+        ("create foreign data wrapper w", true),
+    ] {
+        assert_eq!(
+            Definitions::read(text.as_bytes()).moves_contexts,
+            moves,
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn definitions_of_a_transaction_are_kept_together_within_a_bound() {
+    let one = Definitions::read(b"create table t (a int)");
+    let mut all = Definitions::default();
+    for _ in 0..MAX_DEFINITIONS {
+        all.extend(one.clone());
+    }
+    assert_eq!(all.list.len(), MAX_DEFINITIONS);
+    all.extend(one.clone());
+    all.extend(one);
+    assert_eq!(all, Definitions::opaque());
+}
