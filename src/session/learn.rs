@@ -64,9 +64,14 @@ impl Session {
         if matches!(lesson.subject, Subject::Watch) && !lesson.is_behind {
             return Ok(Next::Learned);
         }
-        if !self.upstream.knows_names() {
-            let claim = self.upstream.database.claim_names(now);
-            lesson.claim = Some(claim.ok_or(Reason::Unproven)?);
+        let knows = self.upstream.knows_names();
+        if !knows || self.upstream.database.doubts_names() {
+            lesson.claim = self.upstream.database.claim_names(now);
+            if lesson.claim.is_none() && !knows {
+                return Err(Reason::Unproven);
+            }
+        }
+        if lesson.claim.is_some() {
             let names = naming::names(self.upstream.dialect.server_major);
             return Ok(self.ask_catalog(lesson, Step::Names, names.as_bytes()));
         }
@@ -94,10 +99,13 @@ impl Session {
         if !answer.is_good() {
             return;
         }
-        let suspect = self.upstream.unverified.take().is_some();
+        let suspect = self.upstream.unverified.is_some();
         self.upstream.is_new = false;
         if self.upstream.database.observed(sign, asked, now, suspect) {
             tracing::debug!(client = self.client.0, "the catalog has changed");
+        }
+        if suspect {
+            self.upstream.verified();
         }
     }
 
@@ -438,7 +446,7 @@ mod tests {
             let database = Arc::new(Database::default());
             let claim = database.claim_names(Instant(0)).unwrap();
             named(&answer, claim, Instant(0));
-            database.names().1.unwrap().of(b"t")
+            database.names(0).1.unwrap().of(b"t")
         };
         let row = ["r", "r1", "other", "f", ""];
         assert!(of(&row, false).is_none());

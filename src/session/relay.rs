@@ -31,7 +31,7 @@ impl Session {
     }
 
     fn before_relay(&mut self, text: &[u8], reason: Reason, worker: &Worker) {
-        let survey = self.survey(text, prepares(text));
+        let survey = self.survey(text, false);
         let effect = survey.effect;
         self.defines(text, &survey);
         self.affected(effect, survey.hazards.effect());
@@ -59,33 +59,39 @@ impl Session {
 
     /// Notes what the text defines, if it does.
     fn defines(&mut self, text: &[u8], survey: &Survey) {
-        if !self.upstream.is_dirty() && self.upstream.ledger.is_idle() {
+        let is_first = !self.upstream.is_dirty() && self.upstream.ledger.is_idle();
+        if is_first && !self.upstream.definitions.is_empty() {
             self.upstream.definitions = Definitions::default();
         }
         if survey.effect >= Effect::LocalCatalog {
-            // A body has its backslashes otherwise, and what runs beside may define anything.
-            let is_read = self.upstream.standard_strings && !survey.hazards.has(Hazards::ANYTHING);
-            let defined = match is_read {
+            // Else the body of a function has its backslashes otherwise.
+            let mut defined = match self.upstream.standard_strings {
                 true => Definitions::read(text),
                 false => Definitions::opaque(),
             };
+            if defined.runs && survey.hazards.has(Hazards::ANYTHING) {
+                defined = Definitions::opaque();
+            }
             self.upstream.definitions.extend(defined);
         }
     }
 
-    /// What the text may do, with what is known of the names in it. `again` says that it may run
-    /// again.
-    fn survey(&mut self, text: &[u8], again: bool) -> Survey {
+    /// What the text may do, with what is known of the names in it. `parsed` says that the client
+    /// has it parsed, so that it may run again.
+    fn survey(&mut self, text: &[u8], parsed: bool) -> Survey {
         if !self.upstream.knows_names() {
-            return self.unnamed(text, again);
+            return self.unnamed(text, parsed || prepares(text));
         }
         let names = Arc::clone(self.upstream.names());
         let mut survey = effect::survey(text, &*names);
         survey.effect = self.memory.opened(&survey);
         // These may be the names of a catalog that is no longer there.
-        let lasts = self.upstream.unverified.is_some() && survey.names && (again || opens(text));
-        if lasts && !self.memory.unsurveyed.survey(text, again).1 {
-            self.forgotten(&mut survey, again);
+        if self.upstream.unverified.is_some() && survey.names {
+            let again = parsed || prepares(text);
+            let lasts = again || opens(text);
+            if lasts && !self.memory.unsurveyed.survey(text, again).1 {
+                self.forgotten(&mut survey, again);
+            }
         }
         survey
     }
@@ -341,11 +347,14 @@ impl Session {
             // The tag does not say that what was created is temporary; the text did.
             _ if self.memory.only_local() => {}
             _ => {
-                if tag == b"COMMIT PREPARED" {
-                    self.upstream.definitions = Definitions::opaque();
-                }
                 let effect = tag_effect(tag);
-                self.upstream.changes_roles |= effect == Effect::Catalog && is_about_roles(tag);
+                if effect == Effect::Catalog {
+                    self.upstream.changes_roles |= is_about_roles(tag);
+                    // What another session has prepared, nobody knows what.
+                    if tag == b"COMMIT PREPARED" {
+                        self.upstream.definitions = Definitions::opaque();
+                    }
+                }
                 self.upstream.affected(effect);
             }
         }
@@ -458,7 +467,6 @@ fn tag_effect(tag: &[u8]) -> Effect {
     ];
     const OPAQUE: [&[u8]; 2] = [b"DO", b"CALL"];
     match tag {
-        // What another session has prepared, nobody knows what.
         b"COMMIT PREPARED" => return Effect::Catalog,
         b"DISCARD TEMP" => return Effect::LocalCatalog,
         _ => {}

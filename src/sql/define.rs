@@ -2,19 +2,23 @@
 //!
 //! Most of DDL gives nothing hazards that has had none: what it defines mentions nothing that has
 //! any. So the whole catalog need not be asked again for each. What a definition mentions are the
-//! words of its text, and those of a function's body; who takes on their hazards stands at its head.
+//! words of its text, and those of a function's body; who takes on their hazards stands at its
+//! head.
 //!
 //! Invariant: leaving something out would be a wrong answer, too much in here costs a question. So
 //! what is not understood is opaque, and a keyword is told from a name only where that is certain:
 //! where it is reserved and not quoted.
 
-use super::body::Body;
+mod function;
+mod tokens;
+
 use super::effect;
-use super::hazard::{self, Hazards};
-use super::words::{Item, Token, Words};
+use super::hazard::Hazards;
+use super::words::Words;
 use foldhash::fast::RandomState;
 use std::collections::HashSet;
 use std::sync::Arc;
+use tokens::{Tok, Tokens, once, statement};
 
 /// A name, in lower case and as a text writes it between quotes.
 pub type Name = Box<[u8]>;
@@ -43,6 +47,8 @@ pub struct Definitions {
     pub is_opaque: bool,
     /// It may change what other sessions are told of schemas, rights and settings.
     pub moves_contexts: bool,
+    /// It may run what it names, and not only define something by it.
+    pub runs: bool,
 }
 
 /// The longest text that is read, in bytes.
@@ -92,6 +98,7 @@ impl Definitions {
             list: Vec::new(),
             is_opaque: true,
             moves_contexts: true,
+            runs: true,
         }
     }
 
@@ -115,9 +122,16 @@ impl Definitions {
         }
     }
 
+    /// Whether nothing was defined, nor anything else done.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.list.is_empty() && !self.is_opaque && !self.moves_contexts && !self.runs
+    }
+
     /// Adds what another text defines.
     pub fn extend(&mut self, other: Self) {
         self.moves_contexts |= other.moves_contexts;
+        self.runs |= other.runs;
         self.is_opaque |= other.is_opaque || self.list.len() > MAX_DEFINITIONS;
         self.list.extend(other.list);
         if self.is_opaque {
@@ -130,14 +144,19 @@ impl Definitions {
             return;
         };
         let kind = tokens.word(about).unwrap_or_default();
+        self.runs |= match verb {
+            b"create" | b"alter" => !RUN_LATER.contains(&kind),
+            b"drop" | b"comment" | b"grant" | b"revoke" => false,
+            _ => true,
+        };
         let defined = match verb {
             b"create" => create(tokens, about),
             b"alter" => alter(tokens, about),
             // By that names can only lose hazards.
-            b"drop" | b"comment" | b"grant" | b"revoke" | b"security" => Some(None),
+            b"drop" | b"comment" | b"grant" | b"reassign" | b"revoke" | b"security" => Some(None),
             b"truncate" if tokens.has(b"cascade") => None,
             b"explain" if tokens.has(b"execute") => None,
-            b"import" | b"reassign" => None,
+            b"import" => None,
             _ if effect::is_understood(verb) => return,
             _ => None,
         };
@@ -151,179 +170,20 @@ impl Definitions {
     }
 }
 
-/// A word in lower case, or something else.
-#[derive(Debug)]
-enum Tok<'a> {
-    Word(Name),
-    Quoted(Name),
-    Other(u8),
-    Literal(&'a [u8]),
-}
-
-/// The tokens of a statement, up to a semicolon that stands in no parentheses, and whether there
-/// may be another one; `None` if they are not understood.
-fn statement<'a>(words: &mut Words<'a>) -> Option<(Vec<Tok<'a>>, bool)> {
-    let mut tokens = Vec::new();
-    let mut depth = 0_i32;
-    loop {
-        tokens.push(match words.token() {
-            Token::Literal(literal) => Tok::Literal(literal),
-            Token::Item(Item::Word(word)) => {
-                let lower = word.to_ascii_lowercase().into();
-                match words.is_quoted() {
-                    true => Tok::Quoted(lower),
-                    false => Tok::Word(lower),
-                }
-            }
-            Token::Item(Item::Other(b';')) if depth <= 0 => return Some((tokens, true)),
-            Token::Item(Item::Other(byte)) => {
-                depth += i32::from(byte == b'(') - i32::from(byte == b')');
-                Tok::Other(byte)
-            }
-            Token::Item(Item::End) => return Some((tokens, false)),
-            Token::Item(Item::Escaped | Item::Broken) => return None,
-        });
-    }
-}
-
-/// The tokens of one statement.
-struct Tokens<'a>(&'a [Tok<'a>]);
-
-/// Words between CREATE or ALTER and what it is about.
-const MODIFIERS: [&[u8]; 10] = [
-    b"constraint",
-    b"global",
-    b"local",
-    b"or",
-    b"recursive",
-    b"replace",
-    b"temp",
-    b"temporary",
-    b"unique",
-    b"unlogged",
+/// What is made or changed without running anything that its definition names.
+const RUN_LATER: [&[u8]; 11] = [
+    b"aggregate",
+    b"cast",
+    b"function",
+    b"operator",
+    b"policy",
+    b"procedure",
+    b"routine",
+    b"rule",
+    b"trigger",
+    b"type",
+    b"view",
 ];
-
-impl Tokens<'_> {
-    /// The verb, and where what it is about stands.
-    fn head(&self) -> Option<(&[u8], usize)> {
-        let verb = match self.0.first()? {
-            Tok::Word(word) => word,
-            // `(select …)`, or what is refused.
-            _ => return Some((b"select", 0)),
-        };
-        let mut about = 1;
-        while self
-            .word(about)
-            .is_some_and(|word| MODIFIERS.contains(&word))
-        {
-            about += 1;
-        }
-        Some((verb, about))
-    }
-
-    /// The unquoted word at `at`.
-    fn word(&self, at: usize) -> Option<&[u8]> {
-        match self.0.get(at)? {
-            Tok::Word(word) => Some(word),
-            _ => None,
-        }
-    }
-
-    /// Whether these unquoted words stand at `at`.
-    fn are(&self, at: usize, words: &[&[u8]]) -> bool {
-        let mut all = words.iter().enumerate();
-        all.all(|(index, word)| self.word(at + index) == Some(word))
-    }
-
-    /// Whether the unquoted word is one of these.
-    fn has(&self, word: &[u8]) -> bool {
-        self.find(0, word).is_some()
-    }
-
-    /// Where the unquoted word stands first, from `from` on.
-    fn find(&self, from: usize, word: &[u8]) -> Option<usize> {
-        (from..self.0.len()).find(|at| self.word(*at) == Some(word))
-    }
-
-    /// Every word, quoted or not.
-    fn names(&self) -> impl Iterator<Item = &Name> {
-        self.0.iter().filter_map(|token| match token {
-            Tok::Word(name) | Tok::Quoted(name) => Some(name),
-            Tok::Other(_) | Tok::Literal(_) => None,
-        })
-    }
-
-    /// The last part of the qualified name at `at`, and where it ends.
-    fn name(&self, at: usize) -> Option<(Name, usize)> {
-        let (Tok::Word(name) | Tok::Quoted(name)) = self.0.get(at)? else {
-            return None;
-        };
-        match self.0.get(at + 1) {
-            Some(Tok::Other(b'.')) => self.name(at + 2),
-            _ => Some((name.clone(), at + 1)),
-        }
-    }
-
-    /// The same behind `IF [NOT] EXISTS`, `ONLY` or `CONCURRENTLY`, which may be names themselves:
-    /// then there are two.
-    fn object(&self, at: usize) -> Option<Vec<Name>> {
-        let mut from = at;
-        for skipped in [
-            &[&b"concurrently"[..]][..],
-            &[b"if", b"not", b"exists"],
-            &[b"if", b"exists"],
-            &[b"only"],
-        ] {
-            if self.are(from, skipped) {
-                from += skipped.len();
-            }
-        }
-        let found = [at, from].map(|at| self.name(at).map(|(name, _)| name));
-        found[1]
-            .is_some()
-            .then(|| found.into_iter().flatten().collect())
-    }
-
-    /// The names behind every occurrence of the unquoted word, each of which may be a list.
-    fn behind(&self, word: &[u8]) -> Vec<Name> {
-        let mut found = Vec::new();
-        let mut from = 0;
-        while let Some(at) = self.find(from, word) {
-            from = at + 1;
-            let mut next = from;
-            loop {
-                while matches!(self.0.get(next), Some(Tok::Other(b'(' | b','))) {
-                    next += 1;
-                }
-                // `PARTITION BY`, and `PARTITION OF`, which is looked for by its other word.
-                let is_clause = ["by", "of"]
-                    .iter()
-                    .any(|word| self.are(next, &[word.as_bytes()]));
-                let Some((name, end)) = self.name(next).filter(|_| !is_clause) else {
-                    break;
-                };
-                found.push(name);
-                next = end;
-                if !matches!(self.0.get(next), Some(Tok::Other(b','))) {
-                    break;
-                }
-            }
-        }
-        found
-    }
-
-    /// All that the statement mentions, for whoever takes it on.
-    fn definition(&self, of: Option<Vec<Name>>) -> Definition {
-        let of = of.map(once);
-        let hazards = self.names().map(|name| hazard::builtin(name));
-        Definition {
-            of,
-            hazards: hazards.fold(Hazards::NONE, |all, one| all | one),
-            mentions: self.names().cloned().collect(),
-            ..Definition::default()
-        }
-    }
-}
 
 /// What CREATE defines; `None` if that is not understood.
 fn create(tokens: &Tokens<'_>, about: usize) -> Option<Option<Definition>> {
@@ -344,7 +204,7 @@ fn create(tokens: &Tokens<'_>, about: usize) -> Option<Option<Definition>> {
     }
     let kind = tokens.word(about)?;
     Some(Some(match kind {
-        b"function" | b"procedure" => function(tokens, about),
+        b"function" | b"procedure" => function::created(tokens, about),
         // What it runs is not in the text.
         b"table" | b"view" if tokens.has(b"execute") => return None,
         b"table" => table(tokens, about, foreign),
@@ -356,11 +216,14 @@ fn create(tokens: &Tokens<'_>, about: usize) -> Option<Option<Definition>> {
         b"statistics" => tokens.definition(behind(b"from")),
         b"rule" => tokens.definition(behind(b"to")),
         b"policy" => secured(tokens.definition(behind(b"on"))),
-        // Its elements are statements of their own.
-        b"schema" if tokens.find(1, b"create").is_none() => return Some(None),
+        b"schema" => {
+            let mut elements = tokens.definition(None);
+            elements.hazards |= partitioned(tokens);
+            elements
+        }
+        b"type" if is_composite(tokens, about) => return Some(None),
         _ if RUNS_NOTHING.contains(&kind) => return Some(None),
-        b"access" | b"event" | b"extension" | b"language" | b"procedural" | b"schema"
-        | b"subscription" | b"transform" | b"trusted" => return None,
+        b"extension" | b"language" | b"procedural" | b"transform" | b"trusted" => return None,
         _ => tokens.definition(None),
     }))
 }
@@ -380,7 +243,7 @@ fn alter(tokens: &Tokens<'_>, about: usize) -> Option<Option<Definition>> {
         of.extend(tokens.behind(b"to"));
     }
     Some(Some(match kind {
-        b"function" | b"procedure" | b"routine" => altered_function(tokens, of),
+        b"function" | b"procedure" | b"routine" => function::altered(tokens, of),
         b"table" | b"view" => {
             let mut altered = table(tokens, about, foreign);
             altered.of = altered
@@ -394,14 +257,24 @@ fn alter(tokens: &Tokens<'_>, about: usize) -> Option<Option<Definition>> {
             let at = tokens.find(about, b"on")? + 1;
             secured(tokens.definition(tokens.object(at)))
         }
+        // These are only renamed, moved and attached to each other.
+        b"default" | b"index" | b"rule" | b"statistics" | b"trigger" => return Some(None),
         _ if RUNS_NOTHING.contains(&kind) => return Some(None),
-        b"event" | b"extension" | b"language" | b"subscription" => return None,
+        b"extension" | b"language" => return None,
         _ => tokens.definition(None),
     }))
 }
 
+/// Whether the type is made of others, or of labels: nothing is run for it.
+fn is_composite(tokens: &Tokens<'_>, about: usize) -> bool {
+    let Some(at) = tokens.find(about + 2, b"as") else {
+        return false;
+    };
+    tokens.are(at + 1, &[b"enum"]) || matches!(tokens.0.get(at + 1), Some(Tok::Other(b'(')))
+}
+
 /// What nobody runs anything by using.
-const RUNS_NOTHING: [&[u8]; 10] = [
+const RUNS_NOTHING: [&[u8]; 11] = [
     b"collation",
     b"conversion",
     b"database",
@@ -410,15 +283,10 @@ const RUNS_NOTHING: [&[u8]; 10] = [
     b"role",
     b"sequence",
     b"server",
+    b"subscription",
     b"tablespace",
     b"user",
 ];
-
-fn once(mut names: Vec<Name>) -> Vec<Name> {
-    names.sort_unstable();
-    names.dedup();
-    names
-}
 
 /// Who sees what of it may depend on roles.
 fn secured(definition: Definition) -> Definition {
@@ -438,113 +306,22 @@ fn table(tokens: &Tokens<'_>, about: usize, hazards: Hazards) -> Definition {
         of
     });
     let mut table = tokens.definition(of);
-    table.hazards |= hazards;
+    table.hazards |= hazards | partitioned(tokens);
     // A view may be renamed as a table, too.
     table.by_writing = !tokens.has(b"rename");
-    let parents: [&[u8]; 3] = [b"inherit", b"inherits", b"partition"];
-    if parents.iter().any(|word| tokens.has(word)) {
-        table.hazards |= Hazards::PARTITIONED;
-    }
     match tokens.has(b"security") {
         true => secured(table),
         false => table,
     }
 }
 
-/// Whether a setting changes how the function's body is read.
-fn reads_otherwise(tokens: &Tokens<'_>) -> bool {
-    tokens
-        .names()
-        .any(|name| &**name == b"standard_conforming_strings")
-}
-
-fn is_planned(tokens: &Tokens<'_>) -> bool {
-    tokens.has(b"stable") || tokens.has(b"immutable")
-}
-
-/// A function: what its body does, and what its arguments' defaults do.
-fn function(tokens: &Tokens<'_>, about: usize) -> Definition {
-    let mut function = tokens.definition(tokens.object(about + 1));
-    function.is_planned = is_planned(tokens);
-    let body = match language(tokens).filter(|_| !reads_otherwise(tokens)) {
-        Some(is_sql) => bodies(tokens, is_sql),
-        None => Body::opaque(),
-    };
-    function.hazards |= body.hazards;
-    function.mentions.extend(body.names);
-    function
-}
-
-/// A function whose body stays as it is, but may be run otherwise.
-fn altered_function(tokens: &Tokens<'_>, of: Option<Vec<Name>>) -> Definition {
-    let mut function = tokens.definition(of);
-    function.is_planned = is_planned(tokens);
-    if reads_otherwise(tokens) {
-        function.hazards |= Body::opaque().hazards;
+/// Whether tables become parents.
+fn partitioned(tokens: &Tokens<'_>) -> Hazards {
+    let words: [&[u8]; 3] = [b"inherit", b"inherits", b"partition"];
+    match words.iter().any(|word| tokens.has(word)) {
+        true => Hazards::PARTITIONED,
+        false => Hazards::NONE,
     }
-    function
-}
-
-/// Whether the function is in SQL or else in PL/pgSQL; `None` if it is in another language.
-fn language(tokens: &Tokens<'_>) -> Option<bool> {
-    let at = tokens.find(0, b"language")? + 1;
-    let name = match tokens.0.get(at)? {
-        Tok::Word(name) | Tok::Quoted(name) => name,
-        Tok::Literal(literal) => &string(literal)?.to_ascii_lowercase().into(),
-        Tok::Other(_) => return None,
-    };
-    // An argument may have this name.
-    let is_certain = tokens.find(at, b"language").is_none();
-    match &**name {
-        b"sql" if is_certain => Some(true),
-        b"plpgsql" if is_certain => Some(false),
-        _ => None,
-    }
-}
-
-/// All strings of the statement, of which one is the body.
-fn bodies(tokens: &Tokens<'_>, is_sql: bool) -> Body {
-    let mut all = Body::default();
-    let mut count = 0;
-    for token in tokens.0 {
-        let Tok::Literal(literal) = token else {
-            continue;
-        };
-        if literal.first().is_some_and(u8::is_ascii_digit) {
-            continue;
-        }
-        let Some(source) = string(literal) else {
-            return Body::opaque();
-        };
-        count += 1;
-        let body = Body::read(&source, is_sql, |_| false);
-        all.hazards |= body.hazards;
-        all.names.extend(body.names);
-    }
-    match count {
-        0 => Body::opaque(),
-        _ => all,
-    }
-}
-
-/// The value of a plain or a dollar-quoted string.
-fn string(literal: &[u8]) -> Option<Vec<u8>> {
-    if literal.starts_with(b"$") {
-        let tag = memchr::memchr(b'$', literal.get(1..)?)? + 2;
-        let end = literal.len().checked_sub(tag)?;
-        return literal.get(tag..end).map(<[u8]>::to_vec);
-    }
-    let inner = literal.strip_prefix(b"'")?.strip_suffix(b"'")?;
-    let mut value = Vec::with_capacity(inner.len());
-    let mut bytes = inner.iter();
-    while let Some(byte) = bytes.next() {
-        // What is no pair goes on behind white space.
-        if *byte == b'\'' && bytes.next() != Some(&b'\'') {
-            return None;
-        }
-        value.push(*byte);
-    }
-    Some(value)
 }
 
 #[cfg(test)]

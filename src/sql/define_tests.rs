@@ -87,6 +87,9 @@ fn who_takes_on_hazards_stands_at_the_head() {
         "create cast (a as b) with function f(a)",
         "create domain d as int check (f(value))",
         "alter type t add attribute a int",
+        "create type t as range (subtype = u, subtype_diff = f)",
+        "create schema s create view v as select 1",
+        "create event trigger e on ddl_command_end execute function f()",
     ] {
         assert_eq!(of(text), None, "{text}");
     }
@@ -96,8 +99,6 @@ fn who_takes_on_hazards_stands_at_the_head() {
 fn what_is_not_understood_is_opaque() {
     for text in [
         "create extension e",
-        "create event trigger e on ddl_command_end execute function f()",
-        "create schema s create view v as select 1",
         "create function f() returns int begin atomic select 1; end",
         "create table t as execute p",
         "explain analyze create table t as execute p",
@@ -120,8 +121,10 @@ fn what_gives_nobody_hazards_is_no_definition() {
         "drop function f() cascade; drop extension e",
         "comment on function f() is 'x'",
         "grant execute on function f() to r",
-        "create schema s authorization r",
+        "create subscription s connection '' publication p",
         "create sequence s owned by t.a",
+        "create type s.t as (a int, b text); create type u as enum ('a')",
+        "alter index i attach partition j; alter trigger g on t rename to h",
         "select 1; insert into t values (1)",
     ] {
         let read = Definitions::read(text.as_bytes());
@@ -134,6 +137,7 @@ fn a_body_is_read_whoever_quotes_it() {
     for text in [
         "create function f() returns int language sql as 'select g(''x'') from t'",
         "create function f() returns int language 'SQL' stable as $b$ select g('x') from t $b$",
+        "create function f(a int) returns int language internal immutable as 'g from t'",
         "create function f(language int) returns int as 'select g(1) from t' language sql",
     ] {
         let definition = only(text);
@@ -214,4 +218,23 @@ fn definitions_of_a_transaction_are_kept_together_within_a_bound() {
     all.extend(one.clone());
     all.extend(one);
     assert_eq!(all, Definitions::opaque());
+}
+
+#[test]
+fn most_definitions_run_nothing_that_they_name() {
+    for (text, runs) in [
+        ("create view v as select f(); drop function f()", false),
+        (
+            "create trigger g before insert on t for each row execute function f()",
+            false,
+        ),
+        ("alter function f() stable", false),
+        ("create materialized view v as select f()", true),
+        ("create table t as select f()", true),
+        ("create index on t (f(a))", true),
+        ("alter table t add a int default f()", true),
+        ("drop table t; select f()", true),
+    ] {
+        assert_eq!(Definitions::read(text.as_bytes()).runs, runs, "{text}");
+    }
 }

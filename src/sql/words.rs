@@ -58,7 +58,7 @@ impl<'a> Words<'a> {
     }
 
     /// The next word or other character, or what is skipped before it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn token(&mut self) -> Token<'a> {
         let Some(start) = lex::blank(self.text, self.at) else {
             return Token::Item(Item::Broken);

@@ -6,7 +6,7 @@
 //!   never looks current again, not even after its database was forgotten and came back.
 
 use super::names::Names;
-use super::naming::Naming;
+use super::naming::{Naming, Question};
 use super::{Instant, lock};
 use crate::sql::define::Definitions;
 use foldhash::quality::FixedState;
@@ -79,8 +79,7 @@ impl Database {
 #[derive(Debug)]
 pub struct NamesClaim {
     database: Arc<Database>,
-    /// Which question it is.
-    number: u64,
+    question: Question,
     asked: Instant,
     answered: bool,
 }
@@ -93,7 +92,7 @@ impl NamesClaim {
         let from = &self.database.names_from;
         from.store(now.0.saturating_add(pause), Ordering::Relaxed);
         let mut naming = lock(&self.database.names);
-        if naming.answer(self.number, names) {
+        if naming.answer(self.question, names) {
             self.database.naming.fetch_add(1, Ordering::AcqRel);
         }
     }
@@ -101,7 +100,7 @@ impl NamesClaim {
 
 impl Drop for NamesClaim {
     fn drop(&mut self) {
-        lock(&self.database.names).asked_no_more(self.number);
+        lock(&self.database.names).asked_no_more(self.question);
         if !self.answered {
             self.database.names_from.store(0, Ordering::Relaxed);
         }
@@ -123,8 +122,8 @@ enum Change {
 const LOOK_SHARE: u64 = 10;
 
 /// The same for the question which names have hazards. Nothing is converted while they are not
-/// known, so it is asked sooner.
-const NAMES_SHARE: u64 = 4;
+/// known, so it is asked sooner: at worst, one connection asks half of the time.
+const NAMES_SHARE: u64 = 1;
 
 /// Milliseconds after which somebody else may ask for the names, too.
 const NAMES_PATIENCE: u64 = 10_000;
@@ -176,11 +175,24 @@ impl Database {
         self.naming.load(Ordering::Acquire)
     }
 
-    /// These names, if they are known, and the count of changes that they are of.
+    /// These names, if they are known by this question or a later one, and the count of changes
+    /// that they are of.
     #[must_use]
-    pub fn names(&self) -> (u64, Option<Arc<Names>>) {
+    pub fn names(&self, since: u64) -> (u64, Option<Arc<Names>>) {
         let names = lock(&self.names);
-        (self.naming(), names.known().map(Arc::clone))
+        (self.naming(), names.known(since).map(Arc::clone))
+    }
+
+    /// The first question whose answer will have everything that is in the catalog now.
+    #[must_use]
+    pub fn names_from_now(&self) -> u64 {
+        lock(&self.names).next_question()
+    }
+
+    /// Whether names are known that had better be asked for again.
+    #[must_use]
+    pub fn doubts_names(&self) -> bool {
+        lock(&self.names).is_doubtful()
     }
 
     /// Takes the right to ask for the names; `None` if somebody asks, or they were asked for
@@ -193,7 +205,7 @@ impl Database {
         let exchange = || self.names_from.compare_exchange(from, next, order, order);
         (from <= now.0 && exchange().is_ok()).then(|| NamesClaim {
             database: Arc::clone(self),
-            number: lock(&self.names).ask(),
+            question: lock(&self.names).ask(),
             asked: now,
             answered: false,
         })
@@ -224,13 +236,13 @@ impl Database {
             None => Change::None,
         };
         *last = Some(sign.clone());
-        match change {
-            Change::None => {}
-            Change::Other => {
-                self.contexts.fetch_add(1, Ordering::AcqRel);
-                self.advance_epoch();
-            }
-            Change::Names => self.advance(),
+        let has_names = change == Change::Names;
+        if lock(&self.names).looked(has_names, now) {
+            self.naming.fetch_add(1, Ordering::AcqRel);
+        }
+        if change != Change::None {
+            self.contexts.fetch_add(1, Ordering::AcqRel);
+            self.advance_epoch();
         }
         // After the epoch: who finds this must find that.
         self.looked
@@ -242,7 +254,7 @@ impl Database {
     /// use a function that has some.
     fn other_change(&self) -> Change {
         let names = lock(&self.names);
-        match names.known().is_some_and(|names| names.spread()) {
+        match names.known(0).is_some_and(|names| names.spread()) {
             true => Change::Names,
             false => Change::Other,
         }
@@ -258,6 +270,7 @@ impl Database {
     /// Moves the epoch for what was defined, or is about to be.
     pub fn defined(&self, definitions: &Definitions) {
         self.define(definitions);
+        lock(&self.names).has_defined();
         self.advance_epoch();
     }
 

@@ -32,31 +32,49 @@ pub struct Names {
     /// Those of the names with characters beyond ASCII, which each client's encoding spells in its
     /// own way.
     beyond: Hazards,
-    /// The names that something else uses, or a body mentions: should they get hazards, so does
-    /// that.
     used: Arc<Used>,
     /// The names of the functions of `pg_catalog` whose run shows.
     volatile: Arc<HashSet<Box<[u8]>, RandomState>>,
 }
 
-/// Names, as hashes: two that are taken for one cost a question at worst.
+/// What uses what, by name: who takes on the hazards that a name may get later.
 #[derive(Debug, Default)]
 struct Used {
-    names: HashSet<u32, RandomState>,
+    names: Vec<Box<[u8]>>,
+    /// The numbers of the names that use a name, by its hash: two names that are taken for one cost
+    /// a conversion at worst.
+    users: Map<u32, Vec<u32>>,
     /// Something uses a name that is cut off, or one with characters beyond ASCII.
     any: bool,
     beyond: bool,
 }
 
+/// Stands among the users of a name for what has none.
+const NAMELESS: u32 = u32::MAX;
+
 impl Used {
-    fn insert(&mut self, name: &[u8]) {
-        self.any |= name.len() > MAX_NAME;
-        self.beyond |= !name.is_ascii();
-        self.names.insert(hash(name));
+    /// A user, to be told from others by number.
+    fn user(&mut self, name: Option<&[u8]>) -> u32 {
+        let Some(name) = name else { return NAMELESS };
+        self.names.push(name.into());
+        (self.names.len() - 1) as u32
     }
 
-    fn contains(&self, name: &[u8]) -> bool {
-        self.any || self.beyond && !name.is_ascii() || self.names.contains(&hash(name))
+    fn insert(&mut self, name: &[u8], user: u32) {
+        self.any |= name.len() > MAX_NAME;
+        self.beyond |= !name.is_ascii();
+        self.users.entry(hash(name)).or_default().push(user);
+    }
+
+    /// The names that use this one; `None` if more may.
+    fn of(&self, name: &[u8]) -> Option<impl Iterator<Item = &Box<[u8]>>> {
+        let is_plain = name.len() <= MAX_NAME && name.is_ascii();
+        let users = self.users.get(&hash(name)).map_or(&[][..], Vec::as_slice);
+        (is_plain && !self.any && !users.contains(&NAMELESS)).then(|| {
+            users
+                .iter()
+                .filter_map(|user| self.names.get(*user as usize))
+        })
     }
 }
 
@@ -75,8 +93,9 @@ pub enum Defined {
     Lost,
 }
 
-/// Names with hazards, up to which they are copied for a few that are added.
+/// Names with hazards, up to which they are copied for a few that are added, and how many may be.
 const MAX_COPIED: usize = 4096;
+const MAX_ADDED: usize = 64;
 
 /// The longest name that is looked up: of longer identifiers the server cuts off the rest.
 const MAX_NAME: usize = 63;
@@ -115,10 +134,9 @@ impl Names {
         }
     }
 
-    /// What `definition` does to these. `uses` tells whether another definition from since then
-    /// mentions a name.
+    /// What `definition` does to these, of which `others` are not in the catalog that was asked.
     #[must_use]
-    pub fn define(&self, definition: &Definition, uses: impl Fn(&[u8]) -> bool) -> Defined {
+    pub fn define(&self, definition: &Definition, others: &[Arc<Definition>]) -> Defined {
         let hazards = self.hazards_of(definition);
         if hazards.is_none() {
             return Defined::Same;
@@ -135,23 +153,46 @@ impl Names {
         {
             return Defined::Lost;
         }
-        let grows = |name: &&Box<[u8]>| !hazards.without(self.of(name)).is_none();
-        let grown: Vec<_> = of.iter().filter(grows).collect();
-        if grown.is_empty() {
+        if of
+            .iter()
+            .all(|name| hazards.without(self.of(name)).is_none())
+        {
             return Defined::Same;
         }
-        let is_lost = |name: &[u8]| {
-            name.len() > MAX_NAME || !name.is_ascii() || self.used.contains(name) || uses(name)
-        };
-        if self.hazards.len() > MAX_COPIED || grown.iter().any(|name| is_lost(name)) {
-            return Defined::Lost;
+        match self.with(of, hazards, others) {
+            Some(names) => Defined::More(names),
+            None => Defined::Lost,
         }
-        let mut names = self.clone();
-        names.any |= hazards;
-        for name in grown {
-            *names.hazards.entry(name.clone()).or_default() |= hazards;
+    }
+
+    /// These names with hazards more for some, and for all that uses them; `None` if that may be
+    /// anything.
+    fn with(&self, of: &[Box<[u8]>], hazards: Hazards, others: &[Arc<Definition>]) -> Option<Self> {
+        if self.hazards.len() > MAX_COPIED {
+            return None;
         }
-        Defined::More(names)
+        let (mut names, mut hazards) = (self.clone(), hazards);
+        let (mut next, mut added) = (of.to_vec(), 0);
+        while let Some(name) = next.pop() {
+            if hazards.without(names.of(&name)).is_none() {
+                continue;
+            }
+            added += 1;
+            if added > MAX_ADDED {
+                return None;
+            }
+            next.extend(self.used.of(&name)?.cloned());
+            for other in others.iter().filter(|other| other.uses(&name)) {
+                next.extend(other.of.as_ref()?.iter().cloned());
+            }
+            names.any |= hazards;
+            *names.hazards.entry(name).or_default() |= hazards;
+            // What uses it may be a function that the planner runs.
+            if hazards.has(Hazards::OF_RUNS) {
+                hazards |= Hazards::PLANS;
+            }
+        }
+        Some(names)
     }
 
     fn hazards_of(&self, definition: &Definition) -> Hazards {

@@ -4,8 +4,11 @@
 //! Invariants:
 //! - the names known have the hazards of everything that was defined through the proxy, in that
 //!   order, whether it is in the catalog yet or was rolled back: too many cost a conversion;
-//! - an answer is of no use if anything was defined since the question that cannot be added to it.
+//! - an answer is of no use if anything was defined since the question that cannot be added to it;
+//! - who has reason to doubt that everything was defined through the proxy relies on names that
+//!   were asked for since then.
 
+use super::Instant;
 use super::names::{Defined, Names};
 use crate::sql::define::Definition;
 use std::sync::Arc;
@@ -15,9 +18,26 @@ use std::sync::Arc;
 const MAX_SINCE: usize = 1024;
 const MAX_MENTIONED: usize = 64 * 1024;
 
+/// A question which names have hazards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Question {
+    /// Its number, from one.
+    number: u64,
+    /// How many definitions there were when it was put.
+    defined: u64,
+}
+
+/// Milliseconds for which names are relied on by who has no reason to doubt them, though the
+/// catalog has changed by what was defined through the proxy, and maybe by more.
+const GRACE: u64 = 1_000;
+
 #[derive(Debug, Default)]
 pub(super) struct Naming {
     known: Option<Arc<Names>>,
+    /// The question they are the answer to.
+    known_by: u64,
+    /// The questions put so far.
+    questions: u64,
     /// What was defined since the names known, or the oldest that somebody asks for, were asked
     /// for.
     since: Vec<Arc<Definition>>,
@@ -27,13 +47,58 @@ pub(super) struct Naming {
     lost: u64,
     /// How many definitions there were when each question was put that is not answered yet.
     asked: Vec<u64>,
+    /// The catalog has changed by more than is known: the first question behind that, and when that
+    /// was noticed.
+    doubt: Option<(u64, Instant)>,
+    /// Something was defined through the proxy since the catalog was looked at.
+    has_defined: bool,
     /// The names that the definitions mention, at most.
     mentioned: usize,
 }
 
 impl Naming {
-    pub(super) const fn known(&self) -> Option<&Arc<Names>> {
-        self.known.as_ref()
+    /// The names, if they were asked for with this question or a later one.
+    pub(super) fn known(&self, since: u64) -> Option<&Arc<Names>> {
+        self.known.as_ref().filter(|_| self.known_by >= since)
+    }
+
+    /// The number of the next question.
+    pub(super) const fn next_question(&self) -> u64 {
+        self.questions + 1
+    }
+
+    /// Whether names are known that somebody should ask for again.
+    pub(super) fn is_doubtful(&self) -> bool {
+        let since = self.doubt.map_or(0, |(question, _)| question);
+        self.known.is_some() && self.known_by < since
+    }
+
+    /// Something was defined that the catalog will have.
+    pub(super) const fn has_defined(&mut self) {
+        self.has_defined = true;
+    }
+
+    /// The catalog was looked at, and has changed if `changed`; returns whether nothing is known
+    /// any longer.
+    pub(super) fn looked(&mut self, changed: bool, now: Instant) -> bool {
+        let is_ours = std::mem::take(&mut self.has_defined);
+        if !changed {
+            return false;
+        }
+        let is_overdue = match self.doubt {
+            Some((_, since)) if self.is_doubtful() => now.since(since) > GRACE,
+            _ => false,
+        };
+        if !is_ours || is_overdue {
+            self.lose();
+            return true;
+        }
+        let since = match self.doubt {
+            Some((_, since)) if self.is_doubtful() => since,
+            _ => now,
+        };
+        self.doubt = Some((self.next_question(), since));
+        false
     }
 
     /// How many definitions there were.
@@ -69,7 +134,7 @@ impl Naming {
             return false;
         }
         let changed = match &self.known {
-            Some(names) if seen.is_none() => names.define(definition, uses(&self.since)),
+            Some(names) if seen.is_none() => names.define(definition, &self.since),
             _ => Defined::Same,
         };
         self.since.push(Arc::clone(definition));
@@ -88,16 +153,24 @@ impl Naming {
         }
     }
 
-    /// Somebody asks for the names; returns what to answer with.
-    pub(super) fn ask(&mut self) -> u64 {
-        let count = self.count();
-        self.asked.push(count);
-        count
+    /// Somebody asks for the names.
+    pub(super) fn ask(&mut self) -> Question {
+        self.questions += 1;
+        let defined = self.count();
+        self.asked.push(defined);
+        Question {
+            number: self.questions,
+            defined,
+        }
     }
 
     /// Nobody waits for the answer to that question any longer.
-    pub(super) fn asked_no_more(&mut self, asked: u64) {
-        if let Some(at) = self.asked.iter().position(|other| *other == asked) {
+    pub(super) fn asked_no_more(&mut self, question: Question) {
+        if let Some(at) = self
+            .asked
+            .iter()
+            .position(|other| *other == question.defined)
+        {
             self.asked.swap_remove(at);
         }
         if self.known.is_none() && self.asked.is_empty() {
@@ -106,7 +179,8 @@ impl Naming {
     }
 
     /// These were the names when that question was answered; returns whether they are of use.
-    pub(super) fn answer(&mut self, asked: u64, names: Names) -> bool {
+    pub(super) fn answer(&mut self, question: Question, names: Names) -> bool {
+        let asked = question.defined;
         let at = asked
             .checked_sub(self.before)
             .filter(|_| asked >= self.lost);
@@ -121,24 +195,23 @@ impl Naming {
             {
                 continue;
             }
-            match names.define(definition, uses(&since[..index])) {
+            match names.define(definition, &since[..index]) {
                 Defined::Same => {}
                 Defined::More(more) => names = more,
                 Defined::Lost => return false,
             }
         }
+        if self.known.is_some() && self.known_by > question.number {
+            return false;
+        }
         self.known = Some(Arc::new(names));
+        self.known_by = question.number;
         let oldest = self.asked.iter().copied().min().unwrap_or(asked).min(asked);
         let settled = oldest.saturating_sub(self.before) as usize;
         self.since.drain(..settled.min(self.since.len()));
         self.before = self.before.max(oldest);
         true
     }
-}
-
-/// Whether one of these definitions uses a name.
-fn uses(definitions: &[Arc<Definition>]) -> impl Fn(&[u8]) -> bool {
-    move |name: &[u8]| definitions.iter().any(|known| known.uses(name))
 }
 
 #[cfg(test)]
@@ -168,7 +241,7 @@ mod tests {
     }
 
     fn of(naming: &Naming, name: &str) -> Option<Hazards> {
-        naming.known().map(|names| names.of(name.as_bytes()))
+        naming.known(0).map(|names| names.of(name.as_bytes()))
     }
 
     #[test]
@@ -185,48 +258,69 @@ mod tests {
     }
 
     #[test]
-    fn hazards_of_what_something_uses_are_asked_for() {
+    fn what_was_defined_before_takes_hazards_on() {
         let mut naming = known();
+        define(&mut naming, "create view w as select * from v");
         define(&mut naming, "create view v as select f() from t");
         define(&mut naming, HARMFUL);
-        assert_eq!(of(&naming, "v"), None);
-        // One that runs without being named.
-        let mut naming = known();
-        define(&mut naming, HARMFUL);
-        define(&mut naming, "create cast (a as b) with function f(a)");
-        assert_eq!(of(&naming, "v"), None);
+        for name in ["f", "v", "w"] {
+            assert!(of(&naming, name).unwrap().has(Hazards::SETTINGS), "{name}");
+        }
     }
 
     #[test]
-    fn what_the_catalog_says_is_used_is_asked_for() {
+    fn what_runs_without_being_named_is_asked_for() {
+        let cast = "create cast (a as b) with function f(a)";
+        for texts in [[HARMFUL, cast], [cast, HARMFUL]] {
+            let mut naming = known();
+            for text in texts {
+                define(&mut naming, text);
+            }
+            assert_eq!(of(&naming, "v"), None);
+        }
+    }
+
+    #[test]
+    fn what_the_catalog_says_takes_hazards_on() {
+        let uses = |object, name, on| Row::Depends {
+            object,
+            name,
+            on,
+            by_writing: false,
+        };
+        let named = |object, name| Row::Relation {
+            object,
+            name,
+            kind: "u",
+        };
+        let body = Row::Function {
+            oid: "4",
+            name: "reads",
+            language: "sql",
+            volatile: true,
+            source: "select * from v",
+        };
         let rows = [
-            Row::Depends {
-                object: "r1",
-                name: "v",
-                on: "r2",
-                by_writing: false,
-            },
-            Row::Relation {
-                object: "r2",
-                name: "t",
-                kind: "u",
-            },
+            uses("r1", "v", "r2"),
+            named("r2", "t"),
+            named("r3", "other"),
+            uses("*", "", "r5"),
+            named("r5", "implicit"),
+            body,
         ];
         let mut naming = Naming::default();
         let asked = naming.ask();
         assert!(naming.answer(asked, Names::of_rows(&rows)));
         define(&mut naming, HARMFUL);
-        assert!(of(&naming, "f").is_some());
-        define(
-            &mut naming,
-            "create trigger g before insert on v execute function f()",
-        );
-        assert!(of(&naming, "v").is_some(), "nothing uses the view");
-        define(
-            &mut naming,
-            "create trigger g before insert on t execute function f()",
-        );
-        assert_eq!(of(&naming, "v"), None);
+        let trigger =
+            |table: &str| format!("create trigger g before insert on {table} execute function f()");
+        define(&mut naming, &trigger("t"));
+        for name in ["t", "v", "reads"] {
+            assert!(of(&naming, name).unwrap().has(Hazards::SETTINGS), "{name}");
+        }
+        assert_eq!(of(&naming, "other"), Some(Hazards::NONE));
+        define(&mut naming, &trigger("implicit"));
+        assert_eq!(of(&naming, "other"), None, "anything may use that");
     }
 
     #[test]
@@ -272,17 +366,43 @@ mod tests {
         naming.lose();
         let again = naming.ask();
         assert!(!naming.answer(asked, Names::default()));
-        assert!(naming.known().is_none());
+        assert!(naming.known(0).is_none());
         assert!(naming.answer(again, Names::default()));
+    }
+
+    #[test]
+    fn a_change_that_may_be_more_than_ours_is_asked_for_by_who_doubts() {
+        let mut naming = known();
+        assert!(!naming.looked(false, Instant(0)));
+        define(&mut naming, "create table t (a int)");
+        naming.has_defined();
+        assert!(!naming.looked(true, Instant(10)));
+        assert!(naming.is_doubtful() && naming.known(0).is_some());
+        let certain = naming.next_question();
+        assert!(naming.known(certain).is_none());
+        let question = naming.ask();
+        assert!(naming.answer(question, Names::default()));
+        assert!(!naming.is_doubtful() && naming.known(certain).is_some());
+        assert!(naming.looked(true, Instant(20)), "none of ours");
+        assert!(naming.known(0).is_none());
+    }
+
+    #[test]
+    fn what_is_in_doubt_is_relied_on_for_a_while_only() {
+        let mut naming = known();
+        for (at, lost) in [(10, false), (10 + GRACE, false), (11 + GRACE, true)] {
+            naming.has_defined();
+            assert_eq!(naming.looked(true, Instant(at)), lost);
+        }
     }
 
     #[test]
     fn what_is_remembered_is_bounded() {
         let mut naming = known();
         for number in 0..=MAX_SINCE {
-            assert!(naming.known().is_some());
+            assert!(naming.known(0).is_some());
             define(&mut naming, &format!("create table t{number} (a int)"));
         }
-        assert!(naming.known().is_none() && naming.since.is_empty());
+        assert!(naming.known(0).is_none() && naming.since.is_empty());
     }
 }

@@ -120,6 +120,10 @@ pub struct Upstream {
     /// The names whose use has hazards, and which of their database's they are.
     names: Arc<Names>,
     naming: Option<u64>,
+    /// The question by which they must be known, or a later one.
+    names_from: u64,
+    /// The same for what made the connection unverified.
+    unverified_names: u64,
     /// The strongest effect of the statements relayed in this transaction.
     transaction_effect: Effect,
 }
@@ -149,6 +153,8 @@ impl Upstream {
             changes_roles: false,
             names: Arc::new(Names::unknown()),
             naming: None,
+            names_from: 0,
+            unverified_names: 0,
             transaction_effect: Effect::None,
         }
     }
@@ -214,17 +220,28 @@ impl Upstream {
         };
         if *since == Instant::NEVER {
             *since = now;
+            self.unverified_names = self.database.names_from_now();
         }
         if self.database.was_looked_at(*since) {
-            self.unverified = None;
+            self.verified();
         }
         self.unverified.is_some()
+    }
+
+    /// The catalog was looked at since it had to be. If that leaves names in doubt, those asked for
+    /// before are not to be relied on.
+    pub fn verified(&mut self) {
+        self.unverified = None;
+        self.naming = None;
+        if self.database.doubts_names() {
+            self.names_from = self.unverified_names;
+        }
     }
 
     /// The names whose use has hazards, as far as is known now.
     pub fn names(&mut self) -> &Arc<Names> {
         if self.naming != Some(self.database.naming()) {
-            let (naming, known) = self.database.names();
+            let (naming, known) = self.database.names(self.names_from);
             self.naming = known.is_some().then_some(naming);
             self.names = known.unwrap_or_else(|| Arc::new(Names::unknown()));
         }

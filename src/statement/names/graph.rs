@@ -6,7 +6,7 @@
 //! Invariant: the hazards of a node only grow, and a node is looked at again only when they have;
 //! there are eight of them, so every edge is followed eight times at most.
 
-use super::{MAX_NAME, Map, Names, Row, Used};
+use super::{MAX_NAME, Map, NAMELESS, Names, Row, Used};
 use crate::sql::body::Body;
 use crate::sql::hazard::{self, Hazards};
 use std::sync::Arc;
@@ -206,26 +206,41 @@ impl Graph {
         }
     }
 
-    /// The names that something uses: those of objects that others depend on, and those that bodies
-    /// mention, of which the nodes do not know yet.
+    /// What uses what, by name: the objects that depend on others, and the functions whose bodies
+    /// mention something, of which the nodes do not know yet.
     fn used(&self) -> Used {
         let mut used = Used::default();
-        let mut name_of: Vec<Option<&[u8]>> = vec![None; self.nodes.len()];
+        let mut names: Vec<Option<&[u8]>> = vec![None; self.nodes.len()];
         for (name, node) in &self.names {
-            name_of[*node as usize] = Some(name);
+            names[*node as usize] = Some(name);
         }
-        let name_of = |node: u32| name_of[node as usize];
-        let objects = (0..)
-            .zip(&self.nodes)
-            .filter(|(node, _)| name_of(*node).is_none());
-        for (_, object) in objects {
-            let users = || object.users.iter().map(|(user, _)| name_of(*user));
-            if users().any(|name| name.is_none()) {
-                users().flatten().for_each(|name| used.insert(name));
+        let name = |node: u32| names[node as usize];
+        let objects = || {
+            (0..)
+                .zip(&self.nodes)
+                .filter(|(node, _)| name(*node).is_none())
+        };
+        let mut users = vec![NAMELESS; self.nodes.len()];
+        for (object, node) in objects() {
+            let own = node.users.iter().find_map(|(user, _)| name(*user));
+            users[object as usize] = used.user(own);
+        }
+        for (_, object) in objects() {
+            let Some(own) = object.users.iter().find_map(|(user, _)| name(*user)) else {
+                continue;
+            };
+            for (user, _) in object
+                .users
+                .iter()
+                .filter(|(user, _)| name(*user).is_none())
+            {
+                used.insert(own, users[*user as usize]);
             }
         }
-        for (_, body) in &self.bodies {
-            body.names.iter().for_each(|name| used.insert(name));
+        for (function, body) in &self.bodies {
+            for mentioned in &body.names {
+                used.insert(mentioned, users[*function as usize]);
+            }
         }
         used
     }

@@ -1,0 +1,185 @@
+//! The tokens of a statement, and where the names in it stand.
+
+use super::{Definition, Name};
+use crate::sql::hazard::{self, Hazards};
+use crate::sql::words::{Item, Token, Words};
+
+/// A word in lower case, or something else.
+#[derive(Debug)]
+pub(super) enum Tok<'a> {
+    Word(Name),
+    Quoted(Name),
+    Other(u8),
+    Literal(&'a [u8]),
+}
+
+/// The tokens of a statement, up to a semicolon that stands in no parentheses, and whether there
+/// may be another one; `None` if they are not understood.
+pub(super) fn statement<'a>(words: &mut Words<'a>) -> Option<(Vec<Tok<'a>>, bool)> {
+    let mut tokens = Vec::new();
+    let mut depth = 0_i32;
+    loop {
+        tokens.push(match words.token() {
+            Token::Literal(literal) => Tok::Literal(literal),
+            Token::Item(Item::Word(word)) => {
+                let lower = word.to_ascii_lowercase().into();
+                match words.is_quoted() {
+                    true => Tok::Quoted(lower),
+                    false => Tok::Word(lower),
+                }
+            }
+            Token::Item(Item::Other(b';')) if depth <= 0 => return Some((tokens, true)),
+            Token::Item(Item::Other(byte)) => {
+                depth += i32::from(byte == b'(') - i32::from(byte == b')');
+                Tok::Other(byte)
+            }
+            Token::Item(Item::End) => return Some((tokens, false)),
+            Token::Item(Item::Escaped | Item::Broken) => return None,
+        });
+    }
+}
+
+/// The tokens of one statement.
+pub(super) struct Tokens<'a>(pub(super) &'a [Tok<'a>]);
+
+/// Words between CREATE or ALTER and what it is about.
+const MODIFIERS: [&[u8]; 10] = [
+    b"constraint",
+    b"global",
+    b"local",
+    b"or",
+    b"recursive",
+    b"replace",
+    b"temp",
+    b"temporary",
+    b"unique",
+    b"unlogged",
+];
+
+impl Tokens<'_> {
+    /// The verb, and where what it is about stands.
+    pub(super) fn head(&self) -> Option<(&[u8], usize)> {
+        let Tok::Word(verb) = self.0.first()? else {
+            // `(select …)`, or what is refused.
+            return Some((b"select", 0));
+        };
+        let mut about = 1;
+        while self
+            .word(about)
+            .is_some_and(|word| MODIFIERS.contains(&word))
+        {
+            about += 1;
+        }
+        Some((verb, about))
+    }
+
+    /// The unquoted word at `at`.
+    pub(super) fn word(&self, at: usize) -> Option<&[u8]> {
+        match self.0.get(at)? {
+            Tok::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+
+    /// Whether these unquoted words stand at `at`.
+    pub(super) fn are(&self, at: usize, words: &[&[u8]]) -> bool {
+        let mut all = words.iter().enumerate();
+        all.all(|(index, word)| self.word(at + index) == Some(word))
+    }
+
+    /// Whether the unquoted word is one of these.
+    pub(super) fn has(&self, word: &[u8]) -> bool {
+        self.find(0, word).is_some()
+    }
+
+    /// Where the unquoted word stands first, from `from` on.
+    pub(super) fn find(&self, from: usize, word: &[u8]) -> Option<usize> {
+        (from..self.0.len()).find(|at| self.word(*at) == Some(word))
+    }
+
+    /// Every word, quoted or not.
+    pub(super) fn names(&self) -> impl Iterator<Item = &Name> {
+        self.0.iter().filter_map(|token| match token {
+            Tok::Word(name) | Tok::Quoted(name) => Some(name),
+            Tok::Other(_) | Tok::Literal(_) => None,
+        })
+    }
+
+    /// The last part of the qualified name at `at`, and where it ends.
+    pub(super) fn name(&self, at: usize) -> Option<(Name, usize)> {
+        let (Tok::Word(name) | Tok::Quoted(name)) = self.0.get(at)? else {
+            return None;
+        };
+        match self.0.get(at + 1) {
+            Some(Tok::Other(b'.')) => self.name(at + 2),
+            _ => Some((name.clone(), at + 1)),
+        }
+    }
+
+    /// The same behind `IF [NOT] EXISTS`, `ONLY` or `CONCURRENTLY`, which may be names themselves:
+    /// then there are two.
+    pub(super) fn object(&self, at: usize) -> Option<Vec<Name>> {
+        let mut from = at;
+        for skipped in [
+            &[&b"concurrently"[..]][..],
+            &[b"if", b"not", b"exists"],
+            &[b"if", b"exists"],
+            &[b"only"],
+        ] {
+            if self.are(from, skipped) {
+                from += skipped.len();
+            }
+        }
+        let found = [at, from].map(|at| self.name(at).map(|(name, _)| name));
+        found[1]
+            .is_some()
+            .then(|| found.into_iter().flatten().collect())
+    }
+
+    /// The names behind every occurrence of the unquoted word, each of which may be a list.
+    pub(super) fn behind(&self, word: &[u8]) -> Vec<Name> {
+        let mut found = Vec::new();
+        let mut from = 0;
+        while let Some(at) = self.find(from, word) {
+            from = at + 1;
+            let mut next = from;
+            loop {
+                while matches!(self.0.get(next), Some(Tok::Other(b'(' | b','))) {
+                    next += 1;
+                }
+                // `PARTITION BY`, and `PARTITION OF`, which is looked for by its other word.
+                let is_clause = ["by", "of"]
+                    .iter()
+                    .any(|word| self.are(next, &[word.as_bytes()]));
+                let Some((name, end)) = self.name(next).filter(|_| !is_clause) else {
+                    break;
+                };
+                found.push(name);
+                next = end;
+                if !matches!(self.0.get(next), Some(Tok::Other(b','))) {
+                    break;
+                }
+            }
+        }
+        found
+    }
+
+    /// All that the statement mentions, for whoever takes it on.
+    pub(super) fn definition(&self, of: Option<Vec<Name>>) -> Definition {
+        let of = of.map(once);
+        let hazards = self.names().map(|name| hazard::builtin(name));
+        Definition {
+            of,
+            hazards: hazards.fold(Hazards::NONE, |all, one| all | one),
+            mentions: self.names().cloned().collect(),
+            ..Definition::default()
+        }
+    }
+}
+
+/// The names, each once.
+pub(super) fn once(mut names: Vec<Name>) -> Vec<Name> {
+    names.sort_unstable();
+    names.dedup();
+    names
+}
