@@ -40,11 +40,13 @@ const VOLATILE: &str = "SELECT 'v', \
     WHERE p.pronamespace {=} 11::pg_catalog.oid \
     AND p.provolatile {=} 'v'::pg_catalog.\"char\" AND p.prorettype {<>} 2279::pg_catalog.oid";
 
-/// The names under which `pg_catalog` has the function that one in the language `internal` is. Each
-/// range type of a user's comes with such functions, one of them behind a cast.
-const INTERNAL: &str = "(SELECT pg_catalog.string_agg(b.proname::pg_catalog.text, ' ') \
-    FROM pg_catalog.pg_proc b WHERE b.pronamespace {=} 11::pg_catalog.oid \
-    AND b.prolang {=} p.prolang AND b.prosrc {=} p.prosrc)";
+/// The names under which `pg_catalog` has the functions that those in the language `internal` are.
+/// Each range type of a user's comes with such functions, one of them behind a cast.
+const INTERNAL: &str = "(SELECT b.prosrc, \
+    pg_catalog.string_agg(b.proname::pg_catalog.text, ' ') AS names FROM pg_catalog.pg_proc b \
+    WHERE b.pronamespace {=} 11::pg_catalog.oid AND b.prolang {=} 12::pg_catalog.oid \
+    AND b.prosrc {=} ANY (ARRAY(SELECT u.prosrc FROM pg_catalog.pg_proc u \
+    WHERE u.oid {>=} {user} AND u.prolang {=} 12::pg_catalog.oid)) GROUP BY b.prosrc)";
 
 fn functions() -> String {
     format!(
@@ -52,9 +54,10 @@ fn functions() -> String {
          p.provolatile, CASE WHEN p.proconfig::pg_catalog.text {{~~*}} '%standard_conforming%' \
          THEN '?' ELSE l.lanname::pg_catalog.text END), \
          CASE WHEN l.lanname {{=}} ANY ('{{sql,plpgsql}}'::pg_catalog.name[]) \
-         THEN p.prosrc WHEN l.lanname {{=}} 'internal'::pg_catalog.name THEN {INTERNAL} \
+         THEN p.prosrc WHEN l.lanname {{=}} 'internal'::pg_catalog.name THEN i.names \
          ELSE '' END FROM pg_catalog.pg_proc p \
          JOIN pg_catalog.pg_language l ON l.oid {{=}} p.prolang \
+         LEFT JOIN {INTERNAL} i ON i.prosrc {{=}} p.prosrc \
          WHERE p.oid {{>=}} {{user}} AND p.prokind {{<>}} 'a'::pg_catalog.\"char\" \
          AND NOT (l.lanname {{=}} ANY ('{{c,internal}}'::pg_catalog.name[]) \
          AND EXISTS (SELECT FROM pg_catalog.pg_depend e JOIN pg_catalog.pg_extension x ON x.oid \
