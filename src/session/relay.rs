@@ -79,52 +79,32 @@ impl Session {
     /// What the text may do, with what is known of the names in it. `parsed` says that the client
     /// has it parsed, so that it may run again.
     fn survey(&mut self, text: &[u8], parsed: bool) -> Survey {
-        if !self.upstream.knows_names() {
-            return self.unnamed(text, parsed || prepares(text));
-        }
-        let names = Arc::clone(self.upstream.names());
-        let mut survey = effect::survey(text, &*names);
+        let is_known = self.upstream.knows_names();
+        let mut survey = match is_known {
+            true => effect::survey(text, &**self.upstream.names()),
+            // What it may do is found out when the names are known.
+            false => self.memory.unsurveyed.survey(text),
+        };
         survey.effect = self.memory.opened(&survey);
-        // These may be the names of a catalog that is no longer there.
-        if self.upstream.unverified.is_some() && survey.names {
-            let again = parsed || prepares(text);
-            let lasts = again || opens(text);
-            if lasts && !self.memory.unsurveyed.survey(text, again).1 {
-                self.forgotten(&mut survey, again);
-            }
+        if survey.names && (parsed || survey.again) {
+            // These may be the names of a catalog that is no longer there.
+            let is_known = is_known && self.upstream.unverified.is_none();
+            self.memory.unsurveyed.keep(text, is_known);
         }
-        survey
-    }
-
-    /// The same while it is not known which names have hazards: what they may do is found out when
-    /// it is known.
-    fn unnamed(&mut self, text: &[u8], again: bool) -> Survey {
-        let (mut survey, fits) = self.memory.unsurveyed.survey(text, again);
-        survey.effect = self.memory.opened(&survey);
-        if survey.names {
+        if survey.names && !is_known {
             survey.hazards |= Hazards::SEES;
-            if !fits {
-                self.forgotten(&mut survey, again);
-            }
         }
         survey
     }
 
-    /// There was no room for the names in a text, and nobody will look at it again.
-    fn forgotten(&mut self, survey: &mut Survey, again: bool) {
-        survey.effect = survey.effect.max(Effect::Unknown);
-        if again {
-            self.memory.shows_statements();
-        }
-    }
-
-    /// Finds out what the texts relayed while no names were known may have done, before anything is
-    /// relied on.
+    /// Finds out what the texts relayed while no names were known may have done, and what those may
+    /// do that may run again, before anything is relied on.
     ///
     /// # Errors
     /// The names are still not known.
     pub(super) fn survey_late(&mut self) -> Result<(), Reason> {
-        if self.memory.unsurveyed.is_empty() {
+        let number = self.upstream.database.naming();
+        if self.memory.unsurveyed.is_settled(number) {
             return Ok(());
         }
         if !self.upstream.knows_names() {
@@ -132,7 +112,7 @@ impl Session {
         }
         let names = Arc::clone(self.upstream.names());
         // What they showed by themselves was honoured at once.
-        let [all, kept] = self.memory.unsurveyed.take(&*names);
+        let [all, kept] = self.memory.unsurveyed.settle(number, &*names);
         self.memory.opened_late(all);
         self.memory.client_parsed(kept.effect(), false);
         self.affected(all.effect(), all.effect());
@@ -386,16 +366,6 @@ fn prepares(text: &[u8]) -> bool {
             found[..WORD.len() - 1].eq_ignore_ascii_case(&WORD[..WORD.len() - 1])
                 && found.last().is_some_and(blank)
         })
-    })
-}
-
-/// Whether the text may open a cursor, with which another one goes on.
-fn opens(text: &[u8]) -> bool {
-    const WORD: &[u8] = b"declare";
-    let mut starts = memchr::memchr2_iter(b'd', b'D', text);
-    starts.any(|at| {
-        let found = text.get(at..at + WORD.len());
-        found.is_some_and(|found| found.eq_ignore_ascii_case(WORD))
     })
 }
 

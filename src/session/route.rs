@@ -155,7 +155,11 @@ impl Session {
         worker: &mut Worker,
     ) -> Result<Route, Reason> {
         let is_verified = self.upstream.unverified.is_none();
-        if is_verified && !self.memory.unsurveyed.is_empty() && self.upstream.knows_names() {
+        let is_settled = |session: &Self| {
+            let naming = session.upstream.database.naming();
+            session.memory.unsurveyed.is_settled(naming)
+        };
+        if is_verified && !is_settled(self) && self.upstream.knows_names() {
             self.survey_late()?;
         }
         self.check_state()?;
@@ -174,7 +178,7 @@ impl Session {
         let eligible = recipe.judgement(scan, || judge(text, scan, dialect))?;
         let mut plans = Plans::Generic;
         if let Some(context) = self.upstream.context
-            && self.memory.unsurveyed.is_empty()
+            && is_settled(self)
         {
             let found = (&*recipe, eligible, context);
             match self.route_warm(found, text, now, worker)? {

@@ -9,84 +9,98 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::ops::BitOr;
 
-/// Names of which it is still to be found out what using them may have done.
+/// Names of which it is still to be found out what using them may have done, or may do yet.
 #[derive(Debug, Default)]
 pub(super) struct Unsurveyed {
     /// In texts that have run once.
     ran: Set,
-    /// In texts that the client may run again, because it has prepared them.
+    /// In texts that may run again, because the client has prepared or declared them. What they
+    /// name may get hazards at any time.
     kept: Set,
+    /// The names of the database with which the latter were looked up last, by number.
+    known: Option<u64>,
 }
 
 #[derive(Debug, Default)]
 struct Set {
     names: HashSet<Box<[u8]>, RandomState>,
     bytes: usize,
+    /// There was no room for a name: it may be any.
+    overflows: bool,
 }
 
-/// Names that wait, in each set, and bytes of them altogether.
+/// Names in each set, and bytes of them altogether.
 const MAX_NAMES: usize = 1024;
 const MAX_BYTES: usize = 16 * 1024;
 
 impl Set {
-    /// Keeps a name, once; false if there is no room for it.
-    fn push(&mut self, name: &[u8]) -> bool {
-        if self.names.contains(name) {
-            return true;
-        }
-        let fits = self.names.len() < MAX_NAMES && self.bytes + name.len() <= MAX_BYTES;
-        if fits {
-            self.bytes += name.len();
-            self.names.insert(name.into());
-        }
-        fits
+    fn is_empty(&self) -> bool {
+        self.names.is_empty() && !self.overflows
     }
 
-    /// The hazards of all of them together. None is kept any longer.
-    fn take(&mut self, known: &impl Known) -> Hazards {
-        let names = std::mem::take(self).names;
-        let names = names.iter().map(|name| known.of(name));
+    /// Keeps a name, once.
+    fn push(&mut self, name: &[u8]) {
+        if self.overflows || self.names.contains(name) {
+            return;
+        }
+        if self.names.len() < MAX_NAMES && self.bytes + name.len() <= MAX_BYTES {
+            self.bytes += name.len();
+            self.names.insert(name.into());
+        } else {
+            self.names = HashSet::default();
+            self.overflows = true;
+        }
+    }
+
+    /// The hazards of all of them together.
+    fn hazards(&self, known: &impl Known) -> Hazards {
+        if self.overflows {
+            return Hazards::ALL;
+        }
+        let names = self.names.iter().map(|name| known.of(name));
         names.fold(Hazards::NONE, BitOr::bitor)
     }
 }
 
 /// Knows nothing, and keeps what it is asked for.
-struct Collector<'a> {
-    set: RefCell<&'a mut Set>,
-    fits: RefCell<bool>,
-}
+struct Collector<'a>(RefCell<&'a mut Set>);
 
 impl Known for Collector<'_> {
     fn of(&self, name: &[u8]) -> Hazards {
-        let kept = self.set.borrow_mut().push(name);
-        *self.fits.borrow_mut() &= kept;
+        self.0.borrow_mut().push(name);
         Hazards::NONE
     }
 }
 
 impl Unsurveyed {
-    pub(super) fn is_empty(&self) -> bool {
-        self.ran.names.is_empty() && self.kept.names.is_empty()
+    /// Whether nothing is to be found out, if these are the names of the database.
+    #[inline]
+    pub(super) fn is_settled(&self, known: u64) -> bool {
+        self.ran.is_empty() && (self.kept.is_empty() || self.known == Some(known))
     }
 
-    /// Surveys a text as far as it shows by itself what it does, and keeps the names in it; false
-    /// if there is no room for all of them. `again` says that it may run again.
-    pub(super) fn survey(&mut self, text: &[u8], again: bool) -> (Survey, bool) {
-        let collector = Collector {
-            set: RefCell::new(match again {
-                true => &mut self.kept,
-                false => &mut self.ran,
-            }),
-            fits: RefCell::new(true),
-        };
-        let survey = effect::survey(text, &collector);
-        (survey, collector.fits.into_inner())
+    /// Surveys a text as far as it shows by itself what it does, and keeps the names in it until
+    /// more is known.
+    pub(super) fn survey(&mut self, text: &[u8]) -> Survey {
+        effect::survey(text, &Collector(RefCell::new(&mut self.ran)))
     }
 
-    /// The hazards of all names kept, and of those in texts that may run again.
-    pub(super) fn take(&mut self, known: &impl Known) -> [Hazards; 2] {
-        let kept = self.kept.take(known);
-        [kept | self.ran.take(known), kept]
+    /// Keeps the names in a text that may run again. `is_known` says that what they do now is
+    /// known.
+    pub(super) fn keep(&mut self, text: &[u8], is_known: bool) {
+        let _ = effect::survey(text, &Collector(RefCell::new(&mut self.kept)));
+        if !is_known {
+            self.known = None;
+        }
+    }
+
+    /// The hazards of all names kept, and of those in texts that may run again, by the names of the
+    /// database with this number.
+    pub(super) fn settle(&mut self, number: u64, known: &impl Known) -> [Hazards; 2] {
+        let ran = std::mem::take(&mut self.ran).hazards(known);
+        let kept = self.kept.hazards(known);
+        self.known = Some(number);
+        [kept | ran, kept]
     }
 }
 
@@ -110,35 +124,36 @@ mod tests {
     #[test]
     fn names_that_wait_are_kept_once_and_within_bounds() {
         let mut unsurveyed = Unsurveyed::default();
-        let push = |unsurveyed: &mut Unsurveyed, text: &str| {
-            let (survey, fits) = unsurveyed.survey(text.as_bytes(), false);
-            assert!(survey.names);
-            fits
-        };
         for number in 0..10 * MAX_NAMES {
             let text = format!("select f{}({number})", number % (MAX_NAMES - 10));
-            assert!(push(&mut unsurveyed, &text));
+            assert!(unsurveyed.survey(text.as_bytes()).names);
         }
-        let most = (0..MAX_NAMES).map(|n| format!("g{n}()"));
+        assert!(!unsurveyed.is_settled(0));
+        assert_eq!(unsurveyed.settle(0, &Sees)[0], Hazards::NONE);
+        let most = (0..=MAX_NAMES).map(|n| format!("g{n}()"));
         let text = format!("select {}", most.collect::<Vec<_>>().join(", "));
-        assert!(!push(&mut unsurveyed, &text));
-        assert_eq!(unsurveyed.ran.names.len(), MAX_NAMES);
-        assert!(!push(
-            &mut unsurveyed,
-            &format!("select {}", "x".repeat(MAX_BYTES))
-        ));
-        assert!(unsurveyed.survey(b"select v", true).1, "its own set");
+        for text in [text, format!("select {}", "x".repeat(MAX_BYTES + 1))] {
+            unsurveyed.survey(text.as_bytes());
+            assert!(unsurveyed.ran.names.is_empty());
+            assert_eq!(unsurveyed.settle(0, &Sees), [Hazards::ALL, Hazards::NONE]);
+            assert!(unsurveyed.is_settled(0));
+        }
     }
 
     #[test]
     fn what_may_run_again_is_told_from_what_has_run() {
         let mut unsurveyed = Unsurveyed::default();
-        unsurveyed.survey(b"select F(1)", false);
-        unsurveyed.survey(b"select * from v", true);
-        let [all, kept] = unsurveyed.take(&Sees);
+        unsurveyed.survey(b"select F(1)");
+        unsurveyed.keep(b"select * from v", false);
+        let [all, kept] = unsurveyed.settle(1, &Sees);
         assert_eq!(all, Hazards::SETTINGS | Hazards::SEES | Hazards::FOREIGN);
         assert_eq!(kept, Hazards::SEES | Hazards::FOREIGN, "`*` is an operator");
-        assert!(unsurveyed.is_empty());
-        assert_eq!(unsurveyed.take(&Sees), [Hazards::NONE; 2]);
+        assert!(unsurveyed.is_settled(1));
+        assert!(!unsurveyed.is_settled(2), "what is kept may do more by now");
+        assert_eq!(unsurveyed.settle(2, &Sees), [kept, kept]);
+        unsurveyed.keep(b"select a", true);
+        assert!(unsurveyed.is_settled(2));
+        unsurveyed.keep(b"select b", false);
+        assert!(!unsurveyed.is_settled(2));
     }
 }

@@ -40,6 +40,8 @@ pub struct Survey {
     pub hazards: Hazards,
     /// It goes on with a query that another text has opened (FETCH, MOVE).
     pub fetches: bool,
+    /// It prepares a statement or declares a cursor, so that what it names may run again.
+    pub again: bool,
     /// It may name objects of users.
     pub names: bool,
     /// Names in it of relations that have partitions or children.
@@ -85,6 +87,7 @@ pub fn survey(text: &[u8], known: &impl Known) -> Survey {
         words: Words::new(text),
         hazards: Hazards::NONE,
         fetches: false,
+        again: false,
         names: false,
         partitioned: 0,
         inserts: false,
@@ -104,6 +107,7 @@ pub fn survey(text: &[u8], known: &impl Known) -> Survey {
         effect: strongest.max(hazards.effect()),
         hazards,
         fetches: words.fetches,
+        again: words.again,
         names: words.names,
         partitioned: words.partitioned,
         inserts: words.inserts,
@@ -134,6 +138,7 @@ struct Reader<'a, K> {
     words: Words<'a>,
     hazards: Hazards,
     fetches: bool,
+    again: bool,
     names: bool,
     partitioned: u32,
     inserts: bool,
@@ -200,6 +205,10 @@ fn statement<K: Known>(words: &mut Reader<'_, K>) -> (Effect, bool) {
     let what = Verb::of(verb);
     words.is_blind = match what {
         Verb::Transaction | Verb::Session | Verb::Set => true,
+        Verb::Harmless if is(verb, "declare") => {
+            words.again = true;
+            false
+        }
         Verb::Harmless => [
             "show",
             "fetch",
@@ -230,7 +239,10 @@ fn statement<K: Known>(words: &mut Reader<'_, K>) -> (Effect, bool) {
         Verb::Explain => explain(words),
         Verb::Prepare => match words.next() {
             Item::Word(word) if is(word, "transaction") => skim(words, Effect::Transaction, false),
-            _ => skim(words, Effect::None, false),
+            _ => {
+                words.again = true;
+                skim(words, Effect::None, false)
+            }
         },
         Verb::Truncate => {
             // The triggers of whatever refers to the table are fired, too.

@@ -3,7 +3,7 @@
 //! does when it is only asked.
 
 use crate::harness::client::Client;
-use crate::harness::frames::{bind, execute, parse, sync};
+use crate::harness::frames::{bind, close, execute, parse, sync};
 use crate::harness::matrix::{converts, same, same_under};
 use pgautoprep::metrics::Counter;
 
@@ -224,4 +224,60 @@ fn what_is_defined_beside_something_else_is_noticed() {
             client.query("SELECT gone()");
         });
     }
+}
+
+#[test]
+fn what_was_prepared_does_what_its_function_has_become() {
+    let setup = format!(
+        "{TABLES}CREATE FUNCTION fires() RETURNS trigger LANGUAGE plpgsql AS \
+         'BEGIN PERFORM public.go(); RETURN NEW; END'"
+    );
+    converts(&setup, |client, round| {
+        let (function, table) = (
+            format!("public.turns{round}"),
+            format!("public.fires{round}"),
+        );
+        client.query("SET timezone = 'UTC'");
+        client.query("SET search_path = a, public");
+        client.query(&format!(
+            "CREATE FUNCTION {function}() RETURNS int LANGUAGE plpgsql AS \
+             'BEGIN RETURN 1; END'; CREATE TABLE {table} (id int)"
+        ));
+        inserts(client, round, 4);
+        let parsed = [
+            parse("s", &format!("SELECT {function}()"), &[]),
+            parse("w", &format!("INSERT INTO {table} VALUES (1)"), &[]),
+            sync(),
+        ];
+        client.send(&parsed.concat());
+        client.until_ready();
+        for (name, change) in [
+            (
+                "s",
+                format!(
+                    "CREATE OR REPLACE FUNCTION {function}() RETURNS int LANGUAGE plpgsql AS \
+                     'BEGIN PERFORM public.go(); RETURN 1; END'"
+                ),
+            ),
+            (
+                "w",
+                format!(
+                    "CREATE TRIGGER fires BEFORE INSERT ON {table} \
+                     FOR EACH ROW EXECUTE FUNCTION public.fires()"
+                ),
+            ),
+        ] {
+            for text in ["SELECT 1", &change] {
+                client.query(text);
+                inserts(client, round, 4);
+                client.send(&[bind("", name, &[]), execute("", 0), sync()].concat());
+                client.until_ready();
+                inserts(client, round, 4);
+            }
+            client.query("SET search_path = a, public");
+        }
+        client.query("SELECT * FROM b.t ORDER BY id");
+        client.send(&[close(b'S', "s"), close(b'S', "w"), sync()].concat());
+        client.until_ready();
+    });
 }
