@@ -154,13 +154,13 @@ impl Session {
         now: Instant,
         worker: &mut Worker,
     ) -> Result<Route, Reason> {
-        let is_verified = self.upstream.unverified.is_none();
-        let is_settled = |session: &Self| {
-            let naming = session.upstream.database.naming();
-            session.memory.unsurveyed.is_settled(naming)
+        let mut is_settled = self.memory.unsurveyed.is_empty() || {
+            let naming = self.upstream.database.naming();
+            self.memory.unsurveyed.is_settled(naming)
         };
-        if is_verified && !is_settled(self) && self.upstream.knows_names() {
+        if !is_settled && self.upstream.unverified.is_none() && self.upstream.knows_names() {
             self.survey_late()?;
+            is_settled = true;
         }
         self.check_state()?;
         let dialect = self.upstream.dialect;
@@ -178,7 +178,7 @@ impl Session {
         let eligible = recipe.judgement(scan, || judge(text, scan, dialect))?;
         let mut plans = Plans::Generic;
         if let Some(context) = self.upstream.context
-            && is_settled(self)
+            && is_settled
         {
             let found = (&*recipe, eligible, context);
             match self.route_warm(found, text, now, worker)? {

@@ -19,6 +19,8 @@ pub(super) struct Unsurveyed {
     kept: Set,
     /// The names of the database with which the latter were looked up last, by number.
     known: Option<u64>,
+    /// There may be any in either.
+    holds: bool,
 }
 
 #[derive(Debug, Default)]
@@ -73,8 +75,13 @@ impl Known for Collector<'_> {
 }
 
 impl Unsurveyed {
-    /// Whether nothing is to be found out, if these are the names of the database.
+    /// Whether nothing is kept.
     #[inline]
+    pub(super) const fn is_empty(&self) -> bool {
+        !self.holds
+    }
+
+    /// Whether nothing is to be found out, if these are the names of the database.
     pub(super) fn is_settled(&self, known: u64) -> bool {
         self.ran.is_empty() && (self.kept.is_empty() || self.known == Some(known))
     }
@@ -82,12 +89,14 @@ impl Unsurveyed {
     /// Surveys a text as far as it shows by itself what it does, and keeps the names in it until
     /// more is known.
     pub(super) fn survey(&mut self, text: &[u8]) -> Survey {
+        self.holds = true;
         effect::survey(text, &Collector(RefCell::new(&mut self.ran)))
     }
 
     /// Keeps the names in a text that may run again. `is_known` says that what they do now is
     /// known.
     pub(super) fn keep(&mut self, text: &[u8], is_known: bool) {
+        self.holds = true;
         let _ = effect::survey(text, &Collector(RefCell::new(&mut self.kept)));
         if !is_known {
             self.known = None;
@@ -100,6 +109,7 @@ impl Unsurveyed {
         let ran = std::mem::take(&mut self.ran).hazards(known);
         let kept = self.kept.hazards(known);
         self.known = Some(number);
+        self.holds = !self.kept.is_empty();
         [kept | ran, kept]
     }
 }
