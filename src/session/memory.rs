@@ -4,6 +4,7 @@ use super::blame::Setbacks;
 use super::patience::Patience;
 use super::route::mark;
 use super::unsurveyed::Unsurveyed;
+use crate::sql::define::Definitions;
 use crate::sql::effect::{Effect, Survey};
 use crate::sql::hazard::Hazards;
 use crate::statement::context::{Interned, Origin};
@@ -29,6 +30,8 @@ pub(super) struct Memory {
     /// The strongest effect of a query that a cursor may still run.
     opened_effect: Effect,
     speaks_extended: bool,
+    /// What the texts define that the client has had parsed.
+    pub parsed: Definitions,
     /// Texts relayed while it was not known which names have hazards.
     pub unsurveyed: Unsurveyed,
     /// When the context may be asked for again in front of a query, if something that no text
@@ -54,6 +57,7 @@ impl Memory {
             named_effect: Effect::None,
             relayed_effect: Effect::None,
             opened_effect: Effect::None,
+            parsed: Definitions::default(),
             unsurveyed: Unsurveyed::default(),
             patience: Patience::default(),
             idle_patience: Patience::default(),

@@ -64,15 +64,20 @@ impl Session {
             self.upstream.definitions = Definitions::default();
         }
         if survey.effect >= Effect::LocalCatalog {
-            // Else the body of a function has its backslashes otherwise.
-            let mut defined = match self.upstream.standard_strings {
-                true => Definitions::read(text),
-                false => Definitions::opaque(),
-            };
-            if defined.runs && survey.hazards.has(Hazards::ANYTHING) {
-                defined = Definitions::opaque();
-            }
+            let defined = self.definitions(text, survey);
             self.upstream.definitions.extend(defined);
+        }
+    }
+
+    fn definitions(&self, text: &[u8], survey: &Survey) -> Definitions {
+        // Else the body of a function has its backslashes otherwise.
+        if !self.upstream.standard_strings {
+            return Definitions::opaque();
+        }
+        let defined = Definitions::read(text);
+        match defined.runs && survey.hazards.has(Hazards::ANYTHING) {
+            true => Definitions::opaque(),
+            false => defined,
         }
     }
 
@@ -172,6 +177,9 @@ impl Session {
             self.memory.client_parsed(Effect::Unknown, false);
         }
         self.upstream.definitions = Definitions::opaque();
+        if tag == frontend::PARSE {
+            self.memory.parsed = Definitions::opaque();
+        }
         if matches!(tag, frontend::QUERY | frontend::PARSE) {
             self.upstream.affected(Effect::Unknown);
             self.memory.shows_statements();
@@ -194,7 +202,11 @@ impl Session {
             let unseen = survey.hazards.effect();
             let is_tagged = unseen < Effect::Unknown && effect::is_tagged(text);
             self.memory.client_parsed(survey.effect, is_tagged);
-            self.upstream.definitions = Definitions::opaque();
+            if matches!(survey.effect, Effect::LocalCatalog | Effect::Catalog) {
+                let defined = self.definitions(text, &survey);
+                self.memory.parsed.extend(defined);
+            }
+            self.upstream.definitions.extend(self.memory.parsed.clone());
             self.upstream.affected(survey.effect);
             let sees = survey.hazards.has(Hazards::SEES);
             if mentions_statements(text) || sees && self.upstream.knows_names() {
@@ -210,7 +222,7 @@ impl Session {
             // It calls any function, as DO and CALL may.
             frontend::FUNCTION_CALL => self.upstream.affected(Effect::Unknown),
             // What it runs was parsed before, nobody knows when.
-            frontend::EXECUTE => self.upstream.definitions = Definitions::opaque(),
+            frontend::EXECUTE => self.upstream.definitions.extend(self.memory.parsed.clone()),
             // The server refuses it where it has to be answered, and takes it where it has not.
             frontend::SYNC | frontend::FLUSH if !body.is_empty() => self.upstream.ledger.lose(),
             // The server reads nothing behind it.

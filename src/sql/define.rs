@@ -132,8 +132,15 @@ impl Definitions {
     pub fn extend(&mut self, other: Self) {
         self.moves_contexts |= other.moves_contexts;
         self.runs |= other.runs;
+        let is_new = |known: &Vec<Arc<Definition>>, one: &Arc<Definition>| {
+            known.iter().all(|known| !Arc::ptr_eq(known, one))
+        };
+        for one in other.list {
+            if is_new(&self.list, &one) {
+                self.list.push(one);
+            }
+        }
         self.is_opaque |= other.is_opaque || self.list.len() > MAX_DEFINITIONS;
-        self.list.extend(other.list);
         if self.is_opaque {
             *self = Self::opaque();
         }

@@ -286,6 +286,10 @@ impl Upstream {
                 let effect = std::mem::replace(&mut self.transaction_effect, Effect::None);
                 self.affected(effect);
                 self.transaction_effect = Effect::None;
+                // What was sent meanwhile may define something.
+                if self.ledger.is_idle() {
+                    self.definitions = Definitions::default();
+                }
             }
             self.changes_roles = false;
         }
