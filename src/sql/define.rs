@@ -105,15 +105,17 @@ impl Definitions {
     /// What `text` defines.
     #[must_use]
     pub fn read(text: &[u8]) -> Self {
+        if text.len() > MAX_TEXT {
+            return Self::opaque();
+        }
         let mut all = Self::default();
         let mut words = Words::new(text);
         loop {
-            let read = statement(&mut words).filter(|_| text.len() <= MAX_TEXT);
-            let Some((tokens, more)) = read else {
+            let Some((tokens, more)) = statement(&mut words) else {
                 return Self::opaque();
             };
             all.add(&Tokens(&tokens));
-            if all.is_opaque {
+            if all.is_opaque || all.list.len() > MAX_DEFINITIONS {
                 return Self::opaque();
             }
             if !more {
@@ -246,8 +248,9 @@ fn alter(tokens: &Tokens<'_>, about: usize) -> Option<Option<Definition>> {
     }
     let kind = tokens.word(about)?;
     let mut of = tokens.object(about + 1);
-    if let Some(of) = of.as_mut().filter(|_| tokens.has(b"rename")) {
-        of.extend(tokens.behind(b"to"));
+    if tokens.has(b"rename") {
+        let renamed = of.zip(tokens.behind(b"to"));
+        of = renamed.map(|(of, to)| [of, to].concat());
     }
     Some(Some(match kind {
         b"function" | b"procedure" | b"routine" => function::altered(tokens, of),
@@ -306,12 +309,14 @@ fn secured(definition: Definition) -> Definition {
 
 /// A table, with its parents, partitions, and what its foreign keys refer to.
 fn table(tokens: &Tokens<'_>, about: usize, hazards: Hazards) -> Definition {
-    let of = tokens.object(about + 1).map(|mut of| {
-        of.extend(tokens.behind(b"references"));
-        let parents: [&[u8]; 4] = [b"inherit", b"inherits", b"partition", b"of"];
-        of.extend(parents.iter().flat_map(|word| tokens.behind(word)));
-        of
-    });
+    let others: [&[u8]; 5] = [b"references", b"inherit", b"inherits", b"partition", b"of"];
+    let of = others
+        .iter()
+        .try_fold(tokens.object(about + 1), |of, word| {
+            let (of, more) = of.zip(tokens.behind(word))?;
+            Some(Some([of, more].concat()))
+        });
+    let of = of.flatten();
     let mut table = tokens.definition(of);
     table.hazards |= hazards | partitioned(tokens);
     // A view may be renamed as a table, too.

@@ -238,3 +238,26 @@ fn most_definitions_run_nothing_that_they_name() {
         assert_eq!(Definitions::read(text.as_bytes()).runs, runs, "{text}");
     }
 }
+
+#[test]
+fn no_text_takes_longer_than_its_length_or_overflows_the_stack() {
+    let started = std::time::Instant::now();
+    for (head, piece) in [
+        ("create view a", ".a"),
+        ("create table t () inherits (a", ",inherits"),
+        ("create table t (a int) references", ".references"),
+        ("alter table t rename to", " to,to"),
+        ("", "create table a (b int);"),
+        ("create view v as select ", "("),
+    ] {
+        let count = (MAX_TEXT - head.len()) / piece.len();
+        let text = format!("{head}{}", piece.repeat(count));
+        let read = Definitions::read(text.as_bytes());
+        assert!(
+            read.list
+                .iter()
+                .all(|one| one.of.as_ref().is_none_or(|of| of.len() < 300))
+        );
+    }
+    assert!(started.elapsed() < std::time::Duration::from_secs(5));
+}

@@ -178,7 +178,7 @@ impl Names {
                 continue;
             }
             added += 1;
-            if added > MAX_ADDED {
+            if added > MAX_ADDED || next.len() > MAX_COPIED {
                 return None;
             }
             next.extend(self.used.of(&name)?.cloned());

@@ -39,6 +39,12 @@ pub(super) fn statement<'a>(words: &mut Words<'a>) -> Option<(Vec<Tok<'a>>, bool
     }
 }
 
+/// Parts of a qualified name: database, schema, table and column.
+const MAX_PARTS: usize = 4;
+
+/// Names that a statement may define something for.
+const MAX_NAMES: usize = 256;
+
 /// The tokens of one statement.
 pub(super) struct Tokens<'a>(pub(super) &'a [Tok<'a>]);
 
@@ -105,15 +111,20 @@ impl Tokens<'_> {
         })
     }
 
-    /// The last part of the qualified name at `at`, and where it ends.
+    /// The last part of the qualified name at `at`, and where it ends; `None` if it has more parts
+    /// than any name has.
     pub(super) fn name(&self, at: usize) -> Option<(Name, usize)> {
-        let (Tok::Word(name) | Tok::Quoted(name)) = self.0.get(at)? else {
-            return None;
-        };
-        match self.0.get(at + 1) {
-            Some(Tok::Other(b'.')) => self.name(at + 2),
-            _ => Some((name.clone(), at + 1)),
+        let mut at = at;
+        for _ in 0..MAX_PARTS {
+            let (Tok::Word(name) | Tok::Quoted(name)) = self.0.get(at)? else {
+                return None;
+            };
+            match self.0.get(at + 1) {
+                Some(Tok::Other(b'.')) => at += 2,
+                _ => return Some((name.clone(), at + 1)),
+            }
         }
+        None
     }
 
     /// The same behind `IF [NOT] EXISTS`, `ONLY` or `CONCURRENTLY`, which may be names themselves:
@@ -136,8 +147,9 @@ impl Tokens<'_> {
             .then(|| found.into_iter().flatten().collect())
     }
 
-    /// The names behind every occurrence of the unquoted word, each of which may be a list.
-    pub(super) fn behind(&self, word: &[u8]) -> Vec<Name> {
+    /// The names behind every occurrence of the unquoted word, each of which may be a list;
+    /// `None` if they are too many.
+    pub(super) fn behind(&self, word: &[u8]) -> Option<Vec<Name>> {
         let mut found = Vec::new();
         let mut from = 0;
         while let Some(at) = self.find(from, word) {
@@ -155,13 +167,16 @@ impl Tokens<'_> {
                     break;
                 };
                 found.push(name);
+                if found.len() > MAX_NAMES {
+                    return None;
+                }
                 next = end;
                 if !matches!(self.0.get(next), Some(Tok::Other(b','))) {
                     break;
                 }
             }
         }
-        found
+        Some(found)
     }
 
     /// All that the statement mentions, for whoever takes it on.
