@@ -85,7 +85,8 @@ fn trees(major: u16) -> String {
         owned("pg_attrdef", "adrelid", &["adbin"]),
         owned("pg_constraint", "conrelid", &["conbin"]) + " AND e.conbin IS NOT NULL",
         owned("pg_policy", "polrelid", &["polqual", "polwithcheck"]),
-        owned("pg_index", "indrelid", &["indexprs", "indpred"]),
+        owned("pg_index", "indrelid", &["indexprs", "indpred"])
+            + " AND (e.indexprs IS NOT NULL OR e.indpred IS NOT NULL)",
         owned("pg_trigger", "tgrelid", &["tgqual"]) + " AND e.tgqual IS NOT NULL",
         "SELECT 'f' {||} e.oid::pg_catalog.text, e.proname, pg_catalog.concat(e.proargdefaults) \
          FROM pg_catalog.pg_proc e WHERE e.oid {>=} {user} AND e.proargdefaults IS NOT NULL"
@@ -107,12 +108,21 @@ fn trees(major: u16) -> String {
     parts.join(" UNION ALL ")
 }
 
+/// The functions that an expression calls which the catalog keeps parsed, as `b`: each is behind a
+/// mark of its own (`outfuncs.c`). One pass over the text, however many are looked for.
+fn called(tree: &str) -> String {
+    format!(
+        "CROSS JOIN LATERAL pg_catalog.unnest(pg_catalog.string_to_array({tree}, ':funcid ')) \
+         AS m(behind) JOIN pg_catalog.pg_proc b \
+         ON b.oid::pg_catalog.text {{=}} pg_catalog.split_part(m.behind, ' ', 1)"
+    )
+}
+
 /// What uses the functions and views of `pg_catalog` with these names.
 fn uses(builtins: &str, major: u16) -> String {
     format!(
         "SELECT 'u', t.object, t.name::pg_catalog.text, b.proname::pg_catalog.text, '' \
-         FROM ({}) t JOIN pg_catalog.pg_proc b ON pg_catalog.strpos(t.tree, \
-         ':funcid ' {{||}} b.oid::pg_catalog.text {{||}} ' ') {{>}} 0 \
+         FROM ({}) t {called} \
          WHERE b.pronamespace {{=}} 11::pg_catalog.oid AND b.proname {{=}} ANY ({builtins}); \
          SELECT 'u', 'r' {{||}} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \
          v.relname::pg_catalog.text, '' FROM pg_catalog.pg_class v \
@@ -132,7 +142,8 @@ fn uses(builtins: &str, major: u16) -> String {
          WHERE p.oid {{>=}} {{user}} AND b.pronamespace {{=}} 11::pg_catalog.oid \
          AND b.proname {{=}} ANY ({builtins})",
         trees(major),
-        noisy(major)
+        noisy(major),
+        called = called("t.tree"),
     )
 }
 
@@ -147,20 +158,19 @@ fn noisy(major: u16) -> String {
         ..14 => "",
         _ => ", e.prosqlbody",
     };
+    let parsed = format!("pg_catalog.concat(e.proargdefaults{body})");
     format!(
         "SELECT 'r', 'f' {{||}} e.oid::pg_catalog.text, e.proname::pg_catalog.text, 'n', '' \
-         FROM pg_catalog.pg_proc e WHERE e.oid {{>=}} {{user}} \
-         AND pg_catalog.concat(e.proargdefaults{body}) {{<>}} '' AND EXISTS (\
-         SELECT FROM pg_catalog.pg_proc b WHERE b.pronamespace {{=}} 11::pg_catalog.oid \
-         AND b.provolatile {{=}} 'v'::pg_catalog.\"char\" \
-         AND pg_catalog.strpos(pg_catalog.concat(e.proargdefaults{body}), \
-         ':funcid ' {{||}} b.oid::pg_catalog.text {{||}} ' ') {{>}} 0); \
+         FROM pg_catalog.pg_proc e {} WHERE e.oid {{>=}} {{user}} AND {parsed} {{<>}} '' \
+         AND b.pronamespace {{=}} 11::pg_catalog.oid \
+         AND b.provolatile {{=}} 'v'::pg_catalog.\"char\"; \
          SELECT 'r', 'r' {{||}} c.oid::pg_catalog.text, c.relname::pg_catalog.text, 'n', '' \
-         FROM pg_catalog.pg_rewrite e JOIN pg_catalog.pg_class c ON c.oid {{=}} e.ev_class \
-         JOIN pg_catalog.pg_proc b ON pg_catalog.strpos(e.ev_action::pg_catalog.text, \
-         ':funcid ' {{||}} b.oid::pg_catalog.text {{||}} ' ') {{>}} 0 WHERE c.oid {{>=}} {{user}} \
+         FROM pg_catalog.pg_rewrite e JOIN pg_catalog.pg_class c ON c.oid {{=}} e.ev_class {} \
+         WHERE c.oid {{>=}} {{user}} \
          AND b.pronamespace {{=}} 11::pg_catalog.oid AND b.proname {{=}} ANY \
-         ('{NOISY}'::pg_catalog.name[])"
+         ('{NOISY}'::pg_catalog.name[])",
+        called(&parsed),
+        called("e.ev_action::pg_catalog.text"),
     )
 }
 
@@ -219,7 +229,7 @@ fn depends() -> String {
     // Partitions, children, and what a foreign key cascades to.
     parts.push(
         "SELECT 'd', 'r' {||} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \
-         'r' {||} i.inhrelid::pg_catalog.text, '' FROM pg_catalog.pg_inherits i \
+         'r' {||} i.inhrelid::pg_catalog.text, 'i' FROM pg_catalog.pg_inherits i \
          JOIN pg_catalog.pg_class c ON c.oid {=} i.inhparent \
          WHERE c.relkind {=} ANY ('{r,p,f}'::pg_catalog.\"char\"[])"
             .to_owned(),

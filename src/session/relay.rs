@@ -415,7 +415,7 @@ fn is_about_roles(tag: &[u8]) -> bool {
 /// The effect of a statement by the command tag of `cmdtaglist.h` it completed with. Tags of
 /// statements that leave settings and catalogs alone are listed; everything else counts.
 fn tag_effect(tag: &[u8]) -> Effect {
-    const HARMLESS: [&[u8]; 30] = [
+    const HARMLESS: [&[u8]; 31] = [
         b"SELECT",
         b"INSERT",
         b"UPDATE",
@@ -446,8 +446,9 @@ fn tag_effect(tag: &[u8]) -> Effect {
         b"RESET",
         b"DEALLOCATE",
         b"DISCARD",
+        b"TRUNCATE",
     ];
-    const OPAQUE: [&[u8]; 2] = [b"DO", b"CALL"];
+    const OPAQUE: [&[u8]; 3] = [b"DO", b"CALL", b"LOAD"];
     match tag {
         b"COMMIT PREPARED" => return Effect::Catalog,
         b"DISCARD TEMP" => return Effect::LocalCatalog,
@@ -503,7 +504,10 @@ mod tests {
         assert_eq!(tag_effect(b"INSERT 0 1"), Effect::None);
         assert_eq!(tag_effect(b"CREATE TABLE"), Effect::Catalog);
         assert_eq!(tag_effect(b"DROP FUNCTION"), Effect::Catalog);
-        assert_eq!(tag_effect(b"DO"), Effect::Unknown);
+        assert_eq!(tag_effect(b"TRUNCATE TABLE"), Effect::None);
+        for tag in ["DO", "LOAD"] {
+            assert_eq!(tag_effect(tag.as_bytes()), Effect::Unknown, "{tag}");
+        }
         assert_eq!(tag_effect(b"COMMIT"), Effect::None);
         assert_eq!(tag_effect(b"COMMIT PREPARED"), Effect::Catalog);
     }

@@ -88,6 +88,14 @@ impl Definition {
         let is_other = |of: &Vec<Name>| of.iter().any(|other| &**other != name);
         self.mentions.contains(name) && self.of.as_ref().is_none_or(is_other)
     }
+
+    /// Whether what takes on its hazards may be partitions and children of what has this name, or
+    /// the same by another one.
+    #[must_use]
+    pub fn is_family(&self, name: &[u8]) -> bool {
+        let is_of = || self.of.iter().flatten().any(|of| &**of == name);
+        self.mentions.contains(name) && (self.hazards.has(Hazards::PARTITIONED) || is_of())
+    }
 }
 
 impl Definitions {
@@ -114,7 +122,7 @@ impl Definitions {
             let Some((tokens, more)) = statement(&mut words) else {
                 return Self::opaque();
             };
-            all.add(&Tokens(&tokens));
+            all.add(&tokens);
             if all.is_opaque || all.list.len() > MAX_DEFINITIONS {
                 return Self::opaque();
             }
@@ -154,7 +162,7 @@ impl Definitions {
         };
         let kind = tokens.word(about).unwrap_or_default();
         self.runs |= match verb {
-            b"create" | b"alter" => !RUN_LATER.contains(&kind),
+            b"create" | b"alter" => !RUN_LATER.contains(&kind) || tokens.body.is_some(),
             b"drop" | b"comment" | b"grant" | b"revoke" => false,
             _ => true,
         };
@@ -163,7 +171,6 @@ impl Definitions {
             b"alter" => alter(tokens, about),
             // By that names can only lose hazards.
             b"drop" | b"comment" | b"grant" | b"reassign" | b"revoke" | b"security" => Some(None),
-            b"truncate" if tokens.has(b"cascade") => None,
             b"explain" if tokens.has(b"execute") => None,
             b"import" => None,
             _ if effect::is_understood(verb) => return,
@@ -196,10 +203,6 @@ const RUN_LATER: [&[u8]; 11] = [
 
 /// What CREATE defines; `None` if that is not understood.
 fn create(tokens: &Tokens<'_>, about: usize) -> Option<Option<Definition>> {
-    // Statements in its body end with semicolons.
-    if tokens.has(b"atomic") {
-        return None;
-    }
     let behind = |keyword: &[u8]| {
         let at = tokens.find(about, keyword)? + 1;
         tokens.object(at)
@@ -232,6 +235,8 @@ fn create(tokens: &Tokens<'_>, about: usize) -> Option<Option<Definition>> {
         }
         b"type" if is_composite(tokens, about) => return Some(None),
         _ if RUNS_NOTHING.contains(&kind) => return Some(None),
+        // Functions in it are not read. Without a handler it is that of an extension.
+        b"language" | b"procedural" | b"trusted" if tokens.has(b"handler") => return Some(None),
         b"extension" | b"language" | b"procedural" | b"transform" | b"trusted" => return None,
         _ => tokens.definition(None),
     }))
@@ -263,6 +268,10 @@ fn alter(tokens: &Tokens<'_>, about: usize) -> Option<Option<Definition>> {
             altered
         }
         b"aggregate" => tokens.definition(of),
+        // Attributes and labels come and go, and nothing is run for them.
+        b"type" if !tokens.has(b"set") || tokens.are(about + 2, &[b"set", b"schema"]) => {
+            return Some(None);
+        }
         b"policy" => {
             let at = tokens.find(about, b"on")? + 1;
             secured(tokens.definition(tokens.object(at)))
@@ -270,9 +279,17 @@ fn alter(tokens: &Tokens<'_>, about: usize) -> Option<Option<Definition>> {
         // These are only renamed, moved and attached to each other.
         b"default" | b"index" | b"rule" | b"statistics" | b"trigger" => return Some(None),
         _ if RUNS_NOTHING.contains(&kind) => return Some(None),
-        b"extension" | b"language" => return None,
+        b"language" | b"procedural" if !tokens.names().any(is_read) => {
+            return Some(None);
+        }
+        b"extension" | b"language" | b"procedural" => return None,
         _ => tokens.definition(None),
     }))
+}
+
+/// Whether functions in the language of this name are read, or known.
+fn is_read(name: &Name) -> bool {
+    [&b"c"[..], b"internal", b"plpgsql", b"sql"].contains(&&**name)
 }
 
 /// Whether the type is made of others, or of labels: nothing is run for it.
@@ -280,7 +297,7 @@ fn is_composite(tokens: &Tokens<'_>, about: usize) -> bool {
     let Some(at) = tokens.find(about + 2, b"as") else {
         return false;
     };
-    tokens.are(at + 1, &[b"enum"]) || matches!(tokens.0.get(at + 1), Some(Tok::Other(b'(')))
+    tokens.are(at + 1, &[b"enum"]) || matches!(tokens.list.get(at + 1), Some(Tok::Other(b'(')))
 }
 
 /// What nobody runs anything by using.

@@ -82,11 +82,16 @@ fn who_takes_on_hazards_stands_at_the_head() {
     ] {
         assert_eq!(of(text).unwrap(), names, "{text}");
     }
+}
+
+#[test]
+fn what_no_text_names_may_give_anything_hazards() {
     for text in [
         "create operator + (function = f, leftarg = t)",
         "create cast (a as b) with function f(a)",
         "create domain d as int check (f(value))",
-        "alter type t add attribute a int",
+        "alter type t set (receive = f)",
+        "alter type s.t set (receive = f)",
         "create type t as range (subtype = u, subtype_diff = f)",
         "create schema s create view v as select 1",
         "create event trigger e on ddl_command_end execute function f()",
@@ -99,14 +104,16 @@ fn who_takes_on_hazards_stands_at_the_head() {
 fn what_is_not_understood_is_opaque() {
     for text in [
         "create extension e",
-        "create function f() returns int begin atomic select 1; end",
+        "create function f() returns int begin atomic select 1; end; create view v as select f()",
+        "create function f() returns int begin atomic select 1 end; do 'begin end'; select 1 end",
+        "create language l",
+        "alter language l rename to sql",
         "create table t as execute p",
         "explain analyze create table t as execute p",
         "create table t (a int); do 'begin end'",
         "create view U&\"v\" as select 1",
         "create table t (a int default 'x)",
         "import foreign schema s from server r into t",
-        "truncate t cascade",
         "create",
     ] {
         assert!(Definitions::read(text.as_bytes()).is_opaque, "{text}");
@@ -125,7 +132,9 @@ fn what_gives_nobody_hazards_is_no_definition() {
         "create sequence s owned by t.a",
         "create type s.t as (a int, b text); create type u as enum ('a')",
         "alter index i attach partition j; alter trigger g on t rename to h",
-        "select 1; insert into t values (1)",
+        "select 1; insert into t values (1); truncate t cascade",
+        "alter type t add attribute a int; alter type t rename to u; alter type t set schema s",
+        "create or replace trusted language l handler h; alter language l owner to r",
     ] {
         let read = Definitions::read(text.as_bytes());
         assert!(read.list.is_empty() && !read.is_opaque, "{text}");
@@ -138,6 +147,8 @@ fn a_body_is_read_whoever_quotes_it() {
         "create function f() returns int language sql as 'select g(''x'') from t'",
         "create function f() returns int language 'SQL' stable as $b$ select g('x') from t $b$",
         "create function f(a int) returns int language internal immutable as 'g from t'",
+        "create function f() returns int begin atomic ; select 1; select g(2) from t; end",
+        "create procedure f() language sql begin atomic ;select g('x') from t;;return; END;",
         "create function f(language int) returns int as 'select g(1) from t' language sql",
     ] {
         let definition = only(text);
@@ -154,6 +165,9 @@ fn a_body_is_read_whoever_quotes_it() {
         "create function f() returns int language sql as 'select '\n'1'",
         "create function f() returns int language c as 'lib', 'f'",
         "create function f() returns int language sql return 1",
+        "create function f() begin atomic select set_config('a', 'b', true); end",
+        "create function f(begin atomic) returns int language c as 'lib', 'f'",
+        "create function f(begin atomic) returns int language sql as 'select query_to_xml(1)'",
         "create function f() returns int language sql set standard_conforming_strings = off \
          as 'select 1'",
     ] {
@@ -234,6 +248,10 @@ fn most_definitions_run_nothing_that_they_name() {
         ("create index on t (f(a))", true),
         ("alter table t add a int default f()", true),
         ("drop table t; select f()", true),
+        (
+            "create function f() returns int begin atomic return 1; end; select f()",
+            true,
+        ),
     ] {
         assert_eq!(Definitions::read(text.as_bytes()).runs, runs, "{text}");
     }

@@ -71,6 +71,9 @@ pub trait Known {
     fn of(&self, name: &[u8]) -> Hazards;
 }
 
+/// Longer than any identifier: the server cuts off the end, and it may be the name of anything.
+const ANY_NAME: &[u8] = &[b'x'; 64];
+
 /// Knows nothing beside `pg_catalog`.
 struct Builtins;
 
@@ -247,10 +250,10 @@ fn statement<K: Known>(words: &mut Reader<'_, K>) -> (Effect, bool) {
         Verb::Truncate => {
             // The triggers of whatever refers to the table are fired, too.
             let mut rest = words.words.rest().windows("cascade".len());
-            match rest.any(|word| is(word, "cascade")) {
-                true => unknown(words),
-                false => skim(words, Effect::None, false),
+            if rest.any(|word| is(word, "cascade")) {
+                words.hazards |= words.known.of(ANY_NAME);
             }
+            skim(words, Effect::None, false)
         }
         Verb::Unknown => unknown(words),
     }
@@ -403,140 +406,5 @@ fn is(word: &[u8], lower: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Every operator may reset a setting.
-    struct Implicit;
-
-    impl Known for Implicit {
-        fn of(&self, _: &[u8]) -> Hazards {
-            Hazards::SETTINGS
-        }
-    }
-
-    #[test]
-    fn a_tag_tells_what_was_created_but_not_by_a_query() {
-        for (text, tells) in [
-            ("create table t (a int)", true),
-            ("do 'begin end'", true),
-            ("select 1 as a into t", false),
-            ("explain analyze create table t as select 1", false),
-            ("execute s", false),
-        ] {
-            assert_eq!(is_tagged(text.as_bytes()), tells, "{text}");
-        }
-    }
-
-    #[test]
-    fn an_operator_needs_no_name_to_be_hazardous() {
-        for text in ["select 1 === 2", "values (@ 5)", "select 1, '5' * '7'"] {
-            let survey = survey(text.as_bytes(), &Implicit);
-            assert!(survey.names && survey.effect == Effect::Session, "{text}");
-        }
-        assert!(!survey(b"select 1, 'a'", &Implicit).names);
-    }
-
-    #[test]
-    fn what_a_truncation_cascades_to_is_not_named() {
-        assert_eq!(effect(b"truncate t, u"), Effect::None);
-        assert_eq!(effect(b"truncate t Cascade"), Effect::Unknown);
-    }
-
-    #[test]
-    fn the_strongest_statement_decides() {
-        use Effect::{Catalog, Isolation, LocalCatalog, None, Session, Transaction, Unknown};
-        for (text, expected) in [
-            ("", None),
-            (" ; -- x", None),
-            ("select 1; select 'set_config'", None),
-            ("(select 1)", None),
-            ("insert into t select * from u", None),
-            (
-                "with x as (insert into t values (1) returning a) select a from x",
-                None,
-            ),
-            (
-                "merge into t using u on a = b when matched then delete",
-                None,
-            ),
-            ("copy t from stdin", None),
-            (
-                "set statement_timeout = 5; set local lock_timeout to '1s'",
-                None,
-            ),
-            ("SET application_name TO 'begin; drop table t'", None),
-            ("explain select 1", None),
-            ("explain insert into t values (1)", None),
-            ("explain (analyze, verbose) select 1", None),
-            ("prepare p as select 1", None),
-            ("notify c, 'x'", None),
-            ("begin; select 1; commit", Transaction),
-            ("/* c */ ROLLBACK TO SAVEPOINT a", Transaction),
-            ("prepare transaction 'x'", Transaction),
-            (
-                "set transaction isolation level repeatable read",
-                Transaction,
-            ),
-            ("set transaction isolation level serializable", Isolation),
-            (
-                "begin; start transaction /* */ isolation level Serializable",
-                Isolation,
-            ),
-            ("begin isolation level serializable; set a = 5", Session),
-            ("select serializable from t", None),
-            ("set search_path = a", Session),
-            ("set local search_path = a", Session),
-            ("set session authorization x", Session),
-            ("set role x", Session),
-            ("reset all", Session),
-            ("begin; discard all", Session),
-            ("unlisten *", Session),
-            ("select set_config('a', 'b', true)", Session),
-            ("select pg_catalog.\"set_config\"('a', 'b', true)", Session),
-            ("create temp table t (a int)", LocalCatalog),
-            (
-                "create or replace local temporary view v as select 1",
-                LocalCatalog,
-            ),
-            ("select 1 into t", Catalog),
-            ("explain analyze select 1 into t", Catalog),
-            ("explain analyze create table t as select 1", Catalog),
-            ("create table t as select 1", Catalog),
-            ("begin; alter table t add b int; commit", Catalog),
-            ("drop table t", Catalog),
-            ("do $$ begin end $$", Unknown),
-            ("call p()", Unknown),
-            ("execute p", Unknown),
-            ("explain analyze execute p(1)", Unknown),
-            ("load 'x'", Unknown),
-            ("selec 1", Unknown),
-            ("select 'a", Unknown),
-        ] {
-            assert_eq!(effect(text.as_bytes()), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_long_text_is_read_to_its_end() {
-        let filler = "'a;b', ".repeat(20_000);
-        for (text, expected) in [
-            (format!("insert into t values ({filler}1)"), Effect::None),
-            (format!("insert into t values ({filler}1);"), Effect::None),
-            (
-                format!("select {filler} Set_Config('a', 'b', true)"),
-                Effect::Session,
-            ),
-            (
-                format!("select {filler} query_to_xml('x', true, true, '')"),
-                Effect::Unknown,
-            ),
-            (format!("select {filler} 1 Into t"), Effect::Catalog),
-            (format!("select {filler} 1; Drop table t"), Effect::Catalog),
-            (format!("select {filler} 1; reset all"), Effect::Session),
-        ] {
-            assert_eq!(effect(text.as_bytes()), expected);
-        }
-        assert!(survey(format!("select {filler} f()").as_bytes(), &Implicit).names);
-    }
-}
+#[path = "effect_tests.rs"]
+mod tests;

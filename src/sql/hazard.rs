@@ -69,6 +69,9 @@ impl Hazards {
 impl Hazards {
     /// Those of functions, which all that uses them has.
     pub const OF_FUNCTIONS: Self = Self(0b1111);
+    /// Those that a table has but its partitions and children have not: what is read through the
+    /// parent is secured by the parent's policies only.
+    pub const OF_PARENTS: Self = Self(0b0110_0000);
     /// Those of functions that a planner had better not run.
     pub const OF_RUNS: Self = Self(0b1000_0011);
 }

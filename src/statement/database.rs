@@ -5,6 +5,7 @@
 //! - an epoch is a number among those of all databases and given once, so what was settled at one
 //!   never looks current again, not even after its database was forgotten and came back.
 
+use super::allowance::Allowance;
 use super::names::Names;
 use super::naming::{Naming, Question};
 use super::{Instant, lock};
@@ -35,8 +36,8 @@ pub struct Database {
     watch_due: AtomicU64,
     /// What it looked like last.
     sign: Mutex<Option<[String; 2]>>,
-    /// When it may be looked at again out of turn, in milliseconds.
-    look_from: AtomicU64,
+    /// For looks out of turn.
+    looks: Allowance,
     /// When it was looked at last, in milliseconds plus one.
     looked: AtomicU64,
     /// Counts changes of what other sessions are told of schemas, rights and settings.
@@ -45,8 +46,10 @@ pub struct Database {
     naming: AtomicU64,
     /// The names whose use has hazards.
     names: Mutex<Naming>,
-    /// When they may be asked for again, in milliseconds.
+    /// When somebody else may ask for them, too, in milliseconds.
     names_from: AtomicU64,
+    /// For these questions.
+    asking: Allowance,
 }
 
 impl Default for Database {
@@ -64,12 +67,13 @@ impl Database {
             cluster: Arc::clone(cluster),
             watch_due: AtomicU64::new(0),
             sign: Mutex::default(),
-            look_from: AtomicU64::new(0),
+            looks: Allowance::new(LOOK_SHARE, LOOKS_SAVED),
             looked: AtomicU64::new(0),
             contexts: AtomicU64::new(0),
             naming: AtomicU64::new(0),
             names: Mutex::default(),
             names_from: AtomicU64::new(0),
+            asking: Allowance::new(NAMES_SHARE, NAMES_SAVED),
         }
     }
 }
@@ -88,9 +92,8 @@ impl NamesClaim {
     /// These are the names.
     pub fn answer(mut self, names: Names, now: Instant) {
         self.answered = true;
-        let pause = now.since(self.asked).saturating_mul(NAMES_SHARE);
-        let from = &self.database.names_from;
-        from.store(now.0.saturating_add(pause), Ordering::Relaxed);
+        self.database.asking.spend(now.since(self.asked), now);
+        self.database.names_from.store(0, Ordering::Relaxed);
         let mut naming = lock(&self.database.names);
         if naming.answer(self.question, names) {
             self.database.naming.fetch_add(1, Ordering::AcqRel);
@@ -118,12 +121,14 @@ enum Change {
     Names,
 }
 
-/// The same for a look out of turn, which a session waits for that converts nothing meanwhile.
+/// The same for looks out of turn, which a session waits for that converts nothing meanwhile; and
+/// the milliseconds of them that may be saved up.
 const LOOK_SHARE: u64 = 10;
+const LOOKS_SAVED: u64 = 1_000;
 
-/// The same for the question which names have hazards. Nothing is converted while they are not
-/// known, so it is asked sooner: at worst, one connection asks half of the time.
-const NAMES_SHARE: u64 = 1;
+/// The same for the question which names have hazards, without which nothing is converted at all.
+const NAMES_SHARE: u64 = 5;
+const NAMES_SAVED: u64 = 5_000;
 
 /// Milliseconds after which somebody else may ask for the names, too.
 const NAMES_PATIENCE: u64 = 10_000;
@@ -159,7 +164,7 @@ impl Database {
     /// Whether the catalog may be looked at out of turn.
     #[must_use]
     pub fn may_look(&self, now: Instant) -> bool {
-        self.look_from.load(Ordering::Relaxed) <= now.0
+        self.looks.is_left(now)
     }
 
     /// How many changes there were of what other sessions are told of schemas, rights and
@@ -203,7 +208,8 @@ impl Database {
         let next = now.0.saturating_add(NAMES_PATIENCE);
         let order = Ordering::Relaxed;
         let exchange = || self.names_from.compare_exchange(from, next, order, order);
-        (from <= now.0 && exchange().is_ok()).then(|| NamesClaim {
+        let is_free = from <= now.0 && self.asking.is_left(now);
+        (is_free && exchange().is_ok()).then(|| NamesClaim {
             database: Arc::clone(self),
             question: lock(&self.names).ask(),
             asked: now,
@@ -223,10 +229,9 @@ impl Database {
         suspect: bool,
     ) -> bool {
         let took = now.since(asked);
-        let after = |share: u64| now.0.saturating_add(took.saturating_mul(share));
-        let order = Ordering::Relaxed;
-        self.watch_due.fetch_max(after(WATCH_SHARE), order);
-        self.look_from.fetch_max(after(LOOK_SHARE), order);
+        let due = now.0.saturating_add(took.saturating_mul(WATCH_SHARE));
+        self.watch_due.fetch_max(due, Ordering::Relaxed);
+        self.looks.spend(took, now);
         let mut last = lock(&self.sign);
         let change = match last.as_ref() {
             Some(last) if last == sign => Change::None,

@@ -10,6 +10,7 @@
 //!   and retires the old one;
 //! - losing an entry of the table costs time, never correctness.
 
+mod allowance;
 pub mod cache;
 pub mod common;
 pub mod context;

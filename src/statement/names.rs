@@ -8,16 +8,18 @@
 //! Invariant: leaving something out would be a wrong answer, too much in here costs a conversion.
 //! So what cannot be read makes everything hazardous.
 
+mod defined;
 mod graph;
+mod used;
 
-use crate::sql::define::Definition;
 use crate::sql::effect::Known;
 use crate::sql::hazard::Hazards;
-use foldhash::fast::{FixedState, RandomState};
+pub use defined::Defined;
+use foldhash::fast::RandomState;
 use graph::Graph;
 use std::collections::{HashMap, HashSet};
-use std::hash::BuildHasher;
 use std::sync::Arc;
+use used::Used;
 
 type Map<K, V> = HashMap<K, V, RandomState>;
 
@@ -36,66 +38,6 @@ pub struct Names {
     /// The names of the functions of `pg_catalog` whose run shows.
     volatile: Arc<HashSet<Box<[u8]>, RandomState>>,
 }
-
-/// What uses what, by name: who takes on the hazards that a name may get later.
-#[derive(Debug, Default)]
-struct Used {
-    names: Vec<Box<[u8]>>,
-    /// The numbers of the names that use a name, by its hash: two names that are taken for one cost
-    /// a conversion at worst.
-    users: Map<u32, Vec<u32>>,
-    /// Something uses a name that is cut off, or one with characters beyond ASCII.
-    any: bool,
-    beyond: bool,
-}
-
-/// Stands among the users of a name for what has none.
-const NAMELESS: u32 = u32::MAX;
-
-impl Used {
-    /// A user, to be told from others by number.
-    fn user(&mut self, name: Option<&[u8]>) -> u32 {
-        let Some(name) = name else { return NAMELESS };
-        self.names.push(name.into());
-        (self.names.len() - 1) as u32
-    }
-
-    fn insert(&mut self, name: &[u8], user: u32) {
-        self.any |= name.len() > MAX_NAME;
-        self.beyond |= !name.is_ascii();
-        self.users.entry(hash(name)).or_default().push(user);
-    }
-
-    /// The names that use this one; `None` if more may.
-    fn of(&self, name: &[u8]) -> Option<impl Iterator<Item = &Box<[u8]>>> {
-        let is_plain = name.len() <= MAX_NAME && name.is_ascii();
-        let users = self.users.get(&hash(name)).map_or(&[][..], Vec::as_slice);
-        (is_plain && !self.any && !users.contains(&NAMELESS)).then(|| {
-            users
-                .iter()
-                .filter_map(|user| self.names.get(*user as usize))
-        })
-    }
-}
-
-fn hash(name: &[u8]) -> u32 {
-    FixedState::default().hash_one(name) as u32
-}
-
-/// What a definition does to what is known of names.
-#[derive(Debug)]
-pub enum Defined {
-    /// Nothing: none gets hazards that it has not had.
-    Same,
-    /// Some do, and it is known which.
-    More(Names),
-    /// Some do, and what uses them may be anything.
-    Lost,
-}
-
-/// Names with hazards, up to which they are copied for a few that are added, and how many may be.
-const MAX_COPIED: usize = 4096;
-const MAX_ADDED: usize = 64;
 
 /// The longest name that is looked up: of longer identifiers the server cuts off the rest.
 const MAX_NAME: usize = 63;
@@ -132,86 +74,6 @@ impl Names {
             used: Arc::default(),
             volatile: Arc::default(),
         }
-    }
-
-    /// What `definition` does to these, of which `others` are not in the catalog that was asked.
-    #[must_use]
-    pub fn define(&self, definition: &Definition, others: &[Arc<Definition>]) -> Defined {
-        let hazards = self.hazards_of(definition);
-        if hazards.is_none() {
-            return Defined::Same;
-        }
-        let Some(of) = &definition.of else {
-            return Defined::Lost;
-        };
-        // What is defined for a parent, its partitions and children may take on.
-        let spreads = !hazards.without(Hazards::PARTITIONED).is_none();
-        if spreads
-            && of
-                .iter()
-                .any(|name| self.of(name).has(Hazards::PARTITIONED))
-        {
-            return Defined::Lost;
-        }
-        if of
-            .iter()
-            .all(|name| hazards.without(self.of(name)).is_none())
-        {
-            return Defined::Same;
-        }
-        match self.with(of, hazards, others) {
-            Some(names) => Defined::More(names),
-            None => Defined::Lost,
-        }
-    }
-
-    /// These names with hazards more for some, and for all that uses them; `None` if that may be
-    /// anything.
-    fn with(&self, of: &[Box<[u8]>], hazards: Hazards, others: &[Arc<Definition>]) -> Option<Self> {
-        if self.hazards.len() > MAX_COPIED {
-            return None;
-        }
-        let (mut names, mut hazards) = (self.clone(), hazards);
-        let (mut next, mut added) = (of.to_vec(), 0);
-        while let Some(name) = next.pop() {
-            if hazards.without(names.of(&name)).is_none() {
-                continue;
-            }
-            added += 1;
-            if added > MAX_ADDED || next.len() > MAX_COPIED {
-                return None;
-            }
-            next.extend(self.used.of(&name)?.cloned());
-            for other in others.iter().filter(|other| other.uses(&name)) {
-                next.extend(other.of.as_ref()?.iter().cloned());
-            }
-            names.any |= hazards;
-            *names.hazards.entry(name).or_default() |= hazards;
-            // What uses it may be a function that the planner runs.
-            if hazards.has(Hazards::OF_RUNS) {
-                hazards |= Hazards::PLANS;
-            }
-        }
-        Some(names)
-    }
-
-    fn hazards_of(&self, definition: &Definition) -> Hazards {
-        let mentioned = definition.mentions.iter().map(|name| self.of(name));
-        let mut hazards = mentioned.fold(definition.hazards, |all, one| all | one);
-        if definition
-            .mentions
-            .iter()
-            .any(|name| self.volatile.contains(name))
-        {
-            hazards |= Hazards::NOISY;
-        }
-        if definition.by_writing {
-            hazards = hazards.without(Hazards::NOISY);
-        }
-        if definition.is_planned && hazards.has(Hazards::OF_RUNS) {
-            hazards |= Hazards::PLANS;
-        }
-        hazards
     }
 
     /// Whether some have hazards that spread to what uses them: those of functions.
@@ -271,6 +133,8 @@ pub enum Row<'a> {
         on: &'a str,
         /// Only what writes the former does what the latter does.
         by_writing: bool,
+        /// The latter is a partition or a child of the former.
+        inherits: bool,
     },
     /// A relation is of this kind.
     Relation {
@@ -312,6 +176,7 @@ impl<'a> Row<'a> {
                 name: b,
                 on: c,
                 by_writing: d == "w",
+                inherits: d == "i",
             },
             "r" => Self::Relation {
                 object: a,
@@ -363,6 +228,7 @@ mod tests {
             name,
             on,
             by_writing: false,
+            inherits: false,
         }
     }
 
@@ -455,6 +321,7 @@ mod tests {
             name: "t",
             on: "f2",
             by_writing,
+            inherits: false,
         };
         assert_eq!(of(&[volatile, draws, fires(true), reads]), Hazards::NONE);
         assert!(of(&[volatile, draws, fires(false), reads]).has(Hazards::PLANS));

@@ -287,6 +287,7 @@ mod tests {
             name,
             on,
             by_writing: false,
+            inherits: false,
         };
         let named = |object, name| Row::Relation {
             object,
@@ -333,11 +334,59 @@ mod tests {
             "create table p1 partition of p for values in (1)",
         );
         assert_eq!(of(&naming, "p"), Some(Hazards::PARTITIONED));
-        define(
-            &mut naming,
-            "create trigger g before insert on p execute function f()",
-        );
-        assert_eq!(of(&naming, "p"), None);
+        // Another partition has the hazard before, and through it the parent.
+        define(&mut naming, "create table p2 () inherits (p)");
+        define(&mut naming, "alter table p rename to q");
+        for table in ["p2", "q"] {
+            let on = format!("create trigger g before insert on {table} execute function f()");
+            define(&mut naming, &on);
+        }
+        for name in ["p1", "p2", "q"] {
+            assert!(of(&naming, name).unwrap().has(Hazards::SETTINGS), "{name}");
+        }
+    }
+
+    #[test]
+    fn partitions_in_the_catalog_take_on_what_their_parent_gets() {
+        let inherits = |object, name, on| Row::Depends {
+            object,
+            name,
+            on,
+            by_writing: false,
+            inherits: true,
+        };
+        let relation = |object, name, kind| Row::Relation { object, name, kind };
+        let mut rows = vec![
+            inherits("r1", "p", "r2"),
+            inherits("r2", "q", "r3"),
+            relation("r1", "p", "p"),
+            relation("r2", "q", "p"),
+            relation("r3", "child", "u"),
+            relation("r4", "other", "u"),
+        ];
+        let trigger = |rows: &[Row<'_>]| {
+            let mut naming = Naming::default();
+            let asked = naming.ask();
+            assert!(naming.answer(asked, Names::of_rows(rows)));
+            define(&mut naming, HARMFUL);
+            define(
+                &mut naming,
+                "create trigger g before insert on p execute function f()",
+            );
+            naming
+        };
+        let mut naming = trigger(&rows);
+        define(&mut naming, "create policy y on p to r using (true)");
+        for (name, has) in [("p", true), ("child", false)] {
+            let hazards = of(&naming, name).unwrap();
+            assert_eq!(hazards.has(Hazards::SECURED), has, "{name}");
+        }
+        for (name, has) in [("p", true), ("q", true), ("child", true), ("other", false)] {
+            let hazards = of(&naming, name).unwrap();
+            assert_eq!(hazards.has(Hazards::SETTINGS), has, "{name}");
+        }
+        rows.retain(|row| !matches!(row, Row::Relation { name: "child", .. }));
+        assert_eq!(of(&trigger(&rows), "p"), None, "its name is not known");
     }
 
     #[test]

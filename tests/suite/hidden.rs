@@ -281,3 +281,57 @@ fn what_was_prepared_does_what_its_function_has_become() {
         client.until_ready();
     });
 }
+
+#[test]
+fn what_is_made_for_a_parent_is_done_by_its_partitions() {
+    let setup = "CREATE FUNCTION fires() RETURNS trigger LANGUAGE plpgsql AS \
+        'BEGIN PERFORM go(); RETURN NEW; END'; \
+        CREATE TABLE p (k int) PARTITION BY LIST (k); \
+        CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1); CREATE TABLE p2 (k int)";
+    for (before, table) in [
+        ("SELECT 1", "p1"),
+        (
+            "ALTER TABLE p ATTACH PARTITION p2 FOR VALUES IN (1, 2)",
+            "p2",
+        ),
+        (
+            "ALTER TABLE p1 RENAME TO q1; ALTER TABLE p RENAME TO q",
+            "q1",
+        ),
+    ] {
+        moves(setup, |client, round| {
+            client.query("DROP TRIGGER IF EXISTS g ON p");
+            inserts(client, round, 4);
+            client.query(before);
+            let parent = if before.ends_with('q') { "q" } else { "p" };
+            client.query(&format!(
+                "CREATE TRIGGER g BEFORE INSERT ON {parent} FOR EACH ROW EXECUTE FUNCTION fires()"
+            ));
+            inserts(client, round, 4);
+            client.query(&format!("INSERT INTO {table} VALUES (2), (1)"));
+            client.query(&format!("INSERT INTO {table} VALUES (1)"));
+            inserts(client, round, 4);
+            client.query("ALTER TABLE q1 RENAME TO p1");
+            client.query("ALTER TABLE q RENAME TO p");
+            client.query("ALTER TABLE p DETACH PARTITION p2");
+        });
+    }
+}
+
+#[test]
+fn the_body_of_a_function_may_hold_semicolons() {
+    for body in [
+        "SELECT go()",
+        "; SELECT 1; SELECT go() AS \"end\"; SELECT 2",
+    ] {
+        moves("", |client, round| {
+            client.query("DROP FUNCTION IF EXISTS gone()");
+            inserts(client, round, 4);
+            client.query(&format!(
+                "CREATE FUNCTION gone() RETURNS int BEGIN ATOMIC {body}; END; SELECT 5"
+            ));
+            inserts(client, round, 4);
+            client.query("SELECT gone()");
+        });
+    }
+}

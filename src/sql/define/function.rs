@@ -20,10 +20,17 @@ fn is_planned(tokens: &Tokens<'_>) -> bool {
 pub(super) fn created(tokens: &Tokens<'_>, about: usize) -> Definition {
     let mut function = tokens.definition(tokens.object(about + 1));
     function.is_planned = is_planned(tokens);
-    let body = match language(tokens).filter(|_| !reads_otherwise(tokens)) {
+    let mut body = match language(tokens).filter(|_| !reads_otherwise(tokens)) {
         Some(is_sql) => bodies(tokens, is_sql),
+        // What is in no string needs no language.
+        None if tokens.body.is_some() && !tokens.has(b"language") => Body::default(),
         None => Body::opaque(),
     };
+    if let Some(statements) = tokens.body {
+        let parsed = Body::read(statements, true, |_| false);
+        body.hazards |= parsed.hazards;
+        body.names.extend(parsed.names);
+    }
     function.hazards |= body.hazards;
     function.mentions.extend(body.names);
     function
@@ -42,7 +49,7 @@ pub(super) fn altered(tokens: &Tokens<'_>, of: Option<Vec<Name>>) -> Definition 
 /// Whether the function is in SQL, or else its body is read otherwise; `None` if it is not read.
 fn language(tokens: &Tokens<'_>) -> Option<bool> {
     let at = tokens.find(0, b"language")? + 1;
-    let name = match tokens.0.get(at)? {
+    let name = match tokens.list.get(at)? {
         Tok::Word(name) | Tok::Quoted(name) => name,
         Tok::Literal(literal) => &string(literal)?.to_ascii_lowercase().into(),
         Tok::Other(_) => return None,
@@ -61,7 +68,7 @@ fn language(tokens: &Tokens<'_>) -> Option<bool> {
 fn bodies(tokens: &Tokens<'_>, is_sql: bool) -> Body {
     let mut all = Body::default();
     let mut count = 0;
-    for token in tokens.0 {
+    for token in &tokens.list {
         let Tok::Literal(literal) = token else {
             continue;
         };
@@ -77,7 +84,7 @@ fn bodies(tokens: &Tokens<'_>, is_sql: bool) -> Body {
         all.names.extend(body.names);
     }
     match count {
-        0 => Body::opaque(),
+        0 if tokens.body.is_none() => Body::opaque(),
         _ => all,
     }
 }

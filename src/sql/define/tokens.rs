@@ -15,11 +15,15 @@ pub(super) enum Tok<'a> {
 
 /// The tokens of a statement, up to a semicolon that stands in no parentheses, and whether there
 /// may be another one; `None` if they are not understood.
-pub(super) fn statement<'a>(words: &mut Words<'a>) -> Option<(Vec<Tok<'a>>, bool)> {
-    let mut tokens = Vec::new();
+///
+/// In a function whose body follows `ATOMIC`, semicolons end the statements of the body (`gram.y`,
+/// `routine_body_stmt_list`). Where the body ends is not looked for: all that follows belongs to
+/// the function, as long as it could stand in a body.
+pub(super) fn statement<'a>(words: &mut Words<'a>) -> Option<(Tokens<'a>, bool)> {
+    let mut tokens = Tokens::default();
     let mut depth = 0_i32;
     loop {
-        tokens.push(match words.token() {
+        let token = match words.token() {
             Token::Literal(literal) => Tok::Literal(literal),
             Token::Item(Item::Word(word)) => {
                 let lower = word.to_ascii_lowercase().into();
@@ -28,14 +32,36 @@ pub(super) fn statement<'a>(words: &mut Words<'a>) -> Option<(Vec<Tok<'a>>, bool
                     false => Tok::Word(lower),
                 }
             }
-            Token::Item(Item::Other(b';')) if depth <= 0 => return Some((tokens, true)),
+            Token::Item(Item::Other(b';')) if depth <= 0 && tokens.body.is_none() => {
+                return Some((tokens, true));
+            }
             Token::Item(Item::Other(byte)) => {
                 depth += i32::from(byte == b'(') - i32::from(byte == b')');
                 Tok::Other(byte)
             }
             Token::Item(Item::End) => return Some((tokens, false)),
             Token::Item(Item::Escaped | Item::Broken) => return None,
-        });
+        };
+        let follows = tokens.body.is_some() && matches!(tokens.list.last(), Some(Tok::Other(b';')));
+        if follows && !may_follow(&token) {
+            return None;
+        }
+        if matches!(&token, Tok::Word(word) if &**word == b"atomic") && tokens.is_routine() {
+            tokens.body = Some(words.rest());
+        }
+        tokens.list.push(token);
+    }
+}
+
+/// Whether this may stand behind a semicolon in the body of a function.
+fn may_follow(token: &Tok<'_>) -> bool {
+    const VERBS: [&[u8]; 9] = [
+        b"delete", b"end", b"insert", b"merge", b"return", b"select", b"update", b"values", b"with",
+    ];
+    match token {
+        Tok::Word(word) => VERBS.contains(&&**word),
+        Tok::Other(byte) => matches!(byte, b';' | b'('),
+        Tok::Quoted(_) | Tok::Literal(_) => false,
     }
 }
 
@@ -46,7 +72,12 @@ const MAX_PARTS: usize = 4;
 const MAX_NAMES: usize = 256;
 
 /// The tokens of one statement.
-pub(super) struct Tokens<'a>(pub(super) &'a [Tok<'a>]);
+#[derive(Default)]
+pub(super) struct Tokens<'a> {
+    pub(super) list: Vec<Tok<'a>>,
+    /// What follows `ATOMIC`, if that may begin the body of a function.
+    pub(super) body: Option<&'a [u8]>,
+}
 
 /// Words between CREATE or ALTER and what it is about.
 const MODIFIERS: [&[u8]; 10] = [
@@ -65,7 +96,7 @@ const MODIFIERS: [&[u8]; 10] = [
 impl Tokens<'_> {
     /// The verb, and where what it is about stands.
     pub(super) fn head(&self) -> Option<(&[u8], usize)> {
-        let Tok::Word(verb) = self.0.first()? else {
+        let Tok::Word(verb) = self.list.first()? else {
             // `(select …)`, or what is refused.
             return Some((b"select", 0));
         };
@@ -79,9 +110,15 @@ impl Tokens<'_> {
         Some((verb, about))
     }
 
+    /// Whether they define a function or a procedure.
+    fn is_routine(&self) -> bool {
+        let about = self.head().and_then(|(_, about)| self.word(about));
+        matches!(about, Some(b"function" | b"procedure"))
+    }
+
     /// The unquoted word at `at`.
     pub(super) fn word(&self, at: usize) -> Option<&[u8]> {
-        match self.0.get(at)? {
+        match self.list.get(at)? {
             Tok::Word(word) => Some(word),
             _ => None,
         }
@@ -100,12 +137,12 @@ impl Tokens<'_> {
 
     /// Where the unquoted word stands first, from `from` on.
     pub(super) fn find(&self, from: usize, word: &[u8]) -> Option<usize> {
-        (from..self.0.len()).find(|at| self.word(*at) == Some(word))
+        (from..self.list.len()).find(|at| self.word(*at) == Some(word))
     }
 
     /// Every word, quoted or not.
     pub(super) fn names(&self) -> impl Iterator<Item = &Name> {
-        self.0.iter().filter_map(|token| match token {
+        self.list.iter().filter_map(|token| match token {
             Tok::Word(name) | Tok::Quoted(name) => Some(name),
             Tok::Other(_) | Tok::Literal(_) => None,
         })
@@ -116,10 +153,10 @@ impl Tokens<'_> {
     pub(super) fn name(&self, at: usize) -> Option<(Name, usize)> {
         let mut at = at;
         for _ in 0..MAX_PARTS {
-            let (Tok::Word(name) | Tok::Quoted(name)) = self.0.get(at)? else {
+            let (Tok::Word(name) | Tok::Quoted(name)) = self.list.get(at)? else {
                 return None;
             };
-            match self.0.get(at + 1) {
+            match self.list.get(at + 1) {
                 Some(Tok::Other(b'.')) => at += 2,
                 _ => return Some((name.clone(), at + 1)),
             }
@@ -156,7 +193,7 @@ impl Tokens<'_> {
             from = at + 1;
             let mut next = from;
             loop {
-                while matches!(self.0.get(next), Some(Tok::Other(b'(' | b','))) {
+                while matches!(self.list.get(next), Some(Tok::Other(b'(' | b','))) {
                     next += 1;
                 }
                 // `PARTITION BY`, and `PARTITION OF`, which is looked for by its other word.
@@ -171,7 +208,7 @@ impl Tokens<'_> {
                     return None;
                 }
                 next = end;
-                if !matches!(self.0.get(next), Some(Tok::Other(b','))) {
+                if !matches!(self.list.get(next), Some(Tok::Other(b','))) {
                     break;
                 }
             }

@@ -6,7 +6,8 @@
 //! Invariant: the hazards of a node only grow, and a node is looked at again only when they have;
 //! there are eight of them, so every edge is followed eight times at most.
 
-use super::{MAX_NAME, Map, NAMELESS, Names, Row, Used};
+use super::used::{NAMELESS, Used, hash};
+use super::{MAX_NAME, Map, Names, Row};
 use crate::sql::body::Body;
 use crate::sql::hazard::{self, Hazards};
 use std::sync::Arc;
@@ -53,6 +54,8 @@ pub(super) struct Graph {
     /// Objects by class and OID.
     objects: Map<Box<str>, u32>,
     names: Map<Box<[u8]>, u32>,
+    /// Parents, each with one of its partitions or children.
+    children: Vec<(u32, u32)>,
     /// What functions mention. Which of that are names is known at the end.
     bodies: Vec<(u32, Body)>,
 }
@@ -63,6 +66,7 @@ impl Graph {
             nodes: [ANY, BEYOND, IMPLICIT].map(|_| Node::default()).into(),
             objects: Map::from_iter([(IMPLICIT_OBJECT.into(), IMPLICIT)]),
             names: Map::default(),
+            children: Vec::new(),
             bodies: Vec::new(),
         }
     }
@@ -106,6 +110,7 @@ impl Graph {
                 name,
                 on,
                 by_writing,
+                inherits,
             } => {
                 // A function that reads a table is not noisy for what its triggers do.
                 let except = match by_writing {
@@ -114,6 +119,9 @@ impl Graph {
                 };
                 let (object, on) = (self.object(object, name), self.number(on));
                 self.node(on).users.push((object, except));
+                if inherits {
+                    self.children.push((object, on));
+                }
             }
             Row::Relation { object, name, kind } => {
                 let object = self.object(object, name);
@@ -240,6 +248,13 @@ impl Graph {
         for (function, body) in &self.bodies {
             for mentioned in &body.names {
                 used.insert(mentioned, users[*function as usize]);
+            }
+        }
+        for (parent, child) in &self.children {
+            let own = self.nodes[*parent as usize].users.iter();
+            for name in own.filter_map(|(user, _)| name(*user)) {
+                let children = used.children.entry(hash(name)).or_default();
+                children.push(users[*child as usize]);
             }
         }
         used

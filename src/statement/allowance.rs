@@ -1,0 +1,73 @@
+//! What the proxy's own questions may take of a server's time.
+
+use super::Instant;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A share of the time, of which some is saved up while it is not spent: so a few questions in a
+/// row wait for nothing, and many of them for each other.
+#[derive(Debug)]
+pub(super) struct Allowance {
+    /// One in so many.
+    share: u64,
+    /// Milliseconds that may be saved up.
+    most: u64,
+    /// When everything spent will have been made up for, in milliseconds.
+    paid: AtomicU64,
+}
+
+impl Allowance {
+    pub(super) const fn new(share: u64, most: u64) -> Self {
+        Self {
+            share,
+            most,
+            paid: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether any is left.
+    pub(super) fn is_left(&self, now: Instant) -> bool {
+        let owed = self.paid.load(Ordering::Relaxed).saturating_sub(now.0);
+        owed <= self.most.saturating_mul(self.share)
+    }
+
+    /// A question took that many milliseconds.
+    pub(super) fn spend(&self, took: u64, now: Instant) {
+        let more = took.saturating_mul(self.share);
+        let order = Ordering::Relaxed;
+        let add = |paid: u64| Some(paid.max(now.0).saturating_add(more));
+        // It is always taken.
+        let _ = self.paid.fetch_update(order, order, add);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_saved_up_is_spent_at_once_and_then_only_the_share() {
+        let allowance = Allowance::new(10, 100);
+        let mut spent = 0;
+        for now in 1_000..2_000 {
+            while allowance.is_left(Instant(now)) {
+                allowance.spend(25, Instant(now));
+                spent += 25;
+            }
+            // The question that takes the last of it may take longer than what is left.
+            let most = 100 + (now - 1_000) / 10 + 25;
+            assert!((most - 26..=most).contains(&spent), "{spent} at {now}");
+        }
+    }
+
+    #[test]
+    fn no_more_is_saved_up_than_that() {
+        let allowance = Allowance::new(10, 100);
+        let later = Instant(1_000_000);
+        let count = (0..1_000).take_while(|_| {
+            let is_left = allowance.is_left(later);
+            allowance.spend(10, later);
+            is_left
+        });
+        assert_eq!(count.count(), 11);
+    }
+}

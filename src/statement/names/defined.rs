@@ -1,0 +1,138 @@
+//! What definitions do to the names known.
+
+use super::Names;
+use crate::sql::define::{Definition, Name};
+use crate::sql::effect::Known as _;
+use crate::sql::hazard::Hazards;
+use foldhash::fast::RandomState;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// What a definition does to what is known of names.
+#[derive(Debug)]
+pub enum Defined {
+    /// Nothing: none gets hazards that it has not had.
+    Same,
+    /// Some do, and it is known which.
+    More(Names),
+    /// Some do, and what uses them may be anything.
+    Lost,
+}
+
+/// Names with hazards, up to which they are copied for a few that are added, and how many may be.
+const MAX_COPIED: usize = 4096;
+const MAX_ADDED: usize = 256;
+
+impl Names {
+    /// What `definition` does to these, of which `others` are not in the catalog that was asked.
+    #[must_use]
+    pub fn define(&self, definition: &Definition, others: &[Arc<Definition>]) -> Defined {
+        let hazards = self.hazards_of(definition);
+        if hazards.is_none() {
+            return Defined::Same;
+        }
+        let Some(of) = &definition.of else {
+            return Defined::Lost;
+        };
+        let inherited = hazards.without(Hazards::OF_PARENTS);
+        let children = match inherited.is_none() {
+            true => Some(HashSet::default()),
+            false => self.family(of, others),
+        };
+        let Some(children) = children else {
+            return Defined::Lost;
+        };
+        let children = children.into_iter().map(|name| (name, inherited));
+        let own = of.iter().map(|name| (name.clone(), hazards));
+        let all: Vec<_> = own.chain(children).collect();
+        if all
+            .iter()
+            .all(|(name, hazards)| hazards.without(self.of(name)).is_none())
+        {
+            return Defined::Same;
+        }
+        match self.with(all, others) {
+            Some(names) => Defined::More(names),
+            None => Defined::Lost,
+        }
+    }
+
+    /// The names with those of all partitions and children, which may take on what is defined for a
+    /// parent; `None` if it is not known which.
+    fn family(
+        &self,
+        of: &[Name],
+        others: &[Arc<Definition>],
+    ) -> Option<HashSet<Name, RandomState>> {
+        let mut all = HashSet::<Name, RandomState>::default();
+        let mut next = of.to_vec();
+        while let Some(name) = next.pop() {
+            if all.contains(&name) {
+                continue;
+            }
+            if self.of(&name).has(Hazards::PARTITIONED) {
+                next.extend(self.used.children(&name)?.cloned());
+                for other in others.iter().filter(|other| other.is_family(&name)) {
+                    next.extend(other.of.as_ref()?.iter().cloned());
+                }
+            }
+            all.insert(name);
+            if all.len() > MAX_ADDED || next.len() > MAX_COPIED {
+                return None;
+            }
+        }
+        Some(all)
+    }
+
+    /// These names with hazards more for some, and for all that uses them; `None` if that may be
+    /// anything.
+    fn with(&self, of: Vec<(Name, Hazards)>, others: &[Arc<Definition>]) -> Option<Self> {
+        if self.hazards.len() > MAX_COPIED {
+            return None;
+        }
+        let mut names = self.clone();
+        let (mut next, mut added) = (of, 0);
+        while let Some((name, hazards)) = next.pop() {
+            if hazards.without(names.of(&name)).is_none() {
+                continue;
+            }
+            added += 1;
+            if added > MAX_ADDED || next.len() > MAX_COPIED {
+                return None;
+            }
+            // What uses it may be a function that the planner runs.
+            let passed_on = match hazards.has(Hazards::OF_RUNS) {
+                true => hazards | Hazards::PLANS,
+                false => hazards,
+            };
+            let users = self.used.of(&name)?;
+            next.extend(users.map(|user| (user.clone(), passed_on)));
+            for other in others.iter().filter(|other| other.uses(&name)) {
+                let of = other.of.as_ref()?.iter();
+                next.extend(of.map(|user| (user.clone(), passed_on)));
+            }
+            names.any |= hazards;
+            *names.hazards.entry(name).or_default() |= hazards;
+        }
+        Some(names)
+    }
+
+    fn hazards_of(&self, definition: &Definition) -> Hazards {
+        let mentioned = definition.mentions.iter().map(|name| self.of(name));
+        let mut hazards = mentioned.fold(definition.hazards, |all, one| all | one);
+        if definition
+            .mentions
+            .iter()
+            .any(|name| self.volatile.contains(name))
+        {
+            hazards |= Hazards::NOISY;
+        }
+        if definition.by_writing {
+            hazards = hazards.without(Hazards::NOISY);
+        }
+        if definition.is_planned && hazards.has(Hazards::OF_RUNS) {
+            hazards |= Hazards::PLANS;
+        }
+        hazards
+    }
+}
