@@ -228,6 +228,7 @@ impl Session {
                 }
                 lesson.current.error.get_or_insert_with(|| body.to_vec());
             }
+            backend::NOTICE => lesson.current.notices = true,
             backend::ROW_DESCRIPTION => lesson.current.description = Some(body.to_vec()),
             backend::PARAMETER_DESCRIPTION => {
                 lesson.current.types = backend::parameter_description(body);
@@ -252,10 +253,9 @@ impl Session {
 
     /// An answer too large to be looked at is swallowed: the oracle is too talkative.
     pub(super) fn large_answer(&mut self, tag: u8) -> Option<bool> {
-        if let Turn::Learning(lesson) = &mut self.turn
-            && tag != backend::NOTICE
-        {
-            lesson.current.overflowed = true;
+        if let Turn::Learning(lesson) = &mut self.turn {
+            lesson.current.overflowed |= tag != backend::NOTICE;
+            lesson.current.notices |= tag == backend::NOTICE;
         }
         matches!(tag, backend::DATA_ROW | backend::NOTICE | backend::ERROR).then_some(false)
     }

@@ -23,6 +23,8 @@ pub(super) struct Answer {
     pub values: Vec<String>,
     /// Body of the ErrorResponse.
     pub error: Option<Vec<u8>>,
+    /// There was a notice.
+    pub notices: bool,
     /// More than [`MAX_ANSWER`] bytes came.
     pub overflowed: bool,
     /// Bytes read so far.

@@ -58,6 +58,10 @@ impl Session {
             let refused = (Reason::DifferentResult, "");
             return self.refuse(lesson, &candidate, refused, now, worker);
         }
+        // Said once, when the statement is parsed, and not whenever it is executed (H-32).
+        if rewritten.notices {
+            return Err(self.decline(&candidate, Reason::Refused, "notice", worker));
+        }
         let types = rewritten.types.clone().unwrap_or_default();
         if types.len() != candidate.statement.oids().len() {
             return Err(self.decline(&candidate, Reason::Refused, "", worker));

@@ -141,6 +141,22 @@ fn timeouts_are_the_same() {
 }
 
 #[test]
+fn what_is_said_of_a_literal_is_said_whenever_it_is_executed() {
+    let setup = "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t SELECT generate_series(1, 9)";
+    converts(setup, |client, round| {
+        for (id, query) in [(1, "a"), (2, ""), (3, ""), (4, "b"), (5, "")] {
+            let id = id + round % 3;
+            client.query(&format!(
+                "SELECT id FROM t WHERE id = {id} AND 'a'::tsvector @@ '{query}'::tsquery"
+            ));
+            client.query(&format!(
+                "SELECT id FROM t WHERE id = {id} AND 'a'::tsvector @@ E'{query}\\x20'::tsquery"
+            ));
+        }
+    });
+}
+
+#[test]
 fn what_is_said_at_great_length_arrives() {
     let setup = "CREATE FUNCTION shout(n int) RETURNS int LANGUAGE plpgsql AS \
         'BEGIN RAISE NOTICE ''%'', repeat(''n'', n); RETURN n; END'; \
