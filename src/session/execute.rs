@@ -347,6 +347,7 @@ impl Session {
         }
         self.upstream.only_begun.clear();
         if effect != Effect::None {
+            self.memory.ran(effect);
             self.affected(effect, effect);
         }
         if let Some(status) = status {

@@ -29,6 +29,8 @@ pub(super) struct Memory {
     relayed_effect: Effect,
     /// The strongest effect of a query that a cursor may still run.
     opened_effect: Effect,
+    /// The strongest effect of what the client has prepared in either protocol.
+    prepared_effect: Effect,
     speaks_extended: bool,
     /// What the texts define that the client has had parsed.
     pub parsed: Definitions,
@@ -57,6 +59,7 @@ impl Memory {
             named_effect: Effect::None,
             relayed_effect: Effect::None,
             opened_effect: Effect::None,
+            prepared_effect: Effect::None,
             parsed: Definitions::default(),
             unsurveyed: Unsurveyed::default(),
             patience: Patience::default(),
@@ -122,11 +125,30 @@ impl Memory {
         };
         self.batch_effect = self.batch_effect.max(effect);
         self.named_effect = self.named_effect.max(effect.min(most));
+        self.prepares(effect);
     }
 
     /// A batch of the client's own ended: the strongest effect it can have had.
     pub(super) fn client_batch_ended(&mut self) -> Effect {
         std::mem::replace(&mut self.batch_effect, Effect::None).max(self.named_effect)
+    }
+
+    /// Something with this effect may have been prepared that EXECUTE will run.
+    pub(super) fn prepares(&mut self, effect: Effect) {
+        self.prepared_effect = self.prepared_effect.max(effect);
+    }
+
+    /// Something with this effect has run: if it may have done anything, it may have prepared
+    /// anything.
+    pub(super) fn ran(&mut self, effect: Effect) {
+        if effect == Effect::Unknown {
+            self.prepares(effect);
+        }
+    }
+
+    /// The strongest effect of what EXECUTE may run.
+    pub(super) const fn prepared(&self) -> Effect {
+        self.prepared_effect
     }
 
     /// The effect of a text with this survey, which may go on with what an earlier one has opened:

@@ -4,8 +4,9 @@ use super::{Session, Turn, Worker};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::define::Definitions;
-use crate::sql::effect::{self, Effect, Survey};
+use crate::sql::effect::{self, Effect, Survey, Tagged};
 use crate::sql::hazard::Hazards;
+use crate::sql::tag;
 use crate::statement::Instant;
 use crate::upstream::ledger::Kind;
 use crate::wire::backend::{self, Status};
@@ -84,6 +85,10 @@ impl Session {
     /// What the text may do, with what is known of the names in it. `parsed` says that the client
     /// has it parsed, so that it may run again.
     fn survey(&mut self, text: &[u8], parsed: bool) -> Survey {
+        let is_settled = self
+            .memory
+            .unsurveyed
+            .is_settled(self.upstream.database.naming());
         let is_known = self.upstream.knows_names();
         let mut survey = match is_known {
             true => effect::survey(text, &**self.upstream.names()),
@@ -91,6 +96,18 @@ impl Session {
             false => self.memory.unsurveyed.survey(text),
         };
         survey.effect = self.memory.opened(&survey);
+        self.prepares(&survey);
+        if survey.executes {
+            // What the client has parsed may be executed when more is prepared.
+            let effect = match is_settled && !parsed {
+                true => self.memory.prepared(),
+                false => Effect::Unknown,
+            };
+            if effect >= Effect::Unknown {
+                survey.hazards |= Hazards::ANYTHING;
+            }
+            survey.effect = survey.effect.max(effect);
+        }
         if survey.names && (parsed || survey.again) {
             // These may be the names of a catalog that is no longer there.
             let is_known = is_known && self.upstream.unverified.is_none();
@@ -100,6 +117,18 @@ impl Session {
             survey.hazards |= Hazards::SEES;
         }
         survey
+    }
+
+    /// Notes what EXECUTE may run because of a text with this survey.
+    fn prepares(&mut self, survey: &Survey) {
+        let does = match survey.effect {
+            Effect::Unknown => Effect::Unknown,
+            _ => survey.hazards.effect(),
+        };
+        match survey.again {
+            true => self.memory.prepares(does),
+            false => self.memory.ran(does),
+        }
     }
 
     /// Finds out what the texts relayed while no names were known may have done, and what those may
@@ -120,6 +149,7 @@ impl Session {
         let [all, kept] = self.memory.unsurveyed.settle(number, &*names);
         self.memory.opened_late(all);
         self.memory.client_parsed(kept.effect(), false);
+        self.memory.ran(all.effect());
         self.affected(all.effect(), all.effect());
         if kept.has(Hazards::SEES) {
             self.memory.shows_statements();
@@ -177,6 +207,7 @@ impl Session {
             self.memory.client_parsed(Effect::Unknown, false);
         }
         self.upstream.definitions = Definitions::opaque();
+        self.memory.ran(Effect::Unknown);
         if tag == frontend::PARSE {
             self.memory.parsed = Definitions::opaque();
         }
@@ -200,7 +231,11 @@ impl Session {
         {
             let survey = self.survey(text, true);
             let unseen = survey.hazards.effect();
-            let is_tagged = unseen < Effect::Unknown && effect::is_tagged(text);
+            let is_tagged = match effect::tagged(text) {
+                Some(Tagged::Code) => true,
+                Some(Tagged::Catalog) => unseen < Effect::Unknown,
+                None => false,
+            };
             self.memory.client_parsed(survey.effect, is_tagged);
             if matches!(survey.effect, Effect::LocalCatalog | Effect::Catalog) {
                 let defined = self.definitions(text, &survey);
@@ -220,7 +255,10 @@ impl Session {
         }
         match tag {
             // It calls any function, as DO and CALL may.
-            frontend::FUNCTION_CALL => self.upstream.affected(Effect::Unknown),
+            frontend::FUNCTION_CALL => {
+                self.memory.ran(Effect::Unknown);
+                self.upstream.affected(Effect::Unknown);
+            }
             // What it runs was parsed before, nobody knows when.
             frontend::EXECUTE => self.upstream.definitions.extend(self.memory.parsed.clone()),
             // The server refuses it where it has to be answered, and takes it where it has not.
@@ -338,15 +376,18 @@ impl Session {
             b"COMMIT" => self.upstream.committed(self.memory.only_transaction()),
             // The tag does not say that what was created is temporary; the text did.
             _ if self.memory.only_local() => {}
+            // What these do was found out from the text, unless that was parsed some time ago.
+            b"DO" | b"CALL" if self.upstream.ledger.front_is_query() => {}
             _ => {
-                let effect = tag_effect(tag);
+                let effect = tag::effect(tag);
                 if effect == Effect::Catalog {
-                    self.upstream.changes_roles |= is_about_roles(tag);
+                    self.upstream.changes_roles |= tag::is_about_roles(tag);
                     // What another session has prepared, nobody knows what.
                     if tag == b"COMMIT PREPARED" {
                         self.upstream.definitions = Definitions::opaque();
                     }
                 }
+                self.memory.ran(effect);
                 self.upstream.affected(effect);
             }
         }
@@ -395,76 +436,6 @@ fn is_begin(text: &[u8]) -> bool {
     (word(b"begin") || word(b"start")) && !text.contains(&b';')
 }
 
-/// Whether a statement with this command tag may change who is a member of which role, or what a
-/// role may do everywhere: that is the cluster's, and the server's cached plans do not hear of it.
-fn is_about_roles(tag: &[u8]) -> bool {
-    const TAGS: [&[u8]; 9] = [
-        b"GRANT",
-        b"REVOKE",
-        b"GRANT ROLE",
-        b"REVOKE ROLE",
-        b"CREATE ROLE",
-        b"ALTER ROLE",
-        b"DROP ROLE",
-        b"DROP OWNED",
-        b"REASSIGN OWNED",
-    ];
-    TAGS.contains(&tag)
-}
-
-/// The effect of a statement by the command tag of `cmdtaglist.h` it completed with. Tags of
-/// statements that leave settings and catalogs alone are listed; everything else counts.
-fn tag_effect(tag: &[u8]) -> Effect {
-    const HARMLESS: [&[u8]; 31] = [
-        b"SELECT",
-        b"INSERT",
-        b"UPDATE",
-        b"DELETE",
-        b"MERGE",
-        b"FETCH",
-        b"MOVE",
-        b"COPY",
-        b"BEGIN",
-        b"COMMIT",
-        b"ROLLBACK",
-        b"START",
-        b"SAVEPOINT",
-        b"RELEASE",
-        b"PREPARE",
-        b"LISTEN",
-        b"UNLISTEN",
-        b"NOTIFY",
-        b"SHOW",
-        b"EXPLAIN",
-        b"DECLARE",
-        b"CLOSE",
-        b"LOCK",
-        b"VACUUM",
-        b"ANALYZE",
-        b"CHECKPOINT",
-        b"SET",
-        b"RESET",
-        b"DEALLOCATE",
-        b"DISCARD",
-        b"TRUNCATE",
-    ];
-    const OPAQUE: [&[u8]; 3] = [b"DO", b"CALL", b"LOAD"];
-    match tag {
-        b"COMMIT PREPARED" => return Effect::Catalog,
-        b"DISCARD TEMP" => return Effect::LocalCatalog,
-        _ => {}
-    }
-    let end = tag.iter().position(|byte| *byte == b' ');
-    let word = tag.get(..end.unwrap_or(tag.len())).unwrap_or_default();
-    if HARMLESS.contains(&word) {
-        Effect::None
-    } else if OPAQUE.contains(&word) {
-        Effect::Unknown
-    } else {
-        Effect::Catalog
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -497,18 +468,5 @@ mod tests {
         assert!(prepares(b"PREPARE\tp AS") && prepares(b"begin; prepare p as"));
         assert!(!prepares(b"table pg_prepared_statements"));
         assert!(!mentions_statements(b"pg_prepared"));
-    }
-
-    #[test]
-    fn tags_tell_effects() {
-        assert_eq!(tag_effect(b"INSERT 0 1"), Effect::None);
-        assert_eq!(tag_effect(b"CREATE TABLE"), Effect::Catalog);
-        assert_eq!(tag_effect(b"DROP FUNCTION"), Effect::Catalog);
-        assert_eq!(tag_effect(b"TRUNCATE TABLE"), Effect::None);
-        for tag in ["DO", "LOAD"] {
-            assert_eq!(tag_effect(tag.as_bytes()), Effect::Unknown, "{tag}");
-        }
-        assert_eq!(tag_effect(b"COMMIT"), Effect::None);
-        assert_eq!(tag_effect(b"COMMIT PREPARED"), Effect::Catalog);
     }
 }

@@ -8,6 +8,35 @@ use super::hazard::{self, Hazards};
 use super::words::{Item, Words};
 use std::collections::HashSet;
 
+/// What a block of PL/pgSQL does that stands between these quotes; `None` if it is not certain how
+/// they are read.
+pub(super) fn block(literal: &[u8]) -> Option<Body> {
+    // If strings do not follow the standard, that is an escape.
+    let is_certain = literal.starts_with(b"$") || !literal.contains(&b'\\');
+    let source = string(literal).filter(|_| is_certain)?;
+    Some(Body::read(&source, false, |_| false))
+}
+
+/// The value of a plain or a dollar-quoted string.
+pub(super) fn string(literal: &[u8]) -> Option<Vec<u8>> {
+    if literal.starts_with(b"$") {
+        let tag = memchr::memchr(b'$', literal.get(1..)?)? + 2;
+        let end = literal.len().checked_sub(tag)?;
+        return literal.get(tag..end).map(<[u8]>::to_vec);
+    }
+    let inner = literal.strip_prefix(b"'")?.strip_suffix(b"'")?;
+    let mut value = Vec::with_capacity(inner.len());
+    let mut bytes = inner.iter();
+    while let Some(byte) = bytes.next() {
+        // What is no pair goes on behind white space.
+        if *byte == b'\'' && bytes.next() != Some(&b'\'') {
+            return None;
+        }
+        value.push(*byte);
+    }
+    Some(value)
+}
+
 /// What is known of a function.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Body {

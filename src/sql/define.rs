@@ -171,7 +171,6 @@ impl Definitions {
             b"alter" => alter(tokens, about),
             // By that names can only lose hazards.
             b"drop" | b"comment" | b"grant" | b"reassign" | b"revoke" | b"security" => Some(None),
-            b"explain" if tokens.has(b"execute") => None,
             b"import" => None,
             _ if effect::is_understood(verb) => return,
             _ => None,
@@ -217,8 +216,6 @@ fn create(tokens: &Tokens<'_>, about: usize) -> Option<Option<Definition>> {
     let kind = tokens.word(about)?;
     Some(Some(match kind {
         b"function" | b"procedure" => function::created(tokens, about),
-        // What it runs is not in the text.
-        b"table" | b"view" if tokens.has(b"execute") => return None,
         b"table" => table(tokens, about, foreign),
         b"view" | b"aggregate" => tokens.definition(tokens.object(about + 1)),
         b"trigger" | b"index" => Definition {

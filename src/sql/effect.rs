@@ -6,9 +6,10 @@
 //! objects do inside is for the caller to know: each name is looked up in the [`Hazards`] of the
 //! database.
 
+use super::body;
 use super::hazard::{self, Hazards};
 use super::settings;
-use super::words::{Item, Words};
+use super::words::{Item, Token, Words};
 
 /// What a query may do, weakest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,8 +25,8 @@ pub enum Effect {
     Session,
     /// Creates a temporary object.
     LocalCatalog,
-    /// Anything this session may do to itself: DO, CALL, EXECUTE, and what is not understood. What
-    /// it may do to others is theirs to notice, as if it had been done past the proxy.
+    /// Anything this session may do to itself: what is not understood, or runs what is not. What it
+    /// may do to others is theirs to notice, as if it had been done past the proxy.
     Unknown,
     /// Changes a catalog that others see.
     Catalog,
@@ -40,6 +41,8 @@ pub struct Survey {
     pub hazards: Hazards,
     /// It goes on with a query that another text has opened (FETCH, MOVE).
     pub fetches: bool,
+    /// It may run a statement that another text has prepared (EXECUTE).
+    pub executes: bool,
     /// It prepares a statement or declares a cursor, so that what it names may run again.
     pub again: bool,
     /// It may name objects of users.
@@ -90,6 +93,7 @@ pub fn survey(text: &[u8], known: &impl Known) -> Survey {
         words: Words::new(text),
         hazards: Hazards::NONE,
         fetches: false,
+        executes: false,
         again: false,
         names: false,
         partitioned: 0,
@@ -110,6 +114,7 @@ pub fn survey(text: &[u8], known: &impl Known) -> Survey {
         effect: strongest.max(hazards.effect()),
         hazards,
         fetches: words.fetches,
+        executes: words.executes,
         again: words.again,
         names: words.names,
         partitioned: words.partitioned,
@@ -141,6 +146,7 @@ struct Reader<'a, K> {
     words: Words<'a>,
     hazards: Hazards,
     fetches: bool,
+    executes: bool,
     again: bool,
     names: bool,
     partitioned: u32,
@@ -178,14 +184,24 @@ impl<'a, K: Known> Reader<'a, K> {
 /// What operators are made of (`scan.l`).
 const OPERATORS: &[u8] = b"*+-/<>=~!@#%^&|`?";
 
-/// Whether the command tag of this statement tells that it has changed a catalog, or may have. That
-/// of `SELECT INTO` does not.
+/// What the command tag of a statement tells when it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tagged {
+    /// That it has run code, which may have done anything.
+    Code,
+    /// That it has changed a catalog, or may have.
+    Catalog,
+}
+
+/// What the command tag of this statement tells. That of `SELECT INTO` tells nothing.
 #[must_use]
-pub fn is_tagged(text: &[u8]) -> bool {
+pub fn tagged(text: &[u8]) -> Option<Tagged> {
     match Words::new(text).next() {
-        Item::Word(verb) if is(verb, "do") || is(verb, "call") => true,
-        Item::Word(verb) => matches!(Verb::of(verb), Verb::Catalog | Verb::Create),
-        _ => false,
+        Item::Word(verb) if is(verb, "do") || is(verb, "call") => Some(Tagged::Code),
+        Item::Word(verb) => {
+            matches!(Verb::of(verb), Verb::Catalog | Verb::Create).then_some(Tagged::Catalog)
+        }
+        _ => None,
     }
 }
 
@@ -255,6 +271,11 @@ fn statement<K: Known>(words: &mut Reader<'_, K>) -> (Effect, bool) {
             }
             skim(words, Effect::None, false)
         }
+        Verb::Do => code(words),
+        Verb::Execute => {
+            words.executes = true;
+            skim(words, Effect::None, false)
+        }
         Verb::Unknown => unknown(words),
     }
 }
@@ -269,11 +290,47 @@ fn unknown<K: Known>(words: &mut Reader<'_, K>) -> (Effect, bool) {
     }
 }
 
+/// `DO [LANGUAGE plpgsql] '…'`: what the block may do, its words say, as those of a function do.
+fn code<K: Known>(words: &mut Reader<'_, K>) -> (Effect, bool) {
+    let mut source = None;
+    let more = loop {
+        match words.words.token() {
+            Token::Literal(literal) if source.is_none() => source = Some(literal),
+            Token::Item(Item::Word(word)) if is(word, "language") => {
+                let is_read = match words.words.token() {
+                    Token::Item(Item::Word(name)) => is(name, "plpgsql"),
+                    Token::Literal(name) => is(name, "'plpgsql'"),
+                    Token::Item(_) => false,
+                };
+                if !is_read {
+                    return unknown(words);
+                }
+            }
+            Token::Item(Item::Other(b';')) => break true,
+            Token::Item(Item::End) => break false,
+            _ => return unknown(words),
+        }
+    };
+    let Some(body) = source.and_then(body::block) else {
+        return match more {
+            true => unknown(words),
+            false => (Effect::Unknown, false),
+        };
+    };
+    words.names = true;
+    words.hazards |= body.hazards;
+    for name in &body.names {
+        words.hazards |= words.known.of(name);
+    }
+    (Effect::None, more)
+}
+
 /// Reads to the end of a statement. In a query, `INTO` creates a table unless it is that of INSERT
 /// or MERGE.
 fn skim<K: Known>(words: &mut Reader<'_, K>, effect: Effect, query: bool) -> (Effect, bool) {
     let mut effect = effect;
     let mut inserting = false;
+    let creates = matches!(effect, Effect::Catalog | Effect::LocalCatalog);
     loop {
         match words.next() {
             Item::Word(word) => {
@@ -282,6 +339,8 @@ fn skim<K: Known>(words: &mut Reader<'_, K>, effect: Effect, query: bool) -> (Ef
                 } else if effect == Effect::Transaction && is(word, "serializable") {
                     effect = Effect::Isolation;
                 }
+                // `CREATE TABLE … AS EXECUTE`
+                words.executes |= creates && word.len() == 7 && is(word, "execute");
                 inserting =
                     matches!(word.len(), 5 | 6) && (is(word, "insert") || is(word, "merge"));
             }
@@ -337,7 +396,10 @@ fn explain<K: Known>(words: &mut Reader<'_, K>) -> (Effect, bool) {
                 Verb::Write => return skim(words, Effect::None, false),
                 Verb::Query => return skim(words, Effect::None, true),
                 Verb::Create => return skim(words, Effect::Catalog, false),
-                Verb::Unknown if is(word, "execute") => return unknown(words),
+                Verb::Execute => {
+                    words.executes = true;
+                    return skim(words, Effect::None, false);
+                }
                 _ => {}
             },
             Item::Other(b';') => return (Effect::None, true),
@@ -368,6 +430,8 @@ enum Verb {
     Explain,
     Prepare,
     Truncate,
+    Do,
+    Execute,
     Unknown,
 }
 
@@ -388,7 +452,7 @@ impl Verb {
             | b"release" => Self::Transaction,
             b"copy" | b"show" | b"fetch" | b"move" | b"close" | b"declare" | b"listen"
             | b"notify" | b"lock" | b"vacuum" | b"analyze" | b"analyse" | b"checkpoint"
-            | b"cluster" | b"reindex" | b"refresh" => Self::Harmless,
+            | b"cluster" | b"reindex" | b"refresh" | b"call" => Self::Harmless,
             b"reset" | b"discard" | b"deallocate" | b"unlisten" => Self::Session,
             b"create" => Self::Create,
             b"alter" | b"drop" | b"grant" | b"revoke" | b"comment" | b"security" | b"import"
@@ -396,6 +460,8 @@ impl Verb {
             b"explain" => Self::Explain,
             b"prepare" => Self::Prepare,
             b"truncate" => Self::Truncate,
+            b"do" => Self::Do,
+            b"execute" => Self::Execute,
             _ => Self::Unknown,
         }
     }

@@ -14,13 +14,14 @@ impl Known for Implicit {
 #[test]
 fn a_tag_tells_what_was_created_but_not_by_a_query() {
     for (text, tells) in [
-        ("create table t (a int)", true),
-        ("do 'begin end'", true),
-        ("select 1 as a into t", false),
-        ("explain analyze create table t as select 1", false),
-        ("execute s", false),
+        ("create table t (a int)", Some(Tagged::Catalog)),
+        ("do 'begin end'", Some(Tagged::Code)),
+        ("call p()", Some(Tagged::Code)),
+        ("select 1 as a into t", None),
+        ("explain analyze create table t as select 1", None),
+        ("execute s", None),
     ] {
-        assert_eq!(is_tagged(text.as_bytes()), tells, "{text}");
+        assert_eq!(tagged(text.as_bytes()), tells, "{text}");
     }
 }
 
@@ -115,15 +116,70 @@ fn the_strongest_statement_decides() {
         ("create table t as select 1", Catalog),
         ("begin; alter table t add b int; commit", Catalog),
         ("drop table t", Catalog),
-        ("do $$ begin end $$", Unknown),
-        ("call p()", Unknown),
-        ("execute p", Unknown),
-        ("explain analyze execute p(1)", Unknown),
+        ("execute p", None),
+        ("explain analyze execute p(1)", None),
+        ("create table t as execute p", Catalog),
         ("load 'x'", Unknown),
         ("selec 1", Unknown),
         ("select 'a", Unknown),
     ] {
         assert_eq!(effect(text.as_bytes()), expected, "{text}");
+    }
+}
+
+#[test]
+fn who_runs_what_was_prepared_says_so() {
+    let executes = |text: &str| survey(text.as_bytes(), &Builtins).executes;
+    for text in [
+        "execute p",
+        "select 1; EXECUTE p(5)",
+        "explain (analyze) execute p",
+        "create temp table t as execute p",
+        "explain analyze create table t as execute p",
+    ] {
+        assert!(executes(text), "{text}");
+    }
+    assert!(!executes("select execute from t"));
+}
+
+#[test]
+fn a_block_does_what_its_words_say() {
+    use Effect::{None, Session, Unknown};
+    for (text, expected) in [
+        ("do $$ begin end $$", None),
+        ("do language plpgsql 'begin perform 1; end'; select 2", None),
+        (
+            "DO 'begin if a then set b = 1; end if; end' LANGUAGE \"plpgsql\"",
+            Session,
+        ),
+        (
+            "do $x$begin perform set_config('a', 'b', true); end$x$",
+            Session,
+        ),
+        ("do 'begin execute $$a$$; end'", Unknown),
+        ("do 'begin commit; end'", Unknown),
+        ("do 'begin perform ''\\''; end'", Unknown),
+        ("do e'begin end'", Unknown),
+        ("do u&'begin end'", Unknown),
+        ("do 'begin '\n'end'", Unknown),
+        ("do language plperl 'x'", Unknown),
+        ("do 'begin end' language 'plpythonu'", Unknown),
+        ("do", Unknown),
+        ("do 'begin end'; do 'create'; select 1", Unknown),
+        ("call p()", None),
+    ] {
+        assert_eq!(effect(text.as_bytes()), expected, "{text}");
+    }
+}
+
+#[test]
+fn what_a_block_names_is_looked_up() {
+    for text in [
+        "do 'begin perform f(); end'",
+        "do $$ begin a := b === c; end $$",
+    ] {
+        let survey = survey(text.as_bytes(), &Implicit);
+        assert!(survey.names && survey.effect == Effect::Session, "{text}");
     }
 }
 

@@ -28,6 +28,7 @@ mod rows;
 pub mod scan;
 pub mod settings;
 pub mod shape;
+pub mod tag;
 pub mod value;
 mod words;
 

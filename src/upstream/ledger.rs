@@ -187,6 +187,11 @@ impl Ledger {
         };
     }
 
+    /// Whether the reply that is due next is that to a Query.
+    pub fn front_is_query(&self) -> bool {
+        matches!(self.queue.front(), Some(front) if matches!(front.kind, Kind::Query))
+    }
+
     /// The expectation the next reply belongs to; `None`: replies of a batch that has no Sync yet.
     #[inline]
     pub fn front(&mut self) -> Option<&mut Expectation> {

@@ -6,6 +6,7 @@ use crate::harness::client::Client;
 use crate::harness::frames::{bind, close, execute, parse, sync};
 use crate::harness::matrix::{converts, same, same_under};
 use pgautoprep::metrics::Counter;
+use pgautoprep::reason::Reason;
 
 /// Two tables of one name, of which one takes the zone of a time and the other drops it, and a
 /// function that goes from one to the other.
@@ -333,5 +334,86 @@ fn the_body_of_a_function_may_hold_semicolons() {
             inserts(client, round, 4);
             client.query("SELECT gone()");
         });
+    }
+}
+
+#[test]
+fn what_blocks_procedures_and_prepared_statements_do_is_noticed() {
+    let setup = "CREATE PROCEDURE p() LANGUAGE plpgsql AS 'BEGIN PERFORM go(); END'; \
+        CREATE PROCEDURE q() LANGUAGE plpgsql AS 'BEGIN CALL p(); END'";
+    for text in [
+        "DO 'BEGIN PERFORM public.go(); END'",
+        "DO LANGUAGE plpgsql $$BEGIN SET search_path = b, public; END$$",
+        "DO $$BEGIN EXECUTE 'SET search_path = b, public'; END$$",
+        "CALL p()",
+        "CALL public.\"q\"()",
+        "PREPARE m AS SELECT public.go(); EXECUTE m; DEALLOCATE m",
+    ] {
+        moves(setup, |client, _| drop(client.query(text)));
+    }
+}
+
+#[test]
+fn what_was_prepared_once_is_noticed_whenever_it_is_executed() {
+    let go = "SELECT public.go()";
+    let dynamic = format!("DO $d$BEGIN EXECUTE 'PREPARE m AS {go}'; END$d$");
+    let turns = "CREATE OR REPLACE FUNCTION turns() RETURNS int LANGUAGE plpgsql AS ";
+    let prepare = format!("{turns} 'BEGIN RETURN 1; END'; PREPARE m AS SELECT public.turns()");
+    let turned = format!("{turns} 'BEGIN PERFORM public.go(); RETURN 1; END'");
+    for (prepare, later) in [
+        (&*format!("PREPARE m AS {go}"), "SELECT 1"),
+        (&dynamic, "SELECT 1"),
+        (&prepare, &turned),
+    ] {
+        moves("", |client, round| {
+            if round % 11 == 0 {
+                client.query(prepare);
+            }
+            inserts(client, round, 4);
+            client.query("SET search_path = public");
+            client.query(later);
+            client.query("SET search_path = a, public");
+            inserts(client, round, 4);
+            client.query("EXECUTE m");
+        });
+    }
+}
+
+#[test]
+fn what_was_parsed_once_is_noticed_when_a_text_executes_it() {
+    for text in ["DO 'BEGIN PERFORM public.go(); END'", "SELECT public.go()"] {
+        moves("", |client, round| {
+            if round % 11 == 0 {
+                client.send(&[parse("s", text, &[]), sync()].concat());
+                client.until_ready();
+            }
+            inserts(client, round, 4);
+            client.query("EXECUTE s");
+        });
+    }
+}
+
+#[test]
+fn blocks_procedures_and_prepared_statements_that_only_write_cost_no_conversion() {
+    let setup = "CREATE TABLE log (n int); CREATE TABLE t (id int PRIMARY KEY, d text); \
+        INSERT INTO t SELECT g, 'x' FROM generate_series(1, 9) g; \
+        CREATE PROCEDURE writes(n int) LANGUAGE plpgsql AS \
+        'BEGIN INSERT INTO log VALUES (n); END'";
+    for text in [
+        "DO 'BEGIN INSERT INTO log VALUES (1); END'",
+        "CALL writes(5)",
+        "EXECUTE w (5)",
+    ] {
+        let counted = converts(setup, |client, round| {
+            if round % 11 == 0 {
+                client.query("PREPARE w AS INSERT INTO log VALUES ($1)");
+            }
+            for id in 1..6 {
+                client.query(text);
+                client.query(&format!("SELECT d FROM t WHERE id = {id}"));
+            }
+        });
+        let unproven = counted.passed(Reason::Unproven);
+        assert!(unproven < 10, "{text}: {counted}");
     }
 }

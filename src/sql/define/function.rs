@@ -2,7 +2,7 @@
 
 use super::tokens::{Tok, Tokens};
 use super::{Definition, Name};
-use crate::sql::body::Body;
+use crate::sql::body::{Body, string};
 
 /// Whether a setting changes how the function's body is read.
 fn reads_otherwise(tokens: &Tokens<'_>) -> bool {
@@ -87,24 +87,4 @@ fn bodies(tokens: &Tokens<'_>, is_sql: bool) -> Body {
         0 if tokens.body.is_none() => Body::opaque(),
         _ => all,
     }
-}
-
-/// The value of a plain or a dollar-quoted string.
-fn string(literal: &[u8]) -> Option<Vec<u8>> {
-    if literal.starts_with(b"$") {
-        let tag = memchr::memchr(b'$', literal.get(1..)?)? + 2;
-        let end = literal.len().checked_sub(tag)?;
-        return literal.get(tag..end).map(<[u8]>::to_vec);
-    }
-    let inner = literal.strip_prefix(b"'")?.strip_suffix(b"'")?;
-    let mut value = Vec::with_capacity(inner.len());
-    let mut bytes = inner.iter();
-    while let Some(byte) = bytes.next() {
-        // What is no pair goes on behind white space.
-        if *byte == b'\'' && bytes.next() != Some(&b'\'') {
-            return None;
-        }
-        value.push(*byte);
-    }
-    Some(value)
 }
