@@ -335,6 +335,14 @@ impl Session {
         self.executed(Status::read(&frame[HEADER..]), execution.effect);
     }
 
+    /// What was executed may have had this effect: few statements do.
+    #[cold]
+    #[inline(never)]
+    fn executed_something(&mut self, effect: Effect) {
+        self.memory.ran(effect);
+        self.affected(effect, effect);
+    }
+
     /// The query that was in flight is answered.
     #[inline]
     fn executed(&mut self, status: Option<Status>, effect: Effect) {
@@ -347,8 +355,7 @@ impl Session {
         }
         self.upstream.only_begun.clear();
         if effect != Effect::None {
-            self.memory.ran(effect);
-            self.affected(effect, effect);
+            self.executed_something(effect);
         }
         if let Some(status) = status {
             self.upstream.ready(status);

@@ -75,7 +75,7 @@ impl Session {
             return Fate::Handle;
         }
         let passes = match self.upstream.ledger.front().map(|front| &front.kind) {
-            None | Some(Kind::Query | Kind::Sync(_) | Kind::Bare(_)) => {
+            None | Some(Kind::Query(_) | Kind::Sync(_) | Kind::Bare(_)) => {
                 self.upstream.ledger.says(tag);
                 return match tag {
                     backend::READY_FOR_QUERY

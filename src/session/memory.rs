@@ -26,7 +26,6 @@ pub(super) struct Memory {
     pub wanted: Vec<(Vec<u8>, Plans)>,
     batch_effect: Effect,
     named_effect: Effect,
-    relayed_effect: Effect,
     /// The strongest effect of a query that a cursor may still run.
     opened_effect: Effect,
     /// The strongest effect of what the client has prepared in either protocol.
@@ -57,7 +56,6 @@ impl Memory {
             wanted: Vec::new(),
             batch_effect: Effect::None,
             named_effect: Effect::None,
-            relayed_effect: Effect::None,
             opened_effect: Effect::None,
             prepared_effect: Effect::None,
             parsed: Definitions::default(),
@@ -111,11 +109,6 @@ impl Memory {
         self.shows_statements
     }
 
-    /// Whether the Query relayed last does nothing but begin and end transactions.
-    pub(super) fn only_transaction(&self) -> bool {
-        self.relayed_effect <= Effect::Transaction
-    }
-
     /// The client's own Parse may run at any later Execute if it is named; we do not track which.
     /// What its command tag will say when it runs need not be expected all the time.
     pub(super) fn client_parsed(&mut self, effect: Effect, is_tagged: bool) {
@@ -164,16 +157,6 @@ impl Memory {
     /// A text that may have opened something turns out to have these hazards.
     pub(super) fn opened_late(&mut self, hazards: Hazards) {
         self.opened_effect = self.opened_effect.max(hazards.effect());
-    }
-
-    /// A Query with this effect is being relayed.
-    pub(super) const fn relayed(&mut self, effect: Effect) {
-        self.relayed_effect = effect;
-    }
-
-    /// Whether the Query relayed last only makes temporary objects.
-    pub(super) fn only_local(&self) -> bool {
-        self.relayed_effect == Effect::LocalCatalog
     }
 }
 

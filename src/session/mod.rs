@@ -406,7 +406,7 @@ impl Session {
             Some(Kind::Execution(_)) => self.large_execution_reply(tag),
             Some(Kind::Question) => self.large_answer(tag),
             Some(Kind::Closes(_)) => None,
-            None | Some(Kind::Query | Kind::Sync(_) | Kind::Bare(_)) => {
+            None | Some(Kind::Query(_) | Kind::Sync(_) | Kind::Bare(_)) => {
                 self.upstream.ledger.relayed(tag);
                 Some(true)
             }
@@ -436,7 +436,7 @@ impl Session {
             return Ok(());
         }
         match self.upstream.ledger.front().map(|front| &front.kind) {
-            None | Some(Kind::Query | Kind::Sync(_) | Kind::Bare(_)) => {
+            None | Some(Kind::Query(_) | Kind::Sync(_) | Kind::Bare(_)) => {
                 self.to_client.extend_from_slice(frame);
                 self.relay_reply(tag, frame, now, worker);
                 Ok(())

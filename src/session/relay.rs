@@ -18,10 +18,11 @@ impl Session {
     /// Relays a Query with this text, and notes what it may do.
     pub(super) fn relay_query(&mut self, text: &[u8], reason: Reason, worker: &Worker) {
         self.count_passed(reason, worker);
-        if worker.settings.mode == super::Mode::Convert && !self.relay_only {
-            self.before_relay(text, reason, worker);
-        }
-        self.upstream.ledger.relay(self.client, frontend::QUERY);
+        let effect = match worker.settings.mode == super::Mode::Convert && !self.relay_only {
+            true => self.before_relay(text, reason, worker),
+            false => Effect::Unknown,
+        };
+        self.upstream.ledger.relay_query(self.client, effect);
         frontend::query(&mut self.to_upstream, text);
     }
 
@@ -31,12 +32,12 @@ impl Session {
         tracing::debug!(client, reason, "passed through");
     }
 
-    fn before_relay(&mut self, text: &[u8], reason: Reason, worker: &Worker) {
+    /// Notes what the text may do, and returns that.
+    fn before_relay(&mut self, text: &[u8], reason: Reason, worker: &Worker) -> Effect {
         let survey = self.survey(text, false);
         let effect = survey.effect;
         self.defines(text, &survey);
         self.affected(effect, survey.hazards.effect());
-        self.memory.relayed(effect);
         let begins = matches!(effect, Effect::Transaction | Effect::Isolation)
             && self.upstream.status == Status::Idle;
         self.upstream.only_begun.clear();
@@ -56,6 +57,7 @@ impl Session {
         } else if self.memory.may_show_statements() {
             self.hide_statements(worker);
         }
+        effect
     }
 
     /// Notes what the text defines, if it does.
@@ -201,7 +203,6 @@ impl Session {
     pub(super) fn relay_unseen(&mut self, tag: u8, reason: Reason, worker: &Worker) {
         if tag == frontend::QUERY {
             self.count_passed(reason, worker);
-            self.memory.relayed(Effect::Unknown);
         }
         if tag == frontend::PARSE {
             self.memory.client_parsed(Effect::Unknown, false);
@@ -267,8 +268,6 @@ impl Session {
             frontend::TERMINATE => self.client_skip = usize::MAX,
             _ => {}
         }
-        // The tags that follow are no longer those of the Query relayed last.
-        self.memory.relayed(Effect::None);
         if tag != frontend::TERMINATE {
             self.upstream.only_begun.clear();
         }
@@ -346,7 +345,7 @@ impl Session {
     /// Returns whether a Query has been answered.
     fn relay_ready(&mut self, body: &[u8]) -> bool {
         let settled = self.upstream.ledger.settle();
-        if !matches!(settled, Some(Kind::Query)) {
+        if !matches!(settled, Some(Kind::Query(_))) {
             let effect = self.memory.client_batch_ended();
             self.upstream.affected(effect);
         }
@@ -359,7 +358,7 @@ impl Session {
             self.relay_only = true;
         }
         debug_assert!(matches!(self.turn, Turn::Free));
-        matches!(settled, Some(Kind::Query))
+        matches!(settled, Some(Kind::Query(_)))
     }
 
     /// The command tag says what really ran, whoever prepared it.
@@ -373,24 +372,37 @@ impl Session {
                 self.upstream.affected(Effect::Session);
             }
             // AND CHAIN: another transaction is open, and the connection is not idle.
-            b"COMMIT" => self.upstream.committed(self.memory.only_transaction()),
+            b"COMMIT" => {
+                let effect = self.upstream.ledger.relayed_effect();
+                let is_alone = effect.is_none_or(|effect| effect <= Effect::Transaction);
+                self.upstream.committed(is_alone);
+            }
+            _ => match tag::effect(tag) {
+                Effect::None => {}
+                effect => self.tagged(tag, effect),
+            },
+        }
+    }
+
+    /// A statement with this command tag has completed, which tells of this effect.
+    #[cold]
+    fn tagged(&mut self, tag: &[u8], effect: Effect) {
+        match (tag, self.upstream.ledger.relayed_effect()) {
             // The tag does not say that what was created is temporary; the text did.
-            _ if self.memory.only_local() => {}
+            (_, Some(Effect::LocalCatalog)) => return,
             // What these do was found out from the text, unless that was parsed some time ago.
-            b"DO" | b"CALL" if self.upstream.ledger.front_is_query() => {}
-            _ => {
-                let effect = tag::effect(tag);
-                if effect == Effect::Catalog {
-                    self.upstream.changes_roles |= tag::is_about_roles(tag);
-                    // What another session has prepared, nobody knows what.
-                    if tag == b"COMMIT PREPARED" {
-                        self.upstream.definitions = Definitions::opaque();
-                    }
-                }
-                self.memory.ran(effect);
-                self.upstream.affected(effect);
+            (b"DO" | b"CALL", Some(_)) => return,
+            _ => {}
+        }
+        if effect == Effect::Catalog {
+            self.upstream.changes_roles |= tag::is_about_roles(tag);
+            // What another session has prepared, nobody knows what.
+            if tag == b"COMMIT PREPARED" {
+                self.upstream.definitions = Definitions::opaque();
             }
         }
+        self.memory.ran(effect);
+        self.upstream.affected(effect);
     }
 }
 

@@ -46,8 +46,8 @@ pub struct Expectation {
 /// What becomes of the replies to a request.
 #[derive(Debug)]
 pub enum Kind {
-    /// Forward all: a client's own Query or FunctionCall.
-    Query,
+    /// Forward all: a client's own Query or FunctionCall, with what its text may do.
+    Query(Effect),
     /// Forward all: what a client's own Sync ends.
     Sync(End),
     /// Forward all: Syncs of a client's that end nothing.
@@ -187,9 +187,13 @@ impl Ledger {
         };
     }
 
-    /// Whether the reply that is due next is that to a Query.
-    pub fn front_is_query(&self) -> bool {
-        matches!(self.queue.front(), Some(front) if matches!(front.kind, Kind::Query))
+    /// What the text may do whose reply is relayed; `None` if that is the reply to a batch.
+    pub fn relayed_effect(&self) -> Option<Effect> {
+        let front = self.queue.iter().find(|entry| !is_maybe(entry));
+        match front.map(|front| &front.kind) {
+            Some(Kind::Query(effect)) => Some(*effect),
+            _ => None,
+        }
     }
 
     /// The expectation the next reply belongs to; `None`: replies of a batch that has no Sync yet.
@@ -212,7 +216,9 @@ impl Ledger {
     fn owe(&mut self, client: ClientId, kind: Kind) {
         if let Some(last) = self.queue.back_mut().filter(|last| last.client == client) {
             match (&mut last.kind, &kind) {
-                (Kind::Query, Kind::Query) if last.times < u32::MAX => {
+                (Kind::Query(known), Kind::Query(effect))
+                    if known == effect && last.times < u32::MAX =>
+                {
                     last.times += 1;
                     return;
                 }
@@ -236,6 +242,19 @@ impl Ledger {
         self.expect(client, kind);
     }
 
+    /// Notes a client's Query that is relayed as it is, and what its text may do.
+    pub fn relay_query(&mut self, client: ClientId, effect: Effect) {
+        if self.lost || !self.goes_on(Batch::Closed) {
+            return;
+        }
+        self.end.before = false;
+        // Behind an error it is skipped, and the Sync behind it says what this would have.
+        if self.batch == Batch::Open {
+            self.batch = Batch::Doubtful;
+        }
+        self.owe(client, Kind::Query(effect));
+    }
+
     /// Notes a client's frame that is relayed as it is. One whose body is not what it should be is
     /// for the caller to be [`Ledger::lose`]d over.
     pub fn relay(&mut self, client: ClientId, tag: u8) {
@@ -244,15 +263,7 @@ impl Ledger {
         }
         match tag {
             frontend::QUERY | frontend::FUNCTION_CALL => {
-                if !self.goes_on(Batch::Closed) {
-                    return;
-                }
-                self.end.before = false;
-                // Behind an error it is skipped, and the Sync behind it says what this would have.
-                if self.batch == Batch::Open {
-                    self.batch = Batch::Doubtful;
-                }
-                self.owe(client, Kind::Query);
+                self.relay_query(client, Effect::Unknown);
             }
             frontend::SYNC => self.relay_sync(client),
             frontend::PARSE
@@ -360,7 +371,7 @@ impl Ledger {
                 return None;
             };
             let kind = match &mut front.kind {
-                Kind::Query if said => Kind::Query,
+                Kind::Query(effect) if said => Kind::Query(*effect),
                 Kind::Sync(end) if said => Kind::Sync(*end),
                 Kind::Bare(run) if !said => {
                     let settled = Kind::Bare(*run);

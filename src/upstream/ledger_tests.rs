@@ -170,8 +170,23 @@ fn an_answered_pipeline_gives_its_room_back() {
 fn closes_are_settled_by_their_own_replies() {
     let mut ledger = Ledger::default();
     ledger.expect(ME, Kind::Closes(2));
-    ledger.expect(ME, Kind::Query);
+    ledger.expect(ME, Kind::Query(Effect::None));
     assert!(ledger.closed() && ledger.closed());
     assert!(!ledger.closed());
     assert_eq!(ledger.len(), 1);
+}
+
+#[test]
+fn each_query_keeps_what_its_own_text_may_do() {
+    let mut ledger = Ledger::default();
+    for effect in [Effect::LocalCatalog, Effect::None, Effect::None] {
+        ledger.relay_query(ME, effect);
+    }
+    for effect in [Effect::LocalCatalog, Effect::None, Effect::None] {
+        assert_eq!(ledger.relayed_effect(), Some(effect));
+        ledger.says(b'C');
+        assert!(matches!(ledger.settle(), Some(Kind::Query(known)) if known == effect));
+    }
+    relay(&mut ledger, b"PBES");
+    assert_eq!(ledger.relayed_effect(), None, "of a batch nothing is known");
 }

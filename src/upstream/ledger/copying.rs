@@ -52,7 +52,7 @@ impl Ledger {
         };
         match self.queue.front().map(|front| (&front.kind, front.times)) {
             None if self.batch == Batch::Open => {}
-            Some((Kind::Query, times)) => {
+            Some((Kind::Query(_), times)) => {
                 copying.simple = true;
                 while let Some(run) = self.queue.get(1).filter(|_| times == 1).and_then(unended) {
                     copying.syncs += run.most;
@@ -136,7 +136,7 @@ impl Ledger {
         };
         let client = front.client;
         let kind = match &front.kind {
-            Kind::Query if copying.simple => Kind::Query,
+            Kind::Query(effect) if copying.simple => Kind::Query(*effect),
             Kind::Sync(end) => Kind::Sync(*end),
             _ => return self.lose(),
         };
