@@ -3,10 +3,33 @@
 use std::fmt;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The last OID that means the same relation in both databases.
+static LAST: OnceLock<u32> = OnceLock::new();
+
+/// Relations with larger OIDs are told apart by nothing.
+pub(crate) fn alike_up_to(oid: u32) {
+    LAST.set(oid).unwrap();
+}
+
+/// Blots out which relations made later the columns of a RowDescription are from.
+fn blot(body: &mut [u8]) {
+    let last = LAST.get().copied().unwrap_or(u32::MAX);
+    let mut at = 2;
+    while let Some(length) = body[at..].iter().position(|byte| *byte == 0) {
+        let relation = at + length + 1;
+        let oid = &mut body[relation..relation + 4];
+        if u32::from_be_bytes([oid[0], oid[1], oid[2], oid[3]]) > last {
+            oid.fill(0xff);
+        }
+        at = relation + 18;
+    }
+}
 
 /// One message, without what may differ between two runs of the same: file, line and routine of an
 /// error.
@@ -23,6 +46,9 @@ impl Frame {
             let fields = body.split(|byte| *byte == 0);
             let kept = fields.filter(|field| !matches!(field.first(), Some(b'F' | b'L' | b'R')));
             body = kept.collect::<Vec<_>>().join(&0);
+        }
+        if tag == b'T' {
+            blot(&mut body);
         }
         Self { tag, body }
     }

@@ -2,6 +2,7 @@
 
 use super::chance::Chance;
 use super::client::{Client, Frame};
+use super::events;
 use super::statements::statement;
 use super::template::Template;
 use super::world::{Pair, server};
@@ -13,6 +14,8 @@ pub(crate) enum Step {
     Run { template: usize, round: usize },
     /// A text without literals.
     Say(&'static str),
+    /// A text of another session.
+    Beside(&'static str),
     /// The client comes back on a new connection.
     Reconnect,
 }
@@ -26,6 +29,8 @@ pub(crate) struct Conversation {
     pub(crate) steps: Vec<Step>,
     /// The proxy's `prepare_threshold`.
     pub(crate) threshold: usize,
+    /// More than values changes between its statements.
+    pub(crate) eventful: bool,
 }
 
 /// Where the two answers part.
@@ -49,6 +54,9 @@ pub(crate) struct Outcome {
 /// Stands for a new connection in a list of texts.
 pub(crate) const RECONNECT: &str = "\\connect";
 
+/// Precedes the text of another session.
+pub(crate) const BESIDE: &str = "\\beside ";
+
 impl Conversation {
     pub(crate) fn new(seed: u64) -> Self {
         let chance = &mut Chance::new(seed);
@@ -66,24 +74,27 @@ impl Conversation {
             values.push((0..rounds).map(|_| round()).collect());
         }
         let reconnect = chance.percent(25).then(|| chance.below(rounds));
-        let steps = steps(templates.len(), rounds, reconnect, chance);
+        let eventful = chance.percent(40);
+        let steps = steps(templates.len(), rounds, reconnect, eventful, chance);
         Self {
             templates,
             values,
             steps,
             threshold: 1 + chance.below(2),
+            eventful,
         }
     }
 
     /// Whether playing it may leave something behind.
     pub(crate) fn writes(&self) -> bool {
-        self.templates.iter().any(|template| template.writes)
+        self.eventful || self.templates.iter().any(|template| template.writes)
     }
 
     /// What is sent.
     pub(crate) fn texts(&self) -> Vec<String> {
         let text = |step: &Step| match step {
             Step::Say(text) => (*text).to_owned(),
+            Step::Beside(text) => format!("{BESIDE}{text}"),
             Step::Reconnect => RECONNECT.to_owned(),
             Step::Run { template, round } => {
                 let mut out = String::new();
@@ -101,6 +112,7 @@ fn steps(
     templates: usize,
     rounds: usize,
     reconnect: Option<usize>,
+    eventful: bool,
     chance: &mut Chance,
 ) -> Vec<Step> {
     let mut steps = Vec::new();
@@ -133,19 +145,25 @@ fn steps(
             ),
             _ => ("", "", ""),
         };
+        let mut played = Vec::new();
         for template in 0..templates {
-            steps.push(Step::Say(if template == 0 { before } else { between }));
-            steps.push(Step::Run { template, round });
+            played.push(Step::Say(if template == 0 { before } else { between }));
+            played.push(Step::Run { template, round });
         }
-        steps.push(Step::Say(after));
+        played.push(Step::Say(after));
+        match eventful && round > 1 {
+            true => events::around(&mut steps, played, chance),
+            false => steps.extend(played),
+        }
     }
     steps.retain(|step| *step != Step::Say(""));
     steps
 }
 
-/// Whether all that differs is what cannot be known: inside a transaction, 13 does not say which
+/// Whether all that differs is what cannot be known, inside a transaction: 13 does not say which
 /// parameter is wrong, and so the position is left out if several might be (H-30 of the fidelity
-/// rules).
+/// rules); and a statement that is prepared takes its locks where no name in its text is being
+/// looked at, so that who gives up waiting is not told which it was.
 fn is_known(direct: &[Frame], proxied: &[Frame]) -> bool {
     let [error, ready] = direct else {
         return false;
@@ -153,7 +171,11 @@ fn is_known(direct: &[Frame], proxied: &[Frame]) -> bool {
     let [other, _] = proxied else {
         return false;
     };
-    server().version_major() < 14
+    let waited = matches!(
+        error.field(b'C').as_deref(),
+        Some("55P03" | "57014" | "40P01")
+    );
+    (server().version_major() < 14 || waited)
         && (error.tag, other.tag, &*ready.body) == (b'E', b'E', &b"E"[..])
         && other.field(b'P').is_none()
         && error.without(b'P') == *other
@@ -169,12 +191,17 @@ pub(crate) fn play(pair: &Pair, proxy: &str, texts: &[String]) -> Outcome {
         ]
     };
     let mut clients = login();
+    let mut others = None;
     for (step, text) in texts.iter().enumerate() {
         if text == RECONNECT {
             clients = login();
             continue;
         }
-        for client in &mut clients {
+        let (clients, text) = match text.strip_prefix(BESIDE) {
+            Some(text) => (others.get_or_insert_with(login), text),
+            None => (&mut clients, text.as_str()),
+        };
+        for client in &mut *clients {
             client.send(text);
         }
         let [direct, proxied] = clients.each_mut().map(Client::answer);

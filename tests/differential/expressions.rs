@@ -203,6 +203,8 @@ const BOOL: Forms = &[
     ("{} @> {}", &[Range, Int]),
     ("{} && {}", &[Range, Range]),
     ("{} << {}", &[Inet, Inet]),
+    ("{} <<= {}", &[Inet, Cidr]),
+    ("{} = {}", &[Regclass, Regclass]),
     ("{} @> {}", &[Ints, Ints]),
     ("{} && {}", &[Texts, Texts]),
     ("({}, {}) OVERLAPS ({}, {})", &[Date, Date, Date, Date]),
@@ -494,6 +496,8 @@ impl Gen<'_> {
             Short,
             Range,
             Inet,
+            Cidr,
+            Regclass,
             Json,
             Time,
         ];

@@ -31,6 +31,8 @@ pub(crate) enum Type {
     Short,
     Range,
     Inet,
+    Cidr,
+    Regclass,
     /// A pattern for LIKE.
     Like,
     /// A regular expression.
@@ -73,6 +75,8 @@ impl Type {
             Self::Short => "short",
             Self::Range => "int4range",
             Self::Inet => "inet",
+            Self::Cidr => "cidr",
+            Self::Regclass => "regclass",
         }
     }
 
@@ -251,6 +255,8 @@ fn content(kind: Type, chance: &mut Chance) -> String {
         Type::Positive => (1 + n).to_string(),
         Type::Range => format!("[{},{})", n, n + 5),
         Type::Inet => format!("10.0.{}.{}", n % 4, n),
+        Type::Cidr => format!("10.0.{}.0/24", n % 9),
+        Type::Regclass => pick(chance, &["item", "kv", "tag", "public.event", "other.tag"]),
         _ => text(kind, n, chance),
     }
 }

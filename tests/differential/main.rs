@@ -21,6 +21,7 @@ mod template;
 // Literals of every type, in every notation.
 mod literals;
 // Random expressions of a wanted type.
+mod events;
 mod expressions;
 // Random statements.
 mod statements;

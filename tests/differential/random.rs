@@ -56,6 +56,9 @@ fn random_statements_are_answered_alike() {
         if conversation.writes() || outcome.difference.is_some() {
             pair.reset();
         }
+        if conversation.eventful {
+            pair.restore();
+        }
     }
     let [first, second] = proxies.each_ref().map(Proxy::summary);
     let converted = first.count(Counter::Converted) + second.count(Counter::Converted);

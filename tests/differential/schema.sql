@@ -18,7 +18,8 @@ CREATE TABLE item (
     id int PRIMARY KEY, sm smallint, big bigint, nu numeric(8, 2), nx numeric, re real,
     db double precision, vc varchar(8), ch char(5), tx text, bo boolean, da date, ts timestamp,
     tz timestamptz(3), ti time, iv interval, id_days interval day, js json, jb jsonb, uu uuid,
-    by bytea, ai int[], at text[], mo mood, po positive, sh short, ra int4range, ip inet
+    by bytea, ai int[], at text[], mo mood, po positive, sh short, ra int4range, ip inet,
+    ne cidr, rc regclass
 );
 INSERT INTO item SELECT i, i % 50, i * 100000000::bigint, i * 1.25, i / 7.0, i * 0.1, i * 0.1,
     'v' || i % 20, 'c' || i % 9, CASE WHEN i % 11 <> 0 THEN 't' || i % 40 END, i % 3 = 0,
@@ -28,7 +29,8 @@ INSERT INTO item SELECT i, i % 50, i * 100000000::bigint, i * 1.25, i / 7.0, i *
     jsonb_build_object('k', i % 10, 'a', jsonb_build_array(i, 'x')),
     ('00000000-0000-0000-0000-' || lpad(i::text, 12, '0'))::uuid, decode(md5(i::text), 'hex'),
     ARRAY[i, i % 5], ARRAY['a' || i % 4, 'b'], (ARRAY['sad', 'ok', 'happy'])[1 + i % 3]::mood,
-    1 + i % 7, 's' || i % 6, int4range(i, i + 10), ('10.0.' || i % 4 || '.' || i % 200)::inet
+    1 + i % 7, 's' || i % 6, int4range(i, i + 10), ('10.0.' || i % 4 || '.' || i % 200)::inet,
+    ('10.0.' || i % 9 || '.0/24')::cidr, (ARRAY['pg_class', 'pg_type', 'pg_proc'])[1 + i % 3]::regclass
     FROM generate_series(1, 300) i;
 CREATE INDEX item_tx ON item (tx);
 CREATE INDEX item_lower ON item (lower(vc));
@@ -91,6 +93,26 @@ CREATE CONSTRAINT TRIGGER late AFTER INSERT ON tag DEFERRABLE INITIALLY DEFERRED
 
 CREATE VIEW cheap AS SELECT id, vc, nu, da, mo FROM item WHERE nu < 200;
 
+-- What changes settings and hides tables without saying so.
+CREATE FUNCTION shift(text, text, local boolean DEFAULT false) RETURNS text LANGUAGE sql AS
+    'SELECT set_config($1, $2, $3)';
+CREATE FUNCTION shifts() RETURNS int LANGUAGE plpgsql AS
+    $$BEGIN SET extra_float_digits = -3; RETURN 1; END$$;
+CREATE FUNCTION shifted() RETURNS trigger LANGUAGE plpgsql AS
+    $$BEGIN PERFORM shift('DateStyle', 'Postgres, DMY'); RETURN NEW; END$$;
+CREATE PROCEDURE shift_by(name text, value text) LANGUAGE plpgsql AS
+    $$BEGIN PERFORM shift(name, value); END$$;
+CREATE VIEW shifting AS SELECT shift('TimeZone', 'Europe/Rome');
+CREATE TABLE shifty (name text, value text);
+CREATE FUNCTION shift_row() RETURNS trigger LANGUAGE plpgsql AS
+    $$BEGIN PERFORM shift(NEW.name, NEW.value); RETURN NEW; END$$;
+CREATE TRIGGER shift BEFORE INSERT ON shifty FOR EACH ROW EXECUTE FUNCTION shift_row();
+CREATE FUNCTION hides() RETURNS int LANGUAGE plpgsql AS
+    $$BEGIN CREATE TEMP TABLE IF NOT EXISTS kv AS SELECT * FROM public.kv; RETURN 1; END$$;
+CREATE SCHEMA other;
+CREATE TABLE other.tag (item text, name varchar(4), weight numeric, parent bigint);
+CREATE FUNCTION other.twice(int) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT $1::text';
+
 CREATE SCHEMA pristine;
 CREATE TABLE pristine.item AS TABLE item;
 CREATE TABLE pristine.kv AS TABLE kv;
@@ -98,7 +120,7 @@ CREATE TABLE pristine.tag AS TABLE tag;
 CREATE TABLE pristine.event AS TABLE event;
 CREATE FUNCTION pristine.reset() RETURNS void LANGUAGE plpgsql SET session_replication_role = replica
 AS $$BEGIN
-    TRUNCATE item, kv, tag, event, bulk, log RESTART IDENTITY;
+    TRUNCATE item, kv, tag, event, bulk, log, shifty, other.tag RESTART IDENTITY;
     INSERT INTO item TABLE pristine.item;
     INSERT INTO kv TABLE pristine.kv;
     INSERT INTO tag TABLE pristine.tag;

@@ -9,7 +9,7 @@ const TRIES: usize = 600;
 
 /// Plays a conversation through a proxy that knows nothing yet.
 pub(crate) fn play_afresh(pair: &mut Pair, conversation: &Conversation) -> Option<Difference> {
-    pair.reset();
+    pair.restore();
     let proxy = Proxy::start(&pair.address, conversation.threshold);
     play(pair, &proxy.address, &conversation.texts()).difference
 }

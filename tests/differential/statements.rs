@@ -34,6 +34,8 @@ const ITEM: Columns = &[
     ("sh", Short),
     ("ra", Range),
     ("ip", Inet),
+    ("ne", Cidr),
+    ("rc", Regclass),
 ];
 const KV: Columns = &[
     ("k", Text),

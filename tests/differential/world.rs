@@ -1,6 +1,7 @@
 //! One server, and pairs of databases that hold the same down to the object identifiers.
 
-use super::client::Client;
+use super::client::{self, Client};
+use super::events::RESTORE;
 use pgautoprep::config::Config;
 use pgautoprep::metrics::{Metrics, Summary};
 use pgautoprep::postgres::{Options, Scratch, Wanted};
@@ -33,7 +34,10 @@ pub(crate) fn server() -> &'static Scratch {
         let mut admin = Client::login(&server.host_port(), "postgres");
         admin.run("CREATE DATABASE pristine");
         Client::login(&server.host_port(), "pristine").run(SCHEMA);
-        Client::login(&server.host_port(), "pristine").run("VACUUM ANALYZE");
+        let mut filled = Client::login(&server.host_port(), "pristine");
+        filled.run("VACUUM ANALYZE");
+        let last = filled.run("SELECT max(oid::int8) FROM pg_class");
+        client::alike_up_to(last[1].columns()[0].as_ref().unwrap().parse().unwrap());
         server
     })
 }
@@ -71,7 +75,17 @@ impl Pair {
         }
     }
 
-    /// Makes both what they were in the beginning.
+    /// The same for what they define, too.
+    pub(crate) fn restore(&mut self) {
+        for admin in &mut self.admins {
+            for text in RESTORE {
+                admin.run(text);
+            }
+        }
+        self.reset();
+    }
+
+    /// Makes what both hold what it was in the beginning.
     pub(crate) fn reset(&mut self) {
         for admin in &mut self.admins {
             admin.run("SELECT pristine.reset()");
