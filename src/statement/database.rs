@@ -124,7 +124,7 @@ enum Change {
 /// The same for looks out of turn, which a session waits for that converts nothing meanwhile; and
 /// the milliseconds of them that may be saved up.
 const LOOK_SHARE: u64 = 10;
-const LOOKS_SAVED: u64 = 1_000;
+const LOOKS_SAVED: u64 = 5_000;
 
 /// The same for the question which names have hazards, without which nothing is converted at all.
 const NAMES_SHARE: u64 = 5;
