@@ -3,7 +3,7 @@
 use super::{Session, Turn, Worker};
 use crate::metrics::Counter;
 use crate::reason::Reason;
-use crate::sql::define::Definitions;
+use crate::sql::define::{Definition, Definitions};
 use crate::sql::effect::{self, Effect, Survey, Tagged};
 use crate::sql::hazard::Hazards;
 use crate::sql::tag;
@@ -72,13 +72,24 @@ impl Session {
         }
     }
 
-    fn definitions(&self, text: &[u8], survey: &Survey) -> Definitions {
+    /// What the text defines.
+    fn definitions(&mut self, text: &[u8], survey: &Survey) -> Definitions {
         // Else the body of a function has its backslashes otherwise.
         if !self.upstream.standard_strings {
             return Definitions::opaque();
         }
         let defined = Definitions::read(text);
-        match defined.runs && survey.hazards.has(Hazards::ANYTHING) {
+        if !defined.runs {
+            return defined;
+        }
+        // It may run what it has just defined.
+        let names = self.upstream.names();
+        let does = |one: &Arc<Definition>| names.hazards_of(one).has(Hazards::ANYTHING);
+        if defined.list.iter().any(does) {
+            self.memory.ran(Effect::Unknown);
+            return Definitions::opaque();
+        }
+        match survey.hazards.has(Hazards::ANYTHING) {
             true => Definitions::opaque(),
             false => defined,
         }

@@ -210,12 +210,19 @@ fn what_is_defined_beside_something_else_is_noticed() {
     let setup = format!(
         "CREATE FUNCTION makes() RETURNS int LANGUAGE plpgsql AS $m$ {executes} RETURN 1; END $m$"
     );
+    let now = format!(
+        "CREATE OR REPLACE FUNCTION now_made() RETURNS int LANGUAGE plpgsql AS \
+         $m$ {executes} RETURN 1; END $m$;"
+    );
     for text in [
         &format!("DO $d$ {executes} END $d$; CREATE TABLE other (id int)"),
         "SELECT makes(); CREATE TABLE other (id int)",
         &format!("BEGIN; {defines}; CREATE TABLE other (id int); COMMIT"),
         &format!("CREATE TABLE other (id int); {defines}"),
         "PREPARE m AS SELECT makes() AS id; CREATE TABLE other AS EXECUTE m; DEALLOCATE m",
+        &format!("{now} SELECT now_made()"),
+        &format!("{now} DO 'BEGIN PERFORM now_made(); END'"),
+        &format!("{now} CREATE TABLE other AS SELECT now_made()"),
     ] {
         moves(&setup, |client, _| {
             client.query("DROP FUNCTION IF EXISTS gone(); DROP TABLE IF EXISTS other");
@@ -377,6 +384,21 @@ fn what_was_prepared_once_is_noticed_whenever_it_is_executed() {
             client.query("EXECUTE m");
         });
     }
+}
+
+#[test]
+fn what_a_text_defines_and_runs_may_prepare_anything() {
+    let prepares = "CREATE OR REPLACE FUNCTION prepares() RETURNS int LANGUAGE plpgsql AS \
+        $p$BEGIN EXECUTE 'PREPARE m AS SELECT public.go()'; RETURN 1; END$p$";
+    moves("", |client, round| {
+        if round % 11 == 0 {
+            client.query("SET search_path = public");
+            client.query(&format!("{prepares}; SELECT prepares()"));
+            client.query("SET search_path = a, public");
+        }
+        inserts(client, round, 4);
+        client.query("EXECUTE m");
+    });
 }
 
 #[test]

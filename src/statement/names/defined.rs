@@ -117,7 +117,9 @@ impl Names {
         Some(names)
     }
 
-    fn hazards_of(&self, definition: &Definition) -> Hazards {
+    /// The hazards that what is defined so has.
+    #[must_use]
+    pub fn hazards_of(&self, definition: &Definition) -> Hazards {
         let mentioned = definition.mentions.iter().map(|name| self.of(name));
         let mut hazards = mentioned.fold(definition.hazards, |all, one| all | one);
         if definition
