@@ -83,10 +83,19 @@ impl Session {
             return defined;
         }
         // It may run what it has just defined.
+        let is_known = self.upstream.knows_names();
         let names = self.upstream.names();
-        let does = |one: &Arc<Definition>| names.hazards_of(one).has(Hazards::ANYTHING);
-        if defined.list.iter().any(does) {
+        let of = |one: &Arc<Definition>| match is_known {
+            true => names.hazards_of(one),
+            // What it mentions is found out with the names.
+            false => one.hazards,
+        };
+        let does_anything = |one| of(one).has(Hazards::ANYTHING);
+        let is_opaque = defined.list.iter().any(does_anything);
+        if is_opaque || !is_known && !defined.list.is_empty() {
             self.memory.ran(Effect::Unknown);
+        }
+        if is_opaque {
             return Definitions::opaque();
         }
         match survey.hazards.has(Hazards::ANYTHING) {
