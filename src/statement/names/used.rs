@@ -1,4 +1,4 @@
-//! What uses what, by name.
+//! What uses what, by name, and which names are of partitions and children of another.
 
 use super::{MAX_NAME, Map};
 use foldhash::fast::FixedState;
@@ -60,6 +60,7 @@ impl Used {
     }
 }
 
+/// Names are told apart by this alone.
 pub(super) fn hash(name: &[u8]) -> u32 {
     FixedState::default().hash_one(name) as u32
 }
