@@ -54,15 +54,15 @@ fn of_a_hundred_queries(bench: &mut Bench) -> [u64; 2] {
     for _ in 0..100 {
         let Bench {
             sessions,
-            worker,
+            lent,
             query,
             reply,
             ..
         } = bench;
         let session = &mut sessions[0];
-        sum[0] += allocations(|| ask(session, worker, query));
+        sum[0] += allocations(|| ask(session, lent, query));
         session.to_upstream.clear();
-        sum[1] += allocations(|| hear(session, worker, reply));
+        sum[1] += allocations(|| hear(session, lent, reply));
         session.to_client.clear();
     }
     sum
@@ -125,9 +125,9 @@ fn a_transaction_allocates_nothing() {
         for (query, reply) in [&begin, &select, &commit] {
             let session = &mut bench.sessions[0];
             let made = allocations(|| {
-                ask(session, &mut bench.worker, query);
+                ask(session, &mut bench.lent, query);
                 session.to_upstream.clear();
-                hear(session, &mut bench.worker, reply);
+                hear(session, &mut bench.lent, reply);
                 session.to_client.clear();
             });
             counted += if round == 0 { 0 } else { made };

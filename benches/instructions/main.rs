@@ -22,7 +22,7 @@ use std::error::Error;
 use std::hint::black_box;
 use std::process::{Command, ExitCode};
 
-use pgautoprep::session::{Mode, Session, Worker};
+use pgautoprep::session::{Lent, Mode, Session};
 use server::{Bench, Plans, SAMPLES, Sample, ask, hear};
 use table::{Row, Table};
 
@@ -90,26 +90,26 @@ fn paths() -> Vec<Path> {
 
 /// The name is what valgrind is told to count inside of.
 #[inline(never)]
-fn counted_query(session: &mut Session, worker: &mut Worker, bytes: &[u8]) {
-    ask(session, worker, bytes);
+fn counted_query(session: &mut Session, lent: &mut Lent, bytes: &[u8]) {
+    ask(session, lent, bytes);
 }
 
 /// The same for the reply.
 #[inline(never)]
-fn counted_reply(session: &mut Session, worker: &mut Worker, bytes: &[u8]) {
-    hear(session, worker, bytes);
+fn counted_reply(session: &mut Session, lent: &mut Lent, bytes: &[u8]) {
+    hear(session, lent, bytes);
 }
 
 /// The child's part.
 fn run(path: &Path) {
     let mut bench = Bench::new(path.sample, path.plans, SESSIONS);
-    bench.worker.settings.mode = path.mode;
+    bench.lent.settings.mode = path.mode;
     let before = bench.converted();
     for _ in 0..QUERIES / SESSIONS as u64 {
         for session in &mut bench.sessions {
-            counted_query(session, &mut bench.worker, black_box(&bench.query));
+            counted_query(session, &mut bench.lent, black_box(&bench.query));
             session.to_upstream.clear();
-            counted_reply(session, &mut bench.worker, black_box(&bench.reply));
+            counted_reply(session, &mut bench.lent, black_box(&bench.reply));
             session.to_client.clear();
         }
     }

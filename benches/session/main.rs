@@ -61,14 +61,14 @@ fn measure(criterion: &mut Criterion, name: &str, plans: Plans) {
 fn time(bench: &mut Bench, half: Half, count: u64) -> Duration {
     let mut total = Duration::ZERO;
     let mut left = count;
-    let worker = &mut bench.worker;
+    let lent = &mut bench.lent;
     while left > 0 {
         let now = SESSIONS.min(usize::try_from(left).unwrap_or(SESSIONS));
         left -= now as u64;
         let sessions = &mut bench.sessions[..now];
         let start = Instant::now();
         for session in &mut *sessions {
-            ask(session, worker, black_box(&bench.query));
+            ask(session, lent, black_box(&bench.query));
         }
         let asked = start.elapsed();
         for session in &mut *sessions {
@@ -76,7 +76,7 @@ fn time(bench: &mut Bench, half: Half, count: u64) -> Duration {
         }
         let start = Instant::now();
         for session in &mut *sessions {
-            hear(session, worker, black_box(&bench.reply));
+            hear(session, lent, black_box(&bench.reply));
         }
         let heard = start.elapsed();
         for session in &mut *sessions {

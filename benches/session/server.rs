@@ -6,10 +6,10 @@ use std::sync::Arc;
 use pgautoprep::config::Config;
 use pgautoprep::metrics::{Counter, Metrics, Summary};
 use pgautoprep::net;
-use pgautoprep::session::{Key, Session, Settings, Worker};
-use pgautoprep::statement::Instant;
+use pgautoprep::session::{CancelKey, Lent, Session, Settings};
+use pgautoprep::statement::Millis;
 use pgautoprep::statement::context::Origin;
-use pgautoprep::statement::table::Table;
+use pgautoprep::statement::shapes::Shapes;
 use pgautoprep::upstream::ledger::ClientId;
 use pgautoprep::wire::frame::{self, HEADER};
 use pgautoprep::wire::frontend;
@@ -272,7 +272,7 @@ pub(crate) struct Bench {
     /// The sessions.
     pub(crate) sessions: Vec<Session>,
     /// What they are lent.
-    pub(crate) worker: Worker,
+    pub(crate) lent: Lent,
     /// The sample as a Query frame.
     pub(crate) query: Vec<u8>,
     /// What goes to the server for it, once nothing is left to be learned.
@@ -294,13 +294,13 @@ impl Bench {
             audit: false,
             ..net::settings(&config)
         };
-        let table = Arc::new(Table::new(config.max_shapes, u32::MAX, 1));
+        let table = Arc::new(Shapes::new(config.max_shapes, u32::MAX, 1));
         let metrics = Arc::new(Metrics::new(1));
         let mut query = Vec::new();
         frontend::query(&mut query, sample.text.as_bytes());
         let mut bench = Self {
             sessions: Vec::new(),
-            worker: Worker::new(settings, table, Arc::clone(&metrics), 0, 1),
+            lent: Lent::new(settings, table, Arc::clone(&metrics), 0, 1),
             query,
             request: Vec::new(),
             reply: Vec::new(),
@@ -318,26 +318,26 @@ impl Bench {
             plans,
             parameters: HashMap::new(),
         };
-        let key = Key {
+        let key = CancelKey {
             secret: [0; 32],
             cancelled: Arc::default(),
         };
         let origin = Origin::new(b"bench", b"");
-        let mut session = Session::new(id, key, origin, false, &self.worker);
+        let mut session = Session::new(id, key, origin, false, &self.lent);
         let mut login = Vec::new();
         put(&mut login, b'S', b"server_version\x0017.0\0");
         put(&mut login, b'S', b"standard_conforming_strings\0on\0");
         put(&mut login, b'S', b"client_encoding\0UTF8\0");
         put(&mut login, b'S', b"server_encoding\0UTF8\0");
         put(&mut login, b'Z', b"I");
-        hear(&mut session, &mut self.worker, &login);
+        hear(&mut session, &mut self.lent, &login);
         for _ in 0..LEARNED {
-            ask(&mut session, &mut self.worker, &self.query);
+            ask(&mut session, &mut self.lent, &self.query);
             while !session.to_upstream.is_empty() {
                 self.request.clear();
                 self.request.append(&mut session.to_upstream);
                 self.reply = server.answer(&self.request);
-                hear(&mut session, &mut self.worker, &self.reply);
+                hear(&mut session, &mut self.lent, &self.reply);
             }
             assert!(session.is_idle(), "{}: an answer is missing", sample.name);
             session.to_client.clear();
@@ -358,14 +358,14 @@ impl Bench {
 
 /// Hands a session a client's bytes.
 #[inline]
-pub(crate) fn ask(session: &mut Session, worker: &mut Worker, bytes: &[u8]) {
-    let used = session.client_bytes(bytes, Instant(0), worker);
+pub(crate) fn ask(session: &mut Session, lent: &mut Lent, bytes: &[u8]) {
+    let used = session.client_bytes(bytes, Millis(0), lent);
     assert_eq!(used, Ok(bytes.len()), "the session takes the query");
 }
 
 /// Hands a session a server's bytes.
 #[inline]
-pub(crate) fn hear(session: &mut Session, worker: &mut Worker, bytes: &[u8]) {
-    let used = session.upstream_bytes(bytes, Instant(0), worker, &mut |_| {});
+pub(crate) fn hear(session: &mut Session, lent: &mut Lent, bytes: &[u8]) {
+    let used = session.upstream_bytes(bytes, Millis(0), lent, &mut |_| {});
     assert_eq!(used, Ok(bytes.len()), "the session takes the reply");
 }

@@ -85,13 +85,13 @@ impl Explain {
 fn report(dialogue: &mut Dialogue, text: &[u8], outcome: Outcome) -> anyhow::Result<String> {
     let mut out = String::new();
     let dialect = dialogue.dialect();
-    if dialogue.worker.scan.run(text, dialect).is_ok() {
-        let scan = &dialogue.worker.scan;
+    if dialogue.lent.scan.run(text, dialect).is_ok() {
+        let scan = &dialogue.lent.scan;
         let first = std::str::from_utf8(text).ok();
         let first = first.and_then(|text| judge(text, scan, dialect).ok());
         let first = first.map_or_else(Vec::new, |eligible| eligible.arguments);
-        let recipe = dialogue.worker.recipe(text, dialect).ok();
-        let scan = &dialogue.worker.scan;
+        let recipe = dialogue.lent.recipe(text, dialect).ok();
+        let scan = &dialogue.lent.scan;
         let last = recipe.as_ref().and_then(|recipe| recipe.eligible());
         // A recipe narrowed to nothing has no arguments left.
         let last = last.map_or(&[][..], |eligible| &eligible.arguments);

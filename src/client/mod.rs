@@ -9,7 +9,7 @@ use crate::wire::startup::{Packet, packet};
 
 /// What the bytes a client has sent so far ask for.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum Asks {
     /// More bytes are needed.
     Wait,
     /// Encryption was asked for: answer with this one byte and go on.
@@ -53,9 +53,9 @@ impl Greeting {
     ///
     /// # Errors
     /// What [`packet`] finds wrong, or one encryption request too many.
-    pub fn step(&mut self, bytes: &[u8]) -> Result<(Step, usize), Error> {
+    pub fn step(&mut self, bytes: &[u8]) -> Result<(Asks, usize), Error> {
         let Some((packet, size)) = packet(bytes)? else {
-            return Ok((Step::Wait, 0));
+            return Ok((Asks::Wait, 0));
         };
         let step = match packet {
             Packet::Ssl | Packet::Gssenc => {
@@ -63,9 +63,9 @@ impl Greeting {
                 if self.refusals > MAX_REFUSALS {
                     return Err(Error::StartupLayout);
                 }
-                Step::Refuse(b'N')
+                Asks::Refuse(b'N')
             }
-            Packet::Cancel { pid, key } => Step::Cancel {
+            Packet::Cancel { pid, key } => Asks::Cancel {
                 pid,
                 key: key.to_vec(),
             },
@@ -73,7 +73,7 @@ impl Greeting {
                 let user = startup.parameter(b"user").unwrap_or_default();
                 let database = startup.parameter(b"database").unwrap_or_default();
                 let replication = startup.parameter(b"replication").unwrap_or_default();
-                Step::Login(Login {
+                Asks::Login(Login {
                     packet: bytes.get(..size).unwrap_or_default().to_vec(),
                     database: if database.is_empty() { user } else { database }.to_vec(),
                     user: user.to_vec(),
@@ -111,7 +111,7 @@ mod tests {
         let mut bytes = b"\0\0\0\x08\x04\xd2\x16\x2f".to_vec();
         let packet = startup(b"user\0me\0\0");
         bytes.extend_from_slice(&packet);
-        assert_eq!(greeting.step(&bytes), Ok((Step::Refuse(b'N'), 8)));
+        assert_eq!(greeting.step(&bytes), Ok((Asks::Refuse(b'N'), 8)));
         let (step, used) = greeting.step(&bytes[8..]).unwrap();
         let login = Login {
             packet: packet.clone(),
@@ -119,7 +119,7 @@ mod tests {
             user: b"me".to_vec(),
             replication: false,
         };
-        assert_eq!((step, used), (Step::Login(login), packet.len()));
+        assert_eq!((step, used), (Asks::Login(login), packet.len()));
     }
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
             ("off", false),
         ] {
             let packet = startup(format!("user\0u\0replication\0{value}\0\0").as_bytes());
-            let Ok((Step::Login(login), _)) = Greeting::default().step(&packet) else {
+            let Ok((Asks::Login(login), _)) = Greeting::default().step(&packet) else {
                 panic!("no login");
             };
             assert_eq!(login.replication, expected, "{value}");
@@ -151,7 +151,7 @@ mod tests {
     fn cancel_carries_its_key() {
         let mut bytes = Vec::new();
         crate::wire::startup::cancel_request(&mut bytes, 9, b"key!");
-        let cancel = Step::Cancel {
+        let cancel = Asks::Cancel {
             pid: 9,
             key: b"key!".to_vec(),
         };

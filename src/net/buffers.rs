@@ -45,12 +45,12 @@ impl Spare {
         if buffer.is_empty() && self.0.capacity() == 0 && buffer.capacity() <= KEPT {
             swap(&mut self.0, buffer);
         } else if buffer.capacity() > 0 {
-            self.take_apart(buffer, done);
+            self.shrink(buffer, done);
         }
     }
 
     #[cold]
-    fn take_apart(&mut self, buffer: &mut Vec<u8>, done: &mut usize) {
+    fn shrink(&mut self, buffer: &mut Vec<u8>, done: &mut usize) {
         let left = buffer.get(*done..).unwrap_or_default();
         if left.is_empty() {
             *done = 0;

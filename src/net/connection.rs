@@ -1,7 +1,7 @@
 //! A connection of a worker: the driver with what is to be done when it logs in and when it ends.
 
-use super::driver::{Driver, Shared, Turn};
-use super::registry::{Registration, Registry};
+use super::cancel::{Registration, Registry};
+use super::driver::{Driver, Progress, Shared};
 use super::socket::Socket;
 use super::stream::Handover;
 use super::worker::{Arrival, OpenClient};
@@ -49,7 +49,7 @@ impl Connection {
         arrival: Arrival,
         events: &mio::Registry,
         tokens: [Token; 2],
-        (worker, waker): (&session::Worker, &Arc<Waker>),
+        (lent, waker): (&session::Lent, &Arc<Waker>),
         bound: usize,
     ) -> io::Result<Self> {
         let Arrival { joined, id, open } = arrival;
@@ -58,7 +58,7 @@ impl Connection {
         let cancelled = Arc::clone(&joined.key.cancelled);
         let login = joined.login;
         let origin = Origin::new(&login.database, &login.packet);
-        let session = Session::new(id, joined.key, origin, login.replication, worker);
+        let session = Session::new(id, joined.key, origin, login.replication, lent);
         Ok(Self {
             id,
             driver: Driver::new(client, joined.pending, upstream, session, bound),
@@ -80,7 +80,7 @@ impl Connection {
         shared: &mut Shared,
         events: &mio::Registry,
         registry: &Arc<Registry>,
-    ) -> Result<Turn, SessionError> {
+    ) -> Result<Progress, SessionError> {
         let registration = &mut self.registration;
         let (cancelled, waker) = (&self.cancelled, &self.waker);
         self.driver.turn(shared, events, &mut |key| {

@@ -14,13 +14,13 @@
 //!   before, even while the session takes nothing; but see [`GRACE`].
 
 use super::buffers::Spares;
-use super::side::Side;
+use super::port::Port;
 use super::socket::Socket;
 use super::stream::Handover;
 use crate::error::SessionError;
 use crate::metrics::Counter;
-use crate::session::{ServerKey, Session, Worker};
-use crate::statement::Instant;
+use crate::session::{Lent, ServerKey, Session};
+use crate::statement::Millis;
 use mio::event::Event;
 use std::io;
 use std::task::Poll;
@@ -48,23 +48,23 @@ pub(super) const GRACE: std::time::Duration = std::time::Duration::from_millis(1
 /// What all connections of a worker share.
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) worker: Worker,
+    pub(super) lent: Lent,
     scratch: Box<[u8]>,
     spares: Spares,
     started: std::time::Instant,
-    now: Instant,
-    rested: Instant,
+    now: Millis,
+    rested: Millis,
 }
 
 impl Shared {
-    pub(super) fn new(worker: Worker, started: std::time::Instant) -> Self {
+    pub(super) fn new(lent: Lent, started: std::time::Instant) -> Self {
         Self {
-            worker,
+            lent,
             scratch: vec![0; READ].into(),
             spares: Spares::default(),
             started,
-            now: Instant(0),
-            rested: Instant(0),
+            now: Millis(0),
+            rested: Millis(0),
         }
     }
 
@@ -76,17 +76,17 @@ impl Shared {
     /// Looks at the clock, for everything that is done until the next look.
     pub(super) fn tick(&mut self) {
         let elapsed = self.started.elapsed().as_millis();
-        self.now = Instant(u64::try_from(elapsed).unwrap_or(u64::MAX));
+        self.now = Millis(u64::try_from(elapsed).unwrap_or(u64::MAX));
         if self.now.since(self.rested) >= REST {
             self.rested = self.now;
-            self.worker.rest(self.now);
+            self.lent.rest(self.now);
         }
     }
 }
 
 /// What a connection needs after a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum Progress {
     /// An event.
     Waits,
     /// An event, or [`Driver::let_go`] after [`GRACE`].
@@ -109,8 +109,8 @@ pub(super) enum Peer {
 /// A client joined to its server connection.
 #[derive(Debug)]
 pub(super) struct Driver {
-    client: Side,
-    upstream: Side,
+    client: Port,
+    upstream: Port,
     session: Session,
     bound: usize,
     upstream_shut: bool,
@@ -132,8 +132,8 @@ impl Driver {
         bound: usize,
     ) -> Self {
         Self {
-            client: Side::new(client, pending),
-            upstream: Side::new(upstream, Vec::new()),
+            client: Port::new(client, pending),
+            upstream: Port::new(upstream, Vec::new()),
             session,
             bound,
             upstream_shut: false,
@@ -191,7 +191,7 @@ impl Driver {
         shared: &mut Shared,
         registry: &mio::Registry,
         on_key: &mut dyn FnMut(ServerKey),
-    ) -> Result<Turn, SessionError> {
+    ) -> Result<Progress, SessionError> {
         shared.spares.to_client.lend(&mut self.session.to_client);
         shared
             .spares
@@ -209,11 +209,11 @@ impl Driver {
         self.session.give_back();
         client
             .socket
-            .settle(registry)
+            .rearm(registry)
             .map_err(SessionError::System)?;
         upstream
             .socket
-            .settle(registry)
+            .rearm(registry)
             .map_err(SessionError::System)?;
         outcome
     }
@@ -222,7 +222,7 @@ impl Driver {
         &mut self,
         shared: &mut Shared,
         on_key: &mut dyn FnMut(ServerKey),
-    ) -> Result<Turn, SessionError> {
+    ) -> Result<Progress, SessionError> {
         for _ in 0..ROUNDS {
             let mut progress = self.read_upstream(shared, on_key)?;
             progress |= self.read_client(shared)?;
@@ -248,35 +248,39 @@ impl Driver {
             if self.draining && (idle || !self.is_logged_in()) {
                 return Err(SessionError::ShuttingDown);
             }
-            return Ok(Turn::Waits);
+            return Ok(Progress::Waits);
         }
-        Ok(Turn::Unfinished)
+        Ok(Progress::Unfinished)
     }
 
     /// Has the session go on without the sockets; if it cannot, what it needs.
     #[cold]
-    fn go_on(&mut self, shared: &mut Shared) -> Result<Option<Turn>, SessionError> {
+    fn go_on(&mut self, shared: &mut Shared) -> Result<Option<Progress>, SessionError> {
         if self.session.release() || self.session.let_go(self.late) {
-            self.offer_pending(shared.now, &mut shared.worker)?;
+            self.offer_pending(shared.now, &mut shared.lent)?;
             return Ok(None);
         }
         let held = self.session.is_held();
-        Ok(Some(if held { Turn::Held } else { Turn::Lingers }))
+        Ok(Some(if held {
+            Progress::Held
+        } else {
+            Progress::Lingers
+        }))
     }
 
     /// Gives the client what the server had said before it closed the connection.
-    fn finish(&mut self) -> Result<Turn, SessionError> {
+    fn finish(&mut self) -> Result<Progress, SessionError> {
         self.session.upstream_gone();
         while self.client.unsent(&self.session.to_client) > 0 {
             match self.client.write(&mut self.session.to_client) {
                 Poll::Ready(Ok(_)) => {}
                 Poll::Ready(Err(error)) => return Err(SessionError::ClientIo(error)),
-                Poll::Pending => return Ok(Turn::Waits),
+                Poll::Pending => return Ok(Progress::Waits),
             }
         }
         // A client that is gone already does not mind.
         let _ = self.client.socket.shut_down();
-        Ok(Turn::Ended)
+        Ok(Progress::Ended)
     }
 
     fn read_upstream(
@@ -297,8 +301,8 @@ impl Driver {
             Poll::Pending => return Ok(false),
         };
         let now = shared.now;
-        let worker = &mut shared.worker;
-        let counters = worker.counters();
+        let lent = &mut shared.lent;
+        let counters = lent.counters();
         counters.add(Counter::BytesFromUpstream, count as u64);
         let (session, client) = (&mut self.session, &mut self.client);
         let mut written = Ok(());
@@ -318,24 +322,24 @@ impl Driver {
                         }
                     }
                     let rest = bytes.get(used..).unwrap_or_default();
-                    Ok(used + session.upstream_bytes(rest, now, worker, on_key)?)
+                    Ok(used + session.upstream_bytes(rest, now, lent, on_key)?)
                 },
             )
             .map_err(SessionError::UpstreamProtocol)?;
         written.map_err(SessionError::ClientIo)?;
-        self.offer_pending(now, worker)?;
+        self.offer_pending(now, lent)?;
         Ok(true)
     }
 
     /// Offers the session what the client sent while it was not listening.
-    fn offer_pending(&mut self, now: Instant, worker: &mut Worker) -> Result<(), SessionError> {
+    fn offer_pending(&mut self, now: Millis, lent: &mut Lent) -> Result<(), SessionError> {
         if self.client.pending.is_empty() || !self.session.accepts_client() {
             return Ok(());
         }
         let pending = &mut self.client.pending;
         let used = self
             .session
-            .client_bytes(pending, now, worker)
+            .client_bytes(pending, now, lent)
             .map_err(SessionError::ClientProtocol)?;
         pending.drain(..used);
         Ok(())
@@ -360,10 +364,8 @@ impl Driver {
             Poll::Pending => return Ok(false),
         };
         let now = shared.now;
-        let worker = &mut shared.worker;
-        worker
-            .counters()
-            .add(Counter::BytesFromClients, count as u64);
+        let lent = &mut shared.lent;
+        lent.counters().add(Counter::BytesFromClients, count as u64);
         let (session, upstream) = (&mut self.session, &mut self.upstream);
         let mut written = Ok(());
         self.client
@@ -374,7 +376,7 @@ impl Driver {
                 |bytes| {
                     let mut used = 0;
                     if bytes.len() >= BULK {
-                        used = session.forward_client(bytes, worker)?;
+                        used = session.forward_client(bytes, lent)?;
                         let output = &mut session.to_upstream;
                         if let Some(outcome) = upstream.pass_on(bytes, used, output) {
                             written = outcome;
@@ -382,7 +384,7 @@ impl Driver {
                         }
                     }
                     let rest = bytes.get(used..).unwrap_or_default();
-                    Ok(used + session.client_bytes(rest, now, worker)?)
+                    Ok(used + session.client_bytes(rest, now, lent)?)
                 },
             )
             .map_err(SessionError::ClientProtocol)?;

@@ -5,14 +5,14 @@
 //! happens between login and the end is a worker's.
 
 use super::Phase;
-use super::registry::Registry;
+use super::cancel::Registry;
 use super::stream::{Handover, Stream};
 use super::worker::{Arrival, OpenClient};
-use crate::client::{Greeting, Login, Step};
+use crate::client::{Asks, Greeting, Login};
 use crate::config::Config;
 use crate::error::{Fault, SessionError};
 use crate::metrics::{Counter, Counters, Metrics};
-use crate::session::Key;
+use crate::session::CancelKey;
 use crate::upstream::ledger::ClientId;
 use crate::wire::startup::{MAX_STARTUP, cancel_request};
 use crate::wire::{self, backend};
@@ -107,7 +107,7 @@ pub(super) struct Joined {
     pub(super) login: Login,
     /// What the client has sent behind its startup packet.
     pub(super) pending: Vec<u8>,
-    pub(super) key: Key,
+    pub(super) key: CancelKey,
     /// When the login must be over.
     pub(super) deadline: std::time::Instant,
 }
@@ -134,13 +134,13 @@ async fn converse(
         () = admission.is_over() => Err(SessionError::TooManyClients),
     };
     let error = match greeting {
-        Ok(None | Some(Step::Wait | Step::Refuse(_))) => return Ok(None),
-        Ok(Some(Step::Cancel { pid, key })) => {
+        Ok(None | Some(Asks::Wait | Asks::Refuse(_))) => return Ok(None),
+        Ok(Some(Asks::Cancel { pid, key })) => {
             cancel(pid, &key, environment).await;
             return Ok(None);
         }
-        Ok(Some(Step::Login(_))) if admission.is_refusal() => SessionError::TooManyClients,
-        Ok(Some(Step::Login(login))) => {
+        Ok(Some(Asks::Login(_))) if admission.is_refusal() => SessionError::TooManyClients,
+        Ok(Some(Asks::Login(login))) => {
             tracing::debug!(client = id.0, replication = login.replication, "login");
             match connect(&login, environment).await {
                 Ok(upstream) => {
@@ -180,7 +180,7 @@ fn join(
 ) -> Result<Joined, SessionError> {
     let mut secret = [0; 32];
     getrandom::fill(&mut secret).map_err(|error| SessionError::System(error.into()))?;
-    let key = Key {
+    let key = CancelKey {
         secret,
         cancelled: Arc::default(),
     };
@@ -202,7 +202,7 @@ struct Greeted {
 
 impl Greeted {
     /// Reads until the client wants to log in or cancel; `None` if it leaves without.
-    async fn greet(&mut self, client: &mut Stream) -> Result<Option<Step>, SessionError> {
+    async fn greet(&mut self, client: &mut Stream) -> Result<Option<Asks>, SessionError> {
         let mut greeting = Greeting::default();
         loop {
             let (step, used) = greeting
@@ -210,8 +210,8 @@ impl Greeted {
                 .map_err(SessionError::ClientProtocol)?;
             self.pending.drain(..used);
             match step {
-                Step::Wait => {}
-                Step::Refuse(answer) => {
+                Asks::Wait => {}
+                Asks::Refuse(answer) => {
                     write_all(client, &[answer])
                         .await
                         .map_err(SessionError::ClientIo)?;

@@ -7,11 +7,11 @@
 
 mod acceptor;
 mod buffers;
+mod cancel;
 mod connection;
 mod driver;
 mod greeting;
-mod registry;
-mod side;
+mod port;
 mod slots;
 mod socket;
 mod stream;
@@ -20,10 +20,10 @@ mod worker;
 use crate::config::{Address, Config, Mode};
 use crate::metrics::Metrics;
 use crate::session::{self, Limits, Settings};
-use crate::statement::table::Table;
+use crate::statement::shapes::Shapes;
 use acceptor::Acceptor;
+use cancel::Registry;
 use greeting::{Environment, LAST_WORD};
-use registry::Registry;
 use std::io;
 use std::sync::Arc;
 use stream::Listener;
@@ -181,7 +181,7 @@ impl Proxy {
         getrandom::fill(&mut seed).map_err(|error| Error::Worker(error.into()))?;
         let seed = u64::from_ne_bytes(seed);
         let config = &self.config;
-        let table = Table::new(config.max_shapes, config.oracle_per_second, seed);
+        let table = Shapes::new(config.max_shapes, config.oracle_per_second, seed);
         let table = Arc::new(table);
         let started = std::time::Instant::now();
         let settings = settings(config);
@@ -191,7 +191,7 @@ impl Proxy {
                 let setup = Setup {
                     config: Arc::clone(config),
                     registry: Arc::clone(registry),
-                    lent: session::Worker::new(settings, table, metrics, index, seed),
+                    lent: session::Lent::new(settings, table, metrics, index, seed),
                     started,
                     draining: draining.clone(),
                     runtime: tokio::runtime::Handle::current(),

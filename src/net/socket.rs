@@ -108,7 +108,7 @@ impl Socket {
     /// Waits for room from now on if the last write found none, and no longer if it did. To be
     /// called after every turn.
     #[inline]
-    pub(super) fn settle(&mut self, registry: &Registry) -> io::Result<()> {
+    pub(super) fn rearm(&mut self, registry: &Registry) -> io::Result<()> {
         if self.waiting == self.writable {
             self.watch(registry)?;
         }
@@ -208,14 +208,14 @@ mod tests {
         let block = vec![0; 1 << 20];
         assert!(ready(pair.ours.write(&block)).is_some());
         while ready(pair.ours.write(&block)).is_some() {}
-        pair.ours.settle(pair.poll.registry()).unwrap();
+        pair.ours.rearm(pair.poll.registry()).unwrap();
         assert_eq!(pair.events(), 0);
         pair.theirs.set_nonblocking(true).unwrap();
         let mut taken = vec![0; 1 << 20];
         while pair.theirs.read(&mut taken).is_ok() {}
         assert!(pair.events() > 0);
         assert!(pair.ours.writable);
-        pair.ours.settle(pair.poll.registry()).unwrap();
+        pair.ours.rearm(pair.poll.registry()).unwrap();
         // What is taken off the socket now is no news.
         assert_eq!(ready(pair.ours.write(b"a")), Some(1));
         assert_eq!(pair.theirs.read(&mut taken).unwrap(), 1);

@@ -11,14 +11,14 @@
 //!   that is over.
 
 use super::Phase;
+use super::cancel::Registry;
 use super::connection::{Connection, End};
-use super::driver::{GRACE, Peer, Shared, Turn};
+use super::driver::{GRACE, Peer, Progress, Shared};
 use super::greeting::{Joined, count_end, dismiss};
-use super::registry::Registry;
 use super::slots::{Queue, Slots};
 use crate::config::Config;
 use crate::error::SessionError;
-use crate::session::Worker as Lent;
+use crate::session::Lent;
 use crate::upstream::ledger::ClientId;
 use mio::event::Event;
 use mio::{Events, Poll, Token, Waker};
@@ -280,11 +280,11 @@ impl Worker {
             self.deadlines.remove(&(deadline, slot));
         }
         match turn {
-            Ok(Ok(Turn::Waits)) => {}
-            Ok(Ok(Turn::Lingers)) => self.linger(slot),
-            Ok(Ok(Turn::Held)) => self.held.add(slot),
-            Ok(Ok(Turn::Unfinished)) => self.unfinished.add(slot),
-            Ok(Ok(Turn::Ended)) => self.end(slot, End::Done),
+            Ok(Ok(Progress::Waits)) => {}
+            Ok(Ok(Progress::Lingers)) => self.linger(slot),
+            Ok(Ok(Progress::Held)) => self.held.add(slot),
+            Ok(Ok(Progress::Unfinished)) => self.unfinished.add(slot),
+            Ok(Ok(Progress::Ended)) => self.end(slot, End::Done),
             Ok(Err(error)) => self.end(slot, End::Failed(error)),
             Err(_) => self.end(slot, End::Panicked),
         }
@@ -319,7 +319,7 @@ impl Worker {
                 Ok(())
             }
         };
-        count_end(id, self.shared.worker.counters(), &outcome);
+        count_end(id, self.shared.lent.counters(), &outcome);
         let Err(error) = outcome else { return };
         if !connection.driver.is_between_messages() {
             // A last word in the middle of a message would be read as part of it.
@@ -367,7 +367,7 @@ impl Worker {
     fn adopt(&mut self, arrival: Arrival) {
         let slot = self.connections.next();
         let (id, deadline) = (arrival.id, arrival.joined.deadline);
-        let worker = (&self.shared.worker, &self.waker);
+        let worker = (&self.shared.lent, &self.waker);
         let bound = self.config.buffer_bytes;
         let tokens = [Peer::Client, Peer::Upstream].map(|peer| to_token(slot, peer));
         match Connection::new(arrival, self.poll.registry(), tokens, worker, bound) {
@@ -381,7 +381,7 @@ impl Worker {
                 self.serve(slot);
             }
             Err(error) => {
-                let counters = self.shared.worker.counters();
+                let counters = self.shared.lent.counters();
                 count_end(id, counters, &Err(SessionError::System(error)));
             }
         }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use super::account::{is_root, traversable};
-use super::guard::Directory;
+use super::child::Directory;
 use super::{Binaries, Error, MAVEN_VARIABLE, Wanted, archive};
 
 /// The repository used unless the environment names another.

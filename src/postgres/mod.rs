@@ -10,10 +10,10 @@
 
 pub mod account;
 mod archive;
+pub mod child;
 pub mod cpu;
 pub mod fetch;
 pub mod find;
-pub mod guard;
 mod scratch;
 
 use std::io;

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::account::{Account, traversable};
-use super::guard::{Directory, Process};
+use super::child::{Directory, Process};
 use super::{Binaries, Error, Wanted, cpu};
 
 /// The superuser of every scratch server; its password is the one in [`Auth`].

@@ -2,7 +2,7 @@
 
 use super::lesson::{Lesson, Next, Subject};
 use super::proof::{Hidden, Plan};
-use super::{Session, Worker, lists, planned, proof, rows};
+use super::{Lent, Session, lists, planned, proof, rows};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::statement::Verdict;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 impl Session {
     /// Both plans are here: a generic plan that is no longer the literals' is given up.
-    pub(super) fn audited(&mut self, lesson: &Lesson, worker: &Worker) -> Result<Next, Reason> {
+    pub(super) fn audited(&mut self, lesson: &Lesson, lent: &Lent) -> Result<Next, Reason> {
         let Subject::Audit(statement, _) = &lesson.subject else {
             return Err(Reason::OracleFailed);
         };
@@ -23,7 +23,7 @@ impl Session {
         let key = statement.key();
         let terms = self
             .upstream
-            .cache
+            .mirror
             .lookup(key)
             .map(|entry| Arc::clone(&entry.terms));
         let terms = terms.ok_or(Reason::Unstable)?;
@@ -40,7 +40,7 @@ impl Session {
             _ => None,
         };
         let passed = guards == Some(lists::without_lengths(&terms.guards));
-        worker.counters().add(
+        lent.counters().add(
             if passed {
                 Counter::AuditsPassed
             } else {
@@ -51,17 +51,17 @@ impl Session {
         if passed {
             return Ok(Next::Learned);
         }
-        self.upstream.cache.remove(statement.key());
+        self.upstream.mirror.remove(statement.key());
         match statement.recipe().narrowed() {
             _ if statement.recipe().shape().has_rows() => {
-                worker.table.take_apart(statement.recipe());
+                lent.shapes.unfold(statement.recipe());
             }
             Some(narrow) => {
-                worker.table.narrow(statement.recipe(), narrow);
+                lent.shapes.narrow(statement.recipe(), narrow);
             }
             None => {
                 let epoch = self.upstream.database.epoch();
-                statement.settle(Verdict::Specific { epoch });
+                statement.record(Verdict::Specific { epoch });
             }
         }
         Ok(Next::Learned)

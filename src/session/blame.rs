@@ -5,7 +5,7 @@ use super::Session;
 use super::lesson::{Lesson, Step};
 use super::oracle::Answer;
 use crate::reason::Reason;
-use crate::statement::Instant;
+use crate::statement::Millis;
 use crate::wire::fields;
 
 /// Whether the error with this body could have come of any text: of the connection, the state of
@@ -33,19 +33,19 @@ const DOUBLINGS: u32 = 6;
 #[derive(Debug, Default)]
 pub(super) struct Setbacks {
     count: u32,
-    until: Instant,
+    until: Millis,
 }
 
 impl Setbacks {
     /// Whether nothing is to be asked now.
-    pub(super) const fn rest(&self, now: Instant) -> bool {
+    pub(super) const fn rest(&self, now: Millis) -> bool {
         self.count > 0 && now.0 < self.until.0
     }
 
-    fn add(&mut self, now: Instant) {
+    fn add(&mut self, now: Millis) {
         let pause = PAUSE << self.count.min(DOUBLINGS);
         self.count = self.count.saturating_add(1);
-        self.until = Instant(now.0.saturating_add(pause));
+        self.until = Millis(now.0.saturating_add(pause));
     }
 
     /// A question was answered.
@@ -57,7 +57,7 @@ impl Setbacks {
 impl Session {
     /// Looks at the answers to a step: if one of them is an error that says nothing about the text,
     /// the lesson is over, and everybody else may still ask.
-    pub(super) fn check_blame(&mut self, lesson: &Lesson, now: Instant) -> Result<(), Reason> {
+    pub(super) fn check_blame(&mut self, lesson: &Lesson, now: Millis) -> Result<(), Reason> {
         let decisive = match lesson.step() {
             Step::Watch(_) => return Ok(()),
             // What follows only warms the statement.
@@ -73,7 +73,7 @@ impl Session {
             self.memory.setbacks.add(now);
         }
         if fields::field(error, fields::SQLSTATE) == Some(b"42P05") {
-            self.upstream.cache.avoid_names();
+            self.upstream.mirror.avoid_names();
         }
         if let Some(candidate) = &lesson.candidate {
             let key = candidate.statement.key();
@@ -84,9 +84,9 @@ impl Session {
             };
             if parse.and_then(error_of).is_some() {
                 // Nothing to close: a statement of that name may be the client's.
-                self.upstream.cache.revoke(key);
+                self.upstream.mirror.revoke(key);
             } else {
-                self.upstream.cache.remove(key);
+                self.upstream.mirror.remove(key);
             }
             candidate.statement.give_back_claim();
         }
@@ -126,12 +126,12 @@ mod tests {
     #[test]
     fn pauses_grow_to_a_few_seconds_and_end_with_success() {
         let mut setbacks = Setbacks::default();
-        assert!(!setbacks.rest(Instant(0)));
-        setbacks.add(Instant(1000));
-        assert!(setbacks.rest(Instant(1099)) && !setbacks.rest(Instant(1100)));
-        (0..100).for_each(|_| setbacks.add(Instant(2000)));
-        assert!(setbacks.rest(Instant(8399)) && !setbacks.rest(Instant(8400)));
+        assert!(!setbacks.rest(Millis(0)));
+        setbacks.add(Millis(1000));
+        assert!(setbacks.rest(Millis(1099)) && !setbacks.rest(Millis(1100)));
+        (0..100).for_each(|_| setbacks.add(Millis(2000)));
+        assert!(setbacks.rest(Millis(8399)) && !setbacks.rest(Millis(8400)));
         setbacks.clear();
-        assert!(!setbacks.rest(Instant(2000)));
+        assert!(!setbacks.rest(Millis(2000)));
     }
 }

@@ -96,9 +96,9 @@ impl Session {
             return Ok(());
         }
         if let Some(candidate) = &lesson.candidate {
-            self.upstream.cache.remove(candidate.statement.key());
+            self.upstream.mirror.remove(candidate.statement.key());
             if matches!(candidate.statement.verdict(), Verdict::Asking(_)) {
-                candidate.statement.settle(Verdict::Unasked);
+                candidate.statement.record(Verdict::Unasked);
             }
         }
         Err(Reason::Pipelined)

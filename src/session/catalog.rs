@@ -306,7 +306,7 @@ mod tests {
             interval_casts: vec![false],
             bare: vec![false],
             columns: vec![None],
-            apart: false,
+            unfolded: false,
             returning: false,
             writes: false,
             targets: Vec::new(),

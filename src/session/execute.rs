@@ -1,12 +1,12 @@
 //! A converted query in flight: what goes up, and what becomes of each reply.
 
 use super::blame::is_of_the_moment;
-use super::{INSPECT_LIMIT, Session, Turn, Worker};
+use super::{INSPECT_LIMIT, Lent, Session, Turn};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::effect::Effect;
 use crate::sql::rewrite;
-use crate::statement::cache::{Entry, Name};
+use crate::statement::mirror::{Entry, Name};
 use crate::statement::{Key, Recipe, Statement, Verdict};
 use crate::upstream::ledger::{Execution, Kind, Recovery, Stage};
 use crate::wire::backend::{self, Status};
@@ -58,7 +58,7 @@ pub(super) struct Call {
 
 /// A whole answer to a converted query, of which the client gets all but the first bytes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Answer {
+pub(super) struct WholeReply {
     /// Its bytes.
     pub size: usize,
     /// Those at its front that are ours.
@@ -80,7 +80,7 @@ impl Call {
 impl Session {
     /// Sends Bind, Describe, Execute and Sync for the query in `self.query`, which the worker's
     /// scanner has just scanned.
-    pub(super) fn execute(&mut self, call: &Call, recipe: &Recipe, worker: &Worker) {
+    pub(super) fn execute(&mut self, call: &Call, recipe: &Recipe, lent: &Lent) {
         let name = &call.name;
         let extended = self.memory.speaks_extended();
         if extended {
@@ -92,10 +92,10 @@ impl Session {
             let out = &mut self.to_upstream;
             frontend::close_statement(out, name.as_bytes());
             frontend::parse(out, name.as_bytes(), statement.text(), statement.oids());
-            worker.counters().add(Counter::StatementsRenewed, 1);
+            lent.counters().add(Counter::StatementsRenewed, 1);
         }
         let text = &self.query;
-        let literals = worker.scan.literals();
+        let literals = lent.scan.literals();
         let arguments = recipe.eligible().map_or(&[][..], |e| &e.arguments);
         let mut lifted = literals
             .iter()
@@ -104,7 +104,7 @@ impl Session {
         let count = arguments.iter().filter(|argument| **argument).count();
         frontend::bind(&mut self.to_upstream, name.as_bytes(), count, |_, out| {
             if let Some(literal) = lifted.next() {
-                rewrite::argument(text, &worker.scan, literal, out);
+                rewrite::argument(text, &lent.scan, literal, out);
             }
         });
         self.to_upstream
@@ -138,7 +138,7 @@ impl Session {
     /// CommandComplete, ReadyForQuery. Then nothing has to be held, since what would be waited for
     /// is there.
     #[inline]
-    pub(super) fn usual_answer(&mut self, bytes: &[u8]) -> Option<Answer> {
+    pub(super) fn usual_answer(&mut self, bytes: &[u8]) -> Option<WholeReply> {
         let execution = self.execution()?;
         let effect = execution.effect;
         if execution.stage != Stage::Binding || execution.parsing || !self.held.is_empty() {
@@ -154,7 +154,7 @@ impl Session {
         &mut self,
         tag: u8,
         frame: &[u8],
-        worker: &mut Worker,
+        lent: &mut Lent,
     ) -> Result<(), Error> {
         let Some(execution) = self.execution() else {
             return Ok(());
@@ -175,13 +175,13 @@ impl Session {
                 self.release_description();
                 self.held.complete.extend_from_slice(frame);
             }
-            backend::NOTICE => self.execution_notice(frame, worker),
+            backend::NOTICE => self.execution_notice(frame, lent),
             backend::NOTIFICATION | backend::PARAMETER_STATUS => {
                 self.to_client.append(&mut self.held.complete);
                 self.to_client.extend_from_slice(frame);
             }
-            backend::ERROR => self.execution_error(frame, worker),
-            backend::READY_FOR_QUERY => self.execution_ready(frame, worker),
+            backend::ERROR => self.execution_error(frame, lent),
+            backend::READY_FOR_QUERY => self.execution_ready(frame, lent),
             _ => {
                 return Err(Error::Unexpected {
                     tag: char::from(tag),
@@ -231,12 +231,12 @@ impl Session {
 
     /// The simple protocol sends notices before the RowDescription of a statement that returns what
     /// it writes, and before CommandComplete (H-26, H-27): so they overtake what is held.
-    fn execution_notice(&mut self, frame: &[u8], worker: &mut Worker) {
+    fn execution_notice(&mut self, frame: &[u8], lent: &mut Lent) {
         let early = self
             .execution()
             .is_some_and(|execution| execution.stage == Stage::Binding);
         let terms = self.terms_in_flight();
-        let change = self.translation(&frame[HEADER..], (early, terms), worker);
+        let change = self.translation(&frame[HEADER..], (early, terms), lent);
         if !early {
             fields::put_changed(
                 &mut self.to_client,
@@ -260,7 +260,7 @@ impl Session {
         }
     }
 
-    fn execution_error(&mut self, frame: &[u8], worker: &mut Worker) {
+    fn execution_error(&mut self, frame: &[u8], lent: &mut Lent) {
         let body = &frame[HEADER..];
         let Some(execution) = self.execution() else {
             return;
@@ -272,7 +272,7 @@ impl Session {
         let terms = self.terms_in_flight();
         if parsing {
             // Closed, and not parsed again.
-            self.upstream.cache.revoke(key);
+            self.upstream.mirror.revoke(key);
         } else if early {
             self.forget_if_stale(body, key);
         }
@@ -288,18 +288,18 @@ impl Session {
             return;
         }
         self.drop_held();
-        let change = self.translation(body, (early, terms), worker);
+        let change = self.translation(body, (early, terms), lent);
         fields::put_changed(&mut self.to_client, backend::ERROR, body, &change);
     }
 
     /// An execution of this statement had to be tried again: after too many it is given up.
     fn count_failure(&mut self, key: Key) {
-        if let Some(entry) = self.upstream.cache.lookup(key)
+        if let Some(entry) = self.upstream.mirror.lookup(key)
             && entry.statement.count_failure()
         {
             let epoch = self.upstream.database.epoch();
             let reason = Reason::Unstable;
-            entry.statement.settle(Verdict::Declined { reason, epoch });
+            entry.statement.record(Verdict::Declined { reason, epoch });
         }
     }
 
@@ -307,26 +307,26 @@ impl Session {
     /// are told by SQLSTATE and routine, never by translated text.
     fn forget_if_stale(&mut self, body: &[u8], key: Key) {
         match fields::field(body, fields::SQLSTATE) {
-            Some(b"26000") => self.upstream.cache.revoke(key),
+            Some(b"26000") => self.upstream.mirror.revoke(key),
             Some(b"0A000")
                 if fields::field(body, fields::ROUTINE) == Some(b"RevalidateCachedQuery") =>
             {
-                self.upstream.cache.remove(key);
+                self.upstream.mirror.remove(key);
             }
             // Anything the catalog answers differently now: parse anew before the next execution.
             Some(state) if state.starts_with(b"42") => {
-                self.upstream.cache.remove(key);
+                self.upstream.mirror.remove(key);
             }
             _ => {}
         }
     }
 
-    fn execution_ready(&mut self, frame: &[u8], worker: &Worker) {
+    fn execution_ready(&mut self, frame: &[u8], lent: &Lent) {
         let Some(Kind::Execution(execution)) = self.upstream.ledger.settle() else {
             return;
         };
         if execution.stage == Stage::Replay {
-            self.replay(&execution, worker);
+            self.replay(&execution, lent);
             return;
         }
         self.release_description();
@@ -369,8 +369,8 @@ impl Session {
     }
 
     /// Nothing of the converted query has run: send the original, which gives the exact answer.
-    fn replay(&mut self, execution: &Execution, worker: &Worker) {
-        worker.counters().add(Counter::Replayed, 1);
+    fn replay(&mut self, execution: &Execution, lent: &Lent) {
+        lent.counters().add(Counter::Replayed, 1);
         if execution.recovery == Recovery::Reopen && !self.upstream.only_begun.is_empty() {
             self.reopen();
         } else {
@@ -381,7 +381,7 @@ impl Session {
 
 /// The usual answer at the front of `bytes`, if all of it is there, and the status it ends with.
 #[inline]
-fn usual_answer(bytes: &[u8]) -> Option<(Answer, Status)> {
+fn usual_answer(bytes: &[u8]) -> Option<(WholeReply, Status)> {
     let frame = |at: usize| frame::header(bytes.get(at..)?).ok()?;
     let mut at = frame(0)?.size;
     let mut swallowed = at;
@@ -402,7 +402,7 @@ fn usual_answer(bytes: &[u8]) -> Option<(Answer, Status)> {
     let ready = frame(at).filter(|header| header.tag == backend::READY_FOR_QUERY)?;
     let size = at + ready.size;
     let status = Status::read(bytes.get(at + HEADER..size)?)?;
-    Some((Answer { size, swallowed }, status))
+    Some((WholeReply { size, swallowed }, status))
 }
 
 /// Whether an error that came before BindComplete may be dropped for a second try. Cancellation,

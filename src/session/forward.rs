@@ -3,7 +3,7 @@
 //! Most bytes of a large result or a COPY belong to frames nobody has to look at. They are measured
 //! here, and the caller sends them from where they are.
 
-use super::{Session, Turn, Worker};
+use super::{Lent, Session, Turn};
 use crate::upstream::ledger::Kind;
 use crate::wire::{Error, backend, frame, frontend};
 
@@ -53,7 +53,7 @@ impl Session {
     ///
     /// # Errors
     /// A length field no frame can have.
-    pub fn forward_client(&mut self, bytes: &[u8], worker: &Worker) -> Result<usize, Error> {
+    pub fn forward_client(&mut self, bytes: &[u8], lent: &Lent) -> Result<usize, Error> {
         let at = self.client_skip.min(bytes.len());
         self.client_skip -= at;
         let rest = &bytes[at..];
@@ -62,7 +62,7 @@ impl Session {
         }
         let run = frame::run(rest, frontend::COPY_DATA)?;
         if run.bytes > 0 {
-            self.relay_other(frontend::COPY_DATA, &[], worker);
+            self.relay_other(frontend::COPY_DATA, &[], lent);
         }
         self.client_skip = run.missing;
         Ok(at + run.bytes)

@@ -18,17 +18,17 @@ use super::lesson::{Candidate, Lesson, Next, Step, Subject, careful_batch};
 use super::oracle::{self, Answer};
 use super::route::judge;
 use super::settings::{context_query, digest};
-use super::{Session, Turn, Worker};
+use super::{Lent, Session, Turn};
 use super::{catalog, lists, naming};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::effect;
 use crate::sql::hazard::Hazards;
 use crate::sql::scan::Scan;
-use crate::statement::cache::Name;
 use crate::statement::database::NamesClaim;
+use crate::statement::mirror::Name;
 use crate::statement::names::{Names, Row};
-use crate::statement::{Instant, Plans, Statement, Terms, Verdict};
+use crate::statement::{Millis, Plans, Statement, Terms, Verdict};
 use crate::upstream::ServerSettings;
 use crate::wire::frontend;
 use std::sync::Arc;
@@ -38,25 +38,25 @@ const PATIENCE: u64 = 10_000;
 
 impl Session {
     /// Begins the lesson in `self.turn`.
-    pub(super) fn start_lesson(&mut self, now: Instant, worker: &mut Worker) {
-        self.advance(now, worker, |session, lesson, worker| {
+    pub(super) fn start_lesson(&mut self, now: Millis, lent: &mut Lent) {
+        self.advance(now, lent, |session, lesson, lent| {
             let due = matches!(lesson.subject, Subject::Watch) && !lesson.is_behind;
-            let interval = worker.settings.catalog_watch;
+            let interval = lent.settings.catalog_watch;
             let unverified = session.upstream.is_unverified(now);
             let database = &session.upstream.database;
             if due || unverified || database.take_watch(now, interval) {
                 let sign = catalog::sign();
                 return Ok(session.ask_catalog(lesson, Step::Watch(now), sign.as_bytes()));
             }
-            session.begin_lesson(lesson, now, worker)
+            session.begin_lesson(lesson, now, lent)
         });
     }
 
     fn begin_lesson(
         &mut self,
         lesson: &mut Lesson,
-        now: Instant,
-        worker: &mut Worker,
+        now: Millis,
+        lent: &mut Lent,
     ) -> Result<Next, Reason> {
         if self.upstream.is_unverified(now) {
             return Err(Reason::Unproven);
@@ -83,16 +83,16 @@ impl Session {
         if self.upstream.context.is_none() || self.upstream.context_count != contexts {
             // What changes from now on may not be in the answer.
             self.upstream.context_count = contexts;
-            let listens = worker.settings.ddl_notices;
+            let listens = lent.settings.ddl_notices;
             self.question(|out| frontend::query(out, context_query(listens).as_bytes()));
             return Ok(lesson.ask(Step::Context, 1));
         }
-        self.lesson_subject(lesson, now, worker)
+        self.lesson_subject(lesson, now, lent)
     }
 
     /// The catalog was looked at. An answer that failed says nothing; the age of statements bounds
     /// what that can cost.
-    fn watched(&mut self, answer: &Answer, asked: Instant, now: Instant) {
+    fn watched(&mut self, answer: &Answer, asked: Millis, now: Millis) {
         let Ok(sign) = <&[String; 2]>::try_from(&answer.values[..]) else {
             return;
         };
@@ -112,21 +112,21 @@ impl Session {
     /// Takes a step with the lesson out of the turn, and puts it back if it goes on.
     pub(super) fn advance(
         &mut self,
-        now: Instant,
-        worker: &mut Worker,
-        step: impl FnOnce(&mut Self, &mut Lesson, &mut Worker) -> Result<Next, Reason>,
+        now: Millis,
+        lent: &mut Lent,
+        step: impl FnOnce(&mut Self, &mut Lesson, &mut Lent) -> Result<Next, Reason>,
     ) {
         let Turn::Learning(mut lesson) = std::mem::replace(&mut self.turn, Turn::Free) else {
             return;
         };
-        let next = step(self, &mut lesson, worker).unwrap_or_else(Next::Over);
+        let next = step(self, &mut lesson, lent).unwrap_or_else(Next::Over);
         match next {
             Next::Asked => self.turn = Turn::Learning(lesson),
             Next::Learned => {
                 self.memory.setbacks.clear();
-                self.lesson_over(&lesson, None, now, worker);
+                self.lesson_over(&lesson, None, now, lent);
             }
-            Next::Over(reason) => self.lesson_over(&lesson, Some(reason), now, worker),
+            Next::Over(reason) => self.lesson_over(&lesson, Some(reason), now, lent),
         }
     }
 
@@ -134,8 +134,8 @@ impl Session {
         &mut self,
         lesson: &Lesson,
         reason: Option<Reason>,
-        now: Instant,
-        worker: &mut Worker,
+        now: Millis,
+        lent: &mut Lent,
     ) {
         if lesson.is_behind {
             debug_assert!(self.query.is_empty());
@@ -148,17 +148,17 @@ impl Session {
         match reason {
             Some(reason) if lesson.text == self.query => {
                 let text = std::mem::take(&mut self.query);
-                self.relay_query(&text, reason, worker);
+                self.relay_query(&text, reason, lent);
             }
-            _ => self.resume(now, worker),
+            _ => self.resume(now, lent),
         }
     }
 
     pub(super) fn answered(
         &mut self,
         lesson: &mut Lesson,
-        now: Instant,
-        worker: &mut Worker,
+        now: Millis,
+        lent: &mut Lent,
     ) -> Result<Next, Reason> {
         if let (Step::Watch(asked), Some(answer)) = (lesson.step, lesson.answers.first()) {
             self.watched(answer, asked, now);
@@ -171,39 +171,36 @@ impl Session {
         self.cut_short(lesson)?;
         self.check_blame(lesson, now)?;
         match lesson.step {
-            Step::Watch(_) => self.begin_lesson(lesson, now, worker),
+            Step::Watch(_) => self.begin_lesson(lesson, now, lent),
             Step::Names if !self.upstream.knows_names() => Err(Reason::Unproven),
-            Step::Names => self.begin_lesson(lesson, now, worker),
+            Step::Names => self.begin_lesson(lesson, now, lent),
             Step::Context => {
                 let values = digest(&lesson.answer(0)?.values)?;
                 let answer = Answer {
                     values,
                     ..Answer::default()
                 };
-                self.read_context(&answer, worker)?;
-                let lookups = self.upstream.cache.lookups();
+                self.read_context(&answer, lent)?;
+                let lookups = self.upstream.mirror.lookups();
                 self.memory.patience.learned(lookups);
                 self.memory.idle_patience.learned(lookups);
-                self.lesson_subject(lesson, now, worker)
+                self.lesson_subject(lesson, now, lent)
             }
-            Step::Columns => self.columns_known(lesson, now, worker),
-            Step::Describe => self.described(lesson, now, worker),
-            Step::Explain => self.explained(lesson, now, worker),
-            Step::Keys => self.keys_known(lesson, now, worker),
-            Step::Statistics => self.statistics_known(lesson, now, worker),
-            Step::Prepare => self.parsed(lesson, worker),
-            Step::Audit => self.audited(lesson, worker),
+            Step::Columns => self.columns_known(lesson, now, lent),
+            Step::Describe => self.described(lesson, now, lent),
+            Step::Explain => self.explained(lesson, now, lent),
+            Step::Keys => self.keys_known(lesson, now, lent),
+            Step::Statistics => self.statistics_known(lesson, now, lent),
+            Step::Prepare => self.parsed(lesson, lent),
+            Step::Audit => self.audited(lesson, lent),
         }
     }
 
-    fn read_context(&mut self, answer: &Answer, worker: &Worker) -> Result<(), Reason> {
+    fn read_context(&mut self, answer: &Answer, lent: &Lent) -> Result<(), Reason> {
         let [chooses, quiet, nulls, memory, indirect, settings] = &answer.values[..] else {
             return Err(Reason::OracleFailed);
         };
-        let interned = worker
-            .table
-            .contexts()
-            .intern(&self.memory.origin, settings);
+        let interned = lent.shapes.contexts().intern(&self.memory.origin, settings);
         self.upstream.context = Some(interned.context());
         self.memory.context = Some(interned);
         self.upstream.settings = ServerSettings {
@@ -219,21 +216,21 @@ impl Session {
     fn lesson_subject(
         &mut self,
         lesson: &mut Lesson,
-        now: Instant,
-        worker: &mut Worker,
+        now: Millis,
+        lent: &mut Lent,
     ) -> Result<Next, Reason> {
         self.check_settings()?;
         match &lesson.subject {
             Subject::Watch => Ok(Next::Learned),
-            Subject::Statement(_) => self.teach(lesson, now, worker),
+            Subject::Statement(_) => self.teach(lesson, now, lent),
             Subject::Audit(statement, name) => {
                 let (recipe, name) = (Arc::clone(statement.recipe()), *name);
                 let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
                 let text = &lesson.text;
-                worker.scan_again(text, self.upstream.dialect, &recipe)?;
+                lent.scan_again(text, self.upstream.dialect, &recipe)?;
                 let name = name.as_bytes();
-                let execute = oracle::explain_execute(name, text, &worker.scan, eligible, None);
-                let explain = oracle::explain(text, &worker.scan);
+                let execute = oracle::explain_execute(name, text, &lent.scan, eligible, None);
+                let explain = oracle::explain(text, &lent.scan);
                 self.careful_question(&explain);
                 self.careful_question(&oracle::explain_generic(&execute));
                 Ok(lesson.ask(Step::Audit, 2))
@@ -245,8 +242,8 @@ impl Session {
     pub(super) fn teach(
         &mut self,
         lesson: &mut Lesson,
-        now: Instant,
-        worker: &mut Worker,
+        now: Millis,
+        lent: &mut Lent,
     ) -> Result<Next, Reason> {
         // First: whoever moves it changes the names before.
         let epoch = self.upstream.database.epoch();
@@ -257,13 +254,13 @@ impl Session {
         }
         let names = Arc::clone(self.upstream.names());
         let survey = effect::survey(&lesson.text, &*names);
-        let mut recipe = self.recipe(&lesson.text, worker)?;
+        let mut recipe = self.recipe(&lesson.text, lent)?;
         if survey.reads_partitions() && recipe.shape().has_rows() {
             // Rows of arrays are always planned once.
-            worker.table.take_apart(&recipe);
-            recipe = self.recipe(&lesson.text, worker)?;
+            lent.shapes.unfold(&recipe);
+            recipe = self.recipe(&lesson.text, lent)?;
         }
-        let (text, scan) = (&lesson.text, &worker.scan);
+        let (text, scan) = (&lesson.text, &lent.scan);
         let dialect = self.upstream.dialect;
         let eligible = recipe.judgement(scan, || judge(text, scan, dialect))?;
         if oracle::has_volatile_inline(text, scan, eligible) {
@@ -275,9 +272,9 @@ impl Session {
             Subject::Statement(plans) => plans,
             Subject::Watch | Subject::Audit(..) => Plans::Generic,
         };
-        let statement = self.statement(&recipe, plans, text, worker)?;
+        let statement = self.statement(&recipe, plans, text, lent)?;
         if let Some(reason) = hazard_of(survey.hazards) {
-            statement.settle(Verdict::Declined { reason, epoch });
+            statement.record(Verdict::Declined { reason, epoch });
         }
         if let Some(reason) = statement.settled_against(epoch) {
             return Err(reason);
@@ -287,13 +284,13 @@ impl Session {
                 epoch: known,
                 at,
                 terms,
-            } if known == epoch && now.since(at) <= worker.settings.statement_max_age => {
+            } if known == epoch && now.since(at) <= lent.settings.statement_max_age => {
                 Some((at, terms))
             }
             _ => None,
         };
         if trusted.is_none() {
-            claim(&statement, lesson, now, worker)?;
+            claim(&statement, lesson, now, lent)?;
         }
         let is_trusted = trusted.is_some();
         let (verified, terms) = trusted.unwrap_or_else(|| {
@@ -313,7 +310,7 @@ impl Session {
         if !is_trusted && recipe.shape().has_rows() {
             return self.ask_columns(lesson, candidate);
         }
-        Ok(self.prepare(lesson, candidate, is_trusted, worker))
+        Ok(self.prepare(lesson, candidate, is_trusted, lent))
     }
 
     /// Gives the candidate, which is for the text the worker's scanner has just scanned, a name on
@@ -323,15 +320,15 @@ impl Session {
         lesson: &mut Lesson,
         mut candidate: Candidate,
         is_trusted: bool,
-        worker: &Worker,
+        lent: &Lent,
     ) -> Next {
         let statement = Arc::clone(&candidate.statement);
-        let (name, evicted) = self.upstream.cache.begin(statement, candidate.epoch);
+        let (name, evicted) = self.upstream.mirror.begin(statement, candidate.epoch);
         candidate.name = name;
-        let counters = worker.counters();
+        let counters = lent.counters();
         counters.add(Counter::StatementsEvicted, evicted.into());
-        self.close_owed(worker);
-        let next = self.parse(lesson, &candidate, is_trusted, &worker.scan);
+        self.close_owed(lent);
+        let next = self.parse(lesson, &candidate, is_trusted, &lent.scan);
         lesson.candidate = Some(candidate);
         next
     }
@@ -375,7 +372,7 @@ impl Session {
 
 /// The names whose use has hazards are here. An answer that cannot be read to its end makes all of
 /// them hazardous; one that failed says nothing.
-fn named(answer: &Answer, claim: NamesClaim, now: Instant) {
+fn named(answer: &Answer, claim: NamesClaim, now: Millis) {
     if answer.error.is_some() && !answer.overflowed {
         return;
     }
@@ -410,21 +407,16 @@ const fn hazard_of(hazards: Hazards) -> Option<Reason> {
 
 /// Claims the right to ask about this statement, and a question from the budget. A lesson is about
 /// one shape, in however many forms.
-fn claim(
-    statement: &Statement,
-    lesson: &Lesson,
-    now: Instant,
-    worker: &Worker,
-) -> Result<(), Reason> {
+fn claim(statement: &Statement, lesson: &Lesson, now: Millis, lent: &Lent) -> Result<(), Reason> {
     if !statement.claim(now, PATIENCE) {
         return Err(Reason::Threshold);
     }
     if lesson.candidate.is_none() {
-        if !worker.table.take_question(now) {
-            statement.settle(Verdict::Unasked);
+        if !lent.shapes.take_question(now) {
+            statement.record(Verdict::Unasked);
             return Err(Reason::Budget);
         }
-        worker.counters().add(Counter::OracleQuestions, 1);
+        lent.counters().add(Counter::OracleQuestions, 1);
     }
     Ok(())
 }
@@ -444,8 +436,8 @@ mod tests {
                 ..Answer::default()
             };
             let database = Arc::new(Database::default());
-            let claim = database.claim_names(Instant(0)).unwrap();
-            named(&answer, claim, Instant(0));
+            let claim = database.claim_names(Millis(0)).unwrap();
+            named(&answer, claim, Millis(0));
             database.names(0).1.unwrap().of(b"t")
         };
         let row = ["r", "r1", "other", "f", ""];

@@ -1,13 +1,13 @@
 //! One lesson: what it is about, which questions of it are in flight, and their answers.
 
 use super::oracle::{self, Answer, MAX_ANSWER};
-use super::proof::Exposure;
-use super::{Session, Turn, Worker};
+use super::proof::Visibility;
+use super::{Lent, Session, Turn};
 use crate::reason::Reason;
-use crate::statement::cache::Name;
 use crate::statement::database::NamesClaim;
 use crate::statement::guard::Guard;
-use crate::statement::{Instant, Plans, Statement, Terms};
+use crate::statement::mirror::Name;
+use crate::statement::{Millis, Plans, Statement, Terms};
 use crate::upstream::ledger::Kind;
 use crate::wire::backend::{self, Status};
 use crate::wire::fields;
@@ -48,7 +48,7 @@ pub(super) enum Subject {
 /// The questions in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    Watch(Instant),
+    Watch(Millis),
     Names,
     Context,
     Columns,
@@ -75,7 +75,7 @@ pub(super) struct Lesson {
     pub(super) rounds: u8,
     pub(super) candidate: Option<Candidate>,
     /// What a client could see of another plan than the generic one, and its guards.
-    pub(super) exposure: Option<(Exposure, Vec<Guard>)>,
+    pub(super) exposure: Option<(Visibility, Vec<Guard>)>,
     /// The right to ask for names.
     pub(super) claim: Option<NamesClaim>,
     /// The error frame of a question that was cancelled, by whomever.
@@ -93,7 +93,7 @@ pub(super) struct Candidate {
     /// What it is trusted with, or is about to be.
     pub(super) terms: Arc<Terms>,
     /// When it was, if it is already.
-    pub(super) verified: Instant,
+    pub(super) verified: Millis,
 }
 
 /// Where a lesson goes after its answers.
@@ -191,8 +191,8 @@ impl Session {
         &mut self,
         tag: u8,
         frame: &[u8],
-        now: Instant,
-        worker: &mut Worker,
+        now: Millis,
+        lent: &mut Lent,
     ) -> Result<(), Error> {
         let body = &frame[HEADER..];
         match tag {
@@ -241,8 +241,8 @@ impl Session {
                 let answer = std::mem::take(&mut lesson.current);
                 lesson.answers.push(answer);
                 if lesson.answers.len() == lesson.asked {
-                    self.advance(now, worker, |session, lesson, worker| {
-                        session.answered(lesson, now, worker)
+                    self.advance(now, lent, |session, lesson, lent| {
+                        session.answered(lesson, now, lent)
                     });
                 }
             }

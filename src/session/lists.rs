@@ -2,7 +2,7 @@
 //!
 //! That `x = ANY ($1)` means what `x IN (1, 2)` does is for the oracle to say, as of everything.
 //! Where it does not (of a `smallint` the server makes `integer[]`, but infers `smallint[]`), the
-//! shape is taken apart ([`Table::take_apart`](crate::statement::table::Table::take_apart)).
+//! shape is taken apart ([`Shapes::unfold`](crate::statement::shapes::Shapes::unfold)).
 //!
 //! The elements of `ARRAY['a', 'b']` are read as the type of `x`, those of `$1` as the type of the
 //! operator, which is another where the type of `x` has none of its own: a `cidr` is compared as an
@@ -22,14 +22,14 @@
 
 use super::lesson::{Candidate, Lesson, Next};
 use super::oracle::{self, Answer};
-use super::proof::{self, Exposure, Hidden, Plan};
-use super::{Session, Worker};
+use super::proof::{self, Hidden, Plan, Visibility};
+use super::{Lent, Session};
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::sql::oid;
 use crate::sql::scan::{Class, Scan};
 use crate::statement::guard::{Check, Guard};
-use crate::statement::{Instant, Plans, Recipe, Statement, Terms};
+use crate::statement::{Millis, Plans, Recipe, Statement, Terms};
 
 /// The shortest list.
 const FEWEST: usize = 2;
@@ -201,7 +201,7 @@ pub(super) fn may_be_others(answer: &Answer) -> bool {
 /// the plan may not be trusted. `scan` is that of the query.
 pub(super) fn guarded(
     mut guards: Vec<Guard>,
-    (exposure, generic): (&Exposure, &Plan),
+    (exposure, generic): (&Visibility, &Plan),
     candidate: &Candidate,
     lengths: Option<&Lengths>,
     scan: &Scan,
@@ -254,13 +254,13 @@ impl Session {
         lesson: &mut Lesson,
         candidate: &Candidate,
         (reason, detail): (Reason, &str),
-        now: Instant,
-        worker: &mut Worker,
+        now: Millis,
+        lent: &mut Lent,
     ) -> Result<Next, Reason> {
         if candidate.statement.recipe().list_arguments().is_empty() {
-            return Err(self.decline(candidate, reason, detail, worker));
+            return Err(self.decline(candidate, reason, detail, lent));
         }
-        self.take_apart(lesson, candidate, now, worker)
+        self.unfold(lesson, candidate, now, lent)
     }
 
     /// The original has a plan and the rewritten text has none: that may be the fault of a list, as
@@ -270,14 +270,14 @@ impl Session {
         lesson: &mut Lesson,
         candidate: &Candidate,
         custom: &Answer,
-        now: Instant,
-        worker: &mut Worker,
+        now: Millis,
+        lent: &mut Lent,
     ) -> Result<Next, Reason> {
         let lists = !candidate.statement.recipe().list_arguments().is_empty();
         let state = custom.sqlstate();
         if lists && state.starts_with("22") {
             let refused = (Reason::Refused, &*state);
-            return self.refuse(lesson, candidate, refused, now, worker);
+            return self.refuse(lesson, candidate, refused, now, lent);
         }
         Err(self.give_up(candidate))
     }

@@ -1,7 +1,7 @@
 //! The relay of startup and authentication: no password is decoded, only the cancel key is
 //! replaced.
 
-use super::{ServerKey, Session, Turn, Worker};
+use super::{Lent, ServerKey, Session, Turn};
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::HEADER;
 use crate::wire::frontend;
@@ -41,7 +41,7 @@ impl Session {
         &mut self,
         tag: u8,
         frame: &[u8],
-        worker: &Worker,
+        lent: &Lent,
         on_key: &mut dyn FnMut(ServerKey),
     ) {
         let body = &frame[HEADER..];
@@ -66,7 +66,7 @@ impl Session {
             backend::READY_FOR_QUERY => {
                 self.upstream.status = Status::read(body).unwrap_or(Status::Failed);
                 // Not before: a name is anybody's to choose until the server has accepted it.
-                self.upstream.database = worker.table.database(self.memory.origin.database());
+                self.upstream.database = lent.shapes.database(self.memory.origin.database());
                 self.turn = Turn::Free;
             }
             _ => {}

@@ -25,9 +25,11 @@ mod audit;
 mod blame;
 mod cancel;
 mod catalog;
+mod errors;
 mod execute;
 mod forward;
 mod learn;
+mod lent;
 mod lesson;
 mod lists;
 mod login;
@@ -42,18 +44,16 @@ mod relay;
 mod route;
 mod rows;
 mod settings;
-mod translate;
 mod unsurveyed;
 mod verdict;
-mod worker;
 
 pub use cancel::Cancels;
+pub use lent::{Lent, Limits, Mode, Settings};
 pub use oracle::DDL_CHANNEL;
 pub use settings::{context_query, digest};
-pub use worker::{Limits, Mode, Settings, Worker};
 
 use crate::reason::Reason;
-use crate::statement::Instant;
+use crate::statement::Millis;
 use crate::statement::context::Origin;
 use crate::upstream::Upstream;
 use crate::upstream::ledger::{ClientId, Kind};
@@ -106,7 +106,7 @@ pub struct Session {
     client: ClientId,
     upstream: Upstream,
     turn: Turn,
-    key: Key,
+    key: CancelKey,
     /// The text of the query in flight or on hold.
     query: Vec<u8>,
     /// Lessons taken for the query on hold.
@@ -136,7 +136,7 @@ pub struct Session {
 ///
 /// The process id beside it is the server's own: clients compare it with `pg_backend_pid()`.
 #[derive(Debug, Clone)]
-pub struct Key {
+pub struct CancelKey {
     /// Secret bytes; as many as the server's own key has are given out.
     pub secret: [u8; 32],
     /// Counted by whoever relays cancel requests for this key.
@@ -161,14 +161,14 @@ impl Session {
     #[must_use]
     pub fn new(
         client: ClientId,
-        key: Key,
+        key: CancelKey,
         origin: Origin,
         relay_only: bool,
-        worker: &Worker,
+        lent: &Lent,
     ) -> Self {
         Self {
             client,
-            upstream: Upstream::new(worker.settings.limits.max_statements, worker.table.tag()),
+            upstream: Upstream::new(lent.settings.limits.max_statements, lent.shapes.tag()),
             turn: Turn::Login,
             key,
             query: Vec::new(),
@@ -248,8 +248,8 @@ impl Session {
     pub fn client_bytes(
         &mut self,
         bytes: &[u8],
-        now: Instant,
-        worker: &mut Worker,
+        now: Millis,
+        lent: &mut Lent,
     ) -> Result<usize, wire::Error> {
         let mut at = 0;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
@@ -274,21 +274,21 @@ impl Session {
             }
             let whole = rest.get(..header.size);
             let needed = match header.tag {
-                frontend::QUERY => worker.settings.limits.max_query + HEADER + 1,
-                frontend::PARSE => worker.settings.limits.max_query + HEADER + 1 + 64,
+                frontend::QUERY => lent.settings.limits.max_query + HEADER + 1,
+                frontend::PARSE => lent.settings.limits.max_query + HEADER + 1 + 64,
                 _ => 0,
             };
             if header.tag == frontend::PARSE {
-                self.before_batch(rest, worker);
+                self.before_batch(rest, lent);
             }
             match whole {
                 Some(frame) => {
-                    self.client_frame(header.tag, frame, now, worker);
+                    self.client_frame(header.tag, frame, now, lent);
                     at += header.size;
                 }
                 None if header.size <= needed => break,
                 None => {
-                    self.relay_unseen(header.tag, Reason::TooLong, worker);
+                    self.relay_unseen(header.tag, Reason::TooLong, lent);
                     self.to_upstream.extend_from_slice(rest);
                     self.client_skip = header.size - rest.len();
                     at = bytes.len();
@@ -298,23 +298,23 @@ impl Session {
         Ok(at)
     }
 
-    fn client_frame(&mut self, tag: u8, frame: &[u8], now: Instant, worker: &mut Worker) {
+    fn client_frame(&mut self, tag: u8, frame: &[u8], now: Millis, lent: &mut Lent) {
         let body = &frame[HEADER..];
         match tag {
-            frontend::QUERY if frame.len() <= worker.settings.limits.max_query + HEADER + 1 => {
+            frontend::QUERY if frame.len() <= lent.settings.limits.max_query + HEADER + 1 => {
                 self.cancels_before = self.key.cancelled.requested();
                 match frame::query_text(body) {
-                    Some(text) => return self.client_query(text, now, worker),
-                    None => self.relay_unseen(tag, Reason::Lexical, worker),
+                    Some(text) => return self.client_query(text, now, lent),
+                    None => self.relay_unseen(tag, Reason::Lexical, lent),
                 }
             }
             frontend::QUERY => match frame::query_text(body) {
-                Some(text) => return self.relay_query(text, Reason::TooLong, worker),
-                None => self.relay_unseen(tag, Reason::TooLong, worker),
+                Some(text) => return self.relay_query(text, Reason::TooLong, lent),
+                None => self.relay_unseen(tag, Reason::TooLong, lent),
             },
             _ => {
                 self.parting |= tag == frontend::TERMINATE;
-                self.relay_other(tag, body, worker);
+                self.relay_other(tag, body, lent);
             }
         }
         self.to_upstream.extend_from_slice(frame);
@@ -329,8 +329,8 @@ impl Session {
     pub fn upstream_bytes(
         &mut self,
         bytes: &[u8],
-        now: Instant,
-        worker: &mut Worker,
+        now: Millis,
+        lent: &mut Lent,
         on_key: &mut dyn FnMut(ServerKey),
     ) -> Result<usize, wire::Error> {
         // Bytes from here to `at` go to the client as they are, in one copy.
@@ -350,7 +350,7 @@ impl Session {
             }
             let available = bytes.len() - at;
             let fate = match header.tag {
-                backend::NOTIFICATION if worker.settings.ddl_notices => Fate::Handle,
+                backend::NOTIFICATION if lent.settings.ddl_notices => Fate::Handle,
                 tag => self.fate(tag),
             };
             if fate == Fate::Pass {
@@ -378,12 +378,12 @@ impl Session {
             let frame = &bytes[at..at + header.size];
             if fate == Fate::Note {
                 self.seen(header.tag, frame);
-                self.relay_reply(header.tag, frame, now, worker);
+                self.relay_reply(header.tag, frame, now, lent);
                 at += header.size;
                 continue;
             }
             self.forward(&bytes[run..at]);
-            self.upstream_frame(header.tag, frame, now, worker, on_key)?;
+            self.upstream_frame(header.tag, frame, now, lent, on_key)?;
             at += header.size;
             run = at;
         }
@@ -419,11 +419,11 @@ impl Session {
         &mut self,
         tag: u8,
         frame: &[u8],
-        now: Instant,
-        worker: &mut Worker,
+        now: Millis,
+        lent: &mut Lent,
         on_key: &mut dyn FnMut(ServerKey),
     ) -> Result<(), wire::Error> {
-        if worker.settings.ddl_notices
+        if lent.settings.ddl_notices
             && tag == backend::NOTIFICATION
             && backend::notification_channel(&frame[HEADER..]) == Some(DDL_CHANNEL.as_bytes())
         {
@@ -432,17 +432,17 @@ impl Session {
         }
         self.seen(tag, frame);
         if matches!(self.turn, Turn::Login) {
-            self.login_reply(tag, frame, worker, on_key);
+            self.login_reply(tag, frame, lent, on_key);
             return Ok(());
         }
         match self.upstream.ledger.front().map(|front| &front.kind) {
             None | Some(Kind::Query(_) | Kind::Sync(_) | Kind::Bare(_)) => {
                 self.to_client.extend_from_slice(frame);
-                self.relay_reply(tag, frame, now, worker);
+                self.relay_reply(tag, frame, now, lent);
                 Ok(())
             }
-            Some(Kind::Execution(_)) => self.execution_reply(tag, frame, worker),
-            Some(Kind::Question) => self.question_reply(tag, frame, now, worker),
+            Some(Kind::Execution(_)) => self.execution_reply(tag, frame, lent),
+            Some(Kind::Question) => self.question_reply(tag, frame, now, lent),
             Some(Kind::Closes(_)) => self.close_reply(tag, frame),
         }
     }

@@ -6,11 +6,11 @@ use super::lists::{self, Lengths};
 use super::oracle::{self, Answer};
 use super::proof::{self, Hidden, Plan};
 use super::verdict::positions;
-use super::{Session, Worker, rows};
+use super::{Lent, Session, rows};
 use crate::reason::Reason;
-use crate::statement::common::Common;
+use crate::statement::common_values::Common;
 use crate::statement::guard::Guard;
-use crate::statement::{Instant, Plans, Statement, Terms};
+use crate::statement::{Millis, Plans, Statement, Terms};
 use std::sync::Arc;
 
 /// Bytes of common values kept for one statement: those of a column of integers with the most
@@ -42,8 +42,8 @@ impl Session {
     pub(super) fn explained(
         &mut self,
         lesson: &mut Lesson,
-        now: Instant,
-        worker: &mut Worker,
+        now: Millis,
+        lent: &mut Lent,
     ) -> Result<Next, Reason> {
         let mut candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
         let by_values = candidate.statement.plans() == Plans::Custom;
@@ -57,34 +57,34 @@ impl Session {
             false => None,
         };
         if original.overflowed || custom.overflowed {
-            return Err(self.decline(&candidate, Reason::DifferentPlan, "", worker));
+            return Err(self.decline(&candidate, Reason::DifferentPlan, "", lent));
         }
         if !original.is_good() {
             return Err(self.give_up(&candidate));
         }
         if !custom.is_good() {
-            return self.unplanned(lesson, &candidate, &custom, now, worker);
+            return self.unplanned(lesson, &candidate, &custom, now, lent);
         }
         let original = match Plan::read(&original) {
             Ok(original) => original,
-            Err(reason) => return Err(self.decline(&candidate, reason, "", worker)),
+            Err(reason) => return Err(self.decline(&candidate, reason, "", lent)),
         };
         if candidate.statement.recipe().shape().has_lists() {
             let others = answers.next();
             if others.is_none_or(|answer| lists::may_be_others(&answer)) {
-                return self.refuse(lesson, &candidate, (Reason::Refused, ""), now, worker);
+                return self.refuse(lesson, &candidate, (Reason::Refused, ""), now, lent);
             }
         }
         if self.upstream.settings.has_indirect_rights
             && answers.next().is_none_or(|answer| answer.values != ["0"])
         {
-            return Err(self.decline(&candidate, Reason::RoleRights, "", worker));
+            return Err(self.decline(&candidate, Reason::RoleRights, "", lent));
         }
         let mut immutable = true;
         if let Some(catalog) = answers.next() {
             let found = match oracle::read_catalog(&catalog) {
                 Ok(found) => found,
-                Err(reason) => return Err(self.decline(&candidate, reason, "", worker)),
+                Err(reason) => return Err(self.decline(&candidate, reason, "", lent)),
             };
             immutable = found.immutable;
             if let Some(eligible) = candidate.statement.recipe().eligible() {
@@ -96,21 +96,21 @@ impl Session {
             }
             if !found.domains.is_empty() {
                 let demoted = positions(&candidate.terms.types, |o| found.domains.contains(&o));
-                return self.demote(lesson, &candidate, &demoted, now, worker);
+                return self.demote(lesson, &candidate, &demoted, now, lent);
             }
         }
         if read_as_values(&candidate, &custom).as_ref() != Some(&original) {
             let refused = (Reason::DifferentPlan, "");
-            return self.refuse(lesson, &candidate, refused, now, worker);
+            return self.refuse(lesson, &candidate, refused, now, lent);
         }
         let Some(generic) = generic else {
-            return Ok(self.trust(&candidate, Proven::default(), worker));
+            return Ok(self.trust(&candidate, Proven::default(), lent));
         };
         match read_as_values(&candidate, &generic) {
             Some(generic) if immutable => {
-                self.generic_explained(lesson, (&original, &generic), lengths, now, worker)
+                self.generic_explained(lesson, (&original, &generic), lengths, now, lent)
             }
-            _ => self.specify(lesson, &candidate, now, worker),
+            _ => self.specify(lesson, &candidate, now, lent),
         }
     }
 
@@ -120,8 +120,8 @@ impl Session {
         lesson: &mut Lesson,
         (original, generic): (&Plan, &Plan),
         lengths: Option<Lengths>,
-        now: Instant,
-        worker: &mut Worker,
+        now: Millis,
+        lent: &mut Lent,
     ) -> Result<Next, Reason> {
         let candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
         let recipe = candidate.statement.recipe();
@@ -133,21 +133,21 @@ impl Session {
         };
         let exposed = proof::exposed(original, generic, &types, (&hidden, eligible));
         let Some((exposure, guards)) = exposed else {
-            return self.specify(lesson, &candidate, now, worker);
+            return self.specify(lesson, &candidate, now, lent);
         };
-        worker.scan_again(&lesson.text, self.upstream.dialect, recipe)?;
-        let (plan, scan) = ((&exposure, generic), &worker.scan);
+        lent.scan_again(&lesson.text, self.upstream.dialect, recipe)?;
+        let (plan, scan) = ((&exposure, generic), &lent.scan);
         let guards = lists::guarded(guards, plan, &candidate, lengths.as_ref(), scan);
         let Some(guards) = guards.filter(|_| !exposure.is_open()) else {
-            return self.specify(lesson, &candidate, now, worker);
+            return self.specify(lesson, &candidate, now, lent);
         };
         if exposure.needs_no_facts() {
-            return Ok(self.trust(&candidate, Proven::with(guards), worker));
+            return Ok(self.trust(&candidate, Proven::with(guards), lent));
         }
         let keys = exposure.keys_question();
         lesson.exposure = Some((exposure, guards));
         let Some(keys) = keys else {
-            return self.ask_statistics(lesson, now, worker);
+            return self.ask_statistics(lesson, now, lent);
         };
         Ok(self.ask_catalog(lesson, Step::Keys, &keys))
     }
@@ -156,8 +156,8 @@ impl Session {
     pub(super) fn keys_known(
         &mut self,
         lesson: &mut Lesson,
-        now: Instant,
-        worker: &mut Worker,
+        now: Millis,
+        lent: &mut Lent,
     ) -> Result<Next, Reason> {
         let candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
         let keys = lesson.answers.first().filter(|answer| answer.is_good());
@@ -165,25 +165,25 @@ impl Session {
         let one_way = keys.is_some_and(|keys| exposure.has_one_way(keys));
         let one_row = !one_way && keys.is_some_and(|keys| exposure.is_single(keys));
         if !one_way && !one_row {
-            return self.ask_statistics(lesson, now, worker);
+            return self.ask_statistics(lesson, now, lent);
         }
         let proven = Proven {
             one_row,
             ..Proven::with(std::mem::take(guards))
         };
-        Ok(self.trust(&candidate, proven, worker))
+        Ok(self.trust(&candidate, proven, lent))
     }
 
     fn ask_statistics(
         &mut self,
         lesson: &mut Lesson,
-        now: Instant,
-        worker: &mut Worker,
+        now: Millis,
+        lent: &mut Lent,
     ) -> Result<Next, Reason> {
         let (exposure, _) = lesson.exposure.as_ref().ok_or(Reason::OracleFailed)?;
         let Some(question) = exposure.statistics_question() else {
             let candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
-            return self.specify(lesson, &candidate, now, worker);
+            return self.specify(lesson, &candidate, now, lent);
         };
         Ok(self.ask_catalog(lesson, Step::Statistics, &question))
     }
@@ -193,8 +193,8 @@ impl Session {
     pub(super) fn statistics_known(
         &mut self,
         lesson: &mut Lesson,
-        now: Instant,
-        worker: &mut Worker,
+        now: Millis,
+        lent: &mut Lent,
     ) -> Result<Next, Reason> {
         let candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
         let (exposure, guards) = lesson.exposure.take().ok_or(Reason::OracleFailed)?;
@@ -204,23 +204,23 @@ impl Session {
             common.iter().map(Common::bytes).sum::<usize>() <= MAX_COMMON_BYTES
         };
         let Some(common) = common.filter(is_small) else {
-            return self.specify(lesson, &candidate, now, worker);
+            return self.specify(lesson, &candidate, now, lent);
         };
         let terms = Terms {
             common: common.clone().into(),
             ..Terms::default()
         };
         let recipe = candidate.statement.recipe();
-        worker.scan_again(&lesson.text, self.upstream.dialect, recipe)?;
+        lent.scan_again(&lesson.text, self.upstream.dialect, recipe)?;
         let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
-        if !terms.admit(eligible, &lesson.text, &worker.scan) {
-            return self.specify(lesson, &candidate, now, worker);
+        if !terms.admit(eligible, &lesson.text, &lent.scan) {
+            return self.specify(lesson, &candidate, now, lent);
         }
         let proven = Proven {
             common,
             ..Proven::with(guards)
         };
-        Ok(self.trust(&candidate, proven, worker))
+        Ok(self.trust(&candidate, proven, lent))
     }
 }
 

@@ -14,7 +14,7 @@
 //! # Theorems
 //!
 //! That proves the plans alike for the values of one query. The statement is planned once only if
-//! one of three theorems ([`Exposure`]) says of every value admitted: the rows, their order, the
+//! one of three theorems ([`Visibility`]) says of every value admitted: the rows, their order, the
 //! rows visited, errors, notices and predicate locks are those of the plan the original would get.
 //! Whatever has no theorem is planned for its values each time ([`Plans::Custom`]).
 //!
@@ -75,15 +75,15 @@
 
 mod align;
 mod constant;
-mod exposure;
-mod facts;
 mod plan;
+mod statistics;
 mod tokens;
 mod tree;
+mod visibility;
 
-pub(super) use exposure::Exposure;
-pub(super) use facts::questions;
+pub(super) use statistics::questions;
 pub(super) use tree::Plan;
+pub(super) use visibility::Visibility;
 
 use crate::sql::eligible::Eligible;
 use crate::sql::oid;
@@ -110,9 +110,9 @@ pub(super) fn exposed(
     generic: &Plan,
     types: &[u32],
     (hidden, eligible): (&Hidden<'_>, &Eligible),
-) -> Option<(Exposure, Vec<Guard>)> {
+) -> Option<(Visibility, Vec<Guard>)> {
     let aligned = align(original, generic, types, hidden)?;
-    let exposure = Exposure::of(&aligned, eligible);
+    let exposure = Visibility::of(&aligned, eligible);
     Some((exposure, aligned.guards))
 }
 

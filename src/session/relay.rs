@@ -1,13 +1,13 @@
 //! What is relayed untouched, and what it does to the state the proxy mirrors.
 
-use super::{Session, Turn, Worker};
+use super::{Lent, Session, Turn};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::define::{Definition, Definitions};
 use crate::sql::effect::{self, Effect, Survey, Tagged};
 use crate::sql::hazard::Hazards;
 use crate::sql::tag;
-use crate::statement::Instant;
+use crate::statement::Millis;
 use crate::upstream::ledger::Kind;
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::{self, HEADER};
@@ -16,24 +16,24 @@ use std::sync::Arc;
 
 impl Session {
     /// Relays a Query with this text, and notes what it may do.
-    pub(super) fn relay_query(&mut self, text: &[u8], reason: Reason, worker: &Worker) {
-        self.count_passed(reason, worker);
-        let effect = match worker.settings.mode == super::Mode::Convert && !self.relay_only {
-            true => self.before_relay(text, reason, worker),
+    pub(super) fn relay_query(&mut self, text: &[u8], reason: Reason, lent: &Lent) {
+        self.count_passed(reason, lent);
+        let effect = match lent.settings.mode == super::Mode::Convert && !self.relay_only {
+            true => self.before_relay(text, reason, lent),
             false => Effect::Unknown,
         };
         self.upstream.ledger.relay_query(self.client, effect);
         frontend::query(&mut self.to_upstream, text);
     }
 
-    fn count_passed(&self, reason: Reason, worker: &Worker) {
-        worker.counters().passed(reason);
+    fn count_passed(&self, reason: Reason, lent: &Lent) {
+        lent.counters().passed(reason);
         let (client, reason) = (self.client.0, reason.label());
         tracing::debug!(client, reason, "passed through");
     }
 
     /// Notes what the text may do, and returns that.
-    fn before_relay(&mut self, text: &[u8], reason: Reason, worker: &Worker) -> Effect {
+    fn before_relay(&mut self, text: &[u8], reason: Reason, lent: &Lent) -> Effect {
         let survey = self.survey(text, false);
         let effect = survey.effect;
         self.defines(text, &survey);
@@ -48,14 +48,14 @@ impl Session {
         let runs = effect >= Effect::Unknown;
         let sees = survey.hazards.has(Hazards::SEES) || runs && mentions_statements(text);
         if sees || reason == Reason::Introspection {
-            self.hide_statements(worker);
+            self.hide_statements(lent);
             // PREPARE keeps the text for an EXECUTE that does not mention them.
             let is_certain = self.upstream.knows_names() || mentions_statements(text);
             if is_certain && prepares(text) {
                 self.memory.shows_statements();
             }
         } else if self.memory.may_show_statements() {
-            self.hide_statements(worker);
+            self.hide_statements(lent);
         }
         effect
     }
@@ -181,7 +181,7 @@ impl Session {
 
     /// Notes what a statement may do, and how much of that its text did not show.
     pub(super) fn affected(&mut self, effect: Effect, unseen: Effect) {
-        let lookups = self.upstream.cache.lookups();
+        let lookups = self.upstream.mirror.lookups();
         if unseen > Effect::Transaction {
             self.memory.patience.lost(lookups);
         }
@@ -192,26 +192,26 @@ impl Session {
     }
 
     /// Drops our statements: the session's own are all that it may see.
-    fn hide_statements(&mut self, worker: &Worker) {
-        if self.upstream.cache.is_on_server() && self.upstream.ledger.takes_closes() {
-            self.upstream.cache.flush();
-            self.close_owed(worker);
+    fn hide_statements(&mut self, lent: &Lent) {
+        if self.upstream.mirror.is_on_server() && self.upstream.ledger.takes_closes() {
+            self.upstream.mirror.flush();
+            self.close_owed(lent);
         }
     }
 
     /// Drops our statements if the client's `bytes`, which begin with a message of a batch, may
     /// show them further on, where it is too late.
-    pub(super) fn before_batch(&mut self, bytes: &[u8], worker: &Worker) {
-        let looks = self.upstream.ledger.is_idle() && self.upstream.cache.is_on_server();
+    pub(super) fn before_batch(&mut self, bytes: &[u8], lent: &Lent) {
+        let looks = self.upstream.ledger.is_idle() && self.upstream.mirror.is_on_server();
         if looks && mentions_statements(bytes) {
-            self.hide_statements(worker);
+            self.hide_statements(lent);
         }
     }
 
     /// A Query would have dropped the unnamed portal that a converted one has left. This is the
     /// client's first message of the protocol that could see it.
     fn drop_portal(&mut self) {
-        if self.upstream.cache.is_on_server() && self.upstream.ledger.takes_closes() {
+        if self.upstream.mirror.is_on_server() && self.upstream.ledger.takes_closes() {
             self.to_upstream
                 .extend_from_slice(frontend::CLOSE_UNNAMED_PORTAL);
             self.upstream.ledger.expect(self.client, Kind::Closes(1));
@@ -220,9 +220,9 @@ impl Session {
 
     /// Notes a client frame that is relayed without being looked at, because it is too large or
     /// malformed: if it is a statement, it may do anything.
-    pub(super) fn relay_unseen(&mut self, tag: u8, reason: Reason, worker: &Worker) {
+    pub(super) fn relay_unseen(&mut self, tag: u8, reason: Reason, lent: &Lent) {
         if tag == frontend::QUERY {
-            self.count_passed(reason, worker);
+            self.count_passed(reason, lent);
         }
         if tag == frontend::PARSE {
             self.memory.client_parsed(Effect::Unknown, false);
@@ -235,17 +235,17 @@ impl Session {
         if matches!(tag, frontend::QUERY | frontend::PARSE) {
             self.upstream.affected(Effect::Unknown);
             self.memory.shows_statements();
-            self.hide_statements(worker);
+            self.hide_statements(lent);
         }
         // Of these there is more than there should be.
         if matches!(tag, frontend::SYNC | frontend::FLUSH) {
             self.upstream.ledger.lose();
         }
-        self.relay_other(tag, &[], worker);
+        self.relay_other(tag, &[], lent);
     }
 
     /// Notes any other client frame that is about to be relayed.
-    pub(super) fn relay_other(&mut self, tag: u8, body: &[u8], worker: &Worker) {
+    pub(super) fn relay_other(&mut self, tag: u8, body: &[u8], lent: &Lent) {
         if tag == frontend::PARSE
             && let Some((_, rest)) = frame::cstr(body)
             && let Some((text, _)) = frame::cstr(rest)
@@ -268,11 +268,11 @@ impl Session {
             if mentions_statements(text) || sees && self.upstream.knows_names() {
                 self.memory.shows_statements();
             } else if sees {
-                self.hide_statements(worker);
+                self.hide_statements(lent);
             }
         }
         if self.memory.may_show_statements() {
-            self.hide_statements(worker);
+            self.hide_statements(lent);
         }
         match tag {
             // It calls any function, as DO and CALL may.
@@ -305,11 +305,11 @@ impl Session {
     }
 
     /// Sends a Close for every statement owed one, ahead of what follows.
-    pub(super) fn close_owed(&mut self, worker: &Worker) {
-        if !self.upstream.cache.owes() {
+    pub(super) fn close_owed(&mut self, lent: &Lent) {
+        if !self.upstream.mirror.owes() {
             return;
         }
-        let owed = self.upstream.cache.take_owed();
+        let owed = self.upstream.mirror.take_owed();
         for name in &owed {
             frontend::close_statement(&mut self.to_upstream, name.as_bytes());
         }
@@ -317,7 +317,7 @@ impl Session {
             .ledger
             .expect(self.client, Kind::Closes(owed.len()));
         let count = owed.len() as u64;
-        worker.counters().add(Counter::StatementsClosed, count);
+        lent.counters().add(Counter::StatementsClosed, count);
     }
 
     pub(super) fn close_reply(&mut self, tag: u8, frame: &[u8]) -> Result<(), Error> {
@@ -340,15 +340,15 @@ impl Session {
     }
 
     /// Notes what a reply that goes to the client as it is does to the state the proxy mirrors.
-    pub(super) fn relay_reply(&mut self, tag: u8, frame: &[u8], now: Instant, worker: &mut Worker) {
+    pub(super) fn relay_reply(&mut self, tag: u8, frame: &[u8], now: Millis, lent: &mut Lent) {
         let body = &frame[HEADER..];
         match tag {
             backend::READY_FOR_QUERY => {
                 // Behind a Query: it has dropped the unnamed statement, which a lesson drops, too.
                 let follows = self.relay_ready(body);
-                if let Some(lesson) = follows.then(|| self.idle_lesson(now, worker)).flatten() {
+                if let Some(lesson) = follows.then(|| self.idle_lesson(now, lent)).flatten() {
                     self.turn = Turn::Learning(Box::new(lesson));
-                    self.start_lesson(now, worker);
+                    self.start_lesson(now, lent);
                 }
             }
             backend::COPY_IN | backend::COPY_BOTH | backend::ERROR => {
@@ -388,7 +388,7 @@ impl Session {
         };
         match tag {
             b"DISCARD ALL" | b"DEALLOCATE ALL" => {
-                self.upstream.cache.forget_all();
+                self.upstream.mirror.forget_all();
                 self.upstream.affected(Effect::Session);
             }
             // AND CHAIN: another transaction is open, and the connection is not idle.

@@ -2,13 +2,13 @@
 
 use super::execute::Call;
 use super::lesson::{Lesson, Subject};
-use super::{Mode, Session, Turn, Worker};
+use super::{Lent, Mode, Session, Turn};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::eligible::{self, Eligible};
 use crate::sql::scan::Scan;
-use crate::statement::cache::Entry;
-use crate::statement::{Context, Instant, Plans, Recipe, Statement, Terms};
+use crate::statement::mirror::Entry;
+use crate::statement::{Context, Millis, Plans, Recipe, Statement, Terms};
 use crate::upstream::Encoding;
 use crate::wire::backend::Status;
 use std::ops::ControlFlow;
@@ -44,16 +44,16 @@ const MIN_SEEN: usize = 64;
 
 impl Session {
     /// A client's Query with this text.
-    pub(super) fn client_query(&mut self, text: &[u8], now: Instant, worker: &mut Worker) {
-        worker.counters().add(Counter::Queries, 1);
+    pub(super) fn client_query(&mut self, text: &[u8], now: Millis, lent: &mut Lent) {
+        lent.counters().add(Counter::Queries, 1);
         self.lessons = 0;
-        self.dispatch(text, now, worker);
+        self.dispatch(text, now, lent);
     }
 
     /// The query on hold, after a lesson.
-    pub(super) fn resume(&mut self, now: Instant, worker: &mut Worker) {
+    pub(super) fn resume(&mut self, now: Millis, lent: &mut Lent) {
         let text = std::mem::take(&mut self.query);
-        self.dispatch(&text, now, worker);
+        self.dispatch(&text, now, lent);
         if self.query.is_empty() {
             // Keeps its capacity: the next query of this connection is likely to be as long.
             self.query = text;
@@ -61,55 +61,55 @@ impl Session {
         }
     }
 
-    fn dispatch(&mut self, text: &[u8], now: Instant, worker: &mut Worker) {
-        match self.route(text, now, worker) {
+    fn dispatch(&mut self, text: &[u8], now: Millis, lent: &mut Lent) {
+        match self.route(text, now, lent) {
             Route::Execute(call, recipe) => {
                 let temperature = if self.lessons == 0 {
                     Counter::Warm
                 } else {
                     Counter::Cold
                 };
-                worker.counters().add(Counter::Converted, 1);
-                worker.counters().add(temperature, 1);
+                lent.counters().add(Counter::Converted, 1);
+                lent.counters().add(temperature, 1);
                 tracing::debug!(client = self.client.0, "converted");
                 self.query.clear();
                 self.query.extend_from_slice(text);
-                self.execute(&call, &recipe, worker);
+                self.execute(&call, &recipe, lent);
             }
             Route::Learn(lesson) => {
                 self.lessons += 1;
                 self.query.clear();
                 self.query.extend_from_slice(text);
                 self.turn = Turn::Learning(lesson);
-                self.start_lesson(now, worker);
+                self.start_lesson(now, lent);
             }
             Route::Pass(reason) => {
                 self.memory.missed |= reason == Reason::DirtyTransaction;
                 self.turn = Turn::Free;
-                self.relay_query(text, reason, worker);
+                self.relay_query(text, reason, lent);
             }
         }
     }
 
-    fn route(&mut self, text: &[u8], now: Instant, worker: &mut Worker) -> Route {
-        if worker.settings.mode == Mode::Off {
+    fn route(&mut self, text: &[u8], now: Millis, lent: &mut Lent) -> Route {
+        if lent.settings.mode == Mode::Off {
             return Route::Pass(Reason::Mode);
         }
         if self.parting {
             return Route::Pass(Reason::Pipelined);
         }
-        if let Some(lesson) = self.watch_lesson(now, worker) {
+        if let Some(lesson) = self.watch_lesson(now, lent) {
             return Route::Learn(Box::new(lesson));
         }
-        match self.try_route(text, now, worker) {
+        match self.try_route(text, now, lent) {
             Ok(route) => route,
             Err(reason) => Route::Pass(reason),
         }
     }
 
     /// The look at the catalog that is due in this database, before what is known is relied on.
-    fn watch_lesson(&self, now: Instant, worker: &Worker) -> Option<Lesson> {
-        let interval = worker.settings.catalog_watch;
+    fn watch_lesson(&self, now: Millis, lent: &Lent) -> Option<Lesson> {
+        let interval = lent.settings.catalog_watch;
         let relies = self.upstream.context.is_some() && self.may_learn();
         (relies && self.upstream.database.take_watch(now, interval))
             .then(|| Lesson::new(Subject::Watch, Vec::new()))
@@ -117,8 +117,8 @@ impl Session {
 
     /// The lesson to take behind a reply, when no query waits for it: about a text that was met
     /// inside a transaction, or about what the transaction has left of the session.
-    pub(super) fn idle_lesson(&mut self, now: Instant, worker: &Worker) -> Option<Lesson> {
-        let may_learn = worker.settings.mode == Mode::Convert && self.may_learn();
+    pub(super) fn idle_lesson(&mut self, now: Millis, lent: &Lent) -> Option<Lesson> {
+        let may_learn = lent.settings.mode == Mode::Convert && self.may_learn();
         if !may_learn || self.memory.setbacks.rest(now) {
             return None;
         }
@@ -134,7 +134,7 @@ impl Session {
 
     /// Whether the session may be asked what it has become, which takes a look at the catalog if
     /// that may have been changed.
-    fn may_look(&mut self, now: Instant) -> bool {
+    fn may_look(&mut self, now: Millis) -> bool {
         // A new connection waits for nobody.
         !self.upstream.is_unverified(now)
             || self.upstream.is_new
@@ -148,12 +148,7 @@ impl Session {
             && self.lessons < MAX_LESSONS
     }
 
-    fn try_route(
-        &mut self,
-        text: &[u8],
-        now: Instant,
-        worker: &mut Worker,
-    ) -> Result<Route, Reason> {
+    fn try_route(&mut self, text: &[u8], now: Millis, lent: &mut Lent) -> Result<Route, Reason> {
         let mut is_settled = self.memory.unsurveyed.is_empty() || {
             let naming = self.upstream.database.naming();
             self.memory.unsurveyed.is_settled(naming)
@@ -164,24 +159,24 @@ impl Session {
         }
         self.check_state()?;
         let dialect = self.upstream.dialect;
-        let recipe = match worker.guess(text, dialect) {
+        let recipe = match lent.guess(text, dialect) {
             Some(recipe) => {
                 self.check_encoding(text)?;
                 recipe?
             }
             None => {
-                self.scan(text, worker)?;
-                worker.admit(text, self.client, dialect)?
+                self.scan(text, lent)?;
+                lent.admit(text, self.client, dialect)?
             }
         };
-        let scan = &worker.scan;
+        let scan = &lent.scan;
         let eligible = recipe.judgement(scan, || judge(text, scan, dialect))?;
         let mut plans = Plans::Generic;
         if let Some(context) = self.upstream.context
             && is_settled
         {
             let found = (&*recipe, eligible, context);
-            match self.route_warm(found, text, now, worker)? {
+            match self.route_warm(found, text, now, lent)? {
                 ControlFlow::Break(Warm::Execute(call)) => return Ok(Route::Execute(call, recipe)),
                 ControlFlow::Break(Warm::Audit(subject)) => {
                     let lesson = Lesson::new(subject, text.to_vec());
@@ -190,7 +185,7 @@ impl Session {
                 ControlFlow::Continue(wanted) => plans = wanted,
             }
         }
-        self.route_cold(&recipe, plans, text, now, worker)
+        self.route_cold(&recipe, plans, text, now, lent)
     }
 
     /// The statement may be ready on this connection; if not, with which plans it is wanted.
@@ -199,17 +194,17 @@ impl Session {
         &mut self,
         (recipe, eligible, context): (&Recipe, &Eligible, Context),
         text: &[u8],
-        now: Instant,
-        worker: &Worker,
+        now: Millis,
+        lent: &Lent,
     ) -> Result<ControlFlow<Warm, Plans>, Reason> {
-        let scan = &worker.scan;
+        let scan = &lent.scan;
         let mut plans = Plans::Generic;
         if recipe.shape().has_rows() {
             self.check_rows(scan)?;
         }
-        let key = recipe.key(eligible, context, text, scan, worker.table.hasher());
+        let key = recipe.key(eligible, context, text, scan, lent.shapes.hasher());
         let epoch = self.upstream.database.epoch();
-        let max_age = worker.settings.statement_max_age;
+        let max_age = lent.settings.statement_max_age;
         // Where the original cannot be tried in its turn.
         let is_final =
             self.upstream.status == Status::Transaction && self.upstream.only_begun.is_empty();
@@ -220,14 +215,14 @@ impl Session {
                 && !entry.statement.is_withdrawn()
                 && entry.statement.is_for(recipe, context, text, scan)
         };
-        if let Some(entry) = self.upstream.cache.lookup(key).filter(usable) {
+        if let Some(entry) = self.upstream.mirror.lookup(key).filter(usable) {
             if in_doubt(&entry.terms) {
                 return Err(Reason::Doubt);
             }
             // What another plan reads, a serializable transaction would lock.
             let locks = entry.terms.one_row && self.upstream.is_serializable;
             if !locks && entry.terms.admit(eligible, text, scan) {
-                let audit = entry.statement.count_execution() && worker.settings.audit;
+                let audit = entry.statement.count_execution() && lent.settings.audit;
                 let call = Call::of(entry);
                 let learns = self.upstream.status == Status::Idle && self.lessons < MAX_LESSONS;
                 if audit && learns && entry.statement.take_audit() {
@@ -242,14 +237,14 @@ impl Session {
             plans = Plans::Custom;
         }
         let key = key.with(Plans::Custom);
-        if let Some(entry) = self.upstream.cache.lookup(key).filter(usable) {
+        if let Some(entry) = self.upstream.mirror.lookup(key).filter(usable) {
             if in_doubt(&entry.terms) {
                 return Err(Reason::Doubt);
             }
             entry.statement.count_execution();
             let mut call = Call::of(entry);
             let statement = Arc::clone(&entry.statement);
-            call.renewed = self.upstream.cache.spend(key).then_some(statement);
+            call.renewed = self.upstream.mirror.spend(key).then_some(statement);
             return Ok(ControlFlow::Break(Warm::Execute(call)));
         }
         Ok(ControlFlow::Continue(plans))
@@ -261,8 +256,8 @@ impl Session {
         recipe: &Arc<Recipe>,
         plans: Plans,
         text: &[u8],
-        now: Instant,
-        worker: &Worker,
+        now: Millis,
+        lent: &Lent,
     ) -> Result<Route, Reason> {
         if self.lessons > 0 && self.memory.seen.contains_key(&mark(recipe)) {
             // Lessons were taken for this very query and ended without a usable statement.
@@ -270,29 +265,29 @@ impl Session {
                 return Err(Reason::Unstable);
             }
         } else {
-            let most = MIN_SEEN.max(SEEN_PER_STATEMENT * worker.settings.limits.max_statements);
-            if recipe.sight(text, &worker.scan, worker.table.hasher()) == 1 {
+            let most = MIN_SEEN.max(SEEN_PER_STATEMENT * lent.settings.limits.max_statements);
+            if recipe.sight(text, &lent.scan, lent.shapes.hasher()) == 1 {
                 // The shape's first sighting has only left a mark in the sketch.
                 self.memory.sight(recipe, most);
             }
-            if self.memory.sight(recipe, most) < worker.settings.prepare_threshold {
+            if self.memory.sight(recipe, most) < lent.settings.prepare_threshold {
                 return Err(Reason::Threshold);
             }
         }
-        if worker.settings.mode == Mode::Observe {
+        if lent.settings.mode == Mode::Observe {
             return Err(Reason::Mode);
         }
         if self.upstream.status != Status::Idle {
-            self.memory.want(&worker.scan.with_few_rows(text), plans);
+            self.memory.want(&lent.scan.with_few_rows(text), plans);
             return Err(Reason::InTransaction);
         }
-        if let Some(reason) = self.settled_against(recipe, plans, text, worker) {
+        if let Some(reason) = self.settled_against(recipe, plans, text, lent) {
             return Err(reason);
         }
         if self.memory.setbacks.rest(now) {
             return Err(Reason::OracleFailed);
         }
-        if !self.upstream.cache.has_room() {
+        if !self.upstream.mirror.has_room() {
             return Err(Reason::CacheFull);
         }
         if self.upstream.context.is_none() && self.lessons == 0 {
@@ -311,11 +306,11 @@ impl Session {
         recipe: &Arc<Recipe>,
         plans: Plans,
         text: &[u8],
-        worker: &Worker,
+        lent: &Lent,
     ) -> Option<Reason> {
         self.upstream.context?;
         let epoch = self.upstream.database.epoch();
-        let statement = self.statement(recipe, plans, text, worker);
+        let statement = self.statement(recipe, plans, text, lent);
         statement.map_or_else(Some, |statement| statement.settled_against(epoch))
     }
 
@@ -326,11 +321,11 @@ impl Session {
         recipe: &Arc<Recipe>,
         plans: Plans,
         text: &[u8],
-        worker: &Worker,
+        lent: &Lent,
     ) -> Result<Arc<Statement>, Reason> {
         let context = self.upstream.context.ok_or(Reason::OracleFailed)?;
         let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
-        let (table, scan) = (&worker.table, &worker.scan);
+        let (table, scan) = (&lent.shapes, &lent.scan);
         let statement = |plans| table.statement(recipe, eligible, (context, plans), text, scan);
         let found = statement(plans)?;
         if plans == Plans::Generic && found.is_specific(self.upstream.database.epoch()) {
@@ -393,15 +388,15 @@ impl Session {
     }
 
     /// Scans `text` and finds its recipe.
-    pub(super) fn recipe(&self, text: &[u8], worker: &mut Worker) -> Result<Arc<Recipe>, Reason> {
-        self.scan(text, worker)?;
-        worker.recipe(text, self.upstream.dialect)
+    pub(super) fn recipe(&self, text: &[u8], lent: &mut Lent) -> Result<Arc<Recipe>, Reason> {
+        self.scan(text, lent)?;
+        lent.recipe(text, self.upstream.dialect)
     }
 
-    fn scan(&self, text: &[u8], worker: &mut Worker) -> Result<(), Reason> {
-        worker.scan.run(text, self.upstream.dialect)?;
+    fn scan(&self, text: &[u8], lent: &mut Lent) -> Result<(), Reason> {
+        lent.scan.run(text, self.upstream.dialect)?;
         self.check_encoding(text)?;
-        if worker.scan.literals().is_empty() {
+        if lent.scan.literals().is_empty() {
             return Err(Reason::NoArguments);
         }
         Ok(())

@@ -20,12 +20,12 @@
 use super::lesson::{Candidate, Lesson, Next, Step};
 use super::oracle::Answer;
 use super::proof::Plan;
-use super::{Session, Worker, catalog};
+use super::{Lent, Session, catalog};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::eligible::{Column, Eligible};
 use crate::sql::oid;
-use crate::statement::{Instant, Statement, Terms};
+use crate::statement::{Millis, Statement, Terms};
 use std::sync::Arc;
 
 /// Types of columns whose strings may be elements of an array: their input functions have nothing
@@ -174,8 +174,8 @@ impl Session {
     pub(super) fn columns_known(
         &mut self,
         lesson: &mut Lesson,
-        now: Instant,
-        worker: &mut Worker,
+        now: Millis,
+        lent: &mut Lent,
     ) -> Result<Next, Reason> {
         let mut candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
         let recipe = Arc::clone(candidate.statement.recipe());
@@ -185,7 +185,7 @@ impl Session {
         };
         let columns = read_columns(answer);
         let Some((types, elements)) = array_types(&candidate.statement, eligible, &columns) else {
-            return self.take_apart(lesson, &candidate, now, worker);
+            return self.unfold(lesson, &candidate, now, lent);
         };
         candidate.terms = Arc::new(Terms {
             types: types.into(),
@@ -193,20 +193,20 @@ impl Session {
             effect: candidate.terms.effect,
             ..Terms::default()
         });
-        worker.scan_again(&lesson.text, self.upstream.dialect, &recipe)?;
-        Ok(self.prepare(lesson, candidate, false, worker))
+        lent.scan_again(&lesson.text, self.upstream.dialect, &recipe)?;
+        Ok(self.prepare(lesson, candidate, false, lent))
     }
 
     /// Lists or rows are not to be arrays: tries again without.
-    pub(super) fn take_apart(
+    pub(super) fn unfold(
         &mut self,
         lesson: &mut Lesson,
         candidate: &Candidate,
-        now: Instant,
-        worker: &mut Worker,
+        now: Millis,
+        lent: &mut Lent,
     ) -> Result<Next, Reason> {
-        worker.counters().add(Counter::Demotions, 1);
-        worker.table.take_apart(candidate.statement.recipe());
-        self.try_again(lesson, candidate, now, worker)
+        lent.counters().add(Counter::Demotions, 1);
+        lent.shapes.unfold(candidate.statement.recipe());
+        self.try_again(lesson, candidate, now, lent)
     }
 }

@@ -4,13 +4,13 @@ use super::lesson::{Candidate, Lesson, Next, Step};
 use super::lists;
 use super::oracle;
 use super::planned::Proven;
-use super::{Session, Worker, catalog};
+use super::{Lent, Session, catalog};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::sql::{Dialect, Scan, oid, rewrite};
-use crate::statement::doubt;
-use crate::statement::{Instant, Plans, Recipe, Terms, Verdict};
+use crate::statement::validity;
+use crate::statement::{Millis, Plans, Recipe, Terms, Verdict};
 use std::sync::Arc;
 
 /// Demotions tried for one shape before it is given up: one round trip each.
@@ -30,15 +30,15 @@ impl Session {
     pub(super) fn described(
         &mut self,
         lesson: &mut Lesson,
-        now: Instant,
-        worker: &mut Worker,
+        now: Millis,
+        lent: &mut Lent,
     ) -> Result<Next, Reason> {
         let candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
         let [original, rewritten] = &lesson.answers[..] else {
             return Err(Reason::OracleFailed);
         };
         if rewritten.error.is_some() {
-            self.upstream.cache.revoke(candidate.statement.key());
+            self.upstream.mirror.revoke(candidate.statement.key());
         }
         if !original.is_good() {
             return Err(self.give_up(&candidate));
@@ -46,33 +46,33 @@ impl Session {
         if !rewritten.is_good() {
             let state = rewritten.sqlstate();
             return match rewritten.parameter_named() {
-                Some(argument) => self.demote(lesson, &candidate, &[argument], now, worker),
+                Some(argument) => self.demote(lesson, &candidate, &[argument], now, lent),
                 None => {
                     let refused = (Reason::Refused, &*state);
-                    self.refuse(lesson, &candidate, refused, now, worker)
+                    self.refuse(lesson, &candidate, refused, now, lent)
                 }
             };
         }
-        worker.counters().add(Counter::StatementsPrepared, 1);
+        lent.counters().add(Counter::StatementsPrepared, 1);
         if original.description != rewritten.description {
             let refused = (Reason::DifferentResult, "");
-            return self.refuse(lesson, &candidate, refused, now, worker);
+            return self.refuse(lesson, &candidate, refused, now, lent);
         }
         // Said once, when the statement is parsed, and not whenever it is executed (H-32).
         if rewritten.notices {
-            return Err(self.decline(&candidate, Reason::Refused, "notice", worker));
+            return Err(self.decline(&candidate, Reason::Refused, "notice", lent));
         }
         let types = rewritten.types.clone().unwrap_or_default();
         if types.len() != candidate.statement.oids().len() {
-            return Err(self.decline(&candidate, Reason::Refused, "", worker));
+            return Err(self.decline(&candidate, Reason::Refused, "", lent));
         }
         let recipe = Arc::clone(candidate.statement.recipe());
         let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
-        worker.scan_again(&lesson.text, self.upstream.dialect, &recipe)?;
-        let (text, scan) = (&lesson.text, &worker.scan);
+        lent.scan_again(&lesson.text, self.upstream.dialect, &recipe)?;
+        let (text, scan) = (&lesson.text, &lent.scan);
         let forbidden = forbidden(&types, (scan, eligible), self.upstream.dialect);
         if !forbidden.is_empty() {
-            return self.demote(lesson, &candidate, &forbidden, now, worker);
+            return self.demote(lesson, &candidate, &forbidden, now, lent);
         }
         let questions = self.ask_plans(&candidate, &types, text, scan);
         let terms = Terms {
@@ -134,8 +134,8 @@ impl Session {
         questions + lengths
     }
 
-    pub(super) fn trust(&mut self, candidate: &Candidate, proven: Proven, worker: &Worker) -> Next {
-        worker.counters().add(Counter::OracleAccepted, 1);
+    pub(super) fn trust(&mut self, candidate: &Candidate, proven: Proven, lent: &Lent) -> Next {
+        lent.counters().add(Counter::OracleAccepted, 1);
         tracing::debug!(
             plans = ?candidate.statement.plans(),
             shape = candidate.statement.recipe().shape().text_for_display(),
@@ -148,8 +148,8 @@ impl Session {
             .enumerate()
             .flat_map(|(index, (declared, inferred))| {
                 let sure = rewrite::is_declared_sure(*declared)
-                    || doubt::takes_all(*inferred)
-                    || lists.contains(&index) && doubt::elements_take_all(*inferred);
+                    || validity::takes_all(*inferred)
+                    || lists.contains(&index) && validity::elements_take_all(*inferred);
                 // Two elements of one list may be in doubt.
                 let times = if lists.contains(&index) { 2 } else { 1 };
                 std::iter::repeat_n(index, if sure { 0 } else { times })
@@ -161,13 +161,13 @@ impl Session {
             fallible: fallible.collect(),
             ..Terms::clone(&candidate.terms)
         });
-        candidate.statement.settle(Verdict::Trusted {
+        candidate.statement.record(Verdict::Trusted {
             epoch: candidate.epoch,
             at: candidate.verified,
             terms: Arc::clone(&terms),
         });
         let key = candidate.statement.key();
-        self.upstream.cache.settle(key, candidate.verified, terms);
+        self.upstream.mirror.confirm(key, candidate.verified, terms);
         Next::Learned
     }
 
@@ -177,50 +177,50 @@ impl Session {
         &mut self,
         lesson: &mut Lesson,
         candidate: &Candidate,
-        now: Instant,
-        worker: &mut Worker,
+        now: Millis,
+        lent: &mut Lent,
     ) -> Result<Next, Reason> {
         if candidate.statement.recipe().shape().has_rows() {
-            return self.take_apart(lesson, candidate, now, worker);
+            return self.unfold(lesson, candidate, now, lent);
         }
         let eligible = candidate.statement.recipe().eligible();
         let stored = eligible.map_or(0, |eligible| eligible.columns.iter().flatten().count());
         if stored >= MANY_STORED {
-            return Err(self.decline(candidate, Reason::Bulk, "", worker));
+            return Err(self.decline(candidate, Reason::Bulk, "", lent));
         }
         if let Some(narrow) = candidate.statement.recipe().narrowed() {
-            return self.narrow(lesson, candidate, narrow, now, worker);
+            return self.narrow(lesson, candidate, narrow, now, lent);
         }
-        self.upstream.cache.remove(candidate.statement.key());
+        self.upstream.mirror.remove(candidate.statement.key());
         let epoch = candidate.epoch;
-        candidate.statement.settle(Verdict::Specific { epoch });
-        self.teach(lesson, now, worker)
+        candidate.statement.record(Verdict::Specific { epoch });
+        self.teach(lesson, now, lent)
     }
 
     /// A trusted statement was parsed on this connection: it must infer the types it was trusted
     /// with.
-    pub(super) fn parsed(&mut self, lesson: &Lesson, worker: &Worker) -> Result<Next, Reason> {
+    pub(super) fn parsed(&mut self, lesson: &Lesson, lent: &Lent) -> Result<Next, Reason> {
         let candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
         let key = candidate.statement.key();
         let [answer, ..] = &lesson.answers[..] else {
             return Err(Reason::OracleFailed);
         };
         if !answer.is_good() {
-            self.upstream.cache.revoke(key);
-            candidate.statement.settle(Verdict::Unasked);
+            self.upstream.mirror.revoke(key);
+            candidate.statement.record(Verdict::Unasked);
             return Err(Reason::Refused);
         }
-        worker.counters().add(Counter::StatementsPrepared, 1);
+        lent.counters().add(Counter::StatementsPrepared, 1);
         if answer.types.as_deref() != Some(&candidate.terms.types) {
             // The catalog has changed unseen: everything about this statement is asked anew.
-            self.upstream.cache.remove(key);
-            candidate.statement.settle(Verdict::Unasked);
+            self.upstream.mirror.remove(key);
+            candidate.statement.record(Verdict::Unasked);
             return Err(Reason::Refused);
         }
         let Candidate {
             verified, terms, ..
         } = candidate;
-        self.upstream.cache.settle(key, verified, terms);
+        self.upstream.mirror.confirm(key, verified, terms);
         Ok(Next::Learned)
     }
 
@@ -230,8 +230,8 @@ impl Session {
         lesson: &mut Lesson,
         candidate: &Candidate,
         arguments: &[usize],
-        now: Instant,
-        worker: &mut Worker,
+        now: Millis,
+        lent: &mut Lent,
     ) -> Result<Next, Reason> {
         let recipe = candidate.statement.recipe();
         let Some(eligible) = recipe.eligible() else {
@@ -239,15 +239,15 @@ impl Session {
         };
         let lists = recipe.list_arguments();
         if lists.iter().any(|list| arguments.contains(list)) {
-            return self.refuse(lesson, candidate, (Reason::Refused, ""), now, worker);
+            return self.refuse(lesson, candidate, (Reason::Refused, ""), now, lent);
         }
         let narrow = without(eligible, arguments);
         if narrow == eligible.arguments {
-            return Err(self.decline(candidate, Reason::Refused, "", worker));
+            return Err(self.decline(candidate, Reason::Refused, "", lent));
         }
-        worker.counters().add(Counter::Demotions, 1);
-        worker.table.demote(recipe, narrow);
-        self.try_again(lesson, candidate, now, worker)
+        lent.counters().add(Counter::Demotions, 1);
+        lent.shapes.demote(recipe, narrow);
+        self.try_again(lesson, candidate, now, lent)
     }
 
     fn narrow(
@@ -255,12 +255,12 @@ impl Session {
         lesson: &mut Lesson,
         candidate: &Candidate,
         arguments: Vec<bool>,
-        now: Instant,
-        worker: &mut Worker,
+        now: Millis,
+        lent: &mut Lent,
     ) -> Result<Next, Reason> {
         let recipe: &Recipe = candidate.statement.recipe();
-        worker.table.narrow(recipe, arguments);
-        self.try_again(lesson, candidate, now, worker)
+        lent.shapes.narrow(recipe, arguments);
+        self.try_again(lesson, candidate, now, lent)
     }
 
     /// Another recipe has taken the place of the candidate's.
@@ -268,16 +268,16 @@ impl Session {
         &mut self,
         lesson: &mut Lesson,
         candidate: &Candidate,
-        now: Instant,
-        worker: &mut Worker,
+        now: Millis,
+        lent: &mut Lent,
     ) -> Result<Next, Reason> {
-        self.upstream.cache.remove(candidate.statement.key());
-        candidate.statement.settle(Verdict::Unasked);
+        self.upstream.mirror.remove(candidate.statement.key());
+        candidate.statement.record(Verdict::Unasked);
         lesson.rounds += 1;
         if lesson.rounds > MAX_ROUNDS {
-            return Err(self.decline(candidate, Reason::Refused, "", worker));
+            return Err(self.decline(candidate, Reason::Refused, "", lent));
         }
-        self.teach(lesson, now, worker)
+        self.teach(lesson, now, lent)
     }
 
     pub(super) fn decline(
@@ -285,15 +285,15 @@ impl Session {
         candidate: &Candidate,
         reason: Reason,
         detail: &str,
-        worker: &Worker,
+        lent: &Lent,
     ) -> Reason {
         let statement = &candidate.statement;
-        self.upstream.cache.remove(statement.key());
-        statement.settle(Verdict::Declined {
+        self.upstream.mirror.remove(statement.key());
+        statement.record(Verdict::Declined {
             reason,
             epoch: candidate.epoch,
         });
-        worker.counters().add(Counter::OracleDeclined, 1);
+        lent.counters().add(Counter::OracleDeclined, 1);
         tracing::debug!(
             reason = reason.label(),
             sqlstate = detail,
@@ -307,9 +307,9 @@ impl Session {
     /// answer.
     pub(super) fn give_up(&mut self, candidate: &Candidate) -> Reason {
         let statement = &candidate.statement;
-        self.upstream.cache.remove(statement.key());
+        self.upstream.mirror.remove(statement.key());
         let reason = Reason::OracleFailed;
-        statement.settle(if statement.count_failure() {
+        statement.record(if statement.count_failure() {
             Verdict::Declined {
                 reason,
                 epoch: candidate.epoch,

@@ -56,7 +56,7 @@ pub struct Eligible {
     /// ON CONFLICT.
     pub columns: Vec<Option<Column>>,
     /// Its lists may not stand for arrays: each length is a shape of its own, to be judged anew.
-    pub apart: bool,
+    pub unfolded: bool,
     /// The server sends RowDescription only when all is done, so it must be held back (rule 11).
     pub returning: bool,
     /// Something is inserted, updated, deleted or merged.
@@ -157,7 +157,7 @@ fn judge_flat(text: &str, scan: &Scan) -> Result<(Eligible, Vec<bool>), Reason> 
     }
     let listed = walk.slots.iter().map(|slot| slot.listed).collect();
     let eligible = Eligible {
-        apart: false,
+        unfolded: false,
         bare: walk
             .slots
             .iter()

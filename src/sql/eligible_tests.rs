@@ -382,7 +382,7 @@ fn a_list_is_lifted_as_a_whole_or_taken_apart() {
     ] {
         let eligible = judged(text).unwrap();
         assert!(
-            !eligible.apart && !eligible.arguments.contains(&false),
+            !eligible.unfolded && !eligible.arguments.contains(&false),
             "{text}"
         );
     }
@@ -393,7 +393,7 @@ fn a_list_is_lifted_as_a_whole_or_taken_apart() {
         "select a from t where c = 5 group by a, b in (1, 2)",
         "select a from t where b in (1, 2) and c = 5 order by b in (1, 2)",
     ] {
-        assert!(judged(text).unwrap().apart, "{text}");
+        assert!(judged(text).unwrap().unfolded, "{text}");
     }
     let long = vec!["123456"; 5000].join(", ");
     let text = format!("select 'a' || a from t where b in ({long}) and c = '2020-01-01'");

@@ -1,6 +1,6 @@
 //! What the proxy's own questions may take of a server's time.
 
-use super::Instant;
+use super::Millis;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A share of the time, of which some is saved up while it is not spent: so a few questions in a
@@ -25,13 +25,13 @@ impl Allowance {
     }
 
     /// Whether any is left.
-    pub(super) fn is_left(&self, now: Instant) -> bool {
+    pub(super) fn is_left(&self, now: Millis) -> bool {
         let owed = self.paid.load(Ordering::Relaxed).saturating_sub(now.0);
         owed <= self.most.saturating_mul(self.share)
     }
 
     /// A question took that many milliseconds.
-    pub(super) fn spend(&self, took: u64, now: Instant) {
+    pub(super) fn spend(&self, took: u64, now: Millis) {
         let more = took.saturating_mul(self.share);
         let order = Ordering::Relaxed;
         let add = |paid: u64| Some(paid.max(now.0).saturating_add(more));
@@ -49,8 +49,8 @@ mod tests {
         let allowance = Allowance::new(10, 100);
         let mut spent = 0;
         for now in 1_000..2_000 {
-            while allowance.is_left(Instant(now)) {
-                allowance.spend(25, Instant(now));
+            while allowance.is_left(Millis(now)) {
+                allowance.spend(25, Millis(now));
                 spent += 25;
             }
             // The question that takes the last of it may take longer than what is left.
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn no_more_is_saved_up_than_that() {
         let allowance = Allowance::new(10, 100);
-        let later = Instant(1_000_000);
+        let later = Millis(1_000_000);
         let count = (0..1_000).take_while(|_| {
             let is_left = allowance.is_left(later);
             allowance.spend(10, later);

@@ -8,7 +8,7 @@
 use super::allowance::Allowance;
 use super::names::Names;
 use super::naming::{Naming, Question};
-use super::{Instant, lock};
+use super::{Millis, lock};
 use crate::sql::define::Definitions;
 use foldhash::quality::FixedState;
 use std::collections::HashMap;
@@ -84,13 +84,13 @@ impl Database {
 pub struct NamesClaim {
     database: Arc<Database>,
     question: Question,
-    asked: Instant,
+    asked: Millis,
     answered: bool,
 }
 
 impl NamesClaim {
     /// These are the names.
-    pub fn answer(mut self, names: Names, now: Instant) {
+    pub fn answer(mut self, names: Names, now: Millis) {
         self.answered = true;
         self.database.asking.spend(now.since(self.asked), now);
         self.database.names_from.store(0, Ordering::Relaxed);
@@ -143,7 +143,7 @@ impl Database {
     }
 
     /// Takes the look at the catalog that is due; false if none is, or another session took it.
-    pub fn take_watch(&self, now: Instant, interval: u64) -> bool {
+    pub fn take_watch(&self, now: Millis, interval: u64) -> bool {
         let due = self.watch_due.load(Ordering::Relaxed);
         let next = now.0.saturating_add(interval);
         interval > 0
@@ -156,14 +156,14 @@ impl Database {
 
     /// Whether the catalog was looked at since then.
     #[must_use]
-    pub fn was_looked_at(&self, since: Instant) -> bool {
+    pub fn was_looked_at(&self, since: Millis) -> bool {
         // A look in the same millisecond may have come before.
         self.looked.load(Ordering::Acquire) > since.0.saturating_add(1)
     }
 
     /// Whether the catalog may be looked at out of turn.
     #[must_use]
-    pub fn may_look(&self, now: Instant) -> bool {
+    pub fn may_look(&self, now: Millis) -> bool {
         self.looks.is_left(now)
     }
 
@@ -203,7 +203,7 @@ impl Database {
     /// Takes the right to ask for the names; `None` if somebody asks, or they were asked for
     /// lately.
     #[must_use]
-    pub fn claim_names(self: &Arc<Self>, now: Instant) -> Option<NamesClaim> {
+    pub fn claim_names(self: &Arc<Self>, now: Millis) -> Option<NamesClaim> {
         let from = self.names_from.load(Ordering::Relaxed);
         let next = now.0.saturating_add(NAMES_PATIENCE);
         let order = Ordering::Relaxed;
@@ -221,13 +221,7 @@ impl Database {
     /// from `asked` to `now` to find out. Moves the epoch if it looked otherwise before, and looks
     /// less often if that takes long. If it was not looked at before, `suspect` says that it
     /// counts as changed.
-    pub fn observed(
-        &self,
-        sign: &[String; 2],
-        asked: Instant,
-        now: Instant,
-        suspect: bool,
-    ) -> bool {
+    pub fn observed(&self, sign: &[String; 2], asked: Millis, now: Millis, suspect: bool) -> bool {
         let took = now.since(asked);
         let due = now.0.saturating_add(took.saturating_mul(WATCH_SHARE));
         self.watch_due.fetch_max(due, Ordering::Relaxed);
@@ -359,21 +353,21 @@ mod tests {
     fn a_catalog_that_looks_otherwise_moves_the_epoch() {
         let database = Database::default();
         let before = database.epoch();
-        assert!(!database.take_watch(Instant(0), 0), "switched off");
-        assert!(database.take_watch(Instant(0), 1000));
-        assert!(!database.take_watch(Instant(999), 1000));
+        assert!(!database.take_watch(Millis(0), 0), "switched off");
+        assert!(database.take_watch(Millis(0), 1000));
+        assert!(!database.take_watch(Millis(999), 1000));
         let observed = |sign: &str, from, to| {
             let sign = [sign.to_owned(), String::new()];
-            database.observed(&sign, Instant(from), Instant(to), false)
+            database.observed(&sign, Millis(from), Millis(to), false)
         };
         assert!(!observed("a", 0, 1), "the first");
-        assert!(database.take_watch(Instant(1000), 1000));
+        assert!(database.take_watch(Millis(1000), 1000));
         assert!(!observed("a", 1000, 1000));
         assert_eq!(database.epoch(), before);
         assert!(observed("b", 1000, 1050));
         assert!(database.epoch() > before);
-        assert!(!database.take_watch(Instant(3549), 1000), "it took long");
-        assert!(database.take_watch(Instant(3550), 1000));
+        assert!(!database.take_watch(Millis(3549), 1000), "it took long");
+        assert!(database.take_watch(Millis(3550), 1000));
     }
 
     #[test]

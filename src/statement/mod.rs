@@ -11,18 +11,18 @@
 //! - losing an entry of the table costs time, never correctness.
 
 mod allowance;
-pub mod cache;
-pub mod common;
+pub mod common_values;
 pub mod context;
 pub mod database;
-pub mod doubt;
 pub mod guard;
+pub mod mirror;
 pub mod names;
 mod naming;
 mod recipe;
-pub mod sketch;
-pub mod table;
+pub mod shapes;
+pub mod sightings;
 mod terms;
+pub mod validity;
 pub mod weight;
 
 use crate::reason::Reason;
@@ -39,9 +39,9 @@ use weight::{Age, Kept, Scales, Weight};
 
 /// Milliseconds of a monotonic clock that the caller reads; the core never does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Instant(pub u64);
+pub struct Millis(pub u64);
 
-impl Instant {
+impl Millis {
     /// Later than any other.
     pub const NEVER: Self = Self(u64::MAX);
 
@@ -91,13 +91,13 @@ pub enum Verdict {
     /// Nobody has asked.
     Unasked,
     /// Somebody is asking since then.
-    Asking(Instant),
+    Asking(Millis),
     /// The oracle agreed, at this catalog epoch, with these inferred parameter types.
     Trusted {
         /// The database's catalog epoch when it agreed.
         epoch: u64,
         /// When it agreed.
-        at: Instant,
+        at: Millis,
         /// What it agreed on.
         terms: Arc<Terms>,
     },
@@ -305,7 +305,7 @@ impl Statement {
 
     /// Claims the right to ask the oracle; false if somebody else asked within `patience` ms.
     #[must_use]
-    pub fn claim(&self, now: Instant, patience: u64) -> bool {
+    pub fn claim(&self, now: Millis, patience: u64) -> bool {
         let mut verdict = lock(&self.verdict);
         if matches!(*verdict, Verdict::Asking(since) if now.since(since) < patience) {
             return false;
@@ -323,7 +323,7 @@ impl Statement {
     }
 
     /// Records what the oracle said.
-    pub fn settle(&self, verdict: Verdict) {
+    pub fn record(&self, verdict: Verdict) {
         self.withdrawn.store(
             !matches!(verdict, Verdict::Trusted { .. }),
             Ordering::Relaxed,

@@ -8,7 +8,7 @@
 //! - who has reason to doubt that everything was defined through the proxy relies on names that
 //!   were asked for since then.
 
-use super::Instant;
+use super::Millis;
 use super::names::{Defined, Names};
 use crate::sql::define::Definition;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ pub(super) struct Naming {
     asked: Vec<u64>,
     /// The catalog has changed by more than is known: the first question behind that, and when that
     /// was noticed.
-    doubt: Option<(u64, Instant)>,
+    doubt: Option<(u64, Millis)>,
     /// Something was defined through the proxy since the catalog was looked at.
     has_defined: bool,
     /// The names that the definitions mention, at most.
@@ -80,7 +80,7 @@ impl Naming {
 
     /// The catalog was looked at, and has changed if `changed`; returns whether nothing is known
     /// any longer.
-    pub(super) fn looked(&mut self, changed: bool, now: Instant) -> bool {
+    pub(super) fn looked(&mut self, changed: bool, now: Millis) -> bool {
         let is_ours = std::mem::take(&mut self.has_defined);
         if !changed {
             return false;
@@ -422,17 +422,17 @@ mod tests {
     #[test]
     fn a_change_that_may_be_more_than_ours_is_asked_for_by_who_doubts() {
         let mut naming = known();
-        assert!(!naming.looked(false, Instant(0)));
+        assert!(!naming.looked(false, Millis(0)));
         define(&mut naming, "create table t (a int)");
         naming.has_defined();
-        assert!(!naming.looked(true, Instant(10)));
+        assert!(!naming.looked(true, Millis(10)));
         assert!(naming.is_doubtful() && naming.known(0).is_some());
         let certain = naming.next_question();
         assert!(naming.known(certain).is_none());
         let question = naming.ask();
         assert!(naming.answer(question, Names::default()));
         assert!(!naming.is_doubtful() && naming.known(certain).is_some());
-        assert!(naming.looked(true, Instant(20)), "none of ours");
+        assert!(naming.looked(true, Millis(20)), "none of ours");
         assert!(naming.known(0).is_none());
     }
 
@@ -441,7 +441,7 @@ mod tests {
         let mut naming = known();
         for (at, lost) in [(10, false), (10 + GRACE, false), (11 + GRACE, true)] {
             naming.has_defined();
-            assert_eq!(naming.looked(true, Instant(at)), lost);
+            assert_eq!(naming.looked(true, Millis(at)), lost);
         }
     }
 

@@ -1,8 +1,8 @@
 //! What the right of a statement to stand for its original depends on.
 
-use super::common::Common;
-use super::doubt;
+use super::common_values::Common;
 use super::guard::Guard;
+use super::validity;
 use crate::sql::effect::Effect;
 use crate::sql::eligible::Eligible;
 use crate::sql::scan::{Literal, Scan};
@@ -87,7 +87,7 @@ impl Terms {
         let fallible = lifted.filter(|(index, _)| self.fallible.contains(index));
         fallible.flat_map(move |(index, (literal, _))| {
             let type_oid = self.kind(index).unwrap_or_default();
-            let strings = doubt::doubtful(type_oid, text, (scan, literal));
+            let strings = validity::doubtful(type_oid, text, (scan, literal));
             strings.map(move |string| (index, string))
         })
     }

@@ -1,8 +1,8 @@
-//! Tests of the table and the cache together: statements made from real texts.
+//! Tests of the table and the mirror together: statements made from real texts.
 
-use super::cache::{Cache, NAME_PREFIX, Tag};
-use super::table::Table;
-use super::{Context, Instant, MAX_VARIANTS, Plans, Recipe, Statement, Verdict};
+use super::mirror::{Mirror, NAME_PREFIX, Tag};
+use super::shapes::Shapes;
+use super::{Context, MAX_VARIANTS, Millis, Plans, Recipe, Statement, Verdict};
 use crate::reason::Reason;
 use crate::sql::scan::Scan;
 use crate::sql::{Dialect, ScanLimits, eligible};
@@ -12,21 +12,21 @@ const HERE: Context = Context(1);
 const DIALECT: Dialect = Dialect { server_major: 17 };
 
 struct World {
-    table: Table,
+    shapes: Shapes,
     scan: Scan,
 }
 
 impl World {
     fn new() -> Self {
         Self {
-            table: Table::new(100, 100, 7),
+            shapes: Shapes::new(100, 100, 7),
             scan: Scan::new(ScanLimits::default(), 7),
         }
     }
 
     fn recipe(&mut self, text: &str) -> Arc<Recipe> {
         self.scan.run(text.as_bytes(), DIALECT).expect("scans");
-        let recipe = self.table.recipe(text.as_bytes(), &self.scan);
+        let recipe = self.shapes.recipe(text.as_bytes(), &self.scan);
         let recipe = recipe.expect("no collision");
         let judged = recipe.judgement(&self.scan, || eligible::judge(text, &self.scan, DIALECT));
         judged.expect("eligible");
@@ -37,7 +37,7 @@ impl World {
         let recipe = self.recipe(text);
         let eligible = recipe.eligible().expect("judged");
         let text = text.as_bytes();
-        self.table.statement(
+        self.shapes.statement(
             &recipe,
             eligible,
             (context, Plans::Generic),
@@ -55,9 +55,9 @@ impl World {
 }
 
 /// Makes the entry usable, as ParseComplete and a verdict do.
-fn prepare(cache: &mut Cache, statement: &Arc<Statement>) -> String {
-    let (name, _) = cache.begin(Arc::clone(statement), 0);
-    cache.settle(statement.key(), Instant(0), Arc::default());
+fn prepare(mirror: &mut Mirror, statement: &Arc<Statement>) -> String {
+    let (name, _) = mirror.begin(Arc::clone(statement), 0);
+    mirror.confirm(statement.key(), Millis(0), Arc::default());
     String::from_utf8_lossy(name.as_bytes()).into_owned()
 }
 
@@ -102,11 +102,11 @@ fn narrowing_keeps_what_has_varied() {
         "select a from t where b = 2 and c = 7",
     ] {
         let recipe = world.recipe(text);
-        recipe.sight(text.as_bytes(), &world.scan, world.table.hasher());
+        recipe.sight(text.as_bytes(), &world.scan, world.shapes.hasher());
     }
     let recipe = world.recipe("select a from t where b = 3 and c = 7");
     assert_eq!(recipe.narrowed(), Some(vec![true, false]));
-    let narrower = world.table.narrow(&recipe, vec![true, false]);
+    let narrower = world.shapes.narrow(&recipe, vec![true, false]);
     assert!(recipe.is_retired());
     let statement = world
         .statement("select a from t where b = 3 and c = 7", HERE)
@@ -120,7 +120,7 @@ fn narrowing_keeps_what_has_varied() {
 fn a_full_table_forgets_and_stays_bounded() {
     let mut world = World::new();
     world.many(1000);
-    assert!(world.table.len() <= 100, "{}", world.table.len());
+    assert!(world.shapes.len() <= 100, "{}", world.shapes.len());
 }
 
 /// The text of a shape of its own with about 12 kB.
@@ -138,9 +138,9 @@ fn a_table_is_bounded_in_bytes_and_keeps_what_is_used() {
         first.count_execution();
         drop(world.statement(&large(number), HERE).unwrap());
         // A hundred shapes of 8 KiB, and a last one.
-        assert!(world.table.bytes() < 900 << 10, "{}", world.table.bytes());
+        assert!(world.shapes.bytes() < 900 << 10, "{}", world.shapes.bytes());
     }
-    assert!(world.table.evictions() > 0 && world.table.len() > 10);
+    assert!(world.shapes.evictions() > 0 && world.shapes.len() > 10);
     assert!(Arc::ptr_eq(&first, &world.statement(hot, HERE).unwrap()));
 }
 
@@ -150,11 +150,11 @@ fn what_others_hold_is_counted_and_does_not_stop_the_table() {
     let held: Vec<_> = (0..200)
         .map(|number| world.statement(&large(number), HERE).unwrap())
         .collect();
-    assert!(world.table.bytes() > 200 * 16_000);
-    assert!(world.table.evictions() < 30, "room is not made each time");
+    assert!(world.shapes.bytes() > 200 * 16_000);
+    assert!(world.shapes.evictions() < 30, "room is not made each time");
     drop(held);
     drop(world.statement(&large(200), HERE).unwrap());
-    assert!(world.table.bytes() < 5 << 20);
+    assert!(world.shapes.bytes() < 5 << 20);
     world.statement(&large(201), HERE).unwrap();
 }
 
@@ -166,21 +166,21 @@ fn what_nobody_asks_for_is_given_back_in_time() {
         .unwrap();
     drop(world.many(20));
     for minute in 0..50 {
-        world.table.rest(Instant(minute * 60_000));
+        world.shapes.rest(Millis(minute * 60_000));
     }
-    assert_eq!(world.table.len(), 21);
+    assert_eq!(world.shapes.len(), 21);
     used.count_execution();
     for minute in 50..100 {
-        world.table.rest(Instant(minute * 60_000));
-        world.table.rest(Instant(minute * 60_000 + 1));
+        world.shapes.rest(Millis(minute * 60_000));
+        world.shapes.rest(Millis(minute * 60_000 + 1));
     }
-    assert_eq!(world.table.len(), 1);
+    assert_eq!(world.shapes.len(), 1);
     for minute in 100..120 {
-        world.table.rest(Instant(minute * 60_000));
+        world.shapes.rest(Millis(minute * 60_000));
     }
-    assert!(world.table.is_empty() && world.table.bytes() > 0, "held");
+    assert!(world.shapes.is_empty() && world.shapes.bytes() > 0, "held");
     drop(used);
-    assert_eq!(world.table.bytes(), 0);
+    assert_eq!(world.shapes.bytes(), 0);
 }
 
 #[test]
@@ -189,18 +189,18 @@ fn common_values_count_while_they_are_trusted() {
     let statement = world
         .statement("select a from t where b = 1", HERE)
         .unwrap();
-    let before = world.table.bytes();
+    let before = world.shapes.bytes();
     let values: Vec<String> = (0..1000).map(|value| value.to_string()).collect();
-    let common = super::common::Common::new(0, 23, &values).expect("integers");
+    let common = super::common_values::Common::new(0, 23, &values).expect("integers");
     let terms = Arc::new(super::Terms {
         common: [common].into(),
         ..super::Terms::default()
     });
-    let (epoch, at) = (1, Instant(0));
-    statement.settle(Verdict::Trusted { epoch, at, terms });
-    assert!(world.table.bytes() > before + 16_000);
-    statement.settle(Verdict::Unasked);
-    assert_eq!(world.table.bytes(), before);
+    let (epoch, at) = (1, Millis(0));
+    statement.record(Verdict::Trusted { epoch, at, terms });
+    assert!(world.shapes.bytes() > before + 16_000);
+    statement.record(Verdict::Unasked);
+    assert_eq!(world.shapes.bytes(), before);
 }
 
 #[test]
@@ -209,14 +209,14 @@ fn verdicts_are_asked_for_once_and_audits_double() {
     let statement = world
         .statement("select a from t where b = 1", HERE)
         .unwrap();
-    assert!(statement.claim(Instant(0), 100));
-    assert!(!statement.claim(Instant(99), 100));
-    assert!(statement.claim(Instant(100), 100), "the other has given up");
+    assert!(statement.claim(Millis(0), 100));
+    assert!(!statement.claim(Millis(99), 100));
+    assert!(statement.claim(Millis(100), 100), "the other has given up");
     let declined = Verdict::Declined {
         reason: Reason::Refused,
         epoch: 3,
     };
-    statement.settle(declined);
+    statement.record(declined);
     assert_eq!(statement.settled_against(3), Some(Reason::Refused));
     assert_eq!(statement.settled_against(4), None);
     assert!(statement.is_withdrawn());
@@ -232,32 +232,32 @@ fn verdicts_are_asked_for_once_and_audits_double() {
 #[test]
 fn a_cache_never_holds_more_than_it_may_nor_uses_a_name_twice() {
     let statements = World::new().many(20);
-    let mut cache = Cache::new(4, Tag::random());
+    let mut mirror = Mirror::new(4, Tag::random());
     let mut names = std::collections::HashSet::new();
     for statement in &statements {
-        let name = prepare(&mut cache, statement);
+        let name = prepare(&mut mirror, statement);
         assert!(name.starts_with(NAME_PREFIX));
         assert!(names.insert(name));
-        assert!(cache.len() <= 4);
+        assert!(mirror.len() <= 4);
     }
-    assert_eq!(cache.take_owed().len(), 16);
-    assert!(!cache.owes());
+    assert_eq!(mirror.take_owed().len(), 16);
+    assert!(!mirror.owes());
 }
 
 #[test]
 fn the_least_recently_used_goes_first() {
     let statements = World::new().many(4);
-    let mut cache = Cache::new(3, Tag::random());
+    let mut mirror = Mirror::new(3, Tag::random());
     for statement in &statements[..3] {
-        prepare(&mut cache, statement);
+        prepare(&mut mirror, statement);
     }
-    assert!(cache.lookup(statements[0].key()).is_some());
-    let (_, evicted) = cache.begin(Arc::clone(&statements[3]), 0);
+    assert!(mirror.lookup(statements[0].key()).is_some());
+    let (_, evicted) = mirror.begin(Arc::clone(&statements[3]), 0);
     assert!(evicted);
-    assert!(cache.lookup(statements[1].key()).is_none());
-    assert!(cache.lookup(statements[0].key()).is_some());
+    assert!(mirror.lookup(statements[1].key()).is_none());
+    assert!(mirror.lookup(statements[0].key()).is_some());
     assert!(
-        cache.lookup(statements[3].key()).is_none(),
+        mirror.lookup(statements[3].key()).is_none(),
         "not settled yet"
     );
 }
@@ -265,38 +265,38 @@ fn the_least_recently_used_goes_first() {
 #[test]
 fn what_is_used_is_not_evicted_for_what_might_be() {
     let statements = World::new().many(6);
-    let mut cache = Cache::new(4, Tag::random());
+    let mut mirror = Mirror::new(4, Tag::random());
     for statement in &statements[..4] {
-        prepare(&mut cache, statement);
+        prepare(&mut mirror, statement);
     }
     // Six statements in turn do not fit into four: the first four keep their place.
     for _ in 0..100 {
         for statement in &statements {
-            if cache.lookup(statement.key()).is_none() {
-                assert!(!cache.has_room());
+            if mirror.lookup(statement.key()).is_none() {
+                assert!(!mirror.has_room());
             }
         }
     }
     for _ in 0..20 {
-        cache.lookup(statements[4].key());
+        mirror.lookup(statements[4].key());
     }
-    assert!(cache.has_room(), "none of the four is used any more");
+    assert!(mirror.has_room(), "none of the four is used any more");
 }
 
 #[test]
 fn nothing_the_server_holds_is_forgotten_unless_it_has_dropped_all() {
     let statements = World::new().many(3);
-    let mut cache = Cache::new(4, Tag::random());
+    let mut mirror = Mirror::new(4, Tag::random());
     statements.iter().for_each(|statement| {
-        prepare(&mut cache, statement);
+        prepare(&mut mirror, statement);
     });
-    cache.revoke(statements[0].key());
-    assert!(!cache.owes(), "its Parse failed: the server has nothing");
-    assert!(cache.remove(statements[1].key()));
-    cache.flush();
-    assert!(cache.is_empty() && cache.is_on_server());
-    assert_eq!(cache.take_owed().len(), 2);
-    prepare(&mut cache, &statements[0]);
-    cache.forget_all();
-    assert!(!cache.is_on_server());
+    mirror.revoke(statements[0].key());
+    assert!(!mirror.owes(), "its Parse failed: the server has nothing");
+    assert!(mirror.remove(statements[1].key()));
+    mirror.flush();
+    assert!(mirror.is_empty() && mirror.is_on_server());
+    assert_eq!(mirror.take_owed().len(), 2);
+    prepare(&mut mirror, &statements[0]);
+    mirror.forget_all();
+    assert!(!mirror.is_on_server());
 }

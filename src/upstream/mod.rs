@@ -8,10 +8,10 @@ pub mod ledger;
 use crate::sql::Dialect;
 use crate::sql::define::Definitions;
 use crate::sql::effect::Effect;
-use crate::statement::cache::{Cache, Tag};
 use crate::statement::database::Database;
+use crate::statement::mirror::{Mirror, Tag};
 use crate::statement::names::Names;
-use crate::statement::{Context, Instant};
+use crate::statement::{Context, Millis};
 use crate::wire::backend::Status;
 use ledger::Ledger;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ pub struct Upstream {
     /// The replies owed.
     pub ledger: Ledger,
     /// The statements the server holds for us.
-    pub cache: Cache,
+    pub mirror: Mirror,
     /// What is shared with the other connections to this database.
     pub database: Arc<Database>,
     /// Transaction status at the last ReadyForQuery.
@@ -110,7 +110,7 @@ pub struct Upstream {
     /// The catalog is to be looked at before anything is relied on, because the connection is new
     /// or something ran that may have changed it: since then, or since whenever the first query
     /// comes.
-    pub unverified: Option<Instant>,
+    pub unverified: Option<Millis>,
     /// The catalog was never looked at on this connection.
     pub is_new: bool,
     /// What this transaction has defined.
@@ -135,7 +135,7 @@ impl Upstream {
     pub fn new(max_statements: usize, tag: Tag) -> Self {
         Self {
             ledger: Ledger::default(),
-            cache: Cache::new(max_statements, tag),
+            mirror: Mirror::new(max_statements, tag),
             database: Arc::default(),
             status: Status::Idle,
             context: None,
@@ -147,7 +147,7 @@ impl Upstream {
             server_is_utf8: false,
             dialect: Dialect { server_major: 0 },
             is_serializable: false,
-            unverified: Some(Instant::NEVER),
+            unverified: Some(Millis::NEVER),
             is_new: true,
             definitions: Definitions::default(),
             changes_roles: false,
@@ -197,12 +197,12 @@ impl Upstream {
             // Others can use nothing temporary, but have things of the same name.
             Effect::LocalCatalog => self.database.define(&self.definitions),
             Effect::Unknown => {
-                self.cache.flush();
-                self.unverified = Some(Instant::NEVER);
+                self.mirror.flush();
+                self.unverified = Some(Millis::NEVER);
                 self.definitions = Definitions::opaque();
             }
             Effect::Catalog => {
-                self.cache.flush();
+                self.mirror.flush();
                 self.database.defined(&self.definitions);
                 if self.changes_roles {
                     self.database.advance_cluster();
@@ -214,11 +214,11 @@ impl Upstream {
     }
 
     /// Whether the catalog has not been looked at since it had to be.
-    pub fn is_unverified(&mut self, now: Instant) -> bool {
+    pub fn is_unverified(&mut self, now: Millis) -> bool {
         let Some(since) = &mut self.unverified else {
             return false;
         };
-        if *since == Instant::NEVER {
+        if *since == Millis::NEVER {
             *since = now;
             self.unverified_names = self.database.names_from_now();
         }

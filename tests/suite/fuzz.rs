@@ -7,10 +7,10 @@
 use crate::harness::frames::{self, Frame};
 use crate::harness::upstream::{CONTEXT, plan};
 use pgautoprep::metrics::{Counter, Metrics};
-use pgautoprep::session::{Key, Limits, Mode, Session, Settings, Worker};
-use pgautoprep::statement::Instant;
+use pgautoprep::session::{CancelKey, Lent, Limits, Mode, Session, Settings};
+use pgautoprep::statement::Millis;
 use pgautoprep::statement::context::Origin;
-use pgautoprep::statement::table::Table;
+use pgautoprep::statement::shapes::Shapes;
 use pgautoprep::upstream::ledger::ClientId;
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// A session that has logged in, with all it needs.
 struct Core {
     session: Session,
-    worker: Worker,
+    lent: Lent,
     metrics: Arc<Metrics>,
     now: u64,
     /// Client bytes that the session has not taken yet.
@@ -43,17 +43,17 @@ impl Core {
             audit: true,
             limits,
         };
-        let table = Arc::new(Table::new(100, 1_000_000, 7));
+        let table = Arc::new(Shapes::new(100, 1_000_000, 7));
         let metrics = Arc::new(Metrics::new(1));
-        let worker = Worker::new(settings, table, Arc::clone(&metrics), 0, 7);
-        let key = Key {
+        let lent = Lent::new(settings, table, Arc::clone(&metrics), 0, 7);
+        let key = CancelKey {
             secret: [7; 32],
             cancelled: Arc::default(),
         };
-        let session = Session::new(ClientId(1), key, Origin::new(b"db", b""), false, &worker);
+        let session = Session::new(ClientId(1), key, Origin::new(b"db", b""), false, &lent);
         let mut core = Self {
             session,
-            worker,
+            lent,
             metrics,
             now: 0,
             waiting: Vec::new(),
@@ -66,10 +66,10 @@ impl Core {
     /// Hands over bytes from the client; false if they are no protocol.
     fn client(&mut self, bytes: &[u8]) -> bool {
         self.waiting.extend_from_slice(bytes);
-        let now = Instant(self.now);
+        let now = Millis(self.now);
         match self
             .session
-            .client_bytes(&self.waiting, now, &mut self.worker)
+            .client_bytes(&self.waiting, now, &mut self.lent)
         {
             Ok(used) => {
                 self.waiting.drain(..used);
@@ -82,10 +82,10 @@ impl Core {
     /// Hands over whole frames from the server; false if they cannot follow.
     fn upstream(&mut self, bytes: &[u8]) -> bool {
         self.now += 400;
-        let now = Instant(self.now);
+        let now = Millis(self.now);
         let used = self
             .session
-            .upstream_bytes(bytes, now, &mut self.worker, &mut |_| {});
+            .upstream_bytes(bytes, now, &mut self.lent, &mut |_| {});
         used.is_ok_and(|used| {
             assert_eq!(used, bytes.len(), "whole frames are used up");
             self.client(&[])
@@ -380,8 +380,8 @@ proptest! {
                 continue;
             }
             from_upstream.extend_from_slice(&bytes);
-            let (now, worker) = (Instant(core.now), &mut core.worker);
-            match core.session.upstream_bytes(&from_upstream, now, worker, &mut |_| {}) {
+            let (now, lent) = (Millis(core.now), &mut core.lent);
+            match core.session.upstream_bytes(&from_upstream, now, lent, &mut |_| {}) {
                 Ok(used) => drop(from_upstream.drain(..used)),
                 Err(_) => return Ok(()),
             }

@@ -18,7 +18,7 @@ use crate::cli::load::proxy::{ANY, Proxy};
 use crate::cli::load::{data, server};
 use crate::cli::login::Account;
 use crate::config::Address;
-use crate::postgres::guard::Directory;
+use crate::postgres::child::Directory;
 use crate::postgres::{SUPERUSER, Scratch, cpu};
 
 /// The modes of the proxies there may be.

@@ -16,10 +16,10 @@ use crate::config::{Address, Config};
 use crate::metrics::{Counter, Metrics};
 use crate::net;
 use crate::reason::Reason;
-use crate::session::{Key, Mode, Session, Settings, Worker};
+use crate::session::{CancelKey, Lent, Mode, Session, Settings};
 use crate::statement::context::Origin;
-use crate::statement::table::Table;
-use crate::statement::{Instant, Plans, Statement};
+use crate::statement::shapes::Shapes;
+use crate::statement::{Millis, Plans, Statement};
 use crate::upstream::ledger::ClientId;
 use crate::wire::frame::{self, HEADER};
 use crate::wire::{backend, fields, frontend};
@@ -38,7 +38,7 @@ const SESSION: [(&str, &str); 3] = [
 ];
 
 /// No time passes in here: nothing is old enough to matter.
-const NOW: Instant = Instant(0);
+const NOW: Millis = Millis(0);
 
 /// What the session has decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub(super) enum Outcome {
 #[derive(Debug)]
 pub(super) struct Dialogue {
     session: Session,
-    pub(super) worker: Worker,
+    pub(super) lent: Lent,
     metrics: Arc<Metrics>,
     server: Option<Server>,
 }
@@ -115,17 +115,17 @@ impl Dialogue {
             prepare_threshold: 1,
             ..net::settings(config)
         };
-        let table = Arc::new(Table::new(config.max_shapes, u32::MAX, seed));
+        let table = Arc::new(Shapes::new(config.max_shapes, u32::MAX, seed));
         let metrics = Arc::new(Metrics::new(1));
-        let key = Key {
+        let key = CancelKey {
             secret: [0; 32],
             cancelled: Arc::default(),
         };
         let origin = Origin::new(database, b"");
-        let worker = Worker::new(settings, table, Arc::clone(&metrics), 0, seed);
+        let lent = Lent::new(settings, table, Arc::clone(&metrics), 0, seed);
         Self {
-            session: Session::new(ClientId(1), key, origin, false, &worker),
-            worker,
+            session: Session::new(ClientId(1), key, origin, false, &lent),
+            lent,
             metrics,
             server: None,
         }
@@ -169,9 +169,9 @@ impl Dialogue {
     pub(super) fn statement(&mut self, text: &[u8]) -> Option<Arc<Statement>> {
         let context = self.session.upstream().context?;
         let dialect = self.dialect();
-        self.worker.scan.run(text, dialect).ok()?;
-        let recipe = self.worker.recipe(text, dialect).ok()?;
-        let (table, scan) = (&self.worker.table, &self.worker.scan);
+        self.lent.scan.run(text, dialect).ok()?;
+        let recipe = self.lent.recipe(text, dialect).ok()?;
+        let (table, scan) = (&self.lent.shapes, &self.lent.scan);
         let eligible = recipe.eligible()?;
         let statement = |plans| {
             let found = table.statement(&recipe, eligible, (context, plans), text, scan);
@@ -203,17 +203,15 @@ impl Dialogue {
     }
 
     fn client_bytes(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
-        let used = self.session.client_bytes(bytes, NOW, &mut self.worker)?;
+        let used = self.session.client_bytes(bytes, NOW, &mut self.lent)?;
         ensure!(used == bytes.len(), "the session does not take the message");
         Ok(())
     }
 
     fn upstream_bytes(&mut self, bytes: &[u8]) -> anyhow::Result<usize> {
         let mut ignore = |_| {};
-        let worker = &mut self.worker;
-        Ok(self
-            .session
-            .upstream_bytes(bytes, NOW, worker, &mut ignore)?)
+        let lent = &mut self.lent;
+        Ok(self.session.upstream_bytes(bytes, NOW, lent, &mut ignore)?)
     }
 
     fn take_from(&mut self, server: &mut Server) -> anyhow::Result<()> {

@@ -2,8 +2,8 @@
 //!
 //! What is judged is the text with two elements in each list. A list is lifted as a whole, and only
 //! if the parser finds it behind IN, too, and each element could be lifted by itself. If that does
-//! not hold for one of the lists, the shape is no good: its texts are taken apart
-//! ([`Eligible::apart`]), and those of each length are judged as a shape of their own.
+//! not hold for one of the lists, the shape is no good: its texts are taken unfolded
+//! ([`Eligible::unfolded`]), and those of each length are judged as a shape of their own.
 //!
 //! Likewise of rows there are two, with strings for their cells, and each cell must be all that is
 //! stored in a column that is known.
@@ -43,11 +43,11 @@ pub(super) fn judge(text: &str, scan: &Scan, dialect: Dialect) -> Result<Eligibl
 fn with_rows(judged: &Eligible, width: usize) -> Eligible {
     let stored = judged.columns.iter().map(Option::is_some);
     let mut cells = stored.zip(&judged.arguments).take(2 * width);
-    let apart = !cells.all(|(stored, argument)| stored && *argument);
+    let unfolded = !cells.all(|(stored, argument)| stored && *argument);
     let kept = || (0..width).chain(2 * width..judged.arguments.len());
     let flags = |flags: &[bool]| kept().map(|index| flags[index]).collect::<Vec<_>>();
     Eligible {
-        apart,
+        unfolded,
         arguments: flags(&judged.arguments),
         interval_casts: flags(&judged.interval_casts),
         bare: flags(&judged.bare),
@@ -69,7 +69,7 @@ fn with_lists(judged: &Eligible, listed: &[bool], flat: &Scan) -> Eligible {
     for (index, listed) in listed.iter().enumerate() {
         while lists.next_if(|list| list.end <= index).is_some() {}
         let list = lists.peek().filter(|list| list.contains(&index));
-        folded.apart |= list.is_some() && !(judged.arguments[index] && *listed);
+        folded.unfolded |= list.is_some() && !(judged.arguments[index] && *listed);
         if list.is_some_and(|list| list.start < index) {
             continue;
         }

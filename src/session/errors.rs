@@ -4,9 +4,9 @@
 //! server says in the context what of a literal it says by the position (H-30 to H-34 of the
 //! fidelity rules).
 
-use super::{Session, Worker};
+use super::{Lent, Session};
 use crate::sql::{Eligible, Scan, rewrite};
-use crate::statement::{Terms, doubt};
+use crate::statement::{Terms, validity};
 use crate::upstream::Encoding;
 use crate::wire::fields::{self, Change};
 use std::sync::Arc;
@@ -18,16 +18,16 @@ impl Session {
         &self,
         body: &[u8],
         (early, terms): (bool, Option<Arc<Terms>>),
-        worker: &mut Worker,
+        lent: &mut Lent,
     ) -> Change {
         let mut change = Change::default();
-        let Ok(recipe) = self.recipe(&self.query, worker) else {
+        let Ok(recipe) = self.recipe(&self.query, lent) else {
             return change;
         };
         let Some(eligible) = recipe.eligible() else {
             return change;
         };
-        let (text, scan, arguments) = (&self.query, &worker.scan, &eligible.arguments);
+        let (text, scan, arguments) = (&self.query, &lent.scan, &eligible.arguments);
         if let Some(position) = fields::field(body, fields::POSITION) {
             let position = std::str::from_utf8(position)
                 .ok()
@@ -63,7 +63,7 @@ impl Session {
 
     pub(super) fn terms_in_flight(&mut self) -> Option<Arc<Terms>> {
         let key = self.execution()?.key;
-        let entry = self.upstream.cache.lookup(key)?;
+        let entry = self.upstream.mirror.lookup(key)?;
         Some(Arc::clone(&entry.terms))
     }
 }
@@ -88,10 +88,10 @@ fn blamed_position(
     let said = (rewrite::token(text, string), is_whole);
     let type_oid = *terms.types.get(argument)?;
     let type_oid = match literal.class.is_list() {
-        true => doubt::element(type_oid),
+        true => validity::element(type_oid),
         false => type_oid,
     };
-    doubt::is_said_of(type_oid, said, state, message).then(|| rewrite::position(text, string))
+    validity::is_said_of(type_oid, said, state, message).then(|| rewrite::position(text, string))
 }
 
 /// Finds the context line about a parameter of the unnamed portal (`bind_param_error_callback` in

@@ -4,9 +4,9 @@
 //! - `len <= capacity`;
 //! - a name is not used twice on a connection, four billion of them aside;
 //! - every statement the server may hold is here or in the list of names owed a Close;
-//! - an entry is usable only after [`Cache::settle`], which the caller calls at ParseComplete.
+//! - an entry is usable only after [`Mirror::confirm`], which the caller calls at ParseComplete.
 
-use super::{Instant, Key, Statement, Terms};
+use super::{Key, Millis, Statement, Terms};
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ pub struct Entry {
     /// Its name on this server connection.
     pub name: Name,
     /// When it was found to mean the same as its originals.
-    pub verified: Instant,
+    pub verified: Millis,
     /// What it was trusted with.
     pub terms: Arc<Terms>,
     /// The database's catalog epoch when it was parsed.
@@ -105,7 +105,7 @@ const LEFT_OUT: u32 = 1 << 16;
 
 /// The statements of one server connection.
 #[derive(Debug)]
-pub struct Cache {
+pub struct Mirror {
     entries: HashMap<Key, Entry, foldhash::fast::FixedState>,
     owed: Vec<Name>,
     capacity: usize,
@@ -121,7 +121,7 @@ pub struct Cache {
 /// makes way for another.
 const IDLE_ROUNDS: u64 = 4;
 
-impl Cache {
+impl Mirror {
     /// An empty cache for at most `capacity` statements, at least one; their names have this tag.
     #[must_use]
     pub fn new(capacity: usize, tag: Tag) -> Self {
@@ -185,10 +185,10 @@ impl Cache {
         self.clock >= self.full_until
     }
 
-    /// Makes room for `statement` and names it. The entry is not ready until [`Cache::settle`].
+    /// Makes room for `statement` and names it. The entry is not ready until [`Mirror::confirm`].
     ///
     /// An older entry at the same key, and the least recently used one if the cache is full, are
-    /// owed a Close: [`Cache::take_owed`] must be sent before or with the Parse. Also returns
+    /// owed a Close: [`Mirror::take_owed`] must be sent before or with the Parse. Also returns
     /// whether one was evicted.
     pub fn begin(&mut self, statement: Arc<Statement>, epoch: u64) -> (Name, bool) {
         self.remove(statement.key());
@@ -204,7 +204,7 @@ impl Cache {
         self.clock += 1;
         let entry = Entry {
             name,
-            verified: Instant::default(),
+            verified: Millis::default(),
             terms: Arc::default(),
             epoch,
             used: self.clock,
@@ -223,7 +223,7 @@ impl Cache {
     }
 
     /// The server holds the entry at `key`, which was trusted with these terms at this time.
-    pub fn settle(&mut self, key: Key, verified: Instant, terms: Arc<Terms>) {
+    pub fn confirm(&mut self, key: Key, verified: Millis, terms: Arc<Terms>) {
         if let Some(entry) = self.entries.get_mut(&key) {
             entry.ready = true;
             entry.verified = verified;

@@ -1,17 +1,17 @@
 //! What a plan rests on, and which theorem it is an instance of, if any.
 
 use super::align::{Aligned, Node};
-use super::facts::{self, Fact, Tables};
 use super::plan::{self, Column, Condition, Test};
+use super::statistics::{self, Fact, Tables};
 use super::tokens::Token;
 use super::tree::text;
 use crate::session::oracle::Answer;
 use crate::sql::eligible::{Eligible, Named};
-use crate::statement::common::Common;
+use crate::statement::common_values::Common;
 
 /// What the answer depends on, of one plan.
 #[derive(Debug)]
-pub(in crate::session) struct Exposure {
+pub(in crate::session) struct Visibility {
     /// The tables read; [`Scan::table`] is an index here.
     tables: Tables,
     /// The tables the text names; `None` if it renames columns.
@@ -99,7 +99,7 @@ const ONLY_WAYS: [&str; 6] = [
     "ModifyTable",
 ];
 
-impl Exposure {
+impl Visibility {
     /// Of this generic plan for a text that was judged so.
     pub(super) fn of(aligned: &Aligned<'_>, eligible: &Eligible) -> Self {
         let nodes = &*aligned.nodes;
@@ -214,7 +214,7 @@ impl Exposure {
             return None;
         }
         let columns = self.columns(&self.conditions);
-        let question = facts::keys_query(&self.tables, self.named(), &columns);
+        let question = statistics::keys_query(&self.tables, self.named(), &columns);
         Some(question.into_bytes())
     }
 
@@ -306,7 +306,7 @@ impl Exposure {
         }
         let compared = self.conditions.iter().filter(|c| !c.arguments.is_empty());
         let columns = self.columns(compared);
-        let question = facts::statistics_query(&self.tables, self.named(), &columns);
+        let question = statistics::statistics_query(&self.tables, self.named(), &columns);
         Some(question.into_bytes())
     }
 
@@ -358,7 +358,7 @@ impl Exposure {
     }
 
     /// What is known of this column.
-    fn column<'f>(&self, column: &Column, facts: &'f [Fact<'_>]) -> Option<&'f facts::Known> {
+    fn column<'f>(&self, column: &Column, facts: &'f [Fact<'_>]) -> Option<&'f statistics::Known> {
         let scan = self.scans.iter().find(|scan| scan.alias == column.alias)?;
         facts.iter().find_map(|fact| match fact {
             Fact::Column { table, name, known } => {
@@ -472,5 +472,5 @@ fn orders_by_estimate(node: &Node<'_>) -> bool {
 }
 
 #[cfg(test)]
-#[path = "exposure_tests.rs"]
+#[path = "visibility_tests.rs"]
 mod tests;

@@ -15,7 +15,7 @@ const STALE: usize = 8 * 1024;
 
 /// One socket with what waits on either side of it.
 #[derive(Debug)]
-pub(super) struct Side {
+pub(super) struct Port {
     pub(super) socket: Socket,
     /// Bytes read that the session could not use yet.
     pub(super) pending: Vec<u8>,
@@ -24,7 +24,7 @@ pub(super) struct Side {
     pub(super) ended: bool,
 }
 
-impl Side {
+impl Port {
     pub(super) const fn new(socket: Socket, pending: Vec<u8>) -> Self {
         Self {
             socket,

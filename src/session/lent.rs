@@ -7,9 +7,9 @@ use crate::reason::Reason;
 use crate::sql::eligible;
 use crate::sql::scan::Scan;
 use crate::sql::{Dialect, ScanLimits};
-use crate::statement::sketch::Sketch;
-use crate::statement::table::Table;
-use crate::statement::{Instant, Recipe};
+use crate::statement::shapes::Shapes;
+use crate::statement::sightings::Sketch;
+use crate::statement::{Millis, Recipe};
 use crate::upstream::ledger::ClientId;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -68,11 +68,11 @@ const LOCAL_BYTES: usize = 4 << 20;
 
 /// What the sessions of one worker thread share.
 #[derive(Debug)]
-pub struct Worker {
+pub struct Lent {
     /// How sessions behave.
     pub settings: Settings,
     /// What all workers share.
-    pub table: Arc<Table>,
+    pub shapes: Arc<Shapes>,
     metrics: Arc<Metrics>,
     index: usize,
     /// The scanner, reused.
@@ -87,13 +87,13 @@ pub struct Worker {
     sketch: Sketch,
 }
 
-impl Worker {
+impl Lent {
     /// The worker that counts in set `index` of `metrics`; `seed` keys the hash of shapes and must
     /// be the same for all workers that share `table`.
     #[must_use]
     pub fn new(
         settings: Settings,
-        table: Arc<Table>,
+        shapes: Arc<Shapes>,
         metrics: Arc<Metrics>,
         index: usize,
         seed: u64,
@@ -105,7 +105,7 @@ impl Worker {
         };
         Self {
             settings,
-            table,
+            shapes,
             metrics,
             index,
             scan: Scan::new(limits, seed),
@@ -169,7 +169,7 @@ impl Worker {
             self.recent.keep(text, &recipe);
             return self.unfolded(recipe, text, dialect);
         }
-        if self.settings.prepare_threshold > 1 && self.table.known(&self.scan).is_none() {
+        if self.settings.prepare_threshold > 1 && self.shapes.known(&self.scan).is_none() {
             let salt = client.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             if !self.sketch.meet(self.scan.hash() ^ salt) {
                 return Err(Reason::Threshold);
@@ -190,7 +190,7 @@ impl Worker {
             return Ok(recipe);
         }
         let judgement = recipe.judgement(&self.scan, || judge(text, &self.scan, dialect));
-        if !judgement.is_ok_and(|eligible| eligible.apart) {
+        if !judgement.is_ok_and(|eligible| eligible.unfolded) {
             return Ok(recipe);
         }
         self.scan.unfold(text)?;
@@ -222,11 +222,11 @@ impl Worker {
         if eligible::is_hopeless(&self.scan) {
             return Err(Reason::TooComplex);
         }
-        let recipe = self.table.recipe(text, &self.scan);
+        let recipe = self.shapes.recipe(text, &self.scan);
         let recipe = recipe.ok_or(Reason::Unstable)?;
         self.bytes += recipe.bytes();
         let is_full = self.recipes.len() >= LOCAL_RECIPES || self.bytes > LOCAL_BYTES;
-        if is_full || self.evictions != self.table.evictions() {
+        if is_full || self.evictions != self.shapes.evictions() {
             self.forget();
             self.bytes = recipe.bytes();
         }
@@ -239,13 +239,13 @@ impl Worker {
         self.recipes = HashMap::default();
         self.recent = Recent::default();
         self.bytes = 0;
-        self.evictions = self.table.evictions();
+        self.evictions = self.shapes.evictions();
     }
 
     /// To be called now and then also when nothing happens: gives back what nobody uses.
-    pub fn rest(&mut self, now: Instant) {
-        self.table.rest(now);
-        if self.evictions != self.table.evictions() {
+    pub fn rest(&mut self, now: Millis) {
+        self.shapes.rest(now);
+        if self.evictions != self.shapes.evictions() {
             self.forget();
         }
     }

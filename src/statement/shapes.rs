@@ -5,11 +5,11 @@
 //! collision costs a conversion, never a wrong statement; no guard is held while anything else is
 //! asked.
 
-use super::cache::Tag;
 use super::context::Contexts;
 use super::database::{Database, Databases};
+use super::mirror::Tag;
 use super::weight::{Age, Kept, Scales};
-use super::{Context, Instant, Key, MAX_VARIANTS, Plans, Recipe, Statement};
+use super::{Context, Key, MAX_VARIANTS, Millis, Plans, Recipe, Statement};
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::sql::scan::Scan;
@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 
 /// The shared table. Cheap to share behind an [`Arc`]; see the module's invariants.
 #[derive(Debug)]
-pub struct Table {
+pub struct Shapes {
     recipes: DashMap<u64, Arc<Recipe>, FixedState>,
     statements: DashMap<Key, Arc<Statement>, FixedState>,
     databases: Databases,
@@ -36,7 +36,7 @@ pub struct Table {
     floor: AtomicUsize,
     evictions: AtomicU32,
     /// When what is unused last grew older; locked while anything is dropped.
-    rested: Mutex<Option<Instant>>,
+    rested: Mutex<Option<Millis>>,
 }
 
 /// Bytes that shapes and their statements may take on average. Usual ones take two to four
@@ -47,7 +47,7 @@ const BYTES_PER_SHAPE: usize = 8 << 10;
 const ROUND: u64 = 60_000;
 const IDLE_ROUNDS: u8 = 60;
 
-impl Table {
+impl Shapes {
     /// A table for at most `max_shapes` shapes whose hashes are keyed by `seed`; the oracle may be
     /// asked about `per_second` new statements a second.
     #[must_use]
@@ -147,7 +147,7 @@ impl Table {
 
     /// Retires `recipe`, which has lists or rows, for one that says that these are no arrays: texts
     /// of its shape are taken apart, and so get to shapes that say how long they are.
-    pub fn take_apart(&self, recipe: &Recipe) {
+    pub fn unfold(&self, recipe: &Recipe) {
         let heir = self.new_recipe(Arc::clone(&recipe.shape));
         let arguments = recipe.eligible().map(|e| e.arguments.clone());
         self.replace(recipe, heir, arguments.unwrap_or_default(), true);
@@ -168,7 +168,7 @@ impl Table {
         recipe: &Recipe,
         narrower: Recipe,
         arguments: Vec<bool>,
-        apart: bool,
+        unfolded: bool,
     ) -> Arc<Recipe> {
         narrower
             .sightings
@@ -178,7 +178,7 @@ impl Table {
             _ if !arguments.contains(&true) => Err(Reason::NoArguments),
             Some(eligible) => Ok(Eligible {
                 arguments,
-                apart,
+                unfolded,
                 ..eligible.clone()
             }),
             None => Err(Reason::NoArguments),
@@ -244,7 +244,7 @@ impl Table {
     }
 
     /// Takes one question from the oracle's budget of this second.
-    pub fn take_question(&self, now: Instant) -> bool {
+    pub fn take_question(&self, now: Millis) -> bool {
         self.budget.take(now)
     }
 
@@ -299,7 +299,7 @@ impl Table {
 
     /// To be called now and then also when nothing happens: once in a while drops what nobody has
     /// asked for in a long time.
-    pub fn rest(&self, now: Instant) {
+    pub fn rest(&self, now: Millis) {
         let Ok(mut rested) = self.rested.try_lock() else {
             return;
         };
@@ -379,7 +379,7 @@ impl Budget {
         }
     }
 
-    fn take(&self, now: Instant) -> bool {
+    fn take(&self, now: Millis) -> bool {
         let second = (now.0 / 1000) << 32;
         let mut taken = false;
         let _ = self
@@ -405,7 +405,7 @@ mod tests {
     fn the_budget_is_renewed_every_second() {
         let budget = Budget::new(2);
         let taken: Vec<bool> = [0, 10, 20, 999, 1000, 1001, 1002, 5000]
-            .map(|ms| budget.take(Instant(ms)))
+            .map(|ms| budget.take(Millis(ms)))
             .into();
         assert_eq!(taken, [true, true, false, false, true, true, false, true]);
     }

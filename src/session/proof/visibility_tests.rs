@@ -19,7 +19,7 @@ fn judged(tables: &[&str], limits: usize) -> Eligible {
         interval_casts: vec![false; 3],
         bare: vec![true; 3],
         columns: vec![None; 3],
-        apart: false,
+        unfolded: false,
         returning: false,
         writes: false,
         targets: Vec::new(),
@@ -31,7 +31,7 @@ fn judged(tables: &[&str], limits: usize) -> Eligible {
 }
 
 /// What a generic plan with arguments of `int4`, `text`, `int4` rests on.
-fn exposure(plan: &str, eligible: &Eligible) -> Exposure {
+fn exposure(plan: &str, eligible: &Eligible) -> Visibility {
     let numbers = plan.replace("$1", "1").replace("$3", "3");
     let literals = numbers.replace("$2", "'2'::text");
     let hidden = Hidden {
