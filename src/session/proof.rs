@@ -195,6 +195,7 @@ mod tests {
                 "  Index Cond: (a.aid = ANY (ARRAY[$1, ($2 + $3)]))",
             ),
             ("  Output: (t.a + 5), 'x'::text", "  Output: (t.a + $1), $2"),
+            ("  Cache Key: (t.a + 5)", "  Cache Key: (t.a + $1)"),
             (
                 "  Output: 'abc'::character varying(10), now()",
                 "  Output: ($1)::character varying(10), now()",

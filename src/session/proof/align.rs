@@ -13,7 +13,7 @@ const HASHED_LIST: usize = 9;
 
 /// What a plan calls its expressions. Whatever has another name must be equal to the letter.
 const EXPRESSIONS: [&str; 23] = [
-    "Mirror Key",
+    "Cache Key",
     "Conflict Filter",
     "Filter",
     "Function Call",

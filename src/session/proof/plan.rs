@@ -66,7 +66,7 @@ fn is_condition(label: &str) -> bool {
 pub(super) fn is_result(label: &str) -> bool {
     matches!(
         label,
-        "Output" | "Sort Key" | "Presorted Key" | "Group Key" | "Mirror Key"
+        "Output" | "Sort Key" | "Presorted Key" | "Group Key" | "Cache Key"
     )
 }
 
