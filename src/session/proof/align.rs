@@ -2,7 +2,7 @@
 
 use super::Hidden;
 use super::constant::Types;
-use super::tokens::{Token, normalize};
+use super::tokens::{Token, are_alike, normalize};
 use super::tree::{Facts, Plan, text};
 use crate::statement::guard::Guard;
 use serde_json::Value;
@@ -214,7 +214,7 @@ impl<'a> Aligner<'a> {
         let folded = normalize(original, self.types);
         let mut tokens = normalize(generic, self.types);
         let searched = matches!(label, "Index Cond" | "Recheck Cond");
-        if folded != tokens || !searched && loses_hashed_list(generic) {
+        if !are_alike(&folded, &tokens) || !searched && loses_hashed_list(generic) {
             return None;
         }
         let node = self.found.nodes.get(at)?;

@@ -26,7 +26,7 @@ pub(super) const TOTAL: [&str; 9] = [
 
 /// Something that has one value during one execution.
 ///
-/// Constants compare equal whatever they are made of, because a plan of literals shows them folded.
+/// It has no equality: all constants are alike where two plans are compared, see `Token::is_alike`.
 #[derive(Debug, Clone)]
 pub(super) struct Constant {
     /// The parameters it is made of, by index.
@@ -53,14 +53,6 @@ pub(super) struct Constant {
     /// It stands in parentheses of its own.
     wrapped: bool,
 }
-
-impl PartialEq for Constant {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for Constant {}
 
 impl Constant {
     pub(super) const fn literal() -> Self {

@@ -2,9 +2,9 @@
 
 use super::constant::{Constant, Types};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) enum Token<'a> {
-    /// Constant for one execution. All constants are equal.
+    /// Constant for one execution.
     Constant(Constant),
     /// A name or keyword.
     Word(&'a str),
@@ -12,6 +12,35 @@ pub(super) enum Token<'a> {
     Operator(&'a str),
     /// `(`, `)`, `[`, `]` or `,`.
     Mark(char),
+}
+
+impl Token<'_> {
+    /// Whether both are written alike. All constants are, because a plan of literals shows them
+    /// folded.
+    pub(super) fn is_alike(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Constant(_), Self::Constant(_)) => true,
+            (Self::Word(one), Self::Word(other)) | (Self::Operator(one), Self::Operator(other)) => {
+                one == other
+            }
+            (Self::Mark(one), Self::Mark(other)) => one == other,
+            _ => false,
+        }
+    }
+
+    /// Whether it is this mark.
+    fn is_mark(&self, mark: char) -> bool {
+        matches!(self, Self::Mark(found) if *found == mark)
+    }
+}
+
+/// Whether two expressions are alike, token for token.
+pub(super) fn are_alike(one: &[Token<'_>], other: &[Token<'_>]) -> bool {
+    one.len() == other.len()
+        && one
+            .iter()
+            .zip(other)
+            .all(|(one, other)| one.is_alike(other))
 }
 
 /// One expression with its constants written alike.
@@ -41,7 +70,7 @@ pub(super) fn normalize<'a>(text: &'a str, types: Types<'_>) -> Vec<Token<'a>> {
 /// A group has just ended: if it holds only constants, it and what it is an argument of become one.
 fn fold_group<'a>(out: &mut Vec<Token<'a>>, close: char, types: Types<'_>) {
     let open = if close == ')' { '(' } else { '[' };
-    let Some(start) = out.iter().rposition(|token| *token == Token::Mark(open)) else {
+    let Some(start) = out.iter().rposition(|token| token.is_mark(open)) else {
         out.push(Token::Mark(close));
         return;
     };
@@ -59,7 +88,7 @@ fn fold_group<'a>(out: &mut Vec<Token<'a>>, close: char, types: Types<'_>) {
         out.push(Token::Mark(close));
         return;
     };
-    let list = group.contains(&Token::Mark(','));
+    let list = group.iter().any(|token| token.is_mark(','));
     let (keep, folded) = match before {
         Some(Token::Word("ARRAY")) if open == '[' => (start - 1, Constant::all(parts)),
         // A function over constants; the words before other parentheses are not functions.
