@@ -13,7 +13,7 @@
 //!            │      │        └───────────┴──▶ wire
 //!            │      └─▶ client ──▶ wire
 //!            ├─▶ config
-//!            └─▶ postgres
+//!            └─▶ lab ──▶ wire
 //! ```
 //!
 //! - [`wire`]: bytes to frames and back; [`sql`]: text to shape and literals. Leaves, pure.
@@ -22,8 +22,8 @@
 //!   tests, fuzzers and benches run it as it is.
 //! - [`net`]: the only sockets, with [`error`] saying who is to blame when one ends.
 //! - [`config`], [`metrics`], [`reason`]: how it was set up, what it did, and why not.
-//! - [`cli`]: one file a command, and the load that `demo` and `bench` put on a server;
-//!   [`postgres`]: scratch servers for them and the tests.
+//! - [`cli`]: one file a command; [`lab`]: what we measure ourselves with, which is the load that
+//!   `demo` and `bench` put on a server, and scratch servers for them and the tests.
 //!
 //! Words beside those of the protocol: a *shape* is a text without its literals; a *recipe* says
 //! which of them become arguments and which stay inline; a *statement* is a recipe with its inline
@@ -38,10 +38,10 @@ pub mod cli;
 pub mod client;
 pub mod config;
 pub mod error;
+pub mod lab;
 pub mod manual;
 pub mod metrics;
 pub mod net;
-pub mod postgres;
 pub mod reason;
 pub mod session;
 pub mod sql;

@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use clap::Parser;
-use pgautoprep::cli::bench::{self, BenchOptions};
-use pgautoprep::postgres::{Auth, Options, SUPERUSER, Scratch, Wanted};
+use pgautoprep::lab::bench::{self, BenchOptions};
+use pgautoprep::lab::postgres::{Auth, Options, SUPERUSER, Scratch, Wanted};
 use serde_json::Value;
 
 #[derive(Debug, Parser)]

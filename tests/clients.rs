@@ -20,9 +20,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pgautoprep::config::Config;
+use pgautoprep::lab::postgres::{Binaries, Options, Scratch, Wanted};
 use pgautoprep::metrics::{Counter, Metrics, Summary};
 use pgautoprep::net::Proxy;
-use pgautoprep::postgres::{Binaries, Options, Scratch, Wanted};
 
 /// How long one program may run; the slowest takes ten seconds in a debug build.
 const PATIENCE: Duration = Duration::from_secs(240);

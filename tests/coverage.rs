@@ -28,8 +28,8 @@ use std::path::Path;
 
 use client::Client;
 use frames::Frame;
+use pgautoprep::lab::postgres::{Options, Scratch, Wanted};
 use pgautoprep::metrics::{Counter, Summary};
-use pgautoprep::postgres::{Options, Scratch, Wanted};
 use pgautoprep::reason::Reason;
 use proxy::Proxy;
 

@@ -10,7 +10,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use clap::Parser;
-use pgautoprep::cli::demo::{self, DemoOptions};
+use pgautoprep::lab::demo::{self, DemoOptions};
 
 #[derive(Debug, Parser)]
 struct Line {

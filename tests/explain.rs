@@ -8,7 +8,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use pgautoprep::postgres::{Auth, Options, Scratch};
+use pgautoprep::lab::postgres::{Auth, Options, Scratch};
 
 const PASSWORD: &str = "it's a secret";
 

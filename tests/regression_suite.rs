@@ -41,8 +41,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use client::Client;
+use pgautoprep::lab::postgres::{Binaries, Options, Scratch, Wanted};
 use pgautoprep::metrics::{Counter, Summary};
-use pgautoprep::postgres::{Binaries, Options, Scratch, Wanted};
 use pgautoprep::reason::Reason;
 use proxy::Proxy;
 

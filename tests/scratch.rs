@@ -1,4 +1,4 @@
-//! Starts real servers through `pgautoprep::postgres` and looks at what they leave behind.
+//! Starts real servers through `pgautoprep::lab::postgres` and looks at what they leave behind.
 //!
 //! On a machine without PostgreSQL and without a network these tests fail, and say what to
 //! install.
@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pgautoprep::postgres::{Auth, Error, Options, Scratch, Wanted};
+use pgautoprep::lab::postgres::{Auth, Error, Options, Scratch, Wanted};
 
 fn start(options: &Options) -> Scratch {
     Scratch::start(options).unwrap_or_else(|error| panic!("{error}"))

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 
-use super::login::Account;
 use crate::config::{Address, Config, Sources, settings};
+use crate::lab::login::Account;
 use crate::reason::Reason;
 use crate::sql::rewrite::{self, Rewritten};
 use crate::sql::scan::{Class, Literal, Scan};

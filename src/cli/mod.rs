@@ -1,15 +1,12 @@
 //! The command line: one file per command, each with its arguments and a `run`.
 //!
-//! A new command is a module here, a variant of `Command` and an arm in [`Arguments::run`].
+//! A new command is a module here, a variant of `Command` and an arm in [`Arguments::run`]. The
+//! commands that measure are in [`crate::lab`].
 
-pub mod bench;
 mod check;
-pub mod demo;
 mod explain;
 mod flags;
-mod load;
 pub mod logging;
-mod login;
 mod serve;
 
 use std::ffi::OsString;
@@ -18,6 +15,7 @@ use std::io::{self, Write};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::config::usage;
+use crate::lab::{bench, demo};
 
 pub use flags::SettingFlags;
 

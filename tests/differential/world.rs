@@ -3,8 +3,8 @@
 use super::client::{self, Client};
 use super::events::RESTORE;
 use pgautoprep::config::Config;
+use pgautoprep::lab::postgres::{Options, Scratch, Wanted};
 use pgautoprep::metrics::{Metrics, Summary};
-use pgautoprep::postgres::{Options, Scratch, Wanted};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::thread::JoinHandle;

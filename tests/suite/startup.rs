@@ -6,8 +6,8 @@ use crate::harness::matrix::Identities;
 use crate::harness::proxy::Proxy;
 use crate::harness::server;
 use crate::harness::upstream::{Upstream, greeting};
+use pgautoprep::lab::postgres::{Auth, Options, Scratch};
 use pgautoprep::metrics::Counter;
-use pgautoprep::postgres::{Auth, Options, Scratch};
 use pgautoprep::reason::Reason;
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 

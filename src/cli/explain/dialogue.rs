@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 
-use crate::cli::login::{Account, Authentication, framed};
 use crate::config::{Address, Config};
+use crate::lab::login::{Account, Authentication, framed};
 use crate::metrics::{Counter, Metrics};
 use crate::net;
 use crate::reason::Reason;

@@ -1,7 +1,7 @@
 //! One real server for all tests of this program, and a database of its own for each.
 
 use super::client::Client;
-use pgautoprep::postgres::{Options, Scratch, Wanted};
+use pgautoprep::lab::postgres::{Options, Scratch, Wanted};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 

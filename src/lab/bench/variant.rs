@@ -4,8 +4,8 @@ use std::str::FromStr;
 
 use anyhow::bail;
 
-use crate::cli::load::script::Protocol;
 use crate::config::Address;
+use crate::lab::load::script::Protocol;
 
 /// What `--pid` calls the server.
 pub(super) const SERVER: &str = "server";

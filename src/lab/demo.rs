@@ -3,7 +3,7 @@
 //! Three ways to the same server are compared, interleaved, round after round: direct, through the
 //! proxy with conversion off, and through the proxy with conversion on. The load comes from this
 //! process, which checks every answer. Nothing is left behind, also after Ctrl-C: that ends this
-//! process, and what it started does not outlive it (see [`crate::postgres::guard`]).
+//! process, and what it started does not outlive it (see [`crate::lab::postgres::child`]).
 
 mod report;
 
@@ -25,7 +25,7 @@ use super::load::proxy::{ANY, Proxy};
 use super::load::script::{Protocol, Script};
 use super::load::server::{self, ServerFlags};
 use super::login::Account;
-use crate::postgres::{SUPERUSER, Scratch};
+use crate::lab::postgres::{SUPERUSER, Scratch};
 use report::{Report, Row};
 
 /// Before the first measurement of a workload, per variant, half a measurement but no longer than

@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Args;
 
 use super::progress::Progress;
-use crate::postgres::{Binaries, Options, Scratch, Wanted, fetch, find};
+use crate::lab::postgres::{Binaries, Options, Scratch, Wanted, fetch, find};
 
 /// Which server to start, and which proxy to put before it.
 #[derive(Debug, Clone, Args)]

@@ -11,15 +11,15 @@ use tokio::runtime::Runtime;
 
 use super::variant::{SERVER, Variant, Way};
 use super::{BenchOptions, Plan, Socket};
-use crate::cli::load::client::{Client, Target};
-use crate::cli::load::count::Cpu;
-use crate::cli::load::progress::Progress;
-use crate::cli::load::proxy::{ANY, Proxy};
-use crate::cli::load::{data, server};
-use crate::cli::login::Account;
 use crate::config::Address;
-use crate::postgres::child::Directory;
-use crate::postgres::{SUPERUSER, Scratch, cpu};
+use crate::lab::load::client::{Client, Target};
+use crate::lab::load::count::Cpu;
+use crate::lab::load::progress::Progress;
+use crate::lab::load::proxy::{ANY, Proxy};
+use crate::lab::load::{data, server};
+use crate::lab::login::Account;
+use crate::lab::postgres::child::Directory;
+use crate::lab::postgres::{SUPERUSER, Scratch, cpu};
 
 /// The modes of the proxies there may be.
 const MODES: [&str; 3] = ["convert", "observe", "off"];

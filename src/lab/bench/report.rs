@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::variant::Variant;
-use crate::cli::load::count::{Tally, median};
-use crate::cli::load::script::Script;
+use crate::lab::load::count::{Tally, median};
+use crate::lab::load::script::Script;
 
 /// The whole report.
 #[derive(Debug, Serialize)]
@@ -274,7 +274,7 @@ pub(super) fn in_words(clients: usize) -> String {
 pub(super) fn sample() -> Report {
     use std::time::Duration;
 
-    use crate::cli::load::count::{Count, Cpu};
+    use crate::lab::load::count::{Count, Cpu};
 
     let tally = |rates: &[u64], server: u64| {
         let mut tally = Tally::new().unwrap();

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::Variant;
-use crate::cli::load::count::{Tally, median};
+use crate::lab::load::count::{Tally, median};
 
 /// Width of the explanation below the table.
 const WIDTH: usize = 88;
@@ -235,7 +235,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::cli::load::count::{Count, Cpu};
+    use crate::lab::load::count::{Count, Cpu};
 
     fn tally(rates: &[f64], cpu_micros: u64) -> Tally {
         let mut tally = Tally::new().unwrap();

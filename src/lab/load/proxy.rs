@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-use crate::postgres::child::Process;
-use crate::postgres::cpu;
+use crate::lab::postgres::child::Process;
+use crate::lab::postgres::cpu;
 
 /// What `serve` prints on standard output for each address once it accepts connections.
 const LISTENING: &str = "listening on ";

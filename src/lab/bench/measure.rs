@@ -9,10 +9,10 @@ use super::report::{Cell, Group, Machine, Report, Server, VariantInfo, WorkloadI
 use super::site::{Site, watch_for_interrupt};
 use super::variant::{Variant, baseline};
 use super::{BenchOptions, Plan};
-use crate::cli::load::count::Tally;
-use crate::cli::load::fleet::{Fleet, Job};
-use crate::cli::load::progress::Progress;
-use crate::cli::load::script::Script;
+use crate::lab::load::count::Tally;
+use crate::lab::load::fleet::{Fleet, Job};
+use crate::lab::load::progress::Progress;
+use crate::lab::load::script::Script;
 
 /// Before each measurement, while the CPU's caches fill.
 const SHORT_WARM_UP: Duration = Duration::from_millis(60);
