@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use pgautoprep::sql::rewrite::argument;
-use pgautoprep::sql::{Dialect, Scan, ScanLimits, Shape, effect, judge, rewrite};
+use pgautoprep::sql::{Dialect, Scan, ScanLimits, effect, judge, rewrite};
 
 const DIALECT: Dialect = Dialect { server_major: 15 };
 
@@ -75,7 +75,7 @@ fn scans(c: &mut Criterion) {
     let mut group = c.benchmark_group("scan_and_match");
     for (name, text) in corpus() {
         let mut scan = scanned(&text);
-        let shape = Shape::of(text.as_bytes(), &scan);
+        let shape = scan.shape(text.as_bytes());
         let mut out = Vec::new();
         group.bench_function(name, |b| {
             b.iter(|| {
@@ -85,7 +85,7 @@ fn scans(c: &mut Criterion) {
                 for literal in scan.literals() {
                     argument(text, &scan, literal, &mut out);
                 }
-                shape.matches(text, &scan)
+                scan.has_shape(text, &shape)
             });
         });
     }

@@ -15,9 +15,9 @@ use clap::Args;
 use crate::config::{Address, Config, Sources, settings};
 use crate::lab::login::Account;
 use crate::reason::Reason;
+use crate::sql::judge;
 use crate::sql::rewrite::{self, Rewritten};
 use crate::sql::scan::{Class, Literal, Scan};
-use crate::sql::{Shape, judge};
 use crate::statement::guard::{Check, Guard};
 use crate::statement::{Plans, Terms, Verdict};
 use dialogue::{Dialogue, Outcome};
@@ -96,7 +96,7 @@ fn report(dialogue: &mut Dialogue, text: &[u8], outcome: Outcome) -> anyhow::Res
         // A recipe narrowed to nothing has no arguments left.
         let last = last.map_or(&[][..], |eligible| &eligible.arguments);
         put_literals(&mut out, text, scan, &first, last)?;
-        let shape = Shape::of(text, scan).text_for_display();
+        let shape = scan.shape(text).text_for_display();
         put(&mut out, "shape", shape)?;
         if last.contains(&true) {
             let Rewritten {

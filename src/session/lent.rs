@@ -205,7 +205,7 @@ impl Lent {
         recipe: &Recipe,
     ) -> Result<(), Reason> {
         self.scan.run(text, dialect)?;
-        recipe.shape().unfold(text, &mut self.scan)
+        self.scan.unfold_like(text, recipe.shape())
     }
 
     #[inline]
@@ -214,7 +214,7 @@ impl Lent {
         if recipe.is_retired() {
             return None;
         }
-        let same = recipe.shape().matches(text, &self.scan);
+        let same = self.scan.has_shape(text, recipe.shape());
         Some(same.then(|| Arc::clone(recipe)).ok_or(Reason::Unstable))
     }
 

@@ -1,4 +1,4 @@
-//! What a literal is: its class, its notation and its place in the text.
+//! What a literal is: its class, its notation and its place in the text, which it interrupts.
 
 use std::ops::Range;
 
@@ -100,5 +100,30 @@ impl Literal {
     #[must_use]
     pub const fn range(&self) -> Range<usize> {
         self.start as usize..self.end as usize
+    }
+}
+
+/// The kind of a [`Break`] that is a comment; literals have their class.
+pub(super) const COMMENT: u8 = 4;
+
+/// An interruption of the shape's own text: a literal or a comment.
+///
+/// Comments that differ from call to call (trace ids) must not make new shapes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Break {
+    pub(super) start: u32,
+    pub(super) end: u32,
+    pub(super) kind: u8,
+}
+
+impl Break {
+    /// That of a literal.
+    #[inline]
+    pub(super) const fn at(literal: &Literal) -> Self {
+        Self {
+            start: literal.start,
+            end: literal.end,
+            kind: literal.class as u8,
+        }
     }
 }

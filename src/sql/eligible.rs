@@ -24,7 +24,6 @@ use self::mask::{Masked, Sort, value_range};
 use self::names::Input;
 use self::visit::{Slot, Walk};
 use super::scan::{Class, Dialect, Form, Literal, Scan};
-use super::shape::Shape;
 use super::value::single;
 pub use stored::Column;
 pub use tables::Named;
@@ -101,7 +100,7 @@ pub fn is_long(scan: &Scan) -> bool {
 /// Whether no text of the shape just scanned is short enough to be judged.
 #[must_use]
 pub fn is_hopeless(scan: &Scan) -> bool {
-    is_long(scan) && Shape::gaps_of(scan) > MAX_TEXT
+    is_long(scan) && scan.shape_bytes() > MAX_TEXT
 }
 
 /// Judges the statement in `text`, which `scan` has just scanned.

@@ -5,7 +5,7 @@
 //! right, and what it makes of a token depends on the tokens before and on the bytes up to the next
 //! one. So over a piece of text that a scan has read before, in the same state, it finds the same
 //! tokens, and arrives at the literal behind in the same state, if the first byte there makes no
-//! difference to a token before it; which first bytes do not is what [`Starts`] says. Behind a
+//! difference to a token before it; which first bytes do not is what [`Starts`](super::guide::Starts) says. Behind a
 //! literal the state is always the same, and the literal itself is read as a scan reads it.
 //!
 //! Not followed are shapes with comments between their tokens, with hints, with no literals, with
@@ -15,97 +15,12 @@ use std::ops::Range;
 
 use memchr::memchr;
 
+use super::class::{Break, Class};
+use super::found::Found;
 use super::lex::{self, KIND, Kind};
 use super::list::List;
 use super::literal;
-use super::pass::Found;
-use super::scan::{Break, COMMENT, Class, Scan};
 use super::shape::Shape;
-
-/// What has to be known of a shape beside its text to follow it.
-#[derive(Clone, Debug)]
-pub(super) struct Guide {
-    /// For each literal, what it may begin with.
-    starts: Box<[Starts]>,
-    /// Numbers may have underscores: the dialect it was scanned in.
-    underscores: bool,
-}
-
-impl Guide {
-    /// That of `text`, which `scan` has just scanned; `None` if the shape is not to be followed.
-    pub(super) fn of(text: &[u8], scan: &Scan) -> Option<Self> {
-        let breaks = scan.breaks();
-        let apart = !scan.is_folded() && scan.lists().next().is_some();
-        let comments = breaks.iter().any(|cut| cut.kind == COMMENT);
-        let unlike = comments || apart || scan.has_rows() || !scan.hints().is_empty();
-        if breaks.is_empty() || unlike {
-            return None;
-        }
-        let mut from = scan.body().start;
-        let starts = breaks.iter().map(|cut| {
-            let gap = from..cut.start as usize;
-            from = cut.end as usize;
-            Starts::behind(&text[gap], KIND[text[cut.start as usize] as usize])
-        });
-        Some(Self {
-            starts: starts.collect(),
-            underscores: scan.underscores(),
-        })
-    }
-
-    /// The memory it takes beside itself.
-    pub(super) const fn bytes(&self) -> usize {
-        self.starts.len() * size_of::<Starts>()
-    }
-}
-
-/// The kinds of the first bytes with which a literal may begin, as a set of bits.
-#[derive(Clone, Copy, Debug)]
-struct Starts(u16);
-
-impl Starts {
-    const NUMBER: Self = Self::of(&[Kind::Digit, Kind::Dot, Kind::Operator]);
-    const STRING: Self = Self::of(&[Kind::Quote, Kind::Dollar, Kind::Word]);
-
-    const fn of(kinds: &[Kind]) -> Self {
-        let (mut set, mut rest) = (0, kinds);
-        while let [kind, others @ ..] = rest {
-            set |= 1 << *kind as u16;
-            rest = others;
-        }
-        Self(set)
-    }
-
-    /// Those of a literal behind `gap` that once began with a byte of kind `first`.
-    ///
-    /// A byte of the same kind never makes a difference. Behind an operator, an opening parenthesis
-    /// or a comma any notation of the same class will do: a minus is a sign there, unless it would
-    /// become part of the operator, and none of the three looks for what follows white space. `*`
-    /// may be a whole row, a minus behind which is binary, and a minus may be a sign itself.
-    fn behind(gap: &[u8], first: Kind) -> Self {
-        let same = Self::of(&[first]);
-        let class = match first {
-            Kind::Digit | Kind::Dot | Kind::Operator => Self::NUMBER,
-            _ => Self::STRING,
-        };
-        let tokens = gap.trim_ascii_end();
-        let apart = tokens.len() < gap.len();
-        let operator = tokens.iter().rev();
-        let mut operator = operator.take_while(|byte| KIND[**byte as usize] == Kind::Operator);
-        match tokens.last() {
-            Some(b'(' | b'[' | b',') => class,
-            Some(b'*' | b'-') | None => same,
-            Some(b'<' | b'>' | b'=') if operator.all(|byte| b"<>=".contains(byte)) => class,
-            Some(last) if apart && KIND[*last as usize] == Kind::Operator => class,
-            Some(_) => same,
-        }
-    }
-
-    #[inline]
-    const fn admit(self, first: u8) -> bool {
-        self.0 >> KIND[first as usize] as u16 & 1 == 1
-    }
-}
 
 /// The body of `text`, if that is found to be of `shape`; its literals and breaks are then in
 /// `found`, which was empty.

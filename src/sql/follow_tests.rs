@@ -2,8 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::scan::{Dialect, ScanLimits};
-use super::*;
+use super::super::scan::{Dialect, Scan, ScanLimits};
 
 fn new_scan() -> Scan {
     Scan::new(ScanLimits::default(), 7)
@@ -17,7 +16,7 @@ fn follows(text: &[u8], other: &[u8], server_major: u16) -> bool {
     if scan.run(text, dialect).is_err() {
         return false;
     }
-    let shape = Shape::of(text, &scan);
+    let shape = scan.shape(text);
     scan.follow(other, dialect, &shape)
 }
 
@@ -109,7 +108,7 @@ fn a_shape_is_followed_in_its_own_dialect_only() {
     let [old, new] = [15, 16].map(|server_major| Dialect { server_major });
     let text = b"select 1";
     scan.run(text, new).expect("understood");
-    let shape = Shape::of(text, &scan);
+    let shape = scan.shape(text);
     assert!(scan.follow(b"select 1_000", new, &shape));
     assert!(!scan.follow(b"select 1", old, &shape));
 }
@@ -123,14 +122,14 @@ fn lists_that_were_followed_can_be_taken_apart() {
     let dialect = Dialect { server_major: 15 };
     let (mut followed, mut run) = (new_scan(), new_scan());
     followed.run(text, dialect).expect("understood");
-    let shape = Shape::of(text, &followed);
+    let shape = followed.shape(text);
     assert!(followed.follow_unchecked(other, dialect, &shape));
     run.run(other, dialect).expect("understood");
     for scan in [&mut followed, &mut run] {
         scan.unfold(other).expect("few literals");
     }
     assert_eq!(followed.fingerprint(), run.fingerprint());
-    let apart = Shape::of(other, &run);
+    let apart = run.shape(other);
     assert!(apart.head().is_none() && shape.head().is_some());
 }
 

@@ -14,8 +14,8 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr2};
 
+use super::class::{Break, Class, Form, Literal};
 use super::lex::{self, KIND, Kind};
-use super::scan::{Break, Class, Form, Literal};
 use super::{rows, value};
 
 /// A list in a text: which of the literals are its elements, and which break is the first of them.

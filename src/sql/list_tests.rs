@@ -4,7 +4,7 @@ use super::*;
 use crate::reason::Reason;
 use crate::sql::rewrite::{argument, execute_argument, execute_list, rewrite};
 use crate::sql::rewrite::{literal_position, original_position};
-use crate::sql::{Dialect, Scan, ScanLimits, Shape};
+use crate::sql::{Dialect, Scan, ScanLimits};
 
 const DIALECT: Dialect = Dialect { server_major: 16 };
 
@@ -136,34 +136,34 @@ fn lengths_share_a_shape_until_they_are_taken_apart() {
     let text = |list: &str| format!("select x from t where a in ({list}) and b = 5");
     let short = text("1, 2");
     let mut scanned = scan(&short);
-    let shape = Shape::of(short.as_bytes(), &scanned);
+    let shape = scanned.shape(short.as_bytes());
     assert_eq!(shape.lists().collect::<Vec<_>>(), [true, false]);
     for list in ["1,2,3", "7,\n8", "1, 2, 3, 4, 5, 6, 7, 8, 9, -10"] {
         let text = text(list);
         let scan = scan(&text);
         assert_eq!(scan.hash(), shape.hash(), "{list}");
-        assert!(shape.matches(text.as_bytes(), &scan), "{list}");
+        assert!(scan.has_shape(text.as_bytes(), &shape), "{list}");
     }
     for list in ["1", "'1', '2'", "1, 2.0", "1, b", "( 1, 2)", "1, 2 "] {
         let text = text(list);
         let scan = scan(&text);
         assert_ne!(scan.hash(), shape.hash(), "{list}");
-        assert!(!shape.matches(text.as_bytes(), &scan), "{list}");
+        assert!(!scan.has_shape(text.as_bytes(), &shape), "{list}");
     }
     scanned.unfold(short.as_bytes()).unwrap();
-    assert!(!scanned.is_folded() && !shape.matches(short.as_bytes(), &scanned));
-    let apart = Shape::of(short.as_bytes(), &scanned);
+    assert!(!scanned.is_folded() && !scanned.has_shape(short.as_bytes(), &shape));
+    let apart = scanned.shape(short.as_bytes());
     assert_eq!(apart.lists().collect::<Vec<_>>(), [false; 3]);
     let other = text("3, 4");
     let mut scan = scan(&other);
-    assert!(!apart.matches(other.as_bytes(), &scan));
-    shape.unfold(other.as_bytes(), &mut scan).unwrap();
+    assert!(!scan.has_shape(other.as_bytes(), &apart));
+    scan.unfold_like(other.as_bytes(), &shape).unwrap();
     assert!(
-        shape.matches(other.as_bytes(), &scan),
+        scan.has_shape(other.as_bytes(), &shape),
         "it has lists itself"
     );
-    apart.unfold(other.as_bytes(), &mut scan).unwrap();
-    assert!(apart.matches(other.as_bytes(), &scan));
+    scan.unfold_like(other.as_bytes(), &apart).unwrap();
+    assert!(scan.has_shape(other.as_bytes(), &apart));
 }
 
 #[test]

@@ -3,8 +3,8 @@
 //! What stands before it is for the caller to know: whether a minus is a sign, and whether a string
 //! is a constant at all.
 
+use super::class::{Class, Form, Literal};
 use super::lex::{self, KIND, Kind};
-use super::scan::{Class, Form, Literal};
 use super::value;
 
 /// The string constant that begins at `start`, whose quote is at `quote`: only an `E` may stand

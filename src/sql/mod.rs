@@ -17,6 +17,8 @@ pub mod define;
 pub mod effect;
 pub mod eligible;
 mod follow;
+mod found;
+mod guide;
 pub mod hazard;
 mod lex;
 mod list;
@@ -35,8 +37,9 @@ mod words;
 #[cfg(test)]
 mod linear_tests;
 
+pub use class::{Class, Form, Literal};
 pub use effect::{Effect, effect};
 pub use eligible::{Eligible, judge};
 pub use rewrite::{Rewritten, rewrite};
-pub use scan::{Class, Dialect, Form, Literal, Scan, ScanLimits};
+pub use scan::{Dialect, Scan, ScanLimits};
 pub use shape::Shape;

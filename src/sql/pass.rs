@@ -1,53 +1,14 @@
 //! The pass itself: token by token through a text, until its end or something not understood.
 
-use std::ops::Range;
-
+use super::class::{Break, COMMENT, Literal};
+use super::found::Found;
 use super::lex::{self, KIND, Kind};
 use super::list::{self, List};
 use super::literal;
-use super::scan::{Break, COMMENT, Literal};
 use crate::reason::Reason;
 
 /// The longest identifier that is not truncated with a notice (`NAMEDATALEN - 1`).
 const MAX_IDENTIFIER: usize = 63;
-
-/// What a pass collects; kept from text to text for its memory.
-#[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) literals: Vec<Literal>,
-    pub(super) breaks: Vec<Break>,
-    pub(super) hints: Vec<Range<u32>>,
-    pub(super) lists: Vec<List>,
-    /// Literals and breaks with each list as one of them; of the last text that had lists.
-    pub(super) folded: (Vec<Literal>, Vec<Break>),
-}
-
-impl Found {
-    pub(super) fn clear(&mut self) {
-        self.literals.clear();
-        self.breaks.clear();
-        self.hints.clear();
-        self.lists.clear();
-    }
-
-    /// Notes a literal.
-    #[inline]
-    pub(super) fn push(&mut self, literal: Literal) {
-        self.literals.push(literal);
-        self.breaks.push(Break::at(&literal));
-    }
-
-    /// Makes the folded literals and breaks.
-    pub(super) fn fold(&mut self) {
-        self.folded.0.clear();
-        self.folded.1.clear();
-        list::fold(
-            &self.lists,
-            (&self.literals, &self.breaks),
-            &mut self.folded,
-        );
-    }
-}
 
 /// Passes through `text` from its first token at `start`, and returns where its last token ends.
 pub(super) fn pass(

@@ -6,8 +6,9 @@
 //! becomes `= ANY (`, `NOT IN (` becomes `<> ALL (`. Of rows whose columns become `$1`, `$2`, …,
 //! all from VALUES to the last cell makes way for a SELECT of the arrays' elements (`rows`).
 
+use super::class::{COMMENT, Class, Literal};
 use super::lex::{KIND, Kind};
-use super::scan::{COMMENT, Class, Literal, Scan};
+use super::scan::Scan;
 use super::{lex, list, oid, rows, value};
 
 pub use super::value::token;

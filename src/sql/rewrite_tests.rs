@@ -1,7 +1,7 @@
 //! Splicing, values and positions.
 
 use super::*;
-use crate::sql::{Dialect, Scan, ScanLimits, Shape};
+use crate::sql::{Dialect, Scan, ScanLimits};
 use proptest::prelude::*;
 
 fn scanned(text: &[u8]) -> Option<Scan> {
@@ -254,12 +254,12 @@ proptest! {
     #[test]
     fn a_shape_matches_itself_with_other_values(text in sql(), other in sql()) {
         let Some(first) = scanned(text.as_bytes()) else { return Ok(()) };
-        let shape = Shape::of(text.as_bytes(), &first);
-        prop_assert!(shape.matches(text.as_bytes(), &first));
+        let shape = first.shape(text.as_bytes());
+        prop_assert!(first.has_shape(text.as_bytes(), &shape));
         prop_assert_eq!(shape.literal_count(), first.literals().len());
         let Some(second) = scanned(other.as_bytes()) else { return Ok(()) };
-        let same = shape == Shape::of(other.as_bytes(), &second);
-        prop_assert_eq!(shape.matches(other.as_bytes(), &second), same);
+        let same = shape == second.shape(other.as_bytes());
+        prop_assert_eq!(second.has_shape(other.as_bytes(), &shape), same);
     }
 
     #[test]

@@ -17,8 +17,8 @@ use std::ops::Range;
 
 use memchr::memrchr;
 
+use super::class::{Break, Class, Form, Literal};
 use super::lex::{self, KIND, Kind};
-use super::scan::{Break, Class, Form, Literal};
 
 /// The rows of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::reason::Reason;
 use crate::sql::rewrite::{argument, literal_position, original_position, rewrite};
-use crate::sql::{Dialect, Scan, ScanLimits, Shape};
+use crate::sql::{Dialect, Scan, ScanLimits};
 
 const DIALECT: Dialect = Dialect { server_major: 16 };
 
@@ -130,19 +130,19 @@ fn what_is_not_the_same_in_all_rows_does_not_fold() {
 
 #[test]
 fn shapes_do_not_depend_on_the_number_of_rows() {
-    let shape = |text: &str| Shape::of(text.as_bytes(), &scan(text));
+    let shape = |text: &str| scan(text).shape(text.as_bytes());
     let four = "insert into t values (1, 'a'), (2, 'b'), (3, 'c'), (4, 'd') returning a + 1";
     let five =
         "insert into t values (1,'a'),(2,NULL),\n(NULL,'c'),( 4, 'd'), (5, 'e') returning a + 1";
     assert_eq!(shape(four), shape(five));
     assert_eq!(shape(four).literal_count(), 3);
-    assert!(shape(four).matches(five.as_bytes(), &scan(five)));
+    assert!(scan(five).has_shape(five.as_bytes(), &shape(four)));
     assert_ne!(shape(four), shape(&four.replace("4, 'd'", "4.5, 'd'")));
     assert_ne!(shape(four), shape(&four.replace(", 'd'", ", 5")));
     let mut apart = scan(four);
     apart.unfold(four.as_bytes()).unwrap();
     assert_eq!(apart.literals().len(), 9);
-    assert_ne!(shape(four), Shape::of(four.as_bytes(), &apart));
+    assert_ne!(shape(four), apart.shape(four.as_bytes()));
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn few_rows_of_the_same_shape_are_enough() {
     let few = |text: &str, rows: usize| {
         let with_few_rows = scan(text).with_few_rows(text.as_bytes()).into_owned();
         let few = String::from_utf8(with_few_rows).unwrap();
-        let shape = |text: &str| Shape::of(text.as_bytes(), &scan(text));
+        let shape = |text: &str| scan(text).shape(text.as_bytes());
         assert_eq!(shape(text), shape(&few), "{few}");
         assert_eq!(few.matches(")").count(), rows + 1, "{few}");
     };

@@ -13,10 +13,13 @@ use std::ops::Range;
 use foldhash::quality::FixedState;
 use memchr::memchr;
 
+use super::class::Break;
 pub use super::class::{Class, Form, Literal};
 use super::follow::follow;
+use super::found::Found;
+use super::guide::Guide;
 use super::list::List;
-use super::pass::{Found, first_token, pass};
+use super::pass::{first_token, pass};
 use super::rows;
 use super::shape::Shape;
 use crate::reason::Reason;
@@ -56,31 +59,6 @@ impl Default for ScanLimits {
             max_text: 64 * 1024,
             max_literals: 1000,
             min_array_rows: 16,
-        }
-    }
-}
-
-/// The kind of a [`Break`] that is a comment; literals have their class.
-pub(super) const COMMENT: u8 = 4;
-
-/// An interruption of the shape's own text: a literal or a comment.
-///
-/// Comments that differ from call to call (trace ids) must not make new shapes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Break {
-    pub(super) start: u32,
-    pub(super) end: u32,
-    pub(super) kind: u8,
-}
-
-impl Break {
-    /// That of a literal.
-    #[inline]
-    pub(super) const fn at(literal: &Literal) -> Self {
-        Self {
-            start: literal.start,
-            end: literal.end,
-            kind: literal.class as u8,
         }
     }
 }
@@ -272,6 +250,18 @@ impl Scan {
         Ok(())
     }
 
+    /// The same for a text of this shape, if the shape has no lists and no rows.
+    ///
+    /// # Errors
+    ///
+    /// Those are too many literals.
+    pub fn unfold_like(&mut self, text: &[u8], shape: &Shape) -> Result<(), Reason> {
+        if shape.lists().any(|list| list) {
+            return Ok(());
+        }
+        self.unfold(text)
+    }
+
     /// The literals, in the order of the text; a list or column is one of them unless it was taken
     /// apart.
     #[must_use]
@@ -321,11 +311,6 @@ impl Scan {
         self.rows.count() * ROW_MEMORY + 2 * region
     }
 
-    /// Whether there are rows, taken apart or not.
-    pub(super) const fn has_rows(&self) -> bool {
-        self.rows.is_some()
-    }
-
     /// A text of the same shape as `text`, which was just scanned, with few rows if it has many.
     #[must_use]
     pub fn with_few_rows<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
@@ -359,14 +344,47 @@ impl Scan {
         }
     }
 
-    /// Whether the dialect of the last run has numbers with underscores.
-    pub(super) const fn underscores(&self) -> bool {
-        self.underscores
-    }
-
     /// Hint comments, which belong to the shape's text.
     pub(super) fn hints(&self) -> &[Range<u32>] {
         &self.found.hints
+    }
+
+    /// The shape of `text`, which was just scanned.
+    #[must_use]
+    pub fn shape(&self, text: &[u8]) -> Shape {
+        let (literals, guide) = (self.literals().len(), self.guide(text));
+        Shape::new(
+            &text[..self.body.end],
+            self.body.start,
+            self.breaks(),
+            literals,
+            self.hash,
+            guide,
+        )
+    }
+
+    /// How to follow the shape of `text`, unless it has lists that were taken apart, hints, or rows.
+    fn guide(&self, text: &[u8]) -> Option<Guide> {
+        let Found { lists, hints, .. } = &self.found;
+        let unfolded = !self.folded && !lists.is_empty();
+        if unfolded || self.rows.is_some() || !hints.is_empty() {
+            return None;
+        }
+        Guide::of(text, self.body.start, self.breaks(), self.underscores)
+    }
+
+    /// Whether `text`, which was just scanned, has this shape.
+    #[must_use]
+    pub fn has_shape(&self, text: &[u8], shape: &Shape) -> bool {
+        self.hash == shape.hash() && shape.is_of(text, &self.body, self.breaks())
+    }
+
+    /// The bytes of text that the shape just scanned would hold.
+    #[must_use]
+    pub fn shape_bytes(&self) -> usize {
+        let breaks = self.breaks().iter();
+        let cut: usize = breaks.map(|cut| (cut.end - cut.start) as usize).sum();
+        self.body.len().saturating_sub(cut)
     }
 
     fn mix(&self, text: &[u8]) -> u64 {

@@ -7,10 +7,10 @@
 //! is not equal to its elements, which are breaks with commas between. Comments interrupt the shape
 //! and have no content; hint comments belong to its text.
 
-use crate::reason::Reason;
+use std::ops::Range;
 
-use super::follow::Guide;
-use super::scan::{Break, COMMENT, Class, Scan};
+use super::class::{Break, COMMENT, Class};
+use super::guide::Guide;
 
 /// A shape, comparable with any later scan.
 #[derive(Clone, Debug)]
@@ -32,37 +32,35 @@ impl PartialEq for Shape {
 }
 
 impl Shape {
-    /// The shape of `text`, which `scan` has just scanned.
-    #[must_use]
-    pub fn of(text: &[u8], scan: &Scan) -> Self {
-        let mut gaps = Vec::with_capacity(scan.body().len());
-        let mut breaks = Vec::with_capacity(scan.breaks().len());
-        let mut from = scan.body().start;
-        for &Break { start, end, kind } in scan.breaks() {
+    /// The shape of the text that begins at `start`, with these interruptions.
+    pub(super) fn new(
+        text: &[u8],
+        start: usize,
+        cuts: &[Break],
+        literals: usize,
+        hash: u64,
+        guide: Option<Guide>,
+    ) -> Self {
+        let mut gaps = Vec::with_capacity(text.len() - start);
+        let mut breaks = Vec::with_capacity(cuts.len());
+        let mut from = start;
+        for &Break { start, end, kind } in cuts {
             let gap = &text[from..start as usize];
             gaps.extend_from_slice(gap);
             breaks.push((gap.len() as u32, kind));
             from = end as usize;
         }
-        gaps.extend_from_slice(&text[from..scan.body().end]);
+        gaps.extend_from_slice(&text[from..]);
         Self {
             gaps: gaps.into(),
             breaks: breaks.into(),
-            literals: scan.literals().len(),
-            hash: scan.hash(),
-            guide: Guide::of(text, scan),
+            literals,
+            hash,
+            guide,
         }
     }
 
-    /// The bytes of text that the shape just scanned would hold.
-    #[must_use]
-    pub fn gaps_of(scan: &Scan) -> usize {
-        let breaks = scan.breaks().iter();
-        let cut: usize = breaks.map(|cut| (cut.end - cut.start) as usize).sum();
-        scan.body().len().saturating_sub(cut)
-    }
-
-    /// The text before the first literal, if [`Scan::follow`] can follow the shape.
+    /// The text before the first literal, if the shape can be followed (`follow`).
     #[must_use]
     pub fn head(&self) -> Option<&[u8]> {
         self.guide.as_ref()?;
@@ -70,15 +68,15 @@ impl Shape {
         self.gaps.get(..length as usize)
     }
 
-    /// Whether `text`, which `scan` has just scanned, has this shape.
-    #[must_use]
-    pub fn matches(&self, text: &[u8], scan: &Scan) -> bool {
-        if self.hash != scan.hash() || self.breaks.len() != scan.breaks().len() {
+    /// Whether the `body` of `text`, with these interruptions, is of this shape.
+    #[inline]
+    pub(super) fn is_of(&self, text: &[u8], body: &Range<usize>, cuts: &[Break]) -> bool {
+        if self.breaks.len() != cuts.len() {
             return false;
         }
-        let mut from = scan.body().start;
+        let mut from = body.start;
         let mut gaps = &*self.gaps;
-        for (cut, &(length, kind)) in scan.breaks().iter().zip(&self.breaks) {
+        for (cut, &(length, kind)) in cuts.iter().zip(&self.breaks) {
             let Some((gap, rest)) = gaps.split_at_checked(length as usize) else {
                 return false;
             };
@@ -88,7 +86,7 @@ impl Shape {
             gaps = rest;
             from = cut.end as usize;
         }
-        text[from..scan.body().end] == *gaps
+        text[from..body.end] == *gaps
     }
 
     /// The hash the scan computed; it is compared only with hashes of the same seed.
@@ -122,18 +120,6 @@ impl Shape {
     pub fn has_rows(&self) -> bool {
         let mut kinds = self.breaks.iter().map(|(_, kind)| *kind);
         kinds.any(|kind| kind >= Class::Int4Rows as u8)
-    }
-
-    /// Takes the scan of a text of this shape apart if the shape has no lists and no rows.
-    ///
-    /// # Errors
-    ///
-    /// Those are too many literals.
-    pub fn unfold(&self, text: &[u8], scan: &mut Scan) -> Result<(), Reason> {
-        if self.lists().any(|list| list) {
-            return Ok(());
-        }
-        scan.unfold(text)
     }
 
     /// The memory it takes, for the table's bound.

@@ -5,8 +5,8 @@
 
 use memchr::{memchr, memchr2};
 
+use super::class::{Form, Literal};
 use super::lex;
-use super::scan::{Form, Literal};
 
 /// The literal as written.
 #[must_use]

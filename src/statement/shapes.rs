@@ -120,14 +120,14 @@ impl Shapes {
     #[must_use]
     pub fn recipe(&self, text: &[u8], scan: &Scan) -> Option<Arc<Recipe>> {
         if let Some(recipe) = self.known(scan) {
-            return recipe.shape.matches(text, scan).then_some(recipe);
+            return scan.has_shape(text, &recipe.shape).then_some(recipe);
         }
         if self.recipes.len() >= self.max_shapes || self.is_heavy() {
             self.make_room();
         }
-        let made = Arc::new(self.new_recipe(Arc::new(Shape::of(text, scan))));
+        let made = Arc::new(self.new_recipe(Arc::new(scan.shape(text))));
         let kept = Arc::clone(&self.recipes.entry(scan.hash()).or_insert(made));
-        kept.shape.matches(text, scan).then_some(kept)
+        scan.has_shape(text, &kept.shape).then_some(kept)
     }
 
     /// Retires `recipe` for one of the same shape with fewer arguments, because the others may not

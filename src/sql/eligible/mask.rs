@@ -8,8 +8,9 @@
 
 use std::ops::Range;
 
+use crate::sql::class::{COMMENT, Class, Form, Literal};
 use crate::sql::lex::{self, KIND, Kind};
-use crate::sql::scan::{COMMENT, Class, Form, Literal, Scan};
+use crate::sql::scan::Scan;
 
 /// A masked statement and its tokens.
 pub(super) struct Masked {
