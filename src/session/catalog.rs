@@ -7,8 +7,8 @@
 //! that looks an operator up by itself (`IN`, `LIKE`, `BETWEEN`, `USING`, `CASE x WHEN`).
 
 use super::naming;
-use crate::sql::effect;
 use crate::sql::eligible::{Column, Eligible};
+use crate::sql::survey;
 
 /// OIDs from here on belong to objects that were made after the cluster was (`transam.h`).
 pub(super) const FIRST_NORMAL: &str = "16384::pg_catalog.oid";
@@ -239,7 +239,7 @@ pub(super) fn indirect_schemas() -> String {
 
 /// Asks in how many of these schemas there is something that `text` might name.
 pub(super) fn indirect_rights(text: &[u8]) -> Vec<u8> {
-    let names = names_of(&effect::names(text));
+    let names = names_of(&survey::names(text));
     let question = format!(
         "SELECT pg_catalog.count(*) {INDIRECT} AND (EXISTS (SELECT FROM pg_catalog.pg_class c \
          WHERE c.relnamespace {{=}} n.oid AND c.relname {{=}} ANY ({names})) \

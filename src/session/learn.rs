@@ -22,9 +22,9 @@ use super::{Lent, Session, Turn};
 use super::{catalog, lists, naming};
 use crate::metrics::Counter;
 use crate::reason::Reason;
-use crate::sql::effect;
 use crate::sql::hazard::Hazards;
 use crate::sql::scan::Scan;
+use crate::sql::survey;
 use crate::statement::database::NamesClaim;
 use crate::statement::mirror::Name;
 use crate::statement::names::{Names, Row};
@@ -253,7 +253,7 @@ impl Session {
             return Err(Reason::Unproven);
         }
         let names = Arc::clone(self.upstream.names());
-        let survey = effect::survey(&lesson.text, &*names);
+        let survey = survey::survey(&lesson.text, &*names);
         let mut recipe = self.recipe(&lesson.text, lent)?;
         if survey.reads_partitions() && recipe.shape().has_rows() {
             // Rows of arrays are always planned once.
@@ -424,7 +424,7 @@ fn claim(statement: &Statement, lesson: &Lesson, now: Millis, lent: &Lent) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sql::effect::Known as _;
+    use crate::sql::survey::Known as _;
     use crate::statement::database::Database;
 
     #[test]

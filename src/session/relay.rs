@@ -4,8 +4,9 @@ use super::{Lent, Session, Turn};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::define::{Definition, Definitions};
-use crate::sql::effect::{self, Effect, Survey, Tagged};
+use crate::sql::effect::Effect;
 use crate::sql::hazard::Hazards;
+use crate::sql::survey::{self, Survey, Tagged};
 use crate::sql::tag;
 use crate::statement::Millis;
 use crate::upstream::ledger::Kind;
@@ -113,7 +114,7 @@ impl Session {
             .is_settled(self.upstream.database.naming());
         let is_known = self.upstream.knows_names();
         let mut survey = match is_known {
-            true => effect::survey(text, &**self.upstream.names()),
+            true => survey::survey(text, &**self.upstream.names()),
             // What it may do is found out when the names are known.
             false => self.memory.unsurveyed.survey(text),
         };
@@ -252,7 +253,7 @@ impl Session {
         {
             let survey = self.survey(text, true);
             let unseen = survey.hazards.effect();
-            let is_tagged = match effect::tagged(text) {
+            let is_tagged = match survey::tagged(text) {
                 Some(Tagged::Code) => true,
                 Some(Tagged::Catalog) => unseen < Effect::Unknown,
                 None => false,

@@ -2,8 +2,8 @@
 //!
 //! Texts are many, the names in them few: so these are kept, and not the texts.
 
-use crate::sql::effect::{self, Known, Survey};
 use crate::sql::hazard::Hazards;
+use crate::sql::survey::{self, Known, Survey};
 use foldhash::fast::RandomState;
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -90,14 +90,14 @@ impl Unsurveyed {
     /// more is known.
     pub(super) fn survey(&mut self, text: &[u8]) -> Survey {
         self.holds = true;
-        effect::survey(text, &Collector(RefCell::new(&mut self.ran)))
+        survey::survey(text, &Collector(RefCell::new(&mut self.ran)))
     }
 
     /// Keeps the names in a text that may run again. `is_known` says that what they do now is
     /// known.
     pub(super) fn keep(&mut self, text: &[u8], is_known: bool) {
         self.holds = true;
-        let _ = effect::survey(text, &Collector(RefCell::new(&mut self.kept)));
+        let _ = survey::survey(text, &Collector(RefCell::new(&mut self.kept)));
         if !is_known {
             self.known = None;
         }

@@ -12,8 +12,8 @@
 mod function;
 mod tokens;
 
-use super::effect;
 use super::hazard::Hazards;
+use super::survey;
 use super::words::Words;
 use foldhash::fast::RandomState;
 use std::collections::HashSet;
@@ -172,7 +172,7 @@ impl Definitions {
             // By that names can only lose hazards.
             b"drop" | b"comment" | b"grant" | b"reassign" | b"revoke" | b"security" => Some(None),
             b"import" => None,
-            _ if effect::is_understood(verb) => return,
+            _ if survey::is_understood(verb) => return,
             _ => None,
         };
         let is_about_objects = matches!(verb, b"create" | b"alter" | b"drop")

@@ -2,11 +2,11 @@
 //!
 //! [`scan`] is the hot path: one pass over the bytes of every query, in agreement with the server's
 //! own lexer about where each literal begins and ends. A text whose shape was guessed is compared
-//! with it instead (`follow`). [`shape`] is what two queries have in common when they differ only
+//! with it instead (`follow`), by its `guide`. [`shape`] is what two queries have in common when they differ only
 //! in their literals. [`eligible`] judges a shape once, with a parser.
 //! [`mod@rewrite`] splices `$n` into the client's own bytes and takes the values out.
-//! [`mod@effect`] says what a statement that is passed through may do to the session. [`settings`]
-//! and [`oid`] name what the server has names for.
+//! [`survey`] says what a statement that is passed through may do to the session. [`settings`] and
+//! [`oid`] name what the server has names for.
 //!
 //! Nothing here does IO, reads a clock or keeps state between calls. Text that is not understood to
 //! the last byte is never converted.
@@ -30,6 +30,7 @@ mod rows;
 pub mod scan;
 pub mod settings;
 pub mod shape;
+pub mod survey;
 pub mod tag;
 pub mod value;
 mod words;
@@ -38,8 +39,9 @@ mod words;
 mod linear_tests;
 
 pub use class::{Class, Form, Literal};
-pub use effect::{Effect, effect};
+pub use effect::Effect;
 pub use eligible::{Eligible, judge};
 pub use rewrite::{Rewritten, rewrite};
 pub use scan::{Dialect, Scan, ScanLimits};
 pub use shape::Shape;
+pub use survey::effect;

@@ -284,7 +284,7 @@ proptest! {
         crate::sql::scan::fuzz_scan(&bytes);
         crate::sql::scan::fuzz_scan(text.as_bytes());
         crate::sql::eligible::fuzz_judge(text.as_bytes());
-        let _ = crate::sql::effect::effect(&bytes);
-        let _ = crate::sql::effect::effect(text.as_bytes());
+        let _ = crate::sql::effect(&bytes);
+        let _ = crate::sql::effect(text.as_bytes());
     }
 }

@@ -12,8 +12,8 @@ mod defined;
 mod graph;
 mod used;
 
-use crate::sql::effect::Known;
 use crate::sql::hazard::Hazards;
+use crate::sql::survey::Known;
 pub use defined::Defined;
 use foldhash::fast::RandomState;
 use graph::Graph;

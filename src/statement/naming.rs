@@ -218,8 +218,8 @@ impl Naming {
 mod tests {
     use super::*;
     use crate::sql::define::Definitions;
-    use crate::sql::effect::Known as _;
     use crate::sql::hazard::Hazards;
+    use crate::sql::survey::Known as _;
     use crate::statement::names::Row;
 
     const HARMFUL: &str = "create function f() returns int language sql as \

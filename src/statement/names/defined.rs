@@ -2,8 +2,8 @@
 
 use super::Names;
 use crate::sql::define::{Definition, Name};
-use crate::sql::effect::Known as _;
 use crate::sql::hazard::Hazards;
+use crate::sql::survey::Known as _;
 use foldhash::fast::RandomState;
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -293,7 +293,7 @@ fn spelled(name: &str) -> Box<[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sql::effect::Known as _;
+    use crate::sql::survey::Known as _;
 
     fn calls<'a>(oid: &'a str, name: &'a str, source: &'a str) -> Row<'a> {
         Row::Function {
