@@ -96,7 +96,7 @@ const CONFINED: [(&str, &[&str]); 13] = [
     ("pgwire::", &["src/wire/"]),
     (
         "serde::",
-        &["src/config/", "src/lab/demo/", "src/lab/bench/"],
+        &["src/lab/demo/", "src/lab/bench/"],
     ),
 ];
 

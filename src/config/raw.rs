@@ -1,45 +1,16 @@
 //! What the user wrote, before anything is believed: files, variables and flags as text.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
 use toml::{Spanned, Value};
 
 use super::Error;
 use super::settings::{Kind, SETTINGS, Setting};
 
-/// What a file says about one setting, and where.
-pub(super) type Slot = Option<Spanned<Value>>;
-
-/// A configuration file as written. Unknown keys are refused.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawConfig {
-    pub(super) listen: Slot,
-    pub(super) upstream: Slot,
-    pub(super) mode: Slot,
-    pub(super) prepare_threshold: Slot,
-    pub(super) workers: Slot,
-    pub(super) max_clients: Slot,
-    pub(super) max_statements: Slot,
-    pub(super) statement_max_age_s: Slot,
-    pub(super) max_shapes: Slot,
-    pub(super) max_query_bytes: Slot,
-    pub(super) max_literals: Slot,
-    pub(super) min_array_rows: Slot,
-    pub(super) buffer_bytes: Slot,
-    pub(super) login_timeout_s: Slot,
-    pub(super) connect_timeout_s: Slot,
-    pub(super) drain_timeout_s: Slot,
-    pub(super) oracle_per_second: Slot,
-    pub(super) catalog_watch_ms: Slot,
-    pub(super) ddl_notices: Slot,
-    pub(super) audit: Slot,
-    pub(super) log_format: Slot,
-    pub(super) log_level: Slot,
-    pub(super) unix_socket_mode: Slot,
-}
+/// A configuration file as written: each key and its value, and where they stand.
+type File = BTreeMap<Spanned<String>, Spanned<Value>>;
 
 /// Where a value was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,13 +64,23 @@ pub(super) fn read_file(path: &Path, text: &str) -> Result<Vec<(Setting, Written
             column,
         }
     };
-    let mut raw: RawConfig = toml::from_str(text).map_err(|error| Error::Syntax {
+    let file: File = toml::from_str(text).map_err(|error| Error::Syntax {
         place: origin(error.span().map_or(0, |span| span.start)),
-        message: error.message().replace("unknown field", "unknown key"),
+        message: error.message().to_owned(),
     })?;
+    let is_unknown = |key: &&Spanned<String>| SETTINGS.iter().all(|one| one.key != *key.get_ref());
+    if let Some(key) = file.keys().find(is_unknown) {
+        let known: Vec<_> = SETTINGS
+            .iter()
+            .map(|one| format!("`{}`", one.key))
+            .collect();
+        let (key, place) = (key.get_ref(), origin(key.span().start));
+        let message = format!("unknown key `{key}`, expected one of {}", known.join(", "));
+        return Err(Error::Syntax { place, message });
+    }
     let mut written = Vec::new();
     for setting in SETTINGS {
-        let Some(value) = (setting.slot)(&mut raw).take() else {
+        let Some(value) = file.get(setting.key) else {
             continue;
         };
         let origin = origin(value.span().start);
@@ -151,6 +132,19 @@ mod tests {
         assert_eq!(line_and_column("ab\ncd", 4), (2, 2));
         assert_eq!(line_and_column("ä = 1", 3), (1, 3));
         assert_eq!(line_and_column("ab", 99), (1, 3));
+    }
+
+    #[test]
+    fn the_file_knows_exactly_the_settings() {
+        for setting in SETTINGS {
+            let text = format!("{} = 1979-05-27", setting.key);
+            let error = read_file(Path::new("f"), &text).expect_err("no setting is a date");
+            let place = format!("f:1:{}: {}: ", setting.key.len() + 4, setting.key);
+            assert!(error.to_string().starts_with(&place), "{error}");
+        }
+        let error = read_file(Path::new("f"), "mode = 'off'\n\"new\" = 1").expect_err("refused");
+        let known = "f:2:1: unknown key `new`, expected one of `listen`, `upstream`, `mode`, ";
+        assert!(error.to_string().starts_with(known), "{error}");
     }
 
     #[test]

@@ -3,8 +3,6 @@
 //! The flags, the variables, the table in `--help` and `config.example.toml` all follow from
 //! [`SETTINGS`], so they cannot disagree.
 
-use super::raw::{RawConfig, Slot};
-
 /// What may be written for a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -38,8 +36,6 @@ pub struct Setting {
     pub what: &'static str,
     /// Why the default is what it is, continuing "because".
     pub because: &'static str,
-    /// Where [`RawConfig`] keeps what a file says.
-    pub(super) slot: fn(&mut RawConfig) -> &mut Slot,
 }
 
 impl Setting {
@@ -99,7 +95,6 @@ pub const LISTEN: Setting = Setting {
            such as /run/pgautoprep/.s.PGSQL.6432; several may be given.",
     because: "only programs on this machine should reach a proxy that nobody has set up yet, and \
               6432 is where poolers of PostgreSQL are expected.",
-    slot: |raw| &mut raw.listen,
 };
 
 /// `upstream`: the PostgreSQL server.
@@ -110,7 +105,6 @@ pub const UPSTREAM: Setting = Setting {
     what: "The PostgreSQL server: host:port, [v6]:port, the path of its Unix socket, or the \
            directory that holds .s.PGSQL.5432.",
     because: "a proxy that guesses its server serves the wrong one some day; there is no default.",
-    slot: |raw| &mut raw.upstream,
 };
 
 /// `mode`: how much the proxy may do.
@@ -121,7 +115,6 @@ pub const MODE: Setting = Setting {
     what: "convert runs literal SQL as prepared statements; observe only counts what could be; \
            off relays bytes.",
     because: "converting is what the proxy is for, and it converts only what it has proven.",
-    slot: |raw| &mut raw.mode,
 };
 
 /// `prepare_threshold`: sightings of a shape before it is prepared.
@@ -135,7 +128,6 @@ pub const PREPARE_THRESHOLD: Setting = Setting {
     what: "How often a connection must send a shape before it is prepared.",
     because: "a query that comes once never earns back what asking about it costs, and the second \
               and third show which of its literals vary.",
-    slot: |raw| &mut raw.prepare_threshold,
 };
 
 /// `workers`: threads that relay.
@@ -145,7 +137,6 @@ pub const WORKERS: Setting = Setting {
     default: Some("0"),
     what: "Threads that relay; 0 means one per core this process may use, at most 16.",
     because: "a worker owns its connections outright, so more workers than cores gain nothing.",
-    slot: |raw| &mut raw.workers,
 };
 
 /// `max_clients`: connections at once.
@@ -159,7 +150,6 @@ pub const MAX_CLIENTS: Setting = Setting {
     what: "How many clients may be connected at once; further ones are refused.",
     because: "hardly a server accepts as many, so its own limit speaks first; this one bounds the \
               proxy's memory and its two file descriptors per client.",
-    slot: |raw| &mut raw.max_clients,
 };
 
 /// `max_statements`: prepared statements per server connection.
@@ -173,7 +163,6 @@ pub const MAX_STATEMENTS: Setting = Setting {
     what: "How many prepared statements each server connection may hold.",
     because: "a statement takes 28 to 60 KiB of server memory, so this is 6 to 12 MiB per \
               connection, and few applications have more statements that matter.",
-    slot: |raw| &mut raw.max_statements,
 };
 
 /// `statement_max_age_s`: seconds until a statement is prepared anew.
@@ -187,7 +176,6 @@ pub const STATEMENT_MAX_AGE_S: Setting = Setting {
     what: "Seconds after which a prepared statement is prepared anew.",
     because: "a change of the catalog that the proxy could not see is then honoured within a \
               minute, and one Parse a minute costs nothing.",
-    slot: |raw| &mut raw.statement_max_age_s,
 };
 
 /// `max_shapes`: shapes remembered by the whole proxy.
@@ -201,7 +189,6 @@ pub const MAX_SHAPES: Setting = Setting {
     what: "How many shapes the proxy remembers; together they take at most 8 KiB each.",
     because: "large applications produce thousands, and usual ones take less than 4 KiB; one that \
               is forgotten only has to be asked about again.",
-    slot: |raw| &mut raw.max_shapes,
 };
 
 /// `max_query_bytes`: length of the text that is scanned.
@@ -214,7 +201,6 @@ pub const MAX_QUERY_BYTES: Setting = Setting {
     default: Some("65536"),
     what: "Queries longer than this many bytes are passed through without being scanned.",
     because: "longer ones are bulk loads, whose parsing is small beside their work.",
-    slot: |raw| &mut raw.max_query_bytes,
 };
 
 /// `max_literals`: literals per statement.
@@ -228,7 +214,6 @@ pub const MAX_LITERALS: Setting = Setting {
     what: "Queries with more literals than this are passed through.",
     because: "IN lists and rows that do not become arrays come in every length, and each length is \
               a shape of its own; the protocol itself ends at 65535.",
-    slot: |raw| &mut raw.max_literals,
 };
 
 /// `min_array_rows`: rows from which on their columns are arrays.
@@ -244,7 +229,6 @@ pub const MIN_ARRAY_ROWS: Setting = Setting {
     because: "of few rows a parameter for each value is read faster: arrays reached 0.90 to 0.95 \
               of its throughput at 4 to 10 rows, 0.95 at 16 and 0.97 at 50; but each number of \
               rows has to be learned.",
-    slot: |raw| &mut raw.min_array_rows,
 };
 
 /// `buffer_bytes`: bytes held per connection and direction.
@@ -258,7 +242,6 @@ pub const BUFFER_BYTES: Setting = Setting {
     what: "Bytes held for one side of a connection before the other side is no longer read.",
     because: "it keeps a link of 10 Gbit/s and 0.2 ms full, and ten thousand clients that all \
               stop reading cannot take more than 5 GiB.",
-    slot: |raw| &mut raw.buffer_bytes,
 };
 
 /// `login_timeout_s`: seconds from connecting to being logged in.
@@ -268,7 +251,6 @@ pub const LOGIN_TIMEOUT_S: Setting = Setting {
     default: Some("30"),
     what: "Seconds a client has to log in before it is disconnected.",
     because: "it is half of what the server itself allows, so a silent client is met here first.",
-    slot: |raw| &mut raw.login_timeout_s,
 };
 
 /// `connect_timeout_s`: seconds to reach the server.
@@ -278,7 +260,6 @@ pub const CONNECT_TIMEOUT_S: Setting = Setting {
     default: Some("5"),
     what: "Seconds to wait for the server to accept a connection.",
     because: "it leaves room for two lost packets, and clients commonly give up after ten.",
-    slot: |raw| &mut raw.connect_timeout_s,
 };
 
 /// `drain_timeout_s`: seconds from being told to stop to stopping.
@@ -289,7 +270,6 @@ pub const DRAIN_TIMEOUT_S: Setting = Setting {
     what: "Seconds that running transactions have to finish when the proxy is told to stop.",
     because: "an application's transactions are over by then, and Kubernetes waits 30 seconds and \
               systemd 90 before they kill; under Docker, which waits 10, set it lower.",
-    slot: |raw| &mut raw.drain_timeout_s,
 };
 
 /// `oracle_per_second`: new shapes asked about each second.
@@ -303,7 +283,6 @@ pub const ORACLE_PER_SECOND: Setting = Setting {
     what: "How many new shapes the server is asked about each second.",
     because: "asking takes a few small round trips, so this stays below a few percent of a core, \
               and a full table of shapes is learned within a minute.",
-    slot: |raw| &mut raw.oracle_per_second,
 };
 
 /// `catalog_watch_ms`: how often the catalog is looked at.
@@ -318,7 +297,6 @@ pub const CATALOG_WATCH_MS: Setting = Setting {
            milliseconds; 0 never.",
     because: "a table altered past the proxy is noticed within a second, for one small query a \
               second; where that query is slow it is asked less often.",
-    slot: |raw| &mut raw.catalog_watch_ms,
 };
 
 /// `ddl_notices`: whether changes of the catalog are announced.
@@ -330,7 +308,6 @@ pub const DDL_NOTICES: Setting = Setting {
            announces every change of the catalog (see the manual).",
     because: "somebody has to create the event trigger first; with it a table altered past the \
               proxy is noticed at once.",
-    slot: |raw| &mut raw.ddl_notices,
 };
 
 /// `audit`: whether generic plans are proven and proven again.
@@ -340,7 +317,6 @@ pub const AUDIT: Setting = Setting {
     default: Some("on"),
     what: "Whether generic plans run only while they are seen to be the plans the literals get.",
     because: "a generic plan for the wrong shape can be a thousand times slower.",
-    slot: |raw| &mut raw.audit,
 };
 
 /// `log_format`: how log lines look.
@@ -350,7 +326,6 @@ pub const LOG_FORMAT: Setting = Setting {
     default: Some("text"),
     what: "How log lines on standard error look: text or json.",
     because: "people read it first; collectors can be told.",
-    slot: |raw| &mut raw.log_format,
 };
 
 /// `log_level`: which log lines are written.
@@ -361,7 +336,6 @@ pub const LOG_LEVEL: Setting = Setting {
     what: "What is logged: off, error, warn, info, debug or trace, or a filter such as \
            info,pgautoprep::net=debug.",
     because: "it says when the proxy starts, stops or meets trouble, and nothing per query.",
-    slot: |raw| &mut raw.log_level,
 };
 
 /// `unix_socket_mode`: permissions of the sockets listened on.
@@ -371,7 +345,6 @@ pub const UNIX_SOCKET_MODE: Setting = Setting {
     default: Some("0777"),
     what: "Permissions, in octal, of the Unix sockets the proxy creates.",
     because: "it is PostgreSQL's own default: who may log in is decided by logging in.",
-    slot: |raw| &mut raw.unix_socket_mode,
 };
 
 /// All settings, in the order in which they are shown.
@@ -472,29 +445,5 @@ mod tests {
             assert_eq!(words[3], setting.default.unwrap_or("(required)"));
         }
         assert!(table.lines().all(|line| line.len() <= 100), "{table}");
-    }
-
-    #[test]
-    fn the_file_knows_exactly_the_settings() {
-        let error = toml::from_str::<RawConfig>("nonsense = 1").expect_err("an unknown key");
-        let (_, known) = error
-            .message()
-            .split_once("expected one of")
-            .expect("the known keys");
-        let known: Vec<_> = known
-            .split(',')
-            .map(|key| key.trim().trim_matches('`'))
-            .collect();
-        let keys: Vec<_> = SETTINGS.iter().map(|setting| setting.key).collect();
-        assert_eq!(known, keys);
-    }
-
-    #[test]
-    fn every_slot_is_the_setting_s_own() {
-        for setting in SETTINGS {
-            let text = format!("{} = 1", setting.key);
-            let mut raw: RawConfig = toml::from_str(&text).expect("a known key");
-            assert!((setting.slot)(&mut raw).is_some(), "{}", setting.key);
-        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::chart::{self, Bar, Scale, colour};
+use super::chart::{self, Bar, Scale, colour, escape};
 use super::report::{Cell, Group, Report};
 
 const STYLE: &str = include_str!("style.css");
@@ -29,21 +29,6 @@ pub(super) fn render(report: &Report) -> String {
         out.push_str(&part);
     }
     out.push_str("</body>\n</html>\n");
-    out
-}
-
-/// `text` as it stands in HTML, in attributes, too.
-pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
-    }
     out
 }
 
