@@ -1,9 +1,9 @@
 //! The rules of the house as a test: who may import what, and how files must look.
 //!
-//! Each rule is a function from a file to its complaints, so that it can be tried on small bad
-//! inputs; the last two tests apply all of them to the repository.
+//! Each rule is a function from a file, or from all of them, to its complaints, so that it can be
+//! tried on small bad inputs; two tests apply all of them to the repository.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -94,14 +94,17 @@ const CONFINED: [(&str, &[&str]); 13] = [
     ("sqlparser::", &["src/sql/eligible"]),
     ("dashmap::", &["src/statement/"]),
     ("pgwire::", &["src/wire/"]),
-    (
-        "serde::",
-        &["src/lab/demo/", "src/lab/bench/"],
-    ),
+    ("serde::", &["src/lab/demo/", "src/lab/bench/"]),
 ];
 
 /// The parts that may touch sockets, clocks and the operating system.
 const SHELL: &[&str] = &["src/main", "src/cli/", "src/net/", "src/lab/", "benches/"];
+
+/// Rooms that are being rebuilt: their files need not keep the rules about files among each other.
+const BEING_REBUILT: &[&str] = &["net", "session", "statement", "upstream"];
+
+/// Modules of programs of their own, whose types may have the names of the proxy's.
+const APART: [&str; 2] = ["cli", "lab"];
 
 /// Types through which a `static` could change.
 const MUTABLE_TYPES: [&str; 9] = [
@@ -143,6 +146,18 @@ impl Source {
     /// A complaint about the line at `index`, counted from 0.
     fn complaint(&self, index: usize, what: &str) -> String {
         format!("{}:{}: {what}", self.path, index + 1)
+    }
+
+    /// The path of the module in the crate: `wire::frame` for `src/wire/frame.rs`.
+    fn path_in_crate(&self) -> Vec<&str> {
+        let inside = self.path.strip_prefix("src/").unwrap_or("");
+        let inside = inside.trim_end_matches(".rs").trim_end_matches("/mod");
+        inside.split('/').collect()
+    }
+
+    /// Whether the rules about files among each other are for this one.
+    fn is_settled(&self) -> bool {
+        self.path.starts_with("src/") && !BEING_REBUILT.contains(&self.module())
     }
 
     /// The module of ours that the file belongs to: `wire` for `src/wire/frame.rs`.
@@ -444,6 +459,237 @@ fn is_code_in_a_comment(line: &str) -> bool {
     begins.iter().any(|begin| comment.starts_with(begin)) && comment.ends_with([';', '{'])
 }
 
+/// One file names another of its room, or what lies below that.
+struct Arrow<'a> {
+    source: &'a Source,
+    line: usize,
+    /// The path of the room, and the two in it.
+    room: Vec<&'a str>,
+    from: &'a str,
+    to: String,
+}
+
+/// Rule: the files of a room name each other in one direction. A comment that begins with `Circle:`
+/// above the name, or beside it, says why one must not.
+fn goes_in_no_circle(sources: &[Source]) -> Vec<String> {
+    let settled = || sources.iter().filter(|source| source.is_settled());
+    let modules: BTreeSet<_> = settled().map(Source::path_in_crate).collect();
+    let arrows: Vec<_> = settled()
+        .flat_map(|source| arrows(source, &modules))
+        .collect();
+    let mut next: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for arrow in &arrows {
+        let from = next.entry((&arrow.room, arrow.from)).or_default();
+        from.insert(&*arrow.to);
+    }
+    let comes_back = |arrow: &&Arrow<'_>| {
+        let (mut seen, mut left) = (BTreeSet::new(), vec![&*arrow.to]);
+        while let Some(at) = left.pop() {
+            if seen.insert(at) {
+                left.extend(next.get(&(&arrow.room, at)).into_iter().flatten());
+            }
+        }
+        seen.contains(arrow.from)
+    };
+    let found = arrows.iter().filter(comes_back).map(|arrow| {
+        let (from, to) = (arrow.from, &arrow.to);
+        let what = format!("`{from}` names `{to}`, which leads back to it");
+        arrow.source.complaint(arrow.line, &what)
+    });
+    // Of one file, a line may name several things.
+    found.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// What a file names of the rooms it is in, except for what is excused.
+fn arrows<'a>(source: &'a Source, modules: &BTreeSet<Vec<&str>>) -> Vec<Arrow<'a>> {
+    let here = source.path_in_crate();
+    let lines: Vec<_> = source.text.lines().collect();
+    let is_excused = |line: usize| {
+        let above = lines[..line].iter().rev();
+        let above = above.take_while(|line| line.trim_start().starts_with("//"));
+        let mut near = above.chain(lines.get(line));
+        near.any(|line| line.contains("// Circle: "))
+    };
+    let mut found = Vec::new();
+    for (line, path) in crate_paths(source) {
+        let pairs = here.iter().zip(&path);
+        let common = pairs.take_while(|(here, there)| here == there).count();
+        let (Some(from), Some(to)) = (here.get(common), path.get(common)) else {
+            continue;
+        };
+        let there: Vec<_> = path[..=common].iter().map(String::as_str).collect();
+        if modules.contains(&there) && !is_excused(line) {
+            found.push(Arrow {
+                source,
+                line,
+                room: here[..common].to_vec(),
+                from,
+                to: to.clone(),
+            });
+        }
+    }
+    found
+}
+
+/// Each path that begins with `crate::` or `super::`, from the top of the crate, and its line.
+fn crate_paths(source: &Source) -> Vec<(usize, Vec<String>)> {
+    let here = source.path_in_crate();
+    let mut found = Vec::new();
+    for root in ["crate::", "super::"] {
+        for (at, _) in source.code.match_indices(root) {
+            let before = &source.code[..at];
+            if before.ends_with(|c: char| c.is_alphanumeric() || "_:$".contains(c)) {
+                continue;
+            }
+            let (mut rest, mut base) = (&source.code[at..], here.as_slice());
+            while let Some(above) = rest.strip_prefix("super::") {
+                (rest, base) = (above, &base[..base.len().saturating_sub(1)]);
+            }
+            if let Some(below) = rest.strip_prefix("crate::") {
+                (rest, base) = (below, &[]);
+            }
+            let base: Vec<_> = base.iter().map(|&name| name.to_owned()).collect();
+            let line = before.matches('\n').count();
+            let paths = all_paths(rest).into_iter();
+            found.extend(paths.map(|path| (line, [&base[..], &path].concat())));
+        }
+    }
+    found
+}
+
+/// Every path in `a::b`, or in `a::{b, c::{d, e}}`.
+fn all_paths(text: &str) -> Vec<Vec<String>> {
+    let Some(group) = text.strip_prefix('{') else {
+        let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_'));
+        let (name, rest) = text.split_at(end.unwrap_or(text.len()));
+        let mut paths = rest.strip_prefix("::").map_or_else(Vec::new, all_paths);
+        if paths.is_empty() {
+            paths.push(Vec::new());
+        }
+        for path in &mut paths {
+            path.insert(0, name.to_owned());
+        }
+        return paths;
+    };
+    let (mut depth, mut paths, mut start) = (0_usize, Vec::new(), 0);
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth > 0 => depth -= 1,
+            ',' | '}' if depth == 0 => {
+                let part = group[start..at].trim();
+                if !part.is_empty() {
+                    paths.extend(all_paths(part));
+                }
+                start = at + 1;
+                if c == '}' {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    paths
+}
+
+/// Rule: what a type can do stands where the type does, or in the folder that is named after it.
+fn keeps_types_together(sources: &[Source]) -> Vec<String> {
+    let mut homes: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for source in sources {
+        for (_, _, name) in types(source) {
+            homes.entry(name).or_default().push(&*source.path);
+        }
+    }
+    let mut complaints = Vec::new();
+    for source in sources.iter().filter(|source| source.is_settled()) {
+        let is_at_home = |home: &&str| {
+            let folder = home.trim_end_matches(".rs").trim_end_matches("/mod");
+            source.path == *home || source.path.starts_with(&format!("{folder}/"))
+        };
+        for (index, line) in source.code.lines().enumerate() {
+            let Some(name) = inherent_impl(line) else {
+                continue;
+            };
+            let homes = homes.get(name).map(Vec::as_slice).unwrap_or_default();
+            if !homes.iter().any(is_at_home) {
+                let what = format!("an `impl` of `{name}`, which is defined elsewhere");
+                complaints.push(source.complaint(index, &what));
+            }
+        }
+    }
+    complaints
+}
+
+/// The type whose inherent `impl` begins on this line.
+fn inherent_impl(line: &str) -> Option<&str> {
+    let mut rest = line.trim_start().strip_prefix("impl")?;
+    if rest.starts_with('<') {
+        let mut depth = 0;
+        let end = rest.find(|c| {
+            depth += i32::from(c == '<') - i32::from(c == '>');
+            depth == 0
+        });
+        rest = rest.get(end? + 1..)?;
+    }
+    let rest = rest.strip_prefix(' ')?;
+    let end = rest.find(|c: char| !(c.is_alphanumeric() || "_:".contains(c)))?;
+    let is_inherent = !rest.contains(" for ") && rest.ends_with(['{', '}', '>']);
+    is_inherent.then(|| rest[..end].rsplit("::").next().unwrap_or_default())
+}
+
+/// The line, the visibility and the name of each type that a file defines.
+fn types(source: &Source) -> Vec<(usize, &str, &str)> {
+    let mut found = Vec::new();
+    for (index, line) in source.code.lines().enumerate() {
+        for word in ["struct ", "enum ", "trait "] {
+            let Some((before, after)) = line.split_once(word) else {
+                continue;
+            };
+            let before = before.trim();
+            let end = after.find(|c: char| !(c.is_alphanumeric() || c == '_'));
+            if before.is_empty() || before == "pub" || before.starts_with("pub(") {
+                found.push((index, before, &after[..end.unwrap_or(after.len())]));
+            }
+        }
+    }
+    found
+}
+
+/// Rule: no two types that are seen outside their rooms have one name. Each room may have its
+/// `Error`.
+fn names_each_type_once(sources: &[Source]) -> Vec<String> {
+    let mut seen: BTreeMap<_, &str> = BTreeMap::from([("Error", "")]);
+    let mut complaints = Vec::new();
+    let is_core = |source: &&Source| source.is_settled() && !APART.contains(&source.module());
+    for source in sources.iter().filter(is_core) {
+        let types = types(source).into_iter();
+        let open = types.filter(|(_, seen, _)| matches!(*seen, "pub" | "pub(crate)"));
+        for (index, _, name) in open {
+            match seen.get(name) {
+                Some(&"") => {}
+                Some(other) => {
+                    let what = format!("`{name}` is a type of {other}, too");
+                    complaints.push(source.complaint(index, &what));
+                }
+                None => {
+                    seen.insert(name, &source.path);
+                }
+            }
+        }
+    }
+    complaints
+}
+
+/// Every complaint about the files beside each other.
+fn complaints_about_all(sources: &[Source]) -> Vec<String> {
+    let rules = [
+        goes_in_no_circle,
+        keeps_types_together,
+        names_each_type_once,
+    ];
+    rules.iter().flat_map(|rule| rule(sources)).collect()
+}
+
 /// Every complaint about one file.
 fn complaints(source: &Source) -> Vec<String> {
     let rules = [
@@ -484,15 +730,14 @@ fn the_house_is_tidy() {
         .flat_map(|root| rust_files(&top().join(root)))
         .collect();
     assert!(files.len() > 10, "the files were not found");
-    let mut found = Vec::new();
-    for file in files {
-        let path = file
-            .strip_prefix(top())
-            .expect("below the top")
-            .to_string_lossy();
-        let text = fs::read_to_string(&file).expect("a readable file");
-        found.extend(complaints(&Source::new(&path.replace('\\', "/"), &text)));
-    }
+    let read = |file: &PathBuf| {
+        let path = file.strip_prefix(top()).expect("below the top");
+        let text = fs::read_to_string(file).expect("a readable file");
+        Source::new(&path.to_string_lossy().replace('\\', "/"), &text)
+    };
+    let sources: Vec<_> = files.iter().map(read).collect();
+    let mut found: Vec<_> = sources.iter().flat_map(complaints).collect();
+    found.extend(complaints_about_all(&sources));
     assert!(found.is_empty(), "\n{}\n", found.join("\n"));
 }
 
@@ -695,5 +940,89 @@ mod the_rules {
         ] {
             assert_eq!(count(is_finished, "src/a.rs", good), 0, "{good}");
         }
+    }
+
+    /// How often `rule` complains about these files.
+    fn count_all(rule: fn(&[Source]) -> Vec<String>, files: &[(&str, &str)]) -> usize {
+        let sources = files.iter().map(|(path, text)| Source::new(path, text));
+        rule(&sources.collect::<Vec<_>>()).len()
+    }
+
+    #[test]
+    fn files_of_a_room_name_each_other_in_one_direction() {
+        let rule = goes_in_no_circle;
+        let (a, b, c) = ("src/sql/a.rs", "src/sql/b.rs", "src/sql/c.rs");
+        let to_a = (c, "use crate::sql::a;");
+        assert_eq!(count_all(rule, &[(a, "use super::b::B;"), (b, "")]), 0);
+        let two = [(a, "use super::b::B;"), (b, "fn f(x: super::a::A) {}")];
+        assert_eq!(count_all(rule, &two), 2);
+        let three = [(a, "use super::{b::B, d};"), (b, "use super::c;"), to_a];
+        assert_eq!(count_all(rule, &three), 3);
+        let excuse = "// Circle: each is half of the other.\nuse super::c;";
+        assert_eq!(
+            count_all(rule, &[(a, "use super::b;"), (b, excuse), to_a]),
+            0
+        );
+        let beside = "use super::c; // Circle: each is half of the other.";
+        assert_eq!(
+            count_all(rule, &[(a, "use super::b;"), (b, beside), to_a]),
+            0
+        );
+        // What is below a file belongs to it; the face of a room may be named from within.
+        let below = ("src/sql/b/d.rs", "use super::super::c;");
+        assert_eq!(
+            count_all(rule, &[(a, "use super::b;"), (b, ""), below, to_a]),
+            3
+        );
+        let face = ("src/sql/mod.rs", "use self::a::A;\nuse super::reason;");
+        assert_eq!(count_all(rule, &[face, (a, "use super::Scan;")]), 0);
+        let test = "\n#[cfg(test)]\nmod tests {\n    use super::super::a;\n}\n";
+        assert_eq!(count_all(rule, &[(a, "use super::b;"), (b, test)]), 0);
+        let rooms = [
+            ("src/wire/mod.rs", "use crate::sql;"),
+            ("src/sql/mod.rs", "use crate::wire;"),
+        ];
+        assert_eq!(count_all(rule, &rooms), 2);
+    }
+
+    #[test]
+    fn what_a_type_can_do_stands_with_it() {
+        let rule = keeps_types_together;
+        let defined = |path| (path, "pub struct A<'a>(&'a u8);\nimpl<'a> A<'a> {}");
+        let other = ("src/sql/b.rs", "impl<T: Into<u8>> super::A<T> {\n}");
+        assert_eq!(count_all(rule, &[defined("src/sql/b.rs")]), 0);
+        assert_eq!(count_all(rule, &[defined("src/sql/a.rs"), other]), 1);
+        assert_eq!(count_all(rule, &[defined("src/sql/mod.rs"), other]), 0);
+        let below = ("src/sql/a/c.rs", "impl A<'_> {");
+        assert_eq!(count_all(rule, &[defined("src/sql/a.rs"), below]), 0);
+        let of_a_trait = (
+            "src/sql/b.rs",
+            "impl From<u8> for A<'_> {\nfn f() -> impl Iterator {",
+        );
+        assert_eq!(count_all(rule, &[defined("src/sql/a.rs"), of_a_trait]), 0);
+    }
+
+    #[test]
+    fn a_type_has_a_name_of_its_own() {
+        let rule = names_each_type_once;
+        let (first, second) = (("src/sql/a.rs", "pub struct A;"), "src/wire/b.rs");
+        assert_eq!(
+            count_all(rule, &[first, (second, "pub(crate) enum A {")]),
+            1
+        );
+        assert_eq!(
+            count_all(rule, &[first, (second, "pub(super) enum A {")]),
+            0
+        );
+        assert_eq!(count_all(rule, &[first, (second, "struct A;")]), 0);
+        assert_eq!(
+            count_all(rule, &[first, ("src/lab/b.rs", "pub struct A;")]),
+            0
+        );
+        let error = "pub enum Error {";
+        assert_eq!(
+            count_all(rule, &[("src/sql/a.rs", error), (second, error)]),
+            0
+        );
     }
 }

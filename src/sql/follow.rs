@@ -5,8 +5,8 @@
 //! right, and what it makes of a token depends on the tokens before and on the bytes up to the next
 //! one. So over a piece of text that a scan has read before, in the same state, it finds the same
 //! tokens, and arrives at the literal behind in the same state, if the first byte there makes no
-//! difference to a token before it; which first bytes do not is what [`Starts`](super::guide::Starts) says. Behind a
-//! literal the state is always the same, and the literal itself is read as a scan reads it.
+//! difference to a token before it; which first bytes do not is what the shape's guide says. Behind
+//! a literal the state is always the same, and the literal itself is read as a scan reads it.
 //!
 //! Not followed are shapes with comments between their tokens, with hints, with no literals, with
 //! lists that were taken apart, and with rows, whose number is not known before they are read.

@@ -2,8 +2,8 @@
 //!
 //! [`scan`] is the hot path: one pass over the bytes of every query, in agreement with the server's
 //! own lexer about where each literal begins and ends. A text whose shape was guessed is compared
-//! with it instead (`follow`), by its `guide`. [`shape`] is what two queries have in common when they differ only
-//! in their literals. [`eligible`] judges a shape once, with a parser.
+//! with it instead (`follow`), by its `guide`. [`shape`] is what two queries have in common when
+//! they differ only in their literals. [`eligible`] judges a shape once, with a parser.
 //! [`mod@rewrite`] splices `$n` into the client's own bytes and takes the values out.
 //! [`survey`] says what a statement that is passed through may do to the session. [`settings`] and
 //! [`oid`] name what the server has names for.

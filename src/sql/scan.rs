@@ -363,7 +363,7 @@ impl Scan {
         )
     }
 
-    /// How to follow the shape of `text`, unless it has lists that were taken apart, hints, or rows.
+    /// How to follow the shape of `text`, if it has no hints, no rows, and no lists taken apart.
     fn guide(&self, text: &[u8]) -> Option<Guide> {
         let Found { lists, hints, .. } = &self.found;
         let unfolded = !self.folded && !lists.is_empty();

@@ -8,6 +8,8 @@
 
 use std::ops::Range;
 
+use sqlparser::tokenizer::Span;
+
 use crate::sql::class::{COMMENT, Class, Form, Literal};
 use crate::sql::lex::{self, KIND, Kind};
 use crate::sql::scan::Scan;
@@ -230,4 +232,11 @@ fn tokens(text: &[u8], base: usize, scan: &Scan) -> Vec<Token> {
 
 fn end_of_string(text: &[u8], quote: usize) -> usize {
     lex::string(text, quote, false).map_or(text.len(), |found| found.end)
+}
+
+/// The bytes of the masked text where the parser has seen something: the mask is one line of ASCII,
+/// so a column is a byte offset plus one.
+pub(super) fn offsets(span: Span) -> Option<(usize, usize)> {
+    let offset = |column: u64| usize::try_from(column).ok()?.checked_sub(1);
+    Some((offset(span.start.column)?, offset(span.end.column)?))
 }

@@ -7,6 +7,7 @@
 use sqlparser::ast::{Ident, LimitClause, ObjectName, Query, TableAlias, TableFactor};
 
 use super::bare::constant;
+use super::mask::offsets;
 
 /// A table as the text names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,7 +119,7 @@ pub(super) fn name_ranges(name: &ObjectName) -> Option<Vec<Range>> {
 }
 
 fn range(ident: &Ident) -> Option<Range> {
-    super::visit::columns(ident.span.start.column, ident.span.end.column)
+    offsets(ident.span)
 }
 
 /// A name as the server keeps it.

@@ -10,6 +10,7 @@ use sqlparser::ast::{
 };
 
 use super::bare::{constant, peel, whole};
+use super::mask::offsets;
 use super::stored::{Column, stored};
 use super::tables::{Tables, name_ranges};
 use crate::reason::Reason;
@@ -63,10 +64,9 @@ impl Walk {
         }
     }
 
-    /// The literal whose value the parser reports here. The mask is one line of ASCII, so a column
-    /// is a byte offset plus one.
+    /// The literal whose value the parser reports here.
     fn slot(&mut self, value: &ValueWithSpan) -> Option<&mut Slot> {
-        let (start, end) = columns(value.span.start.column, value.span.end.column)?;
+        let (start, end) = offsets(value.span)?;
         let index = self
             .slots
             .binary_search_by_key(&start, |slot| slot.start)
@@ -298,12 +298,6 @@ impl Visitor for Walk {
         }
         ControlFlow::Continue(())
     }
-}
-
-/// Byte offsets from the parser's columns.
-pub(super) fn columns(start: u64, end: u64) -> Option<(usize, usize)> {
-    let offset = |column: u64| usize::try_from(column).ok()?.checked_sub(1);
-    Some((offset(start)?, offset(end)?))
 }
 
 fn values(node: &impl Visit, action: impl FnMut(&ValueWithSpan)) {
