@@ -96,6 +96,16 @@ pub struct Literal {
 }
 
 impl Literal {
+    /// A list or a column of rows, from the first byte to the last.
+    pub(super) const fn list(class: Class, start: u32, end: u32) -> Self {
+        Self {
+            start,
+            end,
+            class,
+            form: Form::List,
+        }
+    }
+
     /// The literal's bytes in the text it was found in.
     #[must_use]
     pub const fn range(&self) -> Range<usize> {

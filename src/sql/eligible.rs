@@ -10,6 +10,7 @@ mod bare;
 mod lists;
 mod mask;
 mod names;
+mod slot;
 mod steps;
 mod stored;
 mod tables;
@@ -22,7 +23,8 @@ use sqlparser::ast::{Statement, Visit};
 
 use self::mask::{Masked, Sort, value_range};
 use self::names::Input;
-use self::visit::{Slot, Walk};
+use self::slot::{Place, Slot, Stay};
+use self::visit::Walk;
 use super::scan::{Class, Dialect, Form, Literal, Scan};
 use super::value::single;
 pub use stored::Column;
@@ -134,15 +136,15 @@ fn judge_flat(text: &str, scan: &Scan) -> Result<(Eligible, Vec<bool>), Reason> 
         .slots
         .iter()
         .zip(&contexts.cast)
-        .map(|(slot, cast)| {
-            slot.reported && !slot.banned && slot.negated == slot.folded && cast.is_none()
-        })
+        .map(|(slot, cast)| slot.is_free() && cast.is_none())
         .collect();
     for (index, literal) in scan.literals().iter().enumerate() {
         if !arguments[index] {
             let input = contexts.cast[index].unwrap_or(Input::Unknown);
             check_inline(text, literal, input).map_err(|reason| match reason {
-                Reason::TypedLiteral if walk.slots[index].sorted => Reason::SortExpression,
+                Reason::TypedLiteral if walk.slots[index].stay == Stay::Sorted => {
+                    Reason::SortExpression
+                }
                 reason => reason,
             })?;
         }
@@ -154,14 +156,15 @@ fn judge_flat(text: &str, scan: &Scan) -> Result<(Eligible, Vec<bool>), Reason> 
         names.sort();
         names.dedup();
     }
-    let listed = walk.slots.iter().map(|slot| slot.listed).collect();
+    let at = |place| {
+        walk.slots
+            .iter()
+            .map(move |slot| slot.place == place)
+            .collect()
+    };
     let eligible = Eligible {
         unfolded: false,
-        bare: walk
-            .slots
-            .iter()
-            .map(|slot| slot.bare && !slot.stored)
-            .collect(),
+        bare: at(Place::Bare),
         columns: walk.slots.iter().map(|slot| slot.column.clone()).collect(),
         interval_casts: walk.slots.iter().map(|slot| slot.interval).collect(),
         returning,
@@ -173,7 +176,7 @@ fn judge_flat(text: &str, scan: &Scan) -> Result<(Eligible, Vec<bool>), Reason> 
         bare_calls: contexts.bare,
         arguments,
     };
-    Ok((eligible, listed))
+    Ok((eligible, at(Place::Listed)))
 }
 
 /// Whether a literal that is no list says a moment, such as `now`: kept in a cached statement it
@@ -360,20 +363,8 @@ fn slots(text: &str, scan: &Scan) -> Vec<Slot> {
     let base = scan.body().start;
     let slot = |literal: &Literal| {
         let value = value_range(text.as_bytes(), literal);
-        Slot {
-            start: value.start - base,
-            end: value.end - base,
-            folded: literal.form == Form::Number && value.start != literal.start as usize,
-            reported: false,
-            negated: false,
-            banned: false,
-            sorted: false,
-            interval: false,
-            bare: false,
-            stored: false,
-            column: None,
-            listed: false,
-        }
+        let folded = literal.form == Form::Number && value.start != literal.start as usize;
+        Slot::new(value.start - base, value.end - base, folded)
     };
     scan.literals().iter().map(slot).collect()
 }

@@ -79,15 +79,9 @@ pub(super) fn fold(
             .0
             .extend_from_slice(&literals[literal..list.elements.start]);
         folded.1.extend_from_slice(&breaks[cut..list.first_break]);
-        let (start, end) = (first.start, last.end);
-        let (form, kind) = (Form::List, class as u8);
-        folded.0.push(Literal {
-            start,
-            end,
-            class,
-            form,
-        });
-        folded.1.push(Break { start, end, kind });
+        let whole = Literal::list(class, first.start, last.end);
+        folded.0.push(whole);
+        folded.1.push(Break::at(&whole));
         (literal, cut) = (list.elements.end, list.first_break + elements.len());
     }
     folded.0.extend_from_slice(&literals[literal..]);

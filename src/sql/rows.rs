@@ -134,15 +134,9 @@ impl Found {
                 true => rows.region.end as u32,
                 false => start + 1,
             };
-            let (class, kind) = (*class, *class as u8);
-            let form = Form::List;
-            folded.0.push(Literal {
-                start,
-                end,
-                class,
-                form,
-            });
-            folded.1.push(Break { start, end, kind });
+            let column = Literal::list(*class, start, end);
+            folded.0.push(column);
+            folded.1.push(Break::at(&column));
         }
         folded.0.extend_from_slice(&literals[rows.literals..]);
         folded.1.extend_from_slice(&breaks[rows.literals..]);

@@ -11,37 +11,10 @@ use sqlparser::ast::{
 
 use super::bare::{constant, peel, whole};
 use super::mask::offsets;
-use super::stored::{Column, stored};
+use super::slot::{Place, Slot, Stay};
+use super::stored::stored;
 use super::tables::{Tables, name_ranges};
 use crate::reason::Reason;
-
-/// What the walk knows of one literal.
-#[derive(Clone, Debug)]
-pub(super) struct Slot {
-    /// The value's bytes in the masked text, without a folded sign.
-    pub(super) start: usize,
-    pub(super) end: usize,
-    /// The scan folded a minus into it.
-    pub(super) folded: bool,
-    /// The parser reported a value with exactly these bytes.
-    pub(super) reported: bool,
-    /// The parser put a minus directly over it.
-    pub(super) negated: bool,
-    /// It must stay in the text.
-    pub(super) banned: bool,
-    /// It must stay because of a sort clause.
-    pub(super) sorted: bool,
-    /// It is cast by a plain `::interval`.
-    pub(super) interval: bool,
-    /// It is all there is to a row's column, a LIMIT or an OFFSET.
-    pub(super) bare: bool,
-    /// It is, or is part of, what an INSERT stores: the server may convert it first.
-    pub(super) stored: bool,
-    /// It is all that is stored in this column.
-    pub(super) column: Option<Column>,
-    /// It is, alone, an element behind IN.
-    pub(super) listed: bool,
-}
 
 /// Everything the walk finds out.
 pub(super) struct Walk {
@@ -83,11 +56,11 @@ impl Walk {
     }
 
     fn ban(&mut self, node: &impl Visit) {
-        self.each(node, |slot| slot.banned = true);
+        self.each(node, |slot| slot.stays(Stay::Banned));
     }
 
     fn ban_sorted(&mut self, node: &impl Visit) {
-        self.each(node, |slot| (slot.banned, slot.sorted) = (true, true));
+        self.each(node, |slot| slot.stays(Stay::Sorted));
     }
 
     /// `x BETWEEN a AND b` and `x IN (a, b)` may compare `x` several times, and a string's type is
@@ -98,7 +71,7 @@ impl Walk {
             if value.value.clone().into_string().is_some()
                 && let Some(slot) = self.slot(value)
             {
-                slot.banned = true;
+                slot.stays(Stay::Banned);
             }
         });
     }
@@ -139,7 +112,7 @@ impl Walk {
         let (name, odd) = match statement {
             Statement::Insert(insert) => {
                 if let Some(SetExpr::Values(rows)) = insert.source.as_ref().map(|q| &*q.body) {
-                    self.each(rows, |slot| slot.stored = true);
+                    self.each(rows, |slot| slot.is_at(Place::Stored));
                 }
                 for (value, column) in stored(insert) {
                     if let Some(slot) = self.slot(value) {
@@ -218,7 +191,7 @@ impl Visitor for Walk {
         self.tables.query(query);
         for expr in whole(query) {
             if let Some(slot) = constant(expr).and_then(|value| self.slot(value)) {
-                slot.bare = true;
+                slot.is_at(Place::Bare);
             }
         }
         ControlFlow::Continue(())
@@ -281,7 +254,7 @@ impl Visitor for Walk {
                 self.ban_strings(expr);
                 for value in list.iter().filter_map(constant) {
                     if let Some(slot) = self.slot(value) {
-                        slot.listed = true;
+                        slot.is_at(Place::Listed);
                     }
                 }
             }
