@@ -45,6 +45,7 @@ pub mod postgres;
 pub mod reason;
 pub mod session;
 pub mod sql;
+pub mod standing;
 pub mod statement;
 pub mod upstream;
 pub mod wire;

@@ -29,7 +29,7 @@ const TOP_LEVEL: [&str; 8] = [
 const TOP_MODULES: [&str; 3] = ["main", "lib", "cli"];
 
 /// Which modules of ours each of the other modules may name.
-const LAYERS: [(&str, &[&str]); 13] = [
+const LAYERS: [(&str, &[&str]); 14] = [
     ("manual", &[]),
     ("reason", &[]),
     ("wire", &["reason"]),
@@ -38,7 +38,11 @@ const LAYERS: [(&str, &[&str]); 13] = [
     ("metrics", &["reason"]),
     ("config", &[]),
     ("statement", &["sql", "reason"]),
-    ("upstream", &["wire", "statement", "sql", "reason", "error"]),
+    ("standing", &["wire", "statement", "sql", "reason"]),
+    (
+        "upstream",
+        &["wire", "statement", "sql", "reason", "error", "standing"],
+    ),
     ("client", &["wire", "statement", "sql", "reason", "error"]),
     (
         "session",
@@ -48,6 +52,7 @@ const LAYERS: [(&str, &[&str]); 13] = [
             "sql",
             "reason",
             "error",
+            "standing",
             "upstream",
             "client",
             "metrics",
@@ -62,6 +67,7 @@ const LAYERS: [(&str, &[&str]); 13] = [
             "sql",
             "reason",
             "error",
+            "standing",
             "upstream",
             "client",
             "metrics",

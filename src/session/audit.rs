@@ -23,6 +23,7 @@ impl Session {
         let key = statement.key();
         let terms = self
             .upstream
+            .standing
             .mirror
             .lookup(key)
             .map(|entry| Arc::clone(&entry.terms));
@@ -51,7 +52,7 @@ impl Session {
         if passed {
             return Ok(Next::Learned);
         }
-        self.upstream.mirror.remove(statement.key());
+        self.upstream.standing.mirror.remove(statement.key());
         match statement.recipe().narrowed() {
             _ if statement.recipe().shape().has_rows() => {
                 lent.shapes.unfold(statement.recipe());
@@ -60,7 +61,7 @@ impl Session {
                 lent.shapes.narrow(statement.recipe(), narrow);
             }
             None => {
-                let epoch = self.upstream.database.epoch();
+                let epoch = self.upstream.standing.database.epoch();
                 statement.record(Verdict::Specific { epoch });
             }
         }

@@ -24,36 +24,6 @@ pub(super) fn is_of_the_moment(error: &[u8]) -> bool {
     }
 }
 
-/// Pauses between questions after one has failed so, in milliseconds: at first, and how often the
-/// pause is doubled.
-const PAUSE: u64 = 100;
-const DOUBLINGS: u32 = 6;
-
-/// A connection whose questions fail asks less often.
-#[derive(Debug, Default)]
-pub(super) struct Setbacks {
-    count: u32,
-    until: Millis,
-}
-
-impl Setbacks {
-    /// Whether nothing is to be asked now.
-    pub(super) const fn rest(&self, now: Millis) -> bool {
-        self.count > 0 && now.0 < self.until.0
-    }
-
-    fn add(&mut self, now: Millis) {
-        let pause = PAUSE << self.count.min(DOUBLINGS);
-        self.count = self.count.saturating_add(1);
-        self.until = Millis(now.0.saturating_add(pause));
-    }
-
-    /// A question was answered.
-    pub(super) const fn clear(&mut self) {
-        self.count = 0;
-    }
-}
-
 impl Session {
     /// Looks at the answers to a step: if one of them is an error that says nothing about the text,
     /// the lesson is over, and everybody else may still ask.
@@ -70,10 +40,10 @@ impl Session {
         };
         // A client that cancels its own query has not run into anything.
         if lesson.cancelled.is_none() {
-            self.memory.setbacks.add(now);
+            self.upstream.standing.setbacks.add(now);
         }
         if fields::field(error, fields::SQLSTATE) == Some(b"42P05") {
-            self.upstream.mirror.avoid_names();
+            self.upstream.standing.mirror.avoid_names();
         }
         if let Some(candidate) = &lesson.candidate {
             let key = candidate.statement.key();
@@ -84,9 +54,9 @@ impl Session {
             };
             if parse.and_then(error_of).is_some() {
                 // Nothing to close: a statement of that name may be the client's.
-                self.upstream.mirror.revoke(key);
+                self.upstream.standing.mirror.revoke(key);
             } else {
-                self.upstream.mirror.remove(key);
+                self.upstream.standing.mirror.remove(key);
             }
             candidate.statement.give_back_claim();
         }
@@ -121,17 +91,5 @@ mod tests {
         }
         assert!(is("0A000", "RevalidateCachedQuery"));
         assert!(!is_of_the_moment(b"") && !is_of_the_moment(b"C4\0\0"));
-    }
-
-    #[test]
-    fn pauses_grow_to_a_few_seconds_and_end_with_success() {
-        let mut setbacks = Setbacks::default();
-        assert!(!setbacks.rest(Millis(0)));
-        setbacks.add(Millis(1000));
-        assert!(setbacks.rest(Millis(1099)) && !setbacks.rest(Millis(1100)));
-        (0..100).for_each(|_| setbacks.add(Millis(2000)));
-        assert!(setbacks.rest(Millis(8399)) && !setbacks.rest(Millis(8400)));
-        setbacks.clear();
-        assert!(!setbacks.rest(Millis(2000)));
     }
 }

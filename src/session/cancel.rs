@@ -96,7 +96,10 @@ impl Session {
             return Ok(());
         }
         if let Some(candidate) = &lesson.candidate {
-            self.upstream.mirror.remove(candidate.statement.key());
+            self.upstream
+                .standing
+                .mirror
+                .remove(candidate.statement.key());
             if matches!(candidate.statement.verdict(), Verdict::Asking(_)) {
                 candidate.statement.record(Verdict::Unasked);
             }
@@ -111,7 +114,7 @@ impl Session {
             Some(error) => {
                 self.turn = Turn::Cancelled(Box::new(Cancelled {
                     error: error.to_vec(),
-                    status: Some(self.upstream.status),
+                    status: Some(self.upstream.standing.status),
                 }));
                 self.release();
                 true
@@ -142,7 +145,7 @@ impl Session {
 
     /// Begins the transaction again that has only begun, then sends the query on hold.
     pub(super) fn reopen(&mut self) {
-        let begin = std::mem::take(&mut self.upstream.only_begun);
+        let begin = std::mem::take(&mut self.upstream.standing.only_begun);
         self.begin_again(Reopening {
             begin,
             owed: 0,
@@ -172,7 +175,7 @@ impl Session {
                         let message = "canceling statement due to user request";
                         backend::error_response(&mut cancelled.error, "ERROR", "57014", message);
                     }
-                    cancelled.status = Some(self.upstream.status);
+                    cancelled.status = Some(self.upstream.standing.status);
                     self.release();
                 }
                 _ => {}
@@ -200,7 +203,7 @@ impl Session {
         let Turn::Reopening(reopening) = std::mem::replace(&mut self.turn, Turn::Free) else {
             return;
         };
-        let has_begun = self.upstream.status == Status::Transaction;
+        let has_begun = self.upstream.standing.status == Status::Transaction;
         match *reopening {
             Reopening { cancelled, .. } if has_begun && cancelled => self.ask_to_cancel(),
             _ if has_begun => self.send_original(),

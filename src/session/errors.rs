@@ -6,8 +6,8 @@
 
 use super::{Lent, Session};
 use crate::sql::{Eligible, Scan, rewrite};
+use crate::standing::Encoding;
 use crate::statement::{Terms, validity};
-use crate::upstream::Encoding;
 use crate::wire::fields::{self, Change};
 use std::sync::Arc;
 
@@ -52,18 +52,18 @@ impl Session {
             });
             change.position = only
                 .or_else(|| rewrite::literal_position(text, scan, argument, arguments, message));
-        } else if self.upstream.dialect.server_major < 14 {
+        } else if self.upstream.standing.dialect.server_major < 14 {
             // 13 does not say which parameter (H-30).
             change.position =
                 terms.and_then(|terms| blamed_position(body, &terms, eligible, (text, scan)));
         }
-        debug_assert!(self.upstream.encoding != Encoding::Unsafe);
+        debug_assert!(self.upstream.standing.encoding != Encoding::Unsafe);
         change
     }
 
     pub(super) fn terms_in_flight(&mut self) -> Option<Arc<Terms>> {
         let key = self.execution()?.key;
-        let entry = self.upstream.mirror.lookup(key)?;
+        let entry = self.upstream.standing.mirror.lookup(key)?;
         Some(Arc::clone(&entry.terms))
     }
 }

@@ -82,7 +82,7 @@ impl Session {
     /// scanner has just scanned.
     pub(super) fn execute(&mut self, call: &Call, recipe: &Recipe, lent: &Lent) {
         let name = &call.name;
-        let extended = self.memory.speaks_extended();
+        let extended = self.habits.speaks_extended();
         if extended {
             // As a Query does: a client that uses both protocols might miss it.
             self.to_upstream
@@ -114,7 +114,10 @@ impl Session {
                 .extend_from_slice(frontend::CLOSE_UNNAMED_PORTAL);
         }
         self.to_upstream.extend_from_slice(frontend::SYNC_FRAME);
-        let recovery = match (self.upstream.status, &*self.upstream.only_begun) {
+        let recovery = match (
+            self.upstream.standing.status,
+            &*self.upstream.standing.only_begun,
+        ) {
             (Status::Idle, _) => Recovery::Replay,
             (_, []) => Recovery::Translate,
             _ => Recovery::Reopen,
@@ -272,7 +275,7 @@ impl Session {
         let terms = self.terms_in_flight();
         if parsing {
             // Closed, and not parsed again.
-            self.upstream.mirror.revoke(key);
+            self.upstream.standing.mirror.revoke(key);
         } else if early {
             self.forget_if_stale(body, key);
         }
@@ -294,10 +297,10 @@ impl Session {
 
     /// An execution of this statement had to be tried again: after too many it is given up.
     fn count_failure(&mut self, key: Key) {
-        if let Some(entry) = self.upstream.mirror.lookup(key)
+        if let Some(entry) = self.upstream.standing.mirror.lookup(key)
             && entry.statement.count_failure()
         {
-            let epoch = self.upstream.database.epoch();
+            let epoch = self.upstream.standing.database.epoch();
             let reason = Reason::Unstable;
             entry.statement.record(Verdict::Declined { reason, epoch });
         }
@@ -307,15 +310,15 @@ impl Session {
     /// are told by SQLSTATE and routine, never by translated text.
     fn forget_if_stale(&mut self, body: &[u8], key: Key) {
         match fields::field(body, fields::SQLSTATE) {
-            Some(b"26000") => self.upstream.mirror.revoke(key),
+            Some(b"26000") => self.upstream.standing.mirror.revoke(key),
             Some(b"0A000")
                 if fields::field(body, fields::ROUTINE) == Some(b"RevalidateCachedQuery") =>
             {
-                self.upstream.mirror.remove(key);
+                self.upstream.standing.mirror.remove(key);
             }
             // Anything the catalog answers differently now: parse anew before the next execution.
             Some(state) if state.starts_with(b"42") => {
-                self.upstream.mirror.remove(key);
+                self.upstream.standing.mirror.remove(key);
             }
             _ => {}
         }
@@ -339,8 +342,7 @@ impl Session {
     #[cold]
     #[inline(never)]
     fn executed_something(&mut self, effect: Effect) {
-        self.memory.ran(effect);
-        self.affected(effect, effect);
+        self.upstream.standing.ran(effect);
     }
 
     /// The query that was in flight is answered.
@@ -353,7 +355,7 @@ impl Session {
         } else {
             self.end_turn();
         }
-        self.upstream.only_begun.clear();
+        self.upstream.standing.only_begun.clear();
         if effect != Effect::None {
             self.executed_something(effect);
         }
@@ -371,7 +373,7 @@ impl Session {
     /// Nothing of the converted query has run: send the original, which gives the exact answer.
     fn replay(&mut self, execution: &Execution, lent: &Lent) {
         lent.counters().add(Counter::Replayed, 1);
-        if execution.recovery == Recovery::Reopen && !self.upstream.only_begun.is_empty() {
+        if execution.recovery == Recovery::Reopen && !self.upstream.standing.only_begun.is_empty() {
             self.reopen();
         } else {
             self.send_original();

@@ -25,11 +25,11 @@ use crate::reason::Reason;
 use crate::sql::effect;
 use crate::sql::hazard::Hazards;
 use crate::sql::scan::Scan;
+use crate::standing::ServerSettings;
 use crate::statement::database::NamesClaim;
 use crate::statement::mirror::Name;
 use crate::statement::names::{Names, Row};
 use crate::statement::{Millis, Plans, Statement, Terms, Verdict};
-use crate::upstream::ServerSettings;
 use crate::wire::frontend;
 use std::sync::Arc;
 
@@ -42,8 +42,8 @@ impl Session {
         self.advance(now, lent, |session, lesson, lent| {
             let due = matches!(lesson.subject, Subject::Watch) && !lesson.is_behind;
             let interval = lent.settings.catalog_watch;
-            let unverified = session.upstream.is_unverified(now);
-            let database = &session.upstream.database;
+            let unverified = session.upstream.standing.is_unverified(now);
+            let database = &session.upstream.standing.database;
             if due || unverified || database.take_watch(now, interval) {
                 let sign = catalog::sign();
                 return Ok(session.ask_catalog(lesson, Step::Watch(now), sign.as_bytes()));
@@ -58,31 +58,33 @@ impl Session {
         now: Millis,
         lent: &mut Lent,
     ) -> Result<Next, Reason> {
-        if self.upstream.is_unverified(now) {
+        if self.upstream.standing.is_unverified(now) {
             return Err(Reason::Unproven);
         }
         if matches!(lesson.subject, Subject::Watch) && !lesson.is_behind {
             return Ok(Next::Learned);
         }
-        let knows = self.upstream.knows_names();
-        if !knows || self.upstream.database.doubts_names() {
-            lesson.claim = self.upstream.database.claim_names(now);
+        let knows = self.upstream.standing.knows_names();
+        if !knows || self.upstream.standing.database.doubts_names() {
+            lesson.claim = self.upstream.standing.database.claim_names(now);
             if lesson.claim.is_none() && !knows {
                 return Err(Reason::Unproven);
             }
         }
         if lesson.claim.is_some() {
-            let names = naming::names(self.upstream.dialect.server_major);
+            let names = naming::names(self.upstream.standing.dialect.server_major);
             return Ok(self.ask_catalog(lesson, Step::Names, names.as_bytes()));
         }
-        let contexts = self.upstream.database.contexts();
-        self.survey_late()?;
-        if self.upstream.is_unverified(now) {
+        let contexts = self.upstream.standing.database.contexts();
+        self.upstream.standing.survey_late()?;
+        if self.upstream.standing.is_unverified(now) {
             return Err(Reason::Unproven);
         }
-        if self.upstream.context.is_none() || self.upstream.context_count != contexts {
+        if self.upstream.standing.context.is_none()
+            || self.upstream.standing.context_count != contexts
+        {
             // What changes from now on may not be in the answer.
-            self.upstream.context_count = contexts;
+            self.upstream.standing.context_count = contexts;
             let listens = lent.settings.ddl_notices;
             self.question(|out| frontend::query(out, context_query(listens).as_bytes()));
             return Ok(lesson.ask(Step::Context, 1));
@@ -99,13 +101,18 @@ impl Session {
         if !answer.is_good() {
             return;
         }
-        let suspect = self.upstream.unverified.is_some();
-        self.upstream.is_new = false;
-        if self.upstream.database.observed(sign, asked, now, suspect) {
+        let suspect = self.upstream.standing.unverified.is_some();
+        self.upstream.standing.is_new = false;
+        if self
+            .upstream
+            .standing
+            .database
+            .observed(sign, asked, now, suspect)
+        {
             tracing::debug!(client = self.client.0, "the catalog has changed");
         }
         if suspect {
-            self.upstream.verified();
+            self.upstream.standing.verified();
         }
     }
 
@@ -123,7 +130,7 @@ impl Session {
         match next {
             Next::Asked => self.turn = Turn::Learning(lesson),
             Next::Learned => {
-                self.memory.setbacks.clear();
+                self.upstream.standing.setbacks.clear();
                 self.lesson_over(&lesson, None, now, lent);
             }
             Next::Over(reason) => self.lesson_over(&lesson, Some(reason), now, lent),
@@ -172,7 +179,7 @@ impl Session {
         self.check_blame(lesson, now)?;
         match lesson.step {
             Step::Watch(_) => self.begin_lesson(lesson, now, lent),
-            Step::Names if !self.upstream.knows_names() => Err(Reason::Unproven),
+            Step::Names if !self.upstream.standing.knows_names() => Err(Reason::Unproven),
             Step::Names => self.begin_lesson(lesson, now, lent),
             Step::Context => {
                 let values = digest(&lesson.answer(0)?.values)?;
@@ -181,9 +188,9 @@ impl Session {
                     ..Answer::default()
                 };
                 self.read_context(&answer, lent)?;
-                let lookups = self.upstream.mirror.lookups();
-                self.memory.patience.learned(lookups);
-                self.memory.idle_patience.learned(lookups);
+                let lookups = self.upstream.standing.mirror.lookups();
+                self.upstream.standing.patience.learned(lookups);
+                self.upstream.standing.idle_patience.learned(lookups);
                 self.lesson_subject(lesson, now, lent)
             }
             Step::Columns => self.columns_known(lesson, now, lent),
@@ -200,10 +207,13 @@ impl Session {
         let [chooses, quiet, nulls, memory, indirect, settings] = &answer.values[..] else {
             return Err(Reason::OracleFailed);
         };
-        let interned = lent.shapes.contexts().intern(&self.memory.origin, settings);
-        self.upstream.context = Some(interned.context());
-        self.memory.context = Some(interned);
-        self.upstream.settings = ServerSettings {
+        let interned = lent
+            .shapes
+            .contexts()
+            .intern(&self.upstream.standing.origin, settings);
+        self.upstream.standing.context = Some(interned.context());
+        self.upstream.standing.interned = Some(interned);
+        self.upstream.standing.settings = ServerSettings {
             chooses_plans: chooses == "t",
             is_quiet: quiet == "t",
             has_array_nulls: nulls == "t",
@@ -219,7 +229,7 @@ impl Session {
         now: Millis,
         lent: &mut Lent,
     ) -> Result<Next, Reason> {
-        self.check_settings()?;
+        self.upstream.standing.check_settings()?;
         match &lesson.subject {
             Subject::Watch => Ok(Next::Learned),
             Subject::Statement(_) => self.teach(lesson, now, lent),
@@ -227,7 +237,7 @@ impl Session {
                 let (recipe, name) = (Arc::clone(statement.recipe()), *name);
                 let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
                 let text = &lesson.text;
-                lent.scan_again(text, self.upstream.dialect, &recipe)?;
+                lent.scan_again(text, self.upstream.standing.dialect, &recipe)?;
                 let name = name.as_bytes();
                 let execute = oracle::explain_execute(name, text, &lent.scan, eligible, None);
                 let explain = oracle::explain(text, &lent.scan);
@@ -246,13 +256,13 @@ impl Session {
         lent: &mut Lent,
     ) -> Result<Next, Reason> {
         // First: whoever moves it changes the names before.
-        let epoch = self.upstream.database.epoch();
-        if self.upstream.context_count != self.upstream.database.contexts()
-            || !self.upstream.knows_names()
+        let epoch = self.upstream.standing.database.epoch();
+        if self.upstream.standing.context_count != self.upstream.standing.database.contexts()
+            || !self.upstream.standing.knows_names()
         {
             return Err(Reason::Unproven);
         }
-        let names = Arc::clone(self.upstream.names());
+        let names = Arc::clone(self.upstream.standing.names());
         let survey = effect::survey(&lesson.text, &*names);
         let mut recipe = self.recipe(&lesson.text, lent)?;
         if survey.reads_partitions() && recipe.shape().has_rows() {
@@ -261,7 +271,7 @@ impl Session {
             recipe = self.recipe(&lesson.text, lent)?;
         }
         let (text, scan) = (&lesson.text, &lent.scan);
-        let dialect = self.upstream.dialect;
+        let dialect = self.upstream.standing.dialect;
         let eligible = recipe.judgement(scan, || judge(text, scan, dialect))?;
         if oracle::has_volatile_inline(text, scan, eligible) {
             return Err(Reason::VolatileLiteral);
@@ -323,7 +333,11 @@ impl Session {
         lent: &Lent,
     ) -> Next {
         let statement = Arc::clone(&candidate.statement);
-        let (name, evicted) = self.upstream.mirror.begin(statement, candidate.epoch);
+        let (name, evicted) = self
+            .upstream
+            .standing
+            .mirror
+            .begin(statement, candidate.epoch);
         candidate.name = name;
         let counters = lent.counters();
         counters.add(Counter::StatementsEvicted, evicted.into());

@@ -64,9 +64,11 @@ impl Session {
                 return;
             }
             backend::READY_FOR_QUERY => {
-                self.upstream.status = Status::read(body).unwrap_or(Status::Failed);
+                self.upstream.standing.status = Status::read(body).unwrap_or(Status::Failed);
                 // Not before: a name is anybody's to choose until the server has accepted it.
-                self.upstream.database = lent.shapes.database(self.memory.origin.database());
+                self.upstream.standing.database = lent
+                    .shapes
+                    .database(self.upstream.standing.origin.database());
                 self.turn = Turn::Free;
             }
             _ => {}

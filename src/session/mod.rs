@@ -33,10 +33,8 @@ mod lent;
 mod lesson;
 mod lists;
 mod login;
-mod memory;
 mod naming;
 mod oracle;
-mod patience;
 mod planned;
 mod proof;
 mod recent;
@@ -44,7 +42,6 @@ mod relay;
 mod route;
 mod rows;
 mod settings;
-mod unsurveyed;
 mod verdict;
 
 pub use cancel::Cancels;
@@ -52,7 +49,9 @@ pub use lent::{Lent, Limits, Mode, Settings};
 pub use oracle::DDL_CHANNEL;
 pub use settings::{context_query, digest};
 
+use crate::client::habits::Habits;
 use crate::reason::Reason;
+use crate::standing::Standing;
 use crate::statement::Millis;
 use crate::statement::context::Origin;
 use crate::upstream::Upstream;
@@ -116,7 +115,7 @@ pub struct Session {
     /// The client sends nothing more than it has sent already.
     parting: bool,
     /// Sightings on this connection, and texts to learn when it is idle.
-    memory: memory::Memory,
+    habits: Habits,
     held: execute::Held,
     client_skip: usize,
     /// Bytes of a large reply still to be forwarded, and still to be swallowed.
@@ -166,16 +165,18 @@ impl Session {
         relay_only: bool,
         lent: &Lent,
     ) -> Self {
+        let most = lent.settings.limits.max_statements;
+        let standing = Standing::new(origin, most, lent.shapes.tag());
         Self {
             client,
-            upstream: Upstream::new(lent.settings.limits.max_statements, lent.shapes.tag()),
+            upstream: Upstream::new(standing),
             turn: Turn::Login,
             key,
             query: Vec::new(),
             lessons: 0,
             cancels_before: 0,
             parting: false,
-            memory: memory::Memory::new(origin),
+            habits: Habits::default(),
             held: execute::Held::default(),
             client_skip: 0,
             upstream_skip: 0,
@@ -238,7 +239,7 @@ impl Session {
         matches!(self.turn, Turn::Free)
             && self.upstream.ledger.is_idle()
             && self.client_skip == 0
-            && self.upstream.status == backend::Status::Idle
+            && self.upstream.standing.status == backend::Status::Idle
     }
 
     /// Takes what it can of `bytes` from the client; returns how many were used.
@@ -427,7 +428,7 @@ impl Session {
             && tag == backend::NOTIFICATION
             && backend::notification_channel(&frame[HEADER..]) == Some(DDL_CHANNEL.as_bytes())
         {
-            self.upstream.database.advance();
+            self.upstream.standing.database.advance();
             return Ok(());
         }
         self.seen(tag, frame);
@@ -453,7 +454,7 @@ impl Session {
         match tag {
             backend::PARAMETER_STATUS => {
                 if let Some((name, value)) = backend::parameter_status(&frame[HEADER..]) {
-                    self.upstream.parameter(name, value);
+                    self.upstream.standing.parameter(name, value);
                 }
             }
             backend::ERROR => {

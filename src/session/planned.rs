@@ -75,7 +75,7 @@ impl Session {
                 return self.refuse(lesson, &candidate, (Reason::Refused, ""), now, lent);
             }
         }
-        if self.upstream.settings.has_indirect_rights
+        if self.upstream.standing.settings.has_indirect_rights
             && answers.next().is_none_or(|answer| answer.values != ["0"])
         {
             return Err(self.decline(&candidate, Reason::RoleRights, "", lent));
@@ -135,7 +135,7 @@ impl Session {
         let Some((exposure, guards)) = exposed else {
             return self.specify(lesson, &candidate, now, lent);
         };
-        lent.scan_again(&lesson.text, self.upstream.dialect, recipe)?;
+        lent.scan_again(&lesson.text, self.upstream.standing.dialect, recipe)?;
         let (plan, scan) = ((&exposure, generic), &lent.scan);
         let guards = lists::guarded(guards, plan, &candidate, lengths.as_ref(), scan);
         let Some(guards) = guards.filter(|_| !exposure.is_open()) else {
@@ -211,7 +211,7 @@ impl Session {
             ..Terms::default()
         };
         let recipe = candidate.statement.recipe();
-        lent.scan_again(&lesson.text, self.upstream.dialect, recipe)?;
+        lent.scan_again(&lesson.text, self.upstream.standing.dialect, recipe)?;
         let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
         if !terms.admit(eligible, &lesson.text, &lent.scan) {
             return self.specify(lesson, &candidate, now, lent);

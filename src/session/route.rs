@@ -9,7 +9,6 @@ use crate::sql::eligible::{self, Eligible};
 use crate::sql::scan::Scan;
 use crate::statement::mirror::Entry;
 use crate::statement::{Context, Millis, Plans, Recipe, Statement, Terms};
-use crate::upstream::Encoding;
 use crate::wire::backend::Status;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -84,7 +83,7 @@ impl Session {
                 self.start_lesson(now, lent);
             }
             Route::Pass(reason) => {
-                self.memory.missed |= reason == Reason::DirtyTransaction;
+                self.habits.missed |= reason == Reason::DirtyTransaction;
                 self.turn = Turn::Free;
                 self.relay_query(text, reason, lent);
             }
@@ -110,8 +109,8 @@ impl Session {
     /// The look at the catalog that is due in this database, before what is known is relied on.
     fn watch_lesson(&self, now: Millis, lent: &Lent) -> Option<Lesson> {
         let interval = lent.settings.catalog_watch;
-        let relies = self.upstream.context.is_some() && self.may_learn();
-        (relies && self.upstream.database.take_watch(now, interval))
+        let relies = self.upstream.standing.context.is_some() && self.may_learn();
+        (relies && self.upstream.standing.database.take_watch(now, interval))
             .then(|| Lesson::new(Subject::Watch, Vec::new()))
     }
 
@@ -119,16 +118,17 @@ impl Session {
     /// inside a transaction, or about what the transaction has left of the session.
     pub(super) fn idle_lesson(&mut self, now: Millis, lent: &Lent) -> Option<Lesson> {
         let may_learn = lent.settings.mode == Mode::Convert && self.may_learn();
-        if !may_learn || self.memory.setbacks.rest(now) {
+        if !may_learn || self.upstream.standing.setbacks.rest(now) {
             return None;
         }
         self.lessons = 0;
-        if let Some((text, plans)) = self.memory.wanted.pop() {
+        if let Some((text, plans)) = self.habits.take_wanted() {
             return Some(Lesson::behind(Subject::Statement(plans), text));
         }
-        let missed = std::mem::take(&mut self.memory.missed);
-        let is_of_use = missed && self.upstream.context.is_none();
-        let may_ask = is_of_use && self.memory.idle_patience.may_ask() && self.may_look(now);
+        let missed = std::mem::take(&mut self.habits.missed);
+        let is_of_use = missed && self.upstream.standing.context.is_none();
+        let may_ask =
+            is_of_use && self.upstream.standing.idle_patience.may_ask() && self.may_look(now);
         may_ask.then(|| Lesson::behind(Subject::Watch, Vec::new()))
     }
 
@@ -136,32 +136,32 @@ impl Session {
     /// that may have been changed.
     fn may_look(&mut self, now: Millis) -> bool {
         // A new connection waits for nobody.
-        !self.upstream.is_unverified(now)
-            || self.upstream.is_new
-            || self.upstream.database.may_look(now)
+        !self.upstream.standing.is_unverified(now)
+            || self.upstream.standing.is_new
+            || self.upstream.standing.database.may_look(now)
     }
 
     fn may_learn(&self) -> bool {
-        self.upstream.status == Status::Idle
+        self.upstream.standing.status == Status::Idle
             && self.upstream.ledger.is_idle()
             && !self.relay_only
             && self.lessons < MAX_LESSONS
     }
 
     fn try_route(&mut self, text: &[u8], now: Millis, lent: &mut Lent) -> Result<Route, Reason> {
-        let mut is_settled = self.memory.unsurveyed.is_empty() || {
-            let naming = self.upstream.database.naming();
-            self.memory.unsurveyed.is_settled(naming)
-        };
-        if !is_settled && self.upstream.unverified.is_none() && self.upstream.knows_names() {
-            self.survey_late()?;
+        let mut is_settled = self.upstream.standing.is_surveyed();
+        if !is_settled
+            && self.upstream.standing.unverified.is_none()
+            && self.upstream.standing.knows_names()
+        {
+            self.upstream.standing.survey_late()?;
             is_settled = true;
         }
         self.check_state()?;
-        let dialect = self.upstream.dialect;
+        let dialect = self.upstream.standing.dialect;
         let recipe = match lent.guess(text, dialect) {
             Some(recipe) => {
-                self.check_encoding(text)?;
+                self.upstream.standing.check_encoding(text)?;
                 recipe?
             }
             None => {
@@ -172,7 +172,7 @@ impl Session {
         let scan = &lent.scan;
         let eligible = recipe.judgement(scan, || judge(text, scan, dialect))?;
         let mut plans = Plans::Generic;
-        if let Some(context) = self.upstream.context
+        if let Some(context) = self.upstream.standing.context
             && is_settled
         {
             let found = (&*recipe, eligible, context);
@@ -200,14 +200,14 @@ impl Session {
         let scan = &lent.scan;
         let mut plans = Plans::Generic;
         if recipe.shape().has_rows() {
-            self.check_rows(scan)?;
+            self.upstream.standing.check_rows(scan)?;
         }
         let key = recipe.key(eligible, context, text, scan, lent.shapes.hasher());
-        let epoch = self.upstream.database.epoch();
+        let epoch = self.upstream.standing.database.epoch();
         let max_age = lent.settings.statement_max_age;
         // Where the original cannot be tried in its turn.
-        let is_final =
-            self.upstream.status == Status::Transaction && self.upstream.only_begun.is_empty();
+        let is_final = self.upstream.standing.status == Status::Transaction
+            && self.upstream.standing.only_begun.is_empty();
         let in_doubt = |terms: &Terms| is_final && terms.leaves_doubt(eligible, text, scan);
         let usable = |entry: &&Entry| {
             entry.epoch == epoch
@@ -215,16 +215,17 @@ impl Session {
                 && !entry.statement.is_withdrawn()
                 && entry.statement.is_for(recipe, context, text, scan)
         };
-        if let Some(entry) = self.upstream.mirror.lookup(key).filter(usable) {
+        if let Some(entry) = self.upstream.standing.mirror.lookup(key).filter(usable) {
             if in_doubt(&entry.terms) {
                 return Err(Reason::Doubt);
             }
             // What another plan reads, a serializable transaction would lock.
-            let locks = entry.terms.one_row && self.upstream.is_serializable;
+            let locks = entry.terms.one_row && self.upstream.standing.is_serializable;
             if !locks && entry.terms.admit(eligible, text, scan) {
                 let audit = entry.statement.count_execution() && lent.settings.audit;
                 let call = Call::of(entry);
-                let learns = self.upstream.status == Status::Idle && self.lessons < MAX_LESSONS;
+                let learns =
+                    self.upstream.standing.status == Status::Idle && self.lessons < MAX_LESSONS;
                 if audit && learns && entry.statement.take_audit() {
                     let subject = Subject::Audit(Arc::clone(&entry.statement), call.name);
                     return Ok(ControlFlow::Break(Warm::Audit(subject)));
@@ -237,14 +238,19 @@ impl Session {
             plans = Plans::Custom;
         }
         let key = key.with(Plans::Custom);
-        if let Some(entry) = self.upstream.mirror.lookup(key).filter(usable) {
+        if let Some(entry) = self.upstream.standing.mirror.lookup(key).filter(usable) {
             if in_doubt(&entry.terms) {
                 return Err(Reason::Doubt);
             }
             entry.statement.count_execution();
             let mut call = Call::of(entry);
             let statement = Arc::clone(&entry.statement);
-            call.renewed = self.upstream.mirror.spend(key).then_some(statement);
+            call.renewed = self
+                .upstream
+                .standing
+                .mirror
+                .spend(key)
+                .then_some(statement);
             return Ok(ControlFlow::Break(Warm::Execute(call)));
         }
         Ok(ControlFlow::Continue(plans))
@@ -259,7 +265,7 @@ impl Session {
         now: Millis,
         lent: &Lent,
     ) -> Result<Route, Reason> {
-        if self.lessons > 0 && self.memory.seen.contains_key(&mark(recipe)) {
+        if self.lessons > 0 && self.habits.has_seen(recipe) {
             // Lessons were taken for this very query and ended without a usable statement.
             if self.lessons >= MAX_LESSONS {
                 return Err(Reason::Unstable);
@@ -268,30 +274,30 @@ impl Session {
             let most = MIN_SEEN.max(SEEN_PER_STATEMENT * lent.settings.limits.max_statements);
             if recipe.sight(text, &lent.scan, lent.shapes.hasher()) == 1 {
                 // The shape's first sighting has only left a mark in the sketch.
-                self.memory.sight(recipe, most);
+                self.habits.sight(recipe, most);
             }
-            if self.memory.sight(recipe, most) < lent.settings.prepare_threshold {
+            if self.habits.sight(recipe, most) < lent.settings.prepare_threshold {
                 return Err(Reason::Threshold);
             }
         }
         if lent.settings.mode == Mode::Observe {
             return Err(Reason::Mode);
         }
-        if self.upstream.status != Status::Idle {
-            self.memory.want(&lent.scan.with_few_rows(text), plans);
+        if self.upstream.standing.status != Status::Idle {
+            self.habits.want(&lent.scan.with_few_rows(text), plans);
             return Err(Reason::InTransaction);
         }
         if let Some(reason) = self.settled_against(recipe, plans, text, lent) {
             return Err(reason);
         }
-        if self.memory.setbacks.rest(now) {
+        if self.upstream.standing.setbacks.rest(now) {
             return Err(Reason::OracleFailed);
         }
-        if !self.upstream.mirror.has_room() {
+        if !self.upstream.standing.mirror.has_room() {
             return Err(Reason::CacheFull);
         }
-        if self.upstream.context.is_none() && self.lessons == 0 {
-            let may_ask = self.memory.patience.may_ask();
+        if self.upstream.standing.context.is_none() && self.lessons == 0 {
+            let may_ask = self.upstream.standing.patience.may_ask();
             if !(may_ask && self.may_look(now)) {
                 return Err(Reason::Unproven);
             }
@@ -308,8 +314,8 @@ impl Session {
         text: &[u8],
         lent: &Lent,
     ) -> Option<Reason> {
-        self.upstream.context?;
-        let epoch = self.upstream.database.epoch();
+        self.upstream.standing.context?;
+        let epoch = self.upstream.standing.database.epoch();
         let statement = self.statement(recipe, plans, text, lent);
         statement.map_or_else(Some, |statement| statement.settled_against(epoch))
     }
@@ -323,12 +329,12 @@ impl Session {
         text: &[u8],
         lent: &Lent,
     ) -> Result<Arc<Statement>, Reason> {
-        let context = self.upstream.context.ok_or(Reason::OracleFailed)?;
+        let context = self.upstream.standing.context.ok_or(Reason::OracleFailed)?;
         let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
         let (table, scan) = (&lent.shapes, &lent.scan);
         let statement = |plans| table.statement(recipe, eligible, (context, plans), text, scan);
         let found = statement(plans)?;
-        if plans == Plans::Generic && found.is_specific(self.upstream.database.epoch()) {
+        if plans == Plans::Generic && found.is_specific(self.upstream.standing.database.epoch()) {
             return statement(Plans::Custom);
         }
         Ok(found)
@@ -336,92 +342,32 @@ impl Session {
 
     /// What the connection's state says before the text is looked at.
     fn check_state(&self) -> Result<(), Reason> {
-        let upstream = &self.upstream;
         if self.relay_only {
             return Err(Reason::RelayOnly);
         }
-        if self.memory.may_show_statements() {
+        if self.upstream.standing.past.may_show_statements() {
             return Err(Reason::Introspection);
         }
-        if !upstream.ledger.is_idle() {
+        if !self.upstream.ledger.is_idle() {
             return Err(Reason::Pipelined);
         }
-        if upstream.status == Status::Failed {
-            return Err(Reason::FailedTransaction);
-        }
-        if upstream.is_dirty() {
-            return Err(Reason::DirtyTransaction);
-        }
-        if upstream.context.is_some() {
-            self.check_settings()?;
-        }
-        if !upstream.standard_strings {
-            return Err(Reason::NonstandardStrings);
-        }
-        if upstream.encoding == Encoding::Unsafe {
-            return Err(Reason::Encoding);
-        }
-        Ok(())
-    }
-
-    /// Whether the session's settings, as last asked for, allow any conversion.
-    pub(super) const fn check_settings(&self) -> Result<(), Reason> {
-        let settings = &self.upstream.settings;
-        if !settings.chooses_plans {
-            return Err(Reason::PlanCacheMode);
-        }
-        if !settings.is_quiet {
-            return Err(Reason::VerboseSession);
-        }
-        Ok(())
-    }
-
-    /// Whether arrays may stand for the rows that `scan` has found: none of them may be NULL that
-    /// is not read as such, and the server must not need a file for them, as it needs none for the
-    /// rows of VALUES.
-    fn check_rows(&self, scan: &Scan) -> Result<(), Reason> {
-        let settings = &self.upstream.settings;
-        if !settings.has_array_nulls || scan.rows_memory() as u64 > settings.work_memory {
-            return Err(Reason::Unfit);
-        }
-        Ok(())
+        self.upstream.standing.check()
     }
 
     /// Scans `text` and finds its recipe.
     pub(super) fn recipe(&self, text: &[u8], lent: &mut Lent) -> Result<Arc<Recipe>, Reason> {
         self.scan(text, lent)?;
-        lent.recipe(text, self.upstream.dialect)
+        lent.recipe(text, self.upstream.standing.dialect)
     }
 
     fn scan(&self, text: &[u8], lent: &mut Lent) -> Result<(), Reason> {
-        lent.scan.run(text, self.upstream.dialect)?;
-        self.check_encoding(text)?;
+        lent.scan.run(text, self.upstream.standing.dialect)?;
+        self.upstream.standing.check_encoding(text)?;
         if lent.scan.literals().is_empty() {
             return Err(Reason::NoArguments);
         }
         Ok(())
     }
-
-    /// Bytes above ASCII are understood in one encoding only, and where the database has all that
-    /// can be written in it: of a character it has not, a literal and a parameter fail differently.
-    fn check_encoding(&self, text: &[u8]) -> Result<(), Reason> {
-        let upstream = &self.upstream;
-        if upstream.encoding == Encoding::Utf8 && upstream.server_is_utf8 {
-            return Ok(());
-        }
-        // Behind a backslash may be the number of such a character; and the character itself would
-        // be bound in an encoding that is not the client's.
-        let escapes = memchr::memchr(b'\\', text).is_some();
-        if escapes || !text.is_ascii() {
-            return Err(Reason::Encoding);
-        }
-        Ok(())
-    }
-}
-
-/// What sightings are counted under: of two shapes four billion apart the counts are mixed up.
-pub(super) fn mark(recipe: &Recipe) -> u32 {
-    recipe.id() as u32
 }
 
 /// Eligibility of a text the scanner has accepted, which makes it valid UTF-8.

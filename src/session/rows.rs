@@ -193,7 +193,7 @@ impl Session {
             effect: candidate.terms.effect,
             ..Terms::default()
         });
-        lent.scan_again(&lesson.text, self.upstream.dialect, &recipe)?;
+        lent.scan_again(&lesson.text, self.upstream.standing.dialect, &recipe)?;
         Ok(self.prepare(lesson, candidate, false, lent))
     }
 

@@ -43,7 +43,7 @@ pub fn context_query(listens: bool) -> String {
 }
 
 /// The answer to [`context_query`], column by column, as six values: what
-/// [`ServerSettings`](crate::upstream::ServerSettings) are made of, then everything in one text.
+/// [`ServerSettings`](crate::standing::ServerSettings) are made of, then everything in one text.
 ///
 /// Two of the texts are the same only if everything is.
 ///

@@ -38,7 +38,10 @@ impl Session {
             return Err(Reason::OracleFailed);
         };
         if rewritten.error.is_some() {
-            self.upstream.mirror.revoke(candidate.statement.key());
+            self.upstream
+                .standing
+                .mirror
+                .revoke(candidate.statement.key());
         }
         if !original.is_good() {
             return Err(self.give_up(&candidate));
@@ -68,9 +71,9 @@ impl Session {
         }
         let recipe = Arc::clone(candidate.statement.recipe());
         let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
-        lent.scan_again(&lesson.text, self.upstream.dialect, &recipe)?;
+        lent.scan_again(&lesson.text, self.upstream.standing.dialect, &recipe)?;
         let (text, scan) = (&lesson.text, &lent.scan);
-        let forbidden = forbidden(&types, (scan, eligible), self.upstream.dialect);
+        let forbidden = forbidden(&types, (scan, eligible), self.upstream.standing.dialect);
         if !forbidden.is_empty() {
             return self.demote(lesson, &candidate, &forbidden, now, lent);
         }
@@ -105,7 +108,7 @@ impl Session {
         let name = candidate.name.as_bytes();
         let execute = oracle::explain_execute(name, text, scan, eligible, None);
         let catalog = catalog::of_statement(types, eligible);
-        let rights = self.upstream.settings.has_indirect_rights;
+        let rights = self.upstream.standing.settings.has_indirect_rights;
         let rights = rights.then(|| catalog::indirect_rights(text));
         self.careful_question(&oracle::explain(text, scan));
         self.careful_question(&execute);
@@ -167,7 +170,10 @@ impl Session {
             terms: Arc::clone(&terms),
         });
         let key = candidate.statement.key();
-        self.upstream.mirror.confirm(key, candidate.verified, terms);
+        self.upstream
+            .standing
+            .mirror
+            .confirm(key, candidate.verified, terms);
         Next::Learned
     }
 
@@ -191,7 +197,10 @@ impl Session {
         if let Some(narrow) = candidate.statement.recipe().narrowed() {
             return self.narrow(lesson, candidate, narrow, now, lent);
         }
-        self.upstream.mirror.remove(candidate.statement.key());
+        self.upstream
+            .standing
+            .mirror
+            .remove(candidate.statement.key());
         let epoch = candidate.epoch;
         candidate.statement.record(Verdict::Specific { epoch });
         self.teach(lesson, now, lent)
@@ -206,21 +215,21 @@ impl Session {
             return Err(Reason::OracleFailed);
         };
         if !answer.is_good() {
-            self.upstream.mirror.revoke(key);
+            self.upstream.standing.mirror.revoke(key);
             candidate.statement.record(Verdict::Unasked);
             return Err(Reason::Refused);
         }
         lent.counters().add(Counter::StatementsPrepared, 1);
         if answer.types.as_deref() != Some(&candidate.terms.types) {
             // The catalog has changed unseen: everything about this statement is asked anew.
-            self.upstream.mirror.remove(key);
+            self.upstream.standing.mirror.remove(key);
             candidate.statement.record(Verdict::Unasked);
             return Err(Reason::Refused);
         }
         let Candidate {
             verified, terms, ..
         } = candidate;
-        self.upstream.mirror.confirm(key, verified, terms);
+        self.upstream.standing.mirror.confirm(key, verified, terms);
         Ok(Next::Learned)
     }
 
@@ -271,7 +280,10 @@ impl Session {
         now: Millis,
         lent: &mut Lent,
     ) -> Result<Next, Reason> {
-        self.upstream.mirror.remove(candidate.statement.key());
+        self.upstream
+            .standing
+            .mirror
+            .remove(candidate.statement.key());
         candidate.statement.record(Verdict::Unasked);
         lesson.rounds += 1;
         if lesson.rounds > MAX_ROUNDS {
@@ -288,7 +300,7 @@ impl Session {
         lent: &Lent,
     ) -> Reason {
         let statement = &candidate.statement;
-        self.upstream.mirror.remove(statement.key());
+        self.upstream.standing.mirror.remove(statement.key());
         statement.record(Verdict::Declined {
             reason,
             epoch: candidate.epoch,
@@ -307,7 +319,7 @@ impl Session {
     /// answer.
     pub(super) fn give_up(&mut self, candidate: &Candidate) -> Reason {
         let statement = &candidate.statement;
-        self.upstream.mirror.remove(statement.key());
+        self.upstream.standing.mirror.remove(statement.key());
         let reason = Reason::OracleFailed;
         statement.record(if statement.count_failure() {
             Verdict::Declined {

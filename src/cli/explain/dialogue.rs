@@ -162,12 +162,12 @@ impl Dialogue {
 
     /// The version the server has, or was imagined to have.
     pub(super) fn dialect(&self) -> crate::sql::Dialect {
-        self.session.upstream().dialect
+        self.session.upstream().standing.dialect
     }
 
     /// The statement the session has made of `text`, if it came so far.
     pub(super) fn statement(&mut self, text: &[u8]) -> Option<Arc<Statement>> {
-        let context = self.session.upstream().context?;
+        let context = self.session.upstream().standing.context?;
         let dialect = self.dialect();
         self.lent.scan.run(text, dialect).ok()?;
         let recipe = self.lent.recipe(text, dialect).ok()?;
@@ -177,7 +177,7 @@ impl Dialogue {
             let found = table.statement(&recipe, eligible, (context, plans), text, scan);
             found.ok()
         };
-        let epoch = self.session.upstream().database.epoch();
+        let epoch = self.session.upstream().standing.database.epoch();
         let generic = statement(Plans::Generic)?;
         if generic.is_specific(epoch) {
             return statement(Plans::Custom);

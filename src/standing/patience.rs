@@ -13,7 +13,7 @@ const MOST: u8 = 64;
 
 /// What the answers were good for lately.
 #[derive(Debug, Default)]
-pub(super) struct Patience {
+pub struct Patience {
     /// Queries to let through after the context is lost again.
     wait: u8,
     /// Queries still to be let through.
@@ -26,14 +26,14 @@ pub(super) struct Patience {
 
 impl Patience {
     /// The context is known; so many statements were looked up on this connection by now.
-    pub(super) const fn learned(&mut self, lookups: u64) {
+    pub const fn learned(&mut self, lookups: u64) {
         self.since = lookups;
         self.left = 0;
         self.known = true;
     }
 
     /// Something that the text did not show may have changed the context.
-    pub(super) fn lost(&mut self, lookups: u64) {
+    pub fn lost(&mut self, lookups: u64) {
         if !std::mem::take(&mut self.known) {
             return;
         }
@@ -46,7 +46,7 @@ impl Patience {
     }
 
     /// Whether the context may be asked for now, or else one more query is let through.
-    pub(super) const fn may_ask(&mut self) -> bool {
+    pub const fn may_ask(&mut self) -> bool {
         let may = self.left == 0;
         self.left = self.left.saturating_sub(1);
         may

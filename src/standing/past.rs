@@ -1,111 +1,51 @@
-//! What one connection remembers of its client's habits.
+//! What the texts of one session have opened or prepared, which may still run.
 
-use super::blame::Setbacks;
-use super::patience::Patience;
-use super::route::mark;
 use super::unsurveyed::Unsurveyed;
 use crate::sql::define::Definitions;
 use crate::sql::effect::{Effect, Survey};
 use crate::sql::hazard::Hazards;
-use crate::statement::context::{Interned, Origin};
-use crate::statement::{Plans, Recipe};
-use std::collections::HashMap;
 
-/// Texts remembered to be learned when the connection is idle, and their bytes together.
-const MAX_WANTED: usize = 8;
-const MAX_WANTED_BYTES: usize = 8 * 1024;
-
-/// What one connection remembers of its client's habits.
+/// What the texts of one session may have done, and may do yet.
 #[derive(Debug)]
-pub(super) struct Memory {
-    /// How it logged in.
-    pub origin: Origin,
-    /// The context it is in, as long as it is.
-    pub context: Option<Interned>,
-    pub seen: HashMap<u32, u32, foldhash::fast::FixedState>,
-    pub wanted: Vec<(Vec<u8>, Plans)>,
+pub struct Past {
+    /// The strongest effect of what was parsed in the client's current batch.
     batch_effect: Effect,
+    /// The strongest effect of what was parsed at any time.
     named_effect: Effect,
     /// The strongest effect of a query that a cursor may still run.
     opened_effect: Effect,
     /// The strongest effect of what the client has prepared in either protocol.
     prepared_effect: Effect,
-    speaks_extended: bool,
     /// What the texts define that the client has had parsed.
     pub parsed: Definitions,
     /// Texts relayed while it was not known which names have hazards.
-    pub unsurveyed: Unsurveyed,
-    /// When the context may be asked for again in front of a query, if something that no text
-    /// showed has changed it.
-    pub patience: Patience,
-    /// The same behind a transaction, whatever has changed it.
-    pub idle_patience: Patience,
-    /// A query was passed through because its transaction had lost the context.
-    pub missed: bool,
-    /// Questions of this connection that have failed lately.
-    pub setbacks: Setbacks,
+    pub(super) unsurveyed: Unsurveyed,
     shows_statements: bool,
 }
 
-impl Memory {
-    pub(super) fn new(origin: Origin) -> Self {
+impl Default for Past {
+    fn default() -> Self {
         Self {
-            origin,
-            context: None,
-            seen: HashMap::default(),
-            wanted: Vec::new(),
             batch_effect: Effect::None,
             named_effect: Effect::None,
             opened_effect: Effect::None,
             prepared_effect: Effect::None,
             parsed: Definitions::default(),
             unsurveyed: Unsurveyed::default(),
-            patience: Patience::default(),
-            idle_patience: Patience::default(),
-            missed: false,
-            speaks_extended: false,
-            setbacks: Setbacks::default(),
             shows_statements: false,
         }
     }
+}
 
-    /// Counts a sighting of the shape on this connection.
-    pub(super) fn sight(&mut self, recipe: &Recipe, most: usize) -> u32 {
-        if self.seen.len() >= most {
-            self.seen.clear();
-        }
-        let count = self.seen.entry(mark(recipe)).or_default();
-        *count = count.saturating_add(1);
-        *count
-    }
-
-    pub(super) fn want(&mut self, text: &[u8], plans: Plans) {
-        let held: usize = self.wanted.iter().map(|(text, _)| text.len()).sum();
-        if self.wanted.len() < MAX_WANTED
-            && held + text.len() <= MAX_WANTED_BYTES
-            && !self.wanted.iter().any(|(wanted, _)| wanted == text)
-        {
-            self.wanted.push((text.to_vec(), plans));
-        }
-    }
-
-    /// The client has sent a message of the extended protocol.
-    pub(super) const fn extended(&mut self) {
-        self.speaks_extended = true;
-    }
-
-    /// Whether it ever did.
-    pub(super) const fn speaks_extended(&self) -> bool {
-        self.speaks_extended
-    }
-
+impl Past {
     /// The client has a statement, or may have one, that shows ours whenever it is executed.
     pub(super) const fn shows_statements(&mut self) {
         self.shows_statements = true;
     }
 
-    /// Whether it has, so that there must be none of ours.
-    pub(super) const fn may_show_statements(&self) -> bool {
+    /// Whether a statement of the client may show ours, so that there must be none.
+    #[must_use]
+    pub const fn may_show_statements(&self) -> bool {
         self.shows_statements
     }
 
@@ -122,7 +62,7 @@ impl Memory {
     }
 
     /// A batch of the client's own ended: the strongest effect it can have had.
-    pub(super) fn client_batch_ended(&mut self) -> Effect {
+    pub fn client_batch_ended(&mut self) -> Effect {
         std::mem::replace(&mut self.batch_effect, Effect::None).max(self.named_effect)
     }
 
@@ -166,9 +106,9 @@ mod tests {
 
     #[test]
     fn a_table_once_created_by_a_client_does_not_change_the_catalog_at_every_sync() {
-        let mut memory = Memory::new(Origin::new(b"", b""));
-        memory.client_parsed(Effect::Catalog, true);
-        assert_eq!(memory.client_batch_ended(), Effect::Catalog);
-        assert_eq!(memory.client_batch_ended(), Effect::Session);
+        let mut past = Past::default();
+        past.client_parsed(Effect::Catalog, true);
+        assert_eq!(past.client_batch_ended(), Effect::Catalog);
+        assert_eq!(past.client_batch_ended(), Effect::Session);
     }
 }
