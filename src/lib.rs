@@ -37,6 +37,7 @@
 pub mod cli;
 pub mod client;
 pub mod config;
+pub mod convert;
 pub mod error;
 pub mod manual;
 pub mod metrics;

@@ -29,7 +29,7 @@ const TOP_LEVEL: [&str; 8] = [
 const TOP_MODULES: [&str; 3] = ["main", "lib", "cli"];
 
 /// Which modules of ours each of the other modules may name.
-const LAYERS: [(&str, &[&str]); 14] = [
+const LAYERS: [(&str, &[&str]); 15] = [
     ("manual", &[]),
     ("reason", &[]),
     ("wire", &["reason"]),
@@ -39,6 +39,10 @@ const LAYERS: [(&str, &[&str]); 14] = [
     ("config", &[]),
     ("statement", &["sql", "reason"]),
     ("standing", &["wire", "statement", "sql", "reason"]),
+    (
+        "convert",
+        &["wire", "statement", "sql", "reason", "standing", "metrics"],
+    ),
     (
         "upstream",
         &["wire", "statement", "sql", "reason", "error", "standing"],
@@ -53,6 +57,7 @@ const LAYERS: [(&str, &[&str]); 14] = [
             "reason",
             "error",
             "standing",
+            "convert",
             "upstream",
             "client",
             "metrics",
@@ -68,6 +73,7 @@ const LAYERS: [(&str, &[&str]); 14] = [
             "reason",
             "error",
             "standing",
+            "convert",
             "upstream",
             "client",
             "metrics",

@@ -22,7 +22,8 @@ use std::error::Error;
 use std::hint::black_box;
 use std::process::{Command, ExitCode};
 
-use pgautoprep::session::{Lent, Mode, Session};
+use pgautoprep::convert::{Lent, Mode};
+use pgautoprep::session::Session;
 use server::{Bench, Plans, SAMPLES, Sample, ask, hear};
 use table::{Row, Table};
 

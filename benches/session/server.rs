@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use pgautoprep::config::Config;
+use pgautoprep::convert::{Lent, Settings};
 use pgautoprep::metrics::{Counter, Metrics, Summary};
 use pgautoprep::net;
-use pgautoprep::session::{CancelKey, Lent, Session, Settings};
+use pgautoprep::session::{CancelKey, Session};
 use pgautoprep::statement::Millis;
 use pgautoprep::statement::context::Origin;
 use pgautoprep::statement::shapes::Shapes;

@@ -5,8 +5,9 @@ use super::driver::{Driver, Progress, Shared};
 use super::socket::Socket;
 use super::stream::Handover;
 use super::worker::{Arrival, OpenClient};
+use crate::convert::Lent;
 use crate::error::SessionError;
-use crate::session::{self, Cancels, Session};
+use crate::session::{Cancels, Session};
 use crate::statement::context::Origin;
 use crate::upstream::ledger::ClientId;
 use mio::{Token, Waker};
@@ -49,7 +50,7 @@ impl Connection {
         arrival: Arrival,
         events: &mio::Registry,
         tokens: [Token; 2],
-        (lent, waker): (&session::Lent, &Arc<Waker>),
+        (lent, waker): (&Lent, &Arc<Waker>),
         bound: usize,
     ) -> io::Result<Self> {
         let Arrival { joined, id, open } = arrival;

@@ -2,7 +2,8 @@
 
 use super::lesson::{Lesson, Next, Subject};
 use super::proof::{Hidden, Plan};
-use super::{Lent, Session, lists, planned, proof, rows};
+use super::{Session, lists, planned, proof, rows};
+use crate::convert::Lent;
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::statement::Verdict;

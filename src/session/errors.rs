@@ -4,7 +4,8 @@
 //! server says in the context what of a literal it says by the position (H-30 to H-34 of the
 //! fidelity rules).
 
-use super::{Lent, Session};
+use super::Session;
+use crate::convert::Lent;
 use crate::sql::{Eligible, Scan, rewrite};
 use crate::standing::Encoding;
 use crate::statement::{Terms, validity};

@@ -3,7 +3,8 @@
 //! Most bytes of a large result or a COPY belong to frames nobody has to look at. They are measured
 //! here, and the caller sends them from where they are.
 
-use super::{Lent, Session, Turn};
+use super::{Session, Turn};
+use crate::convert::Lent;
 use crate::upstream::ledger::Kind;
 use crate::wire::{Error, backend, frame, frontend};
 

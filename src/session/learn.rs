@@ -16,10 +16,11 @@
 
 use super::lesson::{Candidate, Lesson, Next, Step, Subject, careful_batch};
 use super::oracle::{self, Answer};
-use super::route::judge;
 use super::settings::{context_query, digest};
-use super::{Lent, Session, Turn};
+use super::{Session, Turn};
 use super::{catalog, lists, naming};
+use crate::convert::Lent;
+use crate::convert::judge;
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::effect;

@@ -2,7 +2,8 @@
 
 use super::oracle::{self, Answer, MAX_ANSWER};
 use super::proof::Visibility;
-use super::{Lent, Session, Turn};
+use super::{Session, Turn};
+use crate::convert::Lent;
 use crate::reason::Reason;
 use crate::statement::database::NamesClaim;
 use crate::statement::guard::Guard;

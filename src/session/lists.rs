@@ -20,10 +20,11 @@
 //! what the first five executions have cost on average (`choose_custom_plan` in `plancache.c`). So
 //! these five are EXPLAINs of long lists, which are planned instead of the first five queries.
 
+use super::Session;
 use super::lesson::{Candidate, Lesson, Next};
 use super::oracle::{self, Answer};
 use super::proof::{self, Hidden, Plan, Visibility};
-use super::{Lent, Session};
+use crate::convert::Lent;
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::sql::oid;

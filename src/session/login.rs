@@ -1,7 +1,8 @@
 //! The relay of startup and authentication: no password is decoded, only the cancel key is
 //! replaced.
 
-use super::{Lent, ServerKey, Session, Turn};
+use super::{ServerKey, Session, Turn};
+use crate::convert::Lent;
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::HEADER;
 use crate::wire::frontend;

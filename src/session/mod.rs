@@ -29,7 +29,6 @@ mod errors;
 mod execute;
 mod forward;
 mod learn;
-mod lent;
 mod lesson;
 mod lists;
 mod login;
@@ -37,7 +36,6 @@ mod naming;
 mod oracle;
 mod planned;
 mod proof;
-mod recent;
 mod relay;
 mod route;
 mod rows;
@@ -45,11 +43,11 @@ mod settings;
 mod verdict;
 
 pub use cancel::Cancels;
-pub use lent::{Lent, Limits, Mode, Settings};
 pub use oracle::DDL_CHANNEL;
 pub use settings::{context_query, digest};
 
 use crate::client::habits::Habits;
+use crate::convert::Lent;
 use crate::reason::Reason;
 use crate::standing::Standing;
 use crate::statement::Millis;

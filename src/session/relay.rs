@@ -1,6 +1,7 @@
 //! What is relayed untouched, and what it does to the state the proxy mirrors.
 
-use super::{Lent, Session, Turn};
+use super::{Session, Turn};
+use crate::convert::Lent;
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::effect::Effect;
@@ -15,7 +16,7 @@ impl Session {
     /// Relays a Query with this text, and notes what it may do.
     pub(super) fn relay_query(&mut self, text: &[u8], reason: Reason, lent: &Lent) {
         self.count_passed(reason, lent);
-        let effect = match lent.settings.mode == super::Mode::Convert && !self.relay_only {
+        let effect = match lent.settings.mode == crate::convert::Mode::Convert && !self.relay_only {
             true => self.before_relay(text, reason, lent),
             false => Effect::Unknown,
         };

@@ -2,11 +2,12 @@
 
 use super::execute::Call;
 use super::lesson::{Lesson, Subject};
-use super::{Lent, Mode, Session, Turn};
+use super::{Session, Turn};
+use crate::convert::judge;
+use crate::convert::{Lent, Mode};
 use crate::metrics::Counter;
 use crate::reason::Reason;
-use crate::sql::eligible::{self, Eligible};
-use crate::sql::scan::Scan;
+use crate::sql::eligible::Eligible;
 use crate::statement::mirror::Entry;
 use crate::statement::{Context, Millis, Plans, Recipe, Statement, Terms};
 use crate::wire::backend::Status;
@@ -166,7 +167,7 @@ impl Session {
             }
             None => {
                 self.scan(text, lent)?;
-                lent.admit(text, self.client, dialect)?
+                lent.admit(text, self.client.0, dialect)?
             }
         };
         let scan = &lent.scan;
@@ -368,14 +369,4 @@ impl Session {
         }
         Ok(())
     }
-}
-
-/// Eligibility of a text the scanner has accepted, which makes it valid UTF-8.
-pub(super) fn judge(
-    text: &[u8],
-    scan: &Scan,
-    dialect: crate::sql::Dialect,
-) -> Result<Eligible, Reason> {
-    let text = std::str::from_utf8(text).map_err(|_| Reason::Encoding)?;
-    eligible::judge(text, scan, dialect)
 }

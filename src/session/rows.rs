@@ -20,7 +20,8 @@
 use super::lesson::{Candidate, Lesson, Next, Step};
 use super::oracle::Answer;
 use super::proof::Plan;
-use super::{Lent, Session, catalog};
+use super::{Session, catalog};
+use crate::convert::Lent;
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::eligible::{Column, Eligible};

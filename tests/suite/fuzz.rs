@@ -6,8 +6,9 @@
 
 use crate::harness::frames::{self, Frame};
 use crate::harness::upstream::{CONTEXT, plan};
+use pgautoprep::convert::{Lent, Limits, Mode, Settings};
 use pgautoprep::metrics::{Counter, Metrics};
-use pgautoprep::session::{CancelKey, Lent, Limits, Mode, Session, Settings};
+use pgautoprep::session::{CancelKey, Session};
 use pgautoprep::statement::Millis;
 use pgautoprep::statement::context::Origin;
 use pgautoprep::statement::shapes::Shapes;

@@ -13,10 +13,11 @@ use anyhow::{Context, bail, ensure};
 
 use crate::cli::login::{Account, Authentication, framed};
 use crate::config::{Address, Config};
+use crate::convert::{Lent, Mode, Settings};
 use crate::metrics::{Counter, Metrics};
 use crate::net;
 use crate::reason::Reason;
-use crate::session::{CancelKey, Lent, Mode, Session, Settings};
+use crate::session::{CancelKey, Session};
 use crate::statement::context::Origin;
 use crate::statement::shapes::Shapes;
 use crate::statement::{Millis, Plans, Statement};

@@ -1,7 +1,7 @@
 //! What a session is lent by the worker it runs on: scanner, tables, settings, counters.
 
+use super::judge;
 use super::recent::Recent;
-use super::route::judge;
 use crate::metrics::{Counters, Metrics};
 use crate::reason::Reason;
 use crate::sql::eligible;
@@ -10,7 +10,6 @@ use crate::sql::{Dialect, ScanLimits};
 use crate::statement::shapes::Shapes;
 use crate::statement::sightings::Sketch;
 use crate::statement::{Millis, Recipe};
-use crate::upstream::ledger::ClientId;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -49,7 +48,7 @@ pub struct Settings {
     pub statement_max_age: u64,
     /// Milliseconds between two looks at a database's catalog; zero for never.
     pub catalog_watch: u64,
-    /// Whether the sessions listen on [`DDL_CHANNEL`](super::DDL_CHANNEL).
+    /// Whether the sessions listen for changes of the catalog.
     pub ddl_notices: bool,
     /// Whether the plan proof is repeated.
     pub audit: bool,
@@ -139,11 +138,7 @@ impl Lent {
     /// Instead of scanning `text`, guesses at its shape: the recipe, as [`Self::recipe`] would find
     /// it, if the guess was right. The scan is then that of the text, which has literals.
     #[inline]
-    pub(super) fn guess(
-        &mut self,
-        text: &[u8],
-        dialect: Dialect,
-    ) -> Option<Result<Arc<Recipe>, Reason>> {
+    pub fn guess(&mut self, text: &[u8], dialect: Dialect) -> Option<Result<Arc<Recipe>, Reason>> {
         let recipe = self.recent.find(text, dialect, &mut self.scan)?;
         let recipe = Arc::clone(recipe);
         if !self.scan.is_folded() {
@@ -158,10 +153,10 @@ impl Lent {
     /// # Errors
     /// [`Reason::Threshold`] for such a query; else as [`Self::recipe`].
     #[inline]
-    pub(super) fn admit(
+    pub fn admit(
         &mut self,
         text: &[u8],
-        client: ClientId,
+        client: u64,
         dialect: Dialect,
     ) -> Result<Arc<Recipe>, Reason> {
         if let Some(found) = self.local(text) {
@@ -170,7 +165,7 @@ impl Lent {
             return self.unfolded(recipe, text, dialect);
         }
         if self.settings.prepare_threshold > 1 && self.shapes.known(&self.scan).is_none() {
-            let salt = client.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let salt = client.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             if !self.sketch.meet(self.scan.hash() ^ salt) {
                 return Err(Reason::Threshold);
             }
@@ -198,7 +193,7 @@ impl Lent {
     }
 
     /// Scans `text` again as this recipe of its shape, which may have been retired since, has it.
-    pub(super) fn scan_again(
+    pub fn scan_again(
         &mut self,
         text: &[u8],
         dialect: Dialect,
