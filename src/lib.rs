@@ -39,6 +39,7 @@ pub mod client;
 pub mod config;
 pub mod convert;
 pub mod error;
+pub mod ids;
 pub mod manual;
 pub mod metrics;
 pub mod net;

@@ -29,8 +29,9 @@ const TOP_LEVEL: [&str; 8] = [
 const TOP_MODULES: [&str; 3] = ["main", "lib", "cli"];
 
 /// Which modules of ours each of the other modules may name.
-const LAYERS: [(&str, &[&str]); 15] = [
+const LAYERS: [(&str, &[&str]); 16] = [
     ("manual", &[]),
+    ("ids", &[]),
     ("reason", &[]),
     ("wire", &["reason"]),
     ("sql", &["reason"]),
@@ -45,7 +46,16 @@ const LAYERS: [(&str, &[&str]); 15] = [
     ),
     (
         "upstream",
-        &["wire", "statement", "sql", "reason", "error", "standing"],
+        &[
+            "wire",
+            "statement",
+            "sql",
+            "reason",
+            "error",
+            "standing",
+            "convert",
+            "ids",
+        ],
     ),
     ("client", &["wire", "statement", "sql", "reason", "error"]),
     (
@@ -60,6 +70,7 @@ const LAYERS: [(&str, &[&str]); 15] = [
             "convert",
             "upstream",
             "client",
+            "ids",
             "metrics",
         ],
     ),
@@ -76,6 +87,7 @@ const LAYERS: [(&str, &[&str]); 15] = [
             "convert",
             "upstream",
             "client",
+            "ids",
             "metrics",
             "session",
             "config",

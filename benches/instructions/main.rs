@@ -109,7 +109,7 @@ fn run(path: &Path) {
     for _ in 0..QUERIES / SESSIONS as u64 {
         for session in &mut bench.sessions {
             counted_query(session, &mut bench.lent, black_box(&bench.query));
-            session.to_upstream.clear();
+            session.upstream.out.clear();
             counted_reply(session, &mut bench.lent, black_box(&bench.reply));
             session.to_client.clear();
         }

@@ -4,8 +4,6 @@
 //! Sans-IO: bytes in, a step out. An attacker who never logs in can make this hold one startup
 //! packet, at most [`crate::wire::startup::MAX_STARTUP`] bytes; how long is the driver's business.
 
-pub mod habits;
-
 use crate::wire::Error;
 use crate::wire::startup::{Packet, packet};
 

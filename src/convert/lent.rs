@@ -2,14 +2,16 @@
 
 use super::judge;
 use super::recent::Recent;
+use super::texts::Texts;
 use crate::metrics::{Counters, Metrics};
 use crate::reason::Reason;
 use crate::sql::eligible;
 use crate::sql::scan::Scan;
 use crate::sql::{Dialect, ScanLimits};
+use crate::standing::Standing;
 use crate::statement::shapes::Shapes;
 use crate::statement::sightings::Sketch;
-use crate::statement::{Millis, Recipe};
+use crate::statement::{Millis, Plans, Recipe, Statement};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -76,6 +78,8 @@ pub struct Lent {
     index: usize,
     /// The scanner, reused.
     pub scan: Scan,
+    /// Buffers for the texts of queries in flight.
+    pub texts: Texts,
     recipes: HashMap<u64, Arc<Recipe>, foldhash::fast::FixedState>,
     /// Bytes of the recipes, and the table's evictions when the first of them was copied.
     bytes: usize,
@@ -108,6 +112,7 @@ impl Lent {
             metrics,
             index,
             scan: Scan::new(limits, seed),
+            texts: Texts::default(),
             recipes: HashMap::default(),
             bytes: 0,
             evictions: 0,
@@ -190,6 +195,51 @@ impl Lent {
         }
         self.scan.unfold(text)?;
         self.local(text).unwrap_or_else(|| self.fetch(text))
+    }
+
+    /// Scans `text` and finds its recipe, if a session with this standing may have it converted.
+    ///
+    /// # Errors
+    /// Why nothing becomes of the text.
+    pub fn recipe_of(&mut self, text: &[u8], standing: &Standing) -> Result<Arc<Recipe>, Reason> {
+        self.scan_for(text, standing)?;
+        self.recipe(text, standing.dialect)
+    }
+
+    /// Scans `text`, which must have literals.
+    ///
+    /// # Errors
+    /// Why nothing becomes of the text.
+    pub fn scan_for(&mut self, text: &[u8], standing: &Standing) -> Result<(), Reason> {
+        self.scan.run(text, standing.dialect)?;
+        standing.check_encoding(text)?;
+        if self.scan.literals().is_empty() {
+            return Err(Reason::NoArguments);
+        }
+        Ok(())
+    }
+
+    /// The statement for `text`, just scanned, in the context of this session: that with custom
+    /// plans if they are wanted, or nothing else will do.
+    ///
+    /// # Errors
+    /// [`Reason::OracleFailed`] if the context is not known; [`Reason::Unstable`].
+    pub fn statement(
+        &self,
+        recipe: &Arc<Recipe>,
+        plans: Plans,
+        text: &[u8],
+        standing: &Standing,
+    ) -> Result<Arc<Statement>, Reason> {
+        let context = standing.context.ok_or(Reason::OracleFailed)?;
+        let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
+        let (shapes, scan) = (&self.shapes, &self.scan);
+        let statement = |plans| shapes.statement(recipe, eligible, (context, plans), text, scan);
+        let found = statement(plans)?;
+        if plans == Plans::Generic && found.is_specific(standing.database.epoch()) {
+            return statement(Plans::Custom);
+        }
+        Ok(found)
     }
 
     /// Scans `text` again as this recipe of its shape, which may have been retired since, has it.

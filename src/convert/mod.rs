@@ -1,8 +1,17 @@
 //! What becomes of one text on one server connection: pure, but for what a worker lends.
 
+mod bind;
+mod decide;
+mod errors;
+mod habits;
 mod lent;
 mod recent;
+mod texts;
 
+pub use bind::{Call, bind};
+pub use decide::{Circumstances, Decision, Subject};
+pub use errors::{is_of_the_moment, translation};
+pub use habits::Habits;
 pub use lent::{Lent, Limits, Mode, Settings};
 
 use crate::reason::Reason;

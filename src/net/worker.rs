@@ -19,7 +19,7 @@ use super::slots::{Queue, Slots};
 use crate::config::Config;
 use crate::convert::Lent;
 use crate::error::SessionError;
-use crate::upstream::ledger::ClientId;
+use crate::ids::ClientId;
 use mio::event::Event;
 use mio::{Events, Poll, Token, Waker};
 use std::collections::BTreeSet;

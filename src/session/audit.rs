@@ -1,9 +1,10 @@
 //! The audit: the plan proof repeated, with the literals of the moment.
 
-use super::lesson::{Lesson, Next, Subject};
+use super::lesson::{Lesson, Next};
 use super::proof::{Hidden, Plan};
 use super::{Session, lists, planned, proof, rows};
 use crate::convert::Lent;
+use crate::convert::Subject;
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::statement::Verdict;

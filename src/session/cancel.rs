@@ -16,7 +16,7 @@ use super::lesson::Lesson;
 use super::{Session, Turn};
 use crate::reason::Reason;
 use crate::statement::Verdict;
-use crate::upstream::ledger::{Recovery, Stage};
+use crate::upstream::execution::{Recovery, Stage};
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::HEADER;
 use crate::wire::{fields, frontend};
@@ -139,7 +139,7 @@ impl Session {
         }
         self.turn = Turn::Free;
         self.upstream.ledger.relay(self.client, frontend::QUERY);
-        frontend::query(&mut self.to_upstream, &self.query);
+        frontend::query(&mut self.upstream.out, &self.query);
         self.query.clear();
     }
 
@@ -266,7 +266,7 @@ impl Session {
         if !matches!(self.turn, Turn::Executing) {
             return false;
         }
-        let Some(execution) = self.execution() else {
+        let Some(execution) = self.upstream.ledger.execution() else {
             return false;
         };
         let repairable = match execution.stage {

@@ -14,12 +14,13 @@
 //!   types;
 //! - *audit*: the plan proof again, with the literals of the moment.
 
-use super::lesson::{Candidate, Lesson, Next, Step, Subject, careful_batch};
+use super::lesson::{Candidate, Lesson, Next, Step, careful_batch};
 use super::oracle::{self, Answer};
 use super::settings::{context_query, digest};
 use super::{Session, Turn};
 use super::{catalog, lists, naming};
 use crate::convert::Lent;
+use crate::convert::Subject;
 use crate::convert::judge;
 use crate::metrics::Counter;
 use crate::reason::Reason;
@@ -265,11 +266,11 @@ impl Session {
         }
         let names = Arc::clone(self.upstream.standing.names());
         let survey = effect::survey(&lesson.text, &*names);
-        let mut recipe = self.recipe(&lesson.text, lent)?;
+        let mut recipe = lent.recipe_of(&lesson.text, &self.upstream.standing)?;
         if survey.reads_partitions() && recipe.shape().has_rows() {
             // Rows of arrays are always planned once.
             lent.shapes.unfold(&recipe);
-            recipe = self.recipe(&lesson.text, lent)?;
+            recipe = lent.recipe_of(&lesson.text, &self.upstream.standing)?;
         }
         let (text, scan) = (&lesson.text, &lent.scan);
         let dialect = self.upstream.standing.dialect;
@@ -283,7 +284,7 @@ impl Session {
             Subject::Statement(plans) => plans,
             Subject::Watch | Subject::Audit(..) => Plans::Generic,
         };
-        let statement = self.statement(&recipe, plans, text, lent)?;
+        let statement = lent.statement(&recipe, plans, text, &self.upstream.standing)?;
         if let Some(reason) = hazard_of(survey.hazards) {
             statement.record(Verdict::Declined { reason, epoch });
         }

@@ -3,17 +3,17 @@
 use super::oracle::{self, Answer, MAX_ANSWER};
 use super::proof::Visibility;
 use super::{Session, Turn};
-use crate::convert::Lent;
+use crate::convert::{Lent, Subject};
 use crate::reason::Reason;
 use crate::statement::database::NamesClaim;
 use crate::statement::guard::Guard;
 use crate::statement::mirror::Name;
-use crate::statement::{Millis, Plans, Statement, Terms};
-use crate::upstream::ledger::Kind;
+use crate::statement::{Millis, Statement, Terms};
+use crate::upstream::ledger::{Kind, Recipient};
 use crate::wire::backend::{self, Status};
 use crate::wire::fields;
 use crate::wire::frame::HEADER;
-use crate::wire::{Error, frontend};
+use crate::wire::frontend;
 use std::sync::Arc;
 
 /// What precedes a question that takes locks, in the same implicit transaction, which SET LOCAL
@@ -32,18 +32,6 @@ pub(super) fn careful_batch() -> Vec<u8> {
     frontend::bind(&mut out, b"", 0, |_, _| {});
     out.extend_from_slice(frontend::EXECUTE_FRAME);
     out
-}
-
-/// What a lesson is about.
-#[derive(Debug)]
-pub(super) enum Subject {
-    /// Make the statement for the text usable on this connection, or the one with custom plans if
-    /// it says so.
-    Statement(Plans),
-    /// Only look whether the catalog has changed.
-    Watch,
-    /// Repeat the plan proof of a statement this connection holds under this name.
-    Audit(Arc<Statement>, Name),
 }
 
 /// The questions in flight.
@@ -170,8 +158,10 @@ impl Lesson {
 impl Session {
     /// Appends one question, which `write` ends with Query or Sync.
     pub(super) fn question(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        write(&mut self.to_upstream);
-        self.upstream.ledger.expect(self.client, Kind::Question);
+        write(&mut self.upstream.out);
+        self.upstream
+            .ledger
+            .expect(Recipient::Lesson, Kind::Question);
     }
 
     /// Appends one question about what users define, which waits for nobody and is not cut short by
@@ -188,19 +178,9 @@ impl Session {
         lesson.ask(step, 1)
     }
 
-    pub(super) fn question_reply(
-        &mut self,
-        tag: u8,
-        frame: &[u8],
-        now: Millis,
-        lent: &mut Lent,
-    ) -> Result<(), Error> {
+    pub(super) fn question_reply(&mut self, tag: u8, frame: &[u8], now: Millis, lent: &mut Lent) {
         let body = &frame[HEADER..];
         match tag {
-            backend::NOTIFICATION | backend::PARAMETER_STATUS => {
-                self.to_client.extend_from_slice(frame);
-                return Ok(());
-            }
             backend::ERROR if fields::field(body, fields::SEVERITY) != Some(b"ERROR") => {
                 // The connection ends; the client should hear why.
                 self.to_client.extend_from_slice(frame);
@@ -215,7 +195,7 @@ impl Session {
         }
         let Turn::Learning(lesson) = &mut self.turn else {
             self.repair_reply(tag, frame);
-            return Ok(());
+            return;
         };
         lesson.current.size += frame.len();
         if lesson.current.size > lesson.most() {
@@ -249,15 +229,13 @@ impl Session {
             }
             _ => {}
         }
-        Ok(())
     }
 
     /// An answer too large to be looked at is swallowed: the oracle is too talkative.
-    pub(super) fn large_answer(&mut self, tag: u8) -> Option<bool> {
+    pub(super) fn large_answer(&mut self, tag: u8) {
         if let Turn::Learning(lesson) = &mut self.turn {
             lesson.current.overflowed |= tag != backend::NOTICE;
             lesson.current.notices |= tag == backend::NOTICE;
         }
-        matches!(tag, backend::DATA_ROW | backend::NOTICE | backend::ERROR).then_some(false)
     }
 }

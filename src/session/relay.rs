@@ -7,10 +7,10 @@ use crate::reason::Reason;
 use crate::sql::effect::Effect;
 use crate::standing::mentions_statements;
 use crate::statement::Millis;
-use crate::upstream::ledger::Kind;
+use crate::upstream::ledger::{Kind, Recipient};
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::{self, HEADER};
-use crate::wire::{Error, frontend};
+use crate::wire::frontend;
 
 impl Session {
     /// Relays a Query with this text, and notes what it may do.
@@ -21,7 +21,7 @@ impl Session {
             false => Effect::Unknown,
         };
         self.upstream.ledger.relay_query(self.client, effect);
-        frontend::query(&mut self.to_upstream, text);
+        frontend::query(&mut self.upstream.out, text);
     }
 
     fn count_passed(&self, reason: Reason, lent: &Lent) {
@@ -61,9 +61,12 @@ impl Session {
     /// client's first message of the protocol that could see it.
     fn drop_portal(&mut self) {
         if self.upstream.standing.mirror.is_on_server() && self.upstream.ledger.takes_closes() {
-            self.to_upstream
+            self.upstream
+                .out
                 .extend_from_slice(frontend::CLOSE_UNNAMED_PORTAL);
-            self.upstream.ledger.expect(self.client, Kind::Closes(1));
+            self.upstream
+                .ledger
+                .expect(Recipient::Client(self.client), Kind::Closes(1));
         }
     }
 
@@ -128,32 +131,13 @@ impl Session {
         }
         let owed = self.upstream.standing.mirror.take_owed();
         for name in &owed {
-            frontend::close_statement(&mut self.to_upstream, name.as_bytes());
+            frontend::close_statement(&mut self.upstream.out, name.as_bytes());
         }
         self.upstream
             .ledger
-            .expect(self.client, Kind::Closes(owed.len()));
+            .expect(Recipient::Client(self.client), Kind::Closes(owed.len()));
         let count = owed.len() as u64;
         lent.counters().add(Counter::StatementsClosed, count);
-    }
-
-    pub(super) fn close_reply(&mut self, tag: u8, frame: &[u8]) -> Result<(), Error> {
-        match tag {
-            backend::CLOSE_COMPLETE => {
-                self.upstream.ledger.closed();
-            }
-            // These may come at any time; an error here ends the connection on the server's side.
-            backend::NOTICE
-            | backend::NOTIFICATION
-            | backend::PARAMETER_STATUS
-            | backend::ERROR => self.to_client.extend_from_slice(frame),
-            _ => {
-                return Err(Error::Unexpected {
-                    tag: char::from(tag),
-                });
-            }
-        }
-        Ok(())
     }
 
     /// Notes what a reply that goes to the client as it is does to the state the proxy mirrors.
@@ -163,9 +147,9 @@ impl Session {
             backend::READY_FOR_QUERY => {
                 // Behind a Query: it has dropped the unnamed statement, which a lesson drops, too.
                 let follows = self.relay_ready(body);
-                if let Some(lesson) = follows.then(|| self.idle_lesson(now, lent)).flatten() {
-                    self.turn = Turn::Learning(Box::new(lesson));
-                    self.start_lesson(now, lent);
+                if follows {
+                    self.lessons = 0;
+                    self.learn_behind(now, lent);
                 }
             }
             backend::COPY_IN | backend::COPY_BOTH | backend::ERROR => {

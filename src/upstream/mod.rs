@@ -1,8 +1,19 @@
-//! One server connection: what is known of its session, and the replies it owes ([`ledger`]).
+//! One server connection: what is known of its session, the replies it owes ([`ledger`]), and what
+//! becomes of them.
+//!
+//! It knows no client: what goes to one is written into a buffer it is handed.
 
+pub mod execution;
+mod expectation;
 pub mod ledger;
+mod replies;
+
+pub use replies::Settled;
 
 use crate::standing::Standing;
+use crate::wire::backend::{self, Status};
+use crate::wire::fields;
+use crate::wire::frame::HEADER;
 use ledger::Ledger;
 
 /// One server connection.
@@ -12,6 +23,22 @@ pub struct Upstream {
     pub ledger: Ledger,
     /// What is known of its session.
     pub standing: Standing,
+    /// What is left of a large reply.
+    pub partial: Partial,
+    /// It has said why it ends.
+    pub told_fatal: bool,
+    /// Bytes for the server.
+    pub out: Vec<u8>,
+}
+
+/// Bytes still to come of a reply whose fate is decided: first those that are swallowed, then those
+/// that are forwarded. At most one of the two is not zero.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Partial {
+    /// To be swallowed.
+    pub swallow: usize,
+    /// To be forwarded.
+    pub pass: usize,
 }
 
 impl Upstream {
@@ -21,12 +48,32 @@ impl Upstream {
         Self {
             ledger: Ledger::default(),
             standing,
+            partial: Partial::default(),
+            told_fatal: false,
+            out: Vec::new(),
         }
     }
 
     /// Notes the status of a ReadyForQuery.
     #[inline]
-    pub fn ready(&mut self, status: crate::wire::backend::Status) {
+    pub fn ready(&mut self, status: Status) {
         self.standing.ready(status, self.ledger.is_idle());
+    }
+
+    /// Notes what a reply says whomever it is for.
+    #[inline]
+    pub fn seen(&mut self, tag: u8, frame: &[u8]) {
+        match tag {
+            backend::PARAMETER_STATUS => {
+                if let Some((name, value)) = backend::parameter_status(&frame[HEADER..]) {
+                    self.standing.parameter(name, value);
+                }
+            }
+            backend::ERROR => {
+                let severity = fields::field(&frame[HEADER..], fields::SEVERITY);
+                self.told_fatal |= !matches!(severity, Some(b"ERROR"));
+            }
+            _ => {}
+        }
     }
 }

@@ -5,6 +5,12 @@ use super::Error;
 /// Bytes of a header: one of type, four of length.
 pub const HEADER: usize = 5;
 
+/// Frames of the server's up to this size are looked at whole; larger ones are streamed.
+///
+/// The largest the proxy must understand are RowDescription (1,664 columns of at most 83 bytes) and
+/// errors about a literal it has lifted itself.
+pub const INSPECT_LIMIT: usize = 256 * 1024;
+
 /// The largest length field accepted: `PQ_LARGE_MESSAGE_LIMIT` in PostgreSQL's `libpq/libpq.h`, one
 /// byte below a gigabyte. No server sends and no server accepts more.
 pub const MAX_LENGTH: u32 = 0x3fff_ffff;

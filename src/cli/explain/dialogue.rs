@@ -14,6 +14,7 @@ use anyhow::{Context, bail, ensure};
 use crate::cli::login::{Account, Authentication, framed};
 use crate::config::{Address, Config};
 use crate::convert::{Lent, Mode, Settings};
+use crate::ids::ClientId;
 use crate::metrics::{Counter, Metrics};
 use crate::net;
 use crate::reason::Reason;
@@ -21,7 +22,6 @@ use crate::session::{CancelKey, Session};
 use crate::statement::context::Origin;
 use crate::statement::shapes::Shapes;
 use crate::statement::{Millis, Plans, Statement};
-use crate::upstream::ledger::ClientId;
 use crate::wire::frame::{self, HEADER};
 use crate::wire::{backend, fields, frontend};
 
@@ -102,7 +102,7 @@ impl Dialogue {
                     _ => {}
                 }
             }
-            server.send(&std::mem::take(&mut dialogue.session.to_upstream))?;
+            server.send(&std::mem::take(&mut dialogue.session.upstream.out))?;
         }
         dialogue.server = Some(server);
         Ok(dialogue)
@@ -142,13 +142,13 @@ impl Dialogue {
             let Some(mut server) = self.server.take() else {
                 return Ok(Outcome::WouldAsk);
             };
-            server.send(&std::mem::take(&mut self.session.to_upstream))?;
+            server.send(&std::mem::take(&mut self.session.upstream.out))?;
             server.receive()?;
             self.take_from(&mut server)?;
             self.server = Some(server);
         }
         // What is left would run the statement.
-        self.session.to_upstream.clear();
+        self.session.upstream.out.clear();
         let summary = self.metrics.summary();
         if summary.count(Counter::Converted) > 0 {
             return Ok(Outcome::Converted);

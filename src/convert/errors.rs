@@ -4,68 +4,77 @@
 //! server says in the context what of a literal it says by the position (H-30 to H-34 of the
 //! fidelity rules).
 
-use super::Session;
-use crate::convert::Lent;
+use super::Lent;
 use crate::sql::{Eligible, Scan, rewrite};
-use crate::standing::Encoding;
+use crate::standing::{Encoding, Standing};
 use crate::statement::{Terms, validity};
 use crate::wire::fields::{self, Change};
 use std::sync::Arc;
 
-impl Session {
-    /// What must change in an error or notice about the rewritten text so that it is about the
-    /// original. It is early if it came before BindComplete; the terms are the statement's.
-    pub(super) fn translation(
-        &self,
-        body: &[u8],
-        (early, terms): (bool, Option<Arc<Terms>>),
-        lent: &mut Lent,
-    ) -> Change {
-        let mut change = Change::default();
-        let Ok(recipe) = self.recipe(&self.query, lent) else {
-            return change;
-        };
-        let Some(eligible) = recipe.eligible() else {
-            return change;
-        };
-        let (text, scan, arguments) = (&self.query, &lent.scan, &eligible.arguments);
-        if let Some(position) = fields::field(body, fields::POSITION) {
-            let position = std::str::from_utf8(position)
-                .ok()
-                .and_then(|p| p.parse().ok());
-            change.position =
-                position.and_then(|p| rewrite::original_position(text, scan, arguments, p));
-            return change;
-        }
-        if !early {
-            return change;
-        }
-        let context = fields::field(body, fields::CONTEXT).unwrap_or_default();
-        let message = fields::field(body, fields::MESSAGE).unwrap_or_default();
-        if let Some((argument, rest)) = parameter_line(context) {
-            change.context = Some(rest.to_vec());
-            // Inside a transaction nothing else can be meant.
-            let only = terms.and_then(|terms| {
-                let doubtful = terms.doubtful(eligible, text, scan);
-                let mut doubtful = doubtful.filter(|(index, _)| *index == argument);
-                let (_, string) = doubtful.next().filter(|_| doubtful.next().is_none())?;
-                Some(rewrite::position(text, string))
-            });
-            change.position = only
-                .or_else(|| rewrite::literal_position(text, scan, argument, arguments, message));
-        } else if self.upstream.standing.dialect.server_major < 14 {
-            // 13 does not say which parameter (H-30).
-            change.position =
-                terms.and_then(|terms| blamed_position(body, &terms, eligible, (text, scan)));
-        }
-        debug_assert!(self.upstream.standing.encoding != Encoding::Unsafe);
-        change
+/// What must change in an error or notice about the rewritten form of `text` so that it is about
+/// `text`. It is `early` if it came before BindComplete; the terms are the statement's.
+pub fn translation(
+    body: &[u8],
+    text: &[u8],
+    (early, terms): (bool, Option<Arc<Terms>>),
+    standing: &Standing,
+    lent: &mut Lent,
+) -> Change {
+    let mut change = Change::default();
+    let Ok(recipe) = lent.recipe_of(text, standing) else {
+        return change;
+    };
+    let Some(eligible) = recipe.eligible() else {
+        return change;
+    };
+    let (scan, arguments) = (&lent.scan, &eligible.arguments);
+    if let Some(position) = fields::field(body, fields::POSITION) {
+        let position = std::str::from_utf8(position)
+            .ok()
+            .and_then(|p| p.parse().ok());
+        change.position =
+            position.and_then(|p| rewrite::original_position(text, scan, arguments, p));
+        return change;
     }
+    if !early {
+        return change;
+    }
+    let context = fields::field(body, fields::CONTEXT).unwrap_or_default();
+    let message = fields::field(body, fields::MESSAGE).unwrap_or_default();
+    if let Some((argument, rest)) = parameter_line(context) {
+        change.context = Some(rest.to_vec());
+        // Inside a transaction nothing else can be meant.
+        let only = terms.and_then(|terms| {
+            let doubtful = terms.doubtful(eligible, text, scan);
+            let mut doubtful = doubtful.filter(|(index, _)| *index == argument);
+            let (_, string) = doubtful.next().filter(|_| doubtful.next().is_none())?;
+            Some(rewrite::position(text, string))
+        });
+        change.position =
+            only.or_else(|| rewrite::literal_position(text, scan, argument, arguments, message));
+    } else if standing.dialect.server_major < 14 {
+        // 13 does not say which parameter (H-30).
+        change.position =
+            terms.and_then(|terms| blamed_position(body, &terms, eligible, (text, scan)));
+    }
+    debug_assert!(standing.encoding != Encoding::Unsafe);
+    change
+}
 
-    pub(super) fn terms_in_flight(&mut self) -> Option<Arc<Terms>> {
-        let key = self.execution()?.key;
-        let entry = self.upstream.standing.mirror.lookup(key)?;
-        Some(Arc::clone(&entry.terms))
+/// Whether the error with this body could have come of any text: of the connection, the state of
+/// its transaction, other transactions, a lack of resources, an administrator, the system, a defect
+/// of the server.
+#[must_use]
+pub fn is_of_the_moment(error: &[u8]) -> bool {
+    let state = fields::field(error, fields::SQLSTATE).unwrap_or_default();
+    match state {
+        b"42P05" | b"26000" | b"55P03" | b"55006" => true,
+        // The statement's result type has changed between two questions.
+        b"0A000" => fields::field(error, fields::ROUTINE) == Some(b"RevalidateCachedQuery"),
+        _ => matches!(
+            state.get(..2),
+            Some(b"08" | b"25" | b"40" | b"53" | b"57" | b"58" | b"72" | b"F0" | b"XX")
+        ),
     }
 }
 
@@ -152,5 +161,25 @@ mod tests {
         assert_eq!(parameter_line(b"PL/pgSQL function f(integer) line 3"), None);
         assert_eq!(parameter_line(b"SQL statement \"SELECT $1\""), None);
         assert_eq!(parameter_line(b""), None);
+    }
+
+    #[test]
+    fn errors_that_any_text_might_get_say_nothing_about_this_one() {
+        let is = |state: &str, routine: &str| {
+            is_of_the_moment(format!("SERROR\0VERROR\0C{state}\0Mx\0R{routine}\0\0").as_bytes())
+        };
+        for state in [
+            "42P05", "57014", "57P01", "53200", "40001", "40P01", "55P03", "25006", "08006",
+            "58030", "XX000", "26000", "55006",
+        ] {
+            assert!(is(state, "x"), "{state}");
+        }
+        for state in [
+            "42601", "42P01", "22P02", "0A000", "42P18", "54001", "P0001", "42501",
+        ] {
+            assert!(!is(state, "x"), "{state}");
+        }
+        assert!(is("0A000", "RevalidateCachedQuery"));
+        assert!(!is_of_the_moment(b"") && !is_of_the_moment(b"C4\0\0"));
     }
 }
