@@ -1,5 +1,6 @@
 //! What becomes of one text on one server connection: pure, but for what a worker lends.
 
+pub mod find;
 mod lent;
 mod recent;
 

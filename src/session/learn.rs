@@ -19,8 +19,7 @@ use super::oracle::{self, Answer};
 use super::settings::{context_query, digest};
 use super::{Session, Turn};
 use super::{catalog, lists, naming};
-use crate::convert::Lent;
-use crate::convert::judge;
+use crate::convert::{Lent, find, judge};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::effect;
@@ -265,11 +264,11 @@ impl Session {
         }
         let names = Arc::clone(self.upstream.standing.names());
         let survey = effect::survey(&lesson.text, &*names);
-        let mut recipe = self.recipe(&lesson.text, lent)?;
+        let mut recipe = find::recipe(&lesson.text, &self.upstream.standing, lent)?;
         if survey.reads_partitions() && recipe.shape().has_rows() {
             // Rows of arrays are always planned once.
             lent.shapes.unfold(&recipe);
-            recipe = self.recipe(&lesson.text, lent)?;
+            recipe = find::recipe(&lesson.text, &self.upstream.standing, lent)?;
         }
         let (text, scan) = (&lesson.text, &lent.scan);
         let dialect = self.upstream.standing.dialect;
@@ -283,7 +282,7 @@ impl Session {
             Subject::Statement(plans) => plans,
             Subject::Watch | Subject::Audit(..) => Plans::Generic,
         };
-        let statement = self.statement(&recipe, plans, text, lent)?;
+        let statement = find::statement(&recipe, plans, text, &self.upstream.standing, lent)?;
         if let Some(reason) = hazard_of(survey.hazards) {
             statement.record(Verdict::Declined { reason, epoch });
         }

@@ -3,13 +3,12 @@
 use super::execute::Call;
 use super::lesson::{Lesson, Subject};
 use super::{Session, Turn};
-use crate::convert::judge;
-use crate::convert::{Lent, Mode};
+use crate::convert::{Lent, Mode, find, judge};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::statement::mirror::Entry;
-use crate::statement::{Context, Millis, Plans, Recipe, Statement, Terms};
+use crate::statement::{Context, Millis, Plans, Recipe, Terms};
 use crate::wire::backend::Status;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -166,7 +165,7 @@ impl Session {
                 recipe?
             }
             None => {
-                self.scan(text, lent)?;
+                find::scan(text, &self.upstream.standing, lent)?;
                 lent.admit(text, self.client.0, dialect)?
             }
         };
@@ -317,28 +316,8 @@ impl Session {
     ) -> Option<Reason> {
         self.upstream.standing.context?;
         let epoch = self.upstream.standing.database.epoch();
-        let statement = self.statement(recipe, plans, text, lent);
+        let statement = find::statement(recipe, plans, text, &self.upstream.standing, lent);
         statement.map_or_else(Some, |statement| statement.settled_against(epoch))
-    }
-
-    /// The statement for `text`, which the worker's scanner has just scanned: that with custom
-    /// plans if they are wanted, or nothing else will do.
-    pub(super) fn statement(
-        &self,
-        recipe: &Arc<Recipe>,
-        plans: Plans,
-        text: &[u8],
-        lent: &Lent,
-    ) -> Result<Arc<Statement>, Reason> {
-        let context = self.upstream.standing.context.ok_or(Reason::OracleFailed)?;
-        let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
-        let (table, scan) = (&lent.shapes, &lent.scan);
-        let statement = |plans| table.statement(recipe, eligible, (context, plans), text, scan);
-        let found = statement(plans)?;
-        if plans == Plans::Generic && found.is_specific(self.upstream.standing.database.epoch()) {
-            return statement(Plans::Custom);
-        }
-        Ok(found)
     }
 
     /// What the connection's state says before the text is looked at.
@@ -357,16 +336,6 @@ impl Session {
 
     /// Scans `text` and finds its recipe.
     pub(super) fn recipe(&self, text: &[u8], lent: &mut Lent) -> Result<Arc<Recipe>, Reason> {
-        self.scan(text, lent)?;
-        lent.recipe(text, self.upstream.standing.dialect)
-    }
-
-    fn scan(&self, text: &[u8], lent: &mut Lent) -> Result<(), Reason> {
-        lent.scan.run(text, self.upstream.standing.dialect)?;
-        self.upstream.standing.check_encoding(text)?;
-        if lent.scan.literals().is_empty() {
-            return Err(Reason::NoArguments);
-        }
-        Ok(())
+        find::recipe(text, &self.upstream.standing, lent)
     }
 }
