@@ -29,7 +29,7 @@ const TOP_LEVEL: [&str; 8] = [
 const TOP_MODULES: [&str; 3] = ["main", "lib", "cli"];
 
 /// Which modules of ours each of the other modules may name.
-const LAYERS: [(&str, &[&str]); 15] = [
+const LAYERS: [(&str, &[&str]); 16] = [
     ("manual", &[]),
     ("reason", &[]),
     ("wire", &["reason"]),
@@ -42,6 +42,19 @@ const LAYERS: [(&str, &[&str]); 15] = [
     (
         "convert",
         &["wire", "statement", "sql", "reason", "standing", "metrics"],
+    ),
+    (
+        "oracle",
+        &[
+            "wire",
+            "statement",
+            "sql",
+            "reason",
+            "standing",
+            "convert",
+            "upstream",
+            "metrics",
+        ],
     ),
     (
         "upstream",

@@ -21,25 +21,36 @@
 //! - nothing of ours happens inside a client's transaction but Bind, Describe, Execute and Sync;
 //! - every query that is not converted is counted under exactly one [`Reason`].
 
+#[path = "../oracle/audit.rs"]
 mod audit;
+#[path = "../oracle/blame.rs"]
 mod blame;
 mod cancel;
+#[path = "../oracle/catalog.rs"]
 mod catalog;
 mod errors;
 mod execute;
 mod forward;
 mod learn;
+#[path = "../oracle/lesson.rs"]
 mod lesson;
+#[path = "../oracle/lists.rs"]
 mod lists;
 mod login;
+#[path = "../oracle/naming.rs"]
 mod naming;
+#[path = "../oracle/question.rs"]
 mod oracle;
+#[path = "../oracle/explain.rs"]
 mod planned;
 mod proof;
 mod relay;
 mod route;
+#[path = "../oracle/columns.rs"]
 mod rows;
+#[path = "../oracle/settings.rs"]
 mod settings;
+#[path = "../oracle/candidate.rs"]
 mod verdict;
 
 pub use cancel::Cancels;
