@@ -1,17 +1,27 @@
 //! Blame: what an error says something about. Only what it says about the text may settle a
 //! verdict, which is shared; everything else is this connection's business, or this moment's.
 
-use super::Session;
-use super::lesson::{Lesson, Step};
-use super::oracle::Answer;
+use super::Env;
+use super::answer::Answer;
 use crate::reason::Reason;
-use crate::statement::Millis;
 use crate::wire::fields;
+
+/// SQLSTATE of a cancelled query.
+const CANCELLED: &[u8] = b"57014";
+
+/// SQLSTATE of a Parse whose name is taken.
+const NAME_TAKEN: &[u8] = b"42P05";
+
+/// Whether the error with this body says that the query was cancelled.
+pub(super) fn is_cancellation(error: &[u8]) -> bool {
+    fields::field(error, fields::SQLSTATE) == Some(CANCELLED)
+}
 
 /// Whether the error with this body could have come of any text: of the connection, the state of
 /// its transaction, other transactions, a lack of resources, an administrator, the system, a defect
 /// of the server.
-pub(super) fn is_of_the_moment(error: &[u8]) -> bool {
+#[must_use]
+pub fn is_of_the_moment(error: &[u8]) -> bool {
     let state = fields::field(error, fields::SQLSTATE).unwrap_or_default();
     match state {
         b"42P05" | b"26000" | b"55P03" | b"55006" => true,
@@ -24,49 +34,40 @@ pub(super) fn is_of_the_moment(error: &[u8]) -> bool {
     }
 }
 
-impl Session {
-    /// Looks at the answers to a step: if one of them is an error that says nothing about the text,
-    /// the lesson is over, and everybody else may still ask.
-    pub(super) fn check_blame(&mut self, lesson: &Lesson, now: Millis) -> Result<(), Reason> {
-        let decisive = match lesson.step() {
-            Step::Watch(_) => return Ok(()),
-            // What follows only warms the statement.
-            Step::Prepare => lesson.answers.get(..1),
-            _ => Some(&lesson.answers[..]),
-        };
-        let mut errors = decisive.unwrap_or_default().iter().filter_map(error_of);
-        let Some(error) = errors.find(|error| is_of_the_moment(error)) else {
-            return Ok(());
-        };
-        // A client that cancels its own query has not run into anything.
-        if lesson.cancelled.is_none() {
-            self.upstream.standing.setbacks.add(now);
+/// Looks at the answers to a step that is about no statement.
+///
+/// # Errors
+/// [`Reason::OracleFailed`] if one of them is an error that says nothing about what was asked. The
+/// lesson is over, and everybody else may still ask.
+pub(super) fn check(answers: &[Answer], env: &mut Env<'_>) -> Result<(), Reason> {
+    match find(answers) {
+        Some(error) => {
+            note(error, env);
+            Err(failed(env))
         }
-        if fields::field(error, fields::SQLSTATE) == Some(b"42P05") {
-            self.upstream.standing.mirror.avoid_names();
-        }
-        if let Some(candidate) = &lesson.candidate {
-            let key = candidate.statement.key();
-            let parse = match lesson.step() {
-                Step::Describe => lesson.answers.get(1),
-                Step::Prepare => lesson.answers.first(),
-                _ => None,
-            };
-            if parse.and_then(error_of).is_some() {
-                // Nothing to close: a statement of that name may be the client's.
-                self.upstream.standing.mirror.revoke(key);
-            } else {
-                self.upstream.standing.mirror.remove(key);
-            }
-            candidate.statement.give_back_claim();
-        }
-        tracing::debug!(client = self.client.0, "a question failed");
-        Err(Reason::OracleFailed)
+        None => Ok(()),
     }
 }
 
-fn error_of(answer: &Answer) -> Option<&[u8]> {
-    answer.error.as_deref()
+/// The first error among the answers that says nothing about the text.
+pub(super) fn find(answers: &[Answer]) -> Option<&[u8]> {
+    let mut errors = answers.iter().filter_map(|answer| answer.error.as_deref());
+    errors.find(|error| is_of_the_moment(error))
+}
+
+/// Notes on the connection that a question has run into this error, which says nothing about the
+/// text. A client that cancels its own query has not run into anything: its lesson is over before.
+pub(super) fn note(error: &[u8], env: &mut Env<'_>) {
+    env.standing.setbacks.add(env.now);
+    if fields::field(error, fields::SQLSTATE) == Some(NAME_TAKEN) {
+        env.standing.mirror.avoid_names();
+    }
+}
+
+/// Says in the log that a question has failed, and returns that as a reason.
+pub(super) fn failed(env: &Env<'_>) -> Reason {
+    tracing::debug!(client = env.client, "a question failed");
+    Reason::OracleFailed
 }
 
 #[cfg(test)]

@@ -1,17 +1,18 @@
-//! What the oracle's answers lead to: trust, a narrower form, or the end.
+//! The statement in question, and what becomes of it: trust, a narrower form, or the end.
 
-use super::lesson::{Candidate, Lesson, Next, Step};
-use super::lists;
-use super::oracle;
-use super::planned::Proven;
-use super::{Session, catalog};
-use crate::convert::Lent;
+use super::answer::Answer;
+use super::state::{About, Step};
+use super::topic::Topic;
+use super::{Env, blame};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
-use crate::sql::{Dialect, Scan, oid, rewrite};
-use crate::statement::validity;
-use crate::statement::{Millis, Plans, Recipe, Terms, Verdict};
+use crate::sql::rewrite;
+use crate::standing::Standing;
+use crate::statement::common_values::Common;
+use crate::statement::guard::Guard;
+use crate::statement::mirror::Name;
+use crate::statement::{Millis, Plans, Statement, Terms, Verdict, validity};
 use std::sync::Arc;
 
 /// Demotions tried for one shape before it is given up: one round trip each.
@@ -25,129 +26,110 @@ const MAX_ROUNDS: u8 = 16;
 /// one row, 0.92 for 4 to 32, 0.94 for 60, which is less than the conversion costs.
 const MANY_STORED: usize = 12;
 
-impl Session {
-    /// Both texts were parsed and described: they must agree, and the inferred types must be
-    /// allowed.
-    pub(super) fn described(
-        &mut self,
-        lesson: &mut Lesson,
-        now: Millis,
-        lent: &mut Lent,
-    ) -> Result<Next, Reason> {
-        let candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
-        let [original, rewritten] = &lesson.answers[..] else {
-            return Err(Reason::OracleFailed);
-        };
-        if rewritten.error.is_some() {
-            self.upstream
-                .standing
-                .mirror
-                .revoke(candidate.statement.key());
+/// The statement in question.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    pub(super) statement: Arc<Statement>,
+    /// The name it is being prepared under; empty until it has one on this connection.
+    pub(super) name: Name,
+    /// The catalog epoch when it was looked up. What is recorded about it is recorded as of then.
+    pub(super) epoch: u64,
+    /// What it is trusted with, or is about to be.
+    pub(super) terms: Arc<Terms>,
+    /// When it was found to mean the same as the original; for a statement that is not trusted yet,
+    /// when it was described.
+    pub(super) verified: Millis,
+    /// The plans that the lesson is about, which are not the statement's if only custom plans will
+    /// do.
+    pub(super) wanted: Plans,
+}
+
+/// What was proven of a statement beside its types. Nothing is, of one that is planned for its
+/// values.
+#[derive(Debug, Default)]
+pub(super) struct Proven {
+    pub(super) guards: Vec<Guard>,
+    pub(super) common: Vec<Common>,
+    pub(super) one_row: bool,
+}
+
+impl Proven {
+    /// What holds of every value under these guards.
+    pub(super) const fn with(guards: Vec<Guard>) -> Self {
+        Self {
+            guards,
+            common: Vec::new(),
+            one_row: false,
         }
-        if !original.is_good() {
-            return Err(self.give_up(&candidate));
+    }
+}
+
+impl Candidate {
+    /// Gives the statement a name on this connection, and closes what has to go for it.
+    pub(super) fn enroll(&mut self, env: &mut Env<'_>) {
+        let mirror = &mut env.standing.mirror;
+        let (name, evicted) = mirror.begin(Arc::clone(&self.statement), self.epoch);
+        self.name = name;
+        let counters = env.lent.counters();
+        counters.add(Counter::StatementsEvicted, evicted.into());
+        if !mirror.owes() {
+            return;
         }
-        if !rewritten.is_good() {
-            let state = rewritten.sqlstate();
-            return match rewritten.parameter_named() {
-                Some(argument) => self.demote(lesson, &candidate, &[argument], now, lent),
-                None => {
-                    let refused = (Reason::Refused, &*state);
-                    self.refuse(lesson, &candidate, refused, now, lent)
-                }
-            };
+        let owed = mirror.take_owed();
+        for name in &owed {
+            env.asks.close(name.as_bytes());
         }
-        lent.counters().add(Counter::StatementsPrepared, 1);
-        if original.description != rewritten.description {
-            let refused = (Reason::DifferentResult, "");
-            return self.refuse(lesson, &candidate, refused, now, lent);
-        }
-        // Said once, when the statement is parsed, and not whenever it is executed (H-32).
-        if rewritten.notices {
-            return Err(self.decline(&candidate, Reason::Refused, "notice", lent));
-        }
-        let types = rewritten.types.clone().unwrap_or_default();
-        if types.len() != candidate.statement.oids().len() {
-            return Err(self.decline(&candidate, Reason::Refused, "", lent));
-        }
-        let recipe = Arc::clone(candidate.statement.recipe());
-        let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
-        lent.scan_again(&lesson.text, self.upstream.standing.dialect, &recipe)?;
-        let (text, scan) = (&lesson.text, &lent.scan);
-        let forbidden = forbidden(&types, (scan, eligible), self.upstream.standing.dialect);
-        if !forbidden.is_empty() {
-            return self.demote(lesson, &candidate, &forbidden, now, lent);
-        }
-        let questions = self.ask_plans(&candidate, &types, text, scan);
-        let terms = Terms {
-            types: types.into(),
-            elements: candidate.terms.elements.clone(),
-            effect: candidate.terms.effect,
-            ..Terms::default()
-        };
-        lesson.candidate = Some(Candidate {
-            terms: Arc::new(terms),
-            verified: now,
-            ..candidate
-        });
-        Ok(lesson.ask(Step::Explain, questions))
+        counters.add(Counter::StatementsClosed, owed.len() as u64);
     }
 
-    /// Asks for the plans of the candidate, whose arguments have these types, and for what only the
-    /// catalog knows. Returns how many questions that takes.
-    fn ask_plans(
-        &mut self,
-        candidate: &Candidate,
-        types: &[u32],
-        text: &[u8],
-        scan: &Scan,
-    ) -> usize {
-        let recipe = candidate.statement.recipe();
-        let Some(eligible) = recipe.eligible() else {
-            return 0;
-        };
-        let name = candidate.name.as_bytes();
-        let execute = oracle::explain_execute(name, text, scan, eligible, None);
-        let catalog = catalog::of_statement(types, eligible);
-        let rights = self.upstream.standing.settings.has_indirect_rights;
-        let rights = rights.then(|| catalog::indirect_rights(text));
-        self.careful_question(&oracle::explain(text, scan));
-        self.careful_question(&execute);
-        let generic = candidate.statement.plans() == Plans::Generic;
-        if generic {
-            self.careful_question(&oracle::explain_generic(&execute));
+    /// The lesson has become pointless: what was being asked is left for the next who wants to
+    /// know.
+    pub(super) fn leave(&self, standing: &mut Standing) -> Reason {
+        standing.mirror.remove(self.statement.key());
+        if matches!(self.statement.verdict(), Verdict::Asking(_)) {
+            self.statement.record(Verdict::Unasked);
         }
-        let lengths = lists::asks_for_lengths(&candidate.statement);
-        if lengths {
-            for question in lists::length_questions(name, text, scan, eligible) {
-                self.careful_question(&question);
-            }
-        }
-        let others = lists::types_question(types, (scan, recipe), eligible);
-        for question in others.iter().chain(&rights).chain(&catalog) {
-            self.careful_question(question);
-        }
-        let asked = [
-            others.is_some(),
-            rights.is_some(),
-            catalog.is_some(),
-            generic,
-        ];
-        let questions = 2 + asked.iter().filter(|asked| **asked).count();
-        let lengths = usize::from(lengths) * lists::LENGTH_QUESTIONS;
-        questions + lengths
+        Reason::Pipelined
     }
 
-    pub(super) fn trust(&mut self, candidate: &Candidate, proven: Proven, lent: &Lent) -> Next {
-        lent.counters().add(Counter::OracleAccepted, 1);
+    /// Looks at the answers to questions about the candidate.
+    ///
+    /// # Errors
+    /// [`Reason::OracleFailed`] if one of those that matter is an error that says nothing about the
+    /// text. The lesson is over, and everybody else may still ask.
+    pub(super) fn check_blame(
+        &self,
+        about: &About,
+        answers: &[Answer],
+        env: &mut Env<'_>,
+    ) -> Result<(), Reason> {
+        let Some(error) = blame::find(about.decisive(answers)) else {
+            return Ok(());
+        };
+        blame::note(error, env);
+        let (mirror, key) = (&mut env.standing.mirror, self.statement.key());
+        if about.parse(answers).is_some_and(|it| it.error.is_some()) {
+            // Nothing to close: a statement of that name may be the client's.
+            mirror.revoke(key);
+        } else {
+            mirror.remove(key);
+        }
+        self.statement.give_back_claim();
+        Err(blame::failed(env))
+    }
+
+    /// The statement may stand for its original from now on, under these conditions.
+    pub(super) fn trust(&self, proven: Proven, env: &mut Env<'_>) -> Step {
+        let statement = &self.statement;
+        env.lent.counters().add(Counter::OracleAccepted, 1);
         tracing::debug!(
-            plans = ?candidate.statement.plans(),
-            shape = candidate.statement.recipe().shape().text_for_display(),
+            plans = ?statement.plans(),
+            shape = statement.recipe().shape().text_for_display(),
             "trusted"
         );
-        let kinds = candidate.terms.kinds();
-        let lists = candidate.statement.recipe().list_arguments();
-        let inferred = candidate.statement.oids().iter().zip(&kinds);
+        let kinds = self.terms.kinds();
+        let lists = statement.recipe().list_arguments();
+        let inferred = statement.oids().iter().zip(&kinds);
         let fallible = inferred
             .enumerate()
             .flat_map(|(index, (declared, inferred))| {
@@ -163,150 +145,106 @@ impl Session {
             common: proven.common.into(),
             one_row: proven.one_row,
             fallible: fallible.collect(),
-            ..Terms::clone(&candidate.terms)
+            ..Terms::clone(&self.terms)
         });
-        candidate.statement.record(Verdict::Trusted {
-            epoch: candidate.epoch,
-            at: candidate.verified,
+        statement.record(Verdict::Trusted {
+            epoch: self.epoch,
+            at: self.verified,
             terms: Arc::clone(&terms),
         });
-        let key = candidate.statement.key();
-        self.upstream
-            .standing
-            .mirror
-            .confirm(key, candidate.verified, terms);
-        Next::Learned
+        let mirror = &mut env.standing.mirror;
+        mirror.confirm(statement.key(), self.verified, terms);
+        Step::Learned
     }
 
     /// A generic plan may not stand for the plans of all values: tries with fewer arguments, or
     /// else with custom plans.
-    pub(super) fn specify(
-        &mut self,
-        lesson: &mut Lesson,
-        candidate: &Candidate,
-        now: Millis,
-        lent: &mut Lent,
-    ) -> Result<Next, Reason> {
-        if candidate.statement.recipe().shape().has_rows() {
-            return self.unfold(lesson, candidate, now, lent);
+    pub(super) fn specify(&self, topic: &mut Topic, env: &mut Env<'_>) -> Result<Step, Reason> {
+        let recipe = self.statement.recipe();
+        if recipe.shape().has_rows() {
+            return self.unfold(topic, env);
         }
-        let eligible = candidate.statement.recipe().eligible();
+        let eligible = recipe.eligible();
         let stored = eligible.map_or(0, |eligible| eligible.columns.iter().flatten().count());
         if stored >= MANY_STORED {
-            return Err(self.decline(candidate, Reason::Bulk, "", lent));
+            return Err(self.decline(Reason::Bulk, "", env));
         }
-        if let Some(narrow) = candidate.statement.recipe().narrowed() {
-            return self.narrow(lesson, candidate, narrow, now, lent);
+        if let Some(narrow) = recipe.narrowed() {
+            env.lent.shapes.narrow(recipe, narrow);
+            return self.try_again(topic, env);
         }
-        self.upstream
-            .standing
-            .mirror
-            .remove(candidate.statement.key());
-        let epoch = candidate.epoch;
-        candidate.statement.record(Verdict::Specific { epoch });
-        self.teach(lesson, now, lent)
-    }
-
-    /// A trusted statement was parsed on this connection: it must infer the types it was trusted
-    /// with.
-    pub(super) fn parsed(&mut self, lesson: &Lesson, lent: &Lent) -> Result<Next, Reason> {
-        let candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
-        let key = candidate.statement.key();
-        let [answer, ..] = &lesson.answers[..] else {
-            return Err(Reason::OracleFailed);
-        };
-        if !answer.is_good() {
-            self.upstream.standing.mirror.revoke(key);
-            candidate.statement.record(Verdict::Unasked);
-            return Err(Reason::Refused);
-        }
-        lent.counters().add(Counter::StatementsPrepared, 1);
-        if answer.types.as_deref() != Some(&candidate.terms.types) {
-            // The catalog has changed unseen: everything about this statement is asked anew.
-            self.upstream.standing.mirror.remove(key);
-            candidate.statement.record(Verdict::Unasked);
-            return Err(Reason::Refused);
-        }
-        let Candidate {
-            verified, terms, ..
-        } = candidate;
-        self.upstream.standing.mirror.confirm(key, verified, terms);
-        Ok(Next::Learned)
+        env.standing.mirror.remove(self.statement.key());
+        let epoch = self.epoch;
+        self.statement.record(Verdict::Specific { epoch });
+        Ok(Step::Teach(self.wanted))
     }
 
     /// Keeps the arguments at these indexes inline from now on, and tries again.
     pub(super) fn demote(
-        &mut self,
-        lesson: &mut Lesson,
-        candidate: &Candidate,
+        &self,
         arguments: &[usize],
-        now: Millis,
-        lent: &mut Lent,
-    ) -> Result<Next, Reason> {
-        let recipe = candidate.statement.recipe();
+        topic: &mut Topic,
+        env: &mut Env<'_>,
+    ) -> Result<Step, Reason> {
+        let recipe = self.statement.recipe();
         let Some(eligible) = recipe.eligible() else {
             return Err(Reason::Unstable);
         };
         let lists = recipe.list_arguments();
         if lists.iter().any(|list| arguments.contains(list)) {
-            return self.refuse(lesson, candidate, (Reason::Refused, ""), now, lent);
+            return self.refuse(Reason::Refused, "", topic, env);
         }
         let narrow = without(eligible, arguments);
         if narrow == eligible.arguments {
-            return Err(self.decline(candidate, Reason::Refused, "", lent));
+            return Err(self.decline(Reason::Refused, "", env));
         }
-        lent.counters().add(Counter::Demotions, 1);
-        lent.shapes.demote(recipe, narrow);
-        self.try_again(lesson, candidate, now, lent)
+        env.lent.counters().add(Counter::Demotions, 1);
+        env.lent.shapes.demote(recipe, narrow);
+        self.try_again(topic, env)
     }
 
-    fn narrow(
-        &mut self,
-        lesson: &mut Lesson,
-        candidate: &Candidate,
-        arguments: Vec<bool>,
-        now: Millis,
-        lent: &mut Lent,
-    ) -> Result<Next, Reason> {
-        let recipe: &Recipe = candidate.statement.recipe();
-        lent.shapes.narrow(recipe, arguments);
-        self.try_again(lesson, candidate, now, lent)
+    /// The rewritten text is not what the original is: tries again with its lists or rows taken
+    /// apart, if it has any, or declines it.
+    pub(super) fn refuse(
+        &self,
+        reason: Reason,
+        detail: &str,
+        topic: &mut Topic,
+        env: &mut Env<'_>,
+    ) -> Result<Step, Reason> {
+        if self.statement.recipe().list_arguments().is_empty() {
+            return Err(self.decline(reason, detail, env));
+        }
+        self.unfold(topic, env)
+    }
+
+    /// Lists or rows are not to be arrays: tries again without.
+    pub(super) fn unfold(&self, topic: &mut Topic, env: &mut Env<'_>) -> Result<Step, Reason> {
+        env.lent.counters().add(Counter::Demotions, 1);
+        env.lent.shapes.unfold(self.statement.recipe());
+        self.try_again(topic, env)
     }
 
     /// Another recipe has taken the place of the candidate's.
-    pub(super) fn try_again(
-        &mut self,
-        lesson: &mut Lesson,
-        candidate: &Candidate,
-        now: Millis,
-        lent: &mut Lent,
-    ) -> Result<Next, Reason> {
-        self.upstream
-            .standing
-            .mirror
-            .remove(candidate.statement.key());
-        candidate.statement.record(Verdict::Unasked);
-        lesson.rounds += 1;
-        if lesson.rounds > MAX_ROUNDS {
-            return Err(self.decline(candidate, Reason::Refused, "", lent));
+    fn try_again(&self, topic: &mut Topic, env: &mut Env<'_>) -> Result<Step, Reason> {
+        env.standing.mirror.remove(self.statement.key());
+        self.statement.record(Verdict::Unasked);
+        topic.rounds += 1;
+        if topic.rounds > MAX_ROUNDS {
+            return Err(self.decline(Reason::Refused, "", env));
         }
-        self.teach(lesson, now, lent)
+        Ok(Step::Teach(self.wanted))
     }
 
-    pub(super) fn decline(
-        &mut self,
-        candidate: &Candidate,
-        reason: Reason,
-        detail: &str,
-        lent: &Lent,
-    ) -> Reason {
-        let statement = &candidate.statement;
-        self.upstream.standing.mirror.remove(statement.key());
+    /// The statement may not stand for its original.
+    pub(super) fn decline(&self, reason: Reason, detail: &str, env: &mut Env<'_>) -> Reason {
+        let statement = &self.statement;
+        env.standing.mirror.remove(statement.key());
         statement.record(Verdict::Declined {
             reason,
-            epoch: candidate.epoch,
+            epoch: self.epoch,
         });
-        lent.counters().add(Counter::OracleDeclined, 1);
+        env.lent.counters().add(Counter::OracleDeclined, 1);
         tracing::debug!(
             reason = reason.label(),
             sqlstate = detail,
@@ -318,31 +256,20 @@ impl Session {
 
     /// The questions themselves failed: nothing is known. After a few times that counts as an
     /// answer.
-    pub(super) fn give_up(&mut self, candidate: &Candidate) -> Reason {
-        let statement = &candidate.statement;
-        self.upstream.standing.mirror.remove(statement.key());
+    pub(super) fn give_up(&self, standing: &mut Standing) -> Reason {
+        let statement = &self.statement;
+        standing.mirror.remove(statement.key());
         let reason = Reason::OracleFailed;
         statement.record(if statement.count_failure() {
             Verdict::Declined {
                 reason,
-                epoch: candidate.epoch,
+                epoch: self.epoch,
             }
         } else {
             Verdict::Unasked
         });
         reason
     }
-}
-
-/// The arguments that must not be bound to parameters of the inferred types.
-fn forbidden(types: &[u32], (scan, eligible): (&Scan, &Eligible), server: Dialect) -> Vec<usize> {
-    let mut forbidden = oracle::forbidden(types, eligible);
-    forbidden.extend(lists::misfits(types, scan, eligible));
-    if server.server_major < 14 {
-        // Of each that is empty there is a notice, and 13 does not say of which (H-32).
-        forbidden.extend(positions(types, |oid| oid == oid::TSQUERY));
-    }
-    forbidden
 }
 
 /// The indexes at which `wanted` holds.

@@ -1,91 +1,142 @@
-//! What becomes of a candidate when its plans are known: which theorem lets it be planned once, or
-//! that there is none.
+//! The state *explain*: the oracle is asked for the plans of the candidate, and for what only the
+//! catalog knows.
+//!
+//! The custom plan must be the original's to the letter. Which theorem lets the statement be
+//! planned once, or that there is none, is then a matter of the generic plan.
 
-use super::lesson::{Candidate, Lesson, Next, Step};
+use super::answer::Answer;
+use super::candidate::{Candidate, Proven, positions};
 use super::lists::{self, Lengths};
-use super::oracle::{self, Answer};
 use super::proof::{self, Hidden, Plan};
-use super::verdict::positions;
-use super::{Session, rows};
-use crate::convert::Lent;
+use super::state::{About, Exposure, Step};
+use super::topic::Topic;
+use super::{Env, catalog, columns, keys, question};
 use crate::reason::Reason;
-use crate::statement::common_values::Common;
-use crate::statement::guard::Guard;
-use crate::statement::{Millis, Plans, Statement, Terms};
+use crate::sql::eligible::Eligible;
+use crate::statement::{Plans, Statement, Terms};
 use std::sync::Arc;
+use std::vec::IntoIter;
 
-/// Bytes of common values kept for one statement: those of a column of integers with the most
-/// values that a server counts, 10,000.
-const MAX_COMMON_BYTES: usize = 256 * 1024;
-
-/// What was proven of a statement beside its types. Nothing is, of one that is planned for its
-/// values.
-#[derive(Debug, Default)]
-pub(super) struct Proven {
-    pub guards: Vec<Guard>,
-    pub common: Vec<Common>,
-    pub one_row: bool,
+/// Which questions were put beside those for the plans of the original and of the candidate.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Questions {
+    /// The generic plan.
+    generic: bool,
+    /// The plans for lists of other lengths.
+    lengths: bool,
+    /// The types that lists might be of instead of the inferred ones.
+    others: bool,
+    /// What the role may use only because of what it is.
+    rights: bool,
+    /// What [`catalog::of_statement`] asks.
+    catalog: bool,
 }
 
-impl Proven {
-    const fn with(guards: Vec<Guard>) -> Self {
-        Self {
-            guards,
-            common: Vec::new(),
-            one_row: false,
+/// The answers, each of those that were asked for.
+struct Answers {
+    original: Answer,
+    custom: Answer,
+    generic: Option<Answer>,
+    lengths: Option<Lengths>,
+    others: Option<Answer>,
+    rights: Option<Answer>,
+    catalog: Option<Answer>,
+}
+
+/// Asks for the plans of the candidate, and for what only the catalog knows. `text` is the one that
+/// was scanned last.
+///
+/// The order of the questions is that in which [`Questions::read`] reads the answers.
+pub(super) fn ask(
+    candidate: Candidate,
+    eligible: &Eligible,
+    text: &[u8],
+    env: &mut Env<'_>,
+) -> Step {
+    let (statement, types) = (&candidate.statement, &candidate.terms.types);
+    let (scan, asks) = (&env.lent.scan, &mut *env.asks);
+    let (recipe, name) = (statement.recipe(), candidate.name.as_bytes());
+    let execute = question::explain_execute(name, text, scan, eligible, None);
+    let has_indirect_rights = env.standing.settings.has_indirect_rights;
+    let others = lists::types_question(types, (scan, recipe), eligible);
+    let rights = has_indirect_rights.then(|| catalog::indirect_rights(text));
+    let catalog = catalog::of_statement(types, eligible);
+    let put = Questions {
+        generic: statement.plans() == Plans::Generic,
+        lengths: lists::asks_for_lengths(statement),
+        others: others.is_some(),
+        rights: rights.is_some(),
+        catalog: catalog.is_some(),
+    };
+    asks.careful(&question::explain(text, scan));
+    asks.careful(&execute);
+    if put.generic {
+        asks.careful(&question::explain_generic(&execute));
+    }
+    if put.lengths {
+        for question in lists::length_questions(name, text, scan, eligible) {
+            asks.careful(&question);
         }
     }
+    for question in others.iter().chain(&rights).chain(&catalog) {
+        asks.careful(question);
+    }
+    Step::ask(candidate, About::Explain(put))
 }
 
-impl Session {
+impl Questions {
+    /// Gives each answer its name. `None` if there are too few, which [`ask`] rules out.
+    fn read(self, answers: Vec<Answer>) -> Option<Answers> {
+        let mut answers = answers.into_iter();
+        Some(Answers {
+            original: answers.next()?,
+            custom: answers.next()?,
+            generic: next_if(self.generic, &mut answers)?,
+            lengths: match self.lengths {
+                true => Some(Lengths::read(&mut answers)?),
+                false => None,
+            },
+            others: next_if(self.others, &mut answers)?,
+            rights: next_if(self.rights, &mut answers)?,
+            catalog: next_if(self.catalog, &mut answers)?,
+        })
+    }
+
     /// The plans are here: the custom plan must be the original's to the letter, the generic plan
     /// the same but for its constants.
-    pub(super) fn explained(
-        &mut self,
-        lesson: &mut Lesson,
-        now: Millis,
-        lent: &mut Lent,
-    ) -> Result<Next, Reason> {
-        let mut candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
-        let by_values = candidate.statement.plans() == Plans::Custom;
-        let mut answers = std::mem::take(&mut lesson.answers).into_iter();
-        let (Some(original), Some(custom)) = (answers.next(), answers.next()) else {
-            return Err(Reason::OracleFailed);
-        };
-        let generic = if by_values { None } else { answers.next() };
-        let lengths = match lists::asks_for_lengths(&candidate.statement) {
-            true => Lengths::read(&mut answers),
-            false => None,
-        };
+    pub(super) fn answered(
+        self,
+        mut candidate: Candidate,
+        answers: Vec<Answer>,
+        topic: &mut Topic,
+        env: &mut Env<'_>,
+    ) -> Result<Step, Reason> {
+        let answers = self.read(answers).ok_or(Reason::OracleFailed)?;
+        let (original, custom) = (answers.original, answers.custom);
         if original.overflowed || custom.overflowed {
-            return Err(self.decline(&candidate, Reason::DifferentPlan, "", lent));
+            return Err(candidate.decline(Reason::DifferentPlan, "", env));
         }
         if !original.is_good() {
-            return Err(self.give_up(&candidate));
+            return Err(candidate.give_up(env.standing));
         }
         if !custom.is_good() {
-            return self.unplanned(lesson, &candidate, &custom, now, lent);
+            return unplanned(&candidate, &custom, topic, env);
         }
         let original = match Plan::read(&original) {
             Ok(original) => original,
-            Err(reason) => return Err(self.decline(&candidate, reason, "", lent)),
+            Err(reason) => return Err(candidate.decline(reason, "", env)),
         };
-        if candidate.statement.recipe().shape().has_lists() {
-            let others = answers.next();
-            if others.is_none_or(|answer| lists::may_be_others(&answer)) {
-                return self.refuse(lesson, &candidate, (Reason::Refused, ""), now, lent);
-            }
+        if answers.others.as_ref().is_some_and(lists::may_be_others) {
+            return candidate.refuse(Reason::Refused, "", topic, env);
         }
-        if self.upstream.standing.settings.has_indirect_rights
-            && answers.next().is_none_or(|answer| answer.values != ["0"])
-        {
-            return Err(self.decline(&candidate, Reason::RoleRights, "", lent));
+        if answers.rights.is_some_and(|rights| rights.values != ["0"]) {
+            return Err(candidate.decline(Reason::RoleRights, "", env));
         }
         let mut immutable = true;
-        if let Some(catalog) = answers.next() {
-            let found = match oracle::read_catalog(&catalog) {
+        if let Some(answer) = answers.catalog {
+            let found = match catalog::read(&answer) {
                 Ok(found) => found,
-                Err(reason) => return Err(self.decline(&candidate, reason, "", lent)),
+                Err(reason) => return Err(candidate.decline(reason, "", env)),
             };
             immutable = found.immutable;
             if let Some(eligible) = candidate.statement.recipe().eligible() {
@@ -93,142 +144,88 @@ impl Session {
                     stored: found.stored(eligible),
                     ..Terms::clone(&candidate.terms)
                 });
-                lesson.candidate = Some(candidate.clone());
             }
             if !found.domains.is_empty() {
                 let demoted = positions(&candidate.terms.types, |o| found.domains.contains(&o));
-                return self.demote(lesson, &candidate, &demoted, now, lent);
+                return candidate.demote(&demoted, topic, env);
             }
         }
         if read_as_values(&candidate, &custom).as_ref() != Some(&original) {
-            let refused = (Reason::DifferentPlan, "");
-            return self.refuse(lesson, &candidate, refused, now, lent);
+            return candidate.refuse(Reason::DifferentPlan, "", topic, env);
         }
-        let Some(generic) = generic else {
-            return Ok(self.trust(&candidate, Proven::default(), lent));
+        let Some(generic) = answers.generic else {
+            return Ok(candidate.trust(Proven::default(), env));
         };
         match read_as_values(&candidate, &generic) {
             Some(generic) if immutable => {
-                self.generic_explained(lesson, (&original, &generic), lengths, now, lent)
+                let plans = (&original, &generic);
+                generic_explained(candidate, plans, answers.lengths.as_ref(), topic, env)
             }
-            _ => self.specify(lesson, &candidate, now, lent),
+            _ => candidate.specify(topic, env),
         }
     }
+}
 
-    /// The custom plan is the original's: the generic plan must be the same but for its constants.
-    fn generic_explained(
-        &mut self,
-        lesson: &mut Lesson,
-        (original, generic): (&Plan, &Plan),
-        lengths: Option<Lengths>,
-        now: Millis,
-        lent: &mut Lent,
-    ) -> Result<Next, Reason> {
-        let candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
-        let recipe = candidate.statement.recipe();
-        let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
-        let (types, bare) = (candidate.terms.kinds(), bare(&candidate.statement));
-        let hidden = Hidden {
-            bare: &bare,
-            stored: &candidate.terms.stored,
-        };
-        let exposed = proof::exposed(original, generic, &types, (&hidden, eligible));
-        let Some((exposure, guards)) = exposed else {
-            return self.specify(lesson, &candidate, now, lent);
-        };
-        lent.scan_again(&lesson.text, self.upstream.standing.dialect, recipe)?;
-        let (plan, scan) = ((&exposure, generic), &lent.scan);
-        let guards = lists::guarded(guards, plan, &candidate, lengths.as_ref(), scan);
-        let Some(guards) = guards.filter(|_| !exposure.is_open()) else {
-            return self.specify(lesson, &candidate, now, lent);
-        };
-        if exposure.needs_no_facts() {
-            return Ok(self.trust(&candidate, Proven::with(guards), lent));
-        }
-        let keys = exposure.keys_question();
-        lesson.exposure = Some((exposure, guards));
-        let Some(keys) = keys else {
-            return self.ask_statistics(lesson, now, lent);
-        };
-        Ok(self.ask_catalog(lesson, Step::Keys, &keys))
+/// The next answer if the question was put; `None` if it is missing.
+fn next_if(was_put: bool, answers: &mut IntoIter<Answer>) -> Option<Option<Answer>> {
+    match was_put {
+        true => answers.next().map(Some),
+        false => Some(None),
     }
+}
 
-    /// What the theorems of one way and of one row need is known.
-    pub(super) fn keys_known(
-        &mut self,
-        lesson: &mut Lesson,
-        now: Millis,
-        lent: &mut Lent,
-    ) -> Result<Next, Reason> {
-        let candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
-        let keys = lesson.answers.first().filter(|answer| answer.is_good());
-        let (exposure, guards) = lesson.exposure.as_mut().ok_or(Reason::OracleFailed)?;
-        let one_way = keys.is_some_and(|keys| exposure.has_one_way(keys));
-        let one_row = !one_way && keys.is_some_and(|keys| exposure.is_single(keys));
-        if !one_way && !one_row {
-            return self.ask_statistics(lesson, now, lent);
-        }
-        let proven = Proven {
-            one_row,
-            ..Proven::with(std::mem::take(guards))
-        };
-        Ok(self.trust(&candidate, proven, lent))
+/// The original has a plan and the rewritten text has none: that may be the fault of a list, as of
+/// one of boxes, whose arrays have semicolons. Otherwise nothing is known.
+fn unplanned(
+    candidate: &Candidate,
+    custom: &Answer,
+    topic: &mut Topic,
+    env: &mut Env<'_>,
+) -> Result<Step, Reason> {
+    let lists = !candidate.statement.recipe().list_arguments().is_empty();
+    let state = custom.sqlstate();
+    if lists && state.starts_with("22") {
+        return candidate.refuse(Reason::Refused, &state, topic, env);
     }
+    Err(candidate.give_up(env.standing))
+}
 
-    fn ask_statistics(
-        &mut self,
-        lesson: &mut Lesson,
-        now: Millis,
-        lent: &mut Lent,
-    ) -> Result<Next, Reason> {
-        let (exposure, _) = lesson.exposure.as_ref().ok_or(Reason::OracleFailed)?;
-        let Some(question) = exposure.statistics_question() else {
-            let candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
-            return self.specify(lesson, &candidate, now, lent);
-        };
-        Ok(self.ask_catalog(lesson, Step::Statistics, &question))
+/// The custom plan is the original's: the generic plan must be the same but for its constants.
+fn generic_explained(
+    candidate: Candidate,
+    (original, generic): (&Plan, &Plan),
+    lengths: Option<&Lengths>,
+    topic: &mut Topic,
+    env: &mut Env<'_>,
+) -> Result<Step, Reason> {
+    let recipe = candidate.statement.recipe();
+    let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
+    let (types, bare) = (candidate.terms.kinds(), bare(&candidate.statement));
+    let hidden = Hidden {
+        bare: &bare,
+        stored: &candidate.terms.stored,
+    };
+    let exposed = proof::exposed(original, generic, &types, (&hidden, eligible));
+    let Some((visibility, guards)) = exposed else {
+        return candidate.specify(topic, env);
+    };
+    let dialect = env.standing.dialect;
+    env.lent.scan_again(&topic.text, dialect, recipe)?;
+    let (plan, scan) = ((&visibility, generic), &env.lent.scan);
+    let guards = lists::guarded(guards, plan, &candidate, lengths, scan);
+    let Some(guards) = guards.filter(|_| !visibility.is_open()) else {
+        return candidate.specify(topic, env);
+    };
+    if visibility.needs_no_facts() {
+        return Ok(candidate.trust(Proven::with(guards), env));
     }
-
-    /// How the columns are estimated is known: the generic plan may stand for the plans of values
-    /// that are not common, if this query's are not, about which alone something was proven.
-    pub(super) fn statistics_known(
-        &mut self,
-        lesson: &mut Lesson,
-        now: Millis,
-        lent: &mut Lent,
-    ) -> Result<Next, Reason> {
-        let candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
-        let (exposure, guards) = lesson.exposure.take().ok_or(Reason::OracleFailed)?;
-        let statistics = lesson.answer(0).ok();
-        let common = statistics.and_then(|answer| exposure.common(answer));
-        let is_small = |common: &Vec<Common>| {
-            common.iter().map(Common::bytes).sum::<usize>() <= MAX_COMMON_BYTES
-        };
-        let Some(common) = common.filter(is_small) else {
-            return self.specify(lesson, &candidate, now, lent);
-        };
-        let terms = Terms {
-            common: common.clone().into(),
-            ..Terms::default()
-        };
-        let recipe = candidate.statement.recipe();
-        lent.scan_again(&lesson.text, self.upstream.standing.dialect, recipe)?;
-        let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
-        if !terms.admit(eligible, &lesson.text, &lent.scan) {
-            return self.specify(lesson, &candidate, now, lent);
-        }
-        let proven = Proven {
-            common,
-            ..Proven::with(guards)
-        };
-        Ok(self.trust(&candidate, proven, lent))
-    }
+    keys::ask(Exposure { visibility, guards }, candidate, topic, env)
 }
 
 /// The plan of the rewritten text; `None` if there is none.
 fn read_as_values(candidate: &Candidate, answer: &Answer) -> Option<Plan> {
     let plan = Plan::read(answer).ok().filter(|_| answer.is_good())?;
-    Some(rows::as_values(&candidate.statement, plan))
+    Some(columns::as_values(&candidate.statement, plan))
 }
 
 /// For each argument of the statement whether nothing is done with it where it stands.

@@ -1,9 +1,9 @@
 //! A converted query in flight: what goes up, and what becomes of each reply.
 
-use super::blame::is_of_the_moment;
 use super::{INSPECT_LIMIT, Session, Turn};
 use crate::convert::Lent;
 use crate::metrics::Counter;
+use crate::oracle::is_of_the_moment;
 use crate::reason::Reason;
 use crate::sql::effect::Effect;
 use crate::sql::rewrite;

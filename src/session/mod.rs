@@ -21,44 +21,20 @@
 //! - nothing of ours happens inside a client's transaction but Bind, Describe, Execute and Sync;
 //! - every query that is not converted is counted under exactly one [`Reason`].
 
-#[path = "../oracle/audit.rs"]
-mod audit;
-#[path = "../oracle/blame.rs"]
-mod blame;
 mod cancel;
-#[path = "../oracle/catalog.rs"]
-mod catalog;
 mod errors;
 mod execute;
 mod forward;
 mod learn;
-#[path = "../oracle/lesson.rs"]
-mod lesson;
-#[path = "../oracle/lists.rs"]
-mod lists;
 mod login;
-#[path = "../oracle/naming.rs"]
-mod naming;
-#[path = "../oracle/question.rs"]
-mod oracle;
-#[path = "../oracle/explain.rs"]
-mod planned;
-mod proof;
 mod relay;
 mod route;
-#[path = "../oracle/columns.rs"]
-mod rows;
-#[path = "../oracle/settings.rs"]
-mod settings;
-#[path = "../oracle/candidate.rs"]
-mod verdict;
 
 pub use cancel::Cancels;
-pub use oracle::DDL_CHANNEL;
-pub use settings::{context_query, digest};
 
 use crate::client::habits::Habits;
 use crate::convert::Lent;
+use crate::oracle::{DDL_CHANNEL, Lesson};
 use crate::reason::Reason;
 use crate::standing::Standing;
 use crate::statement::Millis;
@@ -68,22 +44,7 @@ use crate::upstream::ledger::{ClientId, Kind};
 use crate::wire::frame::{self, HEADER};
 use crate::wire::{self, backend, fields, frontend};
 use forward::Fate;
-use lesson::Lesson;
 use std::sync::Arc;
-
-/// Every text that the proxy asks a server of this version on its own behalf, with sample values
-/// spliced in; but those that are about a text of the client's and hold it (EXPLAIN, Parse).
-#[doc(hidden)]
-#[must_use]
-pub fn questions(major: u16) -> Vec<String> {
-    let mut all = catalog::samples(major);
-    all.extend(proof::questions());
-    all.extend(lists::samples());
-    all.push(context_query(true));
-    all.push(lesson::CAREFUL.to_owned());
-    all.push(String::from_utf8_lossy(lesson::CAREFUL_SET).into_owned());
-    all
-}
 
 /// Frames up to this size are looked at whole; larger ones are streamed.
 ///

@@ -1,10 +1,10 @@
 //! The route of a query: executed as a prepared statement, passed through, or first learned about.
 
 use super::execute::Call;
-use super::lesson::{Lesson, Subject};
 use super::{Session, Turn};
 use crate::convert::{Lent, Mode, find, judge};
 use crate::metrics::Counter;
+use crate::oracle::{Lesson, Subject};
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::statement::mirror::Entry;
