@@ -53,6 +53,9 @@ mod teach;
 mod topic;
 mod watch;
 
+#[cfg(test)]
+mod lesson_tests;
+
 pub use blame::is_of_the_moment;
 pub use lesson::Lesson;
 pub use question::Asked;
