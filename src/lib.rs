@@ -18,6 +18,7 @@
 //!
 //! - [`wire`]: bytes to frames and back; [`sql`]: text to shape and literals. Leaves, pure.
 //! - [`statement`]: which shape is prepared under which name, and what it was trusted with.
+//! - [`oracle`]: the questions put to the server about a text, and what their answers prove.
 //! - [`upstream`], [`client`], [`session`]: the sans-IO core. It reads no clock and no socket;
 //!   tests, fuzzers and benches run it as it is.
 //! - [`net`]: the only sockets, with [`error`] saying who is to blame when one ends.
@@ -43,6 +44,7 @@ pub mod ids;
 pub mod manual;
 pub mod metrics;
 pub mod net;
+pub mod oracle;
 pub mod postgres;
 pub mod reason;
 pub mod session;

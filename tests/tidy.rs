@@ -29,7 +29,7 @@ const TOP_LEVEL: [&str; 8] = [
 const TOP_MODULES: [&str; 3] = ["main", "lib", "cli"];
 
 /// Which modules of ours each of the other modules may name.
-const LAYERS: [(&str, &[&str]); 16] = [
+const LAYERS: [(&str, &[&str]); 17] = [
     ("manual", &[]),
     ("ids", &[]),
     ("reason", &[]),
@@ -43,6 +43,18 @@ const LAYERS: [(&str, &[&str]); 16] = [
     (
         "convert",
         &["wire", "statement", "sql", "reason", "standing", "metrics"],
+    ),
+    (
+        "oracle",
+        &[
+            "wire",
+            "statement",
+            "sql",
+            "reason",
+            "standing",
+            "convert",
+            "metrics",
+        ],
     ),
     (
         "upstream",
@@ -68,6 +80,7 @@ const LAYERS: [(&str, &[&str]); 16] = [
             "error",
             "standing",
             "convert",
+            "oracle",
             "upstream",
             "client",
             "ids",

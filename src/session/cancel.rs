@@ -12,10 +12,7 @@
 //!   them can hit a later one;
 //! - a transaction that is begun again has begun before anything runs in it.
 
-use super::lesson::Lesson;
 use super::{Session, Turn};
-use crate::reason::Reason;
-use crate::statement::Verdict;
 use crate::upstream::execution::{Recovery, Stage};
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::HEADER;
@@ -85,26 +82,8 @@ pub(super) struct Reopening {
 
 impl Session {
     /// Whether a cancel request has come since the query in hand did.
-    fn is_cancelled(&self) -> bool {
+    pub(super) fn is_cancelled(&self) -> bool {
         self.key.cancelled.requested() != self.cancels_before
-    }
-
-    /// Ends a lesson that has become pointless: its query is cancelled, or nobody is left to gain
-    /// from it. What was being asked is left for the next who wants to know.
-    pub(super) fn cut_short(&mut self, lesson: &Lesson) -> Result<(), Reason> {
-        if lesson.cancelled.is_none() && !self.is_cancelled() && !self.parting {
-            return Ok(());
-        }
-        if let Some(candidate) = &lesson.candidate {
-            self.upstream
-                .standing
-                .mirror
-                .remove(candidate.statement.key());
-            if matches!(candidate.statement.verdict(), Verdict::Asking(_)) {
-                candidate.statement.record(Verdict::Unasked);
-            }
-        }
-        Err(Reason::Pipelined)
     }
 
     /// Ends the query on hold if it was cancelled; `error` is the frame of the question that was

@@ -1,9 +1,9 @@
 //! What is done about a query once it is decided: executed, passed through, or asked about first.
 
-use super::lesson::Lesson;
 use super::{Session, Turn};
 use crate::convert::{self, Call, Circumstances, Decision, Lent, Subject};
 use crate::metrics::Counter;
+use crate::oracle::Lesson;
 use crate::reason::Reason;
 use crate::sql::effect::Effect;
 use crate::statement::{Millis, Recipe};

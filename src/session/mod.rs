@@ -21,32 +21,19 @@
 //! - nothing of ours happens inside a client's transaction but Bind, Describe, Execute and Sync;
 //! - every query that is not converted is counted under exactly one [`Reason`].
 
-mod audit;
-mod blame;
 mod cancel;
-mod catalog;
 mod dispatch;
 mod forward;
 mod learn;
-mod lesson;
-mod lists;
 mod login;
-mod naming;
-mod oracle;
-mod planned;
-mod proof;
 mod relay;
-mod rows;
-mod settings;
-mod verdict;
 
 pub use cancel::Cancels;
-pub use oracle::DDL_CHANNEL;
-pub use settings::{context_query, digest};
 
 use crate::convert::Habits;
 use crate::convert::Lent;
 use crate::ids::ClientId;
+use crate::oracle::{DDL_CHANNEL, Lesson};
 use crate::reason::Reason;
 use crate::standing::Standing;
 use crate::statement::Millis;
@@ -56,22 +43,7 @@ use crate::upstream::{Settled, Upstream};
 use crate::wire::backend::Status;
 use crate::wire::frame::{self, HEADER, INSPECT_LIMIT};
 use crate::wire::{self, backend, frontend};
-use lesson::Lesson;
 use std::sync::Arc;
-
-/// Every text that the proxy asks a server of this version on its own behalf, with sample values
-/// spliced in; but those that are about a text of the client's and hold it (EXPLAIN, Parse).
-#[doc(hidden)]
-#[must_use]
-pub fn questions(major: u16) -> Vec<String> {
-    let mut all = catalog::samples(major);
-    all.extend(proof::questions());
-    all.extend(lists::samples());
-    all.push(context_query(true));
-    all.push(lesson::CAREFUL.to_owned());
-    all.push(String::from_utf8_lossy(lesson::CAREFUL_SET).into_owned());
-    all
-}
 
 /// Where the session is.
 #[derive(Debug)]

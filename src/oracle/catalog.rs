@@ -1,4 +1,4 @@
-//! What the proxy asks of the catalog, as texts.
+//! What the proxy asks of the catalog, as texts, and how the answer about a statement is read.
 //!
 //! Whoever may create objects in a schema of somebody's search path can make an operator that fits
 //! better than the server's own, and would then have it run by whoever the proxy asks for. So
@@ -6,7 +6,9 @@
 //! `OPERATOR(pg_catalog.op)`, everything else is qualified by hand, and there is no construction
 //! that looks an operator up by itself (`IN`, `LIKE`, `BETWEEN`, `USING`, `CASE x WHEN`).
 
+use super::answer::Answer;
 use super::naming;
+use crate::reason::Reason;
 use crate::sql::effect;
 use crate::sql::eligible::{Column, Eligible};
 
@@ -195,6 +197,59 @@ pub(super) fn of_statement(types: &[u32], eligible: &Eligible) -> Option<Vec<u8>
     Some(qualified(&question).into_bytes())
 }
 
+/// What the catalog said to [`of_statement`].
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Catalog {
+    /// The types asked about that are domains or built of other types: a literal of such a type is
+    /// demoted.
+    pub(super) domains: Vec<u32>,
+    /// Everything that is declared immutable is known to be so: nobody's own word is relied on.
+    pub(super) immutable: bool,
+    /// Names and types of the columns of the table written to, if they were asked for.
+    columns: Vec<[String; 2]>,
+}
+
+impl Catalog {
+    /// For each argument the type of the column it is stored in, as far as that is known.
+    pub(super) fn stored(&self, eligible: &Eligible) -> Box<[Option<String>]> {
+        let lifted = eligible.columns.iter().zip(&eligible.arguments);
+        let arguments = lifted.filter(|(_, argument)| **argument);
+        let stored = arguments.map(|(column, _)| {
+            let [_, type_name] = match column.as_ref()? {
+                Column::Name(name) => self.columns.iter().find(|[known, _]| known == name),
+                Column::Index(index) => self.columns.get(*index),
+            }?;
+            Some(type_name.clone())
+        });
+        stored.collect()
+    }
+}
+
+/// Reads the answer to [`of_statement`].
+///
+/// # Errors
+/// Why the statement is not to be converted.
+pub(super) fn read(answer: &Answer) -> Result<Catalog, Reason> {
+    let [domains, types, rules, calls, auditors, columns @ ..] = &answer.values[..] else {
+        return Err(Reason::OracleFailed);
+    };
+    if types != "0" {
+        return Err(Reason::Refused);
+    }
+    if rules != "0" {
+        return Err(Reason::RewriteRules);
+    }
+    if auditors != "0" {
+        return Err(Reason::Introspection);
+    }
+    let domains = domains.split(',').filter_map(|oid| oid.parse().ok());
+    Ok(Catalog {
+        domains: domains.collect(),
+        immutable: calls == "0",
+        columns: columns.as_chunks().0.to_vec(),
+    })
+}
+
 /// The columns of a table, named as in a text, from FROM on.
 fn columns_of(table: &str) -> String {
     format!(
@@ -323,5 +378,40 @@ mod tests {
             query.contains(r#"to_regclass(E'public."o''b\\"')"#),
             "{query}"
         );
+    }
+
+    #[test]
+    fn catalog_answers_are_read() {
+        let answer = |values: [&str; 5]| Answer {
+            values: values.map(str::to_owned).to_vec(),
+            ..Answer::default()
+        };
+        let catalog = |domains: &[u32], immutable| {
+            let domains = domains.to_vec();
+            Ok(Catalog {
+                domains,
+                immutable,
+                columns: Vec::new(),
+            })
+        };
+        assert_eq!(read(&answer(["", "0", "0", "0", "0"])), catalog(&[], true));
+        assert_eq!(
+            read(&answer(["5,6", "0", "0", "0", "0"])),
+            catalog(&[5, 6], true)
+        );
+        assert_eq!(read(&answer(["", "0", "0", "1", "0"])), catalog(&[], false));
+        assert_eq!(
+            read(&answer(["", "1", "0", "0", "0"])),
+            Err(Reason::Refused)
+        );
+        assert_eq!(
+            read(&answer(["", "0", "2", "0", "0"])),
+            Err(Reason::RewriteRules)
+        );
+        assert_eq!(
+            read(&answer(["", "0", "0", "0", "1"])),
+            Err(Reason::Introspection)
+        );
+        assert_eq!(read(&Answer::default()), Err(Reason::OracleFailed));
     }
 }

@@ -15,10 +15,12 @@
 //! roles without special rights names files and libraries, and a session never changes it.
 
 use super::catalog;
-use super::lesson::CAREFUL;
-use super::oracle::DDL_CHANNEL;
+use super::question::CAREFUL;
 use crate::reason::Reason;
 use crate::sql::settings;
+
+/// The channel on which an event trigger announces changes of the catalog.
+pub const DDL_CHANNEL: &str = "pgautoprep_ddl";
 
 /// Asks for the context. If `listens`, the session listens on [`DDL_CHANNEL`] from then on, in case
 /// something has made it stop. [`digest`] reads the answer. What makes it careful comes behind

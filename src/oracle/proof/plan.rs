@@ -292,9 +292,9 @@ fn arguments(tokens: &[Token<'_>]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::proof::Hidden;
-    use crate::session::proof::align::align;
-    use crate::session::proof::tree::tests::drawn;
+    use crate::oracle::proof::Hidden;
+    use crate::oracle::proof::align::align;
+    use crate::oracle::proof::tree::tests::drawn;
 
     fn of(plan: &str) -> Conditions {
         let literal = plan

@@ -3,8 +3,8 @@
 //! Nodes, names and conditions are told by structure: no name and no literal can look like another
 //! node, and what has a name of its own (a relation, an index, an alias) is not quoted.
 
+use crate::oracle::answer::Answer;
 use crate::reason::Reason;
-use crate::session::oracle::Answer;
 use serde_json::{Map, Value};
 
 /// What is known of one node.
@@ -12,7 +12,7 @@ pub(super) type Facts = Map<String, Value>;
 
 /// A plan of one tree.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::session) struct Plan(Value);
+pub(in crate::oracle) struct Plan(Value);
 
 impl Plan {
     /// Reads the answer to an EXPLAIN. What stands beside the tree, as the query's identifier does,
@@ -21,7 +21,7 @@ impl Plan {
     /// # Errors
     ///
     /// Rewrite rules make several trees of one statement, or none; what is no plan is none we know.
-    pub(in crate::session) fn read(answer: &Answer) -> Result<Self, Reason> {
+    pub(in crate::oracle) fn read(answer: &Answer) -> Result<Self, Reason> {
         let text = answer.values.concat();
         let Ok(Value::Array(mut statements)) = serde_json::from_str(&text) else {
             return Err(Reason::DifferentPlan);
@@ -40,7 +40,7 @@ impl Plan {
     }
 
     /// The plan with the rows of VALUES in place of those that functions return under their name.
-    pub(in crate::session) fn with_rows(mut self) -> Self {
+    pub(in crate::oracle) fn with_rows(mut self) -> Self {
         replace_rows(&mut self.0);
         self
     }
@@ -78,7 +78,7 @@ pub(super) mod tests {
     use super::*;
 
     /// A plan drawn as the text format draws it: nodes in a tree, expressions below them.
-    pub(in crate::session::proof) fn drawn(text: &str) -> Plan {
+    pub(in crate::oracle::proof) fn drawn(text: &str) -> Plan {
         let mut path: Vec<(usize, Facts)> = Vec::new();
         for line in text.lines() {
             let depth = line.len() - line.trim_start().len();

@@ -358,7 +358,7 @@ fn by_table(columns: &[(usize, &str)]) -> Vec<(usize, String)> {
 
 /// Every question with sample values, to be tried where users have objects of all names.
 #[must_use]
-pub(in crate::session) fn questions() -> Vec<String> {
+pub(in crate::oracle) fn questions() -> Vec<String> {
     let mut tables = Tables::default();
     let columns = [
         (tables.add("pg_catalog", "pg_class"), "relname"),

@@ -1,9 +1,9 @@
 //! Which plans are instances of which theorem, with answers of a catalog made up for them.
 
 use super::*;
-use crate::session::proof::align::align;
-use crate::session::proof::tree::tests::drawn;
-use crate::session::proof::{Hidden, exposed};
+use crate::oracle::proof::align::align;
+use crate::oracle::proof::tree::tests::drawn;
+use crate::oracle::proof::{Hidden, exposed};
 
 /// The judgement on a text that reads these tables, as `name alias`, and limits itself so often.
 fn judged(tables: &[&str], limits: usize) -> Eligible {

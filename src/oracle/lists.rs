@@ -20,17 +20,15 @@
 //! what the first five executions have cost on average (`choose_custom_plan` in `plancache.c`). So
 //! these five are EXPLAINs of long lists, which are planned instead of the first five queries.
 
-use super::Session;
-use super::lesson::{Candidate, Lesson, Next};
-use super::oracle::{self, Answer};
+use super::answer::Answer;
+use super::candidate::Candidate;
 use super::proof::{self, Hidden, Plan, Visibility};
-use crate::convert::Lent;
-use crate::reason::Reason;
+use super::question;
 use crate::sql::eligible::Eligible;
 use crate::sql::oid;
 use crate::sql::scan::{Class, Scan};
 use crate::statement::guard::{Check, Guard};
-use crate::statement::{Millis, Plans, Recipe, Statement, Terms};
+use crate::statement::{Plans, Recipe, Statement, Terms};
 
 /// The shortest list.
 const FEWEST: usize = 2;
@@ -84,7 +82,7 @@ pub(super) fn length_questions(
     eligible: &Eligible,
 ) -> [Vec<u8>; LENGTH_QUESTIONS] {
     lengths(longest(scan))
-        .map(|length| oracle::explain_execute(name, text, scan, eligible, Some(length)))
+        .map(|length| question::explain_execute(name, text, scan, eligible, Some(length)))
 }
 
 /// Questions whose answers do not matter, for a statement that was trusted with a generic plan for
@@ -101,7 +99,7 @@ pub(super) fn warming_questions(
     });
     match (most, statement.recipe().eligible()) {
         (Some(most), Some(eligible)) => {
-            let question = oracle::explain_execute(name, text, scan, eligible, Some(most));
+            let question = question::explain_execute(name, text, scan, eligible, Some(most));
             vec![question; LENGTH_QUESTIONS + 1]
         }
         _ => Vec::new(),
@@ -245,41 +243,4 @@ pub(super) fn without_lengths(guards: &[Guard]) -> Vec<Guard> {
         .iter()
         .filter(|guard| !matches!(guard.check, Check::Elements(_)));
     others.copied().collect()
-}
-
-impl Session {
-    /// The rewritten text is not what the original is: tries again with its lists or rows taken
-    /// apart, if it has any, or declines it.
-    pub(super) fn refuse(
-        &mut self,
-        lesson: &mut Lesson,
-        candidate: &Candidate,
-        (reason, detail): (Reason, &str),
-        now: Millis,
-        lent: &mut Lent,
-    ) -> Result<Next, Reason> {
-        if candidate.statement.recipe().list_arguments().is_empty() {
-            return Err(self.decline(candidate, reason, detail, lent));
-        }
-        self.unfold(lesson, candidate, now, lent)
-    }
-
-    /// The original has a plan and the rewritten text has none: that may be the fault of a list, as
-    /// of one of boxes, whose arrays have semicolons. Otherwise nothing is known.
-    pub(super) fn unplanned(
-        &mut self,
-        lesson: &mut Lesson,
-        candidate: &Candidate,
-        custom: &Answer,
-        now: Millis,
-        lent: &mut Lent,
-    ) -> Result<Next, Reason> {
-        let lists = !candidate.statement.recipe().list_arguments().is_empty();
-        let state = custom.sqlstate();
-        if lists && state.starts_with("22") {
-            let refused = (Reason::Refused, &*state);
-            return self.refuse(lesson, candidate, refused, now, lent);
-        }
-        Err(self.give_up(candidate))
-    }
 }

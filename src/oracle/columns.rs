@@ -1,4 +1,5 @@
-//! What the oracle is asked about rows, and when arrays may stand for their columns.
+//! The state *columns*: what the oracle is asked about rows, and when arrays may stand for their
+//! columns.
 //!
 //! `INSERT INTO t SELECT * FROM ROWS FROM (unnest($1), unnest($2))` does for each row what `INSERT
 //! INTO t VALUES …` of many rows does: the defaults, the triggers, the conflicts, in the same order
@@ -17,16 +18,16 @@
 //! Where something else is found the shape is taken apart, and those of each number of rows are
 //! statements of their own.
 
-use super::lesson::{Candidate, Lesson, Next, Step};
-use super::oracle::Answer;
+use super::answer::Answer;
+use super::candidate::Candidate;
 use super::proof::Plan;
-use super::{Session, catalog};
-use crate::convert::Lent;
-use crate::metrics::Counter;
+use super::state::{About, Step};
+use super::topic::Topic;
+use super::{Env, catalog, describe};
 use crate::reason::Reason;
 use crate::sql::eligible::{Column, Eligible};
 use crate::sql::oid;
-use crate::statement::{Millis, Statement, Terms};
+use crate::statement::{Statement, Terms};
 use std::sync::Arc;
 
 /// Types of columns whose strings may be elements of an array: their input functions have nothing
@@ -153,61 +154,41 @@ pub(super) fn as_values(statement: &Statement, plan: Plan) -> Plan {
     }
 }
 
-impl Session {
-    /// The candidate has rows and is not trusted yet: asks for the types of the columns they are
-    /// stored in.
-    pub(super) fn ask_columns(
-        &mut self,
-        lesson: &mut Lesson,
-        candidate: Candidate,
-    ) -> Result<Next, Reason> {
-        let question = candidate.statement.recipe().eligible();
-        let question = question.and_then(columns_question);
-        let Some(question) = question else {
-            return Err(self.give_up(&candidate));
-        };
-        lesson.candidate = Some(candidate);
-        Ok(self.ask_catalog(lesson, Step::Columns, &question))
-    }
+/// The candidate has rows and is not trusted yet: asks for the types of the columns they are
+/// stored in.
+pub(super) fn ask(candidate: Candidate, env: &mut Env<'_>) -> Result<Step, Reason> {
+    let question = candidate.statement.recipe().eligible();
+    let question = question.and_then(columns_question);
+    let Some(question) = question else {
+        return Err(candidate.give_up(env.standing));
+    };
+    env.asks.careful(&question);
+    Ok(Step::ask(candidate, About::Columns))
+}
 
-    /// The columns are known: has the statement parsed with arrays of their types, or takes it
-    /// apart.
-    pub(super) fn columns_known(
-        &mut self,
-        lesson: &mut Lesson,
-        now: Millis,
-        lent: &mut Lent,
-    ) -> Result<Next, Reason> {
-        let mut candidate = lesson.candidate.clone().ok_or(Reason::OracleFailed)?;
-        let recipe = Arc::clone(candidate.statement.recipe());
-        let answer = lesson.answers.first().filter(|answer| answer.is_good());
-        let (Some(answer), Some(eligible)) = (answer, recipe.eligible()) else {
-            return Err(self.give_up(&candidate));
-        };
-        let columns = read_columns(answer);
-        let Some((types, elements)) = array_types(&candidate.statement, eligible, &columns) else {
-            return self.unfold(lesson, &candidate, now, lent);
-        };
-        candidate.terms = Arc::new(Terms {
-            types: types.into(),
-            elements: elements.into(),
-            effect: candidate.terms.effect,
-            ..Terms::default()
-        });
-        lent.scan_again(&lesson.text, self.upstream.standing.dialect, &recipe)?;
-        Ok(self.prepare(lesson, candidate, false, lent))
-    }
-
-    /// Lists or rows are not to be arrays: tries again without.
-    pub(super) fn unfold(
-        &mut self,
-        lesson: &mut Lesson,
-        candidate: &Candidate,
-        now: Millis,
-        lent: &mut Lent,
-    ) -> Result<Next, Reason> {
-        lent.counters().add(Counter::Demotions, 1);
-        lent.shapes.unfold(candidate.statement.recipe());
-        self.try_again(lesson, candidate, now, lent)
-    }
+/// The columns are known: has the statement parsed with arrays of their types, or takes it apart.
+pub(super) fn answered(
+    mut candidate: Candidate,
+    answers: &[Answer],
+    topic: &mut Topic,
+    env: &mut Env<'_>,
+) -> Result<Step, Reason> {
+    let recipe = Arc::clone(candidate.statement.recipe());
+    let answer = answers.first().filter(|answer| answer.is_good());
+    let (Some(answer), Some(eligible)) = (answer, recipe.eligible()) else {
+        return Err(candidate.give_up(env.standing));
+    };
+    let columns = read_columns(answer);
+    let Some((types, elements)) = array_types(&candidate.statement, eligible, &columns) else {
+        return candidate.unfold(topic, env);
+    };
+    candidate.terms = Arc::new(Terms {
+        types: types.into(),
+        elements: elements.into(),
+        effect: candidate.terms.effect,
+        ..Terms::default()
+    });
+    let dialect = env.standing.dialect;
+    env.lent.scan_again(&topic.text, dialect, &recipe)?;
+    Ok(describe::ask(candidate, &topic.text, env))
 }

@@ -5,13 +5,13 @@ use super::plan::{self, Column, Condition, Test};
 use super::statistics::{self, Fact, Tables};
 use super::tokens::Token;
 use super::tree::text;
-use crate::session::oracle::Answer;
+use crate::oracle::answer::Answer;
 use crate::sql::eligible::{Eligible, Named};
 use crate::statement::common_values::Common;
 
 /// What the answer depends on, of one plan.
 #[derive(Debug)]
-pub(in crate::session) struct Visibility {
+pub(in crate::oracle) struct Visibility {
     /// The tables read; [`Scan::table`] is an index here.
     tables: Tables,
     /// The tables the text names; `None` if it renames columns.
@@ -191,24 +191,24 @@ impl Visibility {
     }
 
     /// Whether indexes are searched for this argument, and nothing else is done with it.
-    pub(in crate::session) fn is_searched_for(&self, argument: usize) -> bool {
+    pub(in crate::oracle) fn is_searched_for(&self, argument: usize) -> bool {
         let uses = self.uses().filter(|used| used.argument == argument);
         let searched: Vec<bool> = uses.map(|used| used.is_searched).collect();
         !self.weighed && !searched.is_empty() && !searched.contains(&false)
     }
 
     /// Whether nothing the catalog says could make it a theorem.
-    pub(in crate::session) const fn is_open(&self) -> bool {
+    pub(in crate::oracle) const fn is_open(&self) -> bool {
         self.is_open
     }
 
     /// Whether there is one way to run it, and nothing to ask about it.
-    pub(in crate::session) const fn needs_no_facts(&self) -> bool {
+    pub(in crate::oracle) const fn needs_no_facts(&self) -> bool {
         self.only_way && !self.relies
     }
 
     /// Asks what a theorem of one way or of one row needs; `None` if it cannot be either.
-    pub(in crate::session) fn keys_question(&self) -> Option<Vec<u8>> {
+    pub(in crate::oracle) fn keys_question(&self) -> Option<Vec<u8>> {
         let may_be_single = !self.multiplies && self.scans.iter().all(|scan| scan.is_narrow);
         if !self.only_way && !may_be_single {
             return None;
@@ -219,12 +219,12 @@ impl Visibility {
     }
 
     /// Whether there is one way to run it, with nothing in it that is not the server's own.
-    pub(in crate::session) fn has_one_way(&self, answer: &Answer) -> bool {
+    pub(in crate::oracle) fn has_one_way(&self, answer: &Answer) -> bool {
         self.only_way && facts_in(answer).any(|fact| fact == Fact::BuiltIn)
     }
 
     /// Whether it finds at most one row, and meets no other on the way that would show.
-    pub(in crate::session) fn is_single(&self, answer: &Answer) -> bool {
+    pub(in crate::oracle) fn is_single(&self, answer: &Answer) -> bool {
         let facts: Vec<_> = facts_in(answer).collect();
         let keys = |scan: &Scan| {
             facts.iter().any(|fact| match fact {
@@ -299,7 +299,7 @@ impl Visibility {
     }
 
     /// Asks how the columns are estimated; `None` if the answer cannot matter.
-    pub(in crate::session) fn statistics_question(&self) -> Option<Vec<u8>> {
+    pub(in crate::oracle) fn statistics_question(&self) -> Option<Vec<u8>> {
         let excludes = self.appends && self.uses().next().is_some();
         if self.weighed || self.is_ordered_by_estimate || excludes || self.compares_twice() {
             return None;
@@ -311,7 +311,7 @@ impl Visibility {
     }
 
     /// Whether the generic plan may stand for all: the values to be left out, or `None`.
-    pub(in crate::session) fn common(&self, answer: &Answer) -> Option<Vec<Common>> {
+    pub(in crate::oracle) fn common(&self, answer: &Answer) -> Option<Vec<Common>> {
         let facts: Vec<_> = facts_in(answer).collect();
         let mut common = Vec::new();
         for used in self.uses() {
