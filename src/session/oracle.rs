@@ -125,8 +125,7 @@ const fn is_forbidden(oid: u32, plain_cast: bool) -> bool {
     oid == 1187 || oid == 1186 && !plain_cast
 }
 
-/// The arguments whose inferred types no string may be bound to (rules 4 and 5 of the fidelity
-/// rules).
+/// The arguments whose inferred types no string may be bound to (H-04, H-05).
 pub(super) fn forbidden(types: &[u32], eligible: &Eligible) -> Vec<usize> {
     let lifted = eligible.arguments.iter().zip(&eligible.interval_casts);
     let casts = lifted.filter_map(|(argument, cast)| argument.then_some(*cast));
@@ -187,7 +186,7 @@ pub(super) fn read_catalog(answer: &Answer) -> Result<Catalog, Reason> {
     })
 }
 
-/// Whether an inline literal holds a word that means another moment each time (rule 7).
+/// Whether an inline literal holds a word that means another moment each time (H-07).
 pub(super) fn has_volatile_inline(text: &[u8], scan: &Scan, eligible: &Eligible) -> bool {
     let literals = scan.literals().iter().zip(&eligible.arguments);
     let inline = literals.filter(|(_, argument)| !**argument);

@@ -1,4 +1,5 @@
-//! The mirror of one server process: which statements it holds, under which names.
+//! The mirror of one server process: which statements it holds, under which names. Each takes the
+//! server's memory (the fidelity rules, H-51), so their number is bounded.
 //!
 //! Invariants:
 //! - `len <= capacity`;
