@@ -18,8 +18,8 @@ pub struct Common {
     values: Values,
 }
 
-/// Common values by how equality compares them. The seed of their hashes is secret, because whoever
-/// fills the table must not choose which values collide.
+/// Common values by how equality compares them. The seed of their hashes is secret, because the
+/// user who fills the table must not choose which values collide.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Values {
     Integers(HashSet<i64, RandomState>),
