@@ -3,7 +3,7 @@
 //! Three ways to the same server are compared, interleaved, round after round: direct, through the
 //! proxy with conversion off, and through the proxy with conversion on. The load comes from this
 //! process, which checks every answer. Nothing is left behind, also after Ctrl-C: that ends this
-//! process, and what it started does not outlive it (see [`crate::postgres::guard`]).
+//! process, and what it started does not outlive it (see [`crate::postgres::child`]).
 
 mod report;
 

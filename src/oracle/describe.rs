@@ -99,8 +99,7 @@ const fn is_forbidden(oid: u32, plain_cast: bool) -> bool {
     oid == 1187 || oid == 1186 && !plain_cast
 }
 
-/// The arguments whose inferred types no string may be bound to (rules 4 and 5 of the fidelity
-/// rules).
+/// The arguments whose inferred types no string may be bound to (H-04, H-05).
 fn intervals(types: &[u32], eligible: &Eligible) -> Vec<usize> {
     let lifted = eligible.arguments.iter().zip(&eligible.interval_casts);
     let casts = lifted.filter_map(|(argument, cast)| argument.then_some(*cast));

@@ -59,10 +59,10 @@
 //!
 //! - Arguments are only computed with, or compared by `=`, `<>` or `= ANY` with columns of tables.
 //!   Equality is estimated by the column's common values, all others being alike (`var_eq_const`):
-//!   the values that are common are left out ([`Common`](crate::statement::common)). The types are
-//!   known, no collation of the database finds different strings equal, there are no statistics of
-//!   several columns, and the role may see all there is (facts `c`, `p`, `v`). A cast to text is
-//!   none if the column is text or varchar. The names are the tables' (facts `n`).
+//!   the values that are common are left out ([`Common`](crate::statement::common_values)). The
+//!   types are known, no collation of the database finds different strings equal, there are no
+//!   statistics of several columns, and the role may see all there is (facts `c`, `p`, `v`). A cast
+//!   to text is none if the column is text or varchar. The names are the tables' (facts `n`).
 //! - No index could be searched for it whose cost looks at the value: all are btree or hash. No
 //!   partial index is about the column. No constraint is looked at: `constraint_exclusion` is not
 //!   `on`, the table does not inherit, nothing is appended, and no column is compared twice.

@@ -123,7 +123,7 @@ fn claim(statement: &Statement, topic: &mut Topic, env: &Env<'_>) -> Result<(), 
     Ok(())
 }
 
-/// Whether an inline literal holds a word that means another moment each time (rule 7).
+/// Whether an inline literal holds a word that means another moment each time (H-07).
 fn has_volatile_inline(text: &[u8], scan: &Scan, eligible: &Eligible) -> bool {
     let literals = scan.literals().iter().zip(&eligible.arguments);
     let inline = literals.filter(|(_, argument)| !**argument);

@@ -6,7 +6,7 @@
 //!
 //! What it keeps: when the [`Scratch`] is dropped, when its owner panics, and when the owning
 //! process is killed by a signal it cannot catch, the server stops and its directory is deleted.
-//! [`guard`] says how.
+//! [`child`] says how.
 
 pub mod account;
 mod archive;
