@@ -6,21 +6,21 @@ use std::io;
 /// Who is to blame for an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The client sent what it may not, or went away.
+    /// The client is to blame: it sent what it may not, or went away.
     Client,
-    /// The server did, or cannot be reached.
+    /// The server is to blame: it sent what it may not, went away, or cannot be reached.
     Upstream,
-    /// The proxy itself: a limit, a shutdown, a defect.
+    /// The proxy is to blame: it met a limit, shuts down, or has a defect.
     Proxy,
 }
 
 /// Why a connection ended before both sides were done.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// The client's bytes are not protocol.
+    /// The client's bytes do not follow the protocol.
     #[error("the client sent malformed bytes: {0}")]
     ClientProtocol(wire::Error),
-    /// The server's bytes are not protocol, or not what can follow.
+    /// The server's bytes do not follow the protocol, or cannot follow what came before.
     #[error("the server sent malformed bytes: {0}")]
     UpstreamProtocol(wire::Error),
     /// Reading from or writing to the client failed.
@@ -35,10 +35,10 @@ pub enum SessionError {
     /// The client took too long to log in.
     #[error("login took longer than the login timeout")]
     LoginTimeout,
-    /// As many clients as allowed are connected.
+    /// No further client may connect, because `max_clients` are connected.
     #[error("too many clients")]
     TooManyClients,
-    /// The proxy is ending.
+    /// The proxy is shutting down.
     #[error("the proxy is shutting down")]
     ShuttingDown,
     /// The proxy could not get what it needs from the operating system.
@@ -59,8 +59,8 @@ impl SessionError {
         }
     }
 
-    /// SQLSTATE and message of the FATAL error the client gets; `None` if it is gone. No message
-    /// holds an address, a secret or any SQL.
+    /// The SQLSTATE and the message of the FATAL error that the client gets; `None` if the client
+    /// is gone. No message holds an address, a secret or any SQL.
     #[must_use]
     pub fn client_response(&self) -> Option<(&'static str, String)> {
         Some(match self {

@@ -18,6 +18,7 @@
 //!
 //! - [`wire`]: bytes to frames and back; [`sql`]: text to shape and literals. Leaves, pure.
 //! - [`statement`]: which shape is prepared under which name, and what it was trusted with.
+//! - [`oracle`]: the questions put to the server about a text, and what their answers prove.
 //! - [`upstream`], [`client`], [`session`]: the sans-IO core. It reads no clock and no socket;
 //!   tests, fuzzers and benches run it as it is.
 //! - [`net`]: the only sockets, with [`error`] saying who is to blame when one ends.
@@ -37,14 +38,18 @@
 pub mod cli;
 pub mod client;
 pub mod config;
+pub mod convert;
 pub mod error;
+pub mod ids;
 pub mod lab;
 pub mod manual;
 pub mod metrics;
 pub mod net;
+pub mod oracle;
 pub mod reason;
 pub mod session;
 pub mod sql;
+pub mod standing;
 pub mod statement;
 pub mod upstream;
 pub mod wire;

@@ -1,9 +1,9 @@
-//! Counters of what the proxy does: one set per worker, added up when somebody asks.
+//! Counters of what the proxy does: each worker has a set of its own, and a summary adds them up.
 //!
-//! Invariant: a set of counters is written by one thread only. Hence adding needs neither a lock
-//! nor an atomic read-modify-write, which would cost more than the warm path can spare; any
-//! thread may read. The labels are enums, so their number is fixed and no query text, user or
-//! address can become one.
+//! Invariant: only one thread writes a set of counters. So adding needs neither a lock nor an
+//! atomic read-modify-write, which would cost more than the warm path can spare. Any thread may
+//! read. The labels are enums: their number is fixed, and no query text, user or address can become
+//! one.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -22,11 +22,12 @@ pub enum Counter {
     Warm,
     /// Converted queries whose statement had to be prepared first.
     Cold,
-    /// Converted queries that failed before Bind and were sent again as the client wrote them.
+    /// Converted queries that failed before BindComplete and were sent again as the client wrote
+    /// them (the fidelity rules, H-24 and H-30).
     Replayed,
     /// Statements prepared on a server connection.
     StatementsPrepared,
-    /// Statements parsed anew so that the server goes on planning them for their values.
+    /// Statements that were parsed anew so that the server goes on planning them for their values.
     StatementsRenewed,
     /// Statements closed on a server connection, for whatever cause.
     StatementsClosed,
@@ -36,13 +37,13 @@ pub enum Counter {
     OracleQuestions,
     /// Shapes found to mean the same when prepared.
     OracleAccepted,
-    /// Shapes found not to.
+    /// Shapes that the answers of the server did not confirm.
     OracleDeclined,
-    /// Arguments that were made inline because the server would not take them.
+    /// Arguments that were made inline because the server did not accept them.
     Demotions,
-    /// Generic plans seen to be the plans the literals get.
+    /// Audits that found the generic plan to be the plan that the literals get.
     AuditsPassed,
-    /// Generic plans seen to differ from them.
+    /// Audits that found another plan.
     AuditsFailed,
     /// Client connections accepted.
     ConnectionsOpened,
@@ -79,13 +80,14 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Counts `n` more of `counter`. Only the worker these counters belong to may call this:
-    /// calls from two threads at once lose counts.
+    /// Adds `n` to `counter`. Only the worker that these counters belong to may call this: calls
+    /// from two threads at once lose counts.
     pub fn add(&self, counter: Counter, n: u64) {
         bump(&self.counts[counter as usize], n);
     }
 
-    /// Counts a query that was passed through. Only for the worker these counters belong to.
+    /// Counts a query that was passed through. Only the worker that these counters belong to may
+    /// call this.
     pub fn passed(&self, reason: Reason) {
         bump(&self.passed[reason as usize], 1);
     }
@@ -98,7 +100,7 @@ impl Counters {
     }
 }
 
-/// Adds without a locked instruction, which one writer per counter allows.
+/// Adds without a locked instruction. That is correct because each counter has one writer.
 fn bump(count: &AtomicU64, n: u64) {
     count.store(count.load(Relaxed).wrapping_add(n), Relaxed);
 }
@@ -123,7 +125,7 @@ impl Metrics {
     /// The counters that worker `index` writes.
     ///
     /// # Panics
-    /// There are not so many workers.
+    /// There is no worker with this index.
     #[must_use]
     pub fn worker(&self, index: usize) -> &Counters {
         &self.workers[index]
@@ -135,7 +137,8 @@ impl Metrics {
         &self.acceptor
     }
 
-    /// The sums over all threads. Counts made meanwhile may be in one sum and not in another.
+    /// Adds up the counters of all threads. A count made meanwhile may be in one sum and not in
+    /// another.
     #[must_use]
     pub fn summary(&self) -> Summary {
         let mut summary = Summary {
@@ -154,7 +157,7 @@ impl Metrics {
     }
 }
 
-/// The sums at one moment. `Display` is a table for people.
+/// The sums of all counters at one moment. `Display` writes a table for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     counts: [u64; Counter::COUNT],

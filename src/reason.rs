@@ -2,103 +2,109 @@
 
 /// Why the original bytes of a query went to the server untouched.
 ///
-/// Every query that is not converted has exactly one of these. The order is the order of the
-/// counters; [`Reason::ALL`] lists them all.
+/// Every query that is not converted has exactly one reason. The counters have the order of the
+/// variants; [`Reason::ALL`] lists them. `H-nn` cites a rule of [`crate::manual::fidelity`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Reason {
     /// Conversion is switched off (`mode = "off"` or `"observe"`).
     Mode,
-    /// Not a SELECT, INSERT, UPDATE, DELETE, MERGE, VALUES or WITH statement.
+    /// The text is no SELECT, INSERT, UPDATE, DELETE, MERGE, VALUES or WITH statement (H-48).
     NotPreparable,
     /// The query string is empty or holds only comments.
     Empty,
-    /// More than one statement in the query string.
+    /// The query string holds more than one statement.
     MultipleStatements,
-    /// The text is longer than the scan limit.
+    /// The text is longer than `max_query_bytes` allows.
     TooLong,
-    /// More literals than the limit.
+    /// The text has more literals than `max_literals` allows (H-47).
     TooManyLiterals,
-    /// Nothing in the text could become an argument.
+    /// No literal of the text can become an argument.
     NoArguments,
     /// The text already holds `$n`.
     HasParameters,
-    /// An identifier longer than 63 bytes, whose truncation notice only Parse would repeat.
+    /// A name is longer than 63 bytes. The server says so each time it parses the text, which it
+    /// does not do for a prepared statement (H-36).
     LongIdentifier,
     /// The lexer does not understand the text to the last byte.
     Lexical,
-    /// The bytes are not valid in the client's encoding, or the encoding is not one we lex, or the
-    /// database's lacks characters of it.
+    /// The text is not valid UTF-8, or the client's encoding is one that the lexer does not read
+    /// (H-41), or it has characters beyond ASCII while client or database is not in UTF-8.
     Encoding,
-    /// `standard_conforming_strings` is off.
+    /// `standard_conforming_strings` is off, so a backslash in a string is an escape (H-40).
     NonstandardStrings,
     /// The SQL parser does not know this syntax.
     Unparsed,
     /// The statement nests or chains deeper than the parser is trusted with.
     TooComplex,
-    /// A literal inside an ORDER BY, GROUP BY or DISTINCT ON expression.
+    /// A literal stands in an expression of ORDER BY, GROUP BY or DISTINCT ON and must stay there,
+    /// because the server matches such expressions (H-02). A bare number there is a position and
+    /// stays without harm (H-01).
     SortExpression,
-    /// A literal of a type that depends on the catalog or the clock would have to stay inline.
+    /// A literal must stay inline whose type depends on the catalog or the clock (H-07).
     TypedLiteral,
-    /// An inline literal says `now`, `today`, `tomorrow` or `yesterday`.
+    /// An inline literal says `now`, `today`, `tomorrow` or `yesterday` (H-07).
     VolatileLiteral,
-    /// The text names something that shows the query text or the statements of the session.
+    /// The text names something that shows the query text or the statements of the session (H-42),
+    /// or writes a table with a trigger that does (H-43).
     Introspection,
-    /// The text uses a function whose value differs between the two protocols.
+    /// The text uses a function whose value differs between the two protocols (H-12).
     ProtocolSensitive,
-    /// SELECT INTO, FOR UPDATE of a cursor, or another clause that no parameter may meet.
+    /// The text has a clause that no parameter may meet, such as SELECT INTO or CURRENT OF.
     Clause,
-    /// The text calls something that changes the session's settings.
+    /// The text calls something that changes the session's settings (H-46).
     SessionEffect,
-    /// Not seen often enough yet.
+    /// The connection has not sent the shape `prepare_threshold` times yet.
     Threshold,
-    /// First met inside a transaction; learned when the connection is idle.
+    /// The shape was first met inside a transaction, where the server is not asked about it (H-52).
     InTransaction,
-    /// The transaction has failed; the server only accepts its end.
+    /// The transaction has failed, and the server accepts only its end (H-35).
     FailedTransaction,
-    /// A transaction that has changed settings or catalogs.
+    /// The transaction has changed settings or the catalog.
     DirtyTransaction,
-    /// Inside a transaction: more than one string may be invalid, and the first to be complained
-    /// about is not known.
+    /// Inside a transaction more than one string of the text may be invalid, and it is not known
+    /// which one the server would name (H-31).
     Doubt,
-    /// One of many rows has a value for which storing it might fail: that must not be found out
-    /// when the rows before it are stored. Or arrays would not hold NULL, or not stay in memory.
+    /// Storing a value of many rows might fail. The server would say so before it stores the first
+    /// row, but with arrays only when it comes to that row. Or the session's settings do not let
+    /// arrays hold NULL, or stay in memory.
     Unfit,
-    /// Other replies are still owed on this connection, or its client has finished already.
+    /// The server owes replies to earlier messages of the client, or the client has finished.
     Pipelined,
-    /// The server refused the rewritten text.
+    /// The server refused the rewritten text, or a check of its types did.
     Refused,
     /// The server described another result for the rewritten text.
     DifferentResult,
     /// The server plans the rewritten text differently.
     DifferentPlan,
-    /// Many values are stored, and would have to be planned for each time.
+    /// The text stores many values and would be planned for them each time.
     Bulk,
-    /// Literals that have to stay in the text have had too many values.
+    /// A literal that has to stay in the text has had too many values.
     Variants,
-    /// Rewrite rules turn the statement into several.
+    /// Rewrite rules on a table turn the statement into several (H-09).
     RewriteRules,
     /// The client set `plan_cache_mode` itself.
     PlanCacheMode,
-    /// Settings make the server tell the client of parameters or portals.
+    /// The settings make the server tell the client about parameters or portals.
     VerboseSession,
-    /// Something ran that may have changed the session, which has not been asked since.
+    /// Something ran that may have changed the session, and the server has not been asked since.
     Unproven,
-    /// Planning it may run a function whose run shows.
+    /// Planning the text may run a function whose run shows (H-38).
     PlannerRuns,
-    /// It reads or writes a foreign table.
+    /// The text reads or writes a foreign table.
     ForeignTable,
-    /// What it may see depends on the membership of roles.
+    /// What the text may see depends on which roles its user is a member of.
     RoleRights,
-    /// The oracle could not be asked (its questions failed).
+    /// The server answered a question about the text with an error.
     OracleFailed,
-    /// The oracle's budget for this second is used up.
+    /// The server has been asked about `oracle_per_second` new shapes in this second.
     Budget,
     /// All statements this server connection may hold are in use.
     CacheFull,
-    /// The shape failed too often at run time.
+    /// The shape's statements failed too often when they were run.
     Unstable,
-    /// This connection only relays: replication, or a protocol state we do not follow.
+    /// The connection is only relayed: it is a replication connection, or its protocol state is
+    /// not known any more.
     RelayOnly,
 }
 

@@ -61,7 +61,7 @@ fn of_a_hundred_queries(bench: &mut Bench) -> [u64; 2] {
         } = bench;
         let session = &mut sessions[0];
         sum[0] += allocations(|| ask(session, lent, query));
-        session.to_upstream.clear();
+        session.upstream.out.clear();
         sum[1] += allocations(|| hear(session, lent, reply));
         session.to_client.clear();
     }
@@ -126,7 +126,7 @@ fn a_transaction_allocates_nothing() {
             let session = &mut bench.sessions[0];
             let made = allocations(|| {
                 ask(session, &mut bench.lent, query);
-                session.to_upstream.clear();
+                session.upstream.out.clear();
                 hear(session, &mut bench.lent, reply);
                 session.to_client.clear();
             });

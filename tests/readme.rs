@@ -1,28 +1,133 @@
-//! Holds the README and the manual to the program: its reasons, its settings and its commands.
+//! Holds the README and the manual to the program: its reasons, its settings, its links.
 
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use pgautoprep::config::{Kind, SETTINGS, Setting};
 use pgautoprep::reason::Reason;
 
-const README: &str = include_str!("../README.md");
-const CONVERSION: &str = include_str!("../src/manual/conversion.md");
-const CHANGES: &str = include_str!("../src/manual/changes.md");
+/// The most lines the README may have: more is not read.
+const MAX_README_LINES: usize = 150;
+
+/// The top of the repository.
+fn top() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The text of the file at `path`, seen from the top of the repository.
+fn text(path: &str) -> String {
+    fs::read_to_string(top().join(path)).expect("a readable file")
+}
+
+/// The chapters of the manual, by the names of their files without `.md`.
+fn chapters() -> BTreeSet<String> {
+    fs::read_dir(top().join("src/manual"))
+        .expect("a readable directory")
+        .map(|entry| entry.expect("an entry").path())
+        .map(|path| {
+            assert!(path.extension().is_some_and(|e| e == "md"), "{path:?}");
+            path.file_stem()
+                .expect("a name")
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect()
+}
+
+/// The documents with links: README, CONTRIBUTING and the manual.
+fn documents() -> Vec<String> {
+    let manual = chapters()
+        .into_iter()
+        .map(|name| format!("src/manual/{name}.md"));
+    let others = ["README.md", ".github/CONTRIBUTING.md"].map(str::to_owned);
+    manual.chain(others).collect()
+}
+
+/// The targets of the inline links of a Markdown text, without code.
+fn links(markdown: &str) -> Vec<&str> {
+    let mut links = Vec::new();
+    // Every other piece stands between backticks; a fence is three of them, hence two empty pieces.
+    for prose in markdown.split('`').step_by(2) {
+        let targets = prose.split("](").skip(1);
+        links.extend(targets.filter_map(|rest| rest.split_once(')').map(|(target, _)| target)));
+    }
+    links
+}
+
+/// The anchors of a Markdown text: its headings as links write them.
+fn anchors(markdown: &str) -> BTreeSet<String> {
+    let headings = markdown.lines().filter(|line| line.starts_with('#'));
+    let anchor = |heading: &str| -> String {
+        let title = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = title
+            .chars()
+            .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+    };
+    headings.map(anchor).collect()
+}
+
+/// What is wrong with `link`, which stands in the document at `path`.
+fn complaint(path: &str, link: &str) -> Option<String> {
+    if link.contains("://") {
+        return None;
+    }
+    let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+    let directory = Path::new(path).parent().expect("a file has a directory");
+    let target: PathBuf = match file {
+        "" => top().join(path),
+        _ => top().join(directory).join(file),
+    };
+    if !target.exists() {
+        return Some(format!("{path}: {link} leads nowhere"));
+    }
+    let is_there = anchor.is_empty()
+        || fs::read_to_string(target).is_ok_and(|text| anchors(&text).contains(anchor));
+    (!is_there).then(|| format!("{path}: {link} has no such heading"))
+}
 
 #[test]
-fn the_readme_is_short_and_links_to_every_chapter() {
-    assert!(README.lines().count() <= 150, "{}", README.lines().count());
-    for chapter in ["conversion", "changes", "bench", "measured"] {
+fn the_readme_is_short() {
+    let lines = text("README.md").lines().count();
+    assert!(lines <= MAX_README_LINES, "{lines} lines");
+}
+
+#[test]
+fn every_chapter_is_one_click_from_the_readme_and_part_of_the_documentation() {
+    let (readme, manual) = (text("README.md"), text("src/manual.rs"));
+    let linked = links(&readme);
+    let chapters = chapters();
+    assert!(chapters.len() >= 10, "{chapters:?}");
+    for chapter in &chapters {
+        let target = format!("src/manual/{chapter}.md");
         assert!(
-            README.contains(&format!("(src/manual/{chapter}.md)")),
-            "{chapter}"
+            linked.contains(&&*target),
+            "README.md does not link {target}"
         );
+        let module =
+            format!("#[doc = include_str!(\"manual/{chapter}.md\")]\npub mod {chapter} {{}}\n");
+        assert!(manual.contains(&module), "src/manual.rs lacks {module}");
     }
+    assert_eq!(manual.matches("pub mod ").count(), chapters.len());
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let mut complaints = Vec::new();
+    for path in documents() {
+        let text = text(&path);
+        let found = links(&text).into_iter();
+        complaints.extend(found.filter_map(|link| complaint(&path, link)));
+    }
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
 }
 
 #[test]
 fn every_reason_is_in_the_table_with_its_sentence() {
-    let rows: Vec<_> = CONVERSION
-        .lines()
-        .filter(|l| l.starts_with("| `"))
-        .collect();
+    let reasons = text("src/manual/reasons.md");
+    let rows: Vec<_> = reasons.lines().filter(|l| l.starts_with("| `")).collect();
     let expected: Vec<_> = Reason::ALL
         .iter()
         .map(|reason| format!("| `{}` | {} |", reason.label(), reason.explain()))
@@ -35,5 +140,116 @@ fn the_bound_of_staleness_is_the_default() {
     let config = pgautoprep::config::Config::from_pairs(&[("upstream", "localhost:1")]);
     let age = config.expect("valid").statement_max_age.as_secs();
     let sentence = format!("**{age} by default**");
-    assert!(CHANGES.contains(&sentence), "{sentence}");
+    assert!(
+        text("src/manual/staleness.md").contains(&sentence),
+        "{sentence}"
+    );
+}
+
+/// How the chapter on settings begins.
+const SETTINGS_HEAD: &str = "\
+# Settings
+
+Each setting has three names: a flag, an environment variable and a key in a file in TOML. A flag
+wins over a variable, a variable over the file, the file over the default. The file is the one that
+`--config` or `PGAUTOPREP_CONFIG` names; an empty variable counts as not set.
+
+`pgautoprep check --config FILE` reads everything as the proxy would. It says which value each
+setting has and where the value comes from. `pgautoprep --help` shows all names on one page.
+[config.example.toml](../../config.example.toml) is a file with every default. Names of units come
+last: `_s` is seconds, `_ms` milliseconds.
+";
+
+/// The chapter on settings, as the settings define it.
+fn settings() -> String {
+    let mut out = SETTINGS_HEAD.to_owned();
+    for setting in SETTINGS {
+        let default = match setting.default {
+            Some(default) => format!("`{default}`"),
+            None => "none, it is required".to_owned(),
+        };
+        let _ = write!(
+            out,
+            "\n## `{}`\n\n| flag | variable | default | values |\n|---|---|---|---|\n\
+             | `--{}` | `{}` | {default} | {} |\n\n{}\n{}",
+            setting.key,
+            setting.flag(),
+            setting.variable(),
+            values(setting),
+            wrap(setting.what),
+            wrap(&format!("Because {}", setting.because)),
+        );
+    }
+    out
+}
+
+/// What may be written for a setting, for people.
+fn values(setting: &Setting) -> String {
+    match setting.kind {
+        Kind::Addresses => "addresses, separated by commas; in a file an array".to_owned(),
+        Kind::Text(form) => form.to_lowercase(),
+        Kind::Choice(words) => format!("`{}`", words.join("`, `")),
+        Kind::Integer { min, max } => format!("{min} to {max}"),
+        Kind::Switch => "`on`, `off`; in a file `true`, `false`".to_owned(),
+    }
+}
+
+/// `text` as Markdown in lines of about 100 characters.
+fn wrap(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last = lines.last_mut().expect("there is always one");
+        if last.is_empty() {
+            last.push_str(word);
+        } else if last.chars().count() + 1 + word.chars().count() <= 100 {
+            last.push(' ');
+            last.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    // Not a link, in Markdown.
+    lines.join("\n").replace('[', "\\[") + "\n"
+}
+
+#[test]
+fn the_chapter_on_settings_is_what_the_settings_say() {
+    let expected = settings();
+    if text("src/manual/settings.md") != expected {
+        let proposal = std::env::temp_dir().join("settings.md");
+        fs::write(&proposal, expected).expect("a writable temporary directory");
+        panic!(
+            "src/manual/settings.md is out of date; see {}",
+            proposal.display()
+        );
+    }
+}
+
+mod the_helpers {
+    //! What reads Markdown above, tried on small texts.
+
+    use super::*;
+
+    #[test]
+    fn links_are_found_outside_code() {
+        let markdown = "[a](b.md), `[c](d.md)` and\n```sh\n[e](f.md)\n```\n[g](h.md#i)";
+        assert_eq!(links(markdown), ["b.md", "h.md#i"]);
+    }
+
+    #[test]
+    fn headings_become_anchors() {
+        let found = anchors("# A b\ntext # no\n### H-01 What `is`, there\n");
+        let expected = ["a-b", "h-01-what-is-there"].map(str::to_owned);
+        assert_eq!(found, BTreeSet::from(expected));
+    }
+
+    #[test]
+    fn a_link_that_leads_nowhere_is_a_complaint() {
+        assert_eq!(complaint("src/manual/limits.md", "staleness.md"), None);
+        assert_eq!(complaint("README.md", "https://www.postgresql.org/"), None);
+        assert_eq!(complaint("README.md", "src/manual/limits.md#limits"), None);
+        assert!(complaint("README.md", "src/manual/limits.md#nothing").is_some());
+        assert!(complaint("README.md", "manual/limits.md").is_some());
+        assert!(complaint("README.md", "#nothing").is_some());
+    }
 }

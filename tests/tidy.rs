@@ -29,8 +29,9 @@ const TOP_LEVEL: [&str; 8] = [
 const TOP_MODULES: [&str; 3] = ["main", "lib", "cli"];
 
 /// Which modules of ours each of the other modules may name.
-const LAYERS: [(&str, &[&str]); 13] = [
+const LAYERS: [(&str, &[&str]); 17] = [
     ("manual", &[]),
+    ("ids", &[]),
     ("reason", &[]),
     ("wire", &["reason"]),
     ("sql", &["reason"]),
@@ -38,7 +39,36 @@ const LAYERS: [(&str, &[&str]); 13] = [
     ("metrics", &["reason"]),
     ("config", &[]),
     ("statement", &["sql", "reason"]),
-    ("upstream", &["wire", "statement", "sql", "reason", "error"]),
+    ("standing", &["wire", "statement", "sql", "reason"]),
+    (
+        "convert",
+        &["wire", "statement", "sql", "reason", "standing", "metrics"],
+    ),
+    (
+        "oracle",
+        &[
+            "wire",
+            "statement",
+            "sql",
+            "reason",
+            "standing",
+            "convert",
+            "metrics",
+        ],
+    ),
+    (
+        "upstream",
+        &[
+            "wire",
+            "statement",
+            "sql",
+            "reason",
+            "error",
+            "standing",
+            "convert",
+            "ids",
+        ],
+    ),
     ("client", &["wire", "statement", "sql", "reason", "error"]),
     (
         "session",
@@ -48,8 +78,12 @@ const LAYERS: [(&str, &[&str]); 13] = [
             "sql",
             "reason",
             "error",
+            "standing",
+            "convert",
+            "oracle",
             "upstream",
             "client",
+            "ids",
             "metrics",
         ],
     ),
@@ -62,8 +96,11 @@ const LAYERS: [(&str, &[&str]); 13] = [
             "sql",
             "reason",
             "error",
+            "standing",
+            "convert",
             "upstream",
             "client",
+            "ids",
             "metrics",
             "session",
             "config",
@@ -101,7 +138,7 @@ const CONFINED: [(&str, &[&str]); 13] = [
 const SHELL: &[&str] = &["src/main", "src/cli/", "src/net/", "src/lab/", "benches/"];
 
 /// Rooms that are being rebuilt: their files need not keep the rules about files among each other.
-const BEING_REBUILT: &[&str] = &["net", "session", "statement", "upstream"];
+const BEING_REBUILT: &[&str] = &["convert", "net", "oracle", "statement", "upstream"];
 
 /// Modules of programs of their own, whose types may have the names of the proxy's.
 const APART: [&str; 2] = ["cli", "lab"];
@@ -459,6 +496,76 @@ fn is_code_in_a_comment(line: &str) -> bool {
     begins.iter().any(|begin| comment.starts_with(begin)) && comment.ends_with([';', '{'])
 }
 
+/// Rule: a fidelity rule is cited by its number in the manual, not by another one.
+fn cites_rules_by_their_numbers(source: &Source) -> Vec<String> {
+    let lines = source.text.lines().enumerate();
+    let cites = |line: &str| {
+        let pieces = line.match_indices("(rule");
+        let rest = pieces.map(|(at, piece)| line[at + piece.len()..].trim_start_matches('s'));
+        rest.map(str::trim_start)
+            .any(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    lines
+        .filter(|(_, line)| cites(line))
+        .map(|(index, _)| source.complaint(index, "cite the rule as src/manual/fidelity.md does"))
+        .collect()
+}
+
+/// The fidelity rules that `text` names, such as number 10, each with its line counted from 0.
+fn rules_named(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        for (at, prefix) in line.match_indices("H-") {
+            let digits: String = line[at + prefix.len()..]
+                .chars()
+                .take_while(char::is_ascii_digit)
+                .collect();
+            let is_word = line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+            if !digits.is_empty() && !is_word {
+                found.push((index, format!("{prefix}{digits}")));
+            }
+        }
+    }
+    found
+}
+
+/// The fidelity rules that have a heading of their own in `manual`.
+fn rules_explained(manual: &str) -> Vec<String> {
+    let headings = manual.lines().filter_map(|line| line.strip_prefix("### "));
+    let names = headings.filter_map(|heading| rules_named(heading).into_iter().next());
+    names.map(|(_, name)| name).collect()
+}
+
+/// Rule: each fidelity rule that a source or a chapter names is explained in `manual`, once, and
+/// each that is explained there is cited by a source.
+fn fidelity_rules_are_cited_and_explained(
+    manual: &str,
+    sources: &[Source],
+    chapters: &[Source],
+) -> Vec<String> {
+    let explained = rules_explained(manual);
+    let mut complaints = Vec::new();
+    for source in sources.iter().chain(chapters) {
+        for (index, name) in rules_named(&source.text) {
+            if !explained.contains(&name) {
+                let what = format!("{name} is not explained in src/manual/fidelity.md");
+                complaints.push(source.complaint(index, &what));
+            }
+        }
+    }
+    let cited = sources.iter().flat_map(|source| rules_named(&source.text));
+    let cited: BTreeSet<_> = cited.map(|(_, name)| name).collect();
+    for (index, name) in explained.iter().enumerate() {
+        if !cited.contains(name) {
+            complaints.push(format!("src/manual/fidelity.md: nothing cites {name}"));
+        }
+        if explained[..index].contains(name) {
+            complaints.push(format!("src/manual/fidelity.md: {name} is explained twice"));
+        }
+    }
+    complaints
+}
+
 /// One file names another of its room, or what lies below that.
 struct Arrow<'a> {
     source: &'a Source,
@@ -699,6 +806,7 @@ fn complaints(source: &Source) -> Vec<String> {
         names_only_its_libraries,
         has_no_mutable_static,
         is_finished,
+        cites_rules_by_their_numbers,
     ];
     rules.iter().flat_map(|rule| rule(source)).collect()
 }
@@ -708,36 +816,50 @@ fn top() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Every Rust file below `directory`.
-fn rust_files(directory: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
+/// Every file below `directory` whose name ends in a dot and `kind`.
+fn files(directory: &Path, kind: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
     for entry in fs::read_dir(directory).into_iter().flatten() {
         let path = entry.expect("a readable directory").path();
         if path.is_dir() {
-            files.extend(rust_files(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
+            found.extend(files(&path, kind));
+        } else if path.extension().is_some_and(|extension| extension == kind) {
+            found.push(path);
         }
     }
-    files
+    found
+}
+
+/// The files of one kind below these directories of the repository.
+fn sources(roots: &[&str], kind: &str) -> Vec<Source> {
+    let files = roots.iter().flat_map(|root| files(&top().join(root), kind));
+    let source = |file: PathBuf| {
+        let path = file.strip_prefix(top()).expect("below the top");
+        let text = fs::read_to_string(&file).expect("a readable file");
+        Source::new(&path.to_string_lossy().replace('\\', "/"), &text)
+    };
+    files.map(source).collect()
 }
 
 #[test]
 fn the_house_is_tidy() {
-    let roots = ["src", "tests", "benches"];
-    let files: Vec<_> = roots
-        .iter()
-        .flat_map(|root| rust_files(&top().join(root)))
-        .collect();
-    assert!(files.len() > 10, "the files were not found");
-    let read = |file: &PathBuf| {
-        let path = file.strip_prefix(top()).expect("below the top");
-        let text = fs::read_to_string(file).expect("a readable file");
-        Source::new(&path.to_string_lossy().replace('\\', "/"), &text)
-    };
-    let sources: Vec<_> = files.iter().map(read).collect();
+    let sources = sources(&["src", "tests", "benches"], "rs");
+    assert!(sources.len() > 10, "the files were not found");
     let mut found: Vec<_> = sources.iter().flat_map(complaints).collect();
     found.extend(complaints_about_all(&sources));
+    assert!(found.is_empty(), "\n{}\n", found.join("\n"));
+}
+
+#[test]
+fn every_fidelity_rule_is_cited_and_explained() {
+    let manual = fs::read_to_string(top().join("src/manual/fidelity.md")).expect("a readable file");
+    assert!(
+        rules_explained(&manual).len() > 10,
+        "the rules were not found"
+    );
+    let code = sources(&["src", "tests", "benches"], "rs");
+    let chapters = sources(&["src/manual"], "md");
+    let found = fidelity_rules_are_cited_and_explained(&manual, &code, &chapters);
     assert!(found.is_empty(), "\n{}\n", found.join("\n"));
 }
 
@@ -940,6 +1062,54 @@ mod the_rules {
         ] {
             assert_eq!(count(is_finished, "src/a.rs", good), 0, "{good}");
         }
+    }
+
+    #[test]
+    fn a_rule_has_one_number() {
+        let rule = cites_rules_by_their_numbers;
+        for word in ["(rule", "(rules"] {
+            assert_eq!(
+                count(rule, "src/a.rs", &format!("/// As it was {word} 4).")),
+                1
+            );
+        }
+        assert_eq!(count(rule, "src/a.rs", "/// A (rule of thumb), rule 4."), 0);
+    }
+
+    #[test]
+    fn rules_are_found_by_their_names() {
+        let name = |number: &str| ["H", number].join("-");
+        let text = format!("a\n({}, {} to {})", name("02"), name("30"), name("34"));
+        let expected = ["02", "30", "34"].map(|number| (1, name(number)));
+        assert_eq!(rules_named(&text), expected);
+        assert!(rules_named("UTH-8, H-, H-nn").is_empty());
+    }
+
+    #[test]
+    fn rules_are_cited_and_explained() {
+        let name = |number: &str| ["H", number].join("-");
+        let source = |path: &str, numbers: &[&str]| {
+            let names: Vec<_> = numbers.iter().map(|number| name(number)).collect();
+            Source::new(path, &names.join("\n"))
+        };
+        let manual = format!(
+            "text {}\n### {} One\n### {} Two\n",
+            name("3"),
+            name("1"),
+            name("2")
+        );
+        let count = |code: &[&str], chapter: &[&str]| {
+            let (code, chapter) = (source("src/a.rs", code), source("src/b.md", chapter));
+            fidelity_rules_are_cited_and_explained(&manual, &[code], &[chapter]).len()
+        };
+        assert_eq!(count(&["1", "2", "1"], &["1"]), 0);
+        assert_eq!(count(&["1"], &["2"]), 1, "only a chapter cites the second");
+        assert_eq!(count(&["1", "2", "3"], &[]), 1, "the third has no heading");
+        assert_eq!(count(&["1", "2"], &["4"]), 1, "the fourth is nowhere");
+        let twice = format!("{manual}### {} Again\n", name("2"));
+        let code = source("src/a.rs", &["1", "2"]);
+        let found = fidelity_rules_are_cited_and_explained(&twice, &[code], &[]);
+        assert_eq!(found.len(), 1, "{found:?}");
     }
 
     /// How often `rule` complains about these files.

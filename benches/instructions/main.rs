@@ -22,7 +22,8 @@ use std::error::Error;
 use std::hint::black_box;
 use std::process::{Command, ExitCode};
 
-use pgautoprep::session::{Lent, Mode, Session};
+use pgautoprep::convert::{Lent, Mode};
+use pgautoprep::session::Session;
 use server::{Bench, Plans, SAMPLES, Sample, ask, hear};
 use table::{Row, Table};
 
@@ -108,7 +109,7 @@ fn run(path: &Path) {
     for _ in 0..QUERIES / SESSIONS as u64 {
         for session in &mut bench.sessions {
             counted_query(session, &mut bench.lent, black_box(&bench.query));
-            session.to_upstream.clear();
+            session.upstream.out.clear();
             counted_reply(session, &mut bench.lent, black_box(&bench.reply));
             session.to_client.clear();
         }

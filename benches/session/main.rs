@@ -72,7 +72,7 @@ fn time(bench: &mut Bench, half: Half, count: u64) -> Duration {
         }
         let asked = start.elapsed();
         for session in &mut *sessions {
-            session.to_upstream.clear();
+            session.upstream.out.clear();
         }
         let start = Instant::now();
         for session in &mut *sessions {

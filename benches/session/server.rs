@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use pgautoprep::config::Config;
+use pgautoprep::convert::{Lent, Settings};
+use pgautoprep::ids::ClientId;
 use pgautoprep::metrics::{Counter, Metrics, Summary};
 use pgautoprep::net;
-use pgautoprep::session::{CancelKey, Lent, Session, Settings};
+use pgautoprep::session::{CancelKey, Session};
 use pgautoprep::statement::Millis;
 use pgautoprep::statement::context::Origin;
 use pgautoprep::statement::shapes::Shapes;
-use pgautoprep::upstream::ledger::ClientId;
 use pgautoprep::wire::frame::{self, HEADER};
 use pgautoprep::wire::frontend;
 
@@ -333,9 +334,9 @@ impl Bench {
         hear(&mut session, &mut self.lent, &login);
         for _ in 0..LEARNED {
             ask(&mut session, &mut self.lent, &self.query);
-            while !session.to_upstream.is_empty() {
+            while !session.upstream.out.is_empty() {
                 self.request.clear();
-                self.request.append(&mut session.to_upstream);
+                self.request.append(&mut session.upstream.out);
                 self.reply = server.answer(&self.request);
                 hear(&mut session, &mut self.lent, &self.reply);
             }

@@ -1,7 +1,7 @@
 //! `explain`: what becomes of a statement and why, without running it.
 //!
-//! Nothing here decides anything. A [`dialogue::Dialogue`] hands the statement to a session of the
-//! proxy's own, so what is printed is what the proxy does.
+//! Nothing here decides anything. A [`dialogue::Dialogue`] hands the statement to a real session of
+//! the proxy, so `explain` prints what the proxy does.
 
 mod dialogue;
 
@@ -60,7 +60,7 @@ impl Explain {
         };
         let address = match &self.upstream {
             Some(address) => address.to_string(),
-            // Never connected to: the configuration must name some server.
+            // The configuration must name a server; this one is never connected to.
             None => "localhost:5432".to_owned(),
         };
         let flags = vec![(settings::UPSTREAM, vec![address])];
@@ -93,7 +93,7 @@ fn report(dialogue: &mut Dialogue, text: &[u8], outcome: Outcome) -> anyhow::Res
         let recipe = dialogue.lent.recipe(text, dialect).ok();
         let scan = &dialogue.lent.scan;
         let last = recipe.as_ref().and_then(|recipe| recipe.eligible());
-        // A recipe narrowed to nothing has no arguments left.
+        // A recipe of which nothing is left has no arguments.
         let last = last.map_or(&[][..], |eligible| &eligible.arguments);
         put_literals(&mut out, text, scan, &first, last)?;
         let shape = scan.shape(text).text_for_display();
@@ -112,7 +112,7 @@ fn report(dialogue: &mut Dialogue, text: &[u8], outcome: Outcome) -> anyhow::Res
     Ok(out)
 }
 
-/// One line: a label and what it labels.
+/// Writes one line: a label and its value.
 fn put(out: &mut String, label: &str, value: impl fmt::Display) -> fmt::Result {
     writeln!(out, "{label:<16}{value}")
 }
@@ -145,8 +145,8 @@ fn put_literals(
     Ok(())
 }
 
-/// Class, position and token of a literal, and of a column of rows those of its first cell.
-/// Positions begin at one, as the server counts them.
+/// Describes a literal by class, position and token. A column of rows is described by its first
+/// cell. Positions begin at one, as the server counts them.
 fn describe(text: &[u8], scan: &Scan, literal: &Literal) -> String {
     let class = match literal.class {
         Class::Int4 => "int4",
@@ -158,7 +158,7 @@ fn describe(text: &[u8], scan: &Scan, literal: &Literal) -> String {
         Class::Int4Rows => "int4[]",
         Class::Int8Rows => "int8[]",
         Class::NumericRows => "numeric[]",
-        // What they are cast to is said by the types declared.
+        // The declared types show what these are cast to.
         Class::TextRows
         | Class::TimestamptzRows
         | Class::TimestampRows
@@ -182,7 +182,7 @@ fn describe(text: &[u8], scan: &Scan, literal: &Literal) -> String {
     format!("{class:<8} {position:<26} {}", shortened(&token))
 }
 
-/// The longest token shown in full, in characters.
+/// The longest token that is shown in full, in characters.
 const MAX_TOKEN: usize = 40;
 
 fn shortened(token: &str) -> String {
@@ -194,7 +194,7 @@ fn shortened(token: &str) -> String {
     out
 }
 
-/// The type Parse declares; the OIDs are those of [`rewrite::oid`].
+/// The name of the type that Parse declares. The OIDs are those of [`rewrite::oid`].
 fn declared(oid: u32) -> &'static str {
     let classes = [
         (Class::Int4, "int4"),
@@ -259,7 +259,7 @@ fn put_verdict(
     Ok(())
 }
 
-/// What a statement is trusted with.
+/// Writes what a statement is trusted with.
 fn put_terms(
     out: &mut String,
     dialogue: &mut Dialogue,
@@ -294,7 +294,7 @@ fn put_terms(
     Ok(())
 }
 
-/// What an argument's value must be like for a generic plan.
+/// Writes, for people, the condition on an argument's value for a generic plan.
 fn condition(guard: &Guard) -> String {
     let number = guard.argument + 1;
     match guard.check {
@@ -306,8 +306,8 @@ fn condition(guard: &Guard) -> String {
     }
 }
 
-/// Whether result and custom plan were found the same, as far as the outcome tells: they are
-/// compared in this order, and the first difference ends it.
+/// Whether result and custom plan were found equal, as far as the outcome tells. The session
+/// compares them in this order and stops at the first difference.
 const fn comparisons(outcome: Outcome) -> [Option<bool>; 2] {
     match outcome {
         Outcome::Converted => [Some(true); 2],

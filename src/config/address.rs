@@ -14,11 +14,11 @@ const MAX_SOCKET_PATH_BYTES: usize = if cfg!(target_os = "linux") { 107 } else {
 /// `Display` writes what `FromStr` reads, and reading it again gives the same address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Address {
-    /// A host name or IP address (IPv6 without its brackets), and a port.
+    /// A TCP port of a host.
     Tcp {
-        /// The name or address.
+        /// The name or IP address of the host; an IPv6 address has no brackets here.
         host: String,
-        /// The port.
+        /// The port's number.
         port: u16,
     },
     /// The path of a Unix socket.
@@ -61,7 +61,7 @@ impl FromStr for Address {
         if host.contains(['/', '@', '[', ']', ',']) {
             return Err(AddressError::Form);
         }
-        // Not u16's own parser alone: it would take "+5432".
+        // The parser of u16 alone would accept "+5432".
         if !port.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(AddressError::Port);
         }
@@ -83,31 +83,31 @@ impl fmt::Display for Address {
     }
 }
 
-/// What an address should have looked like; completes "expected …".
+/// Why a text is no address. The message says what was expected, to follow the word "expected".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// Nothing was written.
+    /// The text is empty.
     #[error("an address such as 127.0.0.1:5432 or /run/postgresql/.s.PGSQL.5432")]
     Empty,
-    /// None of the three forms, for example a URL.
+    /// The text has none of the three forms; it may be a URL.
     #[error("host:port, [v6]:port or a path that begins with /")]
     Form,
-    /// A host without a port.
+    /// The text is a host without a port.
     #[error("a port after the host, as in localhost:5432")]
     NoPort,
-    /// A port without a host.
+    /// The text is a port without a host.
     #[error("a host before the port; 0.0.0.0 or [::] means every interface")]
     NoHost,
     /// The port is not a number, or too large.
     #[error("a port from 0 to 65535")]
     Port,
-    /// An IPv6 address whose end and port cannot be told apart.
+    /// The text is an IPv6 address without brackets, so its end and the port cannot be told apart.
     #[error("brackets around an IPv6 address, as in [::1]:5432")]
     BareIpv6,
-    /// Brackets around something else.
+    /// The brackets stand around something that is no IPv6 address.
     #[error("an IPv6 address inside the brackets, as in [::1]:5432")]
     Brackets,
-    /// The kernel would refuse the path.
+    /// The path is longer than the kernel accepts.
     #[error("a socket path of at most {MAX_SOCKET_PATH_BYTES} bytes")]
     PathTooLong,
 }

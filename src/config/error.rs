@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration: where it stands and what was expected there.
+//! What can be wrong with a configuration. Each error says where, and what was expected there.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,15 +14,15 @@ pub enum Error {
     /// The configuration file could not be read.
     #[error("cannot read the configuration file {}", path.display())]
     Read {
-        /// The file as it was named.
+        /// The path of the file, as the user gave it.
         path: PathBuf,
-        /// Why.
+        /// Why the file could not be read.
         source: io::Error,
     },
     /// The configuration file is not TOML, or holds a key that is no setting.
     #[error("{place}: {message}")]
     Syntax {
-        /// Where in the file.
+        /// The place in the file.
         place: Origin,
         /// What the TOML parser says.
         message: String,
@@ -32,12 +32,12 @@ pub enum Error {
     Value {
         /// Where the value was written, and for which setting.
         place: String,
-        /// What would have been accepted.
+        /// What the setting accepts.
         expected: String,
         /// What was written.
         found: String,
     },
-    /// An environment variable holds bytes that are no text.
+    /// An environment variable holds bytes that are not valid Unicode.
     #[error("{0}: the variable is not valid Unicode")]
     NotUnicode(String),
     /// A setting without a default was not written anywhere.
@@ -49,13 +49,14 @@ pub enum Error {
     /// The proxy would be its own server.
     #[error("listen and upstream are both {0}: the proxy would connect to itself")]
     Loop(Address),
-    /// A name that is no setting.
+    /// No setting has this name.
     #[error("{0} is no setting")]
     UnknownKey(String),
 }
 
 impl Error {
-    /// `found` where `expected` should have been, in what was written for `setting` at `origin`.
+    /// The error for a value of `setting`, written at `origin`, that is `found` instead of
+    /// `expected`.
     pub(super) fn value(
         setting: &Setting,
         origin: &Origin,

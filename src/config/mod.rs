@@ -1,8 +1,8 @@
 //! The configuration: what the user wrote, and what the program may rely on.
 //!
-//! Two stages. [`Effective`] is what was written: for each setting the winner among flag,
-//! variable, file and default, as text, and where it stood. [`Config`] is what follows from it:
-//! checked, typed, and valid by construction. Nothing else in the program reads the environment
+//! There are two stages. [`Effective`] holds what was written: for each setting the text that wins
+//! among flag, variable, file and default, and where it stood. [`Config`] holds what follows from
+//! it: checked, typed, and valid by construction. Nothing else in the program reads the environment
 //! or a configuration file.
 
 mod address;
@@ -27,23 +27,24 @@ pub use settings::{Kind, SETTINGS, Setting};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Config {
-    /// Where clients connect; at least one, no two equal. A path is the socket file itself.
+    /// The addresses that clients connect to: at least one, and no two equal. A path is the socket
+    /// file itself.
     pub listen: Vec<Address>,
-    /// The server. A path is the socket file itself, never its directory.
+    /// The server's address. A path is the socket file itself, never its directory.
     pub upstream: Address,
     /// How much the proxy may do.
     pub mode: Mode,
-    /// Sightings of a shape before it is prepared, at least 1.
+    /// How often a connection must send a shape before it is prepared, at least 1.
     pub prepare_threshold: u32,
-    /// Threads that relay, at least 1.
+    /// How many threads relay, at least 1.
     pub workers: usize,
-    /// Clients connected at once.
+    /// The most clients that may be connected at once.
     pub max_clients: usize,
-    /// Prepared statements per server connection.
+    /// The most prepared statements that a server connection may hold.
     pub max_statements: usize,
     /// The age at which a statement is prepared anew.
     pub statement_max_age: Duration,
-    /// Shapes remembered.
+    /// The most shapes that the proxy remembers.
     pub max_shapes: usize,
     /// The longest query text that is scanned, in bytes.
     pub max_query_bytes: usize,
@@ -51,21 +52,22 @@ pub struct Config {
     pub max_literals: usize,
     /// The fewest rows of VALUES whose columns are arrays.
     pub min_array_rows: usize,
-    /// Bytes held per connection and direction before reading stops.
+    /// How many bytes may wait for one side of a connection before the other side is no longer
+    /// read.
     pub buffer_bytes: usize,
-    /// From accepting a client to its being logged in.
+    /// The longest time from accepting a client to its being logged in.
     pub login_timeout: Duration,
-    /// From dialling the server to being connected.
+    /// The longest time from dialling the server to being connected.
     pub connect_timeout: Duration,
-    /// From being told to stop to stopping.
+    /// The longest time from being told to stop to stopping.
     pub drain_timeout: Duration,
-    /// New shapes the server is asked about per second.
+    /// How many new shapes the server may be asked about per second.
     pub oracle_per_second: u32,
-    /// Between two looks at a database's catalog; zero for never.
+    /// The time between two looks at a database's catalog; zero means that there are none.
     pub catalog_watch: Duration,
     /// Whether sessions listen for announcements of catalog changes.
     pub ddl_notices: bool,
-    /// Whether generic plans must be proven and proven again.
+    /// Whether generic plans are used only while repeated proofs confirm them.
     pub audit: bool,
     /// How log lines look.
     pub log_format: LogFormat,
@@ -78,20 +80,20 @@ pub struct Config {
 /// How much the proxy may do with a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Run literal SQL as prepared statements.
+    /// Literal SQL runs as prepared statements.
     Convert,
-    /// Relay, and count what could be converted.
+    /// Everything is relayed, and what could be converted is counted.
     Observe,
-    /// Relay.
+    /// Everything is relayed.
     Off,
 }
 
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people.
+    /// Lines are written for people.
     Text,
-    /// One JSON object per line.
+    /// Each line is a JSON object.
     Json,
 }
 
@@ -104,8 +106,8 @@ impl Config {
         Effective::load(sources)?.config()
     }
 
-    /// The configuration with the named settings, checked as if they were flags, and defaults
-    /// for the others. Reads neither environment nor file.
+    /// Makes a configuration of the named settings, checked as if they were flags, and of the
+    /// defaults for all others. It reads neither the environment nor a file.
     ///
     /// # Errors
     /// A name is no key of a setting, or as for [`Config::load`].
@@ -123,16 +125,16 @@ impl Config {
 /// Where settings may have been written.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
-    /// The settings given as flags, each with all its texts.
+    /// The settings that were given as flags, each with all its texts.
     pub flags: Vec<(Setting, Vec<String>)>,
-    /// The environment variables with our prefix.
+    /// The environment variables whose names begin with [`settings::VARIABLE_PREFIX`].
     pub variables: Vec<(String, OsString)>,
     /// The configuration file.
     pub file: Option<PathBuf>,
 }
 
 impl Sources {
-    /// The flags and file of the command line, together with the process's environment.
+    /// Takes the flags and the file of the command line, together with the process's environment.
     #[must_use]
     pub fn from_process(flags: Vec<(Setting, Vec<String>)>, file: Option<PathBuf>) -> Self {
         // An empty variable counts as not set: it is how compose files spell "not set".
@@ -200,8 +202,8 @@ impl Effective {
         &self.values
     }
 
-    /// Variables with our prefix that name no setting. They are ignored, not refused, because
-    /// Kubernetes sets such variables for a service that is called pgautoprep.
+    /// The variables with the proxy's prefix that name no setting. They are ignored, not refused,
+    /// because Kubernetes sets such variables for a service that is called pgautoprep.
     #[must_use]
     pub fn strangers(&self) -> &[String] {
         &self.strangers
@@ -309,7 +311,7 @@ impl Effective {
         self.number(setting).map(Duration::from_secs)
     }
 
-    /// Addresses to listen on: some, all different, and no directory.
+    /// The addresses to listen on: at least one, all different, none a directory.
     fn listen(&self) -> Result<Vec<Address>, Error> {
         let setting = &settings::LISTEN;
         let written = self.written(setting)?;
@@ -352,7 +354,7 @@ impl Effective {
         }
     }
 
-    /// A filter that `EnvFilter` understands as it was meant.
+    /// The log filter, if `EnvFilter` reads it as the user meant it.
     fn log_level(&self) -> Result<String, Error> {
         let setting = &settings::LOG_LEVEL;
         let text = self.text(setting)?;
@@ -378,7 +380,7 @@ impl Effective {
         }
     }
 
-    /// Three octal digits, with or without a leading zero.
+    /// The permissions of the sockets: three octal digits, with or without a leading zero.
     fn unix_socket_mode(&self) -> Result<u32, Error> {
         let setting = &settings::UNIX_SOCKET_MODE;
         let text = self.text(setting)?;
@@ -391,14 +393,14 @@ impl Effective {
     }
 }
 
-/// What stands for `setting` in a list of settings.
+/// The value that `list` has for `setting`.
 fn lookup<'a, T>(list: &'a [(Setting, T)], setting: &Setting) -> Option<&'a T> {
     list.iter()
         .find(|(other, _)| other.key == setting.key)
         .map(|(_, value)| value)
 }
 
-/// What a flag says about `setting`, or else a variable.
+/// What a flag says about `setting`; if none does, what a variable says.
 fn from_process(setting: &Setting, sources: &Sources) -> Result<Option<Written>, Error> {
     if let Some(texts) = lookup(&sources.flags, setting) {
         let items = texts.iter().flat_map(|text| setting.items(text)).collect();
@@ -420,7 +422,7 @@ fn from_process(setting: &Setting, sources: &Sources) -> Result<Option<Written>,
     }))
 }
 
-/// The default of `setting`, as if somebody had written it.
+/// The default of `setting`, in the form of a written value.
 fn from_default(setting: &Setting) -> Option<Written> {
     let items = setting.items(setting.default?);
     Some(Written {
@@ -434,13 +436,13 @@ fn refuse(setting: &Setting, written: &Written, expected: impl Into<String>, fou
     Error::value(setting, &written.origin, expected, &format!("{found:?}"))
 }
 
-/// One worker per core this process may use, up to the cap.
+/// The number of workers for `workers = 0`: one per core that this process may use, up to the cap.
 fn automatic_workers() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     cores.min(settings::MAX_AUTOMATIC_WORKERS)
 }
 
-/// The names among `variables` that name nothing of ours, sorted.
+/// The names among `variables` that are neither a setting's nor the configuration file's, sorted.
 fn strangers(variables: &[(String, OsString)]) -> Vec<String> {
     let ours = |name: &String| {
         name == settings::CONFIG_VARIABLE

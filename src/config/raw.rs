@@ -1,4 +1,4 @@
-//! What the user wrote, before anything is believed: files, variables and flags as text.
+//! What the user wrote in files, variables and flags, as text that is not checked yet.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,20 +15,20 @@ type File = BTreeMap<Spanned<String>, Spanned<Value>>;
 /// Where a value was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// A flag, named with its dashes.
+    /// The value was given as this flag, which is named with its dashes.
     Flag(String),
-    /// An environment variable.
+    /// The value was given as this environment variable.
     Variable(String),
-    /// A place in a configuration file.
+    /// The value stands in a configuration file.
     File {
-        /// The file as it was named.
+        /// The path of the file, as the user gave it.
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
         /// The column in characters, counted from 1.
         column: usize,
     },
-    /// Nowhere: the default.
+    /// The value was not written: it is the default.
     Default,
 }
 
@@ -42,12 +42,12 @@ impl fmt::Display for Origin {
     }
 }
 
-/// One setting as written, and where.
+/// The value of one setting as it was written, and the place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// The parts of a list, or the one value.
+    /// The parts of a list; one part for any other value.
     pub items: Vec<String>,
-    /// Where it was written.
+    /// Where the value was written.
     pub origin: Origin,
 }
 
@@ -92,7 +92,10 @@ pub(super) fn read_file(path: &Path, text: &str) -> Result<Vec<(Setting, Written
     Ok(written)
 }
 
-/// The text of a value that has the type its setting asks for, or what was expected.
+/// The texts of a value, if it has the type that its setting asks for.
+///
+/// # Errors
+/// What was expected instead.
 fn items_of(setting: &Setting, value: &Value) -> Result<Vec<String>, &'static str> {
     match (setting.kind, value) {
         (Kind::Integer { .. }, Value::Integer(number)) => Ok(vec![number.to_string()]),

@@ -1,14 +1,14 @@
 //! Every setting once: its names, its default and why that is the default.
 //!
-//! The flags, the variables, the table in `--help` and `config.example.toml` all follow from
-//! [`SETTINGS`], so they cannot disagree.
+//! The flags, the variables, the table in `--help`, `config.example.toml` and the manual's chapter
+//! on settings all follow from [`SETTINGS`], so they cannot disagree.
 
-/// What may be written for a setting.
+/// The kind of value that a setting takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// One or more addresses; as text, separated by commas.
+    /// One or more addresses. In one text they are separated by commas.
     Addresses,
-    /// One text, of the form this word names; the setting's own parser says more.
+    /// One text of the form that this word names. The setting's own parser knows the form.
     Text(&'static str),
     /// One of these words.
     Choice(&'static [&'static str]),
@@ -19,22 +19,22 @@ pub enum Kind {
         /// The largest number accepted.
         max: u64,
     },
-    /// `on` or `off`; in a file `true` or `false`.
+    /// A switch: `on` or `off`, in a file `true` or `false`.
     Switch,
 }
 
 /// One setting of the proxy.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
-    /// The key in a configuration file, from which flag and variable follow.
+    /// The key in a configuration file. The names of flag and variable follow from it.
     pub key: &'static str,
-    /// What may be written.
+    /// The kind of value that the setting takes.
     pub kind: Kind,
-    /// The default as one would write it; `None` when the setting is required.
+    /// The default as a user would write it; `None` when the setting is required.
     pub default: Option<&'static str>,
     /// What the setting does, in one sentence.
     pub what: &'static str,
-    /// Why the default is what it is, continuing "because".
+    /// Why the default is what it is, to follow the word "because".
     pub because: &'static str,
 }
 
@@ -51,7 +51,7 @@ impl Setting {
         format!("{VARIABLE_PREFIX}{}", self.key.to_uppercase())
     }
 
-    /// The values separately: the parts of a list, or the one text.
+    /// The values in a text: the parts of a list, or the whole text.
     pub(super) fn items(&self, text: &str) -> Vec<String> {
         match self.kind {
             Kind::Addresses => text.split(',').map(|part| part.trim().to_owned()).collect(),
@@ -59,7 +59,7 @@ impl Setting {
         }
     }
 
-    /// `items` as one would write them in a file.
+    /// Writes `items` as a user would write them in a file.
     #[must_use]
     pub fn toml(&self, items: &[String]) -> String {
         let quoted = |text: &String| toml::Value::String(text.clone()).to_string();
@@ -75,15 +75,15 @@ impl Setting {
     }
 }
 
-/// What the names of all our environment variables begin with.
+/// The beginning of the names of all environment variables of the proxy.
 pub const VARIABLE_PREFIX: &str = "PGAUTOPREP_";
 
-/// The variable that names the configuration file when no `--config` does.
+/// The variable that names the configuration file when `--config` is not given.
 pub const CONFIG_VARIABLE: &str = "PGAUTOPREP_CONFIG";
 
-/// The most workers that `workers = 0` starts, because a worker relays tens of thousands of
-/// queries a second, and a server that could keep sixteen of them busy needs a larger machine
-/// than one it would share with them.
+/// The most workers that `workers = 0` starts. A worker relays tens of thousands of queries a
+/// second; a server that keeps sixteen of them busy needs a larger machine than one that it shares
+/// with them.
 pub const MAX_AUTOMATIC_WORKERS: usize = 16;
 
 /// `listen`: where clients connect.

@@ -3,7 +3,7 @@
 use super::settings::SETTINGS;
 use std::fmt::Write as _;
 
-/// The table at the end of `--help`: precedence, and every name of every setting.
+/// Writes the table at the end of `--help`: which source wins, and every name of every setting.
 #[must_use]
 pub fn table() -> String {
     let mut out = String::from(

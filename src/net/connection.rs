@@ -5,10 +5,11 @@ use super::driver::{Driver, Progress, Shared};
 use super::socket::Socket;
 use super::stream::Handover;
 use super::worker::{Arrival, OpenClient};
+use crate::convert::Lent;
 use crate::error::SessionError;
-use crate::session::{self, Cancels, Session};
+use crate::ids::ClientId;
+use crate::session::{Cancels, Session};
 use crate::statement::context::Origin;
-use crate::upstream::ledger::ClientId;
 use mio::{Token, Waker};
 use std::io;
 use std::sync::Arc;
@@ -49,7 +50,7 @@ impl Connection {
         arrival: Arrival,
         events: &mio::Registry,
         tokens: [Token; 2],
-        (lent, waker): (&session::Lent, &Arc<Waker>),
+        (lent, waker): (&Lent, &Arc<Waker>),
         bound: usize,
     ) -> io::Result<Self> {
         let Arrival { joined, id, open } = arrival;

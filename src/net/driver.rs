@@ -17,9 +17,10 @@ use super::buffers::Spares;
 use super::port::Port;
 use super::socket::Socket;
 use super::stream::Handover;
+use crate::convert::Lent;
 use crate::error::SessionError;
 use crate::metrics::Counter;
-use crate::session::{Lent, ServerKey, Session};
+use crate::session::{ServerKey, Session};
 use crate::statement::Millis;
 use mio::event::Event;
 use std::io;
@@ -196,10 +197,11 @@ impl Driver {
         shared
             .spares
             .to_upstream
-            .lend(&mut self.session.to_upstream);
+            .lend(&mut self.session.upstream.out);
         let outcome = self.move_bytes(shared, on_key);
         let (client, upstream, spares) = (&mut self.client, &mut self.upstream, &mut shared.spares);
-        let (to_client, to_upstream) = (&mut self.session.to_client, &mut self.session.to_upstream);
+        let (to_client, to_upstream) =
+            (&mut self.session.to_client, &mut self.session.upstream.out);
         spares.to_client.take_back(to_client, &mut client.written);
         spares
             .to_upstream
@@ -348,7 +350,7 @@ impl Driver {
     fn read_client(&mut self, shared: &mut Shared) -> Result<bool, SessionError> {
         let wanted = self.session.accepts_client()
             && !self.client.ended
-            && self.upstream.unsent(&self.session.to_upstream) < self.bound
+            && self.upstream.unsent(&self.session.upstream.out) < self.bound
             && (self.is_logged_in() || self.client.pending.len() < READ);
         if !wanted {
             return Ok(false);
@@ -377,7 +379,7 @@ impl Driver {
                     let mut used = 0;
                     if bytes.len() >= BULK {
                         used = session.forward_client(bytes, lent)?;
-                        let output = &mut session.to_upstream;
+                        let output = &mut session.upstream.out;
                         if let Some(outcome) = upstream.pass_on(bytes, used, output) {
                             written = outcome;
                             return Ok(used);
@@ -395,7 +397,7 @@ impl Driver {
 
     fn write(&mut self) -> Result<bool, SessionError> {
         let mut progress = false;
-        let to_upstream = &mut self.session.to_upstream;
+        let to_upstream = &mut self.session.upstream.out;
         match self.upstream.write(to_upstream) {
             Poll::Ready(Ok(any)) => progress |= any,
             // The server's last word may still be on its way: read it, and end there.
@@ -412,7 +414,7 @@ impl Driver {
             Poll::Ready(Err(error)) => return Err(SessionError::ClientIo(error)),
             Poll::Pending => {}
         }
-        let all_sent = self.session.to_upstream.is_empty();
+        let all_sent = self.session.upstream.out.is_empty();
         // Before the login is over whole frames wait for its end. After it, what is left of the
         // client's bytes is an incomplete frame that nobody can use.
         let all_taken = self.session.accepts_client()

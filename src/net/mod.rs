@@ -18,8 +18,8 @@ mod stream;
 mod worker;
 
 use crate::config::{Address, Config, Mode};
+use crate::convert::{self, Limits, Settings};
 use crate::metrics::Metrics;
-use crate::session::{self, Limits, Settings};
 use crate::statement::shapes::Shapes;
 use acceptor::Acceptor;
 use cancel::Registry;
@@ -191,7 +191,7 @@ impl Proxy {
                 let setup = Setup {
                     config: Arc::clone(config),
                     registry: Arc::clone(registry),
-                    lent: session::Lent::new(settings, table, metrics, index, seed),
+                    lent: convert::Lent::new(settings, table, metrics, index, seed),
                     started,
                     draining: draining.clone(),
                     runtime: tokio::runtime::Handle::current(),
@@ -208,9 +208,9 @@ impl Proxy {
 pub fn settings(config: &Config) -> Settings {
     Settings {
         mode: match config.mode {
-            Mode::Convert => session::Mode::Convert,
-            Mode::Observe => session::Mode::Observe,
-            Mode::Off => session::Mode::Off,
+            Mode::Convert => convert::Mode::Convert,
+            Mode::Observe => convert::Mode::Observe,
+            Mode::Off => convert::Mode::Off,
         },
         prepare_threshold: config.prepare_threshold,
         statement_max_age: u64::try_from(config.statement_max_age.as_millis()).unwrap_or(u64::MAX),

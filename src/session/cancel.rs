@@ -12,11 +12,8 @@
 //!   them can hit a later one;
 //! - a transaction that is begun again has begun before anything runs in it.
 
-use super::lesson::Lesson;
 use super::{Session, Turn};
-use crate::reason::Reason;
-use crate::statement::Verdict;
-use crate::upstream::ledger::{Recovery, Stage};
+use crate::upstream::execution::{Recovery, Stage};
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::HEADER;
 use crate::wire::{fields, frontend};
@@ -85,23 +82,8 @@ pub(super) struct Reopening {
 
 impl Session {
     /// Whether a cancel request has come since the query in hand did.
-    fn is_cancelled(&self) -> bool {
+    pub(super) fn is_cancelled(&self) -> bool {
         self.key.cancelled.requested() != self.cancels_before
-    }
-
-    /// Ends a lesson that has become pointless: its query is cancelled, or nobody is left to gain
-    /// from it. What was being asked is left for the next who wants to know.
-    pub(super) fn cut_short(&mut self, lesson: &Lesson) -> Result<(), Reason> {
-        if lesson.cancelled.is_none() && !self.is_cancelled() && !self.parting {
-            return Ok(());
-        }
-        if let Some(candidate) = &lesson.candidate {
-            self.upstream.mirror.remove(candidate.statement.key());
-            if matches!(candidate.statement.verdict(), Verdict::Asking(_)) {
-                candidate.statement.record(Verdict::Unasked);
-            }
-        }
-        Err(Reason::Pipelined)
     }
 
     /// Ends the query on hold if it was cancelled; `error` is the frame of the question that was
@@ -111,7 +93,7 @@ impl Session {
             Some(error) => {
                 self.turn = Turn::Cancelled(Box::new(Cancelled {
                     error: error.to_vec(),
-                    status: Some(self.upstream.status),
+                    status: Some(self.upstream.standing.status),
                 }));
                 self.release();
                 true
@@ -136,13 +118,13 @@ impl Session {
         }
         self.turn = Turn::Free;
         self.upstream.ledger.relay(self.client, frontend::QUERY);
-        frontend::query(&mut self.to_upstream, &self.query);
+        frontend::query(&mut self.upstream.out, &self.query);
         self.query.clear();
     }
 
     /// Begins the transaction again that has only begun, then sends the query on hold.
     pub(super) fn reopen(&mut self) {
-        let begin = std::mem::take(&mut self.upstream.only_begun);
+        let begin = std::mem::take(&mut self.upstream.standing.only_begun);
         self.begin_again(Reopening {
             begin,
             owed: 0,
@@ -172,7 +154,7 @@ impl Session {
                         let message = "canceling statement due to user request";
                         backend::error_response(&mut cancelled.error, "ERROR", "57014", message);
                     }
-                    cancelled.status = Some(self.upstream.status);
+                    cancelled.status = Some(self.upstream.standing.status);
                     self.release();
                 }
                 _ => {}
@@ -200,7 +182,7 @@ impl Session {
         let Turn::Reopening(reopening) = std::mem::replace(&mut self.turn, Turn::Free) else {
             return;
         };
-        let has_begun = self.upstream.status == Status::Transaction;
+        let has_begun = self.upstream.standing.status == Status::Transaction;
         match *reopening {
             Reopening { cancelled, .. } if has_begun && cancelled => self.ask_to_cancel(),
             _ if has_begun => self.send_original(),
@@ -263,7 +245,7 @@ impl Session {
         if !matches!(self.turn, Turn::Executing) {
             return false;
         }
-        let Some(execution) = self.execution() else {
+        let Some(execution) = self.upstream.ledger.execution() else {
             return false;
         };
         let repairable = match execution.stage {

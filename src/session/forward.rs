@@ -3,23 +3,13 @@
 //! Most bytes of a large result or a COPY belong to frames nobody has to look at. They are measured
 //! here, and the caller sends them from where they are.
 
-use super::{Lent, Session, Turn};
-use crate::upstream::ledger::Kind;
+use super::{Session, Turn};
+use crate::convert::Lent;
+use crate::upstream::ledger::Fate;
 use crate::wire::{Error, backend, frame, frontend};
 
 /// Capacity that may stay with a waiting session in each place: a query text, a small reply.
 const IDLE: usize = 2 * 1024;
-
-/// What becomes of a reply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// It goes to the client without being looked at.
-    Pass,
-    /// It goes to the client as it is, and what it says is noted.
-    Note,
-    /// It may be for us, or may have to wait or to change.
-    Handle,
-}
 
 impl Session {
     /// How many of the server's bytes go to the client as they are, before any that must be looked
@@ -29,11 +19,11 @@ impl Session {
     /// # Errors
     /// A length field no frame can have.
     pub fn forward_upstream(&mut self, bytes: &[u8]) -> Result<usize, Error> {
-        if self.upstream_swallow > 0 {
+        if self.upstream.partial.swallow > 0 {
             return Ok(0);
         }
-        let mut at = self.upstream_skip.min(bytes.len());
-        self.upstream_skip -= at;
+        let mut at = self.upstream.partial.pass.min(bytes.len());
+        self.upstream.partial.pass -= at;
         while let Some(header) = frame::header(&bytes[at..])? {
             // Notifications are rare, and whether one is for the client is not decided here.
             if header.tag == backend::NOTIFICATION || self.fate(header.tag) != Fate::Pass {
@@ -42,7 +32,7 @@ impl Session {
             // What passes changes nothing, so the next of its type passes too.
             let run = frame::run(&bytes[at..], header.tag)?;
             at += run.bytes;
-            self.upstream_skip = run.missing;
+            self.upstream.partial.pass = run.missing;
         }
         Ok(at)
     }
@@ -68,42 +58,19 @@ impl Session {
         Ok(at + run.bytes)
     }
 
-    /// What becomes of a reply of this type.
+    /// What becomes of a reply of this type. During the login all are looked at.
     #[inline]
     pub(super) fn fate(&mut self, tag: u8) -> Fate {
-        if matches!(self.turn, Turn::Login) {
-            return Fate::Handle;
+        match self.is_logged_in() {
+            true => self.upstream.ledger.fate(tag),
+            false => Fate::Note,
         }
-        let passes = match self.upstream.ledger.front().map(|front| &front.kind) {
-            None | Some(Kind::Query(_) | Kind::Sync(_) | Kind::Bare(_)) => {
-                self.upstream.ledger.says(tag);
-                return match tag {
-                    backend::READY_FOR_QUERY
-                    | backend::PARAMETER_STATUS
-                    | backend::ERROR
-                    | backend::COMMAND_COMPLETE
-                    | backend::COPY_IN
-                    | backend::COPY_BOTH => Fate::Note,
-                    _ => Fate::Pass,
-                };
-            }
-            Some(Kind::Execution(execution)) => match tag {
-                backend::DATA_ROW => !self.held.has_description(),
-                backend::ROW_DESCRIPTION => !execution.hold_description,
-                _ => false,
-            },
-            Some(Kind::Closes(_) | Kind::Question) => false,
-        };
-        if passes { Fate::Pass } else { Fate::Handle }
     }
 
     /// Gives back what large queries and replies have left behind in buffers that are empty now.
     #[inline]
     pub fn give_back(&mut self) {
         give_back(&mut self.query);
-        for buffer in self.held.buffers() {
-            give_back(buffer);
-        }
         self.upstream.ledger.give_back();
     }
 }

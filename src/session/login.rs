@@ -1,7 +1,8 @@
 //! The relay of startup and authentication: no password is decoded, only the cancel key is
 //! replaced.
 
-use super::{Lent, ServerKey, Session, Turn};
+use super::{ServerKey, Session, Turn};
+use crate::convert::Lent;
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::HEADER;
 use crate::wire::frontend;
@@ -64,9 +65,11 @@ impl Session {
                 return;
             }
             backend::READY_FOR_QUERY => {
-                self.upstream.status = Status::read(body).unwrap_or(Status::Failed);
+                self.upstream.standing.status = Status::read(body).unwrap_or(Status::Failed);
                 // Not before: a name is anybody's to choose until the server has accepted it.
-                self.upstream.database = lent.shapes.database(self.memory.origin.database());
+                self.upstream.standing.database = lent
+                    .shapes
+                    .database(self.upstream.standing.origin.database());
                 self.turn = Turn::Free;
             }
             _ => {}

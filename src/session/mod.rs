@@ -21,67 +21,29 @@
 //! - nothing of ours happens inside a client's transaction but Bind, Describe, Execute and Sync;
 //! - every query that is not converted is counted under exactly one [`Reason`].
 
-mod audit;
-mod blame;
 mod cancel;
-mod catalog;
-mod errors;
-mod execute;
+mod dispatch;
 mod forward;
 mod learn;
-mod lent;
-mod lesson;
-mod lists;
 mod login;
-mod memory;
-mod naming;
-mod oracle;
-mod patience;
-mod planned;
-mod proof;
-mod recent;
 mod relay;
-mod route;
-mod rows;
-mod settings;
-mod unsurveyed;
-mod verdict;
 
 pub use cancel::Cancels;
-pub use lent::{Lent, Limits, Mode, Settings};
-pub use oracle::DDL_CHANNEL;
-pub use settings::{context_query, digest};
 
+use crate::convert::Habits;
+use crate::convert::Lent;
+use crate::ids::ClientId;
+use crate::oracle::{DDL_CHANNEL, Lesson};
 use crate::reason::Reason;
+use crate::standing::Standing;
 use crate::statement::Millis;
 use crate::statement::context::Origin;
-use crate::upstream::Upstream;
-use crate::upstream::ledger::{ClientId, Kind};
-use crate::wire::frame::{self, HEADER};
-use crate::wire::{self, backend, fields, frontend};
-use forward::Fate;
-use lesson::Lesson;
+use crate::upstream::ledger::Fate;
+use crate::upstream::{Settled, Upstream};
+use crate::wire::backend::Status;
+use crate::wire::frame::{self, HEADER, INSPECT_LIMIT};
+use crate::wire::{self, backend, frontend};
 use std::sync::Arc;
-
-/// Every text that the proxy asks a server of this version on its own behalf, with sample values
-/// spliced in; but those that are about a text of the client's and hold it (EXPLAIN, Parse).
-#[doc(hidden)]
-#[must_use]
-pub fn questions(major: u16) -> Vec<String> {
-    let mut all = catalog::samples(major);
-    all.extend(proof::questions());
-    all.extend(lists::samples());
-    all.push(context_query(true));
-    all.push(lesson::CAREFUL.to_owned());
-    all.push(String::from_utf8_lossy(lesson::CAREFUL_SET).into_owned());
-    all
-}
-
-/// Frames up to this size are looked at whole; larger ones are streamed.
-///
-/// The largest the proxy must understand are RowDescription (1,664 columns of at most 83 bytes) and
-/// errors about a literal it has lifted itself.
-const INSPECT_LIMIT: usize = 256 * 1024;
 
 /// Where the session is.
 #[derive(Debug)]
@@ -104,7 +66,8 @@ enum Turn {
 #[derive(Debug)]
 pub struct Session {
     client: ClientId,
-    upstream: Upstream,
+    /// The server connection.
+    pub upstream: Upstream,
     turn: Turn,
     key: CancelKey,
     /// The text of the query in flight or on hold.
@@ -116,20 +79,13 @@ pub struct Session {
     /// The client sends nothing more than it has sent already.
     parting: bool,
     /// Sightings on this connection, and texts to learn when it is idle.
-    memory: memory::Memory,
-    held: execute::Held,
+    habits: Habits,
     client_skip: usize,
-    /// Bytes of a large reply still to be forwarded, and still to be swallowed.
-    upstream_skip: usize,
-    upstream_swallow: usize,
     relay_only: bool,
     /// The server waits for the client's part of the authentication.
     is_challenged: bool,
-    told_fatal: bool,
     /// Bytes for the client.
     pub to_client: Vec<u8>,
-    /// Bytes for the server.
-    pub to_upstream: Vec<u8>,
 }
 
 /// The secret of the cancel key given to the client, and how it was used.
@@ -166,25 +122,22 @@ impl Session {
         relay_only: bool,
         lent: &Lent,
     ) -> Self {
+        let most = lent.settings.limits.max_statements;
+        let standing = Standing::new(origin, most, lent.shapes.tag());
         Self {
             client,
-            upstream: Upstream::new(lent.settings.limits.max_statements, lent.shapes.tag()),
+            upstream: Upstream::new(standing),
             turn: Turn::Login,
             key,
             query: Vec::new(),
             lessons: 0,
             cancels_before: 0,
             parting: false,
-            memory: memory::Memory::new(origin),
-            held: execute::Held::default(),
+            habits: Habits::default(),
             client_skip: 0,
-            upstream_skip: 0,
-            upstream_swallow: 0,
             relay_only,
             is_challenged: false,
-            told_fatal: false,
             to_client: Vec::new(),
-            to_upstream: Vec::new(),
         }
     }
 
@@ -219,17 +172,17 @@ impl Session {
         let asks = matches!(&self.turn, Turn::Learning(lesson) if lesson.is_behind());
         let owes = !self.is_logged_in() || !asks && self.upstream.ledger.owes();
         // A client that has said that it is done ends the connection itself.
-        if owes && !self.parting && !self.told_fatal && self.upstream_skip == 0 {
+        if owes && !self.parting && !self.upstream.told_fatal && self.upstream.partial.pass == 0 {
             let message = "server closed the connection unexpectedly";
             backend::error_response(&mut self.to_client, "FATAL", "08006", message);
-            self.told_fatal = true;
+            self.upstream.told_fatal = true;
         }
     }
 
     /// Whether what was forwarded to the client so far ends with a whole message.
     #[must_use]
     pub const fn is_between_messages(&self) -> bool {
-        self.upstream_skip == 0
+        self.upstream.partial.pass == 0
     }
 
     /// Whether nothing is in flight: the moment to end a session that is being drained.
@@ -238,7 +191,7 @@ impl Session {
         matches!(self.turn, Turn::Free)
             && self.upstream.ledger.is_idle()
             && self.client_skip == 0
-            && self.upstream.status == backend::Status::Idle
+            && self.upstream.standing.status == Status::Idle
     }
 
     /// Takes what it can of `bytes` from the client; returns how many were used.
@@ -255,7 +208,7 @@ impl Session {
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             if self.client_skip > 0 {
                 let piece = &rest[..rest.len().min(self.client_skip)];
-                self.to_upstream.extend_from_slice(piece);
+                self.upstream.out.extend_from_slice(piece);
                 self.client_skip -= piece.len();
                 at += piece.len();
                 continue;
@@ -289,7 +242,7 @@ impl Session {
                 None if header.size <= needed => break,
                 None => {
                     self.relay_unseen(header.tag, Reason::TooLong, lent);
-                    self.to_upstream.extend_from_slice(rest);
+                    self.upstream.out.extend_from_slice(rest);
                     self.client_skip = header.size - rest.len();
                     at = bytes.len();
                 }
@@ -317,7 +270,7 @@ impl Session {
                 self.relay_other(tag, body, lent);
             }
         }
-        self.to_upstream.extend_from_slice(frame);
+        self.upstream.out.extend_from_slice(frame);
     }
 
     /// Takes what it can of `bytes` from the server; returns how many were used.
@@ -334,28 +287,39 @@ impl Session {
         on_key: &mut dyn FnMut(ServerKey),
     ) -> Result<usize, wire::Error> {
         // Bytes from here to `at` go to the client as they are, in one copy.
-        let mut run = self.upstream_swallow.min(bytes.len());
-        self.upstream_swallow -= run;
-        let forwarded = self.upstream_skip.min(bytes.len() - run);
-        self.upstream_skip -= forwarded;
+        let partial = &mut self.upstream.partial;
+        let mut run = partial.swallow.min(bytes.len());
+        partial.swallow -= run;
+        let forwarded = partial.pass.min(bytes.len() - run);
+        partial.pass -= forwarded;
         let mut at = run + forwarded;
         while let Some(header) = frame::header(&bytes[at..])? {
             if header.tag == backend::BIND_COMPLETE
-                && let Some(answer) = self.usual_answer(&bytes[at..])
+                && let Some((reply, execution)) = self.upstream.whole_reply(&bytes[at..])
             {
                 self.forward(&bytes[run..at]);
-                run = at + answer.swallowed;
-                at += answer.size;
+                self.executed(execution, Some(reply.status), lent);
+                run = at + reply.swallowed;
+                at += reply.size;
                 continue;
             }
             let available = bytes.len() - at;
-            let fate = match header.tag {
-                backend::NOTIFICATION if lent.settings.ddl_notices => Fate::Handle,
-                tag => self.fate(tag),
-            };
+            if header.tag == backend::NOTIFICATION && lent.settings.ddl_notices {
+                if available < header.size {
+                    break;
+                }
+                if is_announcement(&bytes[at..at + header.size]) {
+                    self.upstream.standing.database.advance();
+                    self.forward(&bytes[run..at]);
+                    at += header.size;
+                    run = at;
+                    continue;
+                }
+            }
+            let fate = self.fate(header.tag);
             if fate == Fate::Pass {
                 let piece = available.min(header.size);
-                self.upstream_skip = header.size - piece;
+                self.upstream.partial.pass = header.size - piece;
                 at += piece;
                 continue;
             }
@@ -364,11 +328,11 @@ impl Session {
                 run = at;
                 let piece = available.min(header.size);
                 at += piece;
-                if self.large_reply(header.tag)? {
-                    self.upstream_skip = header.size - piece;
+                if self.large_reply(fate, header.tag)? {
+                    self.upstream.partial.pass = header.size - piece;
                 } else {
                     run = at;
-                    self.upstream_swallow = header.size - piece;
+                    self.upstream.partial.swallow = header.size - piece;
                 }
                 continue;
             }
@@ -376,14 +340,16 @@ impl Session {
                 break;
             }
             let frame = &bytes[at..at + header.size];
-            if fate == Fate::Note {
-                self.seen(header.tag, frame);
-                self.relay_reply(header.tag, frame, now, lent);
+            if matches!(fate, Fate::Note | Fate::Aside) && self.is_logged_in() {
+                self.upstream.seen(header.tag, frame);
                 at += header.size;
+                if fate == Fate::Note {
+                    self.relay_reply(header.tag, frame, now, lent);
+                }
                 continue;
             }
             self.forward(&bytes[run..at]);
-            self.upstream_frame(header.tag, frame, now, lent, on_key)?;
+            self.upstream_frame(fate, header.tag, frame, now, lent, on_key)?;
             at += header.size;
             run = at;
         }
@@ -400,67 +366,69 @@ impl Session {
     }
 
     /// What becomes of a reply too large to be looked at: true to forward it, false to swallow it.
-    fn large_reply(&mut self, tag: u8) -> Result<bool, wire::Error> {
-        let front = self.upstream.ledger.front().map(|front| &front.kind);
-        let known = match front {
-            Some(Kind::Execution(_)) => self.large_execution_reply(tag),
-            Some(Kind::Question) => self.large_answer(tag),
-            Some(Kind::Closes(_)) => None,
-            None | Some(Kind::Query(_) | Kind::Sync(_) | Kind::Bare(_)) => {
-                self.upstream.ledger.relayed(tag);
-                Some(true)
+    fn large_reply(&mut self, fate: Fate, tag: u8) -> Result<bool, wire::Error> {
+        match fate.of_large(tag) {
+            Fate::Pass | Fate::Note => self.upstream.ledger.relayed(tag),
+            Fate::Release | Fate::Repair => self.upstream.take_large(tag, &mut self.to_client),
+            Fate::Collect => {
+                self.large_answer(tag);
+                return Ok(false);
             }
-        };
-        let tag = char::from(tag);
-        known.ok_or(wire::Error::Unexpected { tag })
+            _ => return Err(unexpected(tag)),
+        }
+        Ok(true)
     }
 
     fn upstream_frame(
         &mut self,
+        fate: Fate,
         tag: u8,
         frame: &[u8],
         now: Millis,
         lent: &mut Lent,
         on_key: &mut dyn FnMut(ServerKey),
     ) -> Result<(), wire::Error> {
-        if lent.settings.ddl_notices
-            && tag == backend::NOTIFICATION
-            && backend::notification_channel(&frame[HEADER..]) == Some(DDL_CHANNEL.as_bytes())
-        {
-            self.upstream.database.advance();
-            return Ok(());
-        }
-        self.seen(tag, frame);
+        self.upstream.seen(tag, frame);
         if matches!(self.turn, Turn::Login) {
             self.login_reply(tag, frame, lent, on_key);
             return Ok(());
         }
-        match self.upstream.ledger.front().map(|front| &front.kind) {
-            None | Some(Kind::Query(_) | Kind::Sync(_) | Kind::Bare(_)) => {
-                self.to_client.extend_from_slice(frame);
-                self.relay_reply(tag, frame, now, lent);
-                Ok(())
+        match fate {
+            Fate::Pass | Fate::Note | Fate::Aside => self.to_client.extend_from_slice(frame),
+            Fate::Swallow | Fate::Hold | Fate::Release | Fate::Repair => {
+                self.upstream
+                    .take(fate, tag, frame, &mut self.to_client, lent);
             }
-            Some(Kind::Execution(_)) => self.execution_reply(tag, frame, lent),
-            Some(Kind::Question) => self.question_reply(tag, frame, now, lent),
-            Some(Kind::Closes(_)) => self.close_reply(tag, frame),
+            Fate::Close => drop(self.upstream.ledger.closed()),
+            Fate::Collect => self.question_reply(tag, frame, now, lent),
+            Fate::Settle if self.upstream.ledger.execution().is_some() => {
+                self.execution_ready(frame, lent);
+            }
+            Fate::Settle => self.question_reply(tag, frame, now, lent),
+            Fate::Unexpected => return Err(unexpected(tag)),
         }
+        Ok(())
     }
 
-    /// Notes what a reply says whomever it is for.
-    #[inline]
-    fn seen(&mut self, tag: u8, frame: &[u8]) {
-        match tag {
-            backend::PARAMETER_STATUS => {
-                if let Some((name, value)) = backend::parameter_status(&frame[HEADER..]) {
-                    self.upstream.parameter(name, value);
-                }
+    fn execution_ready(&mut self, frame: &[u8], lent: &mut Lent) {
+        match self.upstream.take_ready(frame, &mut self.to_client) {
+            Some(Settled::Answered(execution)) => {
+                let status = Status::read(&frame[HEADER..]);
+                self.executed(execution, status, lent);
             }
-            backend::ERROR => {
-                let severity = fields::field(&frame[HEADER..], fields::SEVERITY);
-                self.told_fatal |= !matches!(severity, Some(b"ERROR"));
-            }
-            _ => {}
+            Some(Settled::Replay(execution)) => self.replay(execution, lent),
+            None => {}
         }
+    }
+}
+
+/// Whether a NotificationResponse says that the catalog has changed.
+fn is_announcement(frame: &[u8]) -> bool {
+    backend::notification_channel(&frame[HEADER..]) == Some(DDL_CHANNEL.as_bytes())
+}
+
+fn unexpected(tag: u8) -> wire::Error {
+    wire::Error::Unexpected {
+        tag: char::from(tag),
     }
 }

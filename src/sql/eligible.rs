@@ -3,8 +3,8 @@
 //!
 //! A literal is a candidate only if the parser reports a value at exactly the scan's byte range.
 //! The verdict is a function of the shape and of the literals that stay in the text, never an
-//! error: what cannot be parsed is passed through. Rules are cited by their numbers in the fidelity
-//! rules; sqlparser appears here and below and nowhere else.
+//! error: what cannot be parsed is passed through. `H-nn` cites a rule of
+//! [`crate::manual::fidelity`]; sqlparser appears here and below and nowhere else.
 
 mod bare;
 mod lists;
@@ -48,7 +48,7 @@ pub struct Eligible {
     /// belong to the key of the statement.
     pub arguments: Vec<bool>,
     /// For each literal whether a plain `::interval` stands directly over it; only then may the
-    /// server infer the type interval for it (rule 4).
+    /// server infer the type interval for it (H-04).
     pub interval_casts: Vec<bool>,
     /// For each literal whether nothing is done with it where it stands, except that a common type
     /// is found for rows. Of other literals a plan must show what is done with them.
@@ -58,14 +58,14 @@ pub struct Eligible {
     pub columns: Vec<Option<Column>>,
     /// Its lists may not stand for arrays: each length is a shape of its own, to be judged anew.
     pub unfolded: bool,
-    /// The server sends RowDescription only when all is done, so it must be held back (rule 11).
+    /// The server sends RowDescription only when all is done, so it must be held back (H-27).
     pub returning: bool,
     /// Something is inserted, updated, deleted or merged.
     pub writes: bool,
-    /// The relations written to, as `to_regclass` reads them (rule 9).
+    /// The relations written to, as `to_regclass` reads them (H-09).
     pub targets: Vec<String>,
     /// Functions called with a single bare string, which would be casts if they named types
-    /// (rule 3): the last part of each name, folded to lower case unless it was quoted.
+    /// (H-03): the last part of each name, folded to lower case unless it was quoted.
     pub called_types: Vec<String>,
     /// Functions called without arguments, named in the same way: one that is declared immutable
     /// is evaluated once and for all in a generic plan (H-45).
@@ -180,7 +180,7 @@ fn judge_flat(text: &str, scan: &Scan) -> Result<(Eligible, Vec<bool>), Reason> 
 }
 
 /// Whether a literal that is no list says a moment, such as `now`: kept in a cached statement it
-/// would mean the moment of its Parse (rule 7).
+/// would mean the moment of its Parse (H-07).
 #[must_use]
 pub fn is_volatile(text: &[u8], literal: &Literal) -> bool {
     let mut content = Vec::new();
@@ -311,7 +311,7 @@ fn check_words(masked: &Masked) -> Result<(), Reason> {
 }
 
 /// Whether `interval` is followed by a precision or by fields: then its literals are read in
-/// another way (rule 4), and the parser may take the field for an alias.
+/// another way (H-04), and the parser may take the field for an alias.
 fn has_fields(masked: &Masked, index: usize) -> bool {
     let next = masked.tokens.get(index + 1);
     masked.is_symbol(Some(index + 1), b'(')

@@ -1,15 +1,15 @@
-//! What the proxy's own questions may take of a server's time.
+//! An allowance bounds how much of a server's time the proxy's own questions may take.
 
 use super::Millis;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A share of the time, of which some is saved up while it is not spent: so a few questions in a
-/// row wait for nothing, and many of them for each other.
+/// A share of the time. What is not spent is saved up to a bound. So a few questions in a row wait
+/// for nothing, and many questions wait for each other.
 #[derive(Debug)]
 pub(super) struct Allowance {
-    /// One in so many.
+    /// The share as a fraction: of this many milliseconds, one may be spent.
     share: u64,
-    /// Milliseconds that may be saved up.
+    /// The most milliseconds that are saved up.
     most: u64,
     /// When everything spent will have been made up for, in milliseconds.
     paid: AtomicU64,
@@ -24,13 +24,13 @@ impl Allowance {
         }
     }
 
-    /// Whether any is left.
+    /// Whether a question may be put now.
     pub(super) fn is_left(&self, now: Millis) -> bool {
         let owed = self.paid.load(Ordering::Relaxed).saturating_sub(now.0);
         owed <= self.most.saturating_mul(self.share)
     }
 
-    /// A question took that many milliseconds.
+    /// Records that a question took `took` milliseconds.
     pub(super) fn spend(&self, took: u64, now: Millis) {
         let more = took.saturating_mul(self.share);
         let order = Ordering::Relaxed;

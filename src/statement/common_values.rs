@@ -1,4 +1,4 @@
-//! Common values: those a server keeps count of, and so may plan in a way of their own.
+//! Common values: a server's statistics count them one by one, so each may get a plan of its own.
 //!
 //! Equality with a column is estimated from the column's most common values (`var_eq_const` in
 //! `selfuncs.c`): each of them has its own frequency, all others share one. So all values that are
@@ -10,7 +10,7 @@ use crate::sql::value::token;
 use foldhash::quality::RandomState;
 use std::collections::HashSet;
 
-/// The values an argument may not have if a generic plan is to stand for its own.
+/// The values of one argument that a generic plan may not be used for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Common {
     /// The argument's index.
@@ -18,18 +18,19 @@ pub struct Common {
     values: Values,
 }
 
-/// The seed of the hashes is secret: whoever fills the table must not choose which values collide.
+/// Common values by how equality compares them. The seed of their hashes is secret, because the
+/// user who fills the table must not choose which values collide.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Values {
     Integers(HashSet<i64, RandomState>),
     Texts(HashSet<Box<[u8]>, RandomState>),
-    /// Texts whose trailing spaces do not count.
+    /// Texts that are compared without their trailing spaces.
     Padded(HashSet<Box<[u8]>, RandomState>),
 }
 
 impl Common {
-    /// The values of a column of this type, as its output function writes them. `None` if equal
-    /// values of the type may be written in different ways.
+    /// Takes the values of a column of this type, as the type's output function writes them. `None`
+    /// if the type may write equal values in different ways.
     #[must_use]
     pub fn new(argument: usize, type_oid: u32, values: &[String]) -> Option<Self> {
         let bytes = values.iter().map(String::as_bytes);
@@ -45,7 +46,7 @@ impl Common {
         Some(Self { argument, values })
     }
 
-    /// The memory it takes, roughly: what a set and its entries take.
+    /// The memory that the values take, roughly.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let texts = |texts: &HashSet<Box<[u8]>, RandomState>| {
@@ -61,7 +62,7 @@ impl Common {
             }
     }
 
-    /// Whether the literal is one of them, or cannot be told from them without work.
+    /// Whether the literal is a common value. True also if that would take work to find out.
     #[must_use]
     pub fn holds(&self, text: &[u8], literal: &Literal) -> bool {
         let token = token(text, literal);

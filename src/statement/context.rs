@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Context(pub(super) u64);
 
-/// What a client said when it logged in, which settles where it is and who.
+/// What a client said when it logged in: its database, its user and its startup options.
 #[derive(Debug)]
 pub struct Origin {
     database: Box<[u8]>,
@@ -26,8 +26,8 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// The login into `database` with this startup packet. Its options set the session's settings,
-    /// so it is all part of the context.
+    /// The login into `database` with this startup packet. The packet's options set the session's
+    /// settings, so all of it is part of the context.
     #[must_use]
     pub fn new(database: &[u8], packet: &[u8]) -> Self {
         Self {
@@ -36,14 +36,14 @@ impl Origin {
         }
     }
 
-    /// The database it asks for.
+    /// The database that the client logged in to.
     #[must_use]
     pub fn database(&self) -> &[u8] {
         &self.database
     }
 
-    /// Everything that makes a context. Each part but the last has a known length, so no two
-    /// contexts are written alike.
+    /// Writes down everything that makes a context. Each part but the last is preceded by its
+    /// length, so different contexts are written differently.
     fn key(&self, settings: &str) -> Vec<u8> {
         let mut key = Vec::new();
         for part in [&self.database, &self.packet] {
@@ -55,7 +55,7 @@ impl Origin {
     }
 }
 
-/// A context in use: while somebody holds it, it is the last to be forgotten.
+/// A context in use. A context is forgotten last while one of these is held.
 #[derive(Debug)]
 pub struct Interned {
     context: Context,
@@ -63,20 +63,20 @@ pub struct Interned {
 }
 
 impl Interned {
-    /// Its number.
+    /// The number of the context.
     #[must_use]
     pub const fn context(&self) -> Context {
         self.context
     }
 }
 
-/// Bytes of contexts kept: thousands of usual ones, which take about a kilobyte.
+/// The most bytes that all contexts may take: room for thousands, at about a kilobyte each.
 const MAX_BYTES: usize = 8 << 20;
 
-/// Bytes of one context; a larger one is shared with nobody.
+/// The most bytes of a context that sessions share. A larger context is its session's alone.
 const MAX_KEY: usize = 64 << 10;
 
-/// What an entry takes beside its key.
+/// The bytes that an entry takes beside its key.
 const OVERHEAD: usize = 128;
 
 /// The contexts of all sessions.
@@ -95,7 +95,7 @@ struct Kept {
 #[derive(Debug)]
 struct Entry {
     context: Context,
-    /// Asked for since room was made last.
+    /// Whether the context was asked for since room was made last.
     touched: bool,
 }
 
@@ -110,8 +110,8 @@ impl Contexts {
         }
     }
 
-    /// The context of a session with this login, and what the server says of its settings and of
-    /// the temporary objects it has.
+    /// The context of a session with this login. `settings` is what the server says about the
+    /// session's settings and its temporary objects (the fidelity rules, H-40).
     #[must_use]
     pub fn intern(&self, origin: &Origin, settings: &str) -> Interned {
         let key = origin.key(settings);
@@ -162,8 +162,8 @@ impl Kept {
         self.entries.insert(key, Entry { context, touched });
     }
 
-    /// Makes room: forgets first what nobody has asked for lately, then what nobody holds, then
-    /// anything.
+    /// Makes room. Contexts that no session holds and that were not asked for lately are forgotten
+    /// first, then all that no session holds, then any.
     fn shrink(&mut self) {
         let Self { entries, bytes } = self;
         let is_held = |key: &Arc<[u8]>| Arc::strong_count(key) > 1;

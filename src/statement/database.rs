@@ -1,9 +1,9 @@
-//! What is known of each database, and shared between the connections to it.
+//! Databases: what the connections to one database share.
 //!
 //! Invariants:
-//! - a database is remembered from the login that its server has accepted;
-//! - an epoch is a number among those of all databases and given once, so what was settled at one
-//!   never looks current again, not even after its database was forgotten and came back.
+//! - a database is remembered only after its server has accepted a login to it;
+//! - the number of an epoch is given once, to one database. So a verdict of an old epoch never
+//!   looks current again, not even after its database was forgotten and came back.
 
 use super::allowance::Allowance;
 use super::names::Names;
@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Epochs given so far, to whatever database.
+/// Counts the epochs given so far to all databases together.
 #[derive(Debug, Clone, Default)]
 struct Epochs(Arc<AtomicU64>);
 
@@ -32,28 +32,28 @@ pub struct Database {
     epochs: Epochs,
     /// Counts changes of what all databases of the cluster share: roles and their membership.
     cluster: Arc<AtomicU64>,
-    /// When the catalog is to be looked at next, in milliseconds.
+    /// The time, in milliseconds, at which the catalog is to be looked at next.
     watch_due: AtomicU64,
-    /// What it looked like last.
+    /// What the catalog looked like last; `None` before the first look.
     sign: Mutex<Option<[String; 2]>>,
-    /// For looks out of turn.
+    /// The allowance for looks at the catalog that come out of turn.
     looks: Allowance,
-    /// When it was looked at last, in milliseconds plus one.
+    /// The time of the last look at the catalog, in milliseconds plus one.
     looked: AtomicU64,
-    /// Counts changes of what other sessions are told of schemas, rights and settings.
+    /// Counts the changes of schemas, rights and settings that other sessions may notice.
     contexts: AtomicU64,
     /// Counts the changes of `names`.
     naming: AtomicU64,
     /// The names whose use has hazards.
     names: Mutex<Naming>,
-    /// When somebody else may ask for them, too, in milliseconds.
+    /// The time, in milliseconds, from which another session may ask for the names, too.
     names_from: AtomicU64,
-    /// For these questions.
+    /// The allowance for questions about the names.
     asking: Allowance,
 }
 
 impl Default for Database {
-    /// One that is shared with nobody.
+    /// A database that no other connection shares.
     fn default() -> Self {
         Self::new(&Epochs::default(), &Arc::default())
     }
@@ -78,8 +78,8 @@ impl Database {
     }
 }
 
-/// The right to ask for the names of a database. Whoever lets go of it without an answer leaves it
-/// to others.
+/// The right to ask for the names of a database. When it is dropped without an answer, another
+/// session may ask at once.
 #[derive(Debug)]
 pub struct NamesClaim {
     database: Arc<Database>,
@@ -89,7 +89,7 @@ pub struct NamesClaim {
 }
 
 impl NamesClaim {
-    /// These are the names.
+    /// Records the answer: the names that the database has.
     pub fn answer(mut self, names: Names, now: Millis) {
         self.answered = true;
         self.database.asking.spend(now.since(self.asked), now);
@@ -110,7 +110,7 @@ impl Drop for NamesClaim {
     }
 }
 
-/// A look at the catalog may take this share of the time, one in so many.
+/// Regular looks at the catalog may take one part of the time in this many.
 const WATCH_SHARE: u64 = 50;
 
 /// What a look at the catalog has found.
@@ -121,28 +121,32 @@ enum Change {
     Names,
 }
 
-/// The same for looks out of turn, which a session waits for that converts nothing meanwhile; and
-/// the milliseconds of them that may be saved up.
+/// Looks out of turn may take one part of the time in this many: the session that waits for such a
+/// look converts nothing meanwhile, so they may take more than regular ones.
 const LOOK_SHARE: u64 = 10;
+/// The most milliseconds of looks out of turn that are saved up.
 const LOOKS_SAVED: u64 = 5_000;
 
-/// The same for the question which names have hazards, without which nothing is converted at all.
+/// The question which names have hazards may take one part of the time in this many: nothing is
+/// converted at all before it is answered.
 const NAMES_SHARE: u64 = 5;
+/// The most milliseconds of such questions that are saved up.
 const NAMES_SAVED: u64 = 5_000;
 
-/// Milliseconds after which somebody else may ask for the names, too.
+/// Milliseconds after which another session may ask for the names, although one is asking.
 const NAMES_PATIENCE: u64 = 10_000;
 
 impl Database {
-    /// The catalog epoch: it moves whenever a session of the proxy is seen to change the catalog.
+    /// The catalog epoch. It moves when the catalog changes (the fidelity rules, H-20): when a
+    /// session of the proxy changes it, or when a look finds that it was changed past the proxy.
     #[must_use]
     #[inline]
     pub fn epoch(&self) -> u64 {
-        // Neither ever goes back, so the sum is the same only if both are.
+        // Neither number ever goes back, so equal sums mean that both are equal.
         self.epoch.load(Ordering::Acquire) + self.cluster.load(Ordering::Acquire)
     }
 
-    /// Takes the look at the catalog that is due; false if none is, or another session took it.
+    /// Takes on the regular look at the catalog; false if none is due or another session took it.
     pub fn take_watch(&self, now: Millis, interval: u64) -> bool {
         let due = self.watch_due.load(Ordering::Relaxed);
         let next = now.0.saturating_add(interval);
@@ -154,54 +158,53 @@ impl Database {
                 .is_ok()
     }
 
-    /// Whether the catalog was looked at since then.
+    /// Whether the catalog was looked at after the time `since`.
     #[must_use]
     pub fn was_looked_at(&self, since: Millis) -> bool {
         // A look in the same millisecond may have come before.
         self.looked.load(Ordering::Acquire) > since.0.saturating_add(1)
     }
 
-    /// Whether the catalog may be looked at out of turn.
+    /// Whether the allowance permits a look out of turn.
     #[must_use]
     pub fn may_look(&self, now: Millis) -> bool {
         self.looks.is_left(now)
     }
 
-    /// How many changes there were of what other sessions are told of schemas, rights and
-    /// settings.
+    /// Counts the changes of schemas, rights and settings that other sessions may notice.
     #[must_use]
     pub fn contexts(&self) -> u64 {
         self.contexts.load(Ordering::Acquire) + self.cluster.load(Ordering::Acquire)
     }
 
-    /// How many changes there were of the names whose use has hazards.
+    /// Counts the changes of the names whose use has hazards.
     #[must_use]
     pub fn naming(&self) -> u64 {
         self.naming.load(Ordering::Acquire)
     }
 
-    /// These names, if they are known by this question or a later one, and the count of changes
-    /// that they are of.
+    /// The names, if the question `since` or a later one was answered, with the count of their
+    /// changes.
     #[must_use]
     pub fn names(&self, since: u64) -> (u64, Option<Arc<Names>>) {
         let names = lock(&self.names);
         (self.naming(), names.known(since).map(Arc::clone))
     }
 
-    /// The first question whose answer will have everything that is in the catalog now.
+    /// The number of the next question: its answer will hold everything that is in the catalog now.
     #[must_use]
     pub fn names_from_now(&self) -> u64 {
         lock(&self.names).next_question()
     }
 
-    /// Whether names are known that had better be asked for again.
+    /// Whether names are known, but should be asked for again.
     #[must_use]
     pub fn doubts_names(&self) -> bool {
         lock(&self.names).is_doubtful()
     }
 
-    /// Takes the right to ask for the names; `None` if somebody asks, or they were asked for
-    /// lately.
+    /// Takes the right to ask for the names; `None` if another session is asking, or if the
+    /// allowance is used up.
     #[must_use]
     pub fn claim_names(self: &Arc<Self>, now: Millis) -> Option<NamesClaim> {
         let from = self.names_from.load(Ordering::Relaxed);
@@ -217,10 +220,10 @@ impl Database {
         })
     }
 
-    /// The catalog looks like `sign`: what may give names hazards, and everything else. It took
-    /// from `asked` to `now` to find out. Moves the epoch if it looked otherwise before, and looks
-    /// less often if that takes long. If it was not looked at before, `suspect` says that it
-    /// counts as changed.
+    /// Records a look at the catalog, which took from `asked` to `now`; returns whether the catalog
+    /// has changed. The first part of `sign` stands for what may give names hazards, the second for
+    /// everything else. A change moves the epoch. After a long look the next one comes later.
+    /// `suspect` says whether a first look counts as a change.
     pub fn observed(&self, sign: &[String; 2], asked: Millis, now: Millis, suspect: bool) -> bool {
         let took = now.since(asked);
         let due = now.0.saturating_add(took.saturating_mul(WATCH_SHARE));
@@ -243,14 +246,14 @@ impl Database {
             self.contexts.fetch_add(1, Ordering::AcqRel);
             self.advance_epoch();
         }
-        // After the epoch: who finds this must find that.
+        // This comes after the epoch, so that a reader who sees it also sees the new epoch.
         self.looked
             .fetch_max(asked.0.saturating_add(1), Ordering::AcqRel);
         change != Change::None
     }
 
-    /// What a change means that gives no name hazards of its own: a new index or column may still
-    /// use a function that has some.
+    /// What a change means that gives no name hazards of its own. A new index or column may still
+    /// use a function that has hazards, and take them on.
     fn other_change(&self) -> Change {
         let names = lock(&self.names);
         match names.known(0).is_some_and(|names| names.spread()) {
@@ -259,21 +262,21 @@ impl Database {
         }
     }
 
-    /// Moves the epoch: every statement and verdict from before it is stale, and any name may have
-    /// got hazards.
+    /// Moves the epoch after a change that nothing is known about: every earlier verdict is stale,
+    /// and any name may have got hazards.
     pub fn advance(&self) {
         self.define(&Definitions::opaque());
         self.advance_epoch();
     }
 
-    /// Moves the epoch for what was defined, or is about to be.
+    /// Moves the epoch for these definitions, which the server has or is about to get.
     pub fn defined(&self, definitions: &Definitions) {
         self.define(definitions);
         lock(&self.names).has_defined();
         self.advance_epoch();
     }
 
-    /// Gives the names the hazards that they have from these definitions.
+    /// Adds the hazards that these definitions give to the names.
     pub fn define(&self, definitions: &Definitions) {
         let mut names = lock(&self.names);
         let mut changed = definitions.is_opaque;
@@ -292,20 +295,20 @@ impl Database {
     }
 
     fn advance_epoch(&self) {
-        // Whichever of two that advance at once is last, its number is new.
+        // Of two sessions that advance at once either may be last: both numbers are new.
         self.epoch.store(self.epochs.next(), Ordering::Release);
     }
 
-    /// Moves the epochs of all databases of the cluster.
+    /// Moves the epochs of all databases of the cluster: roles are theirs in common.
     pub fn advance_cluster(&self) {
         self.cluster.fetch_add(1, Ordering::AcqRel);
     }
 }
 
-/// Bytes of a database's name that tell it from others: the server looks at no more.
+/// Bytes of a database's name that the server looks at.
 const NAME: usize = 63;
 
-/// Databases remembered, beyond those that somebody is connected to.
+/// The most databases without connections that are remembered.
 const MAX_IDLE: usize = 256;
 
 /// The databases that sessions have logged in to.
@@ -313,7 +316,7 @@ const MAX_IDLE: usize = 256;
 pub(super) struct Databases {
     known: Mutex<HashMap<Box<[u8]>, Arc<Database>, FixedState>>,
     epochs: Epochs,
-    /// What they share: changes of roles and their membership.
+    /// Counts changes of what the databases of the cluster share: roles and their membership.
     cluster: Arc<AtomicU64>,
 }
 
@@ -326,8 +329,8 @@ impl Databases {
         }
     }
 
-    /// What is shared about the database of this name. Once there are too many that nobody is
-    /// connected to, those are forgotten.
+    /// What is shared about the database of this name. If there are too many databases without
+    /// connections, those are forgotten first.
     pub(super) fn get(&self, name: &[u8]) -> Arc<Database> {
         let name = name.get(..NAME).unwrap_or(name);
         let mut known = lock(&self.known);

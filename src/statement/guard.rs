@@ -1,10 +1,11 @@
-//! Guards: what an argument's value must be like for a generic plan to behave as the literal would.
+//! Guards: conditions on an argument's value under which a generic plan behaves as the literal
+//! would.
 //!
 //! The planner evaluates what is constant before anything runs. A literal that does not fit its
 //! column fails there, even if no row is ever touched; a parameter of a generic plan fails only
-//! where and when it is used, or not at all (H-11 of the fidelity rules). So where a generic plan
-//! has still to convert or combine its parameters, a guard admits only values for which that cannot
-//! fail. The others are passed through, and the server says what it always says.
+//! where and when it is used, or not at all (H-11 of the fidelity rules). A generic plan may have
+//! to convert or combine its parameters. Then a guard admits only values for which that cannot
+//! fail. Queries with other values are passed through, and the server says what it always says.
 
 use crate::sql::scan::{Class, Form, Literal};
 
@@ -13,22 +14,23 @@ use crate::sql::scan::{Class, Form, Literal};
 pub struct Guard {
     /// The argument's index.
     pub argument: usize,
-    /// What must hold for its value.
+    /// What must hold for the argument's value.
     pub check: Check,
 }
 
 /// What must hold for a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
-    /// At most this many bytes, hence at most as many characters.
+    /// The value has at most this many bytes, hence at most as many characters.
     Length(usize),
-    /// A plain decimal number whose magnitude is at most this.
+    /// The value is a plain decimal number whose magnitude is at most this.
     Magnitude(u64),
-    /// A plain decimal number of at most this many digits before and 30 after the point.
+    /// The value is a plain decimal number with at most this many digits before the point and at
+    /// most 30 behind it.
     Digits(usize),
-    /// No backslash: a pattern that cannot end in its escape character.
+    /// The value holds no backslash, so as a pattern it cannot end in its escape character.
     NoBackslash,
-    /// A list of at most this many elements.
+    /// The value is a list of at most this many elements.
     Elements(usize),
 }
 

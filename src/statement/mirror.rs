@@ -1,4 +1,5 @@
-//! The mirror of one server process: which statements it holds, under which names.
+//! The mirror of one server process: which statements it holds, under which names. Each takes the
+//! server's memory (the fidelity rules, H-51), so their number is bounded.
 //!
 //! Invariants:
 //! - `len <= capacity`;
@@ -11,16 +12,17 @@ use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-/// What our statements' names begin with, before the [`Tag`]; a client's own names do not.
+/// How the names of the proxy's statements begin, before the [`Tag`]. Names of clients do not begin
+/// so.
 pub const NAME_PREFIX: &str = "_pgautoprep_";
 
-/// What follows in the names: another in each process, so that two proxies in a chain, or a client
-/// that has seen our names, do not use the same ones by accident.
+/// The part of the names that is different in each process. So two proxies in a chain, or a client
+/// that has seen such names, do not use the same ones by accident.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tag([u8; 4]);
 
 impl Tag {
-    /// Any tag; it is no secret.
+    /// Chooses a tag. It is no secret.
     #[must_use]
     pub(super) fn random() -> Self {
         let random = foldhash::quality::RandomState::default().hash_one(());
@@ -29,7 +31,7 @@ impl Tag {
     }
 }
 
-/// The last digit of a number written with digits and letters, which is taken from it.
+/// Takes the last digit off `rest`, written in base 36.
 fn digit(rest: &mut u64) -> u8 {
     const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
     let last = (*rest % 36) as usize;
@@ -76,31 +78,32 @@ impl Name {
     }
 }
 
-/// One statement the server process holds, or is being told to.
+/// One statement that the server process holds, or is being told to hold.
 #[derive(Debug)]
 pub struct Entry {
     /// The statement.
     pub statement: Arc<Statement>,
-    /// Its name on this server connection.
+    /// The statement's name on this server connection.
     pub name: Name,
-    /// When it was found to mean the same as its originals.
+    /// When the statement was found to mean the same as its originals.
     pub verified: Millis,
-    /// What it was trusted with.
+    /// What the statement was trusted with.
     pub terms: Arc<Terms>,
-    /// The database's catalog epoch when it was parsed.
+    /// The database's catalog epoch when the statement was parsed.
     pub epoch: u64,
     used: u64,
     ready: bool,
-    /// Executions the server has planned for their values.
+    /// How many executions the server has planned for their values since it last parsed the
+    /// statement.
     custom_plans: u8,
 }
 
-/// Executions of a statement that the server plans for their values, whatever it finds; only then
-/// it may choose a generic plan (`choose_custom_plan` in `plancache.c`, the same since 9.2).
+/// The server plans this many executions of a statement for their values. After them it may choose
+/// a generic plan (`choose_custom_plan` in `plancache.c`, the same since 9.2).
 const CUSTOM_PLANS: u8 = 5;
 
-/// Names left out when one turns out to be taken: whoever takes names one after the other has taken
-/// those that would come next, too.
+/// How many names are left out when one turns out to be taken: whatever took it counts up, and has
+/// probably taken the next ones, too.
 const LEFT_OUT: u32 = 1 << 16;
 
 /// The statements of one server connection.
@@ -111,18 +114,18 @@ pub struct Mirror {
     capacity: usize,
     tag: Tag,
     next_name: u32,
-    /// Lookups so far.
+    /// The number of lookups so far, which serves as the time.
     clock: u64,
     /// No entry may be evicted before this many lookups: `full_until <= oldest use + idle rounds`.
     full_until: u64,
 }
 
-/// Lookups, as a multiple of the capacity, for which an entry must not have been used before it
-/// makes way for another.
+/// An entry makes way for another after this many lookups without a use, as a multiple of the
+/// capacity.
 const IDLE_ROUNDS: u64 = 4;
 
 impl Mirror {
-    /// An empty cache for at most `capacity` statements, at least one; their names have this tag.
+    /// An empty mirror for at most `capacity` statements (at least one), whose names have this tag.
     #[must_use]
     pub fn new(capacity: usize, tag: Tag) -> Self {
         Self {
@@ -136,31 +139,31 @@ impl Mirror {
         }
     }
 
-    /// How often a statement was looked up.
+    /// How many lookups there have been.
     #[must_use]
     pub const fn lookups(&self) -> u64 {
         self.clock
     }
 
-    /// Statements the server holds.
+    /// How many statements the server holds or is being told to hold.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether no statement can be executed.
+    /// Whether the mirror has no entry.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Whether the server may hold any statement of ours, wanted or not.
+    /// Whether the server may hold a statement of the proxy's, one that is owed a Close included.
     #[must_use]
     pub fn is_on_server(&self) -> bool {
         !self.entries.is_empty() || self.owes()
     }
 
-    /// The entry at `key` if it is ready, marked as used just now.
+    /// The entry at `key` if it is ready. The lookup counts as a use.
     #[inline]
     pub fn lookup(&mut self, key: Key) -> Option<&Entry> {
         self.clock += 1;
@@ -171,8 +174,8 @@ impl Mirror {
 
     /// Whether there is room for one more, or an entry has been idle for so long that it may go.
     ///
-    /// A client that uses more statements than fit would otherwise have each of them parsed every
-    /// time, which costs more than it saves: so what fits first stays while it is used.
+    /// Entries in use do not go: a client with more statements than fit would have each of them
+    /// parsed every time, which costs more than it saves.
     pub fn has_room(&mut self) -> bool {
         if self.entries.len() < self.capacity {
             return true;
@@ -187,9 +190,9 @@ impl Mirror {
 
     /// Makes room for `statement` and names it. The entry is not ready until [`Mirror::confirm`].
     ///
-    /// An older entry at the same key, and the least recently used one if the cache is full, are
-    /// owed a Close: [`Mirror::take_owed`] must be sent before or with the Parse. Also returns
-    /// whether one was evicted.
+    /// An older entry at the same key is removed, and so is the least recently used one if the
+    /// mirror is full. The server is owed a Close for each: send those of [`Mirror::take_owed`]
+    /// before or with the Parse. Also returns whether an entry was evicted.
     pub fn begin(&mut self, statement: Arc<Statement>, epoch: u64) -> (Name, bool) {
         self.remove(statement.key());
         let mut evicted = false;
@@ -217,12 +220,13 @@ impl Mirror {
         (name, evicted)
     }
 
-    /// Somebody uses the name given last: those that would come next are left out.
+    /// Leaves out the next names, because the last one turned out to be in use.
     pub const fn avoid_names(&mut self) {
         self.next_name = self.next_name.wrapping_add(LEFT_OUT);
     }
 
-    /// The server holds the entry at `key`, which was trusted with these terms at this time.
+    /// Makes the entry at `key` usable: the server holds it. It was trusted with `terms` at the
+    /// time `verified`.
     pub fn confirm(&mut self, key: Key, verified: Millis, terms: Arc<Terms>) {
         if let Some(entry) = self.entries.get_mut(&key) {
             entry.ready = true;
@@ -231,9 +235,9 @@ impl Mirror {
         }
     }
 
-    /// Counts an execution of the entry at `key` that is to be planned for its values. If the
-    /// server might no longer do so, which is returned, it must be told to forget the statement and
-    /// to parse it anew, under the same name, before this execution.
+    /// Counts an execution of the entry at `key` that is to be planned for its values. True if the
+    /// server might use a generic plan for it: then the caller must close the statement and parse
+    /// it anew, under the same name, before this execution.
     #[inline]
     pub fn spend(&mut self, key: Key) -> bool {
         let Some(entry) = self.entries.get_mut(&key) else {
@@ -244,12 +248,14 @@ impl Mirror {
         spent
     }
 
-    /// The Parse of the entry at `key` failed: the server holds nothing, nothing is owed.
+    /// Removes the entry at `key`, whose Parse has failed. The server holds nothing, so it is owed
+    /// nothing.
     pub fn revoke(&mut self, key: Key) {
         self.entries.remove(&key);
     }
 
-    /// Takes the entry at `key` out; the server is owed a Close. Returns whether there was one.
+    /// Removes the entry at `key`; the server is owed a Close for it. Returns whether there was
+    /// one.
     pub fn remove(&mut self, key: Key) -> bool {
         let removed = self.entries.remove(&key);
         if let Some(entry) = &removed {
@@ -258,7 +264,7 @@ impl Mirror {
         removed.is_some()
     }
 
-    /// Takes every entry out; the server is owed a Close for each.
+    /// Removes every entry; the server is owed a Close for each.
     pub fn flush(&mut self) {
         // Not drained: the room goes with the entries, and is worth having again only if they come.
         let entries = std::mem::take(&mut self.entries);
@@ -266,13 +272,14 @@ impl Mirror {
             .extend(entries.into_values().map(|entry| entry.name));
     }
 
-    /// The server has dropped all its statements (DISCARD ALL, DEALLOCATE ALL): nothing is owed.
+    /// Removes every entry after the server has dropped all its statements (DISCARD ALL, DEALLOCATE
+    /// ALL). The server is owed nothing.
     pub fn forget_all(&mut self) {
         self.entries = HashMap::default();
         self.owed = Vec::new();
     }
 
-    /// The names owed a Close, which the caller must now send.
+    /// Takes the names for which the server is owed a Close. The caller must send one for each.
     #[must_use = "the server still holds these statements; send a Close for each"]
     pub fn take_owed(&mut self) -> Vec<Name> {
         std::mem::take(&mut self.owed)

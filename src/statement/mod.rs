@@ -1,5 +1,5 @@
-//! Which shape is prepared under which name: the shared table of shapes and statements ([`table`]),
-//! and the mirror of what one server process holds ([`cache`]).
+//! Which shape is prepared under which name: the shared table of shapes and statements
+//! ([`shapes`]), and the mirror of what one server process holds ([`mirror`]).
 //!
 //! A *recipe* says how a shape is converted: which of its literals become arguments and which stay
 //! inline. A *statement* is a recipe plus the values of its inline literals, in one context
@@ -37,7 +37,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub use terms::Terms;
 use weight::{Age, Kept, Scales, Weight};
 
-/// Milliseconds of a monotonic clock that the caller reads; the core never does.
+/// Milliseconds of a monotonic clock. The caller reads the clock, the core never does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Millis(pub u64);
 
@@ -55,26 +55,26 @@ impl Millis {
 /// How the server is to plan the executions of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Plans {
-    /// As it likes: once for all values, when it finds that as good.
+    /// The server chooses: it plans once for all values when it finds that as good.
     #[default]
     Generic,
-    /// Each time anew for the values at hand, as it plans the original.
+    /// The server plans each execution for its values, as it plans the original.
     Custom,
 }
 
-/// Statements of one recipe that may exist in one context, by the values of their inline literals.
+/// The most statements of one recipe: its variants by the values of their inline literals.
 ///
-/// Beyond it the shape varies where it must not be lifted, and each variant would cost an oracle
-/// round.
+/// With more, the shape varies where its literals must stay inline, and each variant would cost a
+/// lesson.
 pub const MAX_VARIANTS: u32 = 16;
 
-/// Where a statement is found: a hash of recipe, context and inline values. Never proof of
-/// identity.
+/// Where a statement is found: a hash of recipe, context and inline values. Equal keys never prove
+/// that two statements are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key(u64);
 
 impl Key {
-    /// The key of the statement that is the same but for how it is planned.
+    /// The key of the statement that differs only in how it is planned.
     #[must_use]
     #[inline]
     pub const fn with(self, plans: Plans) -> Self {
@@ -88,36 +88,36 @@ impl Key {
 /// What is known of a statement's right to stand for its original.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nobody has asked.
+    /// The oracle has not been asked.
     Unasked,
-    /// Somebody is asking since then.
+    /// A session has been asking the oracle since then.
     Asking(Millis),
-    /// The oracle agreed, at this catalog epoch, with these inferred parameter types.
+    /// The oracle agreed: the statement may stand for its original.
     Trusted {
-        /// The database's catalog epoch when it agreed.
+        /// The database's catalog epoch when the oracle agreed.
         epoch: u64,
-        /// When it agreed.
+        /// When the oracle agreed.
         at: Millis,
-        /// What it agreed on.
+        /// What the statement is trusted with.
         terms: Arc<Terms>,
     },
-    /// It did, but a generic plan may not stand for the plans the values get: at this catalog epoch
-    /// the statement is trusted only with [`Plans::Custom`], which is another statement.
+    /// The oracle agreed, but a client could see that a generic plan is used. At this catalog epoch
+    /// only the statement with [`Plans::Custom`] is trusted.
     Specific {
         /// The database's catalog epoch when that was found.
         epoch: u64,
     },
-    /// It did not, at this catalog epoch.
+    /// The oracle did not agree, at this catalog epoch.
     Declined {
-        /// Why.
+        /// Why the statement may not stand for its original.
         reason: Reason,
-        /// The database's catalog epoch when it declined.
+        /// The database's catalog epoch when the oracle declined.
         epoch: u64,
     },
 }
 
 impl Verdict {
-    /// The memory it takes beside itself.
+    /// The bytes that the verdict takes beside its own size.
     fn bytes(&self) -> usize {
         match self {
             Self::Trusted { terms, .. } => terms.bytes(),
@@ -138,12 +138,12 @@ pub struct Statement {
     oids: Box<[u32]>,
     hold_description: bool,
     verdict: Mutex<Verdict>,
-    /// Set when a verdict is withdrawn, so that caches holding the statement see it without a lock.
+    /// Whether the verdict was withdrawn. A mirror that holds the statement sees it without a lock.
     withdrawn: AtomicBool,
     executions: AtomicU32,
     next_audit: AtomicU32,
     failures: AtomicU32,
-    /// Executions when it was last seen whether there are more.
+    /// The number of executions when the age was last looked at.
     noted: AtomicU32,
     age: Age,
     weight: Weight,
@@ -159,11 +159,12 @@ impl Kept for Statement {
     }
 }
 
-/// Executions after which the plan proof is first repeated; doubled each time.
+/// The plan proof is first repeated after this many executions, and then each time after twice as
+/// many.
 const FIRST_AUDIT: u32 = 5;
 
-/// Bind-time failures tolerated per thousand executions before a statement is passed through: each
-/// costs a second execution by the simple protocol.
+/// The failures before BindComplete that are tolerated, per thousand executions. Each of them costs
+/// a second execution by the simple protocol.
 const FAILURES_PER_MILLE: u32 = 100;
 
 impl Statement {
@@ -202,19 +203,19 @@ impl Statement {
         }
     }
 
-    /// Where it is found.
+    /// The key under which the statement is found.
     #[must_use]
     pub const fn key(&self) -> Key {
         self.key
     }
 
-    /// The recipe it follows.
+    /// The recipe that the statement follows.
     #[must_use]
     pub const fn recipe(&self) -> &Arc<Recipe> {
         &self.recipe
     }
 
-    /// How its executions are to be planned.
+    /// How the statement's executions are to be planned.
     #[must_use]
     #[inline]
     pub const fn plans(&self) -> Plans {
@@ -233,8 +234,9 @@ impl Statement {
         &self.oids
     }
 
-    /// The types to declare in a Parse of the statement, if it is trusted with these terms or about
-    /// to be: those of columns of strings are their tables', and are known only there.
+    /// The parameter types to declare in a Parse of the statement. The terms hold the types of
+    /// columns of strings, which follow from the table and are known only after the oracle was
+    /// asked.
     #[must_use]
     pub fn declared<'a>(&'a self, terms: &Terms) -> Cow<'a, [u32]> {
         if terms.elements.is_empty() {
@@ -255,8 +257,8 @@ impl Statement {
         self.hold_description
     }
 
-    /// Whether `text` is this statement's: same recipe, same context, same inline values. How it is
-    /// planned is up to whoever asks.
+    /// Whether `text` is this statement's: same recipe, same context, same inline values. The
+    /// caller compares how it is to be planned.
     #[must_use]
     #[inline]
     pub fn is_for(&self, recipe: &Recipe, context: Context, text: &[u8], scan: &Scan) -> bool {
@@ -303,7 +305,8 @@ impl Statement {
             || matches!(*lock(&self.verdict), Verdict::Specific { epoch: at } if at == epoch)
     }
 
-    /// Claims the right to ask the oracle; false if somebody else asked within `patience` ms.
+    /// Claims the right to ask the oracle; false if another session claimed it within the last
+    /// `patience` milliseconds.
     #[must_use]
     pub fn claim(&self, now: Millis, patience: u64) -> bool {
         let mut verdict = lock(&self.verdict);
@@ -314,7 +317,7 @@ impl Statement {
         true
     }
 
-    /// Gives back the right to ask, if it is taken: nothing was learned.
+    /// Gives the right to ask back, because nothing was learned.
     pub fn give_back_claim(&self) {
         let mut verdict = lock(&self.verdict);
         if matches!(*verdict, Verdict::Asking(_)) {
@@ -337,7 +340,7 @@ impl Statement {
         *verdict = new;
     }
 
-    /// Sees whether it was executed since the last time: then it is not old, nor is its recipe.
+    /// Makes the statement and its recipe young if it was executed since the last call.
     fn note_use(&self) {
         let executions = self.executions.load(Ordering::Relaxed);
         if self.noted.swap(executions, Ordering::Relaxed) != executions {
@@ -348,7 +351,7 @@ impl Statement {
         }
     }
 
-    /// Whether a cache that still holds the statement must not use it.
+    /// Whether a mirror that still holds the statement must not use it.
     #[must_use]
     #[inline]
     pub fn is_withdrawn(&self) -> bool {
@@ -403,7 +406,8 @@ fn strip_value<'a>(inline: &'a [u8], value: &[u8]) -> Option<&'a [u8]> {
     rest.strip_prefix(value)
 }
 
-/// A poisoned lock only means that another connection's thread panicked while it held plain data.
+/// Locks `mutex`. That it is poisoned only means that another thread panicked while it held plain
+/// data.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,12 +1,12 @@
-//! The names of one database whose use has hazards, as of one catalog epoch.
+//! The names of one database whose use has hazards.
 //!
-//! They follow from the catalog: the functions of users with their bodies, and what depends on
-//! what. A hazard spreads from a function to the table whose trigger calls it, to the views over
-//! that table, to the functions that mention one of these views. The catalog says what depends on
-//! what by OID, a body by name; a name counts for all objects that have it.
+//! They follow from the catalog: from the functions of users with their bodies, and from what
+//! depends on what. A hazard spreads from a function to the table whose trigger calls it, to the
+//! views over that table, to the functions that mention one of these views. The catalog records
+//! dependencies by OID, a body by name; a name counts for all objects that have it.
 //!
-//! Invariant: leaving something out would be a wrong answer, too much in here costs a conversion.
-//! So what cannot be read makes everything hazardous.
+//! Invariant: no hazard is left out, because that would be a wrong answer. A hazard too many only
+//! costs a conversion, so what cannot be read makes everything hazardous.
 
 mod defined;
 mod graph;
@@ -23,23 +23,23 @@ use used::Used;
 
 type Map<K, V> = HashMap<K, V, RandomState>;
 
-/// Names and their hazards.
+/// The names of a database that have hazards, and which they have.
 #[derive(Debug, Default, Clone)]
 pub struct Names {
     hazards: Map<Box<[u8]>, Hazards>,
-    /// Those of objects that no text need name: operators, casts, types.
+    /// The hazards of objects that a text can use without naming them: operators, casts, types.
     implicit: Hazards,
-    /// Those of everything together.
+    /// All hazards of the database together.
     any: Hazards,
-    /// Those of the names with characters beyond ASCII, which each client's encoding spells in its
-    /// own way.
+    /// The hazards of the names with characters beyond ASCII together. Each client's encoding
+    /// spells such names in its own way.
     beyond: Hazards,
     used: Arc<Used>,
     /// The names of the functions of `pg_catalog` whose run shows.
     volatile: Arc<HashSet<Box<[u8]>, RandomState>>,
 }
 
-/// The longest name that is looked up: of longer identifiers the server cuts off the rest.
+/// The longest name that is looked up, in bytes. The server cuts longer ones off.
 const MAX_NAME: usize = 63;
 
 impl Known for Names {
@@ -63,7 +63,7 @@ impl Known for Names {
 }
 
 impl Names {
-    /// Of a database of which nothing is known: any name may do anything.
+    /// The names of a database of which nothing is known: any name may do anything.
     #[must_use]
     pub fn unknown() -> Self {
         Self {
@@ -76,75 +76,75 @@ impl Names {
         }
     }
 
-    /// Whether some have hazards that spread to what uses them: those of functions.
+    /// Whether a name has hazards of functions, which spread to what uses the name.
     #[must_use]
     pub const fn spread(&self) -> bool {
         self.any.has(Hazards::OF_FUNCTIONS)
     }
 
-    /// Names that have hazards.
+    /// How many names have hazards.
     #[must_use]
     pub fn len(&self) -> usize {
         self.hazards.len()
     }
 
-    /// Whether no name has any.
+    /// Whether no name has hazards.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.hazards.is_empty()
     }
 }
 
-/// One row of what the catalog says.
+/// One row of the catalog's answer to the question which names have hazards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Row<'a> {
     /// The names of the functions of `pg_catalog` whose run shows, separated by spaces.
     Volatile(&'a str),
-    /// A function of users.
+    /// A function of a user's.
     Function {
-        /// Its OID.
+        /// The function's OID.
         oid: &'a str,
-        /// Its name.
+        /// The function's name.
         name: &'a str,
-        /// Its language.
+        /// The function's language.
         language: &'a str,
-        /// Whether it is declared volatile, so that no planner runs it.
+        /// Whether the function is declared volatile, so that the planner does not run it.
         volatile: bool,
-        /// Its source text; empty if it was parsed when it was made.
+        /// The function's source text; empty if it was parsed when the function was made.
         source: &'a str,
     },
     /// A relation, or a function that was parsed when it was made, uses this function or view of
     /// `pg_catalog`.
     Uses {
-        /// Its class and OID.
+        /// The class and OID of the relation or function.
         object: &'a str,
-        /// Its name.
+        /// The name of the relation or function.
         name: &'a str,
-        /// What it uses.
+        /// The name of what it uses.
         builtin: &'a str,
     },
-    /// An object depends on another one: what the latter does, using the former may do.
+    /// An object depends on another one: using it may do what the other one does.
     Depends {
-        /// Its class and OID.
+        /// The class and OID of the object.
         object: &'a str,
-        /// Its name.
+        /// The name of the object.
         name: &'a str,
         /// The class and OID of the other one.
         on: &'a str,
-        /// Only what writes the former does what the latter does.
+        /// Whether only writing the object does what the other one does.
         by_writing: bool,
-        /// The latter is a partition or a child of the former.
+        /// Whether the other one is a partition or a child of the object.
         inherits: bool,
     },
-    /// A relation is of this kind.
+    /// A relation or function of a special kind.
     Relation {
-        /// Its class and OID.
+        /// The class and OID of the relation or function.
         object: &'a str,
-        /// Its name.
+        /// The name of the relation or function.
         name: &'a str,
-        /// `f`: foreign; `p`: partitioned, or a parent; `s`: secured for single roles; `u`: nothing
-        /// but its name is told, because something may use it. Or a function that was parsed when
-        /// it was made: `n`: it calls a volatile one of `pg_catalog`.
+        /// The kind of a relation: `f` is foreign, `p` is partitioned or a parent, `s` is secured
+        /// for single roles, `u` is named only because something may use it. A function that was
+        /// parsed when it was made has the kind `n` if it calls a volatile one of `pg_catalog`.
         kind: &'a str,
     },
 }
@@ -189,7 +189,7 @@ impl<'a> Row<'a> {
 }
 
 impl Names {
-    /// What these rows, which must be all there are, lead to.
+    /// The names that follow from these rows, which must be all rows of the answer.
     #[must_use]
     pub fn of_rows(rows: &[Row<'_>]) -> Self {
         let volatile = rows.iter().filter_map(|row| match row {

@@ -1,63 +1,65 @@
-//! Which names of a database have hazards as of now: the answer to the last question, and what was
-//! defined since it was put.
+//! Naming: which names of a database have hazards now. That is the answer to the last question, and
+//! what was defined since the question was put.
 //!
 //! Invariants:
-//! - the names known have the hazards of everything that was defined through the proxy, in that
-//!   order, whether it is in the catalog yet or was rolled back: too many cost a conversion;
-//! - an answer is of no use if anything was defined since the question that cannot be added to it;
-//! - who has reason to doubt that everything was defined through the proxy relies on names that
-//!   were asked for since then.
+//! - the known names have the hazards of everything that was defined through the proxy, in that
+//!   order. It does not matter whether a definition is in the catalog yet or was rolled back: a
+//!   hazard too many only costs a conversion;
+//! - an answer is dropped if something was defined since the question that cannot be added to it;
+//! - a session that doubts whether everything was defined through the proxy relies only on names
+//!   that were asked for after the doubt arose.
 
 use super::Millis;
 use super::names::{Defined, Names};
 use crate::sql::define::Definition;
 use std::sync::Arc;
 
-/// Definitions that are remembered, and names mentioned in them. More are as if anything was
-/// defined.
+/// The most definitions that are remembered. If there are more, anything counts as defined.
 const MAX_SINCE: usize = 1024;
+/// The most names that the remembered definitions mention. If there are more, anything counts as
+/// defined.
 const MAX_MENTIONED: usize = 64 * 1024;
 
-/// A question which names have hazards.
+/// One question to the server: which names have hazards?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Question {
-    /// Its number, from one.
+    /// The question's number, counted from 1.
     number: u64,
-    /// How many definitions there were when it was put.
+    /// How many definitions there were when the question was put.
     defined: u64,
 }
 
-/// Milliseconds for which names are relied on by who has no reason to doubt them, though the
-/// catalog has changed by what was defined through the proxy, and maybe by more.
+/// Milliseconds for which sessions without doubt go on relying on the names after the catalog has
+/// changed: by what was defined through the proxy, and maybe by more.
 const GRACE: u64 = 1_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Naming {
     known: Option<Arc<Names>>,
-    /// The question they are the answer to.
+    /// The number of the question that the known names answer.
     known_by: u64,
-    /// The questions put so far.
+    /// How many questions have been put.
     questions: u64,
-    /// What was defined since the names known, or the oldest that somebody asks for, were asked
-    /// for.
+    /// The definitions since the question that the known names answer, or since the oldest question
+    /// that is not answered yet.
     since: Vec<Arc<Definition>>,
-    /// How many definitions there were before these.
+    /// How many definitions there were before those in `since`.
     before: u64,
-    /// Answers to questions from before this many definitions are stale.
+    /// An answer is stale if there were fewer definitions than this when its question was put.
     lost: u64,
-    /// How many definitions there were when each question was put that is not answered yet.
+    /// For each question that is not answered yet, how many definitions there were when it was put.
     asked: Vec<u64>,
-    /// The catalog has changed by more than is known: the first question behind that, and when that
-    /// was noticed.
+    /// The doubt, if the catalog may have changed by more than is known: the first question that
+    /// was put after the change, and when the change was noticed.
     doubt: Option<(u64, Millis)>,
-    /// Something was defined through the proxy since the catalog was looked at.
+    /// Whether something was defined through the proxy since the catalog was looked at.
     has_defined: bool,
-    /// The names that the definitions mention, at most.
+    /// The number of names that the definitions mention, repetitions included.
     mentioned: usize,
 }
 
 impl Naming {
-    /// The names, if they were asked for with this question or a later one.
+    /// The known names, if they answer the question `since` or a later one.
     pub(super) fn known(&self, since: u64) -> Option<&Arc<Names>> {
         self.known.as_ref().filter(|_| self.known_by >= since)
     }
@@ -67,19 +69,19 @@ impl Naming {
         self.questions + 1
     }
 
-    /// Whether names are known that somebody should ask for again.
+    /// Whether names are known, but should be asked for again.
     pub(super) fn is_doubtful(&self) -> bool {
         let since = self.doubt.map_or(0, |(question, _)| question);
         self.known.is_some() && self.known_by < since
     }
 
-    /// Something was defined that the catalog will have.
+    /// Records that something was defined that the catalog will have.
     pub(super) const fn has_defined(&mut self) {
         self.has_defined = true;
     }
 
-    /// The catalog was looked at, and has changed if `changed`; returns whether nothing is known
-    /// any longer.
+    /// Records a look at the catalog; `changed` says whether it has changed. Returns whether the
+    /// names are no longer known.
     pub(super) fn looked(&mut self, changed: bool, now: Millis) -> bool {
         let is_ours = std::mem::take(&mut self.has_defined);
         if !changed {
@@ -106,11 +108,11 @@ impl Naming {
         self.before + self.since.len() as u64
     }
 
-    /// Anything may have been defined.
+    /// Forgets the names, because anything may have been defined.
     pub(super) fn lose(&mut self) {
         self.known = None;
         self.forget();
-        // What was asked for at this moment was asked for before.
+        // A question that is being asked at this moment was put before.
         self.before += 1;
         self.lost = self.before;
     }
@@ -121,8 +123,8 @@ impl Naming {
         self.mentioned = 0;
     }
 
-    /// The definition is on its way to the server, or is there for all; returns whether the names
-    /// have changed.
+    /// Adds a definition that is on its way to the server, or has been committed there. Returns
+    /// whether the names have changed.
     pub(super) fn define(&mut self, definition: &Arc<Definition>) -> bool {
         if self.known.is_none() && self.asked.is_empty() {
             return false;
@@ -153,7 +155,7 @@ impl Naming {
         }
     }
 
-    /// Somebody asks for the names.
+    /// Counts a question for the names that is put now.
     pub(super) fn ask(&mut self) -> Question {
         self.questions += 1;
         let defined = self.count();
@@ -164,7 +166,7 @@ impl Naming {
         }
     }
 
-    /// Nobody waits for the answer to that question any longer.
+    /// Forgets a question whose answer no session waits for any longer.
     pub(super) fn asked_no_more(&mut self, question: Question) {
         if let Some(at) = self
             .asked
@@ -178,7 +180,7 @@ impl Naming {
         }
     }
 
-    /// These were the names when that question was answered; returns whether they are of use.
+    /// Records the names that the server gave as the answer; returns whether they are used.
     pub(super) fn answer(&mut self, question: Question, names: Names) -> bool {
         let asked = question.defined;
         let at = asked

@@ -17,9 +17,9 @@ pub struct Recipe {
     pub(super) id: u64,
     pub(super) shape: Arc<Shape>,
     pub(super) judgement: OnceLock<Result<Eligible, Reason>>,
-    /// The arguments before the plan proof took some back, if it did.
+    /// The arguments that the recipe had before it was narrowed; `None` if it was not.
     pub(super) widest: Option<Vec<bool>>,
-    /// Generic plans are out of the question.
+    /// Whether the recipe's statements are trusted only with custom plans.
     pub(super) custom_only: bool,
     pub(super) sightings: AtomicU32,
     pub(super) variants: AtomicU32,
@@ -64,19 +64,19 @@ impl Recipe {
         }
     }
 
-    /// Unique among the recipes of this process.
+    /// The recipe's number, which no other recipe of this process has.
     #[must_use]
     pub const fn id(&self) -> u64 {
         self.id
     }
 
-    /// The shape this recipe converts.
+    /// The shape that this recipe converts.
     #[must_use]
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// True once a narrower recipe has taken this one's place.
+    /// Whether another recipe has taken this one's place.
     #[must_use]
     pub fn is_retired(&self) -> bool {
         self.retired.load(Ordering::Relaxed)
@@ -101,14 +101,15 @@ impl Recipe {
         self.sightings.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// The bytes it takes.
+    /// The bytes that the recipe takes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.weight.bytes()
     }
 
-    /// What eligibility says of the shape; `judge` is asked the first time only, unless the text
-    /// that `scan` has just scanned is too long to say anything of its shape.
+    /// What eligibility says about the shape. `judge` is called the first time, and its answer is
+    /// kept. The answer is not kept if the text that `scan` has just scanned was too long: a
+    /// shorter text of the same shape may be eligible.
     ///
     /// # Errors
     /// The reason why no text of this shape, or at least not this one, is converted.
@@ -142,7 +143,7 @@ impl Recipe {
         }))
     }
 
-    /// What eligibility said; `None` if it was not asked yet or declined.
+    /// What eligibility said; `None` if it was not asked yet or has declined.
     #[must_use]
     pub fn eligible(&self) -> Option<&Eligible> {
         self.judgement.get()?.as_ref().ok()
@@ -161,8 +162,9 @@ impl Recipe {
             .collect()
     }
 
-    /// The arguments left if only literals that have varied stay lifted: the narrower form to try
-    /// when the generic plan of the full one is worse. `None` if that is no change, or leaves none.
+    /// The arguments that are left if only literals that have varied stay arguments. The narrower
+    /// form is tried when the generic plan of the full one differs. `None` if nothing changes, or
+    /// no argument is left.
     #[must_use]
     pub fn narrowed(&self) -> Option<Vec<bool>> {
         let eligible = self.eligible()?;

@@ -1,5 +1,5 @@
 //! What all connections share: recipes by shape, statements by key, contexts, what is known of
-//! databases, and the oracle's budget. The only place that knows `dashmap`.
+//! databases, and how often the oracle may be asked. Only this file knows `dashmap`.
 //!
 //! Invariants: the maps are bounded; an entry is compared in full before it is used, so a hash
 //! collision costs a conversion, never a wrong statement; no guard is held while anything else is
@@ -19,7 +19,7 @@ use foldhash::fast::FixedState;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// The shared table. Cheap to share behind an [`Arc`]; see the module's invariants.
+/// The table that all connections share, behind an [`Arc`]. The module lists its invariants.
 #[derive(Debug)]
 pub struct Shapes {
     recipes: DashMap<u64, Arc<Recipe>, FixedState>,
@@ -32,19 +32,21 @@ pub struct Shapes {
     budget: Budget,
     tag: Tag,
     scales: Scales,
-    /// Bytes below which there is no use in making room, because others hold what was dropped.
+    /// The bytes that must be exceeded before room is made again: sessions may hold what was
+    /// dropped the last time, so it still takes memory.
     floor: AtomicUsize,
     evictions: AtomicU32,
-    /// When what is unused last grew older; locked while anything is dropped.
+    /// When unused entries last grew older. The lock is held while anything is dropped.
     rested: Mutex<Option<Millis>>,
 }
 
-/// Bytes that shapes and their statements may take on average. Usual ones take two to four
-/// thousand together, and have a second context to live in.
+/// The bytes that a shape and its statements may take on average. Usual shapes take two to four
+/// thousand with one context, so there is room for a second one.
 const BYTES_PER_SHAPE: usize = 8 << 10;
 
-/// Milliseconds after which what is unused is older, and the age at which it is dropped: an hour.
+/// Milliseconds after which an unused entry is a round older.
 const ROUND: u64 = 60_000;
+/// An entry is dropped at this age, in rounds: after an hour.
 const IDLE_ROUNDS: u8 = 60;
 
 impl Shapes {
@@ -76,7 +78,7 @@ impl Shapes {
         &self.hasher
     }
 
-    /// Shapes known.
+    /// How many shapes are known.
     #[must_use]
     pub fn len(&self) -> usize {
         self.recipes.len()
@@ -88,13 +90,13 @@ impl Shapes {
         self.recipes.is_empty()
     }
 
-    /// What is shared about the database `name`, which the server has accepted a login to.
+    /// What is shared about the database `name`. The server must have accepted a login to it.
     #[must_use]
     pub fn database(&self, name: &[u8]) -> Arc<Database> {
         self.databases.get(name)
     }
 
-    /// The tag of our statements' names.
+    /// The tag in the names of the proxy's statements.
     #[must_use]
     pub const fn tag(&self) -> Tag {
         self.tag
@@ -106,7 +108,8 @@ impl Shapes {
         &self.contexts
     }
 
-    /// The recipe under the hash of the text just scanned, which may be that of another shape.
+    /// The recipe under the hash of the text just scanned. It may be the recipe of another shape
+    /// with the same hash.
     #[must_use]
     pub fn known(&self, scan: &Scan) -> Option<Arc<Recipe>> {
         let found = self.recipes.get(&scan.hash());
@@ -130,14 +133,15 @@ impl Shapes {
         scan.has_shape(text, &kept.shape).then_some(kept)
     }
 
-    /// Retires `recipe` for one of the same shape with fewer arguments, because the others may not
-    /// be lifted.
+    /// Retires `recipe` for one of the same shape with these arguments only, because the other
+    /// literals must not become parameters.
     pub fn demote(&self, recipe: &Recipe, arguments: Vec<bool>) -> Arc<Recipe> {
         let heir = self.new_recipe(Arc::clone(&recipe.shape));
         self.replace(recipe, heir, arguments, false)
     }
 
-    /// The same because the others change the plan; [`Table::statement`] may take that back.
+    /// Retires `recipe` for one of the same shape with these arguments only, because the others
+    /// change the plan. [`Shapes::statement`] may take that back.
     pub fn narrow(&self, recipe: &Recipe, arguments: Vec<bool>) -> Arc<Recipe> {
         let mut heir = self.new_recipe(Arc::clone(&recipe.shape));
         let widest = recipe.widest.clone();
@@ -145,16 +149,16 @@ impl Shapes {
         self.replace(recipe, heir, arguments, false)
     }
 
-    /// Retires `recipe`, which has lists or rows, for one that says that these are no arrays: texts
-    /// of its shape are taken apart, and so get to shapes that say how long they are.
+    /// Retires `recipe`, which has lists or rows, for one that says that these are no arrays. Texts
+    /// of its shape are then scanned literal by literal, so each length has a shape of its own.
     pub fn unfold(&self, recipe: &Recipe) {
         let heir = self.new_recipe(Arc::clone(&recipe.shape));
         let arguments = recipe.eligible().map(|e| e.arguments.clone());
         self.replace(recipe, heir, arguments.unwrap_or_default(), true);
     }
 
-    /// Takes [`Table::narrow`] back for custom plans, if that was what happened to `recipe`: its
-    /// inline literals vary after all.
+    /// Takes [`Shapes::narrow`] back if `recipe` was narrowed, because its inline literals vary
+    /// after all. The heir uses custom plans only.
     fn widen(&self, recipe: &Recipe) {
         if let Some(widest) = &recipe.widest {
             let mut heir = self.new_recipe(Arc::clone(&recipe.shape));
@@ -243,7 +247,7 @@ impl Shapes {
         ))
     }
 
-    /// Takes one question from the oracle's budget of this second.
+    /// Takes one question from the budget of this second; false if it is used up.
     pub fn take_question(&self, now: Millis) -> bool {
         self.budget.take(now)
     }
@@ -253,7 +257,7 @@ impl Shapes {
         Recipe::new(id, shape, &self.scales)
     }
 
-    /// A shape has a statement per context it is used in; four is generous on average.
+    /// The most statements: four for each shape, which has one in each context that it is used in.
     const fn max_statements(&self) -> usize {
         self.max_shapes.saturating_mul(4)
     }
@@ -267,9 +271,9 @@ impl Shapes {
         self.scales.total() > bound
     }
 
-    /// Makes room, a quarter of everything: drops what was not asked for longest.
+    /// Makes room for a quarter of the bounds: drops what was asked for longest ago.
     fn make_room(&self) {
-        // Whoever else wants room meanwhile finds it the next time.
+        // Another thread is making room; it will be there the next time.
         let Ok(mut rested) = self.rested.try_lock() else {
             return;
         };
@@ -297,8 +301,8 @@ impl Shapes {
         self.evictions.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// To be called now and then also when nothing happens: once in a while drops what nobody has
-    /// asked for in a long time.
+    /// Drops what was not asked for in a long time. Call it now and then, also when nothing
+    /// happens; most calls do nothing.
     pub fn rest(&self, now: Millis) {
         let Ok(mut rested) = self.rested.try_lock() else {
             return;
@@ -332,20 +336,23 @@ impl Shapes {
             .for_each(|statement| statement.age.advance());
     }
 
-    /// Moves whenever something was dropped: whoever keeps copies should drop theirs.
+    /// Counts the times that something was dropped. When the count moves, a worker should drop its
+    /// copies.
     #[must_use]
     pub fn evictions(&self) -> u32 {
         self.evictions.load(Ordering::Relaxed)
     }
 
-    /// Bytes that shapes and statements take, also those that are only still held elsewhere.
+    /// The bytes of all shapes and statements that are alive. Those that were dropped here and are
+    /// still held elsewhere count, too.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.scales.total()
     }
 }
 
-/// Drops what is at least so old, as long as there are more than `most` or bytes to be given back.
+/// Drops entries of at least this age while there are more than `most`, or `surplus` bytes are
+/// still to be freed.
 fn thin<K: Eq + std::hash::Hash, V: Kept>(
     map: &DashMap<K, Arc<V>, FixedState>,
     age: u8,
@@ -363,8 +370,8 @@ fn thin<K: Eq + std::hash::Hash, V: Kept>(
     });
 }
 
-/// Questions allowed per second, counted without a lock: second in the upper half, count in the
-/// lower.
+/// The questions that the oracle may be asked per second, counted without a lock: `state` holds the
+/// second in its upper half and the count in its lower half.
 #[derive(Debug)]
 struct Budget {
     per_second: u32,

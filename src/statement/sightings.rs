@@ -1,11 +1,11 @@
-//! A small memory of shapes met lately, for those of which nothing else is remembered.
+//! A small memory of shapes that were met once.
 //!
-//! Most shapes of an application that writes a new text each time come once. To remember such a
-//! shape in full costs more than to pass its query through, so the first sighting only leaves a
-//! mark: four bytes in a table of fixed size. Another mark may take its place, which costs the
-//! shape one more sighting, never more.
+//! An application may write a new text each time, so that most shapes come once. Remembering such a
+//! shape in full costs more than passing its query through. So the first sighting only leaves a
+//! mark: four bytes in a table of fixed size. Another mark may take its place; then the shape needs
+//! one more sighting.
 
-/// Marks kept: 64 KiB. A power of two.
+/// How many marks there are: a power of two, 64 KiB in all.
 const MARKS: usize = 1 << 14;
 
 /// The marks of one worker.
@@ -23,7 +23,7 @@ impl Default for Sketch {
 }
 
 impl Sketch {
-    /// Whether this hash was met before, as far as is remembered. It is from now on.
+    /// Leaves a mark for this hash; returns whether there was one already.
     #[inline]
     pub fn meet(&mut self, hash: u64) -> bool {
         // No hash leaves the mark of an empty place.

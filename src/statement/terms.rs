@@ -1,4 +1,4 @@
-//! What the right of a statement to stand for its original depends on.
+//! Terms: the conditions on which a statement may stand for its original.
 
 use super::common_values::Common;
 use super::guard::Guard;
@@ -10,29 +10,29 @@ use crate::sql::scan::{Literal, Scan};
 /// What a trusted statement was trusted with.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Terms {
-    /// The types the server inferred, one per argument.
+    /// The types that the server inferred, one per argument.
     pub types: Box<[u32]>,
-    /// Of the arguments that are columns of rows, the types of their arrays' elements; 0 of others,
-    /// and empty if there are no rows.
+    /// For each argument that is a column of rows, the type of its array's elements; for each other
+    /// argument 0. Empty if there are no rows.
     pub elements: Box<[u32]>,
     /// The types of the columns that hidden arguments are stored in, as `format_type` writes them.
     pub stored: Box<[Option<String>]>,
-    /// What the values must be like.
+    /// The conditions on the values, sorted by argument.
     pub guards: Box<[Guard]>,
-    /// Values that get plans of their own.
+    /// The values that get plans of their own, sorted by argument.
     pub common: Box<[Common]>,
-    /// The arguments that are strings of types of which not every string is a value; those that are
-    /// lists twice.
+    /// The arguments whose strings may be invalid for their types. An argument that is a list
+    /// stands here twice.
     pub fallible: Box<[usize]>,
-    /// It is planned once because it finds one row at most: another plan may read other rows, and
-    /// lock what it has read where transactions are serializable.
+    /// Whether the statement is planned once because it finds at most one row. Another plan may
+    /// read other rows on the way, and where transactions are serializable it locks what it reads.
     pub one_row: bool,
-    /// What running it may do to the session.
+    /// What running the statement may do to the session.
     pub effect: Effect,
 }
 
 impl Terms {
-    /// The memory it takes.
+    /// The bytes that the terms take.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let stored = self.stored.iter();
@@ -43,7 +43,7 @@ impl Terms {
         size_of::<Self>() + fixed + guards + stored.sum::<usize>() + common.sum::<usize>()
     }
 
-    /// Whether every guarded literal of `text` is admitted.
+    /// Whether the values of `text` pass every guard, and none of them is a common value.
     #[must_use]
     #[inline]
     pub fn admit(&self, eligible: &Eligible, text: &[u8], scan: &Scan) -> bool {
@@ -51,8 +51,8 @@ impl Terms {
             && (self.common.is_empty() || self.is_uncommon(eligible, text, scan))
     }
 
-    /// Whether more than one string of `text` might not be a value of its type: which of them the
-    /// server would complain about first is not known. Of rows not even one may be in doubt.
+    /// Whether it is not known which string of `text` the server would complain about first: more
+    /// than one might be invalid for its type. Among rows not even one may be in doubt.
     #[must_use]
     pub fn leaves_doubt(&self, eligible: &Eligible, text: &[u8], scan: &Scan) -> bool {
         let enough = match self.elements[..] {
@@ -74,8 +74,8 @@ impl Terms {
         element.or_else(|| self.types.get(argument)).copied()
     }
 
-    /// The strings of `text` that might not be values of their types, elements of arrays included:
-    /// each with the index of the argument that it is or is part of.
+    /// The strings of `text` that might be invalid for their types, elements of arrays included.
+    /// Each comes with the index of its argument.
     pub fn doubtful<'a>(
         &'a self,
         eligible: &'a Eligible,
@@ -92,7 +92,7 @@ impl Terms {
         })
     }
 
-    /// Whether no literal of `text` is a value that gets a plan of its own.
+    /// Whether no literal of `text` is a common value.
     fn is_uncommon(&self, eligible: &Eligible, text: &[u8], scan: &Scan) -> bool {
         let mut lifted = scan.literals().iter().zip(&eligible.arguments);
         let mut lifted = lifted

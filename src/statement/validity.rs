@@ -1,22 +1,23 @@
-//! Doubt: which strings might not be valid for the types the server has inferred for them.
+//! Validity: which strings might not be values of the types that the server has inferred for them.
 //!
-//! Of several that are not, a literal's text is complained about where analysis meets it first, a
-//! parameter's in the order of the parameters (H-31 of the fidelity rules). Outside a transaction
-//! the original says which; inside one there is no second try. So there at most one argument may be
-//! in doubt, or one element of one list. Doubt costs a conversion, so what applications send by the
-//! thousand is looked at.
+//! A text may have several invalid strings. The server then complains about the literal that its
+//! analysis meets first, but about the parameter that comes first in the text (H-31 of the fidelity
+//! rules). Outside a transaction the original is sent and gets the right error. Inside a
+//! transaction there is no second try, so at most one argument may be in doubt, or one element of
+//! one list. A string in doubt costs a conversion; so strings of the types that applications send
+//! most are read here, and found valid.
 
 use crate::sql::oid;
 use crate::sql::scan::{Class, Form, Literal, Scan};
 use crate::sql::value::token;
 
-/// Whether every string is a valid value of this type, whatever it says.
+/// Whether every string is a value of this type.
 #[must_use]
 pub const fn takes_all(type_oid: u32) -> bool {
     matches!(type_oid, oid::NAME | oid::TEXT | oid::BPCHAR | oid::VARCHAR)
 }
 
-/// The same of the elements of arrays of this type.
+/// Whether every string is a value of the element type of arrays of this type.
 #[must_use]
 pub const fn elements_take_all(type_oid: u32) -> bool {
     matches!(
@@ -25,8 +26,8 @@ pub const fn elements_take_all(type_oid: u32) -> bool {
     )
 }
 
-/// The type of the elements of arrays of this type, if it is one that is known here; else the type
-/// itself, of which no string is beyond doubt.
+/// The type of the elements of arrays of this type. For an array type that is not known here the
+/// result is the type itself, for which every string is in doubt.
 #[must_use]
 pub const fn element(type_oid: u32) -> u32 {
     match type_oid {
@@ -48,8 +49,8 @@ pub const fn element(type_oid: u32) -> u32 {
     }
 }
 
-/// The strings of a literal in `text`, or of its elements, that might not be values of its type. Of
-/// a list the type is that of its array, of a column of rows that of its elements.
+/// The strings of a literal in `text`, or of its elements, that might be invalid for its type. For
+/// a list `type_oid` is the type of the array, for a column of rows that of the elements.
 ///
 /// Integers of 32 bits are elements only of arrays that hold them all.
 pub(super) fn doubtful<'a>(
@@ -71,7 +72,7 @@ pub(super) fn doubtful<'a>(
         .filter(move |element| !is_surely_valid(type_oid, text, element))
 }
 
-/// Whether the string in `text` is beyond doubt a value of this type.
+/// Whether the string in `text` is certainly a value of this type.
 #[must_use]
 pub fn is_surely_valid(type_oid: u32, text: &[u8], literal: &Literal) -> bool {
     if literal.form != Form::Plain {
@@ -97,11 +98,11 @@ pub fn is_surely_valid(type_oid: u32, text: &[u8], literal: &Literal) -> bool {
     }
 }
 
-/// Whether a message may be what the input function of a type says of a string, and not what a
-/// function says of its value, which the planner may call just as early. `is_whole` says that the
-/// message quotes the whole value.
+/// Whether the input function of a type may have sent this message about a string. A function that
+/// the planner calls just as early, with the string's value, sends other messages. `is_whole` says
+/// that the message quotes the whole value.
 ///
-/// These are the states and the words that the input functions in `src/backend/utils/adt` use.
+/// The input functions in `src/backend/utils/adt` use these states and words.
 #[must_use]
 pub fn is_said_of(
     type_oid: u32,
@@ -144,8 +145,8 @@ pub fn is_said_of(
     }
 }
 
-/// Whether this constant has an odd number of hexadecimal digits, which is all that the input
-/// function of `bytea` says then.
+/// Whether this constant has an odd number of hexadecimal digits. The message that the input
+/// function of `bytea` has for that quotes nothing.
 fn is_half_a_byte_short(constant: &[u8]) -> bool {
     let value = constant.get(1..constant.len().saturating_sub(1));
     let digits = value.and_then(|value| value.strip_prefix(b"\\x"));
@@ -155,7 +156,7 @@ fn is_half_a_byte_short(constant: &[u8]) -> bool {
     })
 }
 
-/// Whether the message quotes something, and that is in the string.
+/// Whether the message quotes a part of the string.
 fn quotes_part_of(message: &[u8], string: &[u8]) -> bool {
     let mut marks = memchr::memchr_iter(b'"', message);
     let (Some(open), Some(close)) = (marks.next(), marks.next_back()) else {
@@ -191,7 +192,7 @@ fn is_uuid(value: &[u8]) -> bool {
         })
 }
 
-/// A number of this many digits at the front, and what follows it.
+/// The number of this many digits at the front of `value`, and what follows it.
 fn field(value: &[u8], digits: usize) -> Option<(u32, &[u8])> {
     let (field, rest) = value.split_at_checked(digits)?;
     let number = field.iter().try_fold(0, |n, digit| {
@@ -202,7 +203,8 @@ fn field(value: &[u8], digits: usize) -> Option<(u32, &[u8])> {
     Some((number, rest))
 }
 
-/// What follows a day written as ISO 8601 wants it, which every DateStyle reads alike.
+/// What follows the day at the front of `value`, if it is written as in ISO 8601, which every
+/// DateStyle reads alike.
 fn date(value: &[u8]) -> Option<&[u8]> {
     let (year, rest) = field(value, 4)?;
     let (month, rest) = field(rest.strip_prefix(b"-")?, 2)?;
@@ -216,7 +218,7 @@ fn date(value: &[u8]) -> Option<&[u8]> {
     (year > 0 && (1..=last).contains(&day)).then_some(rest)
 }
 
-/// What follows a time of the day.
+/// What follows the time of day at the front of `value`.
 fn time(value: &[u8]) -> Option<&[u8]> {
     let (hour, rest) = field(value, 2)?;
     let (minute, rest) = field(rest.strip_prefix(b":")?, 2)?;

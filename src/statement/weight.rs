@@ -1,21 +1,21 @@
-//! What is remembered takes bytes for as long as it is alive, whoever holds it, and grows old while
-//! nobody asks for it.
+//! Weight and age of what the shared table remembers. An entry takes bytes for as long as any
+//! thread holds it, and grows old while no session asks for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
-/// What everything that was made with these scales weighs together.
+/// The bytes of everything that was weighed on these scales and is alive.
 #[derive(Debug, Default, Clone)]
 pub struct Scales(Arc<AtomicUsize>);
 
 impl Scales {
-    /// Bytes of all that is alive.
+    /// The bytes on the scales.
     #[must_use]
     pub(super) fn total(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Weighs something new.
+    /// Puts something new of this many bytes on the scales.
     pub(super) fn weigh(&self, bytes: usize) -> Weight {
         self.0.fetch_add(bytes, Ordering::Relaxed);
         Weight {
@@ -25,7 +25,7 @@ impl Scales {
     }
 }
 
-/// The weight of one thing, which is taken off the scales when it is dropped.
+/// The weight of one entry. Dropping it takes the bytes off the scales.
 #[derive(Debug)]
 pub struct Weight {
     own: AtomicUsize,
@@ -33,18 +33,18 @@ pub struct Weight {
 }
 
 impl Weight {
-    /// Its bytes.
+    /// The bytes of the entry.
     pub(super) fn bytes(&self) -> usize {
         self.own.load(Ordering::Relaxed)
     }
 
-    /// It has become heavier.
+    /// Adds bytes, because the entry has become heavier.
     pub(super) fn grow(&self, bytes: usize) {
         self.own.fetch_add(bytes, Ordering::Relaxed);
         self.scales.0.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Something in it has been let go of.
+    /// Takes bytes off, because the entry has become lighter.
     pub(super) fn shrink(&self, bytes: usize) {
         self.own.fetch_sub(bytes, Ordering::Relaxed);
         self.scales.0.fetch_sub(bytes, Ordering::Relaxed);
@@ -57,17 +57,17 @@ impl Drop for Weight {
     }
 }
 
-/// How often something was looked at in vain for a reason to keep it, since it was last asked for.
+/// The age of an entry: in how many rounds it was not asked for.
 #[derive(Debug, Default)]
 pub struct Age(AtomicU8);
 
 impl Age {
-    /// It was asked for.
+    /// Makes the entry young, because it was asked for.
     pub(super) fn touch(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// Nobody has asked for it since the last time.
+    /// Makes the entry a round older.
     pub(super) fn advance(&self) {
         let _ = self
             .0
@@ -76,13 +76,13 @@ impl Age {
             });
     }
 
-    /// Its age.
+    /// The age in rounds, at most 255.
     pub(super) fn get(&self) -> u8 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// What a table keeps: it has a weight and an age.
+/// An entry of the shared table: it has a weight and an age.
 pub(super) trait Kept {
     fn weight(&self) -> &Weight;
     fn age(&self) -> &Age;

@@ -1,8 +1,8 @@
-//! The ledger: the replies an upstream connection owes us, in order, each naming the client it goes
-//! to.
+//! The ledger: the replies an upstream connection owes us, in order, each naming whom it goes to.
 //!
 //! Every frame that the server answers with a ReadyForQuery adds one expectation; ReadyForQuery
-//! settles the one in front. Between them the front expectation says what becomes of each reply.
+//! settles the one in front. Between them the front expectation says what becomes of each reply:
+//! [`Ledger::fate`] is the only place where that is decided.
 //!
 //! Not every such frame is answered. While the server takes copy data it ignores Sync
 //! (`CopyGetData` in `copyfromparse.c`), and behind an error in an extended-protocol batch it
@@ -21,103 +21,15 @@
 
 mod copying;
 
+pub(super) use super::expectation::{Bare, End, is_maybe};
+pub use super::expectation::{Expectation, Fate, Kind, Recipient};
 use copying::Copying;
 
+use super::execution::Execution;
+use crate::ids::ClientId;
 use crate::sql::effect::Effect;
-use crate::statement::Key;
 use crate::wire::{backend, frontend};
 use std::collections::VecDeque;
-
-/// Names the client a reply goes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ClientId(pub u64);
-
-/// One reply, or run of replies, that the server owes.
-#[derive(Debug)]
-pub struct Expectation {
-    /// The client it concerns.
-    pub client: ClientId,
-    /// What it is.
-    pub kind: Kind,
-    /// How many of the kind follow each other.
-    times: u32,
-}
-
-/// What becomes of the replies to a request.
-#[derive(Debug)]
-pub enum Kind {
-    /// Forward all: a client's own Query or FunctionCall, with what its text may do.
-    Query(Effect),
-    /// Forward all: what a client's own Sync ends.
-    Sync(End),
-    /// Forward all: Syncs of a client's that end nothing.
-    Bare(Bare),
-    /// Swallow this many CloseComplete; settled by the last, not by ReadyForQuery.
-    Closes(usize),
-    /// A converted query.
-    Execution(Execution),
-    /// A question of our own: collect, forward nothing.
-    Question,
-}
-
-/// Where a CopyDone or CopyFail was sent before a Sync, and behind the Sync or Query before that.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct End {
-    /// Before the first message of the batch, or there is no batch.
-    before: bool,
-    /// Behind it.
-    within: bool,
-}
-
-/// A run of bare Syncs: of these so many are answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bare {
-    least: u32,
-    most: u32,
-    /// An end of a copy was sent before the first of them.
-    ended: bool,
-}
-
-/// How far the server has come with a converted query.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
-    /// Nothing has run: an error now can be repaired.
-    Binding,
-    /// BindComplete has come.
-    Bound,
-    /// An ErrorResponse went to the client.
-    Failed,
-    /// An ErrorResponse was dropped; at ReadyForQuery the original is sent.
-    Replay,
-}
-
-/// What to do about an error that comes before BindComplete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Recovery {
-    /// Outside a transaction: drop it and send the original.
-    Replay,
-    /// The transaction has so far only begun: begin it again, then send the original.
-    Reopen,
-    /// Inside a transaction: translate it.
-    Translate,
-}
-
-/// A converted query in flight.
-#[derive(Debug)]
-pub struct Execution {
-    /// Its statement in the connection's cache.
-    pub key: Key,
-    /// How far it has come.
-    pub stage: Stage,
-    /// What an early error leads to.
-    pub recovery: Recovery,
-    /// RowDescription waits for the first row or CommandComplete.
-    pub hold_description: bool,
-    /// What running it may do to the session.
-    pub effect: Effect,
-    /// Its statement is parsed anew first, and ParseComplete has not come yet.
-    pub parsing: bool,
-}
 
 /// What the client's last extended-protocol messages have left open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -131,17 +43,33 @@ enum Batch {
 }
 
 /// The queue of expectations of one upstream connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Ledger {
     queue: VecDeque<Expectation>,
     batch: Batch,
     copying: Option<Copying>,
+    /// The client whose frame was relayed last: the only one that may have a batch or a copy open.
+    sender: ClientId,
     /// Of the Sync that is sent next.
     end: End,
     /// The server has answered something since the last ReadyForQuery that was relayed.
     said: bool,
     /// What the server owes cannot be known.
     lost: bool,
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self {
+            queue: VecDeque::new(),
+            batch: Batch::Closed,
+            copying: None,
+            sender: ClientId::NONE,
+            end: End::default(),
+            said: false,
+            lost: false,
+        }
+    }
 }
 
 /// Expectations an empty queue may keep room for: more than one query's.
@@ -196,6 +124,51 @@ impl Ledger {
         }
     }
 
+    /// What becomes of the next reply, if it is of this type. This is the only place that decides
+    /// it; asking changes nothing but that the server has said something.
+    #[inline]
+    pub fn fate(&mut self, tag: u8) -> Fate {
+        match self.queue.front().map(|front| &front.kind) {
+            None | Some(Kind::Query(_) | Kind::Sync(_) | Kind::Bare(_)) => {
+                self.says(tag);
+                match tag {
+                    backend::READY_FOR_QUERY
+                    | backend::PARAMETER_STATUS
+                    | backend::ERROR
+                    | backend::COMMAND_COMPLETE
+                    | backend::COPY_IN
+                    | backend::COPY_BOTH => Fate::Note,
+                    _ => Fate::Pass,
+                }
+            }
+            Some(Kind::Execution(execution)) => execution.fate(tag),
+            Some(Kind::Question) => match tag {
+                backend::NOTIFICATION | backend::PARAMETER_STATUS => Fate::Aside,
+                backend::READY_FOR_QUERY => Fate::Settle,
+                _ => Fate::Collect,
+            },
+            Some(Kind::Closes(_)) => match tag {
+                backend::CLOSE_COMPLETE => Fate::Close,
+                // These may come at any time; an error here ends the connection on the server's
+                // side.
+                backend::NOTICE
+                | backend::NOTIFICATION
+                | backend::PARAMETER_STATUS
+                | backend::ERROR => Fate::Aside,
+                _ => Fate::Unexpected,
+            },
+        }
+    }
+
+    /// The converted query in front, if one is.
+    #[inline]
+    pub fn execution(&mut self) -> Option<&mut Execution> {
+        match self.queue.front_mut().map(|front| &mut front.kind) {
+            Some(Kind::Execution(execution)) => Some(execution),
+            _ => None,
+        }
+    }
+
     /// The expectation the next reply belongs to; `None`: replies of a batch that has no Sync yet.
     #[inline]
     pub fn front(&mut self) -> Option<&mut Expectation> {
@@ -204,17 +177,14 @@ impl Ledger {
 
     /// Adds an expectation.
     #[inline]
-    pub fn expect(&mut self, client: ClientId, kind: Kind) {
-        self.queue.push_back(Expectation {
-            client,
-            kind,
-            times: 1,
-        });
+    pub fn expect(&mut self, to: Recipient, kind: Kind) {
+        self.queue.push_back(Expectation { to, kind, times: 1 });
     }
 
     /// Adds an expectation of the client's own, to the last entry if that is alike.
     fn owe(&mut self, client: ClientId, kind: Kind) {
-        if let Some(last) = self.queue.back_mut().filter(|last| last.client == client) {
+        let to = Recipient::Client(client);
+        if let Some(last) = self.queue.back_mut().filter(|last| last.to == to) {
             match (&mut last.kind, &kind) {
                 (Kind::Query(known), Kind::Query(effect))
                     if known == effect && last.times < u32::MAX =>
@@ -239,7 +209,7 @@ impl Ledger {
         if self.queue.len() >= MAX_ENTRIES {
             return self.lose();
         }
-        self.expect(client, kind);
+        self.expect(to, kind);
     }
 
     /// Notes a client's Query that is relayed as it is, and what its text may do.
@@ -261,6 +231,7 @@ impl Ledger {
         if self.lost {
             return;
         }
+        self.sender = client;
         match tag {
             frontend::QUERY | frontend::FUNCTION_CALL => {
                 self.relay_query(client, Effect::Unknown);
@@ -464,11 +435,6 @@ impl Ledger {
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
-}
-
-/// Whether none of it may be answered.
-const fn is_maybe(entry: &Expectation) -> bool {
-    matches!(entry.kind, Kind::Bare(Bare { least: 0, .. }))
 }
 
 #[cfg(test)]

@@ -169,8 +169,8 @@ fn an_answered_pipeline_gives_its_room_back() {
 #[test]
 fn closes_are_settled_by_their_own_replies() {
     let mut ledger = Ledger::default();
-    ledger.expect(ME, Kind::Closes(2));
-    ledger.expect(ME, Kind::Query(Effect::None));
+    ledger.expect(Recipient::Client(ME), Kind::Closes(2));
+    ledger.expect(Recipient::Client(ME), Kind::Query(Effect::None));
     assert!(ledger.closed() && ledger.closed());
     assert!(!ledger.closed());
     assert_eq!(ledger.len(), 1);

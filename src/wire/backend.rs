@@ -1,4 +1,5 @@
-//! Backend messages: type bytes, readers for those the proxy inspects, encoders for its own.
+//! Backend messages: the type bytes of all, readers for those that the proxy inspects, and encoders
+//! for those that it sends itself.
 
 use super::frame::{cstr, put};
 use pgwire::messages::{copy, data, extendedquery, response, startup};
@@ -74,7 +75,7 @@ impl Status {
     }
 }
 
-/// Reads the body of a ParameterStatus: name and value.
+/// Reads the body of a ParameterStatus: the name and the value.
 #[must_use]
 pub fn parameter_status(body: &[u8]) -> Option<(&[u8], &[u8])> {
     let (name, rest) = cstr(body)?;
@@ -84,7 +85,8 @@ pub fn parameter_status(body: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// The channel that the body of a NotificationResponse names, after the notifier's process ID.
+/// The channel in the body of a NotificationResponse, which stands behind the notifier's process
+/// ID.
 #[must_use]
 pub fn notification_channel(body: &[u8]) -> Option<&[u8]> {
     cstr(body.get(4..)?).map(|(channel, _)| channel)
@@ -101,16 +103,16 @@ pub fn parameter_description(body: &[u8]) -> Option<Vec<u32>> {
     Some(chunks.iter().map(|oid| u32::from_be_bytes(*oid)).collect())
 }
 
-/// Reads the body of a BackendKeyData: process id and secret key.
+/// Reads the body of a BackendKeyData: the process ID and the secret key.
 #[must_use]
 pub fn backend_key_data(body: &[u8]) -> Option<(u32, &[u8])> {
     let (pid, key) = body.split_first_chunk::<4>()?;
     Some((u32::from_be_bytes(*pid), key))
 }
 
-/// The columns of a DataRow in text format; `None` for NULL.
+/// The columns of a DataRow in text format; `None` stands for NULL.
 ///
-/// Yields nothing more once the body turns out to be malformed.
+/// The iterator ends early if the body turns out to be malformed.
 pub fn columns(body: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
     let (count, mut rest) = match body.split_first_chunk::<2>() {
         Some((count, rest)) => (u16::from_be_bytes(*count), rest),
@@ -132,7 +134,7 @@ pub fn columns(body: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
     })
 }
 
-/// The command tag of a CommandComplete's body.
+/// The command tag in the body of a CommandComplete.
 #[must_use]
 pub fn command_tag(body: &[u8]) -> Option<&[u8]> {
     match cstr(body)? {
@@ -141,7 +143,7 @@ pub fn command_tag(body: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Appends an ErrorResponse of the proxy's own.
+/// Appends an ErrorResponse that the proxy itself sends.
 pub fn error_response(out: &mut Vec<u8>, severity: &str, sqlstate: &str, message: &str) {
     put(out, ERROR, |out| {
         for (field, value) in [

@@ -1,24 +1,25 @@
-//! The fields of ErrorResponse and NoticeResponse: finding one, and writing the message anew with
-//! some changed. Everything that is not changed keeps its bytes and its order.
+//! The fields of ErrorResponse and NoticeResponse: how to find one, and how to write the message
+//! anew with some changed. Fields that are not changed keep their bytes and their order (the
+//! fidelity rules, H-34).
 
 use super::frame::{cstr, put};
 
-/// Severity, never translated (`V`).
+/// The severity that is never translated (`V`).
 pub const SEVERITY: u8 = b'V';
-/// SQLSTATE (`C`).
+/// The SQLSTATE (`C`).
 pub const SQLSTATE: u8 = b'C';
 /// The message itself (`M`).
 pub const MESSAGE: u8 = b'M';
-/// Position in the query string, 1-based, in characters (`P`).
+/// The position in the query string, in characters, counted from 1 (`P`).
 pub const POSITION: u8 = b'P';
-/// Context lines, newline-separated (`W`).
+/// The context: lines separated by newlines (`W`).
 pub const CONTEXT: u8 = b'W';
 /// The server routine that reported the error (`R`).
 pub const ROUTINE: u8 = b'R';
-/// Source file of the report (`F`), the first of the location fields.
+/// The server's source file that reports (`F`), the first of the location fields.
 pub const FILE: u8 = b'F';
 
-/// The fields of an error or notice body, in order: code and value.
+/// The fields of an error's or notice's body, in order: for each its code and its value.
 pub fn fields(mut body: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     std::iter::from_fn(move || {
         let (&code, rest) = body.split_first()?;
@@ -37,19 +38,20 @@ pub fn field(body: &[u8], wanted: u8) -> Option<&[u8]> {
     fields(body).find_map(|(code, value)| (code == wanted).then_some(value))
 }
 
-/// What becomes of a message's position and context.
+/// The changes to a message's position and context.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The new position; `None` leaves the field as it is.
+    /// The new position; `None` leaves the position as it is.
     pub position: Option<u32>,
-    /// The new context; empty removes the field, `None` leaves it.
+    /// The new context. An empty one removes the field; `None` leaves the context as it is.
     pub context: Option<Vec<u8>>,
 }
 
 /// Appends the message `tag` with the fields of `body`, changed by `change`.
 ///
-/// A position that was not there goes where the server would have put it: behind the context,
-/// before the internal position and the location fields (`send_message_to_frontend` in `elog.c`).
+/// A position that the message did not have goes where the server would have put it: behind the
+/// context, before the internal position and the location fields (`send_message_to_frontend` in
+/// `elog.c`).
 pub fn put_changed(out: &mut Vec<u8>, tag: u8, body: &[u8], change: &Change) {
     put(out, tag, |out| {
         let mut position = change.position;

@@ -2,19 +2,25 @@
 
 use super::Error;
 
-/// Bytes of a header: one of type, four of length.
+/// The bytes of a header: one for the type, four for the length.
 pub const HEADER: usize = 5;
+
+/// Frames of the server's up to this size are looked at whole; larger ones are streamed.
+///
+/// The largest the proxy must understand are RowDescription (1,664 columns of at most 83 bytes) and
+/// errors about a literal it has lifted itself.
+pub const INSPECT_LIMIT: usize = 256 * 1024;
 
 /// The largest length field accepted: `PQ_LARGE_MESSAGE_LIMIT` in PostgreSQL's `libpq/libpq.h`, one
 /// byte below a gigabyte. No server sends and no server accepts more.
 pub const MAX_LENGTH: u32 = 0x3fff_ffff;
 
-/// One frame's type and extent. The body need not be in the buffer yet.
+/// The type and the size of a frame, whose body need not be in the buffer yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// The message type byte.
     pub tag: u8,
-    /// Bytes of the whole frame, header included: `HEADER <= size <= MAX_LENGTH + 1`.
+    /// The bytes of the whole frame, header included: `HEADER <= size <= MAX_LENGTH + 1`.
     pub size: usize,
 }
 
@@ -44,13 +50,13 @@ pub fn header(bytes: &[u8]) -> Result<Option<Header>, Error> {
 /// Frames of one type that follow one another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// Bytes of them that are there.
+    /// How many bytes of the frames are there.
     pub bytes: usize,
-    /// Bytes of the last one that are still to come.
+    /// How many bytes of the last frame are still to come.
     pub missing: usize,
 }
 
-/// The run of frames of type `tag` at the front of `bytes`. A header that is not whole ends it.
+/// The run of frames of type `tag` at the front of `bytes`. An incomplete header ends the run.
 ///
 /// # Errors
 /// What [`header`] finds wrong with a length.
@@ -69,8 +75,7 @@ pub fn run(bytes: &[u8], tag: u8) -> Result<Run, Error> {
     })
 }
 
-/// Appends a frame to `out`: `body` writes what follows the header, and the length is filled in
-/// after it.
+/// Appends a frame to `out`. `body` writes what follows the header; then the length is filled in.
 #[inline]
 pub(super) fn put(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
@@ -99,7 +104,7 @@ pub fn cstr(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// The text of a Query frame's body: everything before its only zero byte, which must be the last.
 ///
-/// A body of any other form is malformed; the server says so itself when it gets it.
+/// A body of any other form is malformed; the server itself says so.
 #[inline]
 #[must_use]
 pub fn query_text(body: &[u8]) -> Option<&[u8]> {

@@ -1,4 +1,4 @@
-//! Frontend messages: type bytes, and encoders for those the proxy originates.
+//! Frontend messages: the type bytes of all, and encoders for those that the proxy originates.
 
 use super::frame::{put, put_cstr};
 use pgwire::messages::{copy, extendedquery, simplequery, startup, terminate};
@@ -37,7 +37,8 @@ pub fn query(out: &mut Vec<u8>, text: &[u8]) {
     put(out, QUERY, |out| put_cstr(out, text));
 }
 
-/// Appends a Parse of `text` under `name` with the parameter types `oids` (0: the server infers).
+/// Appends a Parse of `text` under `name`. `oids` are the parameter types; the server infers a type
+/// for 0.
 pub fn parse(out: &mut Vec<u8>, name: &[u8], text: &[u8], oids: &[u32]) {
     put(out, PARSE, |out| {
         put_cstr(out, name);
@@ -49,9 +50,9 @@ pub fn parse(out: &mut Vec<u8>, name: &[u8], text: &[u8], oids: &[u32]) {
     });
 }
 
-/// Appends a Bind of the unnamed portal to `name` with `count` arguments in text format and all
-/// results in text format, as the simple protocol gives them. `argument(k, out)` appends the bytes
-/// of the k-th.
+/// Appends a Bind of the unnamed portal to the statement `name` with `count` arguments.
+/// `argument(k, out)` appends the bytes of the k-th. Arguments and results are in text format, as
+/// in the simple protocol.
 #[inline]
 pub fn bind(
     out: &mut Vec<u8>,
@@ -77,12 +78,12 @@ pub fn bind(
     });
 }
 
-/// Describe of the unnamed portal and Execute of it for all rows: what follows every Bind.
+/// A Describe of the unnamed portal and an Execute of it for all rows. Both follow every Bind.
 ///
 /// Max-rows is zero because a limit would forbid parallel plans (H-50 of the fidelity rules).
 pub const DESCRIBE_EXECUTE: &[u8] = b"D\0\0\0\x06P\0E\0\0\0\x09\0\0\0\0\0";
 
-/// Execute of the unnamed portal for all rows.
+/// An Execute of the unnamed portal for all rows.
 pub const EXECUTE_FRAME: &[u8] = b"E\0\0\0\x09\0\0\0\0\0";
 
 /// Appends a Describe of the statement `name`.
@@ -101,15 +102,16 @@ pub fn close_statement(out: &mut Vec<u8>, name: &[u8]) {
     });
 }
 
-/// Close of the unnamed statement.
+/// A Close of the unnamed statement.
 pub const CLOSE_UNNAMED_STATEMENT: &[u8] = b"C\0\0\0\x06S\0";
-/// Close of the unnamed portal.
+/// A Close of the unnamed portal.
 pub const CLOSE_UNNAMED_PORTAL: &[u8] = b"C\0\0\0\x06P\0";
 
 /// A Sync.
 pub const SYNC_FRAME: &[u8] = b"S\0\0\0\x04";
 
-/// A count field: sixteen bits, unsigned since the server reads it so (`pq_getmsgint(…, 2)`).
+/// Appends a count field: sixteen bits, unsigned because the server reads them so
+/// (`pq_getmsgint(…, 2)`).
 fn put_count(out: &mut Vec<u8>, count: usize) {
     out.extend_from_slice(&u16::try_from(count).unwrap_or(u16::MAX).to_be_bytes());
 }

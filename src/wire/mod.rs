@@ -41,10 +41,10 @@ pub enum Error {
         /// The largest length accepted.
         limit: i64,
     },
-    /// A startup packet whose parameters are not name/value pairs of C strings.
+    /// The parameters of a startup packet are not name/value pairs of C strings.
     #[error("invalid startup packet layout: expected terminator as last byte")]
     StartupLayout,
-    /// A protocol version this proxy and PostgreSQL 13 to 18 do not speak.
+    /// Neither this proxy nor PostgreSQL 13 to 18 speaks the protocol version.
     #[error("unsupported frontend protocol {major}.{minor}: this proxy supports 3.0 to 3.2")]
     Version {
         /// The major version asked for.

@@ -18,25 +18,25 @@ pub enum Packet<'a> {
     Ssl,
     /// GSSENCRequest.
     Gssenc,
-    /// CancelRequest: the process id and secret key of BackendKeyData.
+    /// CancelRequest, with process ID and secret key as BackendKeyData gave them.
     Cancel {
-        /// Process id.
+        /// The process ID of the server process to cancel.
         pid: u32,
-        /// Secret key: four bytes in protocol 3.0, up to 256 in 3.2.
+        /// The secret key: four bytes in protocol 3.0, up to 256 in 3.2.
         key: &'a [u8],
     },
     /// StartupMessage, protocol 3.
     Startup(Startup<'a>),
 }
 
-/// A StartupMessage's parameters, as they came.
+/// The parameters of a StartupMessage, as they came.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 pub struct Startup<'a> {
     parameters: &'a [u8],
 }
 
 impl<'a> Startup<'a> {
-    /// The parameters in order: name and value.
+    /// The parameters in order: for each its name and its value.
     pub fn parameters(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
         let mut rest = self.parameters;
         std::iter::from_fn(move || {
@@ -50,7 +50,7 @@ impl<'a> Startup<'a> {
         })
     }
 
-    /// The value of one parameter; the last wins, as on the server.
+    /// The value of one parameter. If it is given several times the last counts, as on the server.
     #[must_use]
     pub fn parameter(&self, wanted: &[u8]) -> Option<&'a [u8]> {
         self.parameters()
@@ -62,7 +62,8 @@ impl<'a> Startup<'a> {
 /// Reads the packet at the front of `bytes` and its size; `None` until all of it is there.
 ///
 /// # Errors
-/// A length outside 8 to [`MAX_STARTUP`], a protocol other than 3, parameters that are not pairs.
+/// The length is below 8 or above [`MAX_STARTUP`], the protocol is not 3, or the parameters are not
+/// pairs.
 pub fn packet(bytes: &[u8]) -> Result<Option<(Packet<'_>, usize)>, Error> {
     let Some((length, _)) = bytes.split_first_chunk::<4>() else {
         return Ok(None);
@@ -98,8 +99,8 @@ pub fn packet(bytes: &[u8]) -> Result<Option<(Packet<'_>, usize)>, Error> {
     Ok(Some((packet, size)))
 }
 
-/// A minor version above 3.2 is the server's to negotiate down; a major one other than 3 is
-/// refused.
+/// A major version other than 3 is refused. A minor version above 3.2 is left to the server, which
+/// negotiates it down.
 fn startup(version: u32, body: &[u8]) -> Result<Startup<'_>, Error> {
     let [a, b, c, d] = version.to_be_bytes();
     let (major, minor) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));

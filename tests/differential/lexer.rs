@@ -66,7 +66,7 @@ const TEXTS: &[&str] = &[
     "select * from t where s like'a%'escape'!'",
     "select 'it''s' as \"it's\", \"ü\", 1 from t",
     "select '\u{a0}', 'a\u{3000}b', 1",
-    // Numbers.
+    // Numbers, and the signs that belong to them (H-06).
     "select 1, 01, 007, 0, 00, 1., .5, 1.5, 1.e5, 1e5, 1E+5, 1e-5, .5e-3, 0.0, 1.50",
     "select 2147483647, 2147483648, -2147483648, -2147483649, 4294967296",
     "select 9223372036854775807, 9223372036854775808, -9223372036854775808, -9223372036854775809",

@@ -97,6 +97,7 @@ fn errors_behind_savepoints_are_the_same() {
     });
 }
 
+/// Tests the fidelity rule H-33.
 #[test]
 fn positions_count_characters_of_the_original() {
     let setup = "CREATE TABLE t (id int, \"naïve\" text)";

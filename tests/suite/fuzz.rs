@@ -6,12 +6,13 @@
 
 use crate::harness::frames::{self, Frame};
 use crate::harness::upstream::{CONTEXT, plan};
+use pgautoprep::convert::{Lent, Limits, Mode, Settings};
+use pgautoprep::ids::ClientId;
 use pgautoprep::metrics::{Counter, Metrics};
-use pgautoprep::session::{CancelKey, Lent, Limits, Mode, Session, Settings};
+use pgautoprep::session::{CancelKey, Session};
 use pgautoprep::statement::Millis;
 use pgautoprep::statement::context::Origin;
 use pgautoprep::statement::shapes::Shapes;
-use pgautoprep::upstream::ledger::ClientId;
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -294,8 +295,8 @@ fn play(requests: Vec<((Vec<u8>, usize), bool)>, dice: Vec<u8>) -> Result<u64, T
         if !settle && index + 1 < count {
             continue;
         }
-        while !core.session.to_upstream.is_empty() {
-            let up = std::mem::take(&mut core.session.to_upstream);
+        while !core.session.upstream.out.is_empty() {
+            let up = std::mem::take(&mut core.session.upstream.out);
             let (up, rest) = frames::cut(&up);
             prop_assert!(rest.is_empty());
             for frame in up {
@@ -347,7 +348,7 @@ proptest! {
                 false => core.upstream(&bytes),
             };
             down.append(&mut core.session.to_client);
-            up.append(&mut core.session.to_upstream);
+            up.append(&mut core.session.upstream.out);
             if !going {
                 break;
             }

@@ -32,7 +32,7 @@ const OPERATORS: [&str; 16] = [
 fn questions() -> Vec<String> {
     let mut client = Client::login(&server::address(), "postgres");
     let version: u32 = client.value("SHOW server_version_num").parse().unwrap();
-    pgautoprep::session::questions((version / 10_000) as u16)
+    pgautoprep::oracle::questions((version / 10_000) as u16)
 }
 
 /// The names behind `pg_catalog.` in the questions: of functions, and of all else.

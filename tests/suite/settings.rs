@@ -6,7 +6,7 @@ use crate::harness::frames;
 use crate::harness::matrix::{converts, same};
 use crate::harness::server;
 use pgautoprep::sql::settings::{HARMLESS, harmless};
-use pgautoprep::{metrics::Counter, session};
+use pgautoprep::{metrics::Counter, oracle};
 
 /// Every setting of 13 to 18, each judged: it may be compared and need not be looked at for
 /// anything else, or it is harmless, or the proxy asks what it says.
@@ -138,8 +138,8 @@ fn columns(client: &mut Client, sql: &str) -> Vec<String> {
 
 /// The text that contexts are compared by.
 fn context(client: &mut Client) -> String {
-    let answer = columns(client, &session::context_query(false));
-    session::digest(&answer).unwrap().swap_remove(5)
+    let answer = columns(client, &oracle::context_query(false));
+    oracle::digest(&answer).unwrap().swap_remove(5)
 }
 
 /// The major version of the server.

@@ -8,6 +8,7 @@ use crate::harness::server;
 use pgautoprep::metrics::Counter;
 use std::time::{Duration, Instant};
 
+/// Tests the fidelity rule H-40.
 #[test]
 fn settings_that_change_what_a_text_means_are_honoured() {
     let setup = "CREATE TABLE t (id int PRIMARY KEY, d date, tz timestamptz, iv interval, \
@@ -112,6 +113,7 @@ fn definitions_changed_by_the_same_session_are_honoured() {
     });
 }
 
+/// Tests the fidelity rule H-22.
 #[test]
 fn a_temporary_table_hides_the_other_one() {
     converts(
@@ -132,6 +134,7 @@ fn a_temporary_table_hides_the_other_one() {
     );
 }
 
+/// Tests the fidelity rules H-20 and H-24.
 #[test]
 fn definitions_changed_by_another_session_are_honoured() {
     same_with_two("", |first, second, _| {
@@ -158,6 +161,7 @@ fn definitions_changed_by_another_session_are_honoured() {
     });
 }
 
+/// Tests the fidelity rule H-21.
 #[test]
 fn functions_replaced_between_executions_are_honoured() {
     same_with_two("", |first, second, round| {
@@ -300,7 +304,7 @@ fn definitions_changed_past_the_proxy_are_noticed() {
 /// its client hears nothing.
 #[test]
 fn definitions_changed_past_the_proxy_are_announced() {
-    let readme = include_str!("../../src/manual/changes.md");
+    let readme = include_str!("../../src/manual/staleness.md");
     let (_, trigger) = readme.split_once("```sql\n").unwrap();
     let (trigger, _) = trigger.split_once("```").unwrap();
     let setup = format!("CREATE TABLE t (x real); INSERT INTO t VALUES (0.1); {trigger}");

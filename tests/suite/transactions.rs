@@ -29,6 +29,7 @@ fn states_and_savepoints_are_the_same() {
     );
 }
 
+/// Tests the fidelity rule H-25.
 #[test]
 fn an_error_at_commit_is_an_error_of_the_statement() {
     let setup = "CREATE TABLE p (id int PRIMARY KEY); INSERT INTO p VALUES (1); \

@@ -1,7 +1,8 @@
-//! A session of the proxy's own that is given one statement and kept from running it.
+//! A dialogue: a real session of the proxy gets one statement as its client's query, and is kept
+//! from running it.
 //!
-//! Its questions are carried to a server, if there is one. What it then leaves to be sent would run
-//! the statement, one way or the other; that is dropped.
+//! The session's questions go to a server, if there is one. What the session wants to send after
+//! them would run the statement, converted or not. It is dropped.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -12,24 +13,25 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 
 use crate::config::{Address, Config};
+use crate::convert::{Lent, Mode, Settings};
+use crate::ids::ClientId;
 use crate::lab::login::{Account, Authentication, framed};
 use crate::metrics::{Counter, Metrics};
 use crate::net;
 use crate::reason::Reason;
-use crate::session::{CancelKey, Lent, Mode, Session, Settings};
+use crate::session::{CancelKey, Session};
 use crate::statement::context::Origin;
 use crate::statement::shapes::Shapes;
 use crate::statement::{Millis, Plans, Statement};
-use crate::upstream::ledger::ClientId;
 use crate::wire::frame::{self, HEADER};
 use crate::wire::{backend, fields, frontend};
 
-/// How long the server may take for one answer; planning a large join takes seconds.
+/// How long the server may take for one answer. Planning a large join takes seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a session asks for when it begins.
+/// The parameters with which the session logs in.
 ///
-/// It is read-only: the statement is never sent; should it ever be, by a defect, the server would
+/// The session is read-only. The statement is never sent; should a defect send it, the server would
 /// still write nothing.
 const SESSION: [(&str, &str); 3] = [
     ("application_name", "pgautoprep explain"),
@@ -37,21 +39,21 @@ const SESSION: [(&str, &str); 3] = [
     ("options", "-c default_transaction_read_only=on"),
 ];
 
-/// No time passes in here: nothing is old enough to matter.
+/// The time in the session. It stands still, because nothing here grows old.
 const NOW: Millis = Millis(0);
 
 /// What the session has decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It would ask the server, but there is none.
+    /// The session would ask the server, but there is none.
     WouldAsk,
-    /// It would run the prepared statement.
+    /// The session would run the prepared statement.
     Converted,
-    /// It would send the original.
+    /// The session would send the original, for this reason.
     Passed(Reason),
 }
 
-/// The session and what it was lent.
+/// A session, what it is lent, and the server that answers it.
 #[derive(Debug)]
 pub(super) struct Dialogue {
     session: Session,
@@ -61,7 +63,7 @@ pub(super) struct Dialogue {
 }
 
 impl Dialogue {
-    /// Before a server of this major version that does not exist.
+    /// A dialogue without a server. The session believes that it has one of this major version.
     pub(super) fn imagined(config: &Config, major: u16) -> anyhow::Result<Self> {
         let mut dialogue = Self::new(config, b"");
         let version = format!("server_version\0{major}.0\0");
@@ -80,7 +82,7 @@ impl Dialogue {
         Ok(dialogue)
     }
 
-    /// Before a real server, logged in.
+    /// A dialogue with a real server, to which the session is logged in.
     pub(super) fn connect(config: &Config, account: &Account) -> anyhow::Result<Self> {
         let mut dialogue = Self::new(config, account.database.as_bytes());
         let mut server = Server::connect(&config.upstream)?;
@@ -101,14 +103,14 @@ impl Dialogue {
                     _ => {}
                 }
             }
-            server.send(&std::mem::take(&mut dialogue.session.to_upstream))?;
+            server.send(&std::mem::take(&mut dialogue.session.upstream.out))?;
         }
         dialogue.server = Some(server);
         Ok(dialogue)
     }
 
     fn new(config: &Config, database: &[u8]) -> Self {
-        // One seed for table and scanner; nobody else chooses the texts, so any will do.
+        // Table and scanner need the same seed. No stranger chooses the texts, so any will do.
         let seed = 0;
         let settings = Settings {
             mode: Mode::Convert,
@@ -131,7 +133,7 @@ impl Dialogue {
         }
     }
 
-    /// Gives the session `text` as a client's query and lets it ask what it wants to know.
+    /// Gives the session `text` as a client's query, and carries its questions to the server.
     pub(super) fn ask(&mut self, text: &[u8]) -> anyhow::Result<Outcome> {
         ensure!(!text.contains(&0), "the statement contains a zero byte");
         let mut query = Vec::new();
@@ -141,13 +143,13 @@ impl Dialogue {
             let Some(mut server) = self.server.take() else {
                 return Ok(Outcome::WouldAsk);
             };
-            server.send(&std::mem::take(&mut self.session.to_upstream))?;
+            server.send(&std::mem::take(&mut self.session.upstream.out))?;
             server.receive()?;
             self.take_from(&mut server)?;
             self.server = Some(server);
         }
         // What is left would run the statement.
-        self.session.to_upstream.clear();
+        self.session.upstream.out.clear();
         let summary = self.metrics.summary();
         if summary.count(Counter::Converted) > 0 {
             return Ok(Outcome::Converted);
@@ -160,14 +162,14 @@ impl Dialogue {
         ))
     }
 
-    /// The version the server has, or was imagined to have.
+    /// The dialect of the server's version, or of the version that was assumed.
     pub(super) fn dialect(&self) -> crate::sql::Dialect {
-        self.session.upstream().dialect
+        self.session.upstream().standing.dialect
     }
 
-    /// The statement the session has made of `text`, if it came so far.
+    /// The statement that the session has made of `text`, if it has made one.
     pub(super) fn statement(&mut self, text: &[u8]) -> Option<Arc<Statement>> {
-        let context = self.session.upstream().context?;
+        let context = self.session.upstream().standing.context?;
         let dialect = self.dialect();
         self.lent.scan.run(text, dialect).ok()?;
         let recipe = self.lent.recipe(text, dialect).ok()?;
@@ -177,7 +179,7 @@ impl Dialogue {
             let found = table.statement(&recipe, eligible, (context, plans), text, scan);
             found.ok()
         };
-        let epoch = self.session.upstream().database.epoch();
+        let epoch = self.session.upstream().standing.database.epoch();
         let generic = statement(Plans::Generic)?;
         if generic.is_specific(epoch) {
             return statement(Plans::Custom);
@@ -185,12 +187,12 @@ impl Dialogue {
         Some(generic)
     }
 
-    /// What the server said in its last error, if there was one.
+    /// The message of the server's last error, if there was one.
     pub(super) fn complaint(&self) -> Option<&str> {
         self.server.as_ref()?.complaint.as_deref()
     }
 
-    /// What the server calls the types with these OIDs.
+    /// The server's names for the types with these OIDs.
     pub(super) fn type_names(&mut self, oids: &[u32]) -> anyhow::Result<Vec<String>> {
         let server = self.server.as_mut().context("there is no server")?;
         let list: Vec<_> = oids.iter().map(u32::to_string).collect();
@@ -267,7 +269,7 @@ impl Server {
             .context("cannot send to the server")
     }
 
-    /// Reads once.
+    /// Reads once from the server, and waits for it.
     fn receive(&mut self) -> anyhow::Result<()> {
         let mut bytes = [0; 16 * 1024];
         let count = self
@@ -282,7 +284,7 @@ impl Server {
         Ok(())
     }
 
-    /// The values a query of our own returns.
+    /// Runs a query of the command's own and returns its values.
     fn values(&mut self, sql: &str) -> anyhow::Result<Vec<String>> {
         let mut query = Vec::new();
         frontend::query(&mut query, sql.as_bytes());
@@ -314,7 +316,7 @@ fn dial(host: &str, port: u16) -> std::io::Result<TcpStream> {
     Err(last)
 }
 
-/// The whole frames at the front of `bytes`: types and bodies.
+/// The whole frames at the front of `bytes`: for each its type and its body.
 fn frames(mut bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     std::iter::from_fn(move || {
         let header = frame::header(bytes).ok().flatten()?;
@@ -324,7 +326,7 @@ fn frames(mut bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     })
 }
 
-/// SQLSTATE and message of an error.
+/// The SQLSTATE and the message of an error, for people.
 fn said(body: &[u8]) -> String {
     let text = |kind| {
         let field = fields::field(body, kind).unwrap_or_default();

@@ -98,7 +98,7 @@ impl Walk {
         }
     }
 
-    /// Keeps every literal that a sort or group clause might be matched with (rule 2, H-02): what
+    /// Keeps every literal that a sort or group clause might be matched with (H-02): what
     /// is compared must read the same on both sides, so both sides keep their literals.
     fn ban_select(&mut self, select: &Select) {
         self.ban_sorted(&select.projection);
@@ -378,7 +378,7 @@ fn takes_precision(function: &Function) -> bool {
 }
 
 /// Whether this ORDER BY item may have an argument: `column <op> 'literal'`, as searches by
-/// distance write it, while no item of the select list could be the same expression (rule 2).
+/// distance write it, while no item of the select list could be the same expression (H-02).
 fn is_free(item: &Expr, select: &Select) -> bool {
     let Expr::BinaryOp { left, op, right } = peel(item) else {
         return false;

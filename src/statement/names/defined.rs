@@ -1,4 +1,4 @@
-//! What definitions do to the names known.
+//! What a definition does to the names that are known to have hazards.
 
 use super::Names;
 use crate::sql::define::{Definition, Name};
@@ -11,20 +11,22 @@ use std::sync::Arc;
 /// What a definition does to what is known of names.
 #[derive(Debug)]
 pub enum Defined {
-    /// Nothing: none gets hazards that it has not had.
+    /// No name gets a hazard that it has not had.
     Same,
-    /// Some do, and it is known which.
+    /// Some names get hazards, and these are the names now.
     More(Names),
-    /// Some do, and what uses them may be anything.
+    /// Some names get hazards, and it is not known what uses them.
     Lost,
 }
 
-/// Names with hazards, up to which they are copied for a few that are added, and how many may be.
+/// The most names with hazards that are copied to add a few.
 const MAX_COPIED: usize = 4096;
+/// The most names to which one definition adds hazards.
 const MAX_ADDED: usize = 256;
 
 impl Names {
-    /// What `definition` does to these, of which `others` are not in the catalog that was asked.
+    /// What `definition` does to these names. `others` are definitions that are not in the catalog
+    /// that the names follow from.
     #[must_use]
     pub fn define(&self, definition: &Definition, others: &[Arc<Definition>]) -> Defined {
         let hazards = self.hazards_of(definition);
@@ -57,8 +59,8 @@ impl Names {
         }
     }
 
-    /// The names with those of all partitions and children, which may take on what is defined for a
-    /// parent; `None` if it is not known which.
+    /// The names `of` with those of all their partitions and children, which may take on what is
+    /// defined for a parent. `None` if it is not known which these are.
     fn family(
         &self,
         of: &[Name],
@@ -84,8 +86,8 @@ impl Names {
         Some(all)
     }
 
-    /// These names with hazards more for some, and for all that uses them; `None` if that may be
-    /// anything.
+    /// These names with more hazards for some, and for all that use them; `None` if it is not known
+    /// what uses them.
     fn with(&self, of: Vec<(Name, Hazards)>, others: &[Arc<Definition>]) -> Option<Self> {
         if self.hazards.len() > MAX_COPIED {
             return None;
@@ -117,7 +119,7 @@ impl Names {
         Some(names)
     }
 
-    /// The hazards that what is defined so has.
+    /// The hazards of the object that `definition` defines.
     #[must_use]
     pub fn hazards_of(&self, definition: &Definition) -> Hazards {
         let mentioned = definition.mentions.iter().map(|name| self.of(name));

@@ -1,10 +1,10 @@
-//! How hazards spread from what has them to what uses it.
+//! How hazards spread from an object to everything that uses it.
 //!
-//! Nodes are objects and names: an object has a name, and a body may mention one. The catalog's
-//! rows may be anybody's, so what this takes must not grow faster than they do.
+//! Nodes are objects and names: an object has a name, and a body may mention a name. Any user can
+//! add rows to the catalog, so time and memory must not grow faster than the rows do.
 //!
-//! Invariant: the hazards of a node only grow, and a node is looked at again only when they have;
-//! there are eight of them, so every edge is followed eight times at most.
+//! Invariant: the hazards of a node only grow, and a node is looked at again only after they have
+//! grown. There are eight hazards, so every edge is followed at most eight times.
 
 use super::used::{NAMELESS, Used, hash};
 use super::{MAX_NAME, Map, Names, Row};
@@ -12,32 +12,32 @@ use crate::sql::body::Body;
 use crate::sql::hazard::{self, Hazards};
 use std::sync::Arc;
 
-/// The node of everything that has a name, which an identifier may mean that is cut off.
+/// The node that stands for any name: an identifier that is cut off may mean any.
 const ANY: u32 = 0;
 
 /// The node of all names with characters beyond ASCII.
 const BEYOND: u32 = 1;
 
-/// The node of what no text need name.
+/// The node of all objects that a text can use without naming them.
 const IMPLICIT: u32 = 2;
 
-/// How rows call it.
+/// The name of the node [`IMPLICIT`] in the rows.
 const IMPLICIT_OBJECT: &str = "*";
 
 /// An object or a name.
 #[derive(Debug, Default)]
 struct Node {
     hazards: Hazards,
-    /// It is a function that the planner may run.
+    /// Whether the node is a function that the planner may run.
     is_planned: bool,
-    /// It is an object whose name is known.
+    /// Whether the node is an object whose name is known.
     is_named: bool,
-    /// Who does what this does, and which hazards of it that has not.
+    /// The nodes that do what this node does, each with the hazards that do not spread to it.
     users: Vec<(u32, Hazards)>,
 }
 
 impl Node {
-    /// Takes on hazards; false if it has had them all.
+    /// Adds hazards; false if the node has had them all.
     fn grow(&mut self, hazards: Hazards) -> bool {
         let mut grown = self.hazards | hazards;
         if self.is_planned && grown.has(Hazards::OF_RUNS) {
@@ -51,12 +51,13 @@ impl Node {
 #[derive(Debug)]
 pub(super) struct Graph {
     nodes: Vec<Node>,
-    /// Objects by class and OID.
+    /// The nodes of objects, by class and OID.
     objects: Map<Box<str>, u32>,
     names: Map<Box<[u8]>, u32>,
-    /// Parents, each with one of its partitions or children.
+    /// Pairs of nodes: a parent and one of its partitions or children.
     children: Vec<(u32, u32)>,
-    /// What functions mention. Which of that are names is known at the end.
+    /// The nodes of functions with their bodies. Only at the end is it known which of the words in
+    /// a body are names.
     bodies: Vec<(u32, Body)>,
 }
 
@@ -177,12 +178,12 @@ impl Graph {
         (self.nodes.len() - 1) as u32
     }
 
-    /// Using `node` does all that `used` does.
+    /// Records that using `node` does all that `used` does.
     fn uses(&mut self, node: u32, used: u32) {
         self.node(used).users.push((node, Hazards::NONE));
     }
 
-    /// The names, and their hazards, of all the rows added.
+    /// The names of all rows that were added, with their hazards.
     pub(super) fn names(mut self) -> Names {
         let used = self.used();
         for (function, body) in std::mem::take(&mut self.bodies) {
@@ -215,7 +216,7 @@ impl Graph {
     }
 
     /// What uses what, by name: the objects that depend on others, and the functions whose bodies
-    /// mention something, of which the nodes do not know yet.
+    /// mention a name. The nodes do not know the latter yet.
     fn used(&self) -> Used {
         let mut used = Used::default();
         let mut names: Vec<Option<&[u8]>> = vec![None; self.nodes.len()];
@@ -282,7 +283,7 @@ impl Graph {
     }
 }
 
-/// A name as texts write it between quotes, in lower case.
+/// The name as a text would write it between quotes, in lower case.
 fn spelled(name: &str) -> Box<[u8]> {
     name.replace('"', "\"\"")
         .to_ascii_lowercase()

@@ -1,28 +1,29 @@
-//! What uses what, by name, and which names are of partitions and children of another.
+//! What uses what, by name, and which names are those of another's partitions and children.
 
 use super::{MAX_NAME, Map};
 use foldhash::fast::FixedState;
 use std::hash::BuildHasher;
 
-/// What uses what, by name: who takes on the hazards that a name may get later.
+/// What uses what, by name: the users of a name take on the hazards that it may get later.
 #[derive(Debug, Default)]
 pub(super) struct Used {
     names: Vec<Box<[u8]>>,
-    /// The numbers of the names that use a name, by its hash: two names that are taken for one cost
-    /// a conversion at worst.
+    /// The numbers of the names that use a name, by the hash of the name. If two names have the
+    /// same hash, a conversion is lost at worst.
     users: Map<u32, Vec<u32>>,
-    /// The numbers of the names of partitions and children, by the hash of their parent's.
+    /// The numbers of the names of partitions and children, by the hash of their parent's name.
     pub(super) children: Map<u32, Vec<u32>>,
-    /// Something uses a name that is cut off, or one with characters beyond ASCII.
+    /// Whether something uses a name that is cut off.
     pub(super) any: bool,
+    /// Whether something uses a name with characters beyond ASCII.
     pub(super) beyond: bool,
 }
 
-/// Stands among the users of a name for what has none.
+/// The number of a user that has no name.
 pub(super) const NAMELESS: u32 = u32::MAX;
 
 impl Used {
-    /// A user, to be told from others by number.
+    /// Gives a user its number.
     pub(super) fn user(&mut self, name: Option<&[u8]>) -> u32 {
         let Some(name) = name else { return NAMELESS };
         self.names.push(name.into());
@@ -35,12 +36,12 @@ impl Used {
         self.users.entry(hash(name)).or_default().push(user);
     }
 
-    /// The names that use this one; `None` if more may.
+    /// The names that use this one; `None` if others may use it, too.
     pub(super) fn of(&self, name: &[u8]) -> Option<impl Iterator<Item = &Box<[u8]>>> {
         self.names(&self.users, name).filter(|_| !self.any)
     }
 
-    /// The names of the partitions and children of what has this name; `None` if there may be more.
+    /// The names of the partitions and children of this name's tables; `None` if there may be more.
     pub(super) fn children(&self, name: &[u8]) -> Option<impl Iterator<Item = &Box<[u8]>>> {
         self.names(&self.children, name)
     }
@@ -60,7 +61,7 @@ impl Used {
     }
 }
 
-/// Names are told apart by this alone.
+/// The hash by which names are told apart here.
 pub(super) fn hash(name: &[u8]) -> u32 {
     FixedState::default().hash_one(name) as u32
 }

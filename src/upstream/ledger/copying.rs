@@ -3,7 +3,7 @@
 //! The server ignores Syncs up to the end of the data. If it fails before, it may have seen any
 //! number of them.
 
-use super::{Bare, Batch, ClientId, End, Expectation, Kind, Ledger, is_maybe};
+use super::{Bare, Batch, End, Expectation, Kind, Ledger, Recipient, is_maybe};
 use crate::wire::backend;
 
 /// A copy to the server that is under way.
@@ -75,7 +75,7 @@ impl Ledger {
     /// batch, and puts the one that ends the batch there, if it has been sent. False if there is
     /// something that cannot be there.
     fn syncs_taken(&mut self, copying: &mut Copying) -> bool {
-        let Some(Expectation { client, .. }) = self.queue.pop_front() else {
+        let Some(Expectation { to, .. }) = self.queue.pop_front() else {
             return false;
         };
         copying.syncs = 1;
@@ -100,19 +100,15 @@ impl Ledger {
                     self.queue.pop_front();
                 }
                 copying.passed = true;
-                self.put_front(client, Kind::Sync(End::default()));
+                self.put_front(to, Kind::Sync(End::default()));
             }
             _ => return false,
         }
         true
     }
 
-    fn put_front(&mut self, client: ClientId, kind: Kind) {
-        self.queue.push_front(Expectation {
-            client,
-            kind,
-            times: 1,
-        });
+    fn put_front(&mut self, to: Recipient, kind: Kind) {
+        self.queue.push_front(Expectation { to, kind, times: 1 });
     }
 
     /// An error: if the server was taking copy data, it may have failed before any Sync in it or
@@ -125,16 +121,15 @@ impl Ledger {
             return self.lose();
         }
         let Some(front) = self.queue.front_mut() else {
-            // The client of a batch is that of all its messages.
-            let client = ClientId(0);
+            let to = Recipient::Client(self.sender);
             if copying.syncs > 1 {
-                self.put_front(client, maybe(copying.syncs - 1));
+                self.put_front(to, maybe(copying.syncs - 1));
             }
-            self.put_front(client, Kind::Sync(End::default()));
+            self.put_front(to, Kind::Sync(End::default()));
             self.batch = Batch::Doubtful;
             return;
         };
-        let client = front.client;
+        let to = front.to;
         let kind = match &front.kind {
             Kind::Query(effect) if copying.simple => Kind::Query(*effect),
             Kind::Sync(end) => Kind::Sync(*end),
@@ -144,8 +139,8 @@ impl Ledger {
         if front.times == 0 {
             self.queue.pop_front();
         }
-        self.put_front(client, maybe(copying.syncs));
-        self.put_front(client, kind);
+        self.put_front(to, maybe(copying.syncs));
+        self.put_front(to, kind);
     }
 }
 

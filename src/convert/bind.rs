@@ -1,0 +1,79 @@
+//! The messages that execute a query as a prepared statement.
+
+use super::Lent;
+use crate::metrics::Counter;
+use crate::sql::effect::Effect;
+use crate::sql::rewrite;
+use crate::statement::mirror::{Entry, Name};
+use crate::statement::{Key, Recipe, Statement};
+use crate::wire::frontend;
+use std::sync::Arc;
+
+/// What is to be executed.
+#[derive(Debug)]
+pub struct Call {
+    /// The statement's place in the connection's cache.
+    pub key: Key,
+    /// Its name on the server.
+    pub name: Name,
+    /// RowDescription waits for the first row or CommandComplete.
+    pub hold_description: bool,
+    /// What running it may do to the session.
+    pub effect: Effect,
+    /// The statement, if it must be parsed anew first.
+    pub renewed: Option<Arc<Statement>>,
+}
+
+impl Call {
+    /// The execution of this entry of the mirror.
+    #[must_use]
+    pub fn of(entry: &Entry) -> Self {
+        Self {
+            key: entry.statement.key(),
+            name: entry.name,
+            hold_description: entry.statement.hold_description(),
+            effect: entry.terms.effect,
+            renewed: None,
+        }
+    }
+}
+
+/// Appends Bind, Describe, Execute and Sync for `text`, just scanned by the worker's scanner.
+/// `extended` says that the client uses the extended protocol, too, and might miss what a Query
+/// would have dropped.
+pub fn bind(
+    call: &Call,
+    recipe: &Recipe,
+    text: &[u8],
+    extended: bool,
+    lent: &Lent,
+    out: &mut Vec<u8>,
+) {
+    let name = &call.name;
+    if extended {
+        // As a Query does: a client that uses both protocols might miss it.
+        out.extend_from_slice(frontend::CLOSE_UNNAMED_STATEMENT);
+    }
+    if let Some(statement) = &call.renewed {
+        frontend::close_statement(out, name.as_bytes());
+        frontend::parse(out, name.as_bytes(), statement.text(), statement.oids());
+        lent.counters().add(Counter::StatementsRenewed, 1);
+    }
+    let literals = lent.scan.literals();
+    let arguments = recipe.eligible().map_or(&[][..], |e| &e.arguments);
+    let mut lifted = literals
+        .iter()
+        .zip(arguments)
+        .filter_map(|(literal, argument)| argument.then_some(literal));
+    let count = arguments.iter().filter(|argument| **argument).count();
+    frontend::bind(out, name.as_bytes(), count, |_, out| {
+        if let Some(literal) = lifted.next() {
+            rewrite::argument(text, &lent.scan, literal, out);
+        }
+    });
+    out.extend_from_slice(frontend::DESCRIBE_EXECUTE);
+    if extended {
+        out.extend_from_slice(frontend::CLOSE_UNNAMED_PORTAL);
+    }
+    out.extend_from_slice(frontend::SYNC_FRAME);
+}

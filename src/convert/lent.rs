@@ -1,0 +1,297 @@
+//! What a session is lent by the worker it runs on: scanner, tables, settings, counters.
+
+use super::judge;
+use super::recent::Recent;
+use super::texts::Texts;
+use crate::metrics::{Counters, Metrics};
+use crate::reason::Reason;
+use crate::sql::eligible;
+use crate::sql::scan::Scan;
+use crate::sql::{Dialect, ScanLimits};
+use crate::standing::Standing;
+use crate::statement::shapes::Shapes;
+use crate::statement::sightings::Sketch;
+use crate::statement::{Millis, Plans, Recipe, Statement};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What is done with a query that could be converted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Convert it.
+    Convert,
+    /// Decide and count as far as the text alone tells, but send every query unchanged.
+    Observe,
+    /// Relay everything unseen.
+    Off,
+}
+
+/// The bounds a session keeps to.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Query texts longer than this, in bytes, are relayed unscanned.
+    pub max_query: usize,
+    /// Texts with more literals are relayed.
+    pub max_literals: usize,
+    /// The fewest rows of VALUES whose columns are arrays.
+    pub min_array_rows: usize,
+    /// Statements kept on one server connection.
+    pub max_statements: usize,
+}
+
+/// How sessions behave.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// What is done with a convertible query.
+    pub mode: Mode,
+    /// Sightings of a shape before anything is asked or prepared.
+    pub prepare_threshold: u32,
+    /// Age in milliseconds beyond which a prepared statement is parsed anew.
+    pub statement_max_age: u64,
+    /// Milliseconds between two looks at a database's catalog; zero for never.
+    pub catalog_watch: u64,
+    /// Whether the sessions listen for changes of the catalog.
+    pub ddl_notices: bool,
+    /// Whether the plan proof is repeated.
+    pub audit: bool,
+    /// Bounds.
+    pub limits: Limits,
+}
+
+/// Recipes a worker keeps a copy of, by hash of shape: the first-level table, without locks.
+///
+/// When full it is emptied, which costs each hot shape one look into the shared table. So it is
+/// when that table has dropped something, which would live on here.
+const LOCAL_RECIPES: usize = 4096;
+
+/// Bytes of these recipes.
+const LOCAL_BYTES: usize = 4 << 20;
+
+/// What the sessions of one worker thread share.
+#[derive(Debug)]
+pub struct Lent {
+    /// How sessions behave.
+    pub settings: Settings,
+    /// What all workers share.
+    pub shapes: Arc<Shapes>,
+    metrics: Arc<Metrics>,
+    index: usize,
+    /// The scanner, reused.
+    pub scan: Scan,
+    /// Buffers for the texts of queries in flight.
+    pub texts: Texts,
+    recipes: HashMap<u64, Arc<Recipe>, foldhash::fast::FixedState>,
+    /// Bytes of the recipes, and the table's evictions when the first of them was copied.
+    bytes: usize,
+    evictions: u32,
+    /// Guesses at the shape of the next text.
+    recent: Recent,
+    /// Shapes that nobody remembers otherwise.
+    sketch: Sketch,
+}
+
+impl Lent {
+    /// The worker that counts in set `index` of `metrics`; `seed` keys the hash of shapes and must
+    /// be the same for all workers that share `table`.
+    #[must_use]
+    pub fn new(
+        settings: Settings,
+        shapes: Arc<Shapes>,
+        metrics: Arc<Metrics>,
+        index: usize,
+        seed: u64,
+    ) -> Self {
+        let limits = ScanLimits {
+            max_text: settings.limits.max_query,
+            max_literals: settings.limits.max_literals,
+            min_array_rows: settings.limits.min_array_rows,
+        };
+        Self {
+            settings,
+            shapes,
+            metrics,
+            index,
+            scan: Scan::new(limits, seed),
+            texts: Texts::default(),
+            recipes: HashMap::default(),
+            bytes: 0,
+            evictions: 0,
+            recent: Recent::default(),
+            sketch: Sketch::default(),
+        }
+    }
+
+    /// Where this worker counts.
+    #[inline]
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        self.metrics.worker(self.index)
+    }
+
+    /// The recipe for the text just scanned, from the local copy or the shared table. The scan has
+    /// taken its lists apart if they are known to be no arrays, and then the recipe is for lists of
+    /// their lengths.
+    ///
+    /// # Errors
+    /// [`Reason::Unstable`] for another shape with the same hash: rare enough to be passed through
+    /// for good. Or what forbids the text once its lists are taken apart.
+    pub fn recipe(&mut self, text: &[u8], dialect: Dialect) -> Result<Arc<Recipe>, Reason> {
+        let recipe = self.local(text).unwrap_or_else(|| self.fetch(text))?;
+        self.unfolded(recipe, text, dialect)
+    }
+
+    /// Instead of scanning `text`, guesses at its shape: the recipe, as [`Self::recipe`] would find
+    /// it, if the guess was right. The scan is then that of the text, which has literals.
+    #[inline]
+    pub fn guess(&mut self, text: &[u8], dialect: Dialect) -> Option<Result<Arc<Recipe>, Reason>> {
+        let recipe = self.recent.find(text, dialect, &mut self.scan)?;
+        let recipe = Arc::clone(recipe);
+        if !self.scan.is_folded() {
+            return Some(Ok(recipe));
+        }
+        Some(self.unfolded(recipe, text, dialect))
+    }
+
+    /// The recipe for a query of `client`, just scanned, whose first with a shape that nobody knows
+    /// leaves only a mark in the sketch.
+    ///
+    /// # Errors
+    /// [`Reason::Threshold`] for such a query; else as [`Self::recipe`].
+    #[inline]
+    pub fn admit(
+        &mut self,
+        text: &[u8],
+        client: u64,
+        dialect: Dialect,
+    ) -> Result<Arc<Recipe>, Reason> {
+        if let Some(found) = self.local(text) {
+            let recipe = found?;
+            self.recent.keep(text, &recipe);
+            return self.unfolded(recipe, text, dialect);
+        }
+        if self.settings.prepare_threshold > 1 && self.shapes.known(&self.scan).is_none() {
+            let salt = client.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            if !self.sketch.meet(self.scan.hash() ^ salt) {
+                return Err(Reason::Threshold);
+            }
+        }
+        self.recipe(text, dialect)
+    }
+
+    /// `recipe`, or the one for lists of these lengths if the lists of the text are no arrays.
+    #[inline]
+    fn unfolded(
+        &mut self,
+        recipe: Arc<Recipe>,
+        text: &[u8],
+        dialect: Dialect,
+    ) -> Result<Arc<Recipe>, Reason> {
+        if !self.scan.is_folded() {
+            return Ok(recipe);
+        }
+        let judgement = recipe.judgement(&self.scan, || judge(text, &self.scan, dialect));
+        if !judgement.is_ok_and(|eligible| eligible.unfolded) {
+            return Ok(recipe);
+        }
+        self.scan.unfold(text)?;
+        self.local(text).unwrap_or_else(|| self.fetch(text))
+    }
+
+    /// Scans `text` and finds its recipe, if a session with this standing may have it converted.
+    ///
+    /// # Errors
+    /// Why nothing becomes of the text.
+    pub fn recipe_of(&mut self, text: &[u8], standing: &Standing) -> Result<Arc<Recipe>, Reason> {
+        self.scan_for(text, standing)?;
+        self.recipe(text, standing.dialect)
+    }
+
+    /// Scans `text`, which must have literals.
+    ///
+    /// # Errors
+    /// Why nothing becomes of the text.
+    pub fn scan_for(&mut self, text: &[u8], standing: &Standing) -> Result<(), Reason> {
+        self.scan.run(text, standing.dialect)?;
+        standing.check_encoding(text)?;
+        if self.scan.literals().is_empty() {
+            return Err(Reason::NoArguments);
+        }
+        Ok(())
+    }
+
+    /// The statement for `text`, just scanned, in the context of this session: that with custom
+    /// plans if they are wanted, or nothing else will do.
+    ///
+    /// # Errors
+    /// [`Reason::OracleFailed`] if the context is not known; [`Reason::Unstable`].
+    pub fn statement(
+        &self,
+        recipe: &Arc<Recipe>,
+        plans: Plans,
+        text: &[u8],
+        standing: &Standing,
+    ) -> Result<Arc<Statement>, Reason> {
+        let context = standing.context.ok_or(Reason::OracleFailed)?;
+        let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
+        let (shapes, scan) = (&self.shapes, &self.scan);
+        let statement = |plans| shapes.statement(recipe, eligible, (context, plans), text, scan);
+        let found = statement(plans)?;
+        if plans == Plans::Generic && found.is_specific(standing.database.epoch()) {
+            return statement(Plans::Custom);
+        }
+        Ok(found)
+    }
+
+    /// Scans `text` again as this recipe of its shape, which may have been retired since, has it.
+    pub fn scan_again(
+        &mut self,
+        text: &[u8],
+        dialect: Dialect,
+        recipe: &Recipe,
+    ) -> Result<(), Reason> {
+        self.scan.run(text, dialect)?;
+        self.scan.unfold_like(text, recipe.shape())
+    }
+
+    #[inline]
+    fn local(&self, text: &[u8]) -> Option<Result<Arc<Recipe>, Reason>> {
+        let recipe = self.recipes.get(&self.scan.hash())?;
+        if recipe.is_retired() {
+            return None;
+        }
+        let same = self.scan.has_shape(text, recipe.shape());
+        Some(same.then(|| Arc::clone(recipe)).ok_or(Reason::Unstable))
+    }
+
+    fn fetch(&mut self, text: &[u8]) -> Result<Arc<Recipe>, Reason> {
+        if eligible::is_hopeless(&self.scan) {
+            return Err(Reason::TooComplex);
+        }
+        let recipe = self.shapes.recipe(text, &self.scan);
+        let recipe = recipe.ok_or(Reason::Unstable)?;
+        self.bytes += recipe.bytes();
+        let is_full = self.recipes.len() >= LOCAL_RECIPES || self.bytes > LOCAL_BYTES;
+        if is_full || self.evictions != self.shapes.evictions() {
+            self.forget();
+            self.bytes = recipe.bytes();
+        }
+        self.recipes.insert(self.scan.hash(), Arc::clone(&recipe));
+        Ok(recipe)
+    }
+
+    /// Drops the copies of what the table holds, or once held.
+    fn forget(&mut self) {
+        self.recipes = HashMap::default();
+        self.recent = Recent::default();
+        self.bytes = 0;
+        self.evictions = self.shapes.evictions();
+    }
+
+    /// To be called now and then also when nothing happens: gives back what nobody uses.
+    pub fn rest(&mut self, now: Millis) {
+        self.shapes.rest(now);
+        if self.evictions != self.shapes.evictions() {
+            self.forget();
+        }
+    }
+}

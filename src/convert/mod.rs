@@ -1,0 +1,28 @@
+//! What becomes of one text on one server connection: pure, but for what a worker lends.
+
+mod bind;
+mod decide;
+mod errors;
+mod habits;
+mod lent;
+mod recent;
+mod texts;
+
+pub use bind::{Call, bind};
+pub use decide::{Circumstances, Decision, Subject};
+pub use errors::{is_of_the_moment, translation};
+pub use habits::Habits;
+pub use lent::{Lent, Limits, Mode, Settings};
+
+use crate::reason::Reason;
+use crate::sql::eligible::{self, Eligible};
+use crate::sql::scan::Scan;
+
+/// Eligibility of a text the scanner has accepted, which makes it valid UTF-8.
+///
+/// # Errors
+/// Why it cannot be converted.
+pub fn judge(text: &[u8], scan: &Scan, dialect: crate::sql::Dialect) -> Result<Eligible, Reason> {
+    let text = std::str::from_utf8(text).map_err(|_| Reason::Encoding)?;
+    eligible::judge(text, scan, dialect)
+}

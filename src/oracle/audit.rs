@@ -1,0 +1,82 @@
+//! The state *audit*: the plan proof is repeated, with the literals of the moment.
+
+use super::answer::Answer;
+use super::proof::{Hidden, Plan};
+use super::state::{State, Step};
+use super::{Env, columns, explain, lists, proof, question};
+use crate::metrics::Counter;
+use crate::reason::Reason;
+use crate::statement::mirror::Name;
+use crate::statement::{Statement, Verdict};
+use std::sync::Arc;
+
+/// Asks for the plan of the text, and for the generic plan of the statement that this connection
+/// holds under this name.
+pub(super) fn ask(
+    statement: &Arc<Statement>,
+    name: Name,
+    text: &[u8],
+    env: &mut Env<'_>,
+) -> Result<Step, Reason> {
+    let recipe = statement.recipe();
+    let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
+    env.lent.scan_again(text, env.standing.dialect, recipe)?;
+    let scan = &env.lent.scan;
+    let execute = question::explain_execute(name.as_bytes(), text, scan, eligible, None);
+    env.asks.careful(&question::explain(text, scan));
+    env.asks.careful(&question::explain_generic(&execute));
+    Ok(Step::Ask(State::Audit(Arc::clone(statement))))
+}
+
+/// Both plans are here: a generic plan that is no longer the literals' is given up.
+pub(super) fn answered(
+    statement: &Statement,
+    answers: &[Answer],
+    env: &mut Env<'_>,
+) -> Result<(), Reason> {
+    let [original, generic] = answers else {
+        return Err(Reason::OracleFailed);
+    };
+    if !original.is_good() || !generic.is_good() {
+        return Err(Reason::OracleFailed);
+    }
+    let mirror = &mut env.standing.mirror;
+    let entry = mirror.lookup(statement.key());
+    let terms = entry.map(|entry| Arc::clone(&entry.terms));
+    let terms = terms.ok_or(Reason::Unstable)?;
+    let bare = explain::bare(statement);
+    let hidden = Hidden {
+        bare: &bare,
+        stored: &terms.stored,
+    };
+    let guards = match (Plan::read(original), Plan::read(generic)) {
+        (Ok(original), Ok(generic)) => {
+            let generic = columns::as_values(statement, generic);
+            proof::same_plan(&original, &generic, &terms.kinds(), &hidden)
+        }
+        _ => None,
+    };
+    let passed = guards == Some(lists::without_lengths(&terms.guards));
+    let counter = match passed {
+        true => Counter::AuditsPassed,
+        false => Counter::AuditsFailed,
+    };
+    env.lent.counters().add(counter, 1);
+    if passed {
+        return Ok(());
+    }
+    mirror.remove(statement.key());
+    match statement.recipe().narrowed() {
+        _ if statement.recipe().shape().has_rows() => {
+            env.lent.shapes.unfold(statement.recipe());
+        }
+        Some(narrow) => {
+            env.lent.shapes.narrow(statement.recipe(), narrow);
+        }
+        None => {
+            let epoch = env.standing.database.epoch();
+            statement.record(Verdict::Specific { epoch });
+        }
+    }
+    Ok(())
+}

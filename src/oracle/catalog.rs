@@ -1,0 +1,417 @@
+//! What the proxy asks of the catalog, as texts, and how the answer about a statement is read.
+//!
+//! Whoever may create objects in a schema of somebody's search path can make an operator that fits
+//! better than the server's own, and would then have it run by whoever the proxy asks for. So
+//! nothing here is looked up through the search path: operators are written `{op}` and become
+//! `OPERATOR(pg_catalog.op)`, everything else is qualified by hand, and there is no construction
+//! that looks an operator up by itself (`IN`, `LIKE`, `BETWEEN`, `USING`, `CASE x WHEN`).
+
+use super::answer::Answer;
+use super::naming;
+use crate::reason::Reason;
+use crate::sql::eligible::{Column, Eligible};
+use crate::sql::survey;
+
+/// OIDs from here on belong to objects that were made after the cluster was (`transam.h`).
+pub(super) const FIRST_NORMAL: &str = "16384::pg_catalog.oid";
+
+/// `text` with its operators qualified.
+pub(super) fn qualified(text: &str) -> String {
+    let mut out = String::with_capacity(2 * text.len());
+    let mut rest = text;
+    while let Some((before, tail)) = rest.split_once('{') {
+        out.push_str(before);
+        match tail.split_once('}') {
+            Some((operator, tail)) if operator.bytes().all(|byte| byte.is_ascii_punctuation()) => {
+                out.push_str(&format!("OPERATOR(pg_catalog.{operator})"));
+                rest = tail;
+            }
+            _ => {
+                out.push('{');
+                rest = tail;
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// A string literal that reads the same whatever `standard_conforming_strings` says.
+pub(super) fn quoted(text: &str) -> String {
+    format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+}
+
+/// How many rows there are, and which transactions wrote them.
+fn rows(of: &str, from: &str) -> String {
+    format!(
+        "(SELECT pg_catalog.concat_ws(':', pg_catalog.count(*), \
+         pg_catalog.sum({of}.xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.{from})"
+    )
+}
+
+/// Asks what the catalog looks like: of everything users define, how many rows there are and which
+/// transactions wrote them. A row that is changed gets a later one; statistics do not count,
+/// because they are overwritten in place. Temporary objects are their session's business. Roles are
+/// the cluster's, and so is when the configuration was read last.
+///
+/// The answer has two columns: what may give names hazards, and everything else.
+pub(super) fn sign() -> String {
+    let user = |alias: &str| format!("{alias}.oid {{>=}} {FIRST_NORMAL}");
+    let of_user =
+        |alias: &str, table: &str| rows(alias, &format!("{table} {alias} WHERE {}", user(alias)));
+    let lasting = "c.relpersistence {<>} 't'::pg_catalog.\"char\"";
+    let types = format!(
+        "pg_type t WHERE {} AND t.typelem {{=}} 0::pg_catalog.oid \
+         AND t.typtype {{<>}} 'c'::pg_catalog.\"char\"",
+        user("t")
+    );
+    let rules = format!(
+        "pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid {{=}} r.ev_class WHERE {} AND {lasting}",
+        user("r")
+    );
+    let naming = [
+        of_user("p", "pg_proc"),
+        rows("r", &rules),
+        rows("t", &types),
+        of_user("o", "pg_operator"),
+        of_user("k", "pg_cast"),
+        of_user("g", "pg_trigger"),
+        rows("f", "pg_attrdef f"),
+        rows("y", "pg_policy y"),
+        // Those of domains leave the types as they were.
+        rows(
+            "q",
+            "pg_constraint q WHERE q.contypid {<>} 0::pg_catalog.oid",
+        ),
+        format!(
+            "(SELECT pg_catalog.sum(c.oid::pg_catalog.int8) FROM pg_catalog.pg_class c \
+             WHERE {} AND (c.relkind {{=}} ANY ('{{f,p}}'::pg_catalog.\"char\"[]) \
+             OR c.relhassubclass OR c.relrowsecurity))",
+            user("c")
+        ),
+    ];
+    let relations = format!(
+        "pg_class c WHERE {} AND {lasting} AND c.relkind {{<>}} 't'::pg_catalog.\"char\"",
+        user("c")
+    );
+    let columns = format!(
+        "pg_attribute a JOIN pg_catalog.pg_class c ON c.oid {{=}} a.attrelid \
+         WHERE {} AND a.attnum {{>}} 0::pg_catalog.int2 AND {lasting} \
+         AND c.relkind {{=}} ANY ('{{r,v,m,p,f,c}}'::pg_catalog.\"char\"[])",
+        user("c")
+    );
+    let schemas = format!(
+        "pg_namespace n WHERE {} \
+         AND NOT pg_catalog.starts_with(n.nspname::pg_catalog.text, 'pg_')",
+        user("n")
+    );
+    let rest = [
+        rows("c", &relations),
+        rows("a", &columns),
+        rows("e", "pg_enum e"),
+        rows("n", &schemas),
+        rows("m", "pg_auth_members m"),
+        "(SELECT pg_catalog.sum(pg_catalog.hashtext(pg_catalog.concat_ws(' ', r.oid, r.rolsuper, \
+         r.rolinherit, r.rolbypassrls, r.rolname))) FROM pg_catalog.pg_roles r)"
+            .to_owned(),
+        "pg_catalog.pg_conf_load_time()".to_owned(),
+    ];
+    qualified(&format!(
+        "SELECT pg_catalog.concat_ws('|', {}), pg_catalog.concat_ws('|', {})",
+        naming.join(", "),
+        rest.join(", ")
+    ))
+}
+
+/// What temporary objects the session has, as an expression: nothing if it has none. Each has a row
+/// of `pg_depend` that is found by an index, and a row of its own that a change writes anew.
+pub(super) fn temporary() -> String {
+    qualified(
+        "CASE WHEN pg_catalog.pg_my_temp_schema() {<>} 0::pg_catalog.oid THEN (\
+         SELECT pg_catalog.concat_ws(':', pg_catalog.pg_my_temp_schema(), pg_catalog.count(*), \
+         pg_catalog.sum(d.objid::pg_catalog.int8), \
+         pg_catalog.sum(c.xmin::pg_catalog.text::pg_catalog.int8), pg_catalog.sum((SELECT \
+         pg_catalog.sum(a.xmin::pg_catalog.text::pg_catalog.int8) FROM pg_catalog.pg_attribute a \
+         WHERE a.attrelid {=} c.oid AND a.attnum {>} 0::pg_catalog.int2))) \
+         FROM pg_catalog.pg_depend d LEFT JOIN pg_catalog.pg_class c ON c.oid {=} d.objid \
+         AND d.classid {=} 1259::pg_catalog.oid WHERE d.refclassid {=} 2615::pg_catalog.oid \
+         AND d.refobjid {=} pg_catalog.pg_my_temp_schema()) END",
+    )
+}
+
+/// OIDs from here on are not assigned by hand: user types, and the information schema's domains.
+const FIRST_UNPINNED: u32 = 10_000;
+
+/// Asks the catalog what the texts of a statement alone cannot tell; `None` if there is nothing to
+/// ask.
+///
+/// Columns: the OIDs among `types` that are domains or built of other types (H-05); how many of the
+/// called functions are named like a type (H-03); how many rewrite rules the targets have (H-09);
+/// how many functions called without arguments are somebody's own and declared immutable (H-45);
+/// how many of the targets' triggers look at the text of the query (H-43). Then, of a table that
+/// literals are stored in, a row for each column: its name and type.
+pub(super) fn of_statement(types: &[u32], eligible: &Eligible) -> Option<Vec<u8>> {
+    let unknown = types.iter().filter(|oid| **oid >= FIRST_UNPINNED);
+    let unknown: Vec<String> = unknown.map(u32::to_string).collect();
+    let names = [
+        &eligible.called_types,
+        &eligible.targets,
+        &eligible.bare_calls,
+    ];
+    if unknown.is_empty() && names.iter().all(|names| names.is_empty()) {
+        return None;
+    }
+    let columns = match &eligible.targets[..] {
+        [target] if eligible.columns.iter().any(Option::is_some) => format!(
+            "; SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod) {}",
+            columns_of(target)
+        ),
+        _ => String::new(),
+    };
+    let (types, calls) = (
+        names_of(&eligible.called_types),
+        names_of(&eligible.bare_calls),
+    );
+    let targets = eligible.targets.iter();
+    let targets = targets.map(|name| format!("pg_catalog.to_regclass({})", quoted(name)));
+    let targets = targets.collect::<Vec<_>>().join(", ");
+    let targets = format!("ARRAY[{targets}]::pg_catalog.oid[]");
+    let plain = "'{b,e}'::pg_catalog.\"char\"[]";
+    let question = format!(
+        "SELECT (SELECT pg_catalog.string_agg(t.oid::pg_catalog.text, ',') \
+         FROM pg_catalog.pg_type t LEFT JOIN pg_catalog.pg_type e ON e.oid {{=}} t.typelem \
+         WHERE t.oid {{=}} ANY (ARRAY[{}]::pg_catalog.oid[]) AND (t.typtype {{<>}} ALL ({plain}) \
+         OR e.oid IS NOT NULL AND e.typtype {{<>}} ALL ({plain}))), \
+         (SELECT pg_catalog.count(*) FROM pg_catalog.pg_type t WHERE t.typname {{=}} ANY \
+         ({types})), \
+         (SELECT pg_catalog.count(*) FROM pg_catalog.pg_rewrite r \
+         WHERE r.rulename {{<>}} '_RETURN'::pg_catalog.name AND r.ev_class {{=}} ANY ({targets})), \
+         (SELECT pg_catalog.count(*) FROM pg_catalog.pg_proc p WHERE p.proname {{=}} ANY ({calls}) \
+         AND p.provolatile {{=}} 'i'::pg_catalog.\"char\" \
+         AND p.pronamespace {{<>}} 11::pg_catalog.oid), \
+         (SELECT pg_catalog.count(*) FROM pg_catalog.pg_trigger t \
+         JOIN pg_catalog.pg_proc p ON p.oid {{=}} t.tgfoid WHERE t.tgrelid {{=}} ANY ({targets}) \
+         AND p.prosrc {{~*}} 'current_query|pg_stat_activity'){columns}",
+        unknown.join(", ")
+    );
+    Some(qualified(&question).into_bytes())
+}
+
+/// What the catalog said to [`of_statement`].
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Catalog {
+    /// The types asked about that are domains or built of other types: a literal of such a type is
+    /// demoted.
+    pub(super) domains: Vec<u32>,
+    /// Everything that is declared immutable is known to be so: nobody's own word is relied on.
+    pub(super) immutable: bool,
+    /// Names and types of the columns of the table written to, if they were asked for.
+    columns: Vec<[String; 2]>,
+}
+
+impl Catalog {
+    /// For each argument the type of the column it is stored in, as far as that is known.
+    pub(super) fn stored(&self, eligible: &Eligible) -> Box<[Option<String>]> {
+        let lifted = eligible.columns.iter().zip(&eligible.arguments);
+        let arguments = lifted.filter(|(_, argument)| **argument);
+        let stored = arguments.map(|(column, _)| {
+            let [_, type_name] = match column.as_ref()? {
+                Column::Name(name) => self.columns.iter().find(|[known, _]| known == name),
+                Column::Index(index) => self.columns.get(*index),
+            }?;
+            Some(type_name.clone())
+        });
+        stored.collect()
+    }
+}
+
+/// Reads the answer to [`of_statement`].
+///
+/// # Errors
+/// Why the statement is not to be converted.
+pub(super) fn read(answer: &Answer) -> Result<Catalog, Reason> {
+    let [domains, types, rules, calls, auditors, columns @ ..] = &answer.values[..] else {
+        return Err(Reason::OracleFailed);
+    };
+    if types != "0" {
+        return Err(Reason::Refused);
+    }
+    if rules != "0" {
+        return Err(Reason::RewriteRules);
+    }
+    if auditors != "0" {
+        return Err(Reason::Introspection);
+    }
+    let domains = domains.split(',').filter_map(|oid| oid.parse().ok());
+    Ok(Catalog {
+        domains: domains.collect(),
+        immutable: calls == "0",
+        columns: columns.as_chunks().0.to_vec(),
+    })
+}
+
+/// The columns of a table, named as in a text, from FROM on.
+fn columns_of(table: &str) -> String {
+    format!(
+        "FROM pg_catalog.pg_attribute a WHERE a.attnum {{>}} 0::pg_catalog.int2 \
+         AND NOT a.attisdropped AND a.attrelid {{=}} pg_catalog.to_regclass({})::pg_catalog.oid \
+         ORDER BY a.attnum",
+        quoted(table)
+    )
+}
+
+/// Asks for name, type, type of array and kind of type of each column of a table, named as in a
+/// text.
+pub(super) fn columns(table: &str) -> String {
+    qualified(&format!(
+        "SELECT c.attname, t.oid, t.typarray, t.typtype FROM (SELECT a.attname, a.attnum, \
+         a.atttypid {}) c JOIN pg_catalog.pg_type t ON t.oid {{=}} c.atttypid ORDER BY c.attnum",
+        columns_of(table)
+    ))
+}
+
+/// An array of names.
+fn names_of(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
+    format!("ARRAY[{}]::pg_catalog.name[]", names.join(", "))
+}
+
+/// The schemas that the role may use only because of what it is or a member of, from FROM on. No
+/// statement is parsed anew when that changes.
+const INDIRECT: &str = "FROM pg_catalog.pg_namespace n, pg_catalog.pg_roles u \
+    WHERE u.rolname {=} current_user AND n.nspowner {<>} u.oid AND n.oid {<>} 11::pg_catalog.oid \
+    AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') \
+    AND NOT pg_catalog.starts_with(n.nspname::pg_catalog.text, 'pg_') \
+    AND NOT EXISTS (SELECT FROM pg_catalog.aclexplode(COALESCE(n.nspacl, \
+    pg_catalog.acldefault('n'::pg_catalog.\"char\", n.nspowner))) a \
+    WHERE a.privilege_type {=} 'USAGE' AND (a.grantee {=} 0::pg_catalog.oid OR a.grantee {=} \
+    u.oid))";
+
+/// How many schemas the role may use only because of what it is or a member of, as an expression.
+pub(super) fn indirect_schemas() -> String {
+    qualified(&format!("(SELECT pg_catalog.count(*) {INDIRECT})"))
+}
+
+/// Asks in how many of these schemas there is something that `text` might name.
+pub(super) fn indirect_rights(text: &[u8]) -> Vec<u8> {
+    let names = names_of(&survey::names(text));
+    let question = format!(
+        "SELECT pg_catalog.count(*) {INDIRECT} AND (EXISTS (SELECT FROM pg_catalog.pg_class c \
+         WHERE c.relnamespace {{=}} n.oid AND c.relname {{=}} ANY ({names})) \
+         OR EXISTS (SELECT FROM pg_catalog.pg_proc p \
+         WHERE p.pronamespace {{=}} n.oid AND p.proname {{=}} ANY ({names})) \
+         OR EXISTS (SELECT FROM pg_catalog.pg_type t \
+         WHERE t.typnamespace {{=}} n.oid AND t.typname {{=}} ANY ({names})))"
+    );
+    qualified(&question).into_bytes()
+}
+
+/// Every question of this file with sample values, to be tried where users have objects of all
+/// names.
+#[must_use]
+pub(super) fn samples(major: u16) -> Vec<String> {
+    let eligible = Eligible {
+        targets: vec!["public.\"a'b\\\"".to_owned()],
+        called_types: vec!["date".to_owned()],
+        bare_calls: vec!["f'".to_owned()],
+        columns: vec![Some(Column::Index(0))],
+        ..Eligible::default()
+    };
+    let texts = [
+        of_statement(&[16_500], &eligible).unwrap_or_default(),
+        indirect_rights(b"SELECT a FROM \"T\" WHERE 'x' = f(5)"),
+    ];
+    let texts = texts.map(|text| String::from_utf8_lossy(&text).into_owned());
+    let mut all = vec![
+        sign(),
+        naming::names(major),
+        format!("SELECT {}, {}", temporary(), indirect_schemas()),
+        columns("t"),
+    ];
+    all.extend(texts);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operators_are_qualified_and_nothing_else() {
+        assert_eq!(
+            qualified("a {=} b AND c {||} '{x,y}'"),
+            "a OPERATOR(pg_catalog.=) b AND c OPERATOR(pg_catalog.||) '{x,y}'"
+        );
+        assert_eq!(quoted("a'b\\"), "E'a''b\\\\'");
+        for text in [sign(), naming::names(13), naming::names(18)] {
+            let bare = text.replace("OPERATOR(pg_catalog.=)", "");
+            assert!(
+                !bare.contains(" = ")
+                    || bare.matches(" = ").count() == bare.matches("jit = ").count(),
+                "{bare}"
+            );
+            assert!(!text.contains("{user}") && !text.contains("{="), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_catalog_is_asked_only_when_needed() {
+        let mut eligible = Eligible {
+            arguments: vec![true],
+            interval_casts: vec![false],
+            bare: vec![false],
+            columns: vec![None],
+            unfolded: false,
+            returning: false,
+            writes: false,
+            targets: Vec::new(),
+            called_types: Vec::new(),
+            bare_calls: Vec::new(),
+            tables: Some(Vec::new()),
+            limits: Some(0),
+        };
+        assert_eq!(of_statement(&[23, 25], &eligible), None);
+        assert!(of_statement(&[16_500], &eligible).is_some());
+        eligible.targets.push("public.\"o'b\\\"".into());
+        let query = String::from_utf8(of_statement(&[23], &eligible).unwrap()).unwrap();
+        assert!(
+            query.contains(r#"to_regclass(E'public."o''b\\"')"#),
+            "{query}"
+        );
+    }
+
+    #[test]
+    fn catalog_answers_are_read() {
+        let answer = |values: [&str; 5]| Answer {
+            values: values.map(str::to_owned).to_vec(),
+            ..Answer::default()
+        };
+        let catalog = |domains: &[u32], immutable| {
+            let domains = domains.to_vec();
+            Ok(Catalog {
+                domains,
+                immutable,
+                columns: Vec::new(),
+            })
+        };
+        assert_eq!(read(&answer(["", "0", "0", "0", "0"])), catalog(&[], true));
+        assert_eq!(
+            read(&answer(["5,6", "0", "0", "0", "0"])),
+            catalog(&[5, 6], true)
+        );
+        assert_eq!(read(&answer(["", "0", "0", "1", "0"])), catalog(&[], false));
+        assert_eq!(
+            read(&answer(["", "1", "0", "0", "0"])),
+            Err(Reason::Refused)
+        );
+        assert_eq!(
+            read(&answer(["", "0", "2", "0", "0"])),
+            Err(Reason::RewriteRules)
+        );
+        assert_eq!(
+            read(&answer(["", "0", "0", "0", "1"])),
+            Err(Reason::Introspection)
+        );
+        assert_eq!(read(&Answer::default()), Err(Reason::OracleFailed));
+    }
+}

@@ -1,0 +1,49 @@
+//! The state *context*: the oracle is asked for the settings of the session, and who it is.
+
+use super::Env;
+use super::answer::Answer;
+use super::settings::{context_query, digest};
+use super::state::{State, Step};
+use crate::reason::Reason;
+use crate::standing::ServerSettings;
+use crate::wire::frontend;
+
+/// Asks for the context. What makes the question careful is part of it, in a place where it does
+/// not show.
+pub(super) fn ask(env: &mut Env<'_>) -> Step {
+    let query = context_query(env.lent.settings.ddl_notices);
+    env.asks
+        .question(|out| frontend::query(out, query.as_bytes()));
+    Step::Ask(State::Context)
+}
+
+/// The context is known.
+pub(super) fn answered(answers: &[Answer], env: &mut Env<'_>) -> Result<(), Reason> {
+    let answer = answers.first().filter(|answer| answer.is_good());
+    let values = digest(&answer.ok_or(Reason::OracleFailed)?.values)?;
+    read(&values, env)?;
+    let standing = &mut *env.standing;
+    let lookups = standing.mirror.lookups();
+    standing.patience.learned(lookups);
+    standing.idle_patience.learned(lookups);
+    Ok(())
+}
+
+/// Takes over the values that [`digest`] has made.
+fn read(values: &[String], env: &mut Env<'_>) -> Result<(), Reason> {
+    let [chooses, quiet, nulls, memory, indirect, settings] = values else {
+        return Err(Reason::OracleFailed);
+    };
+    let contexts = env.lent.shapes.contexts();
+    let interned = contexts.intern(&env.standing.origin, settings);
+    env.standing.context = Some(interned.context());
+    env.standing.interned = Some(interned);
+    env.standing.settings = ServerSettings {
+        chooses_plans: chooses == "t",
+        is_quiet: quiet == "t",
+        has_array_nulls: nulls == "t",
+        work_memory: memory.parse().unwrap_or_default(),
+        has_indirect_rights: indirect != "0",
+    };
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! The state *describe*: the original and the rewritten text are parsed and described.
+
+use super::answer::Answer;
+use super::candidate::{Candidate, positions};
+use super::state::{About, Step};
+use super::topic::Topic;
+use super::{Env, explain, lists};
+use crate::metrics::Counter;
+use crate::reason::Reason;
+use crate::sql::eligible::Eligible;
+use crate::sql::{Dialect, Scan, oid};
+use crate::statement::Terms;
+use std::sync::Arc;
+
+/// Has the original parsed, and the candidate under a name on this connection. The scan is that of
+/// the text.
+pub(super) fn ask(mut candidate: Candidate, text: &[u8], env: &mut Env<'_>) -> Step {
+    candidate.enroll(env);
+    let statement = &candidate.statement;
+    let body = text.get(env.lent.scan.body()).unwrap_or_default();
+    env.asks.parse(b"", body, &[]);
+    let declared = statement.declared(&candidate.terms);
+    let name = candidate.name.as_bytes();
+    env.asks.parse(name, statement.text(), &declared);
+    Step::ask(candidate, About::Describe)
+}
+
+/// The answer to the Parse of the candidate.
+pub(super) fn parse(answers: &[Answer]) -> Option<&Answer> {
+    answers.get(1)
+}
+
+/// Both texts were parsed and described: they must agree, and the inferred types must be allowed.
+pub(super) fn answered(
+    mut candidate: Candidate,
+    answers: Vec<Answer>,
+    topic: &mut Topic,
+    env: &mut Env<'_>,
+) -> Result<Step, Reason> {
+    let Ok([original, rewritten]) = <[Answer; 2]>::try_from(answers) else {
+        return Err(Reason::OracleFailed);
+    };
+    if rewritten.error.is_some() {
+        env.standing.mirror.revoke(candidate.statement.key());
+    }
+    if !original.is_good() {
+        return Err(candidate.give_up(env.standing));
+    }
+    if !rewritten.is_good() {
+        return match rewritten.parameter_named() {
+            Some(argument) => candidate.demote(&[argument], topic, env),
+            None => candidate.refuse(Reason::Refused, &rewritten.sqlstate(), topic, env),
+        };
+    }
+    env.lent.counters().add(Counter::StatementsPrepared, 1);
+    if original.description != rewritten.description {
+        return candidate.refuse(Reason::DifferentResult, "", topic, env);
+    }
+    // Said once, when the statement is parsed, and not whenever it is executed (H-32).
+    if rewritten.notices {
+        return Err(candidate.decline(Reason::Refused, "notice", env));
+    }
+    let types = rewritten.types.unwrap_or_default();
+    if types.len() != candidate.statement.oids().len() {
+        return Err(candidate.decline(Reason::Refused, "", env));
+    }
+    let recipe = Arc::clone(candidate.statement.recipe());
+    let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
+    let (text, dialect) = (&topic.text, env.standing.dialect);
+    env.lent.scan_again(text, dialect, &recipe)?;
+    let forbidden = forbidden(&types, &env.lent.scan, eligible, dialect);
+    if !forbidden.is_empty() {
+        return candidate.demote(&forbidden, topic, env);
+    }
+    candidate.terms = Arc::new(Terms {
+        types: types.into(),
+        elements: candidate.terms.elements.clone(),
+        effect: candidate.terms.effect,
+        ..Terms::default()
+    });
+    candidate.verified = env.now;
+    Ok(explain::ask(candidate, eligible, text, env))
+}
+
+/// The arguments that must not be bound to parameters of the inferred types.
+fn forbidden(types: &[u32], scan: &Scan, eligible: &Eligible, server: Dialect) -> Vec<usize> {
+    let mut forbidden = intervals(types, eligible);
+    forbidden.extend(lists::misfits(types, scan, eligible));
+    if server.server_major < 14 {
+        // Of each that is empty there is a notice, and 13 does not say of which (H-32).
+        forbidden.extend(positions(types, |oid| oid == oid::TSQUERY));
+    }
+    forbidden
+}
+
+/// Whether a string may not be bound to a parameter of this built-in type: `interval` and its array
+/// ignore a column's fields (H-04), unless the literal is cast to plain `interval` on the spot.
+const fn is_forbidden(oid: u32, plain_cast: bool) -> bool {
+    oid == 1187 || oid == 1186 && !plain_cast
+}
+
+/// The arguments whose inferred types no string may be bound to (H-04, H-05).
+fn intervals(types: &[u32], eligible: &Eligible) -> Vec<usize> {
+    let lifted = eligible.arguments.iter().zip(&eligible.interval_casts);
+    let casts = lifted.filter_map(|(argument, cast)| argument.then_some(*cast));
+    let forbidden = types
+        .iter()
+        .zip(casts)
+        .enumerate()
+        .filter(|(_, (oid, cast))| is_forbidden(**oid, *cast));
+    forbidden.map(|(index, _)| index).collect()
+}

@@ -1,0 +1,240 @@
+//! The state *explain*: the oracle is asked for the plans of the candidate, and for what only the
+//! catalog knows.
+//!
+//! The custom plan must be the original's to the letter. Which theorem lets the statement be
+//! planned once, or that there is none, is then a matter of the generic plan.
+
+use super::answer::Answer;
+use super::candidate::{Candidate, Proven, positions};
+use super::lists::{self, Lengths};
+use super::proof::{self, Hidden, Plan};
+use super::state::{About, Exposure, Step};
+use super::topic::Topic;
+use super::{Env, catalog, columns, keys, question};
+use crate::reason::Reason;
+use crate::sql::eligible::Eligible;
+use crate::statement::{Plans, Statement, Terms};
+use std::sync::Arc;
+use std::vec::IntoIter;
+
+/// Which questions were put beside those for the plans of the original and of the candidate.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Questions {
+    /// The generic plan.
+    generic: bool,
+    /// The plans for lists of other lengths.
+    lengths: bool,
+    /// The types that lists might be of instead of the inferred ones.
+    others: bool,
+    /// What the role may use only because of what it is.
+    rights: bool,
+    /// What [`catalog::of_statement`] asks.
+    catalog: bool,
+}
+
+/// The answers, each of those that were asked for.
+struct Answers {
+    original: Answer,
+    custom: Answer,
+    generic: Option<Answer>,
+    lengths: Option<Lengths>,
+    others: Option<Answer>,
+    rights: Option<Answer>,
+    catalog: Option<Answer>,
+}
+
+/// Asks for the plans of the candidate, and for what only the catalog knows. `text` is the one that
+/// was scanned last.
+///
+/// The order of the questions is that in which [`Questions::read`] reads the answers.
+pub(super) fn ask(
+    candidate: Candidate,
+    eligible: &Eligible,
+    text: &[u8],
+    env: &mut Env<'_>,
+) -> Step {
+    let (statement, types) = (&candidate.statement, &candidate.terms.types);
+    let (scan, asks) = (&env.lent.scan, &mut *env.asks);
+    let (recipe, name) = (statement.recipe(), candidate.name.as_bytes());
+    let execute = question::explain_execute(name, text, scan, eligible, None);
+    let has_indirect_rights = env.standing.settings.has_indirect_rights;
+    let others = lists::types_question(types, (scan, recipe), eligible);
+    let rights = has_indirect_rights.then(|| catalog::indirect_rights(text));
+    let catalog = catalog::of_statement(types, eligible);
+    let put = Questions {
+        generic: statement.plans() == Plans::Generic,
+        lengths: lists::asks_for_lengths(statement),
+        others: others.is_some(),
+        rights: rights.is_some(),
+        catalog: catalog.is_some(),
+    };
+    asks.careful(&question::explain(text, scan));
+    asks.careful(&execute);
+    if put.generic {
+        asks.careful(&question::explain_generic(&execute));
+    }
+    if put.lengths {
+        for question in lists::length_questions(name, text, scan, eligible) {
+            asks.careful(&question);
+        }
+    }
+    for question in others.iter().chain(&rights).chain(&catalog) {
+        asks.careful(question);
+    }
+    Step::ask(candidate, About::Explain(put))
+}
+
+impl Questions {
+    /// Gives each answer its name. `None` if there are too few, which [`ask`] rules out.
+    fn read(self, answers: Vec<Answer>) -> Option<Answers> {
+        let mut answers = answers.into_iter();
+        Some(Answers {
+            original: answers.next()?,
+            custom: answers.next()?,
+            generic: next_if(self.generic, &mut answers)?,
+            lengths: match self.lengths {
+                true => Some(Lengths::read(&mut answers)?),
+                false => None,
+            },
+            others: next_if(self.others, &mut answers)?,
+            rights: next_if(self.rights, &mut answers)?,
+            catalog: next_if(self.catalog, &mut answers)?,
+        })
+    }
+
+    /// The plans are here: the custom plan must be the original's to the letter, the generic plan
+    /// the same but for its constants.
+    pub(super) fn answered(
+        self,
+        mut candidate: Candidate,
+        answers: Vec<Answer>,
+        topic: &mut Topic,
+        env: &mut Env<'_>,
+    ) -> Result<Step, Reason> {
+        let answers = self.read(answers).ok_or(Reason::OracleFailed)?;
+        let (original, custom) = (answers.original, answers.custom);
+        if original.overflowed || custom.overflowed {
+            return Err(candidate.decline(Reason::DifferentPlan, "", env));
+        }
+        if !original.is_good() {
+            return Err(candidate.give_up(env.standing));
+        }
+        if !custom.is_good() {
+            return unplanned(&candidate, &custom, topic, env);
+        }
+        let original = match Plan::read(&original) {
+            Ok(original) => original,
+            Err(reason) => return Err(candidate.decline(reason, "", env)),
+        };
+        if answers.others.as_ref().is_some_and(lists::may_be_others) {
+            return candidate.refuse(Reason::Refused, "", topic, env);
+        }
+        if answers.rights.is_some_and(|rights| rights.values != ["0"]) {
+            return Err(candidate.decline(Reason::RoleRights, "", env));
+        }
+        let mut immutable = true;
+        if let Some(answer) = answers.catalog {
+            let found = match catalog::read(&answer) {
+                Ok(found) => found,
+                Err(reason) => return Err(candidate.decline(reason, "", env)),
+            };
+            immutable = found.immutable;
+            if let Some(eligible) = candidate.statement.recipe().eligible() {
+                candidate.terms = Arc::new(Terms {
+                    stored: found.stored(eligible),
+                    ..Terms::clone(&candidate.terms)
+                });
+            }
+            if !found.domains.is_empty() {
+                let demoted = positions(&candidate.terms.types, |o| found.domains.contains(&o));
+                return candidate.demote(&demoted, topic, env);
+            }
+        }
+        if read_as_values(&candidate, &custom).as_ref() != Some(&original) {
+            return candidate.refuse(Reason::DifferentPlan, "", topic, env);
+        }
+        let Some(generic) = answers.generic else {
+            return Ok(candidate.trust(Proven::default(), env));
+        };
+        match read_as_values(&candidate, &generic) {
+            Some(generic) if immutable => {
+                let plans = (&original, &generic);
+                generic_explained(candidate, plans, answers.lengths.as_ref(), topic, env)
+            }
+            _ => candidate.specify(topic, env),
+        }
+    }
+}
+
+/// The next answer if the question was put; `None` if it is missing.
+fn next_if(was_put: bool, answers: &mut IntoIter<Answer>) -> Option<Option<Answer>> {
+    match was_put {
+        true => answers.next().map(Some),
+        false => Some(None),
+    }
+}
+
+/// The original has a plan and the rewritten text has none: that may be the fault of a list, as of
+/// one of boxes, whose arrays have semicolons. Otherwise nothing is known.
+fn unplanned(
+    candidate: &Candidate,
+    custom: &Answer,
+    topic: &mut Topic,
+    env: &mut Env<'_>,
+) -> Result<Step, Reason> {
+    let lists = !candidate.statement.recipe().list_arguments().is_empty();
+    let state = custom.sqlstate();
+    if lists && state.starts_with("22") {
+        return candidate.refuse(Reason::Refused, &state, topic, env);
+    }
+    Err(candidate.give_up(env.standing))
+}
+
+/// The custom plan is the original's: the generic plan must be the same but for its constants.
+fn generic_explained(
+    candidate: Candidate,
+    (original, generic): (&Plan, &Plan),
+    lengths: Option<&Lengths>,
+    topic: &mut Topic,
+    env: &mut Env<'_>,
+) -> Result<Step, Reason> {
+    let recipe = candidate.statement.recipe();
+    let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
+    let (types, bare) = (candidate.terms.kinds(), bare(&candidate.statement));
+    let hidden = Hidden {
+        bare: &bare,
+        stored: &candidate.terms.stored,
+    };
+    let exposed = proof::exposed(original, generic, &types, (&hidden, eligible));
+    let Some((visibility, guards)) = exposed else {
+        return candidate.specify(topic, env);
+    };
+    let dialect = env.standing.dialect;
+    env.lent.scan_again(&topic.text, dialect, recipe)?;
+    let (plan, scan) = ((&visibility, generic), &env.lent.scan);
+    let guards = lists::guarded(guards, plan, &candidate, lengths, scan);
+    let Some(guards) = guards.filter(|_| !visibility.is_open()) else {
+        return candidate.specify(topic, env);
+    };
+    if visibility.needs_no_facts() {
+        return Ok(candidate.trust(Proven::with(guards), env));
+    }
+    keys::ask(Exposure { visibility, guards }, candidate, topic, env)
+}
+
+/// The plan of the rewritten text; `None` if there is none.
+fn read_as_values(candidate: &Candidate, answer: &Answer) -> Option<Plan> {
+    let plan = Plan::read(answer).ok().filter(|_| answer.is_good())?;
+    Some(columns::as_values(&candidate.statement, plan))
+}
+
+/// For each argument of the statement whether nothing is done with it where it stands.
+pub(super) fn bare(statement: &Statement) -> Vec<bool> {
+    let Some(eligible) = statement.recipe().eligible() else {
+        return Vec::new();
+    };
+    let lifted = eligible.arguments.iter().zip(&eligible.bare);
+    lifted
+        .filter_map(|(argument, bare)| argument.then_some(*bare))
+        .collect()
+}

@@ -1,0 +1,44 @@
+//! The state *keys*: the oracle is asked what the theorems of one way and of one row need.
+
+use super::answer::Answer;
+use super::candidate::{Candidate, Proven};
+use super::state::{About, Exposure, Step};
+use super::topic::Topic;
+use super::{Env, statistics};
+use crate::reason::Reason;
+
+/// Asks for the keys of the tables, if that may lead to anything; else for the statistics.
+pub(super) fn ask(
+    exposure: Exposure,
+    candidate: Candidate,
+    topic: &mut Topic,
+    env: &mut Env<'_>,
+) -> Result<Step, Reason> {
+    let Some(question) = exposure.visibility.keys_question() else {
+        return statistics::ask(exposure, candidate, topic, env);
+    };
+    env.asks.careful(&question);
+    Ok(Step::ask(candidate, About::Keys(exposure)))
+}
+
+/// What the theorems of one way and of one row need is known.
+pub(super) fn answered(
+    exposure: Exposure,
+    candidate: Candidate,
+    answers: &[Answer],
+    topic: &mut Topic,
+    env: &mut Env<'_>,
+) -> Result<Step, Reason> {
+    let keys = answers.first().filter(|answer| answer.is_good());
+    let visibility = &exposure.visibility;
+    let one_way = keys.is_some_and(|keys| visibility.has_one_way(keys));
+    let one_row = !one_way && keys.is_some_and(|keys| visibility.is_single(keys));
+    if !one_way && !one_row {
+        return statistics::ask(exposure, candidate, topic, env);
+    }
+    let proven = Proven {
+        one_row,
+        ..Proven::with(exposure.guards)
+    };
+    Ok(candidate.trust(proven, env))
+}

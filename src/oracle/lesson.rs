@@ -1,0 +1,252 @@
+//! One lesson: what it is about, which of its questions are in flight, and their answers.
+
+use super::answer::{self, Answer};
+use super::candidate::Candidate;
+use super::state::{About, State, Step};
+use super::topic::{Subject, Topic};
+use super::{Env, Next, audit, blame, columns, context, describe, keys, names, prepare};
+use super::{statistics, teach, watch};
+use crate::reason::Reason;
+use crate::wire::backend;
+use crate::wire::frame::HEADER;
+
+/// A conversation with the oracle.
+///
+/// [`Lesson::begin`] puts the first questions. Every reply to a question goes to
+/// [`Lesson::reply`], or to [`Lesson::large`] if it is too large to be looked at. After each call
+/// the caller sends what it finds in [`Env::asks`], and does what the [`Next`] says.
+#[derive(Debug)]
+pub struct Lesson {
+    /// What the lesson is about, and how far it has come.
+    topic: Topic,
+    /// What the questions in flight are about; idle only before the first and after the last.
+    state: State,
+    /// The complete answers to the questions in flight, in their order: fewer than `asked` whenever
+    /// the caller sees the lesson.
+    answers: Vec<Answer>,
+    /// The answer that is being received: it becomes one of `answers` at its ReadyForQuery.
+    current: Answer,
+    /// How many questions the state has put: at least one, unless it is idle.
+    asked: usize,
+    /// The last error frame of a question that was cancelled, by whomever. Once set, the lesson is
+    /// over at the end of the step.
+    cancelled: Option<Vec<u8>>,
+}
+
+impl Lesson {
+    /// A lesson that a query with this text waits for.
+    #[must_use]
+    pub fn new(subject: Subject, text: Vec<u8>) -> Self {
+        Self {
+            topic: Topic {
+                subject,
+                text,
+                is_behind: false,
+                rounds: 0,
+                is_paid: false,
+            },
+            state: State::Idle,
+            answers: Vec::new(),
+            current: Answer::default(),
+            asked: 0,
+            cancelled: None,
+        }
+    }
+
+    /// A lesson that no query waits for.
+    #[must_use]
+    pub fn behind(subject: Subject, text: Vec<u8>) -> Self {
+        let mut lesson = Self::new(subject, text);
+        lesson.topic.is_behind = true;
+        lesson
+    }
+
+    /// Whether no query waited for the lesson when it began.
+    #[must_use]
+    pub const fn is_behind(&self) -> bool {
+        self.topic.is_behind
+    }
+
+    /// The text that the lesson is about.
+    #[must_use]
+    pub fn text(&self) -> &[u8] {
+        &self.topic.text
+    }
+
+    /// The error frame of a question that was cancelled, by whomever.
+    #[must_use]
+    pub fn cancelled(&self) -> Option<&[u8]> {
+        self.cancelled.as_deref()
+    }
+
+    /// Puts the first questions, if there are any to be put.
+    pub fn begin(&mut self, env: &mut Env<'_>) -> Next {
+        let before = env.asks.questions;
+        let first = self.first(env);
+        self.go_on(first, before, env)
+    }
+
+    /// Collects one reply. If it was the last that the step has waited for, the lesson goes on, and
+    /// where to is returned.
+    pub fn reply(&mut self, tag: u8, frame: &[u8], env: &mut Env<'_>) -> Option<Next> {
+        let body = frame.get(HEADER..).unwrap_or_default();
+        let most = match self.state {
+            State::Names(_) => answer::MAX_NAMES,
+            _ => answer::MAX_ANSWER,
+        };
+        self.current.note(tag, body, most);
+        if tag == backend::ERROR && blame::is_cancellation(body) {
+            self.cancelled = Some(frame.to_vec());
+        }
+        if tag != backend::READY_FOR_QUERY {
+            return None;
+        }
+        self.answers.push(std::mem::take(&mut self.current));
+        if self.answers.len() < self.asked {
+            return None;
+        }
+        let before = env.asks.questions;
+        let step = self.answered(env);
+        Some(self.go_on(step, before, env))
+    }
+
+    /// Notes a reply that is too large to be looked at, and is swallowed: but for a notice, the
+    /// oracle is too talkative.
+    pub const fn large(&mut self, tag: u8) {
+        self.current.overflowed |= tag != backend::NOTICE;
+        self.current.notices |= tag == backend::NOTICE;
+    }
+
+    /// Does what the step leads to; `before` is how many questions there were when it began.
+    fn go_on(&mut self, mut step: Result<Step, Reason>, before: usize, env: &mut Env<'_>) -> Next {
+        loop {
+            match step {
+                Ok(Step::Teach(plans)) => step = teach::teach(plans, &mut self.topic, env),
+                Ok(Step::Ask(state)) => {
+                    self.state = state;
+                    self.asked = env.asks.questions - before;
+                    debug_assert!(self.asked > 0 && self.answers.is_empty());
+                    return Next::Asked;
+                }
+                Ok(Step::Learned) => {
+                    env.standing.setbacks.clear();
+                    return Next::Learned;
+                }
+                Err(reason) => return Next::Over(reason),
+            }
+        }
+    }
+
+    /// The first step: a look at the catalog, if it is due or may have changed unseen.
+    fn first(&self, env: &mut Env<'_>) -> Result<Step, Reason> {
+        let is_due = self.topic.only_watches();
+        let is_unverified = env.standing.is_unverified(env.now);
+        let interval = env.lent.settings.catalog_watch;
+        if is_due || is_unverified || env.standing.database.take_watch(env.now, interval) {
+            return Ok(watch::ask(env));
+        }
+        self.prelude(env)
+    }
+
+    /// What has to be known before the subject: the names with hazards, then the context.
+    fn prelude(&self, env: &mut Env<'_>) -> Result<Step, Reason> {
+        if env.standing.is_unverified(env.now) {
+            return Err(Reason::Unproven);
+        }
+        if self.topic.only_watches() {
+            return Ok(Step::Learned);
+        }
+        let knows = env.standing.knows_names();
+        if !knows || env.standing.database.doubts_names() {
+            match env.standing.database.claim_names(env.now) {
+                Some(claim) => return Ok(names::ask(claim, env)),
+                None if !knows => return Err(Reason::Unproven),
+                None => {}
+            }
+        }
+        let contexts = env.standing.database.contexts();
+        env.standing.survey_late()?;
+        if env.standing.is_unverified(env.now) {
+            return Err(Reason::Unproven);
+        }
+        if env.standing.context.is_none() || env.standing.context_count != contexts {
+            // What changes from now on may not be in the answer.
+            env.standing.context_count = contexts;
+            return Ok(context::ask(env));
+        }
+        self.subject(env)
+    }
+
+    /// The context is known: the subject's own questions.
+    fn subject(&self, env: &mut Env<'_>) -> Result<Step, Reason> {
+        env.standing.check_settings()?;
+        match &self.topic.subject {
+            Subject::Watch => Ok(Step::Learned),
+            Subject::Statement(plans) => Ok(Step::Teach(*plans)),
+            Subject::Audit(statement, name) => audit::ask(statement, *name, &self.topic.text, env),
+        }
+    }
+
+    /// All answers are here.
+    fn answered(&mut self, env: &mut Env<'_>) -> Result<Step, Reason> {
+        let answers = std::mem::take(&mut self.answers);
+        let state = std::mem::replace(&mut self.state, State::Idle);
+        env.is_pointless |= self.cancelled.is_some();
+        match state {
+            State::Idle => Err(Reason::OracleFailed),
+            State::Watch(asked) => {
+                watch::answered(asked, &answers, env);
+                env.goes_on()?;
+                self.prelude(env)
+            }
+            State::Names(claim) => {
+                names::answered(claim, &answers, env.now);
+                env.goes_on()?;
+                blame::check(&answers, env)?;
+                if !env.standing.knows_names() {
+                    return Err(Reason::Unproven);
+                }
+                self.prelude(env)
+            }
+            State::Context => {
+                env.goes_on()?;
+                blame::check(&answers, env)?;
+                context::answered(&answers, env)?;
+                self.subject(env)
+            }
+            State::Audit(statement) => {
+                env.goes_on()?;
+                blame::check(&answers, env)?;
+                audit::answered(&statement, &answers, env)?;
+                Ok(Step::Learned)
+            }
+            State::About(candidate, about) => {
+                if env.is_pointless {
+                    return Err(candidate.leave(env.standing));
+                }
+                candidate.check_blame(&about, &answers, env)?;
+                learned_of(about, candidate, answers, &mut self.topic, env)
+            }
+        }
+    }
+}
+
+/// All answers to these questions about the candidate are here.
+fn learned_of(
+    about: About,
+    candidate: Candidate,
+    answers: Vec<Answer>,
+    topic: &mut Topic,
+    env: &mut Env<'_>,
+) -> Result<Step, Reason> {
+    match about {
+        About::Columns => columns::answered(candidate, &answers, topic, env),
+        About::Describe => describe::answered(candidate, answers, topic, env),
+        About::Explain(questions) => questions.answered(candidate, answers, topic, env),
+        About::Keys(exposure) => keys::answered(exposure, candidate, &answers, topic, env),
+        About::Statistics(exposure) => {
+            statistics::answered(exposure, &candidate, &answers, topic, env)
+        }
+        About::Prepare => prepare::answered(candidate, &answers, env),
+    }
+}

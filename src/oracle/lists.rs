@@ -1,0 +1,246 @@
+//! What the oracle is asked about lists, and what becomes of a shape whose lists are no arrays.
+//!
+//! That `x = ANY ($1)` means what `x IN (1, 2)` does is for the oracle to say, as of everything.
+//! Where it does not (of a `smallint` the server makes `integer[]`, but infers `smallint[]`), the
+//! shape is taken apart ([`Shapes::unfold`](crate::statement::shapes::Shapes::unfold)).
+//!
+//! The elements of `ARRAY['a', 'b']` are read as the type of `x`, those of `$1` as the type of the
+//! operator, which is another where the type of `x` has none of its own: a `cidr` is compared as an
+//! `inet`, a `regclass` as an `oid`. Both are printed alike. So the catalog is asked whether there
+//! is such a type that is silently made the one inferred; then the shape is taken apart, too.
+//!
+//! A generic plan is made for a list of ten, whatever its length will be, and a plan for the values
+//! weighs how long it is. So a generic plan is trusted only if there is one list, which an index is
+//! searched for, and if the same plan is made for two elements and for as many as are admitted: the
+//! costs of two plans grow with the length, one faster than the other, so what is the best at both
+//! ends is the best in between. Outside an index, a list of constants may be searched by a hash
+//! table, which a parameter never is (`convert_saop_to_hashed_saop` in `clauses.c`).
+//!
+//! Nor would the server use a generic plan for lists shorter than ten: it compares its cost with
+//! what the first five executions have cost on average (`choose_custom_plan` in `plancache.c`). So
+//! these five are EXPLAINs of long lists, which are planned instead of the first five queries.
+
+use super::answer::Answer;
+use super::candidate::Candidate;
+use super::proof::{self, Hidden, Plan, Visibility};
+use super::question;
+use crate::sql::eligible::Eligible;
+use crate::sql::oid;
+use crate::sql::scan::{Class, Scan};
+use crate::statement::guard::{Check, Guard};
+use crate::statement::{Plans, Recipe, Statement, Terms};
+
+/// The shortest list.
+const FEWEST: usize = 2;
+
+/// The fewest elements beside those a generic plan is asked about, and the most unless the list
+/// has more: lists that are longer than the first should not need another plan.
+const FEW: usize = 16;
+const MANY: usize = 1024;
+
+/// Types of arrays that hold any integer of 32 bits, read by its type's input function as a cast
+/// from `integer` would make it: of `smallint`, `oid`, `real`, `bigint`, `double precision` and
+/// `numeric` all but the first.
+const HOLD_INTEGERS: [u32; 6] = [1007, 1028, 1021, 1016, 1022, 1231];
+
+/// The answers about lists of other lengths.
+pub(super) struct Lengths([Answer; LENGTH_QUESTIONS]);
+
+impl Lengths {
+    /// Takes the answers to [`length_questions`] off the others.
+    pub(super) fn read(answers: &mut impl Iterator<Item = Answer>) -> Option<Self> {
+        let answers: Vec<Answer> = answers.take(LENGTH_QUESTIONS).collect();
+        answers.try_into().ok().map(Self)
+    }
+}
+
+/// The lengths that are asked about beside `seen`: the shortest, and ever longer ones.
+fn lengths(seen: usize) -> [usize; LENGTH_QUESTIONS] {
+    let few = seen.next_power_of_two().max(FEW);
+    let many = few.max(MANY);
+    [FEWEST, few, many.min(4 * few), many.min(16 * few)]
+}
+
+/// Whether a generic plan of the statement may be trusted in spite of its lists: then it is asked
+/// about other lengths.
+pub(super) fn asks_for_lengths(statement: &Statement) -> bool {
+    let recipe = statement.recipe();
+    statement.plans() == Plans::Generic
+        && recipe.list_arguments().len() == 1
+        && !recipe.shape().has_rows()
+}
+
+/// Questions about lists of other lengths. With that about the query's own, the server has planned
+/// the statement five times.
+pub(super) const LENGTH_QUESTIONS: usize = 4;
+
+/// The plans for lists of these lengths.
+pub(super) fn length_questions(
+    name: &[u8],
+    text: &[u8],
+    scan: &Scan,
+    eligible: &Eligible,
+) -> [Vec<u8>; LENGTH_QUESTIONS] {
+    lengths(longest(scan))
+        .map(|length| question::explain_execute(name, text, scan, eligible, Some(length)))
+}
+
+/// Questions whose answers do not matter, for a statement that was trusted with a generic plan for
+/// its list and has just been parsed on this connection.
+pub(super) fn warming_questions(
+    (statement, terms): (&Statement, &Terms),
+    name: &[u8],
+    text: &[u8],
+    scan: &Scan,
+) -> Vec<Vec<u8>> {
+    let most = terms.guards.iter().find_map(|guard| match guard.check {
+        Check::Elements(most) => Some(most),
+        _ => None,
+    });
+    match (most, statement.recipe().eligible()) {
+        (Some(most), Some(eligible)) => {
+            let question = question::explain_execute(name, text, scan, eligible, Some(most));
+            vec![question; LENGTH_QUESTIONS + 1]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The length of the longest list of the text.
+fn longest(scan: &Scan) -> usize {
+    let lists = scan.literals().iter().filter(|l| l.class.is_list());
+    let lengths = lists.map(|list| scan.elements(list).len());
+    lengths.max().unwrap_or_default()
+}
+
+/// The lists whose elements an array of the inferred type would not hold, as arguments; or of which
+/// the server has more to say than that they are none: it gives a notice of each empty `tsquery`.
+pub(super) fn misfits(types: &[u32], scan: &Scan, eligible: &Eligible) -> Vec<usize> {
+    let lifted = scan.literals().iter().zip(&eligible.arguments);
+    let lifted = lifted.filter(|(_, argument)| **argument).zip(types);
+    let misfits = lifted
+        .enumerate()
+        .filter(|(_, ((literal, _), oid))| match literal.class {
+            Class::Int4List => !HOLD_INTEGERS.contains(oid),
+            Class::TextList => **oid == oid::TSQUERY_ARRAY,
+            _ => false,
+        });
+    misfits.map(|(index, _)| index).collect()
+}
+
+/// Types that are silently made others and have no operators of their own, but whose strings are
+/// read alike: `character varying`. Of the others nobody can write a string: `pg_node_tree` and the
+/// three kinds of extended statistics.
+const READ_ALIKE: &str = "{1043,194,3361,3402,5017}";
+
+/// Asks for the number of types that what stands before a list might be of instead of the inferred
+/// one: they are made it by an implicit cast, because they cannot be compared themselves. `None` if
+/// there are no lists.
+///
+/// An integer is the same number as any built-in type it may be read as.
+pub(super) fn types_question(
+    types: &[u32],
+    (scan, recipe): (&Scan, &Recipe),
+    eligible: &Eligible,
+) -> Option<Vec<u8>> {
+    if !recipe.shape().has_lists() {
+        return None;
+    }
+    let lifted = scan.literals().iter().zip(&eligible.arguments);
+    let lifted = lifted.filter(|(_, argument)| **argument).zip(types);
+    let arrays = |class| {
+        let lists = lifted.clone();
+        let lists = lists.filter(|((literal, _), _)| literal.class == class);
+        let oids: Vec<String> = lists.map(|(_, oid)| oid.to_string()).collect();
+        format!("'{{{}}}'::pg_catalog.oid[]", oids.join(","))
+    };
+    let question = others_query(&arrays(Class::TextList), &arrays(Class::Int4List));
+    Some(question.into_bytes())
+}
+
+/// Asks how many other types there are that lists of these array types might be of.
+fn others_query(texts: &str, numbers: &str) -> String {
+    let own = |operator: &str| {
+        format!(
+            "EXISTS (SELECT FROM pg_catalog.pg_operator o \
+             WHERE o.oprname OPERATOR(pg_catalog.=) '{operator}'::pg_catalog.name \
+             AND o.oprleft OPERATOR(pg_catalog.=) k.castsource \
+             AND o.oprright OPERATOR(pg_catalog.=) k.castsource \
+             AND pg_catalog.pg_operator_is_visible(o.oid))"
+        )
+    };
+    format!(
+        "SELECT pg_catalog.count(*) FROM pg_catalog.pg_type a JOIN pg_catalog.pg_cast k \
+         ON k.casttarget OPERATOR(pg_catalog.=) a.typelem \
+         AND k.castsource OPERATOR(pg_catalog.<>) a.typelem \
+         AND k.castcontext OPERATOR(pg_catalog.=) 'i'::pg_catalog.\"char\" \
+         WHERE (a.oid OPERATOR(pg_catalog.=) ANY ({}) OR a.oid OPERATOR(pg_catalog.=) ANY ({}) \
+         AND k.oid OPERATOR(pg_catalog.>=) '16384'::pg_catalog.oid) \
+         AND k.castsource OPERATOR(pg_catalog.<>) ALL ('{READ_ALIKE}'::pg_catalog.oid[]) \
+         AND NOT ({} AND {})",
+        texts,
+        numbers,
+        own("="),
+        own("<>"),
+    )
+}
+
+/// The question with sample values, to be tried where users have objects of all names.
+pub(super) fn samples() -> Vec<String> {
+    let arrays = "'{1009,1231}'::pg_catalog.oid[]";
+    vec![others_query(arrays, arrays)]
+}
+
+/// Whether the answer to [`types_question`] leaves a doubt about the lists.
+pub(super) fn may_be_others(answer: &Answer) -> bool {
+    !answer.is_good() || answer.values != ["0"]
+}
+
+/// The guards of a generic plan that has a list for an argument, with that on its length; `None` if
+/// the plan may not be trusted. `scan` is that of the query.
+pub(super) fn guarded(
+    mut guards: Vec<Guard>,
+    (exposure, generic): (&Visibility, &Plan),
+    candidate: &Candidate,
+    lengths: Option<&Lengths>,
+    scan: &Scan,
+) -> Option<Vec<Guard>> {
+    let recipe = candidate.statement.recipe();
+    let argument = match recipe.list_arguments()[..] {
+        // Rows are read one by one, however many.
+        _ if recipe.shape().has_rows() => return Some(guards),
+        [] => return Some(guards),
+        [argument] => argument,
+        _ => return None,
+    };
+    let Lengths([shortest, longer @ ..]) = lengths?;
+    let alike = |answer: &Answer| {
+        let Ok(plan) = Plan::read(answer) else {
+            return false;
+        };
+        let types = &candidate.terms.types;
+        let same = proof::same_plan(&plan, generic, types, &Hidden::default());
+        answer.is_good() && same.is_some()
+    };
+    let converted = guards.iter().any(|guard| guard.argument == argument);
+    if converted || !exposure.is_searched_for(argument) || !alike(shortest) {
+        return None;
+    }
+    let seen = longest(scan);
+    let [_, admitted @ ..] = self::lengths(seen);
+    let admitted = admitted.iter().zip(longer);
+    let admitted = admitted.take_while(|(_, answer)| alike(answer)).last();
+    let most = admitted.map_or(seen, |(length, _)| *length);
+    let check = Check::Elements(most);
+    guards.push(Guard { argument, check });
+    guards.sort_by_key(|guard| guard.argument);
+    Some(guards)
+}
+
+/// The guards that the plans alone lead to.
+pub(super) fn without_lengths(guards: &[Guard]) -> Vec<Guard> {
+    let others = guards
+        .iter()
+        .filter(|guard| !matches!(guard.check, Check::Elements(_)));
+    others.copied().collect()
+}

@@ -1,0 +1,123 @@
+//! The oracle is the server itself, asked about a text before the text is converted.
+//!
+//! A [`Lesson`] is one conversation with it. Lessons are held in front of a query rather than
+//! behind it, so that the client's own text is the last the server has seen, and only outside
+//! transactions. Nothing here knows a socket, a client or a ledger: a lesson writes its questions
+//! to [`Asked`], which the caller sends, and the caller hands over the replies.
+//!
+//! A lesson is a few round trips. Each is a *state* that consumes the answers to its questions:
+//!
+//! - *watch*: whether the catalog has changed, when that is due or may have happened unseen;
+//! - *names*: which names have hazards, when nobody has asked since that may have changed;
+//! - *context*: settings and who the session is, when anything may have changed them;
+//! - *columns*: the types of the columns that rows are stored in, if it has rows;
+//! - *describe*: the original and the rewritten text are parsed and described;
+//! - *explain*: the plans of both, the generic plan, and what only the catalog knows;
+//! - *keys*, *statistics*: whether the generic plan may stand for the plans of other values;
+//! - *prepare*: a statement already trusted is parsed on this connection, and must infer the same
+//!   types;
+//! - *audit*: the plan proof again, with the literals of the moment.
+//!
+//! ```text
+//!   begin ─▶ watch ─▶ names ─▶ context ─┬─▶ (a watch is over)
+//!                                       ├─▶ audit
+//!                                       └─▶ teach ─┬─▶ prepare
+//!                                             ▲    └─▶ columns ─▶ describe ─▶ explain ─▶ keys
+//!                                             │            another recipe         │        │
+//!                                             └───────────── or plans ◀───────────┴─ statistics
+//! ```
+//!
+//! Every step but the last question may be left out.
+
+mod answer;
+mod audit;
+mod blame;
+mod candidate;
+mod catalog;
+mod columns;
+mod context;
+mod describe;
+mod explain;
+mod keys;
+mod lesson;
+mod lists;
+mod names;
+mod naming;
+mod prepare;
+mod proof;
+mod question;
+mod settings;
+mod state;
+mod statistics;
+mod teach;
+mod topic;
+mod watch;
+
+#[cfg(test)]
+mod lesson_tests;
+
+pub use lesson::Lesson;
+pub use question::Asked;
+pub use settings::{DDL_CHANNEL, context_query, digest};
+pub use topic::Subject;
+
+use crate::convert::Lent;
+use crate::reason::Reason;
+use crate::standing::Standing;
+use crate::statement::Millis;
+
+/// What a step of a lesson works with.
+#[derive(Debug)]
+pub struct Env<'a> {
+    /// What is known of the session that is asked.
+    pub standing: &'a mut Standing,
+    /// What the worker lends.
+    pub lent: &'a mut Lent,
+    /// The time.
+    pub now: Millis,
+    /// Where the questions go that the step puts: empty, when the step begins.
+    pub asks: &'a mut Asked,
+    /// The query that waits for the lesson was cancelled, or its client is leaving: nobody is left
+    /// to gain from the lesson.
+    pub is_pointless: bool,
+    /// The number of the client, for log lines.
+    pub client: u64,
+}
+
+impl Env<'_> {
+    /// Whether somebody is left to gain from the lesson.
+    ///
+    /// # Errors
+    /// [`Reason::Pipelined`] if nobody is.
+    const fn goes_on(&self) -> Result<(), Reason> {
+        match self.is_pointless {
+            true => Err(Reason::Pipelined),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Where a lesson goes after its answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// The lesson goes on: more questions are in flight, or about to be sent.
+    Asked,
+    /// The lesson is over: the text can be executed.
+    Learned,
+    /// The lesson is over: the text is passed through.
+    Over(Reason),
+}
+
+/// Every text that the proxy asks a server of this version on its own behalf, with sample values
+/// spliced in; but those that are about a text of the client's and hold it (EXPLAIN, Parse).
+#[doc(hidden)]
+#[must_use]
+pub fn questions(major: u16) -> Vec<String> {
+    let mut all = catalog::samples(major);
+    all.extend(proof::questions());
+    all.extend(lists::samples());
+    all.push(context_query(true));
+    all.push(question::CAREFUL.to_owned());
+    all.push(String::from_utf8_lossy(question::CAREFUL_SET).into_owned());
+    all
+}

@@ -1,0 +1,476 @@
+//! What a plan rests on, and which theorem it is an instance of, if any.
+
+use super::align::{Aligned, Node};
+use super::plan::{self, Column, Condition, Test};
+use super::statistics::{self, Fact, Tables};
+use super::tokens::Token;
+use super::tree::text;
+use crate::oracle::answer::Answer;
+use crate::sql::eligible::{Eligible, Named};
+use crate::statement::common_values::Common;
+
+/// What the answer depends on, of one plan.
+#[derive(Debug)]
+pub(in crate::oracle) struct Visibility {
+    /// The tables read; [`Scan::table`] is an index here.
+    tables: Tables,
+    /// The tables the text names; `None` if it renames columns.
+    named: Option<Vec<Named>>,
+    scans: Vec<Scan>,
+    conditions: Vec<Condition>,
+    /// There is no theorem, whatever the catalog says.
+    is_open: bool,
+    /// There is one way to run it.
+    only_way: bool,
+    /// What the server has of its own is relied on.
+    relies: bool,
+    /// There may be several rows even if each table gives one, or something is computed of rows
+    /// that another plan might not find.
+    multiplies: bool,
+    /// An argument is weighed by its value in a way we do not follow.
+    weighed: bool,
+    /// The order of the rows follows from an estimate.
+    is_ordered_by_estimate: bool,
+    /// Tables are read one behind the other: the planner looks whether conditions exclude any.
+    appends: bool,
+}
+
+/// One table read.
+#[derive(Debug)]
+struct Scan {
+    table: usize,
+    alias: String,
+    /// The index that is searched.
+    index: String,
+    /// How many columns an index is searched for one value of.
+    keys: usize,
+    /// Some column is compared with one value.
+    is_narrow: bool,
+}
+
+/// An argument that a column of a table is compared with.
+struct Use<'a> {
+    scan: usize,
+    condition: usize,
+    column: &'a Column,
+    argument: usize,
+    as_given: bool,
+    is_searched: bool,
+}
+
+/// Nodes that read one of the tables of the query.
+const TABLE_SCANS: [&str; 4] = [
+    "Seq Scan",
+    "Index Scan",
+    "Index Only Scan",
+    "Bitmap Heap Scan",
+];
+
+/// Nodes that give at most one row if those below them do, and read nothing by themselves.
+const SINGLE: [&str; 15] = [
+    "Result",
+    "Limit",
+    "Sort",
+    "Incremental Sort",
+    "Unique",
+    "Group",
+    "Aggregate",
+    "WindowAgg",
+    "Materialize",
+    "Memoize",
+    "Hash",
+    "LockRows",
+    "Subquery Scan",
+    "CTE Scan",
+    "ModifyTable",
+];
+
+/// Nodes that join, and the kinds of joins that give at most one row of one and one.
+const JOINS: [&str; 3] = ["Nested Loop", "Hash Join", "Merge Join"];
+const SINGLE_JOINS: [&str; 4] = ["Inner", "Left", "Semi", "Anti"];
+
+/// Nodes with which there is nothing to choose, if at most one of them is a scan.
+const ONLY_WAYS: [&str; 6] = [
+    "Result",
+    "Limit",
+    "ProjectSet",
+    "Values Scan",
+    "Function Scan",
+    "ModifyTable",
+];
+
+impl Visibility {
+    /// Of this generic plan for a text that was judged so.
+    pub(super) fn of(aligned: &Aligned<'_>, eligible: &Eligible) -> Self {
+        let nodes = &*aligned.nodes;
+        let is_scan = |node: &&Node<'_>| node.kind.contains("Scan");
+        let limits = nodes.iter().filter(|node| node.kind == "Limit").count();
+        let mut exposure = Self {
+            tables: Tables::default(),
+            named: eligible.tables.clone(),
+            scans: Vec::new(),
+            conditions: Vec::new(),
+            // What limits rows is not shown, and is tried out if it can be.
+            is_open: aligned.tries_out || limits > 0 && eligible.limits.is_none_or(|n| n < limits),
+            only_way: nodes.iter().filter(is_scan).count() <= 1
+                && nodes.iter().all(|node| ONLY_WAYS.contains(&node.kind)),
+            relies: aligned.computes,
+            multiplies: computes_below_a_join(nodes),
+            // VALUES of several rows and LIMIT are not shown.
+            weighed: aligned.visible.contains(&false),
+            is_ordered_by_estimate: nodes.iter().any(orders_by_estimate),
+            appends: nodes.iter().any(|node| node.kind.contains("Append")),
+        };
+        for node in nodes {
+            exposure.add(node, nodes);
+        }
+        exposure
+    }
+
+    fn add(&mut self, node: &Node<'_>, nodes: &[Node<'_>]) {
+        let found = plan::conditions(node);
+        let is_table = TABLE_SCANS.contains(&node.kind);
+        let is_chain = nodes.iter().all(|other| is_only_child(other, nodes));
+        // Above the one table there is the same row whatever the plan.
+        self.multiplies |= found.has_others && (is_table || !is_chain);
+        self.multiplies |= !(is_table || is_single(node));
+        self.weighed |= !found.weighed.is_empty();
+        if !is_table {
+            let mut compared = found.known.iter().map(|c| &c.arguments);
+            self.weighed |= compared.any(|arguments| !arguments.is_empty());
+            if !is_chain {
+                self.conditions.extend(found.known);
+            }
+            return;
+        }
+        let scan = self.scan(node, &found.known);
+        self.weighed |= found.known.iter().any(|condition| {
+            let is_followed =
+                condition.test != Test::Ordered && condition.column.alias == scan.alias;
+            !condition.arguments.is_empty() && !is_followed
+        });
+        self.scans.push(scan);
+        self.conditions.extend(found.known);
+    }
+
+    fn scan(&mut self, node: &Node<'_>, conditions: &[Condition]) -> Scan {
+        let alias = text(node.facts, "Alias");
+        let narrow = || conditions.iter().filter(|c| c.is_one_value(alias));
+        let keys = narrow().filter(|condition| condition.is_searched);
+        let mut keys: Vec<&str> = keys.map(|key| &*key.column.name).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        Scan {
+            table: self.tables.add(
+                text(node.facts, "Schema"),
+                text(node.facts, "Relation Name"),
+            ),
+            alias: alias.to_owned(),
+            index: text(node.facts, "Index Name").to_owned(),
+            keys: keys.len(),
+            is_narrow: narrow().next().is_some(),
+        }
+    }
+
+    /// The arguments that columns of tables are compared with.
+    fn uses(&self) -> impl Iterator<Item = Use<'_>> {
+        let conditions = self.conditions.iter().enumerate();
+        conditions.flat_map(|(index, condition)| {
+            let alias = &condition.column.alias;
+            let scan = self.scans.iter().position(|scan| scan.alias == *alias);
+            let arguments = condition.arguments.iter();
+            arguments.map(move |argument| Use {
+                scan: scan.unwrap_or(usize::MAX),
+                condition: index,
+                column: &condition.column,
+                argument: *argument,
+                as_given: condition.as_given,
+                is_searched: condition.is_searched,
+            })
+        })
+    }
+
+    /// Whether indexes are searched for this argument, and nothing else is done with it.
+    pub(in crate::oracle) fn is_searched_for(&self, argument: usize) -> bool {
+        let uses = self.uses().filter(|used| used.argument == argument);
+        let searched: Vec<bool> = uses.map(|used| used.is_searched).collect();
+        !self.weighed && !searched.is_empty() && !searched.contains(&false)
+    }
+
+    /// Whether nothing the catalog says could make it a theorem.
+    pub(in crate::oracle) const fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// Whether there is one way to run it, and nothing to ask about it.
+    pub(in crate::oracle) const fn needs_no_facts(&self) -> bool {
+        self.only_way && !self.relies
+    }
+
+    /// Asks what a theorem of one way or of one row needs; `None` if it cannot be either.
+    pub(in crate::oracle) fn keys_question(&self) -> Option<Vec<u8>> {
+        let may_be_single = !self.multiplies && self.scans.iter().all(|scan| scan.is_narrow);
+        if !self.only_way && !may_be_single {
+            return None;
+        }
+        let columns = self.columns(&self.conditions);
+        let question = statistics::keys_query(&self.tables, self.named(), &columns);
+        Some(question.into_bytes())
+    }
+
+    /// Whether there is one way to run it, with nothing in it that is not the server's own.
+    pub(in crate::oracle) fn has_one_way(&self, answer: &Answer) -> bool {
+        self.only_way && facts_in(answer).any(|fact| fact == Fact::BuiltIn)
+    }
+
+    /// Whether it finds at most one row, and meets no other on the way that would show.
+    pub(in crate::oracle) fn is_single(&self, answer: &Answer) -> bool {
+        let facts: Vec<_> = facts_in(answer).collect();
+        let keys = |scan: &Scan| {
+            facts.iter().any(|fact| match fact {
+                Fact::Key {
+                    table,
+                    index,
+                    columns,
+                } => *table == scan.table && *index == scan.index && *columns == scan.keys,
+                _ => false,
+            })
+        };
+        let by_index = self.scans.iter().all(keys);
+        let by_name = || self.scans.iter().all(|scan| self.has_key(scan, &facts));
+        // Beside the keys, which are known by their index, columns must be known by their names.
+        let mut others = self.conditions.iter();
+        let others: Vec<_> = others
+            .by_ref()
+            .filter(|c| !(by_index && self.is_key(c)))
+            .collect();
+        let safe = |condition: &&Condition| self.is_safe(condition, &facts);
+        !self.multiplies
+            && facts.contains(&Fact::BuiltIn)
+            && facts.contains(&Fact::Unserializable)
+            && (others.is_empty() || self.is_named(&facts))
+            && (by_index || by_name())
+            && others.iter().all(safe)
+    }
+
+    /// Whether all columns of a key are compared with one value each, by an equality that is the
+    /// key's: that of their type, where no collation has another.
+    fn has_key(&self, scan: &Scan, facts: &[Fact<'_>]) -> bool {
+        let is_compared = |name: &str| {
+            let mut compared = self.conditions.iter();
+            compared.any(|condition| {
+                let known = self.column(&condition.column, facts);
+                condition.is_one_value(&scan.alias)
+                    && condition.column.name == name
+                    && known.is_some_and(|known| known.is_total && known.is_bytewise)
+            })
+        };
+        facts.iter().any(|fact| match fact {
+            Fact::Key {
+                table,
+                index: key,
+                columns,
+            } if *table == scan.table => {
+                let parts = facts.iter().filter_map(|fact| match fact {
+                    Fact::KeyColumn { table, index, name } => {
+                        (*table == scan.table && index == key).then_some(*name)
+                    }
+                    _ => None,
+                });
+                let parts: Vec<&str> = parts.collect();
+                parts.len() == *columns && parts.into_iter().all(is_compared)
+            }
+            _ => false,
+        })
+    }
+
+    /// Whether it is by this condition that an index is searched for one value of an argument.
+    fn is_key(&self, condition: &Condition) -> bool {
+        condition.is_searched && condition.test == Test::Equal && condition.other.is_none()
+    }
+
+    /// Whether the condition is a comparison that has a result for all rows there are.
+    fn is_safe(&self, condition: &Condition, facts: &[Fact<'_>]) -> bool {
+        let column = |column: &Column| {
+            let found = self.column(column, facts);
+            found.is_some_and(|found| condition.test == Test::Shown || found.is_total)
+        };
+        column(&condition.column) && condition.other.as_ref().is_none_or(column)
+    }
+
+    /// Asks how the columns are estimated; `None` if the answer cannot matter.
+    pub(in crate::oracle) fn statistics_question(&self) -> Option<Vec<u8>> {
+        let excludes = self.appends && self.uses().next().is_some();
+        if self.weighed || self.is_ordered_by_estimate || excludes || self.compares_twice() {
+            return None;
+        }
+        let compared = self.conditions.iter().filter(|c| !c.arguments.is_empty());
+        let columns = self.columns(compared);
+        let question = statistics::statistics_query(&self.tables, self.named(), &columns);
+        Some(question.into_bytes())
+    }
+
+    /// Whether the generic plan may stand for all: the values to be left out, or `None`.
+    pub(in crate::oracle) fn common(&self, answer: &Answer) -> Option<Vec<Common>> {
+        let facts: Vec<_> = facts_in(answer).collect();
+        let mut common = Vec::new();
+        for used in self.uses() {
+            common.extend(self.common_for(&used, &facts)?);
+        }
+        let has_uses = self.uses().next().is_some();
+        if !facts.contains(&Fact::BuiltIn) || has_uses && !self.is_named(&facts) {
+            return None;
+        }
+        common.sort_by_key(|common| common.argument);
+        common.dedup();
+        Some(common)
+    }
+
+    /// The values that have a plan of their own; `None` if all may have.
+    fn common_for(&self, used: &Use<'_>, facts: &[Fact<'_>]) -> Option<Option<Common>> {
+        let table = self.scans.get(used.scan)?.table;
+        let column = self.column(used.column, facts)?;
+        let partial = facts.iter().find_map(|fact| match fact {
+            Fact::Plain { table: of, partial } if *of == table => Some(*partial),
+            _ => None,
+        })?;
+        // No column that a partial index is about: the value decides whether it applies.
+        let name = &*used.column.name;
+        let quoted = name.replace('"', "\"\"");
+        let is_free = !partial.contains(name) && !partial.contains(&quoted);
+        if !is_free || partial.contains(".*") || !column.is_estimated {
+            return None;
+        }
+        let values = facts.iter().filter_map(|fact| match fact {
+            Fact::Value {
+                table: of,
+                column,
+                value,
+            } => (*of == table && *column == name).then(|| (*value).to_owned()),
+            _ => None,
+        });
+        let values: Vec<String> = values.collect();
+        match values.is_empty() {
+            true => Some(None),
+            false if !used.as_given => None,
+            false => Common::new(used.argument, column.type_oid, &values).map(Some),
+        }
+    }
+
+    /// What is known of this column.
+    fn column<'f>(&self, column: &Column, facts: &'f [Fact<'_>]) -> Option<&'f statistics::Known> {
+        let scan = self.scans.iter().find(|scan| scan.alias == column.alias)?;
+        facts.iter().find_map(|fact| match fact {
+            Fact::Column { table, name, known } => {
+                let is_it = *table == scan.table && *name == column.name;
+                (is_it && (!column.as_text || known.is_text)).then_some(known)
+            }
+            _ => None,
+        })
+    }
+
+    /// Whether the names in the plan are those of the tables: each table that is read is one that
+    /// the text names, by the same alias and without names for its columns, and there are no
+    /// others.
+    fn is_named(&self, facts: &[Fact<'_>]) -> bool {
+        let named = self.named();
+        let is_read = |(index, named): (usize, &Named)| {
+            let mut scans = self.scans.iter().filter(|scan| scan.alias == named.alias);
+            let table = facts.iter().find_map(|fact| match fact {
+                Fact::Named { name, table } => (*name == index).then_some(*table),
+                _ => None,
+            });
+            let scan = scans.next().map(|scan| scan.table);
+            scan.is_some() && scan == table && scans.next().is_none()
+        };
+        self.named.is_some()
+            && named.len() == self.scans.len()
+            && named.iter().enumerate().all(is_read)
+    }
+
+    fn named(&self) -> &[Named] {
+        self.named.as_deref().unwrap_or_default()
+    }
+
+    /// The columns in these conditions, each with its table.
+    fn columns<'a>(
+        &self,
+        conditions: impl IntoIterator<Item = &'a Condition>,
+    ) -> Vec<(usize, &'a str)> {
+        let columns = conditions.into_iter();
+        let columns = columns.flat_map(|c| [Some(&c.column), c.other.as_ref()]);
+        let columns = columns.flatten().filter_map(|column| {
+            let scan = self.scans.iter().find(|scan| scan.alias == column.alias)?;
+            Some((scan.table, &*column.name))
+        });
+        let mut columns: Vec<_> = columns.collect();
+        columns.sort_unstable();
+        columns.dedup();
+        columns
+    }
+
+    /// Two comparisons of one column exclude each other or not, which the planner may find out.
+    fn compares_twice(&self) -> bool {
+        let uses: Vec<_> = self.uses().collect();
+        uses.iter().enumerate().any(|(index, used)| {
+            let mut others = uses[..index].iter();
+            others.any(|other| {
+                used.condition != other.condition
+                    && used.column.alias == other.column.alias
+                    && used.column.name == other.column.name
+            })
+        })
+    }
+}
+
+fn facts_in(answer: &Answer) -> impl Iterator<Item = Fact<'_>> {
+    answer.values.chunks_exact(4).filter_map(Fact::read)
+}
+
+fn is_single(node: &Node<'_>) -> bool {
+    let sets = node.facts.contains_key("Grouping Sets");
+    let join = text(node.facts, "Join Type");
+    SINGLE.contains(&node.kind) && !sets
+        || JOINS.contains(&node.kind) && SINGLE_JOINS.contains(&join)
+}
+
+/// Whether the node stands alone below the one above it, and is neither computed before nor for
+/// each row.
+fn is_only_child(node: &Node<'_>, nodes: &[Node<'_>]) -> bool {
+    let siblings = nodes.iter().filter(|other| other.parent == node.parent);
+    let relation = text(node.facts, "Parent Relationship");
+    siblings.count() == 1 && !matches!(relation, "InitPlan" | "SubPlan")
+}
+
+/// Whether rows are more than put together where other plans might not find them. With one table
+/// that is the row that is found; with two, what is computed above both is.
+fn computes_below_a_join(nodes: &[Node<'_>]) -> bool {
+    let lowest = nodes.iter().position(|node| !is_only_child(node, nodes));
+    let Some(lowest) = lowest else {
+        return false;
+    };
+    let scans = nodes.iter().filter(|node| TABLE_SCANS.contains(&node.kind));
+    let above = if scans.count() == 2 { lowest } else { 0 };
+    let below = nodes.iter().skip(above);
+    let mut results = below.flat_map(|node| &node.expressions);
+    results.any(|expression| plan::is_result(expression.label) && !is_plain(&expression.tokens))
+}
+
+/// Whether it is a column, or something that is constant.
+fn is_plain(tokens: &[Token<'_>]) -> bool {
+    matches!(
+        tokens,
+        [Token::Word(_)] | [Token::Mark('('), Token::Word(_), Token::Mark(')')]
+    ) || matches!(tokens, [Token::Constant(constant)] if constant.is_given())
+}
+
+/// A node that returns its rows in an order that follows from an estimate, as a generic plan makes
+/// it otherwise than the literals do: by the size of a hash table, or by the number of its parts.
+fn orders_by_estimate(node: &Node<'_>) -> bool {
+    let strategy = text(node.facts, "Strategy");
+    node.kind == "Hash Join" || matches!(strategy, "Hashed" | "Mixed")
+}
+
+#[cfg(test)]
+#[path = "visibility_tests.rs"]
+mod tests;

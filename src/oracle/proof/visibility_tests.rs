@@ -1,0 +1,286 @@
+//! Which plans are instances of which theorem, with answers of a catalog made up for them.
+
+use super::*;
+use crate::oracle::proof::align::align;
+use crate::oracle::proof::tree::tests::drawn;
+use crate::oracle::proof::{Hidden, exposed};
+
+/// The judgement on a text that reads these tables, as `name alias`, and limits itself so often.
+fn judged(tables: &[&str], limits: usize) -> Eligible {
+    let named = tables.iter().map(|table| {
+        let (name, alias) = table.split_once(' ').unwrap_or((table, table));
+        Named {
+            name: name.to_owned(),
+            alias: alias.to_owned(),
+        }
+    });
+    Eligible {
+        arguments: vec![true; 3],
+        interval_casts: vec![false; 3],
+        bare: vec![true; 3],
+        columns: vec![None; 3],
+        unfolded: false,
+        returning: false,
+        writes: false,
+        targets: Vec::new(),
+        called_types: Vec::new(),
+        bare_calls: Vec::new(),
+        tables: Some(named.collect()),
+        limits: Some(limits),
+    }
+}
+
+/// What a generic plan with arguments of `int4`, `text`, `int4` rests on.
+fn exposure(plan: &str, eligible: &Eligible) -> Visibility {
+    let numbers = plan.replace("$1", "1").replace("$3", "3");
+    let literals = numbers.replace("$2", "'2'::text");
+    let hidden = Hidden {
+        bare: &[true; 3],
+        stored: &[],
+    };
+    let (literal, generic) = (drawn(&literals), drawn(plan));
+    let pair = (&hidden, eligible);
+    let (exposure, _) = exposed(&literal, &generic, &[23, 25, 23], pair).expect("one plan");
+    exposure
+}
+
+fn answer(rows: &[[&str; 4]]) -> Answer {
+    Answer {
+        values: rows.concat().into_iter().map(str::to_owned).collect(),
+        ..Answer::default()
+    }
+}
+
+/// A table `t` with the key `k (id)`, a column `a`, and `u` with `uk (id)`.
+const CATALOG: [[&str; 4]; 16] = [
+    ["b", "0", "", ""],
+    ["s", "0", "", ""],
+    ["n", "0", "0", ""],
+    ["n", "1", "1", ""],
+    ["u", "0", "k", "1"],
+    ["u", "1", "uk", "1"],
+    ["u", "0", "wide", "2"],
+    ["k", "0", "k", "id"],
+    ["k", "1", "uk", "id"],
+    ["k", "0", "wide", "id"],
+    ["k", "0", "wide", "a"],
+    ["p", "0", "", ""],
+    ["c", "0", "id", "23 t t f t"],
+    ["c", "0", "a", "23 t t f t"],
+    ["c", "1", "id", "23 t t f t"],
+    ["c", "1", "t", "23 t t f t"],
+];
+
+/// The catalog without the facts of this kind about what has this index or name.
+fn without(kind: &str, name: &str) -> Answer {
+    let rows = CATALOG
+        .iter()
+        .filter(|row| row[0] != kind || !name.is_empty() && !row[1..].contains(&name));
+    answer(&rows.copied().collect::<Vec<_>>())
+}
+
+const BY_KEY: &str = "Index Scan using k on public.t\n  Output: $2, $3\n  Index Cond: (t.id = $1)";
+
+#[test]
+fn a_row_found_by_its_key_is_one() {
+    let all = answer(&CATALOG);
+    let limited = format!("Limit\n  -> {}", BY_KEY.replace("\n  ", "\n    "));
+    let filtered = format!("{BY_KEY}\n  Filter: ((t.a <> 5) AND (t.a IS NOT NULL))");
+    for plan in [BY_KEY, &limited, &filtered] {
+        let exposure = exposure(plan, &judged(&["t"], 1));
+        assert!(exposure.keys_question().is_some() && !exposure.is_open());
+        assert!(exposure.is_single(&all), "{plan}");
+    }
+    // Only the index is known of it: no names are needed.
+    let unnamed = exposure(
+        BY_KEY,
+        &Eligible {
+            tables: None,
+            ..judged(&[], 0)
+        },
+    );
+    assert!(unnamed.is_single(&all));
+}
+
+#[test]
+fn a_row_that_is_found_may_have_been_looked_for_among_others() {
+    let filter =
+        |filter: &str| exposure(&format!("{BY_KEY}\n  Filter: {filter}"), &judged(&["t"], 0));
+    // Might fail, or is somebody's own, or not of a column that is known.
+    for text in [
+        "(t.a ~ t.b)",
+        "f(t.a)",
+        "((t.a)::numeric = 5)",
+        "(t.b = 5)",
+        "((t.a)::text = '5')",
+    ] {
+        assert!(!filter(text).is_single(&answer(&CATALOG)), "{text}");
+    }
+    for (kind, name) in [("b", ""), ("s", ""), ("u", ""), ("n", ""), ("c", "a")] {
+        assert!(
+            !filter("(t.a <> 5)").is_single(&without(kind, name)),
+            "{kind}"
+        );
+    }
+    let renamed = Eligible {
+        tables: None,
+        ..judged(&[], 0)
+    };
+    let plan = format!("{BY_KEY}\n  Filter: (t.a <> 5)");
+    assert!(!exposure(&plan, &renamed).is_single(&answer(&CATALOG)));
+    assert!(!exposure(&plan, &judged(&["t", "u"], 0)).is_single(&answer(&CATALOG)));
+}
+
+#[test]
+fn a_key_is_searched_for_in_full_and_in_its_own_index() {
+    for plan in [
+        "Index Scan using wide on public.t\n  Index Cond: (t.a = $1)\n  Output: $2, $3",
+        "Seq Scan on public.t\n  Filter: (t.a = $1)\n  Output: $2, $3",
+        "Index Scan using k on public.t\n  Index Cond: (t.id > $1)\n  Output: $2, $3",
+        "Index Scan using k on public.t\n  Index Cond: (t.id = t.a)\n  Output: $1, $2, $3",
+        "Append\n  Output: $1, $2, $3\n  -> Index Scan using k on public.t\n    \
+         Index Cond: (t.id = 5)",
+    ] {
+        let exposure = exposure(plan, &judged(&["t"], 0));
+        assert!(!exposure.is_single(&answer(&CATALOG)), "{plan}");
+    }
+    // Compared by its names, it may be another index that is searched, if the names can be told.
+    for plan in [
+        "Index Scan using other on public.t\n  Index Cond: (t.id = $1)\n  Output: $2, $3",
+        "Seq Scan on public.t\n  Filter: (t.id = $1)\n  Output: $2, $3",
+    ] {
+        let found = exposure(plan, &judged(&["t"], 0));
+        assert!(found.is_single(&answer(&CATALOG)), "{plan}");
+        for (kind, name) in [("n", ""), ("c", "id"), ("k", ""), ("u", "")] {
+            assert!(!found.is_single(&without(kind, name)), "{plan} {kind}");
+        }
+        let equal = |row: &[&'static str; 4]| match row {
+            ["c", "0", "id", _] => ["c", "0", "id", "23 t f f t"],
+            other => *other,
+        };
+        let rows: Vec<_> = CATALOG.iter().map(equal).collect();
+        assert!(!found.is_single(&answer(&rows)), "{plan}");
+    }
+    let two = "Index Scan using wide on public.t\n  Output: $2\n  \
+               Index Cond: ((t.id = $1) AND (t.a = $3))";
+    assert!(exposure(two, &judged(&["t"], 0)).is_single(&answer(&CATALOG)));
+}
+
+#[test]
+fn one_row_joined_with_one_is_one() {
+    let join = |above: &str, below: &str| {
+        format!(
+            "Nested Loop\n  Output: {above}\n  -> Index Scan using k on public.t\n    \
+             Output: {below}\n    Index Cond: (t.id = $1)\n  \
+             -> Index Scan using uk on public.u\n    Output: u.t\n    Index Cond: (u.id = t.a)"
+        )
+    };
+    let of = |plan: &str| exposure(plan, &judged(&["t", "u"], 0));
+    let all = answer(&CATALOG);
+    assert!(of(&join("(t.a / u.t), $2, $3", "t.a")).is_single(&all));
+    // What is computed below the join might be computed of a row that another plan does not find.
+    assert!(!of(&join("$2, $3", "(1 / t.a)")).is_single(&all));
+    assert!(!of(&join("$2, $3", "t.a")).is_single(&without("c", "a")));
+}
+
+#[test]
+fn equality_with_what_is_not_common_gets_one_plan() {
+    let plan = "Seq Scan on public.t\n  Output: $2, $3\n  Filter: (t.a = $1)";
+    let common = |plan: &str, answer: &Answer| {
+        let exposure = exposure(plan, &judged(&["t"], 0));
+        exposure.statistics_question()?;
+        exposure.common(answer).map(|common| common.len())
+    };
+    let all = answer(&CATALOG);
+    assert_eq!(common(plan, &all), Some(0));
+    let known = answer(&[&CATALOG[..], &[["v", "0", "a", "7"]]].concat());
+    assert_eq!(common(plan, &known), Some(1));
+    for (kind, name) in [("b", ""), ("n", ""), ("p", ""), ("c", "a")] {
+        assert_eq!(common(plan, &without(kind, name)), None, "{kind}");
+    }
+    for (kind, row) in [
+        ("p", ["p", "0", "(a > 5)", ""]),
+        ("p", ["p", "0", "(t.* IS NOT NULL)", ""]),
+        ("c", ["c", "0", "a", "23 t t f f"]),
+    ] {
+        let mut rows: Vec<_> = CATALOG
+            .iter()
+            .filter(|known| known[0] != kind)
+            .copied()
+            .collect();
+        rows.push(row);
+        assert_eq!(common(plan, &answer(&rows)), None, "{row:?}");
+    }
+    for plan in [
+        "Seq Scan on public.t\n  Output: $2, $3\n  Filter: ((t.a)::text = $1)",
+        "Seq Scan on public.t\n  Output: $2, $3\n  Filter: (t.a > $1)",
+        "Seq Scan on public.t\n  Output: $2\n  Filter: ((t.a = $1) AND (t.a <> $3))",
+        "Seq Scan on public.t\n  Output: $2\n  Filter: (t.a = $1)",
+        "Hash Join\n  Output: $2, $3\n  -> Seq Scan on public.t\n    Filter: (t.a = $1)\n  -> Hash",
+        "HashAggregate\n  Output: $2, $3\n  -> Seq Scan on public.t\n    Filter: (t.a = $1)",
+        "Append\n  Output: $2, $3\n  -> Seq Scan on public.t\n    Filter: (t.a = $1)\n  -> Result",
+        "Nested Loop\n  -> Seq Scan on public.t\n    Filter: (t.a = $1)\n  -> ProjectSet\n    \
+         Output: generate_series($3, 5), $2",
+    ] {
+        assert_eq!(common(plan, &all), None, "{plan}");
+    }
+}
+
+#[test]
+fn what_the_planner_may_try_out_has_no_theorem() {
+    let is_open = |plan: &str, limits| exposure(plan, &judged(&["t"], limits)).is_open();
+    let scan = |filter: &str| format!("{BY_KEY}\n  Filter: {filter}");
+    for filter in [
+        "(t.a = (current_setting('app.tenant'::text))::integer)",
+        "(t.at > now())",
+        "(t.at > (now() - '7 days'::interval))",
+        "(t.day = CURRENT_DATE)",
+        "(t.who = CURRENT_USER)",
+        "(f(t.a, g()) = 5)",
+        "(t.day = ('now'::text)::date)",
+    ] {
+        assert!(is_open(&scan(filter), 0), "{filter}");
+    }
+    for filter in [
+        "(t.a = 5)",
+        "(t.a <> '-5'::integer)",
+        "(lower(t.b) = 'x'::text)",
+        "(t.a IS NULL)",
+    ] {
+        assert!(!is_open(&scan(filter), 0), "{filter}");
+    }
+    let output = BY_KEY.replace("$2", "now(), $2");
+    assert!(!is_open(&output, 0));
+    let rows = "ProjectSet\n  Output: generate_series($1, 5), $2, $3";
+    assert!(!is_open(rows, 0));
+    assert!(is_open(&rows.replace('5', "CURRENT_DATE"), 0));
+    // What is behind LIMIT is not shown.
+    let limit = format!("Limit\n  -> {}", BY_KEY.replace("\n  ", "\n    "));
+    assert!(is_open(&limit, 0) && !is_open(&limit, 1));
+    let computed = Eligible {
+        limits: None,
+        ..judged(&["t"], 0)
+    };
+    assert!(exposure(&limit, &computed).is_open());
+}
+
+#[test]
+fn the_executors_parameters_are_nobodys_arguments() {
+    let hidden = Hidden {
+        bare: &[true, false],
+        stored: &[],
+    };
+    let plan = |limit: &str| {
+        drawn(&format!(
+            "Limit\n  -> Seq Scan on public.t\n    Filter: ((t.a <> $1) AND (t.b = {limit}))"
+        ))
+    };
+    let align = |original: &str, generic: &str| {
+        let (original, generic) = (plan(original), plan(generic));
+        let aligned = align(&original, &generic, &[23, 23], &hidden)?;
+        Some(aligned.visible)
+    };
+    // The first argument is that of LIMIT; the second is shown.
+    assert_eq!(align("7", "$2"), Some(vec![false, true]));
+    assert_eq!(align("(7 + $1)", "($2 + $1)"), None);
+}

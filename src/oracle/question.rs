@@ -1,0 +1,110 @@
+//! The questions put to the oracle: how they are written, and what makes them careful.
+
+use crate::sql::eligible::Eligible;
+use crate::sql::rewrite;
+use crate::sql::scan::Scan;
+use crate::wire::frontend;
+
+/// What precedes a question that takes locks, in the same implicit transaction, which SET LOCAL
+/// does not outlive. Whoever waits for a lock waits for as long as the original would; a question
+/// of ours gives up at once, and the original goes through. Its time is not the client's, either,
+/// so what cancels it is a cancel request.
+pub(super) const CAREFUL: &str = "SET LOCAL lock_timeout = 1; SET LOCAL statement_timeout = 0; ";
+
+/// What precedes messages of the extended protocol for the same purpose as [`CAREFUL`]: there SET
+/// LOCAL would raise a warning.
+pub(super) const CAREFUL_SET: &[u8] = b"SELECT pg_catalog.set_config('lock_timeout', '1', true), \
+    pg_catalog.set_config('statement_timeout', '0', true)";
+
+/// Bytes for the server, and how many replies they owe: first `closes` times CloseComplete, then
+/// `questions` times everything up to a ReadyForQuery.
+#[derive(Debug, Default)]
+pub struct Asked {
+    /// The messages.
+    pub bytes: Vec<u8>,
+    /// How many of them are Closes, which stand before all questions.
+    pub closes: usize,
+    /// How many questions there are, each of which ends with Query or Sync.
+    pub questions: usize,
+}
+
+impl Asked {
+    /// Appends a Close of the statement with this name.
+    pub(super) fn close(&mut self, name: &[u8]) {
+        debug_assert!(self.questions == 0, "Closes stand before all questions");
+        frontend::close_statement(&mut self.bytes, name);
+        self.closes += 1;
+    }
+
+    /// Appends one question, which `write` ends with Query or Sync.
+    pub(super) fn question(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.bytes);
+        self.questions += 1;
+    }
+
+    /// Appends one question about what users define, which waits for nobody and is not cut short by
+    /// what is meant for the client's own queries. A table of the catalog can be locked, too: by
+    /// VACUUM FULL, for as long as it takes.
+    pub(super) fn careful(&mut self, text: &[u8]) {
+        let text = [CAREFUL.as_bytes(), text].concat();
+        self.question(|out| frontend::query(out, &text));
+    }
+
+    /// Appends the question what a text is parsed to, under this name and with parameters of these
+    /// types. It is as careful as the others.
+    pub(super) fn parse(&mut self, name: &[u8], text: &[u8], types: &[u32]) {
+        self.question(|out| {
+            frontend::parse(out, b"", CAREFUL_SET, &[]);
+            frontend::bind(out, b"", 0, |_, _| {});
+            out.extend_from_slice(frontend::EXECUTE_FRAME);
+            frontend::parse(out, name, text, types);
+            frontend::describe_statement(out, name);
+            out.extend_from_slice(frontend::SYNC_FRAME);
+        });
+    }
+}
+
+const EXPLAIN: &[u8] = b"EXPLAIN (VERBOSE, COSTS OFF, FORMAT JSON) ";
+
+/// Asks for the plan of the original.
+pub(super) fn explain(text: &[u8], scan: &Scan) -> Vec<u8> {
+    let body = text.get(scan.body()).unwrap_or_default();
+    [EXPLAIN, body].concat()
+}
+
+/// Asks for the plan of the prepared statement with the literals of `text`. Its lists are as long
+/// as they are, or all of them as long as `length` says, with elements left out or repeated.
+pub(super) fn explain_execute(
+    name: &[u8],
+    text: &[u8],
+    scan: &Scan,
+    eligible: &Eligible,
+    length: Option<usize>,
+) -> Vec<u8> {
+    let mut out = [EXPLAIN, b"EXECUTE ", name].concat();
+    let lifted = scan.literals().iter().zip(&eligible.arguments);
+    let mut separator = b'(';
+    for (literal, _) in lifted.filter(|(_, argument)| **argument) {
+        out.push(separator);
+        match length {
+            Some(length) if literal.class.is_list() => {
+                rewrite::execute_list(text, scan, literal, length, &mut out);
+            }
+            _ => rewrite::execute_argument(text, scan, literal, &mut out),
+        }
+        separator = b',';
+    }
+    out.push(b')');
+    out
+}
+
+/// Asks what `explain_execute` asks, but for the generic plan. Both statements are one implicit
+/// transaction, which SET LOCAL does not outlive. It works on every version with
+/// `plan_cache_mode`, that is from 12.
+pub(super) fn explain_generic(explain_execute: &[u8]) -> Vec<u8> {
+    [
+        b"SET LOCAL plan_cache_mode = force_generic_plan; ",
+        explain_execute,
+    ]
+    .concat()
+}

@@ -1,0 +1,99 @@
+//! The states of a lesson: which questions are in flight, and what their answers are about.
+//!
+//! A state holds what its answers need and nothing else. The file that puts the questions of a
+//! state also reads their answers.
+
+use super::answer::Answer;
+use super::candidate::Candidate;
+use super::describe;
+use super::explain::Questions;
+use super::prepare;
+use super::proof::Visibility;
+use crate::statement::database::NamesClaim;
+use crate::statement::guard::Guard;
+use crate::statement::{Millis, Plans, Statement};
+use std::sync::Arc;
+
+/// The questions of a lesson that are in flight.
+#[derive(Debug)]
+pub(super) enum State {
+    /// None is: the lesson has not begun, or is over.
+    Idle,
+    /// The question what the catalog looks like, put at this time.
+    Watch(Millis),
+    /// The question which names have hazards, with the right to put it. Who drops the state leaves
+    /// the question to others.
+    Names(NamesClaim),
+    /// The question about the session's settings.
+    Context,
+    /// The questions for the plans of this statement, which is trusted.
+    Audit(Arc<Statement>),
+    /// Questions about a candidate.
+    About(Candidate, About),
+}
+
+/// The questions about a candidate that are in flight.
+#[derive(Debug)]
+pub(super) enum About {
+    /// Of which types the columns are that its rows are stored in.
+    Columns,
+    /// What the original and the rewritten text are parsed to.
+    Describe,
+    /// Its plans, and what only the catalog knows.
+    Explain(Questions),
+    /// What the theorems of one way and of one row need.
+    Keys(Exposure),
+    /// What the theorem of one plan needs.
+    Statistics(Exposure),
+    /// What the rewritten text, which is trusted, is parsed to on this connection.
+    Prepare,
+}
+
+/// What a client could see of another plan than the generic one, and under which guards the generic
+/// plan stands for the literals' own.
+#[derive(Debug)]
+pub(super) struct Exposure {
+    pub(super) visibility: Visibility,
+    pub(super) guards: Vec<Guard>,
+}
+
+/// Where a step of a lesson leads.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// The questions of this state were put.
+    Ask(State),
+    /// The text's statement with these plans is to be found, as it is by now, and asked about.
+    Teach(Plans),
+    /// The lesson is over: the text can be executed.
+    Learned,
+}
+
+impl Step {
+    /// The questions about the candidate were put.
+    pub(super) const fn ask(candidate: Candidate, about: About) -> Self {
+        Self::Ask(State::About(candidate, about))
+    }
+}
+
+impl About {
+    /// Those of the answers that decide something.
+    pub(super) fn decisive<'a>(&self, answers: &'a [Answer]) -> &'a [Answer] {
+        match self {
+            Self::Prepare => prepare::decisive(answers),
+            Self::Columns
+            | Self::Describe
+            | Self::Explain(_)
+            | Self::Keys(_)
+            | Self::Statistics(_) => answers,
+        }
+    }
+
+    /// The answer to the Parse of the candidate, if it was among the questions.
+    pub(super) fn parse<'a>(&self, answers: &'a [Answer]) -> Option<&'a Answer> {
+        match self {
+            Self::Describe => describe::parse(answers),
+            Self::Prepare => prepare::parse(answers),
+            Self::Columns | Self::Explain(_) | Self::Keys(_) | Self::Statistics(_) => None,
+        }
+    }
+}

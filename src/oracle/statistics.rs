@@ -1,0 +1,63 @@
+//! The state *statistics*: the oracle is asked how the columns are estimated, which the theorem of
+//! one plan needs.
+
+use super::Env;
+use super::answer::Answer;
+use super::candidate::{Candidate, Proven};
+use super::state::{About, Exposure, Step};
+use super::topic::Topic;
+use crate::reason::Reason;
+use crate::statement::Terms;
+use crate::statement::common_values::Common;
+
+/// Bytes of common values kept for one statement: those of a column of integers with the most
+/// values that a server counts, 10,000.
+const MAX_COMMON_BYTES: usize = 256 * 1024;
+
+/// Asks how the columns are estimated, unless the theorem of one plan is out of the question.
+pub(super) fn ask(
+    exposure: Exposure,
+    candidate: Candidate,
+    topic: &mut Topic,
+    env: &mut Env<'_>,
+) -> Result<Step, Reason> {
+    let Some(question) = exposure.visibility.statistics_question() else {
+        return candidate.specify(topic, env);
+    };
+    env.asks.careful(&question);
+    Ok(Step::ask(candidate, About::Statistics(exposure)))
+}
+
+/// How the columns are estimated is known: the generic plan may stand for the plans of values that
+/// are not common, if this query's are not, about which alone something was proven.
+pub(super) fn answered(
+    exposure: Exposure,
+    candidate: &Candidate,
+    answers: &[Answer],
+    topic: &mut Topic,
+    env: &mut Env<'_>,
+) -> Result<Step, Reason> {
+    let statistics = answers.first().filter(|answer| answer.is_good());
+    let common = statistics.and_then(|answer| exposure.visibility.common(answer));
+    let is_small =
+        |common: &Vec<Common>| common.iter().map(Common::bytes).sum::<usize>() <= MAX_COMMON_BYTES;
+    let Some(common) = common.filter(is_small) else {
+        return candidate.specify(topic, env);
+    };
+    let terms = Terms {
+        common: common.clone().into(),
+        ..Terms::default()
+    };
+    let recipe = candidate.statement.recipe();
+    let dialect = env.standing.dialect;
+    env.lent.scan_again(&topic.text, dialect, recipe)?;
+    let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
+    if !terms.admit(eligible, &topic.text, &env.lent.scan) {
+        return candidate.specify(topic, env);
+    }
+    let proven = Proven {
+        common,
+        ..Proven::with(exposure.guards)
+    };
+    Ok(candidate.trust(proven, env))
+}

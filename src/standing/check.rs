@@ -1,0 +1,77 @@
+//! Whether a session is in a state in which a text may be converted.
+
+use super::{Encoding, Standing};
+use crate::reason::Reason;
+use crate::sql::scan::Scan;
+use crate::wire::backend::Status;
+
+impl Standing {
+    /// What the session's state says before a text is looked at.
+    ///
+    /// # Errors
+    /// Why nothing may be converted now.
+    pub fn check(&self) -> Result<(), Reason> {
+        if self.status == Status::Failed {
+            return Err(Reason::FailedTransaction);
+        }
+        if self.is_dirty() {
+            return Err(Reason::DirtyTransaction);
+        }
+        if self.context.is_some() {
+            self.check_settings()?;
+        }
+        if !self.standard_strings {
+            return Err(Reason::NonstandardStrings);
+        }
+        if self.encoding == Encoding::Unsafe {
+            return Err(Reason::Encoding);
+        }
+        Ok(())
+    }
+
+    /// Whether the settings, as last asked for, allow any conversion.
+    ///
+    /// # Errors
+    /// [`Reason::PlanCacheMode`] or [`Reason::VerboseSession`].
+    pub const fn check_settings(&self) -> Result<(), Reason> {
+        if !self.settings.chooses_plans {
+            return Err(Reason::PlanCacheMode);
+        }
+        if !self.settings.is_quiet {
+            return Err(Reason::VerboseSession);
+        }
+        Ok(())
+    }
+
+    /// Whether arrays may stand for the rows that `scan` has found: none of them may be NULL that
+    /// is not read as such, and the server must not need a file for them, as it needs none for the
+    /// rows of VALUES.
+    ///
+    /// # Errors
+    /// [`Reason::Unfit`] if they may not.
+    pub fn check_rows(&self, scan: &Scan) -> Result<(), Reason> {
+        let settings = &self.settings;
+        if !settings.has_array_nulls || scan.rows_memory() as u64 > settings.work_memory {
+            return Err(Reason::Unfit);
+        }
+        Ok(())
+    }
+
+    /// Bytes above ASCII are understood in one encoding only, and where the database has all that
+    /// can be written in it: of a character it has not, a literal and a parameter fail differently.
+    ///
+    /// # Errors
+    /// [`Reason::Encoding`] if the text has such bytes and they are not understood.
+    pub fn check_encoding(&self, text: &[u8]) -> Result<(), Reason> {
+        if self.encoding == Encoding::Utf8 && self.server_is_utf8 {
+            return Ok(());
+        }
+        // Behind a backslash may be the number of such a character; and the character itself would
+        // be bound in an encoding that is not the client's.
+        let escapes = memchr::memchr(b'\\', text).is_some();
+        if escapes || !text.is_ascii() {
+            return Err(Reason::Encoding);
+        }
+        Ok(())
+    }
+}

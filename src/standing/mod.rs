@@ -1,0 +1,343 @@
+//! What is known of one server session: what it reported, the context in which its texts have their
+//! meaning, the statements it holds, and what its texts may have done.
+//!
+//! Everything that decides what a text means on a server connection is here; the replies owed and
+//! the bytes are the connection's own business.
+//!
+//! Invariants:
+//! - `context` is `None` from whatever may have changed it until the server has been asked again;
+//! - `unverified` is set by whatever may have changed the catalog unseen, and cleared only when the
+//!   catalog was looked at later than that;
+//! - what a transaction does is honoured for this session at once, and for all when it ends.
+
+mod check;
+mod past;
+mod patience;
+mod setbacks;
+mod survey;
+mod unsurveyed;
+
+pub use past::Past;
+pub use patience::Patience;
+pub use setbacks::Setbacks;
+pub use survey::{Relayed, mentions_statements};
+
+use crate::sql::Dialect;
+use crate::sql::define::Definitions;
+use crate::sql::effect::Effect;
+use crate::statement::context::{Interned, Origin};
+use crate::statement::database::Database;
+use crate::statement::mirror::{Mirror, Tag};
+use crate::statement::names::Names;
+use crate::statement::{Context, Millis};
+use crate::wire::backend::Status;
+use std::sync::Arc;
+
+/// What a client's texts are encoded in, as far as the lexer cares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    /// UTF-8: positions are counted in characters.
+    Utf8,
+    /// ASCII bytes mean ASCII characters; other bytes are passed through.
+    AsciiSafe,
+    /// Trail bytes may look like ASCII (H-41 of the fidelity rules): nothing is converted.
+    Unsafe,
+}
+
+impl Encoding {
+    fn of(name: &[u8]) -> Self {
+        // The client-only encodings of PostgreSQL's encoding table.
+        const UNSAFE: [&[u8]; 7] = [
+            b"SJIS",
+            b"BIG5",
+            b"GBK",
+            b"UHC",
+            b"GB18030",
+            b"JOHAB",
+            b"SHIFT_JIS_2004",
+        ];
+        if name.eq_ignore_ascii_case(b"UTF8") {
+            Self::Utf8
+        } else if UNSAFE.iter().any(|one| name.eq_ignore_ascii_case(one)) {
+            Self::Unsafe
+        } else {
+            Self::AsciiSafe
+        }
+    }
+}
+
+/// Settings of a session that decide what may be converted in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerSettings {
+    /// `plan_cache_mode` is `auto`: the client leaves the choice of plans to the server.
+    pub chooses_plans: bool,
+    /// Neither errors nor messages tell of parameters and portals, that is of us.
+    pub is_quiet: bool,
+    /// NULL in the text of an array is NULL (`array_nulls`).
+    pub has_array_nulls: bool,
+    /// Bytes before the server puts the rows of a function on disk (`work_mem`).
+    pub work_memory: u64,
+    /// The role may use schemas only because of what it is, or is a member of.
+    pub has_indirect_rights: bool,
+}
+
+impl Default for ServerSettings {
+    /// The server's own defaults.
+    fn default() -> Self {
+        Self {
+            chooses_plans: true,
+            is_quiet: true,
+            has_array_nulls: true,
+            work_memory: 4 << 20,
+            has_indirect_rights: false,
+        }
+    }
+}
+
+/// What is known of one server session.
+#[derive(Debug)]
+pub struct Standing {
+    /// The statements the server holds for us.
+    pub mirror: Mirror,
+    /// What is shared with the other connections to this database.
+    pub database: Arc<Database>,
+    /// Transaction status at the last ReadyForQuery.
+    pub status: Status,
+    /// Settings and search path as last asked for; `None` after anything that may have changed
+    /// them.
+    pub context: Option<Context>,
+    /// How many changes there were of what sessions are told when they were asked for.
+    pub context_count: u64,
+    /// What the settings mean to us, as of the same answer.
+    pub settings: ServerSettings,
+    /// The text that began the current transaction, while nothing else has run in it; else empty.
+    pub only_begun: Vec<u8>,
+    /// Strings follow the standard: a backslash is a backslash.
+    pub standard_strings: bool,
+    /// The client's encoding.
+    pub encoding: Encoding,
+    /// The database's encoding has every character there is.
+    pub server_is_utf8: bool,
+    /// What changes how the server lexes.
+    pub dialect: Dialect,
+    /// The transaction may have been told to be serializable.
+    pub is_serializable: bool,
+    /// The catalog is to be looked at before anything is relied on, because the connection is new
+    /// or something ran that may have changed it: since then, or since whenever the first query
+    /// comes.
+    pub unverified: Option<Millis>,
+    /// The catalog was never looked at on this connection.
+    pub is_new: bool,
+    /// What this transaction has defined.
+    pub definitions: Definitions,
+    /// Roles or their membership were changed in this transaction.
+    pub changes_roles: bool,
+    /// The names whose use has hazards, and which of their database's they are.
+    names: Arc<Names>,
+    naming: Option<u64>,
+    /// The question by which they must be known, or a later one.
+    names_from: u64,
+    /// The same for what made the connection unverified.
+    unverified_names: u64,
+    /// The strongest effect of the statements relayed in this transaction.
+    transaction_effect: Effect,
+    /// How it logged in.
+    pub origin: Origin,
+    /// Keeps `context` from being forgotten, as long as it is.
+    pub interned: Option<Interned>,
+    /// What its texts may have done, and may do yet.
+    pub past: Past,
+    /// When the context may be asked for again in front of a query, if something that no text
+    /// showed has changed it.
+    pub patience: Patience,
+    /// The same behind a transaction, whatever has changed it.
+    pub idle_patience: Patience,
+    /// Questions of this connection that have failed lately.
+    pub setbacks: Setbacks,
+}
+
+impl Standing {
+    /// A session that logs in as `origin` says and may hold `max_statements` of ours, with this tag
+    /// in their names. It shares nothing before its login is over.
+    #[must_use]
+    pub fn new(origin: Origin, max_statements: usize, tag: Tag) -> Self {
+        Self {
+            mirror: Mirror::new(max_statements, tag),
+            database: Arc::default(),
+            status: Status::Idle,
+            context: None,
+            context_count: 0,
+            settings: ServerSettings::default(),
+            only_begun: Vec::new(),
+            standard_strings: false,
+            encoding: Encoding::Unsafe,
+            server_is_utf8: false,
+            dialect: Dialect { server_major: 0 },
+            is_serializable: false,
+            unverified: Some(Millis::NEVER),
+            is_new: true,
+            definitions: Definitions::default(),
+            changes_roles: false,
+            names: Arc::new(Names::unknown()),
+            naming: None,
+            names_from: 0,
+            unverified_names: 0,
+            transaction_effect: Effect::None,
+            origin,
+            interned: None,
+            past: Past::default(),
+            patience: Patience::default(),
+            idle_patience: Patience::default(),
+            setbacks: Setbacks::default(),
+        }
+    }
+
+    /// Notes a ParameterStatus.
+    pub fn parameter(&mut self, name: &[u8], value: &[u8]) {
+        match name {
+            b"server_version" => {
+                let digits = value.iter().take_while(|byte| byte.is_ascii_digit());
+                let major = digits.fold(0_u16, |n, digit| {
+                    n.saturating_mul(10).saturating_add(u16::from(digit - b'0'))
+                });
+                self.dialect = Dialect {
+                    server_major: major,
+                };
+            }
+            b"standard_conforming_strings" => self.standard_strings = value == b"on",
+            b"client_encoding" => self.encoding = Encoding::of(value),
+            b"server_encoding" => self.server_is_utf8 = Encoding::of(value) == Encoding::Utf8,
+            // Changed by SET, by a function, or by a reload of the configuration: ask again.
+            b"DateStyle"
+            | b"IntervalStyle"
+            | b"TimeZone"
+            | b"search_path"
+            | b"session_authorization"
+            | b"is_superuser" => self.context = None,
+            _ => {}
+        }
+    }
+
+    /// Notes what a statement may do, and how much of that its text did not show.
+    pub fn affected_unseen(&mut self, effect: Effect, unseen: Effect) {
+        let lookups = self.mirror.lookups();
+        if unseen > Effect::Transaction {
+            self.patience.lost(lookups);
+        }
+        if effect > Effect::Transaction {
+            self.idle_patience.lost(lookups);
+        }
+        self.affected(effect);
+    }
+
+    /// A statement with this effect is being relayed, or was just seen to complete.
+    pub fn affected(&mut self, effect: Effect) {
+        match effect {
+            Effect::None | Effect::Transaction => return,
+            Effect::Isolation => {
+                self.is_serializable = true;
+                return;
+            }
+            Effect::Session => {}
+            // Others can use nothing temporary, but have things of the same name.
+            Effect::LocalCatalog => self.database.define(&self.definitions),
+            Effect::Unknown => {
+                self.mirror.flush();
+                self.unverified = Some(Millis::NEVER);
+                self.definitions = Definitions::opaque();
+            }
+            Effect::Catalog => {
+                self.mirror.flush();
+                self.database.defined(&self.definitions);
+                if self.changes_roles {
+                    self.database.advance_cluster();
+                }
+            }
+        }
+        self.context = None;
+        self.transaction_effect = self.transaction_effect.max(effect);
+    }
+
+    /// Whether the catalog has not been looked at since it had to be.
+    pub fn is_unverified(&mut self, now: Millis) -> bool {
+        let Some(since) = &mut self.unverified else {
+            return false;
+        };
+        if *since == Millis::NEVER {
+            *since = now;
+            self.unverified_names = self.database.names_from_now();
+        }
+        if self.database.was_looked_at(*since) {
+            self.verified();
+        }
+        self.unverified.is_some()
+    }
+
+    /// The catalog was looked at since it had to be. If that leaves names in doubt, those asked for
+    /// before are not to be relied on.
+    pub fn verified(&mut self) {
+        self.unverified = None;
+        self.naming = None;
+        if self.database.doubts_names() {
+            self.names_from = self.unverified_names;
+        }
+    }
+
+    /// The names whose use has hazards, as far as is known now.
+    pub fn names(&mut self) -> &Arc<Names> {
+        if self.naming != Some(self.database.naming()) {
+            let (naming, known) = self.database.names(self.names_from);
+            self.naming = known.is_some().then_some(naming);
+            self.names = known.unwrap_or_else(|| Arc::new(Names::unknown()));
+        }
+        &self.names
+    }
+
+    /// Whether all such names are known.
+    pub fn knows_names(&mut self) -> bool {
+        self.names();
+        self.naming.is_some()
+    }
+
+    /// Whether the current transaction has changed settings or catalogs, so that no verdict holds
+    /// in it.
+    #[must_use]
+    #[inline]
+    pub fn is_dirty(&self) -> bool {
+        self.transaction_effect > Effect::Isolation
+    }
+
+    /// A transaction was committed, and another may have begun at once. What it did is there for
+    /// all; if nothing else is part of the request, the new one has done nothing.
+    pub fn committed(&mut self, alone: bool) {
+        if self.is_dirty() {
+            let effect = self.transaction_effect;
+            self.affected(effect);
+            if alone {
+                self.transaction_effect = Effect::None;
+            }
+        }
+    }
+
+    /// ReadyForQuery came with this status. When a transaction ends, what it did is there for all.
+    /// `is_idle` says that nothing has been sent meanwhile.
+    #[inline]
+    pub fn ready(&mut self, status: Status, is_idle: bool) {
+        self.status = status;
+        if status == Status::Idle {
+            self.only_begun.clear();
+            // What was sent meanwhile may begin another.
+            self.is_serializable &= !is_idle;
+            if self.is_dirty() {
+                let effect = std::mem::replace(&mut self.transaction_effect, Effect::None);
+                self.affected(effect);
+                self.transaction_effect = Effect::None;
+                // What was sent meanwhile may define something.
+                if is_idle {
+                    self.definitions = Definitions::default();
+                }
+            }
+            self.changes_roles = false;
+        }
+    }
+}

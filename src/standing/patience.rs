@@ -1,0 +1,88 @@
+//! How long to wait before a session that loses its context is asked for it again.
+//!
+//! A session whose statements keep changing it, such as one with a function that sets a tenant in
+//! front of each query, would otherwise be asked in front of every other query, which costs more
+//! than a conversion saves. So what the last answers were good for decides how many queries go
+//! through as they are before the next question.
+
+/// Conversions that an answer must have been good for to have been worth it.
+const WORTH: u64 = 8;
+
+/// The most queries that go through before the next question.
+const MOST: u8 = 64;
+
+/// What the answers were good for lately.
+#[derive(Debug, Default)]
+pub struct Patience {
+    /// Queries to let through after the context is lost again.
+    wait: u8,
+    /// Queries still to be let through.
+    left: u8,
+    /// Statements looked up when the context was learned last.
+    since: u64,
+    /// The context was learned and is not lost since.
+    known: bool,
+}
+
+impl Patience {
+    /// The context is known; so many statements were looked up on this connection by now.
+    pub const fn learned(&mut self, lookups: u64) {
+        self.since = lookups;
+        self.left = 0;
+        self.known = true;
+    }
+
+    /// Something that the text did not show may have changed the context.
+    pub fn lost(&mut self, lookups: u64) {
+        if !std::mem::take(&mut self.known) {
+            return;
+        }
+        let used = lookups.saturating_sub(self.since);
+        self.wait = match used >= WORTH {
+            true => self.wait / 2,
+            false => (self.wait * 2).clamp(1, MOST),
+        };
+        self.left = self.wait;
+    }
+
+    /// Whether the context may be asked for now, or else one more query is let through.
+    pub const fn may_ask(&mut self) -> bool {
+        let may = self.left == 0;
+        self.left = self.left.saturating_sub(1);
+        may
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_that_keeps_losing_its_context_is_asked_less_and_less() {
+        let mut patience = Patience::default();
+        patience.learned(0);
+        let through = |patience: &mut Patience| {
+            let mut count = 0;
+            while !patience.may_ask() {
+                count += 1;
+            }
+            patience.learned(0);
+            count
+        };
+        let mut waited = Vec::new();
+        for _ in 0..8 {
+            patience.lost(1);
+            waited.push(through(&mut patience));
+        }
+        assert_eq!(waited, [1, 2, 4, 8, 16, 32, 64, 64]);
+        for _ in 0..7 {
+            patience.lost(100);
+            through(&mut patience);
+        }
+        patience.lost(100);
+        assert!(
+            patience.may_ask(),
+            "an answer that is of use is worth asking for"
+        );
+    }
+}

@@ -1,0 +1,346 @@
+//! What becomes of a session by the texts that are relayed in it.
+
+use super::Standing;
+use crate::reason::Reason;
+use crate::sql::define::{Definition, Definitions};
+use crate::sql::effect::Effect;
+use crate::sql::hazard::Hazards;
+use crate::sql::survey::{self, Survey, Tagged};
+use crate::sql::tag;
+use crate::wire::backend::Status;
+use crate::wire::frontend;
+use std::sync::Arc;
+
+/// What a text that is about to be relayed may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Relayed {
+    /// Its effect, as far as it shows.
+    pub effect: Effect,
+    /// It may show the statements of the session: ours are to be dropped first.
+    pub shows: bool,
+}
+
+impl Standing {
+    /// A Query with this text is about to be relayed, for this reason. `is_idle` says that nothing
+    /// is in flight before it.
+    pub fn relays_query(&mut self, text: &[u8], reason: Reason, is_idle: bool) -> Relayed {
+        let survey = self.survey(text, false);
+        let effect = survey.effect;
+        self.defines(text, &survey, is_idle);
+        self.affected_unseen(effect, survey.hazards.effect());
+        let begins = matches!(effect, Effect::Transaction | Effect::Isolation)
+            && self.status == Status::Idle;
+        self.only_begun.clear();
+        if begins && is_idle && text.len() <= MAX_BEGIN && is_begin(text) {
+            self.only_begun.extend_from_slice(text);
+        }
+        // A name outside of strings is among the words; strings are run by what may do anything.
+        let runs = effect >= Effect::Unknown;
+        let sees = survey.hazards.has(Hazards::SEES) || runs && mentions_statements(text);
+        let sees = sees || reason == Reason::Introspection;
+        let shows = sees || self.past.may_show_statements();
+        // PREPARE keeps the text for an EXECUTE that does not mention them.
+        if sees && (self.knows_names() || mentions_statements(text)) && prepares(text) {
+            self.past.shows_statements();
+        }
+        Relayed { effect, shows }
+    }
+
+    /// The client has this text parsed. Returns whether what it makes may show our statements.
+    pub fn relays_parse(&mut self, text: &[u8]) -> bool {
+        let survey = self.survey(text, true);
+        let unseen = survey.hazards.effect();
+        let is_tagged = match survey::tagged(text) {
+            Some(Tagged::Code) => true,
+            Some(Tagged::Catalog) => unseen < Effect::Unknown,
+            None => false,
+        };
+        self.past.client_parsed(survey.effect, is_tagged);
+        if matches!(survey.effect, Effect::LocalCatalog | Effect::Catalog) {
+            let defined = self.definitions(text, &survey);
+            self.past.parsed.extend(defined);
+        }
+        self.definitions.extend(self.past.parsed.clone());
+        self.affected(survey.effect);
+        let sees = survey.hazards.has(Hazards::SEES);
+        if mentions_statements(text) || sees && self.knows_names() {
+            self.past.shows_statements();
+        }
+        sees
+    }
+
+    /// A client's frame is about to be relayed that is too large or malformed to be read: if it is
+    /// a statement, it may do anything.
+    pub fn relays_unread(&mut self, tag: u8) {
+        self.definitions = Definitions::opaque();
+        self.past.ran(Effect::Unknown);
+        if tag == frontend::PARSE {
+            self.past.client_parsed(Effect::Unknown, false);
+            self.past.parsed = Definitions::opaque();
+        }
+        if matches!(tag, frontend::QUERY | frontend::PARSE) {
+            self.affected(Effect::Unknown);
+            self.past.shows_statements();
+        }
+    }
+
+    /// The client executes what was parsed before, nobody knows when.
+    pub fn relays_execute(&mut self) {
+        self.definitions.extend(self.past.parsed.clone());
+    }
+
+    /// The client calls a function in the fast path, which may be any, as with DO and CALL.
+    pub fn relays_call(&mut self) {
+        self.past.ran(Effect::Unknown);
+        self.affected(Effect::Unknown);
+    }
+
+    /// A converted query has run that may have had this effect.
+    pub fn ran(&mut self, effect: Effect) {
+        self.past.ran(effect);
+        self.affected_unseen(effect, effect);
+    }
+
+    /// Whether all that earlier texts may have done is known, as far as the names are.
+    #[inline]
+    pub fn is_surveyed(&mut self) -> bool {
+        self.past.unsurveyed.is_empty() || {
+            let naming = self.database.naming();
+            self.past.unsurveyed.is_settled(naming)
+        }
+    }
+
+    /// Notes what the text defines, if it does.
+    fn defines(&mut self, text: &[u8], survey: &Survey, is_idle: bool) {
+        let is_first = !self.is_dirty() && is_idle;
+        if is_first && !self.definitions.is_empty() {
+            self.definitions = Definitions::default();
+        }
+        if survey.effect >= Effect::LocalCatalog {
+            let defined = self.definitions(text, survey);
+            self.definitions.extend(defined);
+        }
+    }
+
+    /// What the text defines.
+    fn definitions(&mut self, text: &[u8], survey: &Survey) -> Definitions {
+        // Else the body of a function has its backslashes otherwise.
+        if !self.standard_strings {
+            return Definitions::opaque();
+        }
+        let defined = Definitions::read(text);
+        if !defined.runs {
+            return defined;
+        }
+        // It may run what it has just defined.
+        let is_known = self.knows_names();
+        let names = self.names();
+        let of = |one: &Arc<Definition>| match is_known {
+            true => names.hazards_of(one),
+            // What it mentions is found out with the names.
+            false => one.hazards,
+        };
+        let does_anything = |one| of(one).has(Hazards::ANYTHING);
+        let is_opaque = defined.list.iter().any(does_anything);
+        if is_opaque || !is_known && !defined.list.is_empty() {
+            self.past.ran(Effect::Unknown);
+        }
+        if is_opaque {
+            return Definitions::opaque();
+        }
+        match survey.hazards.has(Hazards::ANYTHING) {
+            true => Definitions::opaque(),
+            false => defined,
+        }
+    }
+
+    /// What the text may do, with what is known of the names in it. `parsed` says that the client
+    /// has it parsed, so that it may run again.
+    fn survey(&mut self, text: &[u8], parsed: bool) -> Survey {
+        let is_settled = self.past.unsurveyed.is_settled(self.database.naming());
+        let is_known = self.knows_names();
+        let mut survey = match is_known {
+            true => survey::survey(text, &**self.names()),
+            // What it may do is found out when the names are known.
+            false => self.past.unsurveyed.survey(text),
+        };
+        survey.effect = self.past.opened(&survey);
+        self.prepares(&survey);
+        if survey.executes {
+            // What the client has parsed may be executed when more is prepared.
+            let effect = match is_settled && !parsed {
+                true => self.past.prepared(),
+                false => Effect::Unknown,
+            };
+            if effect >= Effect::Unknown {
+                survey.hazards |= Hazards::ANYTHING;
+            }
+            survey.effect = survey.effect.max(effect);
+        }
+        if survey.names && (parsed || survey.again) {
+            // These may be the names of a catalog that is no longer there.
+            let is_known = is_known && self.unverified.is_none();
+            self.past.unsurveyed.keep(text, is_known);
+        }
+        if survey.names && !is_known {
+            survey.hazards |= Hazards::SEES;
+        }
+        survey
+    }
+
+    /// Notes what EXECUTE may run because of a text with this survey.
+    fn prepares(&mut self, survey: &Survey) {
+        let does = match survey.effect {
+            Effect::Unknown => Effect::Unknown,
+            _ => survey.hazards.effect(),
+        };
+        match survey.again {
+            true => self.past.prepares(does),
+            false => self.past.ran(does),
+        }
+    }
+
+    /// Finds out what the texts relayed while no names were known may have done, and what those may
+    /// do that may run again, before anything is relied on.
+    ///
+    /// # Errors
+    /// The names are still not known.
+    pub fn survey_late(&mut self) -> Result<(), Reason> {
+        let number = self.database.naming();
+        if self.past.unsurveyed.is_settled(number) {
+            return Ok(());
+        }
+        if !self.knows_names() {
+            return Err(Reason::Unproven);
+        }
+        let names = Arc::clone(self.names());
+        // What they showed by themselves was honoured at once.
+        let [all, kept] = self.past.unsurveyed.settle(number, &*names);
+        self.past.opened_late(all);
+        self.past.client_parsed(kept.effect(), false);
+        self.past.ran(all.effect());
+        self.affected_unseen(all.effect(), all.effect());
+        if kept.has(Hazards::SEES) {
+            self.past.shows_statements();
+        }
+        Ok(())
+    }
+
+    /// The command tag of a reply says what really ran, whoever prepared it. `relayed` is what the
+    /// text did that is answered, if that was a Query.
+    pub fn completed(&mut self, tag: &[u8], relayed: Option<Effect>) {
+        match tag {
+            b"DISCARD ALL" | b"DEALLOCATE ALL" => {
+                self.mirror.forget_all();
+                self.affected(Effect::Session);
+            }
+            // AND CHAIN: another transaction is open, and the connection is not idle.
+            b"COMMIT" => {
+                let is_alone = relayed.is_none_or(|effect| effect <= Effect::Transaction);
+                self.committed(is_alone);
+            }
+            _ => match tag::effect(tag) {
+                Effect::None => {}
+                effect => self.tagged(tag, effect, relayed),
+            },
+        }
+    }
+
+    /// A statement with this command tag has completed, which tells of this effect.
+    #[cold]
+    fn tagged(&mut self, tag: &[u8], effect: Effect, relayed: Option<Effect>) {
+        match (tag, relayed) {
+            // The tag does not say that what was created is temporary; the text did.
+            (_, Some(Effect::LocalCatalog)) => return,
+            // What these do was found out from the text, unless that was parsed some time ago.
+            (b"DO" | b"CALL", Some(_)) => return,
+            _ => {}
+        }
+        if effect == Effect::Catalog {
+            self.changes_roles |= tag::is_about_roles(tag);
+            // What another session has prepared, nobody knows what.
+            if tag == b"COMMIT PREPARED" {
+                self.definitions = Definitions::opaque();
+            }
+        }
+        self.past.ran(effect);
+        self.affected(effect);
+    }
+}
+
+/// Whether the text may show the statements of the session, whatever else kept it from being
+/// converted.
+pub fn mentions_statements(text: &[u8]) -> bool {
+    const NAMES: [&[u8]; 2] = [b"pg_prepared_statement", b"pg_cursor"];
+    let is = |at: usize, word: &[u8]| {
+        let found = text.get(at..at + word.len());
+        found.is_some_and(|found| found.eq_ignore_ascii_case(word))
+    };
+    // `U&"…"` may spell any name.
+    let mut starts = memchr::memchr2_iter(b'p', b'P', text);
+    starts.any(|at| NAMES.iter().any(|name| is(at, name)))
+        || memchr::memmem::find_iter(text, b"&\"").any(|at| at > 0 && is(at - 1, b"u"))
+}
+
+/// Whether the text may prepare a statement.
+fn prepares(text: &[u8]) -> bool {
+    const WORD: &[u8] = b"prepare ";
+    let mut starts = memchr::memchr2_iter(b'p', b'P', text);
+    starts.any(|at| {
+        let found = text.get(at..at + WORD.len());
+        let blank = |last: &u8| last.is_ascii_whitespace() || *last == b'/' || *last == b'-';
+        found.is_some_and(|found| {
+            found[..WORD.len() - 1].eq_ignore_ascii_case(&WORD[..WORD.len() - 1])
+                && found.last().is_some_and(blank)
+        })
+    })
+}
+
+/// The longest text kept to begin a transaction again.
+const MAX_BEGIN: usize = 256;
+
+/// Whether the text begins a transaction and does nothing else.
+fn is_begin(text: &[u8]) -> bool {
+    let text = text.trim_ascii();
+    let text = text.strip_suffix(b";").unwrap_or(text);
+    let word = |word: &[u8]| {
+        let (head, tail) = text.split_at_checked(word.len()).unwrap_or((b"", b""));
+        head.eq_ignore_ascii_case(word) && tail.first().is_none_or(u8::is_ascii_whitespace)
+    };
+    (word(b"begin") || word(b"start")) && !text.contains(&b';')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn begin_alone_begins() {
+        for yes in [
+            "begin",
+            "BEGIN;",
+            " start transaction read only ;",
+            "Begin work",
+        ] {
+            assert!(is_begin(yes.as_bytes()), "{yes}");
+        }
+        for no in ["begin; select 1", "beginning", "commit", "savepoint a", ""] {
+            assert!(!is_begin(no.as_bytes()), "{no}");
+        }
+    }
+
+    #[test]
+    fn the_view_of_statements_is_found() {
+        assert!(mentions_statements(b"table PG_Prepared_Statements"));
+        assert!(mentions_statements(b"select * from pg_cursors"));
+        assert!(mentions_statements(
+            br#"select * from u&"p\0067_prepared_statements""#
+        ));
+        assert!(mentions_statements(br#"TABLE U&"x""#));
+        assert!(!mentions_statements(br#"select a&"x""#));
+        assert!(!mentions_statements(b"select pg_prepared_xact()"));
+        assert!(prepares(b"PREPARE\tp AS") && prepares(b"begin; prepare p as"));
+        assert!(!prepares(b"table pg_prepared_statements"));
+        assert!(!mentions_statements(b"pg_prepared"));
+    }
+}

@@ -1,0 +1,190 @@
+//! What a connection does with the replies to a converted query, as their fate says.
+
+use super::Upstream;
+use super::execution::{Execution, Recovery, WholeReply};
+use super::ledger::{Fate, Kind};
+use crate::convert::{Lent, is_of_the_moment, translation};
+use crate::reason::Reason;
+use crate::statement::{Key, Terms, Verdict};
+use crate::wire::backend;
+use crate::wire::fields::{self, Change};
+use crate::wire::frame::HEADER;
+use std::sync::Arc;
+
+/// What a ReadyForQuery behind a converted query means.
+#[derive(Debug)]
+pub enum Settled {
+    /// It is answered.
+    Answered(Execution),
+    /// Nothing of it has run, and its error was dropped: the original is to be sent.
+    Replay(Execution),
+}
+
+impl Upstream {
+    /// Settles the converted query in front if the whole answer to it is at the front of `bytes`,
+    /// and is the usual one.
+    #[inline]
+    pub fn whole_reply(&mut self, bytes: &[u8]) -> Option<(WholeReply, Execution)> {
+        let reply = self.ledger.execution()?.whole_reply(bytes)?;
+        match self.ledger.settle() {
+            Some(Kind::Execution(execution)) => Some((reply, execution)),
+            _ => None,
+        }
+    }
+
+    /// Takes a whole reply to the converted query in front, which has this fate. What goes to its
+    /// client is appended to `out`.
+    pub fn take(&mut self, fate: Fate, tag: u8, frame: &[u8], out: &mut Vec<u8>, lent: &mut Lent) {
+        let Some(execution) = self.ledger.execution() else {
+            return;
+        };
+        match fate {
+            Fate::Swallow => execution.swallowed(tag, out),
+            Fate::Hold => execution.hold(tag, frame, out),
+            Fate::Release => {
+                execution.release(tag, out);
+                out.extend_from_slice(frame);
+            }
+            Fate::Repair if tag == backend::ERROR => self.take_error(frame, out, lent),
+            Fate::Repair => self.take_notice(frame, out, lent),
+            _ => out.extend_from_slice(frame),
+        }
+    }
+
+    /// A row, notice or error too large to be looked at is about to be forwarded.
+    pub fn take_large(&mut self, tag: u8, out: &mut Vec<u8>) {
+        let Some(execution) = self.ledger.execution() else {
+            return;
+        };
+        match tag {
+            backend::DATA_ROW => execution.release(tag, out),
+            backend::NOTICE => execution.passes_large_notice(out),
+            backend::ERROR => execution.fail(out),
+            _ => {}
+        }
+    }
+
+    /// ReadyForQuery behind the converted query in front: settles it.
+    pub fn take_ready(&mut self, frame: &[u8], out: &mut Vec<u8>) -> Option<Settled> {
+        let Some(Kind::Execution(mut execution)) = self.ledger.settle() else {
+            return None;
+        };
+        if execution.is_replayed() {
+            return Some(Settled::Replay(execution));
+        }
+        execution.finish(out);
+        out.extend_from_slice(frame);
+        Some(Settled::Answered(execution))
+    }
+
+    /// The simple protocol sends notices before the RowDescription of a statement that returns what
+    /// it writes, and before CommandComplete (H-26, H-27): so they overtake what is held.
+    fn take_notice(&mut self, frame: &[u8], out: &mut Vec<u8>, lent: &mut Lent) {
+        let body = &frame[HEADER..];
+        let change = self.translation(body, lent);
+        let put = |out: &mut Vec<u8>| fields::put_changed(out, backend::NOTICE, body, &change);
+        match self.ledger.execution() {
+            Some(execution) if execution.is_early() => execution.hold_notice(put, out),
+            _ => put(out),
+        }
+    }
+
+    fn take_error(&mut self, frame: &[u8], out: &mut Vec<u8>, lent: &mut Lent) {
+        let body = &frame[HEADER..];
+        let Some(execution) = self.ledger.execution() else {
+            return;
+        };
+        let (early, recovery, key) = (execution.is_early(), execution.recovery, execution.key);
+        let parsing = execution.parsing;
+        // What follows may drop the statement.
+        let terms = self.terms(key);
+        if parsing {
+            // Closed, and not parsed again.
+            self.standing.mirror.revoke(key);
+        } else if early {
+            self.forget_if_stale(body, key);
+        }
+        let repair = early && recovery != Recovery::Translate && is_repairable(body);
+        if repair && !is_of_the_moment(body) {
+            self.count_failure(key);
+        }
+        let Some(execution) = self.ledger.execution() else {
+            return;
+        };
+        if repair {
+            execution.drop_error();
+            return;
+        }
+        execution.fail(out);
+        let text = &execution.text;
+        let change = translation(body, text, (early, terms), &self.standing, lent);
+        fields::put_changed(out, backend::ERROR, body, &change);
+    }
+
+    /// What must change in a reply to the converted query in front.
+    fn translation(&mut self, body: &[u8], lent: &mut Lent) -> Change {
+        let Some(execution) = self.ledger.execution() else {
+            return Change::default();
+        };
+        let (early, key) = (execution.is_early(), execution.key);
+        let entry = self.standing.mirror.lookup(key);
+        let terms = entry.map(|entry| Arc::clone(&entry.terms));
+        let text = &execution.text;
+        translation(body, text, (early, terms), &self.standing, lent)
+    }
+
+    fn terms(&mut self, key: Key) -> Option<Arc<Terms>> {
+        let entry = self.standing.mirror.lookup(key)?;
+        Some(Arc::clone(&entry.terms))
+    }
+
+    /// An execution of this statement had to be tried again: after too many it is given up.
+    fn count_failure(&mut self, key: Key) {
+        if let Some(entry) = self.standing.mirror.lookup(key)
+            && entry.statement.count_failure()
+        {
+            let epoch = self.standing.database.epoch();
+            let reason = Reason::Unstable;
+            entry.statement.record(Verdict::Declined { reason, epoch });
+        }
+    }
+
+    /// 26000: the statement is gone. 0A000 from the plan cache: its result type has changed. Both
+    /// are told by SQLSTATE and routine, never by translated text.
+    fn forget_if_stale(&mut self, body: &[u8], key: Key) {
+        match fields::field(body, fields::SQLSTATE) {
+            Some(b"26000") => self.standing.mirror.revoke(key),
+            Some(b"0A000")
+                if fields::field(body, fields::ROUTINE) == Some(b"RevalidateCachedQuery") =>
+            {
+                self.standing.mirror.remove(key);
+            }
+            // Anything the catalog answers differently now: parse anew before the next execution.
+            Some(state) if state.starts_with(b"42") => {
+                self.standing.mirror.remove(key);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether an error that came before BindComplete may be dropped for a second try. Cancellation,
+/// shutdown and everything fatal is final: the client must hear it.
+fn is_repairable(body: &[u8]) -> bool {
+    let error = fields::field(body, fields::SEVERITY) == Some(b"ERROR");
+    let state = fields::field(body, fields::SQLSTATE).unwrap_or_default();
+    error && !state.starts_with(b"57")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cancellation_is_final() {
+        assert!(is_repairable(b"SERROR\0VERROR\0C22P02\0\0"));
+        assert!(!is_repairable(b"SERROR\0VERROR\0C57014\0\0"));
+        assert!(!is_repairable(b"SFATAL\0VFATAL\0C22P02\0\0"));
+        assert!(!is_repairable(b""));
+    }
+}
