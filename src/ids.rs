@@ -1,10 +1,178 @@
-//! What clients are called: a name is given once.
+//! Names that outlive what they name: slots with a generation, and the arenas they lead into.
+//!
+//! Invariants:
+//! - a slot is used again under another generation, so a name never leads to another value than the
+//!   one it was given to, four billion uses of one slot aside;
+//! - values do not move while they are in an arena.
 
-/// Names a client; no other has the same name at any time.
+/// A place in an arena, and which of its successive values is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClientId(pub u64);
+pub struct Slot {
+    index: u32,
+    generation: u32,
+}
 
-impl ClientId {
-    /// The name of no client.
-    pub const NONE: Self = Self(u64::MAX);
+impl Slot {
+    /// A slot that no arena gives out.
+    pub const NONE: Self = Self {
+        index: u32::MAX,
+        generation: u32::MAX,
+    };
+
+    /// Its place among those of its arena; others have had it before, and will.
+    #[must_use]
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.index as usize
+    }
+}
+
+/// Names a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientId(pub Slot);
+
+/// Names a server connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UpstreamId(pub Slot);
+
+/// Values with names.
+#[derive(Debug)]
+pub struct Arena<T> {
+    entries: Vec<Entry<T>>,
+    free: Vec<u32>,
+}
+
+/// The values are boxed, because most places are empty after a rush.
+#[derive(Debug)]
+struct Entry<T> {
+    generation: u32,
+    value: Option<Box<T>>,
+}
+
+impl<T> Default for Arena<T> {
+    fn default() -> Self {
+        Self {
+            entries: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+}
+
+impl<T> Arena<T> {
+    /// Keeps the value that is made for the slot it will have.
+    pub fn insert_with(&mut self, make: impl FnOnce(Slot) -> T) -> Slot {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(Entry {
+                generation: 0,
+                value: None,
+            });
+            u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX)
+        });
+        let entry = &mut self.entries[index as usize];
+        let slot = Slot {
+            index,
+            generation: entry.generation,
+        };
+        entry.value = Some(Box::new(make(slot)));
+        slot
+    }
+
+    /// The value with this name, if it is still there.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, slot: Slot) -> Option<&T> {
+        let entry = self.entries.get(slot.index())?;
+        match entry.generation == slot.generation {
+            true => entry.value.as_deref(),
+            false => None,
+        }
+    }
+
+    /// The value with this name, if it is still there.
+    #[must_use]
+    #[inline]
+    pub fn get_mut(&mut self, slot: Slot) -> Option<&mut T> {
+        let entry = self.entries.get_mut(slot.index())?;
+        match entry.generation == slot.generation {
+            true => entry.value.as_deref_mut(),
+            false => None,
+        }
+    }
+
+    /// Takes the value with this name out. From then on the name leads nowhere.
+    pub fn remove(&mut self, slot: Slot) -> Option<T> {
+        let entry = self.entries.get_mut(slot.index())?;
+        if entry.generation != slot.generation {
+            return None;
+        }
+        let value = entry.value.take()?;
+        entry.generation = entry.generation.wrapping_add(1);
+        self.free.push(slot.index);
+        Some(*value)
+    }
+
+    /// Whether no value is there.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.free.len() == self.entries.len()
+    }
+
+    /// How many values are there.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+
+    /// The name of the value that is in this place now.
+    #[must_use]
+    #[inline]
+    pub fn at(&self, index: usize) -> Option<Slot> {
+        let entry = self.entries.get(index)?;
+        entry.value.as_ref()?;
+        Some(Slot {
+            index: u32::try_from(index).ok()?,
+            generation: entry.generation,
+        })
+    }
+
+    /// The names of all values.
+    #[must_use]
+    pub fn slots(&self) -> Vec<Slot> {
+        (0..self.entries.len())
+            .filter_map(|index| self.at(index))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_never_leads_to_another_value() {
+        let mut arena = Arena::default();
+        let names: Vec<Slot> = ["a", "b", "c"]
+            .into_iter()
+            .map(|value| arena.insert_with(|_| value))
+            .collect();
+        assert_eq!(arena.remove(names[1]), Some("b"));
+        assert_eq!(arena.remove(names[1]), None);
+        let again = arena.insert_with(|slot| if slot.index() == 1 { "d" } else { "?" });
+        assert_eq!(again.index(), names[1].index());
+        assert_eq!((arena.get(names[1]), arena.get(again)), (None, Some(&"d")));
+        assert_eq!(arena.get_mut(names[1]), None);
+        assert_eq!(arena.at(1), Some(again));
+        assert_eq!(arena.slots(), [names[0], again, names[2]]);
+        assert_eq!(arena.get(Slot::NONE), None);
+    }
+
+    #[test]
+    fn it_is_empty_when_all_have_gone() {
+        let mut arena = Arena::default();
+        assert!(arena.is_empty());
+        let slot = arena.insert_with(|_| ());
+        assert!(!arena.is_empty() && arena.len() == 1);
+        arena.remove(slot);
+        assert!(arena.is_empty() && arena.at(0).is_none() && arena.at(1).is_none());
+    }
 }

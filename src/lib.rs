@@ -1,26 +1,29 @@
 //! A PostgreSQL proxy that runs literal SQL as server-side prepared statements, unseen by the
 //! client.
 //!
-//! Bytes are cut into frames; a pure state machine turns client frames into upstream frames and
-//! back, keeping a ledger of the replies it owes; one small loop moves the bytes.
+//! Bytes are cut into frames; a [`hub`] of clients and server connections turns the frames of
+//! clients into frames for servers and back; the [`upstream::ledger`] of each server connection
+//! says what becomes of each reply, and for whom; one loop moves the bytes.
 //!
-//! Read [`session::Session`] first: it joins a client to a server connection and decides what
-//! becomes of every frame. Then [`upstream::ledger`], which says what becomes of every reply.
+//! Read [`hub`] first, and then [`manual::architecture`], which follows one query through the rooms
+//! and says where to look for what.
 //!
 //! ```text
-//!   main ─▶ cli ─▶ net ─▶ session ─▶ upstream ─▶ statement ─▶ sql
-//!            │      │        │           │
-//!            │      │        └───────────┴──▶ wire
-//!            │      └─▶ client ──▶ wire
+//!   main ─▶ cli ─▶ net ─▶ hub ─┬─▶ client ───┐
+//!            │                 ├─▶ oracle ───┤
+//!            │                 └─▶ upstream ─┴─▶ convert ─▶ standing ─▶ statement ─▶ sql
 //!            ├─▶ config
 //!            └─▶ lab ──▶ wire
 //! ```
 //!
 //! - [`wire`]: bytes to frames and back; [`sql`]: text to shape and literals. Leaves, pure.
 //! - [`statement`]: which shape is prepared under which name, and what it was trusted with.
+//! - [`standing`]: what is known of one server session.
+//! - [`convert`]: what becomes of one text on one server connection.
 //! - [`oracle`]: the questions put to the server about a text, and what their answers prove.
-//! - [`upstream`], [`client`], [`session`]: the sans-IO core. It reads no clock and no socket;
-//!   tests, fuzzers and benches run it as it is.
+//! - [`upstream`] and [`client`], which know each other by name only ([`ids`]), and [`hub`], where
+//!   they meet. All up to here is sans-IO: it reads no clock and no socket; tests, fuzzers and
+//!   benches run it as it is.
 //! - [`net`]: the only sockets, with [`error`] saying who is to blame when one ends.
 //! - [`config`], [`metrics`], [`reason`]: how it was set up, what it did, and why not.
 //! - [`cli`]: one file a command; [`lab`]: what we measure ourselves with, which is the load that
@@ -40,6 +43,7 @@ pub mod client;
 pub mod config;
 pub mod convert;
 pub mod error;
+pub mod hub;
 pub mod ids;
 pub mod lab;
 pub mod manual;
@@ -47,7 +51,6 @@ pub mod metrics;
 pub mod net;
 pub mod oracle;
 pub mod reason;
-pub mod session;
 pub mod sql;
 pub mod standing;
 pub mod statement;

@@ -1,6 +1,6 @@
 //! A query that runs warm, or is passed through, allocates nothing once the buffers have grown.
 
-#[path = "../benches/session/server.rs"]
+#[path = "../benches/hub/server.rs"]
 mod server;
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -8,7 +8,7 @@ use std::cell::Cell;
 
 use pgautoprep::sql::{Dialect, Scan, ScanLimits, rewrite};
 use pgautoprep::wire::frontend;
-use server::{Bench, Plans, SAMPLES, ask, hear};
+use server::{Bench, Plans, SAMPLES, ask, hear, sent, told};
 
 thread_local! {
     /// Allocations of this thread.
@@ -53,17 +53,16 @@ fn of_a_hundred_queries(bench: &mut Bench) -> [u64; 2] {
     let mut sum = [0, 0];
     for _ in 0..100 {
         let Bench {
-            sessions,
-            lent,
+            hub,
+            pairs,
             query,
             reply,
             ..
         } = bench;
-        let session = &mut sessions[0];
-        sum[0] += allocations(|| ask(session, lent, query));
-        session.upstream.out.clear();
-        sum[1] += allocations(|| hear(session, lent, reply));
-        session.to_client.clear();
+        sum[0] += allocations(|| ask(hub, pairs[0], query));
+        sent(hub, pairs[0]);
+        sum[1] += allocations(|| hear(hub, pairs[0], reply));
+        told(hub, pairs[0]);
     }
     sum
 }
@@ -123,12 +122,12 @@ fn a_transaction_allocates_nothing() {
     let mut counted = 0;
     for round in 0..100 {
         for (query, reply) in [&begin, &select, &commit] {
-            let session = &mut bench.sessions[0];
+            let (hub, pair) = (&mut bench.hub, bench.pairs[0]);
             let made = allocations(|| {
-                ask(session, &mut bench.lent, query);
-                session.upstream.out.clear();
-                hear(session, &mut bench.lent, reply);
-                session.to_client.clear();
+                ask(hub, pair, query);
+                sent(hub, pair);
+                hear(hub, pair, reply);
+                told(hub, pair);
             });
             counted += if round == 0 { 0 } else { made };
         }

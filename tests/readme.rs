@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pgautoprep::config::{Kind, SETTINGS, Setting};
+use pgautoprep::config::{SETTINGS, Setting, ValueForm};
 use pgautoprep::reason::Reason;
 
 /// The most lines the README may have: more is not read.
@@ -186,11 +186,11 @@ fn settings() -> String {
 /// What may be written for a setting, for people.
 fn values(setting: &Setting) -> String {
     match setting.kind {
-        Kind::Addresses => "addresses, separated by commas; in a file an array".to_owned(),
-        Kind::Text(form) => form.to_lowercase(),
-        Kind::Choice(words) => format!("`{}`", words.join("`, `")),
-        Kind::Integer { min, max } => format!("{min} to {max}"),
-        Kind::Switch => "`on`, `off`; in a file `true`, `false`".to_owned(),
+        ValueForm::Addresses => "addresses, separated by commas; in a file an array".to_owned(),
+        ValueForm::Text(form) => form.to_lowercase(),
+        ValueForm::Choice(words) => format!("`{}`", words.join("`, `")),
+        ValueForm::Integer { min, max } => format!("{min} to {max}"),
+        ValueForm::Switch => "`on`, `off`; in a file `true`, `false`".to_owned(),
     }
 }
 
@@ -210,6 +210,33 @@ fn wrap(text: &str) -> String {
     }
     // Not a link, in Markdown.
     lines.join("\n").replace('[', "\\[") + "\n"
+}
+
+/// The rows of the table of changes: a file, and something in it.
+fn places(chapter: &str) -> Vec<(String, String)> {
+    let table = chapter.split("## Where to look for").nth(1);
+    let rows = table.unwrap_or_default().lines();
+    let rows = rows.filter_map(|line| {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').collect();
+        let [_, file, there] = cells[..] else {
+            return None;
+        };
+        let quoted =
+            |cell: &str| Some(cell.trim().strip_prefix('`')?.strip_suffix('`')?.to_owned());
+        Some((quoted(file)?, quoted(there)?))
+    });
+    rows.collect()
+}
+
+#[test]
+fn what_a_newcomer_looks_for_is_where_the_manual_says() {
+    let chapter = text("src/manual/architecture.md");
+    let places = places(&chapter);
+    assert!(places.len() >= 10, "{places:?}");
+    for (file, there) in places {
+        let source = text(&file);
+        assert!(source.contains(&there), "no `{there}` in {file}");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! How many instructions a session executes per query, without sockets: exact, and free of the
+//! How many instructions the hub executes per query, without sockets: exact, and free of the
 //! noise that times have on a busy machine.
 //!
 //! `cargo bench --bench instructions` counts with valgrind and compares with the committed table
@@ -14,7 +14,7 @@
     reason = "what a bench finds out is for its caller to read"
 )]
 
-#[path = "../session/server.rs"]
+#[path = "../hub/server.rs"]
 mod server;
 mod table;
 
@@ -22,31 +22,31 @@ use std::error::Error;
 use std::hint::black_box;
 use std::process::{Command, ExitCode};
 
-use pgautoprep::convert::{Lent, Mode};
-use pgautoprep::session::Session;
-use server::{Bench, Plans, SAMPLES, Sample, ask, hear};
+use pgautoprep::convert::Policy;
+use pgautoprep::hub::Hub;
+use server::{Bench, Pair, Plans, SAMPLES, Sample, ask, hear, sent, told};
 use table::{Row, Table};
 
 /// How much more than the table says is accepted.
 const TOLERANCE: f64 = 0.03;
 
 /// Clients of the worker, which take turns.
-const SESSIONS: usize = 4;
+const CLIENTS: usize = 4;
 
-/// Queries counted: a multiple of the sessions, and of the five after which a statement that is
+/// Queries counted: a multiple of the clients, and of the five after which a statement that is
 /// planned for its values is parsed anew.
 const QUERIES: u64 = 400;
 
 /// Says in a child process, which runs under valgrind, what to count.
 const RUN: &str = "--run";
 
-/// What is counted: both halves of the way of one query through a session.
+/// What is counted: both halves of the way of one query through the hub.
 #[derive(Debug, Clone, Copy)]
 struct Path {
     name: &'static str,
     sample: Sample,
     plans: Plans,
-    mode: Mode,
+    mode: Policy,
 }
 
 /// A select with a result of some size.
@@ -68,7 +68,7 @@ fn paths() -> Vec<Path> {
         let mut samples = SAMPLES.iter();
         *samples.find(|s| s.name == name).expect("a known sample")
     };
-    let warm = |name, text| path(name, sample(text), Plans::Alike, Mode::Convert);
+    let warm = |name, text| path(name, sample(text), Plans::Alike, Policy::Convert);
     let select = sample("pgbench_select");
     vec![
         warm("select by key, one row", "pgbench_select"),
@@ -77,41 +77,41 @@ fn paths() -> Vec<Path> {
         warm("list of 20, 20 rows", "in_list"),
         warm("two strings in 400 bytes, 10 rows", "orm_select"),
         warm("join of four tables, 5 rows", "join"),
-        path("100 rows", HUNDRED_ROWS, Plans::Alike, Mode::Convert),
+        path("100 rows", HUNDRED_ROWS, Plans::Alike, Policy::Convert),
         path(
             "planned for its values",
             select,
             Plans::Specific,
-            Mode::Convert,
+            Policy::Convert,
         ),
-        path("declined", select, Plans::Apart, Mode::Convert),
-        path("conversion off", select, Plans::Apart, Mode::Off),
+        path("declined", select, Plans::Apart, Policy::Convert),
+        path("conversion off", select, Plans::Apart, Policy::Off),
     ]
 }
 
 /// The name is what valgrind is told to count inside of.
 #[inline(never)]
-fn counted_query(session: &mut Session, lent: &mut Lent, bytes: &[u8]) {
-    ask(session, lent, bytes);
+fn counted_query(hub: &mut Hub, pair: Pair, bytes: &[u8]) {
+    ask(hub, pair, bytes);
 }
 
 /// The same for the reply.
 #[inline(never)]
-fn counted_reply(session: &mut Session, lent: &mut Lent, bytes: &[u8]) {
-    hear(session, lent, bytes);
+fn counted_reply(hub: &mut Hub, pair: Pair, bytes: &[u8]) {
+    hear(hub, pair, bytes);
 }
 
 /// The child's part.
 fn run(path: &Path) {
-    let mut bench = Bench::new(path.sample, path.plans, SESSIONS);
-    bench.lent.settings.mode = path.mode;
+    let mut bench = Bench::new(path.sample, path.plans, CLIENTS);
+    bench.hub.lent.settings.mode = path.mode;
     let before = bench.converted();
-    for _ in 0..QUERIES / SESSIONS as u64 {
-        for session in &mut bench.sessions {
-            counted_query(session, &mut bench.lent, black_box(&bench.query));
-            session.upstream.out.clear();
-            counted_reply(session, &mut bench.lent, black_box(&bench.reply));
-            session.to_client.clear();
+    for _ in 0..QUERIES / CLIENTS as u64 {
+        for pair in &bench.pairs {
+            counted_query(&mut bench.hub, *pair, black_box(&bench.query));
+            sent(&mut bench.hub, *pair);
+            counted_reply(&mut bench.hub, *pair, black_box(&bench.reply));
+            told(&mut bench.hub, *pair);
         }
     }
     let converted = bench.converted() - before;

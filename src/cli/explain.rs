@@ -1,7 +1,7 @@
 //! `explain`: what becomes of a statement and why, without running it.
 //!
-//! Nothing here decides anything. A [`dialogue::Dialogue`] hands the statement to a real session of
-//! the proxy, so `explain` prints what the proxy does.
+//! Nothing here decides anything. A [`dialogue::Dialogue`] hands the statement to a hub such as the
+//! proxy has, so `explain` prints what the proxy does.
 
 mod dialogue;
 
@@ -84,14 +84,15 @@ impl Explain {
 
 fn report(dialogue: &mut Dialogue, text: &[u8], outcome: Outcome) -> anyhow::Result<String> {
     let mut out = String::new();
-    let dialect = dialogue.dialect();
-    if dialogue.lent.scan.run(text, dialect).is_ok() {
-        let scan = &dialogue.lent.scan;
+    let dialect = dialogue.dialect()?;
+    let lent = &mut dialogue.hub.lent;
+    if lent.scan.run(text, dialect).is_ok() {
+        let scan = &lent.scan;
         let first = std::str::from_utf8(text).ok();
         let first = first.and_then(|text| judge(text, scan, dialect).ok());
         let first = first.map_or_else(Vec::new, |eligible| eligible.arguments);
-        let recipe = dialogue.lent.recipe(text, dialect).ok();
-        let scan = &dialogue.lent.scan;
+        let recipe = lent.recipe(text, dialect).ok();
+        let scan = &lent.scan;
         let last = recipe.as_ref().and_then(|recipe| recipe.eligible());
         // A recipe of which nothing is left has no arguments.
         let last = last.map_or(&[][..], |eligible| &eligible.arguments);
@@ -306,8 +307,8 @@ fn condition(guard: &Guard) -> String {
     }
 }
 
-/// Whether result and custom plan were found equal, as far as the outcome tells. The session
-/// compares them in this order and stops at the first difference.
+/// Whether result and custom plan were found equal, as far as the outcome tells. They are
+/// compared in this order, up to the first difference.
 const fn comparisons(outcome: Outcome) -> [Option<bool>; 2] {
     match outcome {
         Outcome::Converted => [Some(true); 2],

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 
-use crate::config::settings::{CONFIG_VARIABLE, Kind, SETTINGS, Setting};
+use crate::config::settings::{CONFIG_VARIABLE, SETTINGS, Setting, ValueForm};
 use crate::config::{Sources, usage};
 
 /// The flags of every setting, and `--config`. Flatten it into a command that needs a
@@ -64,11 +64,11 @@ impl FromArgMatches for SettingFlags {
 /// same code, with the same messages.
 fn flag(setting: &Setting) -> Arg {
     let (name, action) = match setting.kind {
-        Kind::Addresses => (String::from("ADDRESS"), ArgAction::Append),
-        Kind::Text(form) => (form.to_owned(), ArgAction::Set),
-        Kind::Choice(words) => (words.join("|"), ArgAction::Set),
-        Kind::Integer { min, max } => (format!("{min}..{max}"), ArgAction::Set),
-        Kind::Switch => (String::from("on|off"), ArgAction::Set),
+        ValueForm::Addresses => (String::from("ADDRESS"), ArgAction::Append),
+        ValueForm::Text(form) => (form.to_owned(), ArgAction::Set),
+        ValueForm::Choice(words) => (words.join("|"), ArgAction::Set),
+        ValueForm::Integer { min, max } => (format!("{min}..{max}"), ArgAction::Set),
+        ValueForm::Switch => (String::from("on|off"), ArgAction::Set),
     };
     let default = match setting.default {
         Some(default) => format!("Default {default}, because"),
@@ -78,7 +78,7 @@ fn flag(setting: &Setting) -> Arg {
         .long(setting.flag())
         .value_name(name)
         .action(action)
-        .allow_hyphen_values(matches!(setting.kind, Kind::Integer { .. }))
+        .allow_hyphen_values(matches!(setting.kind, ValueForm::Integer { .. }))
         .help(setting.what)
         .long_help(format!("{}\n{default} {}", setting.what, setting.because))
 }

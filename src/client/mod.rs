@@ -1,160 +1,135 @@
-//! One client before it has logged in: the untagged packets, answered or turned into what to do
-//! next.
+//! One client: what it is in the habit of, what it waits for, and the bytes it is to be given.
 //!
-//! Sans-IO: bytes in, a step out. An attacker who never logs in can make this hold one startup
-//! packet, at most [`crate::wire::startup::MAX_STARTUP`] bytes; how long is the driver's business.
+//! It knows no server connection but by name.
 
-use crate::wire::Error;
-use crate::wire::startup::{Packet, packet};
+mod cancel;
+mod greeting;
 
-/// What the bytes a client has sent so far ask for.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Asks {
-    /// More bytes are needed.
-    Wait,
-    /// Encryption was asked for: answer with this one byte and go on.
-    Refuse(u8),
-    /// Cancel the query of the connection with this key; nothing is answered.
-    Cancel {
-        /// The process id of BackendKeyData.
-        pid: u32,
-        /// The secret key of BackendKeyData.
-        key: Vec<u8>,
-    },
-    /// Log in: the whole StartupMessage, to be relayed as it is.
-    Login(Login),
+pub use cancel::{CancelKey, Cancelled, Cancels, Reopening};
+pub use greeting::{Asks, Greeting, Login};
+
+use crate::convert::Habits;
+use crate::ids::{ClientId, UpstreamId};
+
+/// What a client waits for.
+#[derive(Debug)]
+pub enum Turn {
+    /// Startup and authentication are relayed.
+    Login,
+    /// For nothing: its frames are taken.
+    Free,
+    /// A converted query is in flight.
+    Executing,
+    /// Questions of ours are in flight; its query, if any, waits in `query`.
+    Learning,
+    /// Its query is answered as cancelled.
+    Cancelled(Box<Cancelled>),
+    /// Its transaction is begun again for the query in `query`.
+    Reopening(Box<Reopening>),
 }
 
-/// A StartupMessage and what the proxy needs to know of it.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Login {
-    /// The packet as it came.
-    pub packet: Vec<u8>,
-    /// The database asked for; the user's name if none was.
-    pub database: Vec<u8>,
-    /// The user.
-    pub user: Vec<u8>,
-    /// A replication connection, which is only relayed.
-    pub replication: bool,
+/// One client.
+#[derive(Debug)]
+pub struct Client {
+    /// Its name.
+    pub id: ClientId,
+    /// What it is called in the log.
+    pub number: u64,
+    /// The server connection that is held for it, from login to end.
+    pub link: UpstreamId,
+    /// What it waits for.
+    pub turn: Turn,
+    /// The text of the query on hold; empty if there is none.
+    pub query: Vec<u8>,
+    /// Lessons taken for the query on hold.
+    pub lessons: u8,
+    /// What it is in the habit of.
+    pub habits: Habits,
+    /// Its cancel key.
+    pub key: CancelKey,
+    /// Cancel requests that had come when the query in hand did.
+    pub cancels_before: u32,
+    /// It sends nothing more than it has sent already.
+    pub is_parting: bool,
+    /// What it has sent last is to be taken, whatever its query would need if it failed.
+    pub is_late: bool,
+    /// Its frames are relayed, and never read.
+    pub relay_only: bool,
+    /// The server waits for its part of the authentication.
+    pub is_challenged: bool,
+    /// Bytes still to come of a frame that is relayed unseen.
+    pub skip: usize,
+    /// Bytes for it.
+    pub out: Vec<u8>,
 }
 
-/// Encryption requests answered on one connection. libpq sends at most one of each kind; more would
-/// be somebody keeping a connection busy before login.
-const MAX_REFUSALS: u8 = 4;
-
-/// Reads what comes before the login.
-#[derive(Debug, Default)]
-pub struct Greeting {
-    refusals: u8,
-}
-
-impl Greeting {
-    /// Looks at the front of `bytes`; returns the next step and how many bytes it used.
-    ///
-    /// # Errors
-    /// What [`packet`] finds wrong, or one encryption request too many.
-    pub fn step(&mut self, bytes: &[u8]) -> Result<(Asks, usize), Error> {
-        let Some((packet, size)) = packet(bytes)? else {
-            return Ok((Asks::Wait, 0));
-        };
-        let step = match packet {
-            Packet::Ssl | Packet::Gssenc => {
-                self.refusals += 1;
-                if self.refusals > MAX_REFUSALS {
-                    return Err(Error::StartupLayout);
-                }
-                Asks::Refuse(b'N')
-            }
-            Packet::Cancel { pid, key } => Asks::Cancel {
-                pid,
-                key: key.to_vec(),
-            },
-            Packet::Startup(startup) => {
-                let user = startup.parameter(b"user").unwrap_or_default();
-                let database = startup.parameter(b"database").unwrap_or_default();
-                let replication = startup.parameter(b"replication").unwrap_or_default();
-                Asks::Login(Login {
-                    packet: bytes.get(..size).unwrap_or_default().to_vec(),
-                    database: if database.is_empty() { user } else { database }.to_vec(),
-                    user: user.to_vec(),
-                    replication: asks_for_replication(replication),
-                })
-            }
-        };
-        Ok((step, size))
-    }
-}
-
-/// Anything but a clear no counts: relaying a session that could have been converted is harmless.
-fn asks_for_replication(value: &[u8]) -> bool {
-    let no: [&[u8]; 5] = [b"", b"false", b"off", b"no", b"0"];
-    !no.iter().any(|no| value.eq_ignore_ascii_case(no))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn startup(body: &[u8]) -> Vec<u8> {
-        let mut out = u32::try_from(body.len() + 8)
-            .unwrap()
-            .to_be_bytes()
-            .to_vec();
-        out.extend_from_slice(&[0, 3, 0, 0]);
-        out.extend_from_slice(body);
-        out
-    }
-
-    #[test]
-    fn encryption_is_refused_and_login_follows() {
-        let mut greeting = Greeting::default();
-        let mut bytes = b"\0\0\0\x08\x04\xd2\x16\x2f".to_vec();
-        let packet = startup(b"user\0me\0\0");
-        bytes.extend_from_slice(&packet);
-        assert_eq!(greeting.step(&bytes), Ok((Asks::Refuse(b'N'), 8)));
-        let (step, used) = greeting.step(&bytes[8..]).unwrap();
-        let login = Login {
-            packet: packet.clone(),
-            database: b"me".to_vec(),
-            user: b"me".to_vec(),
-            replication: false,
-        };
-        assert_eq!((step, used), (Asks::Login(login), packet.len()));
-    }
-
-    #[test]
-    fn endless_encryption_requests_end_the_connection() {
-        let mut greeting = Greeting::default();
-        let answers = (0..9)
-            .take_while(|_| greeting.step(b"\0\0\0\x08\x04\xd2\x16\x2f").is_ok())
-            .count();
-        assert_eq!(answers, usize::from(MAX_REFUSALS));
-    }
-
-    #[test]
-    fn replication_is_recognised() {
-        for (value, expected) in [
-            ("database", true),
-            ("true", true),
-            ("1", true),
-            ("off", false),
-        ] {
-            let packet = startup(format!("user\0u\0replication\0{value}\0\0").as_bytes());
-            let Ok((Asks::Login(login), _)) = Greeting::default().step(&packet) else {
-                panic!("no login");
-            };
-            assert_eq!(login.replication, expected, "{value}");
+impl Client {
+    /// A client that is about to log in over this server connection.
+    #[must_use]
+    pub fn new(
+        id: ClientId,
+        link: UpstreamId,
+        number: u64,
+        key: CancelKey,
+        relay_only: bool,
+    ) -> Self {
+        Self {
+            id,
+            number,
+            link,
+            turn: Turn::Login,
+            query: Vec::new(),
+            lessons: 0,
+            habits: Habits::default(),
+            key,
+            cancels_before: 0,
+            is_parting: false,
+            is_late: false,
+            relay_only,
+            is_challenged: false,
+            skip: 0,
+            out: Vec::new(),
         }
     }
 
-    #[test]
-    fn cancel_carries_its_key() {
-        let mut bytes = Vec::new();
-        crate::wire::startup::cancel_request(&mut bytes, 9, b"key!");
-        let cancel = Asks::Cancel {
-            pid: 9,
-            key: b"key!".to_vec(),
-        };
-        assert_eq!(Greeting::default().step(&bytes), Ok((cancel, 16)));
+    /// Whether its next frame would be taken now.
+    #[must_use]
+    #[inline]
+    pub const fn accepts(&self) -> bool {
+        self.skip > 0 || matches!(self.turn, Turn::Free | Turn::Login)
+    }
+
+    /// Whether its login is over.
+    #[must_use]
+    #[inline]
+    pub const fn is_logged_in(&self) -> bool {
+        !matches!(self.turn, Turn::Login)
+    }
+
+    /// Whether it has finished, and what it has sent last is not taken yet.
+    #[must_use]
+    #[inline]
+    pub const fn keeps_waiting(&self) -> bool {
+        self.is_parting && !self.accepts()
+    }
+
+    /// Whether the answer to its cancelled query waits until all requests have reached the server.
+    #[must_use]
+    pub const fn is_held(&self) -> bool {
+        matches!(&self.turn, Turn::Cancelled(cancelled) if cancelled.status.is_some())
+    }
+
+    /// Whether a cancel request has come since the query in hand did.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.key.cancelled.requested() != self.cancels_before
+    }
+
+    /// Gives it these bytes of a server.
+    #[inline]
+    pub fn forward(&mut self, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.out.extend_from_slice(bytes);
+        }
     }
 }

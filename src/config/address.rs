@@ -39,11 +39,11 @@ impl FromStr for Address {
             };
         }
         if text.contains("://") || text.contains(char::is_whitespace) {
-            return Err(AddressError::Form);
+            return Err(AddressError::ValueForm);
         }
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => {
-                let (host, port) = rest.split_once("]:").ok_or(AddressError::Form)?;
+                let (host, port) = rest.split_once("]:").ok_or(AddressError::ValueForm)?;
                 let (address, _zone) = host.split_once('%').unwrap_or((host, ""));
                 address
                     .parse::<Ipv6Addr>()
@@ -59,7 +59,7 @@ impl FromStr for Address {
             return Err(AddressError::BareIpv6);
         }
         if host.contains(['/', '@', '[', ']', ',']) {
-            return Err(AddressError::Form);
+            return Err(AddressError::ValueForm);
         }
         // The parser of u16 alone would accept "+5432".
         if !port.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -91,7 +91,7 @@ pub enum AddressError {
     Empty,
     /// The text has none of the three forms; it may be a URL.
     #[error("host:port, [v6]:port or a path that begins with /")]
-    Form,
+    ValueForm,
     /// The text is a host without a port.
     #[error("a port after the host, as in localhost:5432")]
     NoPort,
@@ -144,11 +144,11 @@ mod tests {
             ("localhost:+1", AddressError::Port),
             ("localhost:pg", AddressError::Port),
             ("::1:5432", AddressError::BareIpv6),
-            ("[::1]", AddressError::Form),
+            ("[::1]", AddressError::ValueForm),
             ("[localhost]:1", AddressError::Brackets),
-            ("postgres://localhost:5432", AddressError::Form),
-            ("user@localhost:5432", AddressError::Form),
-            ("local host:5432", AddressError::Form),
+            ("postgres://localhost:5432", AddressError::ValueForm),
+            ("user@localhost:5432", AddressError::ValueForm),
+            ("local host:5432", AddressError::ValueForm),
             (long.as_str(), AddressError::PathTooLong),
         ] {
             assert_eq!(text.parse::<Address>(), Err(expected), "{text}");

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::Address;
-use super::raw::Origin;
+use super::raw::Source;
 use super::settings::Setting;
 
 /// Why a configuration was refused. The program then ends with exit code 64.
@@ -23,7 +23,7 @@ pub enum Error {
     #[error("{place}: {message}")]
     Syntax {
         /// The place in the file.
-        place: Origin,
+        place: Source,
         /// What the TOML parser says.
         message: String,
     },
@@ -59,14 +59,14 @@ impl Error {
     /// `expected`.
     pub(super) fn value(
         setting: &Setting,
-        origin: &Origin,
+        origin: &Source,
         expected: impl Into<String>,
         found: &str,
     ) -> Self {
         // The name of a flag or variable says already which setting it is.
         let place = match origin {
-            Origin::Flag(_) | Origin::Variable(_) => origin.to_string(),
-            Origin::File { .. } | Origin::Default => format!("{origin}: {}", setting.key),
+            Source::Flag(_) | Source::Variable(_) => origin.to_string(),
+            Source::File { .. } | Source::Default => format!("{origin}: {}", setting.key),
         };
         Self::Value {
             place,

@@ -18,8 +18,8 @@ use std::time::Duration;
 
 pub use address::{Address, AddressError};
 pub use error::Error;
-pub use raw::{Origin, Written};
-pub use settings::{Kind, SETTINGS, Setting};
+pub use raw::{Source, Written};
+pub use settings::{SETTINGS, Setting, ValueForm};
 
 /// Everything the program may rely on about how it was set up.
 ///
@@ -272,8 +272,8 @@ impl Effective {
             ));
         };
         let expected = match setting.kind {
-            Kind::Choice(words) if !words.contains(&text.as_str()) => words.join(" or "),
-            Kind::Switch if !["on", "off", "true", "false"].contains(&text.as_str()) => {
+            ValueForm::Choice(words) if !words.contains(&text.as_str()) => words.join(" or "),
+            ValueForm::Switch if !["on", "off", "true", "false"].contains(&text.as_str()) => {
                 String::from("on or off")
             }
             _ => return Ok(text),
@@ -291,7 +291,7 @@ impl Effective {
         let written = self.written(setting)?;
         let text = self.text(setting)?;
         let (min, max) = match setting.kind {
-            Kind::Integer { min, max } => (min, max),
+            ValueForm::Integer { min, max } => (min, max),
             _ => (0, u64::MAX),
         };
         let number = text
@@ -406,7 +406,7 @@ fn from_process(setting: &Setting, sources: &Sources) -> Result<Option<Written>,
         let items = texts.iter().flat_map(|text| setting.items(text)).collect();
         return Ok(Some(Written {
             items,
-            origin: Origin::Flag(format!("--{}", setting.flag())),
+            origin: Source::Flag(format!("--{}", setting.flag())),
         }));
     }
     let variable = setting.variable();
@@ -418,7 +418,7 @@ fn from_process(setting: &Setting, sources: &Sources) -> Result<Option<Written>,
         .ok_or_else(|| Error::NotUnicode(variable.clone()))?;
     Ok(Some(Written {
         items: setting.items(text),
-        origin: Origin::Variable(variable),
+        origin: Source::Variable(variable),
     }))
 }
 
@@ -427,7 +427,7 @@ fn from_default(setting: &Setting) -> Option<Written> {
     let items = setting.items(setting.default?);
     Some(Written {
         items,
-        origin: Origin::Default,
+        origin: Source::Default,
     })
 }
 

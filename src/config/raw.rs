@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use toml::{Spanned, Value};
 
 use super::Error;
-use super::settings::{Kind, SETTINGS, Setting};
+use super::settings::{SETTINGS, Setting, ValueForm};
 
 /// A configuration file as written: each key and its value, and where they stand.
 type File = BTreeMap<Spanned<String>, Spanned<Value>>;
 
 /// Where a value was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum Source {
     /// The value was given as this flag, which is named with its dashes.
     Flag(String),
     /// The value was given as this environment variable.
@@ -32,7 +32,7 @@ pub enum Origin {
     Default,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Flag(name) | Self::Variable(name) => f.write_str(name),
@@ -48,7 +48,7 @@ pub struct Written {
     /// The parts of a list; one part for any other value.
     pub items: Vec<String>,
     /// Where the value was written.
-    pub origin: Origin,
+    pub origin: Source,
 }
 
 /// What the file at `path`, holding `text`, says about each setting it names.
@@ -58,7 +58,7 @@ pub struct Written {
 pub(super) fn read_file(path: &Path, text: &str) -> Result<Vec<(Setting, Written)>, Error> {
     let origin = |offset| {
         let (line, column) = line_and_column(text, offset);
-        Origin::File {
+        Source::File {
             path: path.to_owned(),
             line,
             column,
@@ -98,11 +98,11 @@ pub(super) fn read_file(path: &Path, text: &str) -> Result<Vec<(Setting, Written
 /// What was expected instead.
 fn items_of(setting: &Setting, value: &Value) -> Result<Vec<String>, &'static str> {
     match (setting.kind, value) {
-        (Kind::Integer { .. }, Value::Integer(number)) => Ok(vec![number.to_string()]),
-        (Kind::Integer { .. }, _) => Err("a whole number"),
-        (Kind::Switch, Value::Boolean(on)) => Ok(vec![on.to_string()]),
-        (Kind::Switch, _) => Err("true or false"),
-        (Kind::Addresses, Value::Array(parts)) => parts
+        (ValueForm::Integer { .. }, Value::Integer(number)) => Ok(vec![number.to_string()]),
+        (ValueForm::Integer { .. }, _) => Err("a whole number"),
+        (ValueForm::Switch, Value::Boolean(on)) => Ok(vec![on.to_string()]),
+        (ValueForm::Switch, _) => Err("true or false"),
+        (ValueForm::Addresses, Value::Array(parts)) => parts
             .iter()
             .map(|part| {
                 part.as_str()
@@ -110,10 +110,10 @@ fn items_of(setting: &Setting, value: &Value) -> Result<Vec<String>, &'static st
                     .ok_or("a list of texts in quotes")
             })
             .collect(),
-        (Kind::Addresses, Value::String(text)) => Ok(setting.items(text)),
-        (Kind::Addresses, _) => Err("a text in quotes, or a list of them"),
-        (Kind::Text(_) | Kind::Choice(_), Value::String(text)) => Ok(setting.items(text)),
-        (Kind::Text(_) | Kind::Choice(_), _) => Err("a text in quotes"),
+        (ValueForm::Addresses, Value::String(text)) => Ok(setting.items(text)),
+        (ValueForm::Addresses, _) => Err("a text in quotes, or a list of them"),
+        (ValueForm::Text(_) | ValueForm::Choice(_), Value::String(text)) => Ok(setting.items(text)),
+        (ValueForm::Text(_) | ValueForm::Choice(_), _) => Err("a text in quotes"),
     }
 }
 

@@ -5,7 +5,7 @@
 
 /// The kind of value that a setting takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueForm {
     /// One or more addresses. In one text they are separated by commas.
     Addresses,
     /// One text of the form that this word names. The setting's own parser knows the form.
@@ -29,7 +29,7 @@ pub struct Setting {
     /// The key in a configuration file. The names of flag and variable follow from it.
     pub key: &'static str,
     /// The kind of value that the setting takes.
-    pub kind: Kind,
+    pub kind: ValueForm,
     /// The default as a user would write it; `None` when the setting is required.
     pub default: Option<&'static str>,
     /// What the setting does, in one sentence.
@@ -54,7 +54,7 @@ impl Setting {
     /// The values in a text: the parts of a list, or the whole text.
     pub(super) fn items(&self, text: &str) -> Vec<String> {
         match self.kind {
-            Kind::Addresses => text.split(',').map(|part| part.trim().to_owned()).collect(),
+            ValueForm::Addresses => text.split(',').map(|part| part.trim().to_owned()).collect(),
             _ => vec![text.trim().to_owned()],
         }
     }
@@ -64,9 +64,9 @@ impl Setting {
     pub fn toml(&self, items: &[String]) -> String {
         let quoted = |text: &String| toml::Value::String(text.clone()).to_string();
         match (self.kind, items) {
-            (Kind::Integer { .. }, [number]) => number.clone(),
-            (Kind::Switch, [word]) => (word == "on" || word == "true").to_string(),
-            (Kind::Text(_) | Kind::Choice(_), [text]) => quoted(text),
+            (ValueForm::Integer { .. }, [number]) => number.clone(),
+            (ValueForm::Switch, [word]) => (word == "on" || word == "true").to_string(),
+            (ValueForm::Text(_) | ValueForm::Choice(_), [text]) => quoted(text),
             _ => format!(
                 "[{}]",
                 items.iter().map(quoted).collect::<Vec<_>>().join(", ")
@@ -89,7 +89,7 @@ pub const MAX_AUTOMATIC_WORKERS: usize = 16;
 /// `listen`: where clients connect.
 pub const LISTEN: Setting = Setting {
     key: "listen",
-    kind: Kind::Addresses,
+    kind: ValueForm::Addresses,
     default: Some("127.0.0.1:6432"),
     what: "Where clients connect: host:port, [v6]:port, or the path of a Unix socket to create, \
            such as /run/pgautoprep/.s.PGSQL.6432; several may be given.",
@@ -100,7 +100,7 @@ pub const LISTEN: Setting = Setting {
 /// `upstream`: the PostgreSQL server.
 pub const UPSTREAM: Setting = Setting {
     key: "upstream",
-    kind: Kind::Text("ADDRESS"),
+    kind: ValueForm::Text("ADDRESS"),
     default: None,
     what: "The PostgreSQL server: host:port, [v6]:port, the path of its Unix socket, or the \
            directory that holds .s.PGSQL.5432.",
@@ -110,7 +110,7 @@ pub const UPSTREAM: Setting = Setting {
 /// `mode`: how much the proxy may do.
 pub const MODE: Setting = Setting {
     key: "mode",
-    kind: Kind::Choice(&["convert", "observe", "off"]),
+    kind: ValueForm::Choice(&["convert", "observe", "off"]),
     default: Some("convert"),
     what: "convert runs literal SQL as prepared statements; observe only counts what could be; \
            off relays bytes.",
@@ -120,7 +120,7 @@ pub const MODE: Setting = Setting {
 /// `prepare_threshold`: sightings of a shape before it is prepared.
 pub const PREPARE_THRESHOLD: Setting = Setting {
     key: "prepare_threshold",
-    kind: Kind::Integer {
+    kind: ValueForm::Integer {
         min: 1,
         max: 1_000_000,
     },
@@ -133,7 +133,7 @@ pub const PREPARE_THRESHOLD: Setting = Setting {
 /// `workers`: threads that relay.
 pub const WORKERS: Setting = Setting {
     key: "workers",
-    kind: Kind::Integer { min: 0, max: 1024 },
+    kind: ValueForm::Integer { min: 0, max: 1024 },
     default: Some("0"),
     what: "Threads that relay; 0 means one per core this process may use, at most 16.",
     because: "a worker owns its connections outright, so more workers than cores gain nothing.",
@@ -142,7 +142,7 @@ pub const WORKERS: Setting = Setting {
 /// `max_clients`: connections at once.
 pub const MAX_CLIENTS: Setting = Setting {
     key: "max_clients",
-    kind: Kind::Integer {
+    kind: ValueForm::Integer {
         min: 1,
         max: 1_000_000,
     },
@@ -155,7 +155,7 @@ pub const MAX_CLIENTS: Setting = Setting {
 /// `max_statements`: prepared statements per server connection.
 pub const MAX_STATEMENTS: Setting = Setting {
     key: "max_statements",
-    kind: Kind::Integer {
+    kind: ValueForm::Integer {
         min: 1,
         max: 100_000,
     },
@@ -168,7 +168,7 @@ pub const MAX_STATEMENTS: Setting = Setting {
 /// `statement_max_age_s`: seconds until a statement is prepared anew.
 pub const STATEMENT_MAX_AGE_S: Setting = Setting {
     key: "statement_max_age_s",
-    kind: Kind::Integer {
+    kind: ValueForm::Integer {
         min: 1,
         max: 86_400,
     },
@@ -181,7 +181,7 @@ pub const STATEMENT_MAX_AGE_S: Setting = Setting {
 /// `max_shapes`: shapes remembered by the whole proxy.
 pub const MAX_SHAPES: Setting = Setting {
     key: "max_shapes",
-    kind: Kind::Integer {
+    kind: ValueForm::Integer {
         min: 1,
         max: 10_000_000,
     },
@@ -194,7 +194,7 @@ pub const MAX_SHAPES: Setting = Setting {
 /// `max_query_bytes`: length of the text that is scanned.
 pub const MAX_QUERY_BYTES: Setting = Setting {
     key: "max_query_bytes",
-    kind: Kind::Integer {
+    kind: ValueForm::Integer {
         min: 1,
         max: 1_048_576,
     },
@@ -206,7 +206,7 @@ pub const MAX_QUERY_BYTES: Setting = Setting {
 /// `max_literals`: literals per statement.
 pub const MAX_LITERALS: Setting = Setting {
     key: "max_literals",
-    kind: Kind::Integer {
+    kind: ValueForm::Integer {
         min: 1,
         max: 65_535,
     },
@@ -219,7 +219,7 @@ pub const MAX_LITERALS: Setting = Setting {
 /// `min_array_rows`: rows from which on their columns are arrays.
 pub const MIN_ARRAY_ROWS: Setting = Setting {
     key: "min_array_rows",
-    kind: Kind::Integer {
+    kind: ValueForm::Integer {
         min: 2,
         max: 65_535,
     },
@@ -234,7 +234,7 @@ pub const MIN_ARRAY_ROWS: Setting = Setting {
 /// `buffer_bytes`: bytes held per connection and direction.
 pub const BUFFER_BYTES: Setting = Setting {
     key: "buffer_bytes",
-    kind: Kind::Integer {
+    kind: ValueForm::Integer {
         min: 16_384,
         max: 16_777_216,
     },
@@ -247,7 +247,7 @@ pub const BUFFER_BYTES: Setting = Setting {
 /// `login_timeout_s`: seconds from connecting to being logged in.
 pub const LOGIN_TIMEOUT_S: Setting = Setting {
     key: "login_timeout_s",
-    kind: Kind::Integer { min: 1, max: 3_600 },
+    kind: ValueForm::Integer { min: 1, max: 3_600 },
     default: Some("30"),
     what: "Seconds a client has to log in before it is disconnected.",
     because: "it is half of what the server itself allows, so a silent client is met here first.",
@@ -256,7 +256,7 @@ pub const LOGIN_TIMEOUT_S: Setting = Setting {
 /// `connect_timeout_s`: seconds to reach the server.
 pub const CONNECT_TIMEOUT_S: Setting = Setting {
     key: "connect_timeout_s",
-    kind: Kind::Integer { min: 1, max: 3_600 },
+    kind: ValueForm::Integer { min: 1, max: 3_600 },
     default: Some("5"),
     what: "Seconds to wait for the server to accept a connection.",
     because: "it leaves room for two lost packets, and clients commonly give up after ten.",
@@ -265,7 +265,7 @@ pub const CONNECT_TIMEOUT_S: Setting = Setting {
 /// `drain_timeout_s`: seconds from being told to stop to stopping.
 pub const DRAIN_TIMEOUT_S: Setting = Setting {
     key: "drain_timeout_s",
-    kind: Kind::Integer { min: 0, max: 3_600 },
+    kind: ValueForm::Integer { min: 0, max: 3_600 },
     default: Some("10"),
     what: "Seconds that running transactions have to finish when the proxy is told to stop.",
     because: "an application's transactions are over by then, and Kubernetes waits 30 seconds and \
@@ -275,7 +275,7 @@ pub const DRAIN_TIMEOUT_S: Setting = Setting {
 /// `oracle_per_second`: new shapes asked about each second.
 pub const ORACLE_PER_SECOND: Setting = Setting {
     key: "oracle_per_second",
-    kind: Kind::Integer {
+    kind: ValueForm::Integer {
         min: 1,
         max: 1_000_000,
     },
@@ -288,7 +288,7 @@ pub const ORACLE_PER_SECOND: Setting = Setting {
 /// `catalog_watch_ms`: how often the catalog is looked at.
 pub const CATALOG_WATCH_MS: Setting = Setting {
     key: "catalog_watch_ms",
-    kind: Kind::Integer {
+    kind: ValueForm::Integer {
         min: 0,
         max: 3_600_000,
     },
@@ -302,7 +302,7 @@ pub const CATALOG_WATCH_MS: Setting = Setting {
 /// `ddl_notices`: whether changes of the catalog are announced.
 pub const DDL_NOTICES: Setting = Setting {
     key: "ddl_notices",
-    kind: Kind::Switch,
+    kind: ValueForm::Switch,
     default: Some("off"),
     what: "Whether each session listens on the channel pgautoprep_ddl, where an event trigger \
            announces every change of the catalog (see the manual).",
@@ -313,7 +313,7 @@ pub const DDL_NOTICES: Setting = Setting {
 /// `audit`: whether generic plans are proven and proven again.
 pub const AUDIT: Setting = Setting {
     key: "audit",
-    kind: Kind::Switch,
+    kind: ValueForm::Switch,
     default: Some("on"),
     what: "Whether generic plans run only while they are seen to be the plans the literals get.",
     because: "a generic plan for the wrong shape can be a thousand times slower.",
@@ -322,7 +322,7 @@ pub const AUDIT: Setting = Setting {
 /// `log_format`: how log lines look.
 pub const LOG_FORMAT: Setting = Setting {
     key: "log_format",
-    kind: Kind::Choice(&["text", "json"]),
+    kind: ValueForm::Choice(&["text", "json"]),
     default: Some("text"),
     what: "How log lines on standard error look: text or json.",
     because: "people read it first; collectors can be told.",
@@ -331,7 +331,7 @@ pub const LOG_FORMAT: Setting = Setting {
 /// `log_level`: which log lines are written.
 pub const LOG_LEVEL: Setting = Setting {
     key: "log_level",
-    kind: Kind::Text("FILTER"),
+    kind: ValueForm::Text("FILTER"),
     default: Some("info"),
     what: "What is logged: off, error, warn, info, debug or trace, or a filter such as \
            info,pgautoprep::net=debug.",
@@ -341,7 +341,7 @@ pub const LOG_LEVEL: Setting = Setting {
 /// `unix_socket_mode`: permissions of the sockets listened on.
 pub const UNIX_SOCKET_MODE: Setting = Setting {
     key: "unix_socket_mode",
-    kind: Kind::Text("OCTAL"),
+    kind: ValueForm::Text("OCTAL"),
     default: Some("0777"),
     what: "Permissions, in octal, of the Unix sockets the proxy creates.",
     because: "it is PostgreSQL's own default: who may log in is decided by logging in.",

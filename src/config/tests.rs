@@ -103,13 +103,13 @@ fn a_flag_wins_over_a_variable_over_the_file_over_the_default() {
     );
     assert_eq!(
         origin(settings::MODE),
-        Origin::File {
+        Source::File {
             path,
             line: 4,
             column: 8
         }
     );
-    assert_eq!(origin(settings::LISTEN), Origin::Default);
+    assert_eq!(origin(settings::LISTEN), Source::Default);
 }
 
 #[test]

@@ -7,7 +7,7 @@
 
 use super::bind::Call;
 use super::habits::Habits;
-use super::{Lent, Mode, judge};
+use super::{Lent, Policy, judge};
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::standing::Standing;
@@ -84,7 +84,7 @@ const MIN_SEEN: usize = 64;
 impl Circumstances<'_> {
     /// What becomes of a query with this text.
     pub fn decide(&mut self, text: &[u8]) -> Decision {
-        if self.lent.settings.mode == Mode::Off {
+        if self.lent.settings.mode == Policy::Off {
             return Decision::Pass(Reason::Mode);
         }
         if self.is_parting {
@@ -106,7 +106,7 @@ impl Circumstances<'_> {
     /// What to ask behind a reply, when no query waits for it, and about which text: one that was
     /// met inside a transaction, or what the transaction has left of the session.
     pub fn idle_subject(&mut self) -> Option<(Subject, Vec<u8>)> {
-        let may_learn = self.lent.settings.mode == Mode::Convert && self.may_learn();
+        let may_learn = self.lent.settings.mode == Policy::Convert && self.may_learn();
         if !may_learn || self.standing.setbacks.rest(self.now) {
             return None;
         }
@@ -270,7 +270,7 @@ impl Circumstances<'_> {
                 return Err(Reason::Threshold);
             }
         }
-        if self.lent.settings.mode == Mode::Observe {
+        if self.lent.settings.mode == Policy::Observe {
             return Err(Reason::Mode);
         }
         if self.standing.status != Status::Idle {

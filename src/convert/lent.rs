@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// What is done with a query that could be converted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum Policy {
     /// Convert it.
     Convert,
     /// Decide and count as far as the text alone tells, but send every query unchanged.
@@ -43,7 +43,7 @@ pub struct Limits {
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
     /// What is done with a convertible query.
-    pub mode: Mode,
+    pub mode: Policy,
     /// Sightings of a shape before anything is asked or prepared.
     pub prepare_threshold: u32,
     /// Age in milliseconds beyond which a prepared statement is parsed anew.

@@ -9,11 +9,11 @@
 //! - [`SPARE`] descriptors are kept for when there are no others: one to accept, one to reach the
 //!   server with a cancel request.
 
-use super::greeting::{Admission, Environment, greet};
+use super::accept::{Admission, Environment, greet};
+use super::orders::OpenClient;
 use super::stream::Listener;
-use super::worker::{Handle, OpenClient};
+use super::worker::Handle;
 use crate::config::Config;
-use crate::ids::ClientId;
 use crate::metrics::Counter;
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -54,7 +54,7 @@ pub(super) struct Acceptor {
     workers: Vec<Handle>,
     max_clients: usize,
     open: Arc<AtomicUsize>,
-    next_id: AtomicU64,
+    next_number: AtomicU64,
     environment: Environment,
     waiting: Mutex<Waiting>,
     /// Its receiver learns that nobody arrives any more. Dropped last.
@@ -109,7 +109,7 @@ impl Acceptor {
             workers,
             max_clients: environment.config.max_clients,
             open: Arc::default(),
-            next_id: AtomicU64::new(1),
+            next_number: AtomicU64::new(1),
             environment,
             waiting: Mutex::default(),
             _arriving: arriving,
@@ -142,7 +142,7 @@ impl Acceptor {
                 return;
             };
             let admission = self.admit(room);
-            let id = ClientId(self.next_id.fetch_add(1, Ordering::Relaxed));
+            let number = self.next_number.fetch_add(1, Ordering::Relaxed);
             let open = match admission {
                 Admission::Admitted => vec![&self.workers[index].open, &self.open],
                 // It must not keep out others when there is room again.
@@ -152,7 +152,7 @@ impl Acceptor {
             let acceptor = Arc::clone(&self);
             tokio::spawn(async move {
                 let environment = &acceptor.environment;
-                if let Some(arrival) = greet(client, id, admission, open, environment).await {
+                if let Some(arrival) = greet(client, number, admission, open, environment).await {
                     acceptor.workers[index].send(arrival);
                 }
             });

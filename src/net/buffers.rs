@@ -1,40 +1,39 @@
-//! The buffers of a worker: lent to a connection while it is served, taken back when empty.
+//! The buffers of a worker: lent to ports that have something to hold, taken back when empty.
 //!
 //! Invariants:
-//! - a connection that waits holds no buffer larger than what is in it needs, but for [`SLACK`];
-//! - a connection that is served finds buffers that have grown already, whoever used them last, so
-//!   serving it allocates nothing;
-//! - a worker keeps one buffer of at most [`KEPT`] bytes for each purpose, because it serves one
-//!   connection at a time.
+//! - a port that waits holds no buffer larger than what is in it needs, but for [`SLACK`];
+//! - a port that is served finds a buffer that has grown already, whoever used it last, so serving
+//!   it allocates nothing;
+//! - a worker keeps at most [`MOST`] buffers, and of them all at most [`KEPT`] bytes.
 
-use std::mem::{replace, swap, take};
+use std::mem::{replace, take};
 
-/// Capacity of a buffer that is kept: a few reads of a bulk transfer. Larger ones are freed.
-const KEPT: usize = 256 * 1024;
+/// Bytes of all buffers kept: a few reads of a bulk transfer. What goes beyond is freed.
+const KEPT: usize = 512 * 1024;
 
-/// Capacity a waiting connection's buffer may have beyond what it needs: moving the bytes would
-/// cost more than the room is worth.
+/// Buffers kept: as many ports as usually have something to be written at once.
+const MOST: usize = 128;
+
+/// Capacity a waiting port's buffer may have beyond what it needs: moving the bytes would cost more
+/// than the room is worth.
 const SLACK: usize = 1024;
 
-/// What a worker lends.
+/// Empty buffers. The one that came last is lent first.
 #[derive(Debug, Default)]
 pub(super) struct Spares {
-    pub(super) to_client: Spare,
-    pub(super) to_upstream: Spare,
-    /// For bytes read that could not be used yet, of either side.
-    pub(super) pending: Spare,
+    buffers: Vec<Vec<u8>>,
+    bytes: usize,
 }
 
-/// An empty buffer; without capacity while it is lent.
-#[derive(Debug, Default)]
-pub(super) struct Spare(Vec<u8>);
-
-impl Spare {
-    /// Makes sure that `buffer` has grown already, if the spare one has.
+impl Spares {
+    /// Makes sure that `buffer` has grown already, if there is a spare one.
     #[inline]
-    pub(super) const fn lend(&mut self, buffer: &mut Vec<u8>) {
-        if buffer.capacity() == 0 {
-            swap(&mut self.0, buffer);
+    pub(super) fn lend(&mut self, buffer: &mut Vec<u8>) {
+        if buffer.capacity() == 0
+            && let Some(spare) = self.buffers.pop()
+        {
+            self.bytes -= spare.capacity();
+            *buffer = spare;
         }
     }
 
@@ -42,9 +41,11 @@ impl Spare {
     /// `*done` bytes, which are dropped then.
     #[inline]
     pub(super) fn take_back(&mut self, buffer: &mut Vec<u8>, done: &mut usize) {
-        if buffer.is_empty() && self.0.capacity() == 0 && buffer.capacity() <= KEPT {
-            swap(&mut self.0, buffer);
-        } else if buffer.capacity() > 0 {
+        if buffer.is_empty() {
+            if buffer.capacity() > 0 {
+                self.keep(take(buffer));
+            }
+        } else {
             self.shrink(buffer, done);
         }
     }
@@ -62,10 +63,13 @@ impl Spare {
         }
     }
 
+    #[inline]
     fn keep(&mut self, mut buffer: Vec<u8>) {
-        if self.0.capacity() == 0 && buffer.capacity() <= KEPT {
+        let bytes = self.bytes + buffer.capacity();
+        if bytes <= KEPT && self.buffers.len() < MOST {
             buffer.clear();
-            self.0 = buffer;
+            self.bytes = bytes;
+            self.buffers.push(buffer);
         }
     }
 }
@@ -76,45 +80,49 @@ mod tests {
 
     #[test]
     fn an_empty_buffer_is_lent_to_the_next() {
-        let mut spare = Spare::default();
+        let mut spares = Spares::default();
         let mut first = Vec::with_capacity(5000);
-        spare.take_back(&mut first, &mut 0);
+        spares.take_back(&mut first, &mut 0);
         assert_eq!(first.capacity(), 0);
         let mut second = Vec::new();
-        spare.lend(&mut second);
+        spares.lend(&mut second);
         assert_eq!((second.len(), second.capacity()), (0, 5000));
-        assert_eq!(spare.0.capacity(), 0);
+        assert_eq!((spares.buffers.len(), spares.bytes), (0, 0));
     }
 
     #[test]
     fn a_buffer_in_use_is_not_replaced() {
-        let mut spare = Spare(Vec::with_capacity(9));
+        let mut spares = Spares::default();
+        spares.take_back(&mut Vec::with_capacity(9), &mut 0);
         let mut buffer = b"mine".to_vec();
-        spare.lend(&mut buffer);
+        spares.lend(&mut buffer);
         assert_eq!(buffer, b"mine");
-        spare.take_back(&mut buffer, &mut 0);
+        spares.take_back(&mut buffer, &mut 0);
         assert_eq!(buffer, b"mine");
     }
 
     #[test]
     fn a_few_bytes_left_do_not_hold_a_large_buffer() {
-        let mut spare = Spare::default();
+        let mut spares = Spares::default();
         let mut buffer = Vec::with_capacity(100_000);
         buffer.extend_from_slice(b"done, left");
         let mut done = 6;
-        spare.take_back(&mut buffer, &mut done);
+        spares.take_back(&mut buffer, &mut done);
         assert_eq!((&buffer[..], done), (&b"left"[..], 0));
         assert!(buffer.capacity() <= SLACK, "{}", buffer.capacity());
         let mut next = Vec::new();
-        spare.lend(&mut next);
+        spares.lend(&mut next);
         assert_eq!((next.len(), next.capacity()), (0, 100_000));
     }
 
     #[test]
     fn what_is_kept_is_bounded() {
-        let mut spare = Spare::default();
-        let mut large = Vec::with_capacity(KEPT + 1);
-        spare.take_back(&mut large, &mut 0);
-        assert_eq!((spare.0.capacity(), large.capacity()), (0, 0));
+        let mut spares = Spares::default();
+        spares.take_back(&mut Vec::with_capacity(KEPT + 1), &mut 0);
+        assert_eq!(spares.bytes, 0);
+        (0..2 * MOST).for_each(|_| spares.take_back(&mut Vec::with_capacity(8), &mut 0));
+        assert_eq!((spares.buffers.len(), spares.bytes), (MOST, 8 * MOST));
+        (0..9).for_each(|_| spares.take_back(&mut Vec::with_capacity(100_000), &mut 0));
+        assert!(spares.bytes <= KEPT);
     }
 }

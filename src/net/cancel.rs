@@ -3,8 +3,8 @@
 //! A cancel request comes on a connection of its own, to any worker, so this is shared. It is
 //! touched when a client logs in, leaves or cancels, never by a query.
 
-use crate::session::Cancels;
-use mio::Waker;
+use super::orders::{Mailbox, Order};
+use crate::client::Cancels;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,8 +16,8 @@ type GivenKey = (u32, Vec<u8>);
 struct Target {
     secret: Vec<u8>,
     cancels: Arc<Cancels>,
-    /// Wakes the client's worker.
-    waker: Arc<Waker>,
+    /// That of the client's worker.
+    mailbox: Mailbox,
 }
 
 /// A cancel request on its way to the server, until it is dropped: then whoever waits for it need
@@ -35,9 +35,7 @@ impl Request {
 impl Drop for Request {
     fn drop(&mut self) {
         self.0.cancels.deliver();
-        if let Err(error) = self.0.waker.wake() {
-            tracing::error!(%error, "a worker could not be woken");
-        }
+        self.0.mailbox.put(Order::Delivered);
     }
 }
 
@@ -54,12 +52,12 @@ impl Registry {
         given: GivenKey,
         secret: Vec<u8>,
         cancels: Arc<Cancels>,
-        waker: Arc<Waker>,
+        mailbox: Mailbox,
     ) -> Registration {
         let target = Target {
             secret,
             cancels,
-            waker,
+            mailbox,
         };
         self.lock().insert(given.clone(), target);
         Registration {
@@ -101,14 +99,16 @@ mod tests {
     fn only_the_exact_key_of_a_connected_client_cancels() {
         let registry = Arc::new(Registry::default());
         let poll = mio::Poll::new().unwrap();
-        let waker = Arc::new(Waker::new(poll.registry(), mio::Token(0)).unwrap());
+        let waker = mio::Waker::new(poll.registry(), mio::Token(0)).unwrap();
+        let (mailbox, orders) = Mailbox::new(waker);
         let key = (7, b"ours".to_vec());
-        let guard = registry.register(key, b"theirs".to_vec(), Arc::default(), waker);
+        let guard = registry.register(key, b"theirs".to_vec(), Arc::default(), mailbox);
         assert!(registry.cancel(7, b"theirs").is_none());
         assert!(registry.cancel(8, b"ours").is_none());
         let request = registry.cancel(7, b"ours").unwrap();
         assert_eq!(request.secret(), b"theirs");
-        drop(guard);
+        drop((guard, request));
+        assert!(matches!(orders.try_recv(), Ok(Order::Delivered)));
         assert!(registry.cancel(7, b"ours").is_none());
     }
 }

@@ -1,18 +1,16 @@
-//! The only place with sockets: listeners, workers, and the drivers that move bytes.
+//! The only place with sockets: listeners, and workers with their ports.
 //!
 //! One acceptor greets each new client, connects to the server, and hands both to the worker with
 //! the fewest clients; from then on nothing of it is shared but the table of shapes, the counters
 //! and the registry of cancel keys. The acceptor's runtime is tokio's; a worker has an event loop
 //! of its own.
 
+mod accept;
 mod acceptor;
 mod buffers;
 mod cancel;
-mod connection;
-mod driver;
-mod greeting;
+mod orders;
 mod port;
-mod slots;
 mod socket;
 mod stream;
 mod worker;
@@ -21,9 +19,10 @@ use crate::config::{Address, Config, Mode};
 use crate::convert::{self, Limits, Settings};
 use crate::metrics::Metrics;
 use crate::statement::shapes::Shapes;
+use accept::{Environment, LAST_WORD};
 use acceptor::Acceptor;
 use cancel::Registry;
-use greeting::{Environment, LAST_WORD};
+use orders::Order;
 use std::io;
 use std::sync::Arc;
 use stream::Listener;
@@ -38,10 +37,8 @@ pub use acceptor::other_files;
 enum Phase {
     /// It serves.
     Serving,
-    /// It takes no new clients, and lets the busy ones finish.
+    /// It takes no new clients.
     Draining,
-    /// It lets nobody finish any more.
-    Over,
 }
 
 /// Why the proxy could not start.
@@ -124,7 +121,7 @@ impl Proxy {
         let (arriving, mut all_arrived) = mpsc::channel::<()>(1);
         let (parting, mut all_parted) = mpsc::channel::<()>(1);
         let registry = Arc::new(Registry::default());
-        let (workers, threads) = self.start_workers(&registry, &draining, parting)?;
+        let (workers, threads) = self.start_workers(&registry, parting)?;
         let environment = Environment {
             config: Arc::clone(&self.config),
             registry,
@@ -146,18 +143,16 @@ impl Proxy {
         stop.await;
         // Nobody is listening any more only after all workers are gone, which cannot be.
         let _ = drain.send(Phase::Draining);
-        threads.iter().for_each(Thread::wake);
+        threads.iter().for_each(|thread| thread.put(Order::Drain));
         // The workers have the same time, and cut off what is left then.
         let limit = self.config.drain_timeout + LAST_WORD;
         let ended = async {
             let _ = timeout(limit, all_arrived.recv()).await;
-            threads.iter().for_each(Thread::wake);
             let _ = timeout(limit, all_parted.recv()).await;
         };
         let cut_off = async {
             hurry.await;
-            let _ = drain.send(Phase::Over);
-            threads.iter().for_each(Thread::wake);
+            threads.iter().for_each(|thread| thread.put(Order::CutOff));
             tokio::time::sleep(LAST_WORD).await;
         };
         tokio::select! {
@@ -174,7 +169,6 @@ impl Proxy {
     fn start_workers(
         &self,
         registry: &Arc<Registry>,
-        draining: &watch::Receiver<Phase>,
         parting: mpsc::Sender<()>,
     ) -> Result<(Vec<Handle>, Vec<Thread>), Error> {
         let mut seed = [0; 8];
@@ -193,7 +187,6 @@ impl Proxy {
                     registry: Arc::clone(registry),
                     lent: convert::Lent::new(settings, table, metrics, index, seed),
                     started,
-                    draining: draining.clone(),
                     runtime: tokio::runtime::Handle::current(),
                     parting: parting.clone(),
                 };
@@ -208,9 +201,9 @@ impl Proxy {
 pub fn settings(config: &Config) -> Settings {
     Settings {
         mode: match config.mode {
-            Mode::Convert => convert::Mode::Convert,
-            Mode::Observe => convert::Mode::Observe,
-            Mode::Off => convert::Mode::Off,
+            Mode::Convert => convert::Policy::Convert,
+            Mode::Observe => convert::Policy::Observe,
+            Mode::Off => convert::Policy::Off,
         },
         prepare_threshold: config.prepare_threshold,
         statement_max_age: u64::try_from(config.statement_max_age.as_millis()).unwrap_or(u64::MAX),

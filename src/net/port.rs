@@ -1,6 +1,6 @@
-//! One socket of a connection with what waits on either side of it.
+//! A port: one socket with what waits on either side of it.
 
-use super::buffers::Spare;
+use super::buffers::Spares;
 use super::socket::Socket;
 use crate::wire::frame::HEADER;
 use std::io;
@@ -17,11 +17,16 @@ const STALE: usize = 8 * 1024;
 #[derive(Debug)]
 pub(super) struct Port {
     pub(super) socket: Socket,
-    /// Bytes read that the session could not use yet.
+    /// Bytes read that the hub could not use yet.
     pub(super) pending: Vec<u8>,
-    /// Bytes of the session's output already written.
+    /// Bytes of the hub's output already written.
     pub(super) written: usize,
+    /// There is nothing more to be read.
     pub(super) ended: bool,
+    /// It waits for its turn to be read.
+    pub(super) is_ready: bool,
+    /// It waits for its turn to be written.
+    pub(super) is_dirty: bool,
 }
 
 impl Port {
@@ -31,6 +36,8 @@ impl Port {
             pending,
             written: 0,
             ended: false,
+            is_ready: false,
+            is_dirty: false,
         }
     }
 
@@ -62,7 +69,7 @@ impl Port {
         &mut self,
         scratch: &[u8],
         count: usize,
-        spare: &mut Spare,
+        spares: &mut Spares,
         use_up: impl FnOnce(&[u8]) -> Result<usize, E>,
     ) -> Result<(), E> {
         let read = scratch.get(..self.joined() + count).unwrap_or_default();
@@ -71,7 +78,7 @@ impl Port {
             self.pending.clear();
             let left = read.get(used..).unwrap_or_default();
             if !left.is_empty() {
-                spare.lend(&mut self.pending);
+                spares.lend(&mut self.pending);
                 self.pending.extend_from_slice(left);
             }
         } else {

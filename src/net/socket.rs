@@ -69,6 +69,12 @@ impl Socket {
         self.ending
     }
 
+    /// Whether a read may find something.
+    #[inline]
+    pub(super) const fn may_read(&self) -> bool {
+        self.readable
+    }
+
     /// Reads what has come, at most `bytes.len()`; 0 is the end of the stream. `Pending` until an
     /// event says that there is more.
     pub(super) fn read(&mut self, bytes: &mut [u8]) -> Poll<io::Result<usize>> {

@@ -4,7 +4,7 @@
 //! - nothing is held once its expectation is settled;
 //! - an error is dropped only before BindComplete, when nothing has run.
 
-use super::ledger::Fate;
+use super::fate::Fate;
 use crate::sql::effect::Effect;
 use crate::statement::Key;
 use crate::wire::backend::{self, Status};

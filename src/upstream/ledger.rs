@@ -22,11 +22,12 @@
 mod copying;
 
 pub(super) use super::expectation::{Bare, End, is_maybe};
-pub use super::expectation::{Expectation, Fate, Kind, Recipient};
+pub use super::expectation::{Expectation, Kind, Recipient};
+pub use super::fate::Fate;
 use copying::Copying;
 
 use super::execution::Execution;
-use crate::ids::ClientId;
+use crate::ids::{ClientId, Slot};
 use crate::sql::effect::Effect;
 use crate::wire::{backend, frontend};
 use std::collections::VecDeque;
@@ -64,7 +65,7 @@ impl Default for Ledger {
             queue: VecDeque::new(),
             batch: Batch::Closed,
             copying: None,
-            sender: ClientId::NONE,
+            sender: ClientId(Slot::NONE),
             end: End::default(),
             said: false,
             lost: false,
@@ -167,6 +168,17 @@ impl Ledger {
             Some(Kind::Execution(execution)) => Some(execution),
             _ => None,
         }
+    }
+
+    /// Settles the converted query in front, of which nothing is needed any more.
+    #[inline]
+    pub fn pop_execution(&mut self) {
+        self.said = false;
+        debug_assert!(
+            self.execution()
+                .is_some_and(|execution| execution.held.is_none())
+        );
+        self.queue.pop_front();
     }
 
     /// The expectation the next reply belongs to; `None`: replies of a batch that has no Sync yet.

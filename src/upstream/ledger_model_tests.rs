@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use super::*;
 
-const ME: ClientId = ClientId(1);
+const ME: ClientId = ClientId(Slot::NONE);
 
 /// A source of chance that is the same every time.
 struct Chance(u64);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const ME: ClientId = ClientId(1);
+const ME: ClientId = ClientId(Slot::NONE);
 
 fn relayed(tags: &[u8]) -> Ledger {
     let mut ledger = Ledger::default();

@@ -5,6 +5,7 @@
 
 pub mod execution;
 mod expectation;
+mod fate;
 pub mod ledger;
 mod replies;
 

@@ -5,6 +5,7 @@ use super::execution::{Execution, Recovery, WholeReply};
 use super::ledger::{Fate, Kind};
 use crate::convert::{Lent, is_of_the_moment, translation};
 use crate::reason::Reason;
+use crate::sql::effect::Effect;
 use crate::statement::{Key, Terms, Verdict};
 use crate::wire::backend;
 use crate::wire::fields::{self, Change};
@@ -22,14 +23,14 @@ pub enum Settled {
 
 impl Upstream {
     /// Settles the converted query in front if the whole answer to it is at the front of `bytes`,
-    /// and is the usual one.
+    /// and is the usual one. Also returns its text, and what running it may have done.
     #[inline]
-    pub fn whole_reply(&mut self, bytes: &[u8]) -> Option<(WholeReply, Execution)> {
-        let reply = self.ledger.execution()?.whole_reply(bytes)?;
-        match self.ledger.settle() {
-            Some(Kind::Execution(execution)) => Some((reply, execution)),
-            _ => None,
-        }
+    pub fn whole_reply(&mut self, bytes: &[u8]) -> Option<(WholeReply, Vec<u8>, Effect)> {
+        let execution = self.ledger.execution()?;
+        let reply = execution.whole_reply(bytes)?;
+        let (text, effect) = (std::mem::take(&mut execution.text), execution.effect);
+        self.ledger.pop_execution();
+        Some((reply, text, effect))
     }
 
     /// Takes a whole reply to the converted query in front, which has this fate. What goes to its

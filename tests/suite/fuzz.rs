@@ -6,10 +6,11 @@
 
 use crate::harness::frames::{self, Frame};
 use crate::harness::upstream::{CONTEXT, plan};
-use pgautoprep::convert::{Lent, Limits, Mode, Settings};
-use pgautoprep::ids::ClientId;
+use pgautoprep::client::CancelKey;
+use pgautoprep::convert::{Lent, Limits, Policy, Settings};
+use pgautoprep::hub::{Arrival, Hub};
+use pgautoprep::ids::{ClientId, UpstreamId};
 use pgautoprep::metrics::{Counter, Metrics};
-use pgautoprep::session::{CancelKey, Session};
 use pgautoprep::statement::Millis;
 use pgautoprep::statement::context::Origin;
 use pgautoprep::statement::shapes::Shapes;
@@ -17,13 +18,14 @@ use proptest::prelude::*;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A session that has logged in, with all it needs.
+/// A hub with one client that has logged in.
 struct Core {
-    session: Session,
-    lent: Lent,
+    hub: Hub,
+    client: ClientId,
+    upstream: UpstreamId,
     metrics: Arc<Metrics>,
     now: u64,
-    /// Client bytes that the session has not taken yet.
+    /// Client bytes that the hub has not taken yet.
     waiting: Vec<u8>,
 }
 
@@ -38,7 +40,7 @@ impl Core {
         let settings = Settings {
             catalog_watch: 0,
             ddl_notices: true,
-            mode: Mode::Convert,
+            mode: Policy::Convert,
             prepare_threshold: 1,
             statement_max_age: 5_000,
             audit: true,
@@ -47,31 +49,45 @@ impl Core {
         let table = Arc::new(Shapes::new(100, 1_000_000, 7));
         let metrics = Arc::new(Metrics::new(1));
         let lent = Lent::new(settings, table, Arc::clone(&metrics), 0, 7);
+        let mut hub = Hub::new(lent);
         let key = CancelKey {
             secret: [7; 32],
             cancelled: Arc::default(),
         };
-        let session = Session::new(ClientId(1), key, Origin::new(b"db", b""), false, &lent);
+        let (client, upstream) = hub.arrive(Arrival {
+            number: 1,
+            key,
+            origin: Origin::new(b"db", b""),
+            relay_only: false,
+            deadline: Millis(u64::MAX),
+        });
         let mut core = Self {
-            session,
-            lent,
+            hub,
+            client,
+            upstream,
             metrics,
             now: 0,
             waiting: Vec::new(),
         };
-        assert!(core.upstream(&crate::harness::upstream::greeting()));
-        core.session.to_client.clear();
+        assert!(core.hear(&crate::harness::upstream::greeting()));
+        core.down();
         core
     }
 
+    /// Takes what is for the client.
+    fn down(&mut self) -> Vec<u8> {
+        std::mem::take(self.hub.client_out(self.client).unwrap())
+    }
+
+    /// Takes what is for the server.
+    fn up(&mut self) -> Vec<u8> {
+        std::mem::take(self.hub.upstream_out(self.upstream).unwrap())
+    }
+
     /// Hands over bytes from the client; false if they are no protocol.
-    fn client(&mut self, bytes: &[u8]) -> bool {
+    fn say(&mut self, bytes: &[u8]) -> bool {
         self.waiting.extend_from_slice(bytes);
-        let now = Millis(self.now);
-        match self
-            .session
-            .client_bytes(&self.waiting, now, &mut self.lent)
-        {
+        match self.hub.client_bytes(self.client, &self.waiting) {
             Ok(used) => {
                 self.waiting.drain(..used);
                 true
@@ -81,15 +97,14 @@ impl Core {
     }
 
     /// Hands over whole frames from the server; false if they cannot follow.
-    fn upstream(&mut self, bytes: &[u8]) -> bool {
+    fn hear(&mut self, bytes: &[u8]) -> bool {
         self.now += 400;
-        let now = Millis(self.now);
-        let used = self
-            .session
-            .upstream_bytes(bytes, now, &mut self.lent, &mut |_| {});
+        self.hub.tick(Millis(self.now));
+        while self.hub.poll().is_some() {}
+        let used = self.hub.upstream_bytes(self.upstream, bytes);
         used.is_ok_and(|used| {
             assert_eq!(used, bytes.len(), "whole frames are used up");
-            self.client(&[])
+            self.say(&[])
         })
     }
 }
@@ -291,20 +306,23 @@ fn play(requests: Vec<((Vec<u8>, usize), bool)>, dice: Vec<u8>) -> Result<u64, T
     let count = requests.len();
     for (index, ((bytes, answers), settle)) in requests.into_iter().enumerate() {
         expected += answers;
-        prop_assert!(core.client(&bytes));
+        prop_assert!(core.say(&bytes));
         if !settle && index + 1 < count {
             continue;
         }
-        while !core.session.upstream.out.is_empty() {
-            let up = std::mem::take(&mut core.session.upstream.out);
+        loop {
+            let up = core.up();
+            if up.is_empty() {
+                break;
+            }
             let (up, rest) = frames::cut(&up);
             prop_assert!(rest.is_empty());
             for frame in up {
                 let answer = model.answer(&frame);
-                prop_assert!(core.upstream(&answer), "{:?}", frames::cut(&answer).0);
+                prop_assert!(core.hear(&answer), "{:?}", frames::cut(&answer).0);
             }
         }
-        let down = std::mem::take(&mut core.session.to_client);
+        let down = core.down();
         let (down, rest) = frames::cut(&down);
         prop_assert!(rest.is_empty());
         answered += down.iter().filter(|frame| frame.tag == b'Z').count();
@@ -344,17 +362,17 @@ proptest! {
         let (mut down, mut up) = (Vec::new(), Vec::new());
         for (from_client, bytes) in events {
             let going = match from_client {
-                true => core.client(&bytes),
-                false => core.upstream(&bytes),
+                true => core.say(&bytes),
+                false => core.hear(&bytes),
             };
-            down.append(&mut core.session.to_client);
-            up.append(&mut core.session.upstream.out);
+            down.extend(core.down());
+            up.extend(core.up());
             if !going {
                 break;
             }
         }
-        core.session.upstream_gone();
-        down.append(&mut core.session.to_client);
+        core.hub.upstream_gone(core.upstream);
+        down.extend(core.down());
         prop_assert!(frames::cut(&down).1.is_empty());
         prop_assert!(frames::cut(&up).1.is_empty());
     }
@@ -375,14 +393,13 @@ proptest! {
                 bytes[1..5].copy_from_slice(&(size % 400 + 4).to_be_bytes());
             }
             if from_client {
-                if !core.client(&bytes) {
+                if !core.say(&bytes) {
                     return Ok(());
                 }
                 continue;
             }
             from_upstream.extend_from_slice(&bytes);
-            let (now, lent) = (Millis(core.now), &mut core.lent);
-            match core.session.upstream_bytes(&from_upstream, now, lent, &mut |_| {}) {
+            match core.hub.upstream_bytes(core.upstream, &from_upstream) {
                 Ok(used) => drop(from_upstream.drain(..used)),
                 Err(_) => return Ok(()),
             }
@@ -420,12 +437,12 @@ fn any_frame() -> impl Strategy<Value = Vec<u8>> {
 #[test]
 fn the_end_of_the_server_is_told_once() {
     let mut core = Core::new();
-    core.session.to_client.clear();
-    assert!(core.client(&frames::query("SELECT 1")));
+    assert!(core.say(&frames::query("SELECT 1")));
     // The driver comes back to it until a client that reads slowly has taken everything.
-    core.session.upstream_gone();
-    core.session.upstream_gone();
-    let (told, rest) = frames::cut(&core.session.to_client);
+    core.hub.upstream_gone(core.upstream);
+    core.hub.upstream_gone(core.upstream);
+    let told = core.down();
+    let (told, rest) = frames::cut(&told);
     assert!(rest.is_empty());
     assert_eq!(told.iter().filter(|frame| frame.tag == b'E').count(), 1);
 }

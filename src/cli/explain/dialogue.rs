@@ -1,8 +1,8 @@
-//! A dialogue: a real session of the proxy gets one statement as its client's query, and is kept
-//! from running it.
+//! A dialogue: the proxy's own hub gets one statement as its only client's query, and is kept from
+//! running it.
 //!
-//! The session's questions go to a server, if there is one. What the session wants to send after
-//! them would run the statement, converted or not. It is dropped.
+//! The hub's questions go to a server, if there is one, until it tells what it has decided. What it
+//! wants to send then would run the statement, converted or not. It is dropped.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -12,24 +12,27 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 
+use crate::client::{CancelKey, Client};
 use crate::config::{Address, Config};
-use crate::convert::{Lent, Mode, Settings};
-use crate::ids::ClientId;
+use crate::convert::{Lent, Policy, Settings};
+use crate::hub::{Arrival, Decided, Hub, Task};
+use crate::ids::{ClientId, UpstreamId};
 use crate::lab::login::{Account, Authentication, framed};
-use crate::metrics::{Counter, Metrics};
+use crate::metrics::Metrics;
 use crate::net;
 use crate::reason::Reason;
-use crate::session::{CancelKey, Session};
+use crate::sql::Dialect;
+use crate::standing::Standing;
 use crate::statement::context::Origin;
 use crate::statement::shapes::Shapes;
-use crate::statement::{Millis, Plans, Statement};
+use crate::statement::{Millis, Statement};
 use crate::wire::frame::{self, HEADER};
 use crate::wire::{backend, fields, frontend};
 
 /// How long the server may take for one answer. Planning a large join takes seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The parameters with which the session logs in.
+/// The parameters with which it logs in.
 ///
 /// The session is read-only. The statement is never sent; should a defect send it, the server would
 /// still write nothing.
@@ -39,31 +42,30 @@ const SESSION: [(&str, &str); 3] = [
     ("options", "-c default_transaction_read_only=on"),
 ];
 
-/// The time in the session. It stands still, because nothing here grows old.
-const NOW: Millis = Millis(0);
-
-/// What the session has decided.
+/// What has been decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// The session would ask the server, but there is none.
+    /// The server would be asked, but there is none.
     WouldAsk,
-    /// The session would run the prepared statement.
+    /// The prepared statement would be run.
     Converted,
-    /// The session would send the original, for this reason.
+    /// The original would be sent, for this reason.
     Passed(Reason),
 }
 
-/// A session, what it is lent, and the server that answers it.
+/// A hub of one client, and the server that answers it.
+///
+/// The time in it stands still, because nothing here grows old.
 #[derive(Debug)]
 pub(super) struct Dialogue {
-    session: Session,
-    pub(super) lent: Lent,
-    metrics: Arc<Metrics>,
+    pub(super) hub: Hub,
+    client: ClientId,
+    upstream: UpstreamId,
     server: Option<Server>,
 }
 
 impl Dialogue {
-    /// A dialogue without a server. The session believes that it has one of this major version.
+    /// A dialogue without a server. The hub believes that it has one of this major version.
     pub(super) fn imagined(config: &Config, major: u16) -> anyhow::Result<Self> {
         let mut dialogue = Self::new(config, b"");
         let version = format!("server_version\0{major}.0\0");
@@ -82,16 +84,16 @@ impl Dialogue {
         Ok(dialogue)
     }
 
-    /// A dialogue with a real server, to which the session is logged in.
+    /// A dialogue with a real server, to which the client is logged in.
     pub(super) fn connect(config: &Config, account: &Account) -> anyhow::Result<Self> {
         let mut dialogue = Self::new(config, account.database.as_bytes());
         let mut server = Server::connect(&config.upstream)?;
         server.send(&account.startup(&SESSION))?;
         let mut authentication = Authentication::new(account);
-        while !dialogue.session.is_logged_in() {
+        while !dialogue.is_logged_in() {
             server.receive()?;
             dialogue.take_from(&mut server)?;
-            let replies = std::mem::take(&mut dialogue.session.to_client);
+            let replies = dialogue.replies();
             for (tag, body) in frames(&replies) {
                 match tag {
                     backend::ERROR => bail!("the server refuses the login: {}", said(body)),
@@ -103,7 +105,7 @@ impl Dialogue {
                     _ => {}
                 }
             }
-            server.send(&std::mem::take(&mut dialogue.session.upstream.out))?;
+            server.send(&dialogue.requests())?;
         }
         dialogue.server = Some(server);
         Ok(dialogue)
@@ -113,78 +115,101 @@ impl Dialogue {
         // Table and scanner need the same seed. No stranger chooses the texts, so any will do.
         let seed = 0;
         let settings = Settings {
-            mode: Mode::Convert,
+            mode: Policy::Convert,
             prepare_threshold: 1,
             ..net::settings(config)
         };
         let table = Arc::new(Shapes::new(config.max_shapes, u32::MAX, seed));
         let metrics = Arc::new(Metrics::new(1));
+        let mut hub = Hub::new(Lent::new(settings, table, metrics, 0, seed));
+        hub.tell_decisions();
         let key = CancelKey {
             secret: [0; 32],
             cancelled: Arc::default(),
         };
-        let origin = Origin::new(database, b"");
-        let lent = Lent::new(settings, table, Arc::clone(&metrics), 0, seed);
+        let (client, upstream) = hub.arrive(Arrival {
+            number: 1,
+            key,
+            origin: Origin::new(database, b""),
+            relay_only: false,
+            deadline: Millis(u64::MAX),
+        });
         Self {
-            session: Session::new(ClientId(1), key, origin, false, &lent),
-            lent,
-            metrics,
+            hub,
+            client,
+            upstream,
             server: None,
         }
     }
 
-    /// Gives the session `text` as a client's query, and carries its questions to the server.
+    /// Gives the hub `text` as a client's query, and carries its questions to the server until it
+    /// has decided.
     pub(super) fn ask(&mut self, text: &[u8]) -> anyhow::Result<Outcome> {
         ensure!(!text.contains(&0), "the statement contains a zero byte");
         let mut query = Vec::new();
         frontend::query(&mut query, text);
         self.client_bytes(&query)?;
-        while self.session.is_learning() {
+        let decided = loop {
+            if let Some(decided) = self.decided() {
+                break decided;
+            }
             let Some(mut server) = self.server.take() else {
                 return Ok(Outcome::WouldAsk);
             };
-            server.send(&std::mem::take(&mut self.session.upstream.out))?;
+            server.send(&self.requests())?;
             server.receive()?;
             self.take_from(&mut server)?;
             self.server = Some(server);
-        }
+        };
         // What is left would run the statement.
-        self.session.upstream.out.clear();
-        let summary = self.metrics.summary();
-        if summary.count(Counter::Converted) > 0 {
-            return Ok(Outcome::Converted);
+        self.requests().clear();
+        Ok(match decided {
+            Decided::Converted => Outcome::Converted,
+            Decided::Passed(reason) => Outcome::Passed(reason),
+        })
+    }
+
+    /// What the hub has decided about the query, once it has.
+    fn decided(&mut self) -> Option<Decided> {
+        while let Some(task) = self.hub.poll() {
+            if let Task::Decided(_, decided) = task {
+                return Some(decided);
+            }
         }
-        let reason = Reason::ALL
-            .into_iter()
-            .find(|reason| summary.passed(*reason) > 0);
-        Ok(Outcome::Passed(
-            reason.context("the session has not decided")?,
-        ))
+        None
+    }
+
+    fn is_logged_in(&self) -> bool {
+        let client = self.hub.client(self.client);
+        client.is_some_and(Client::is_logged_in)
+    }
+
+    /// Takes what is for the client.
+    fn replies(&mut self) -> Vec<u8> {
+        let out = self.hub.client_out(self.client);
+        out.map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Takes what is for the server.
+    fn requests(&mut self) -> Vec<u8> {
+        let out = self.hub.upstream_out(self.upstream);
+        out.map(std::mem::take).unwrap_or_default()
+    }
+
+    /// What is known of the server session.
+    fn standing(&self) -> anyhow::Result<&Standing> {
+        let upstream = self.hub.upstream(self.upstream);
+        Ok(&upstream.context("the server connection is gone")?.standing)
     }
 
     /// The dialect of the server's version, or of the version that was assumed.
-    pub(super) fn dialect(&self) -> crate::sql::Dialect {
-        self.session.upstream().standing.dialect
+    pub(super) fn dialect(&self) -> anyhow::Result<Dialect> {
+        Ok(self.standing()?.dialect)
     }
 
-    /// The statement that the session has made of `text`, if it has made one.
+    /// The statement that has been made of `text`, if it has made one.
     pub(super) fn statement(&mut self, text: &[u8]) -> Option<Arc<Statement>> {
-        let context = self.session.upstream().standing.context?;
-        let dialect = self.dialect();
-        self.lent.scan.run(text, dialect).ok()?;
-        let recipe = self.lent.recipe(text, dialect).ok()?;
-        let (table, scan) = (&self.lent.shapes, &self.lent.scan);
-        let eligible = recipe.eligible()?;
-        let statement = |plans| {
-            let found = table.statement(&recipe, eligible, (context, plans), text, scan);
-            found.ok()
-        };
-        let epoch = self.session.upstream().standing.database.epoch();
-        let generic = statement(Plans::Generic)?;
-        if generic.is_specific(epoch) {
-            return statement(Plans::Custom);
-        }
-        Some(generic)
+        self.hub.statement(self.upstream, text)
     }
 
     /// The message of the server's last error, if there was one.
@@ -205,15 +230,13 @@ impl Dialogue {
     }
 
     fn client_bytes(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
-        let used = self.session.client_bytes(bytes, NOW, &mut self.lent)?;
-        ensure!(used == bytes.len(), "the session does not take the message");
+        let used = self.hub.client_bytes(self.client, bytes)?;
+        ensure!(used == bytes.len(), "the hub does not take the message");
         Ok(())
     }
 
     fn upstream_bytes(&mut self, bytes: &[u8]) -> anyhow::Result<usize> {
-        let mut ignore = |_| {};
-        let lent = &mut self.lent;
-        Ok(self.session.upstream_bytes(bytes, NOW, lent, &mut ignore)?)
+        Ok(self.hub.upstream_bytes(self.upstream, bytes)?)
     }
 
     fn take_from(&mut self, server: &mut Server) -> anyhow::Result<()> {
@@ -333,4 +356,26 @@ fn said(body: &[u8]) -> String {
         String::from_utf8_lossy(field).into_owned()
     };
     format!("{}: {}", text(fields::SQLSTATE), text(fields::MESSAGE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::Counter;
+
+    #[test]
+    fn what_was_counted_before_is_not_taken_for_the_decision() {
+        let config = Config::from_pairs(&[("upstream", "localhost:1")]).unwrap();
+        let mut dialogue = Dialogue::imagined(&config, 17).unwrap();
+        let counters = dialogue.hub.lent.counters();
+        counters.add(Counter::Converted, 1);
+        counters.passed(Reason::Empty);
+        let passed = Outcome::Passed(Reason::NotPreparable);
+        assert_eq!(dialogue.ask(b"CREATE TABLE t (a int)").unwrap(), passed);
+
+        let mut dialogue = Dialogue::imagined(&config, 17).unwrap();
+        dialogue.hub.lent.counters().passed(Reason::Empty);
+        let asks = Outcome::WouldAsk;
+        assert_eq!(dialogue.ask(b"SELECT a FROM t WHERE id = 1").unwrap(), asks);
+    }
 }

@@ -1,8 +1,9 @@
 //! The relay of startup and authentication: no password is decoded, only the cancel key is
 //! replaced.
 
-use super::{ServerKey, Session, Turn};
-use crate::convert::Lent;
+use super::Hop;
+use crate::client::Turn;
+use crate::hub::{ServerKey, Task};
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::HEADER;
 use crate::wire::frontend;
@@ -21,7 +22,7 @@ fn is_challenge(body: &[u8]) -> bool {
     code.is_some_and(|code| code != OK && code != SASL_FINAL)
 }
 
-impl Session {
+impl Hop<'_> {
     /// Whether `rest` is no answer to the server's challenge. The server refuses a login by the
     /// first byte of such a message, so it gets all that comes as it is, and the proxy follows no
     /// further.
@@ -30,50 +31,46 @@ impl Session {
     pub(super) fn spoils_login(&mut self, rest: &[u8]) -> bool {
         let answers = rest.first() == Some(&frontend::PASSWORD);
         // One answer: what comes behind it is meant for after the login, or for the next challenge.
-        let spoils = std::mem::take(&mut self.is_challenged) && !answers;
+        let spoils = std::mem::take(&mut self.client.is_challenged) && !answers;
         if spoils {
-            self.relay_only = true;
-            self.client_skip = usize::MAX;
+            self.client.relay_only = true;
+            self.client.skip = usize::MAX;
         }
         spoils
     }
 
-    pub(super) fn login_reply(
-        &mut self,
-        tag: u8,
-        frame: &[u8],
-        lent: &Lent,
-        on_key: &mut dyn FnMut(ServerKey),
-    ) {
+    /// A reply of the server's to the login.
+    pub(super) fn login_reply(&mut self, tag: u8, frame: &[u8]) {
         let body = &frame[HEADER..];
         match tag {
-            backend::AUTHENTICATION => self.is_challenged = is_challenge(body),
+            backend::AUTHENTICATION => self.client.is_challenged = is_challenge(body),
             backend::BACKEND_KEY_DATA => {
                 let Some((pid, secret)) = backend::backend_key_data(body) else {
-                    self.to_client.extend_from_slice(frame);
+                    self.client.out.extend_from_slice(frame);
                     return;
                 };
                 // As long as the server's: protocol 3.0 knows keys of four bytes only.
-                let ours = self.key.secret;
+                let ours = self.client.key.secret;
                 let ours = &ours[..secret.len().clamp(4, ours.len())];
-                backend::put_backend_key_data(&mut self.to_client, pid, ours);
-                on_key(ServerKey {
+                backend::put_backend_key_data(&mut self.client.out, pid, ours);
+                let key = ServerKey {
                     pid,
                     secret: secret.to_vec(),
                     ours: ours.to_vec(),
-                });
+                };
+                let task = Task::Remember(self.client.id, key);
+                self.outbox.tasks.push_back(task);
                 return;
             }
             backend::READY_FOR_QUERY => {
-                self.upstream.standing.status = Status::read(body).unwrap_or(Status::Failed);
+                let standing = &mut self.upstream.standing;
+                standing.status = Status::read(body).unwrap_or(Status::Failed);
                 // Not before: a name is anybody's to choose until the server has accepted it.
-                self.upstream.standing.database = lent
-                    .shapes
-                    .database(self.upstream.standing.origin.database());
-                self.turn = Turn::Free;
+                standing.database = self.lent.shapes.database(standing.origin.database());
+                self.client.turn = Turn::Free;
             }
             _ => {}
         }
-        self.to_client.extend_from_slice(frame);
+        self.client.out.extend_from_slice(frame);
     }
 }

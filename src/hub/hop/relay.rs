@@ -1,59 +1,62 @@
 //! What is relayed untouched, and what it does to the state the proxy mirrors.
 
-use super::{Session, Turn};
-use crate::convert::Lent;
+use super::Hop;
+use crate::client::Turn;
+use crate::convert::Policy;
+use crate::hub::Decided;
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::effect::Effect;
 use crate::standing::mentions_statements;
-use crate::statement::Millis;
 use crate::upstream::ledger::{Kind, Recipient};
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::{self, HEADER};
 use crate::wire::frontend;
 
-impl Session {
+impl Hop<'_> {
     /// Relays a Query with this text, and notes what it may do.
-    pub(super) fn relay_query(&mut self, text: &[u8], reason: Reason, lent: &Lent) {
-        self.count_passed(reason, lent);
-        let effect = match lent.settings.mode == crate::convert::Mode::Convert && !self.relay_only {
-            true => self.before_relay(text, reason, lent),
+    pub(super) fn relay_query(&mut self, text: &[u8], reason: Reason) {
+        self.count_passed(reason);
+        let effect = match self.lent.settings.mode == Policy::Convert && !self.client.relay_only {
+            true => self.before_relay(text, reason),
             false => Effect::Unknown,
         };
-        self.upstream.ledger.relay_query(self.client, effect);
+        self.upstream.ledger.relay_query(self.client.id, effect);
         frontend::query(&mut self.upstream.out, text);
     }
 
-    fn count_passed(&self, reason: Reason, lent: &Lent) {
-        lent.counters().passed(reason);
-        let (client, reason) = (self.client.0, reason.label());
+    fn count_passed(&mut self, reason: Reason) {
+        self.lent.counters().passed(reason);
+        let id = self.client.id;
+        self.outbox.decided(id, Decided::Passed(reason));
+        let (client, reason) = (self.client.number, reason.label());
         tracing::debug!(client, reason, "passed through");
     }
 
     /// Notes what the text may do, and returns that.
-    fn before_relay(&mut self, text: &[u8], reason: Reason, lent: &Lent) -> Effect {
+    fn before_relay(&mut self, text: &[u8], reason: Reason) -> Effect {
         let is_idle = self.upstream.ledger.is_idle();
         let relayed = self.upstream.standing.relays_query(text, reason, is_idle);
         if relayed.shows {
-            self.hide_statements(lent);
+            self.hide_statements();
         }
         relayed.effect
     }
 
     /// Drops our statements: the session's own are all that it may see.
-    fn hide_statements(&mut self, lent: &Lent) {
+    fn hide_statements(&mut self) {
         if self.upstream.standing.mirror.is_on_server() && self.upstream.ledger.takes_closes() {
             self.upstream.standing.mirror.flush();
-            self.close_owed(lent);
+            self.close_owed();
         }
     }
 
     /// Drops our statements if the client's `bytes`, which begin with a message of a batch, may
     /// show them further on, where it is too late.
-    pub(super) fn before_batch(&mut self, bytes: &[u8], lent: &Lent) {
+    pub(super) fn before_batch(&mut self, bytes: &[u8]) {
         let looks = self.upstream.ledger.is_idle() && self.upstream.standing.mirror.is_on_server();
         if looks && mentions_statements(bytes) {
-            self.hide_statements(lent);
+            self.hide_statements();
         }
     }
 
@@ -66,46 +69,48 @@ impl Session {
                 .extend_from_slice(frontend::CLOSE_UNNAMED_PORTAL);
             self.upstream
                 .ledger
-                .expect(Recipient::Client(self.client), Kind::Closes(1));
+                .expect(Recipient::Client(self.client.id), Kind::Closes(1));
         }
     }
 
     /// Notes a client frame that is relayed without being looked at, because it is too large or
     /// malformed: if it is a statement, it may do anything.
-    pub(super) fn relay_unseen(&mut self, tag: u8, reason: Reason, lent: &Lent) {
+    pub(super) fn relay_unseen(&mut self, tag: u8, reason: Reason) {
         if tag == frontend::QUERY {
-            self.count_passed(reason, lent);
+            self.count_passed(reason);
         }
         self.upstream.standing.relays_unread(tag);
         if matches!(tag, frontend::QUERY | frontend::PARSE) {
-            self.hide_statements(lent);
+            self.hide_statements();
         }
         // Of these there is more than there should be.
         if matches!(tag, frontend::SYNC | frontend::FLUSH) {
             self.upstream.ledger.lose();
         }
-        self.relay_other(tag, &[], lent);
+        self.relay_other(tag, &[]);
     }
 
     /// Notes any other client frame that is about to be relayed.
-    pub(super) fn relay_other(&mut self, tag: u8, body: &[u8], lent: &Lent) {
+    pub(super) fn relay_other(&mut self, tag: u8, body: &[u8]) {
         if tag == frontend::PARSE
             && let Some((_, rest)) = frame::cstr(body)
             && let Some((text, _)) = frame::cstr(rest)
             && self.upstream.standing.relays_parse(text)
         {
-            self.hide_statements(lent);
+            self.hide_statements();
         }
         if self.upstream.standing.past.may_show_statements() {
-            self.hide_statements(lent);
+            self.hide_statements();
         }
         match tag {
             frontend::FUNCTION_CALL => self.upstream.standing.relays_call(),
             frontend::EXECUTE => self.upstream.standing.relays_execute(),
             // The server refuses it where it has to be answered, and takes it where it has not.
-            frontend::SYNC | frontend::FLUSH if !body.is_empty() => self.upstream.ledger.lose(),
+            frontend::SYNC | frontend::FLUSH if !body.is_empty() => {
+                self.upstream.ledger.lose();
+            }
             // The server reads nothing behind it.
-            frontend::TERMINATE => self.client_skip = usize::MAX,
+            frontend::TERMINATE => self.client.skip = usize::MAX,
             _ => {}
         }
         if tag != frontend::TERMINATE {
@@ -116,16 +121,16 @@ impl Session {
             tag,
             frontend::TERMINATE | frontend::COPY_DATA | frontend::COPY_DONE | frontend::COPY_FAIL
         ) {
-            if !self.habits.speaks_extended() {
+            if !self.client.habits.speaks_extended() {
                 self.drop_portal();
             }
-            self.habits.extended();
+            self.client.habits.extended();
         }
-        self.upstream.ledger.relay(self.client, tag);
+        self.upstream.ledger.relay(self.client.id, tag);
     }
 
     /// Sends a Close for every statement owed one, ahead of what follows.
-    pub(super) fn close_owed(&mut self, lent: &Lent) {
+    pub(super) fn close_owed(&mut self) {
         if !self.upstream.standing.mirror.owes() {
             return;
         }
@@ -135,21 +140,21 @@ impl Session {
         }
         self.upstream
             .ledger
-            .expect(Recipient::Client(self.client), Kind::Closes(owed.len()));
+            .expect(Recipient::Client(self.client.id), Kind::Closes(owed.len()));
         let count = owed.len() as u64;
-        lent.counters().add(Counter::StatementsClosed, count);
+        self.lent.counters().add(Counter::StatementsClosed, count);
     }
 
     /// Notes what a reply that goes to the client as it is does to the state the proxy mirrors.
-    pub(super) fn relay_reply(&mut self, tag: u8, frame: &[u8], now: Millis, lent: &mut Lent) {
+    pub(super) fn relay_reply(&mut self, tag: u8, frame: &[u8]) {
         let body = &frame[HEADER..];
         match tag {
             backend::READY_FOR_QUERY => {
                 // Behind a Query: it has dropped the unnamed statement, which a lesson drops, too.
                 let follows = self.relay_ready(body);
                 if follows {
-                    self.lessons = 0;
-                    self.learn_behind(now, lent);
+                    self.client.lessons = 0;
+                    self.learn_behind();
                 }
             }
             backend::COPY_IN | backend::COPY_BOTH | backend::ERROR => {
@@ -176,9 +181,9 @@ impl Session {
             }
             self.upstream.ready(status);
         } else {
-            self.relay_only = true;
+            self.client.relay_only = true;
         }
-        debug_assert!(matches!(self.turn, Turn::Free));
+        debug_assert!(matches!(self.client.turn, Turn::Free));
         matches!(settled, Some(Kind::Query(_)))
     }
 

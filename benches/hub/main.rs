@@ -1,9 +1,9 @@
-//! What a session costs per query, without sockets: from the client's bytes to the server's, and
+//! What the hub costs per query, without sockets: from the client's bytes to the server's, and
 //! from the reply's bytes to the client's.
 //!
-//! `session/warm` is a statement the server connection holds, `session/custom` one that is planned
-//! for its values and so parsed anew every fifth time; `session/passthrough` is a statement whose
-//! shape was declined. Sixty-four sessions of one worker take turns, so that the caches see
+//! `hub/warm` is a statement the server connection holds, `hub/custom` one that is planned
+//! for its values and so parsed anew every fifth time; `hub/passthrough` is a statement whose
+//! shape was declined. Sixty-four clients of one worker take turns, so that the caches see
 //! more than one connection.
 
 mod server;
@@ -12,12 +12,12 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use server::{Bench, Plans, SAMPLES, Sample, ask, hear};
+use server::{Bench, Plans, SAMPLES, Sample, ask, hear, sent, told};
 
 /// Clients of one worker.
-const SESSIONS: usize = 64;
+const CLIENTS: usize = 64;
 
-/// The two halves of a query's way through a session.
+/// The two halves of a query's way through the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Half {
     Query,
@@ -25,21 +25,21 @@ enum Half {
 }
 
 fn warm(criterion: &mut Criterion) {
-    measure(criterion, "session/warm", Plans::Alike);
+    measure(criterion, "hub/warm", Plans::Alike);
 }
 
 fn custom(criterion: &mut Criterion) {
-    measure(criterion, "session/custom", Plans::Specific);
+    measure(criterion, "hub/custom", Plans::Specific);
 }
 
 fn passthrough(criterion: &mut Criterion) {
-    measure(criterion, "session/passthrough", Plans::Apart);
+    measure(criterion, "hub/passthrough", Plans::Apart);
 }
 
 fn measure(criterion: &mut Criterion, name: &str, plans: Plans) {
     let mut group = criterion.benchmark_group(name);
     for sample in SAMPLES {
-        let mut bench = Bench::new(sample, plans, SESSIONS);
+        let mut bench = Bench::new(sample, plans, CLIENTS);
         let before = bench.converted();
         for half in [Half::Query, Half::Reply] {
             let size = match half {
@@ -57,30 +57,36 @@ fn measure(criterion: &mut Criterion, name: &str, plans: Plans) {
 }
 
 /// Runs `count` queries and says how long that half of them took. The clock is read once for all
-/// sessions, not once per query.
+/// clients, not once per query.
 fn time(bench: &mut Bench, half: Half, count: u64) -> Duration {
     let mut total = Duration::ZERO;
     let mut left = count;
-    let lent = &mut bench.lent;
+    let Bench {
+        hub,
+        pairs,
+        query,
+        reply,
+        ..
+    } = bench;
     while left > 0 {
-        let now = SESSIONS.min(usize::try_from(left).unwrap_or(SESSIONS));
+        let now = CLIENTS.min(usize::try_from(left).unwrap_or(CLIENTS));
         left -= now as u64;
-        let sessions = &mut bench.sessions[..now];
+        let pairs = &pairs[..now];
         let start = Instant::now();
-        for session in &mut *sessions {
-            ask(session, lent, black_box(&bench.query));
+        for pair in pairs {
+            ask(hub, *pair, black_box(query));
         }
         let asked = start.elapsed();
-        for session in &mut *sessions {
-            session.upstream.out.clear();
+        for pair in pairs {
+            sent(hub, *pair);
         }
         let start = Instant::now();
-        for session in &mut *sessions {
-            hear(session, lent, black_box(&bench.reply));
+        for pair in pairs {
+            hear(hub, *pair, black_box(reply));
         }
         let heard = start.elapsed();
-        for session in &mut *sessions {
-            session.to_client.clear();
+        for pair in pairs {
+            told(hub, *pair);
         }
         total += match half {
             Half::Query => asked,

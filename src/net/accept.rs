@@ -6,14 +6,12 @@
 
 use super::Phase;
 use super::cancel::Registry;
+use super::orders::{Arrival, Joined, OpenClient};
 use super::stream::{Handover, Stream};
-use super::worker::{Arrival, OpenClient};
-use crate::client::{Asks, Greeting, Login};
+use crate::client::{Asks, CancelKey, Greeting, Login};
 use crate::config::Config;
 use crate::error::{Fault, SessionError};
-use crate::ids::ClientId;
 use crate::metrics::{Counter, Counters, Metrics};
-use crate::session::CancelKey;
 use crate::wire::startup::{MAX_STARTUP, cancel_request};
 use crate::wire::{self, backend};
 use std::future::poll_fn;
@@ -68,25 +66,31 @@ impl Admission {
 /// session.
 pub(super) async fn greet(
     client: Stream,
-    id: ClientId,
+    number: u64,
     admission: Admission,
     open: OpenClient,
     environment: &Environment,
 ) -> Option<Arrival> {
-    let outcome = match converse(client, id, admission, environment).await {
-        Ok(Some(joined)) => return Some(Arrival { joined, id, open }),
+    let outcome = match converse(client, number, admission, environment).await {
+        Ok(Some(joined)) => {
+            return Some(Arrival {
+                joined,
+                number,
+                open,
+            });
+        }
         Ok(None) => Ok(()),
         Err(error) => Err(error),
     };
-    count_end(id, environment.metrics.acceptor(), &outcome);
+    count_end(number, environment.metrics.acceptor(), &outcome);
     None
 }
 
 /// Counts the end of a connection, and says in the log how it ended.
-pub(super) fn count_end(id: ClientId, counters: &Counters, outcome: &Result<(), SessionError>) {
+pub(super) fn count_end(number: u64, counters: &Counters, outcome: &Result<(), SessionError>) {
     counters.add(Counter::ConnectionsClosed, 1);
     let Err(error) = outcome else {
-        tracing::debug!(client = id.0, "connection closed");
+        tracing::debug!(client = number, "connection closed");
         return;
     };
     let fault = error.fault();
@@ -96,25 +100,12 @@ pub(super) fn count_end(id: ClientId, counters: &Counters, outcome: &Result<(), 
         Fault::Proxy => Counter::ErrorsProxy,
     };
     counters.add(counter, 1);
-    tracing::debug!(client = id.0, %error, ?fault, "connection ended");
-}
-
-/// A client and its server connection, on which the client's startup packet has been sent.
-#[derive(Debug)]
-pub(super) struct Joined {
-    pub(super) client: Handover,
-    pub(super) upstream: Handover,
-    pub(super) login: Login,
-    /// What the client has sent behind its startup packet.
-    pub(super) pending: Vec<u8>,
-    pub(super) key: CancelKey,
-    /// When the login must be over.
-    pub(super) deadline: std::time::Instant,
+    tracing::debug!(client = number, %error, ?fault, "connection ended");
 }
 
 async fn converse(
     mut client: Stream,
-    id: ClientId,
+    number: u64,
     mut admission: Admission,
     environment: &Environment,
 ) -> Result<Option<Joined>, SessionError> {
@@ -141,7 +132,7 @@ async fn converse(
         }
         Ok(Some(Asks::Login(_))) if admission.is_refusal() => SessionError::TooManyClients,
         Ok(Some(Asks::Login(login))) => {
-            tracing::debug!(client = id.0, replication = login.replication, "login");
+            tracing::debug!(client = number, replication = login.replication, "login");
             match connect(&login, environment).await {
                 Ok(upstream) => {
                     let deadline = deadline.into_std();

@@ -1,14 +1,15 @@
-//! A client and a server on paper: they drive a session without sockets, for benches and tests.
+//! A client and a server on paper: they drive a hub without sockets, for benches and tests.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use pgautoprep::client::CancelKey;
 use pgautoprep::config::Config;
 use pgautoprep::convert::{Lent, Settings};
-use pgautoprep::ids::ClientId;
+use pgautoprep::hub::{Arrival, Hub};
+use pgautoprep::ids::{ClientId, UpstreamId};
 use pgautoprep::metrics::{Counter, Metrics, Summary};
 use pgautoprep::net;
-use pgautoprep::session::{CancelKey, Session};
 use pgautoprep::statement::Millis;
 use pgautoprep::statement::context::Origin;
 use pgautoprep::statement::shapes::Shapes;
@@ -267,13 +268,16 @@ fn row(out: &mut Vec<u8>, values: &[&str]) {
     put(out, b'D', &body);
 }
 
-/// Sessions of one worker, each logged in and used to one sample.
+/// A client and the server connection that is held for it.
+pub(crate) type Pair = (ClientId, UpstreamId);
+
+/// The hub of one worker, with clients each logged in and used to one sample.
 #[derive(Debug)]
 pub(crate) struct Bench {
-    /// The sessions.
-    pub(crate) sessions: Vec<Session>,
-    /// What they are lent.
-    pub(crate) lent: Lent,
+    /// The hub.
+    pub(crate) hub: Hub,
+    /// Its clients.
+    pub(crate) pairs: Vec<Pair>,
     /// The sample as a Query frame.
     pub(crate) query: Vec<u8>,
     /// What goes to the server for it, once nothing is left to be learned.
@@ -283,11 +287,11 @@ pub(crate) struct Bench {
     metrics: Arc<Metrics>,
 }
 
-/// Queries after which a session has learned all it can about one sample.
+/// Queries after which all is learned that can be about one sample.
 const LEARNED: usize = 12;
 
 impl Bench {
-    /// `count` sessions, made used to `sample` by a server that answers so.
+    /// A hub of `count` clients, made used to `sample` by a server that answers so.
     pub(crate) fn new(sample: Sample, plans: Plans, count: usize) -> Self {
         let config = Config::from_pairs(&[("upstream", "localhost:1")]).expect("valid");
         let settings = Settings {
@@ -299,21 +303,22 @@ impl Bench {
         let metrics = Arc::new(Metrics::new(1));
         let mut query = Vec::new();
         frontend::query(&mut query, sample.text.as_bytes());
+        let lent = Lent::new(settings, table, Arc::clone(&metrics), 0, 1);
         let mut bench = Self {
-            sessions: Vec::new(),
-            lent: Lent::new(settings, table, Arc::clone(&metrics), 0, 1),
+            hub: Hub::new(lent),
+            pairs: Vec::new(),
             query,
             request: Vec::new(),
             reply: Vec::new(),
             metrics,
         };
         for number in 0..count {
-            bench.open(sample, plans, ClientId(number as u64));
+            bench.open(sample, plans, number as u64);
         }
         bench
     }
 
-    fn open(&mut self, sample: Sample, plans: Plans, id: ClientId) {
+    fn open(&mut self, sample: Sample, plans: Plans, number: u64) {
         let mut server = Server {
             sample,
             plans,
@@ -323,27 +328,33 @@ impl Bench {
             secret: [0; 32],
             cancelled: Arc::default(),
         };
-        let origin = Origin::new(b"bench", b"");
-        let mut session = Session::new(id, key, origin, false, &self.lent);
+        let pair = self.hub.arrive(Arrival {
+            number,
+            key,
+            origin: Origin::new(b"bench", b""),
+            relay_only: false,
+            deadline: Millis(u64::MAX),
+        });
         let mut login = Vec::new();
         put(&mut login, b'S', b"server_version\x0017.0\0");
         put(&mut login, b'S', b"standard_conforming_strings\0on\0");
         put(&mut login, b'S', b"client_encoding\0UTF8\0");
         put(&mut login, b'S', b"server_encoding\0UTF8\0");
         put(&mut login, b'Z', b"I");
-        hear(&mut session, &mut self.lent, &login);
+        hear(&mut self.hub, pair, &login);
         for _ in 0..LEARNED {
-            ask(&mut session, &mut self.lent, &self.query);
-            while !session.upstream.out.is_empty() {
+            ask(&mut self.hub, pair, &self.query);
+            while let Some(out) = self.hub.upstream_out(pair.1).filter(|out| !out.is_empty()) {
                 self.request.clear();
-                self.request.append(&mut session.upstream.out);
+                self.request.append(out);
                 self.reply = server.answer(&self.request);
-                hear(&mut session, &mut self.lent, &self.reply);
+                hear(&mut self.hub, pair, &self.reply);
             }
-            assert!(session.is_idle(), "{}: an answer is missing", sample.name);
-            session.to_client.clear();
+            let is_idle = self.hub.is_idle(pair.0);
+            assert!(is_idle, "{}: an answer is missing", sample.name);
+            told(&mut self.hub, pair);
         }
-        self.sessions.push(session);
+        self.pairs.push(pair);
     }
 
     /// Queries converted so far.
@@ -357,16 +368,28 @@ impl Bench {
     }
 }
 
-/// Hands a session a client's bytes.
+/// Hands the hub a client's bytes.
 #[inline]
-pub(crate) fn ask(session: &mut Session, lent: &mut Lent, bytes: &[u8]) {
-    let used = session.client_bytes(bytes, Millis(0), lent);
-    assert_eq!(used, Ok(bytes.len()), "the session takes the query");
+pub(crate) fn ask(hub: &mut Hub, (client, _): Pair, bytes: &[u8]) {
+    let used = hub.client_bytes(client, bytes);
+    assert_eq!(used, Ok(bytes.len()), "the hub takes the query");
 }
 
-/// Hands a session a server's bytes.
+/// Hands the hub a server's bytes.
 #[inline]
-pub(crate) fn hear(session: &mut Session, lent: &mut Lent, bytes: &[u8]) {
-    let used = session.upstream_bytes(bytes, Millis(0), lent, &mut |_| {});
-    assert_eq!(used, Ok(bytes.len()), "the session takes the reply");
+pub(crate) fn hear(hub: &mut Hub, (_, upstream): Pair, bytes: &[u8]) {
+    let used = hub.upstream_bytes(upstream, bytes);
+    assert_eq!(used, Ok(bytes.len()), "the hub takes the reply");
+}
+
+/// The query has been sent to the server.
+#[inline]
+pub(crate) fn sent(hub: &mut Hub, (_, upstream): Pair) {
+    hub.upstream_out(upstream).expect("it is there").clear();
+}
+
+/// The reply has been sent to the client.
+#[inline]
+pub(crate) fn told(hub: &mut Hub, (client, _): Pair) {
+    hub.client_out(client).expect("it is there").clear();
 }

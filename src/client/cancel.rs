@@ -1,0 +1,72 @@
+//! The cancel requests of a client, and what its query has become because of them.
+
+use crate::wire::backend::Status;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The secret of the cancel key given to the client, and how it was used.
+///
+/// The process id beside it is the server's own: clients compare it with `pg_backend_pid()`.
+#[derive(Debug, Clone)]
+pub struct CancelKey {
+    /// Secret bytes; as many as the server's own key has are given out.
+    pub secret: [u8; 32],
+    /// Counted by whoever relays cancel requests for this key.
+    pub cancelled: Arc<Cancels>,
+}
+
+/// The cancel requests of one client: counted by whoever relays them, looked at by its session.
+#[derive(Debug, Default)]
+pub struct Cancels {
+    requested: AtomicU32,
+    delivered: AtomicU32,
+}
+
+impl Cancels {
+    /// A request has come, and is about to be relayed.
+    pub fn request(&self) {
+        self.requested.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A request has reached the server, or cannot. The session may wait for that.
+    pub fn deliver(&self) {
+        self.delivered.fetch_add(1, Ordering::Release);
+    }
+
+    /// Requests so far.
+    #[inline]
+    #[must_use]
+    pub fn requested(&self) -> u32 {
+        self.requested.load(Ordering::Relaxed)
+    }
+
+    /// Whether all requests have reached the server, or cannot.
+    #[must_use]
+    pub fn all_delivered(&self) -> bool {
+        self.delivered.load(Ordering::Acquire) == self.requested()
+    }
+}
+
+/// A query that is answered as cancelled.
+#[derive(Debug, Default)]
+pub struct Cancelled {
+    /// The server's error as a frame; empty until it has come.
+    pub error: Vec<u8>,
+    /// The status to answer with, once the answer is complete.
+    pub status: Option<Status>,
+}
+
+/// A transaction that is begun again for the query on hold.
+#[derive(Debug)]
+pub struct Reopening {
+    /// What began it.
+    pub begin: Vec<u8>,
+    /// Replies still owed.
+    pub owed: u8,
+    /// How often it was tried.
+    pub tries: u8,
+    /// The first error, as a frame.
+    pub error: Vec<u8>,
+    /// A request has hit one of the two.
+    pub cancelled: bool,
+}

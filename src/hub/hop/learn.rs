@@ -1,0 +1,116 @@
+//! Lessons that a query waits for, or that follow a reply: how they begin, what is sent for them,
+//! which replies they are handed, and what follows them.
+
+use super::Hop;
+use crate::client::Turn;
+use crate::oracle::{Asked, Env, Lesson, Next};
+use crate::reason::Reason;
+use crate::upstream::ledger::{Kind, Recipient};
+use crate::wire::backend::{self, Status};
+use crate::wire::fields;
+use crate::wire::frame::HEADER;
+
+impl Hop<'_> {
+    /// Begins a lesson.
+    pub(super) fn learn(&mut self, lesson: Lesson) {
+        self.client.turn = Turn::Learning;
+        *self.lesson = Some(Box::new(lesson));
+        self.with_lesson(|lesson, env| Some(lesson.begin(env)));
+    }
+
+    /// Takes a step with the lesson, sends what it asks, and does what follows if it is over.
+    fn with_lesson(&mut self, step: impl FnOnce(&mut Lesson, &mut Env<'_>) -> Option<Next>) {
+        let is_pointless = self.client.is_parting || self.client.is_cancelled();
+        let Some(lesson) = self.lesson else {
+            return;
+        };
+        let mut asks = Asked::default();
+        let mut env = Env {
+            standing: &mut self.upstream.standing,
+            lent: self.lent,
+            now: self.now,
+            asks: &mut asks,
+            is_pointless,
+            client: self.client.number,
+        };
+        let next = step(lesson, &mut env);
+        self.send_asked(&asks);
+        match next {
+            None | Some(Next::Asked) => {}
+            Some(Next::Learned) => self.lesson_over(None),
+            Some(Next::Over(reason)) => self.lesson_over(Some(reason)),
+        }
+    }
+
+    /// Sends what a lesson asks, and expects the replies.
+    fn send_asked(&mut self, asks: &Asked) {
+        let upstream = &mut self.upstream;
+        upstream.out.extend_from_slice(&asks.bytes);
+        if asks.closes > 0 {
+            let to = Recipient::Client(self.client.id);
+            upstream.ledger.expect(to, Kind::Closes(asks.closes));
+        }
+        for _ in 0..asks.questions {
+            upstream.ledger.expect(Recipient::Lesson, Kind::Question);
+        }
+    }
+
+    /// The lesson is over, and the text cannot be converted for this reason if there is one.
+    fn lesson_over(&mut self, reason: Option<Reason>) {
+        let Some(lesson) = self.lesson.take() else {
+            return;
+        };
+        self.client.turn = Turn::Free;
+        if lesson.is_behind() {
+            debug_assert!(self.client.query.is_empty());
+            return;
+        }
+        // Whoever cancels what this connection does means the query that waits.
+        if self.end_if_cancelled(lesson.cancelled()) {
+            return;
+        }
+        match reason {
+            Some(reason) if lesson.text() == self.client.query => {
+                let text = std::mem::take(&mut self.client.query);
+                self.relay_query(&text, reason);
+            }
+            _ => self.resume(),
+        }
+    }
+
+    /// Appends one question outside a lesson, which `write` ends with Query or Sync.
+    pub(super) fn question(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let upstream = &mut self.upstream;
+        write(&mut upstream.out);
+        upstream.ledger.expect(Recipient::Lesson, Kind::Question);
+    }
+
+    /// A reply to a question, in a lesson or outside one.
+    pub(super) fn question_reply(&mut self, tag: u8, frame: &[u8]) {
+        let body = &frame[HEADER..];
+        match tag {
+            backend::ERROR if fields::field(body, fields::SEVERITY) != Some(b"ERROR") => {
+                // The connection ends; the client should hear why.
+                self.client.forward(frame);
+            }
+            backend::READY_FOR_QUERY => {
+                self.upstream.ledger.settle();
+                if let Some(status) = Status::read(body) {
+                    self.upstream.ready(status);
+                }
+            }
+            _ => {}
+        }
+        match self.lesson {
+            Some(_) => self.with_lesson(|lesson, env| lesson.reply(tag, frame, env)),
+            None => self.repair_reply(tag, frame),
+        }
+    }
+
+    /// A reply to a question is too large to be looked at: it is swallowed.
+    pub(super) fn large_answer(&mut self, tag: u8) {
+        if let Some(lesson) = self.lesson {
+            lesson.large(tag);
+        }
+    }
+}

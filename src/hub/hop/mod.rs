@@ -1,0 +1,123 @@
+//! One client and the server connection held for it, for as long as one piece of input takes.
+//!
+//! ```text
+//!             Query, convertible            ReadyForQuery
+//!   Free ──────────────────────▶ Executing ───────────────▶ Free
+//!    │                                │ error before BindComplete: original sent
+//!    │ Query, something to ask        ▼
+//!    └──────────▶ Learning ──────▶ the held Query is routed again
+//! ```
+//!
+//! Invariants:
+//! - while a converted query or a question of ours is in flight no client frame is processed, so an
+//!   error can always be repaired before anything later runs;
+//! - what is forwarded is the bytes received, except error positions, one context line, and the
+//!   key;
+//! - nothing of ours happens inside a client's transaction but Bind, Describe, Execute and Sync;
+//! - every query that is not converted is counted under exactly one [`Reason`].
+
+mod cancel;
+mod dispatch;
+mod forward;
+mod learn;
+mod login;
+mod relay;
+mod replies;
+
+use super::Outbox;
+use crate::client::Client;
+use crate::convert::Lent;
+use crate::oracle::Lesson;
+use crate::reason::Reason;
+use crate::statement::Millis;
+use crate::upstream::Upstream;
+use crate::wire::frame::{self, HEADER};
+use crate::wire::{Error, frontend};
+
+/// One client, one server connection, and what both work with.
+#[derive(Debug)]
+pub(super) struct Hop<'h> {
+    pub(super) client: &'h mut Client,
+    pub(super) upstream: &'h mut Upstream,
+    /// What the server is being asked for, while it is.
+    pub(super) lesson: &'h mut Option<Box<Lesson>>,
+    pub(super) lent: &'h mut Lent,
+    pub(super) outbox: &'h mut Outbox,
+    pub(super) now: Millis,
+}
+
+impl Hop<'_> {
+    /// Takes what it can of `bytes` from the client; returns how many were used.
+    ///
+    /// # Errors
+    /// A length field no frame can have.
+    pub(super) fn client_bytes(&mut self, bytes: &[u8]) -> Result<usize, Error> {
+        let mut at = 0;
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            if self.client.skip > 0 {
+                let piece = &rest[..rest.len().min(self.client.skip)];
+                self.upstream.out.extend_from_slice(piece);
+                self.client.skip -= piece.len();
+                at += piece.len();
+                continue;
+            }
+            if !self.client.accepts() {
+                break;
+            }
+            if !self.client.is_logged_in() && self.spoils_login(rest) {
+                continue;
+            }
+            let Some(header) = frame::header(rest)? else {
+                break;
+            };
+            if !self.client.is_logged_in() && !login::may_precede_login(header.tag) {
+                break;
+            }
+            let most = self.lent.settings.limits.max_query + HEADER + 1;
+            let needed = match header.tag {
+                frontend::QUERY => most,
+                frontend::PARSE => most + 64,
+                _ => 0,
+            };
+            if header.tag == frontend::PARSE {
+                self.before_batch(rest);
+            }
+            match rest.get(..header.size) {
+                Some(frame) => {
+                    self.client_frame(header.tag, frame);
+                    at += header.size;
+                }
+                None if header.size <= needed => break,
+                None => {
+                    self.relay_unseen(header.tag, Reason::TooLong);
+                    self.upstream.out.extend_from_slice(rest);
+                    self.client.skip = header.size - rest.len();
+                    at = bytes.len();
+                }
+            }
+        }
+        Ok(at)
+    }
+
+    fn client_frame(&mut self, tag: u8, frame: &[u8]) {
+        let body = &frame[HEADER..];
+        match tag {
+            frontend::QUERY if frame.len() <= self.lent.settings.limits.max_query + HEADER + 1 => {
+                self.client.cancels_before = self.client.key.cancelled.requested();
+                match frame::query_text(body) {
+                    Some(text) => return self.client_query(text),
+                    None => self.relay_unseen(tag, Reason::Lexical),
+                }
+            }
+            frontend::QUERY => match frame::query_text(body) {
+                Some(text) => return self.relay_query(text, Reason::TooLong),
+                None => self.relay_unseen(tag, Reason::TooLong),
+            },
+            _ => {
+                self.client.is_parting |= tag == frontend::TERMINATE;
+                self.relay_other(tag, body);
+            }
+        }
+        self.upstream.out.extend_from_slice(frame);
+    }
+}

@@ -1,0 +1,435 @@
+//! The hub of one worker: its clients and its server connections, which meet by name.
+//!
+//! Sans-IO: it reads no clock and no socket. Its owner calls, in this order,
+//!
+//! 1. [`Hub::tick`] with the time, before anything else in a turn;
+//! 2. [`Hub::client_bytes`] and [`Hub::upstream_bytes`] with what was read, both of which return
+//!    how many bytes they used; the rest is offered again with what comes next. After the latter
+//!    the client's unused bytes are offered again: [`Hub::accepts`] tells whether they are taken;
+//! 3. [`Hub::poll`] until there is no task left;
+//! 4. and sends what lies in [`Hub::client_out`] and [`Hub::upstream_out`].
+//!
+//! Invariants:
+//! - a reply is delivered only to the recipient that the front expectation names, and a name never
+//!   means another client than the one it was given to;
+//! - a server connection is held for one client from its login to its end: each names the other;
+//! - a client whose connection dies gets one answer that says so;
+//! - everything of a client is dropped with it.
+
+mod hop;
+mod timers;
+
+pub use timers::Timer;
+
+use crate::client::{CancelKey, Client, Turn};
+use crate::convert::Lent;
+use crate::ids::{Arena, ClientId, UpstreamId};
+use crate::oracle::Lesson;
+use crate::standing::Standing;
+use crate::statement::context::Origin;
+use crate::statement::{Millis, Plans, Statement};
+use crate::upstream::Upstream;
+use crate::wire::Error;
+use crate::wire::backend::Status;
+use hop::Hop;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use timers::Timers;
+
+/// Milliseconds between two looks for what nobody uses any more.
+pub const REST: u64 = 60_000;
+
+/// Milliseconds a converted query is kept ready to be sent again after its client has finished.
+///
+/// Only then the server is told, which can hear nothing any more behind that. An error that can be
+/// repaired comes as soon as the server has read the query, unless it waits for a lock first. A
+/// server looks at its client every few seconds, if at all (`client_connection_check_interval`).
+pub const GRACE: u64 = 100;
+
+/// A client that has been greeted, and whose startup packet its server connection has been sent.
+#[derive(Debug)]
+pub struct Arrival {
+    /// What it is called in the log.
+    pub number: u64,
+    /// Its cancel key.
+    pub key: CancelKey,
+    /// How it logs in.
+    pub origin: Origin,
+    /// Its frames are never read: it wants to replicate.
+    pub relay_only: bool,
+    /// When the login must be over.
+    pub deadline: Millis,
+}
+
+/// A server connection in the hub.
+#[derive(Debug)]
+struct Server {
+    upstream: Upstream,
+    /// The client it is held for.
+    lease: ClientId,
+    /// What it is being asked for, while it is.
+    lesson: Option<Box<Lesson>>,
+}
+
+/// How to cancel what a server process does for a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerKey {
+    /// Process id of the server process.
+    pub pid: u32,
+    /// Its secret key.
+    pub secret: Vec<u8>,
+    /// The secret the client was given in its place.
+    pub ours: Vec<u8>,
+}
+
+/// What became of a query, for those who want to be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decided {
+    /// It was executed as a prepared statement.
+    Converted,
+    /// It was sent as it came.
+    Passed(crate::reason::Reason),
+}
+
+/// What the owner of the hub is to do.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Task {
+    /// Remember how the client can be cancelled.
+    Remember(ClientId, ServerKey),
+    /// End the client: its login has taken too long.
+    EndLogin(ClientId),
+    /// See whether the client can go on: [`Hub::go_on`].
+    See(ClientId),
+    /// Tell whoever wants to know what became of a query: only after [`Hub::tell_decisions`].
+    Decided(ClientId, Decided),
+}
+
+/// Tasks that wait to be polled.
+#[derive(Debug, Default)]
+struct Outbox {
+    tasks: VecDeque<Task>,
+    tells_decisions: bool,
+}
+
+impl Outbox {
+    #[inline]
+    fn decided(&mut self, client: ClientId, decided: Decided) {
+        if self.tells_decisions {
+            self.tasks.push_back(Task::Decided(client, decided));
+        }
+    }
+}
+
+/// What a client that cannot go on by itself waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waits {
+    /// Its sockets.
+    Sockets,
+    /// That a cancel request reaches the server.
+    Cancel,
+}
+
+/// The clients and server connections of one worker.
+#[derive(Debug)]
+pub struct Hub {
+    clients: Arena<Client>,
+    servers: Arena<Server>,
+    /// What all of them are lent.
+    pub lent: Lent,
+    outbox: Outbox,
+    timers: Timers,
+    now: Millis,
+    rested: Millis,
+}
+
+impl Hub {
+    /// A hub without clients.
+    #[must_use]
+    pub fn new(lent: Lent) -> Self {
+        Self {
+            clients: Arena::default(),
+            servers: Arena::default(),
+            lent,
+            outbox: Outbox::default(),
+            timers: Timers::default(),
+            now: Millis(0),
+            rested: Millis(0),
+        }
+    }
+
+    /// From now on each query leads to a [`Task::Decided`].
+    pub const fn tell_decisions(&mut self) {
+        self.outbox.tells_decisions = true;
+    }
+
+    /// Notes the time, for everything that is done until it is noted again.
+    pub fn tick(&mut self, now: Millis) {
+        self.now = now;
+        if now.since(self.rested) >= REST {
+            self.rested = now;
+            self.lent.rest(now);
+        }
+        while let Some((id, timer)) = self.timers.due(now) {
+            self.outbox.tasks.push_back(match timer {
+                Timer::Login => Task::EndLogin(id),
+                Timer::Grace => {
+                    if let Some(client) = self.clients.get_mut(id.0) {
+                        client.is_late = true;
+                    }
+                    Task::See(id)
+                }
+            });
+        }
+    }
+
+    /// When something is to be done even if nothing comes.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<Millis> {
+        self.timers.next()
+    }
+
+    /// The next task, if there is one.
+    #[inline]
+    pub fn poll(&mut self) -> Option<Task> {
+        self.outbox.tasks.pop_front()
+    }
+
+    /// Takes in a client and its server connection. Until the server has accepted the login,
+    /// nothing of it is known to anybody else.
+    pub fn arrive(&mut self, arrival: Arrival) -> (ClientId, UpstreamId) {
+        let Arrival {
+            number,
+            key,
+            origin,
+            relay_only,
+            deadline,
+        } = arrival;
+        let most = self.lent.settings.limits.max_statements;
+        let standing = Standing::new(origin, most, self.lent.shapes.tag());
+        let (clients, servers) = (&mut self.clients, &mut self.servers);
+        let mut upstream = None;
+        let client = clients.insert_with(|slot| {
+            let lease = ClientId(slot);
+            let link = UpstreamId(servers.insert_with(|_| Server {
+                upstream: Upstream::new(standing),
+                lease,
+                lesson: None,
+            }));
+            upstream = Some(link);
+            Client::new(lease, link, number, key, relay_only)
+        });
+        let client = ClientId(client);
+        self.timers.set(client, Timer::Login, deadline);
+        (client, upstream.unwrap_or(UpstreamId(client.0)))
+    }
+
+    /// Drops a client and the server connection that is held for it.
+    pub fn remove(&mut self, id: ClientId) {
+        if let Some(client) = self.clients.remove(id.0) {
+            self.servers.remove(client.link.0);
+        }
+        self.timers.clear(id);
+    }
+
+    /// The client with this name, and the connection that is held for it.
+    #[inline]
+    fn hop(&mut self, id: ClientId) -> Option<Hop<'_>> {
+        let client = self.clients.get_mut(id.0)?;
+        let server = self.servers.get_mut(client.link.0)?;
+        Some(Hop {
+            client,
+            upstream: &mut server.upstream,
+            lesson: &mut server.lesson,
+            lent: &mut self.lent,
+            outbox: &mut self.outbox,
+            now: self.now,
+        })
+    }
+
+    /// The connection with this name, and the client it is held for.
+    #[inline]
+    fn hop_of(&mut self, id: UpstreamId) -> Option<Hop<'_>> {
+        let server = self.servers.get_mut(id.0)?;
+        let client = self.clients.get_mut(server.lease.0)?;
+        Some(Hop {
+            client,
+            upstream: &mut server.upstream,
+            lesson: &mut server.lesson,
+            lent: &mut self.lent,
+            outbox: &mut self.outbox,
+            now: self.now,
+        })
+    }
+
+    /// Takes what it can of `bytes` from a client; returns how many were used.
+    ///
+    /// # Errors
+    /// A length field no frame can have.
+    #[inline]
+    pub fn client_bytes(&mut self, id: ClientId, bytes: &[u8]) -> Result<usize, Error> {
+        match self.hop(id) {
+            Some(mut hop) => hop.client_bytes(bytes),
+            None => Ok(bytes.len()),
+        }
+    }
+
+    /// How many of a client's bytes go to its server as they are, without being copied: what is
+    /// left of a large frame, and copy data. They count as taken: they go out behind what is in
+    /// [`Self::upstream_out`], and the rest is for [`Self::client_bytes`].
+    ///
+    /// # Errors
+    /// A length field no frame can have.
+    pub fn forward_client(&mut self, id: ClientId, bytes: &[u8]) -> Result<usize, Error> {
+        self.hop(id)
+            .map_or(Ok(0), |mut hop| hop.forward_client(bytes))
+    }
+
+    /// Takes what it can of `bytes` from a server; returns how many were used.
+    ///
+    /// # Errors
+    /// A length field no frame can have, or a reply that cannot follow what was sent.
+    #[inline]
+    pub fn upstream_bytes(&mut self, id: UpstreamId, bytes: &[u8]) -> Result<usize, Error> {
+        let Some(mut hop) = self.hop_of(id) else {
+            return Ok(bytes.len());
+        };
+        let had_login = hop.client.is_logged_in();
+        let used = hop.upstream_bytes(bytes)?;
+        if !had_login && hop.client.is_logged_in() {
+            let client = hop.client.id;
+            self.timers.clear(client);
+        }
+        Ok(used)
+    }
+
+    /// How many of a server's bytes go to its client as they are, before any that must be looked
+    /// at, without being copied. They count as taken: they go out behind what is in
+    /// [`Self::client_out`], and the rest is for [`Self::upstream_bytes`].
+    ///
+    /// # Errors
+    /// A length field no frame can have.
+    pub fn forward_upstream(&mut self, id: UpstreamId, bytes: &[u8]) -> Result<usize, Error> {
+        self.hop_of(id)
+            .map_or(Ok(0), |mut hop| hop.forward_upstream(bytes))
+    }
+
+    /// A client has finished: what it has sent last may still have to be read. From now on nothing
+    /// of it is converted or learned, so nothing has to be repaired behind which the server could
+    /// not be told of the end.
+    pub fn client_finishes(&mut self, id: ClientId) {
+        if let Some(client) = self.clients.get_mut(id.0) {
+            client.is_parting = true;
+        }
+    }
+
+    /// A server is gone. If it owes something and has not said why, the client is told; whatever
+    /// was held is let go of.
+    pub fn upstream_gone(&mut self, id: UpstreamId) {
+        if let Some(mut hop) = self.hop_of(id) {
+            hop.upstream_gone();
+        }
+    }
+
+    /// Has a client go on whose sockets have nothing more to say: one whose cancelled query is
+    /// answered, or that has finished. Returns what it waits for, or `None` if it has gone on.
+    pub fn go_on(&mut self, id: ClientId) -> Option<Waits> {
+        let now = self.now;
+        let Some(mut hop) = self.hop(id) else {
+            return Some(Waits::Sockets);
+        };
+        if !hop.client.is_held() && !hop.client.keeps_waiting() {
+            return Some(Waits::Sockets);
+        }
+        if hop.release() || hop.let_go() {
+            return None;
+        }
+        if hop.client.is_held() {
+            return Some(Waits::Cancel);
+        }
+        if !hop.client.is_late {
+            let until = Millis(now.0.saturating_add(GRACE));
+            self.timers.set(id, Timer::Grace, until);
+        }
+        Some(Waits::Sockets)
+    }
+
+    /// Gives back what large queries and replies have left behind in buffers that are empty now.
+    #[inline]
+    pub fn give_back(&mut self, id: ClientId) {
+        if let Some(mut hop) = self.hop(id) {
+            hop.give_back();
+        }
+    }
+
+    /// A client, as long as it is there.
+    #[must_use]
+    #[inline]
+    pub fn client(&self, id: ClientId) -> Option<&Client> {
+        self.clients.get(id.0)
+    }
+
+    /// A server connection, as long as it is there.
+    #[must_use]
+    #[inline]
+    pub fn upstream(&self, id: UpstreamId) -> Option<&Upstream> {
+        self.servers.get(id.0).map(|server| &server.upstream)
+    }
+
+    /// The client that a server connection is held for.
+    #[must_use]
+    #[inline]
+    pub fn holder(&self, id: UpstreamId) -> Option<ClientId> {
+        self.servers.get(id.0).map(|server| server.lease)
+    }
+
+    /// Whether the next frame of a client would be taken now.
+    #[must_use]
+    #[inline]
+    pub fn accepts(&self, id: ClientId) -> bool {
+        self.clients.get(id.0).is_some_and(Client::accepts)
+    }
+
+    /// Whether what was forwarded to a client so far ends with a whole message.
+    #[must_use]
+    pub fn is_between_messages(&self, id: ClientId) -> bool {
+        let link = self.clients.get(id.0).map(|client| client.link);
+        let upstream = link.and_then(|link| self.upstream(link));
+        upstream.is_none_or(|upstream| upstream.partial.pass == 0)
+    }
+
+    /// Whether nothing of a client is in flight: the moment to end it when it is to be drained.
+    #[must_use]
+    pub fn is_idle(&self, id: ClientId) -> bool {
+        let Some(client) = self.clients.get(id.0) else {
+            return true;
+        };
+        let upstream = self.upstream(client.link);
+        matches!(client.turn, Turn::Free)
+            && client.skip == 0
+            && upstream.is_none_or(|upstream| {
+                upstream.ledger.is_idle() && upstream.standing.status == Status::Idle
+            })
+    }
+
+    /// What is known of `text` on a server connection, if it has been asked about there.
+    pub fn statement(&mut self, id: UpstreamId, text: &[u8]) -> Option<Arc<Statement>> {
+        let standing = &self.servers.get(id.0)?.upstream.standing;
+        standing.context?;
+        let recipe = self.lent.recipe_of(text, standing).ok()?;
+        let statement = self.lent.statement(&recipe, Plans::Generic, text, standing);
+        statement.ok()
+    }
+
+    /// Bytes for a client. Their owner takes from the front what was sent.
+    #[inline]
+    pub fn client_out(&mut self, id: ClientId) -> Option<&mut Vec<u8>> {
+        self.clients.get_mut(id.0).map(|client| &mut client.out)
+    }
+
+    /// Bytes for a server. Their owner takes from the front what was sent.
+    #[inline]
+    pub fn upstream_out(&mut self, id: UpstreamId) -> Option<&mut Vec<u8>> {
+        let server = self.servers.get_mut(id.0)?;
+        Some(&mut server.upstream.out)
+    }
+}

@@ -1,0 +1,97 @@
+//! The mailbox of a worker: the one way for other threads to tell it something.
+//!
+//! A worker reads its mailbox when it is woken, behind the events of that moment, so that none of
+//! them is about a connection that was not there yet.
+
+use super::stream::Handover;
+use crate::client::{CancelKey, Login};
+use mio::Waker;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+/// A client and its server connection, on which the client's startup packet has been sent.
+#[derive(Debug)]
+pub(super) struct Joined {
+    pub(super) client: Handover,
+    pub(super) upstream: Handover,
+    pub(super) login: Login,
+    /// What the client has sent behind its startup packet.
+    pub(super) pending: Vec<u8>,
+    pub(super) key: CancelKey,
+    /// When the login must be over.
+    pub(super) deadline: std::time::Instant,
+}
+
+/// A client on its way to a worker.
+#[derive(Debug)]
+pub(super) struct Arrival {
+    pub(super) joined: Joined,
+    /// What it is called in the log.
+    pub(super) number: u64,
+    /// Counts the client as open until the connection ends.
+    pub(super) open: OpenClient,
+}
+
+/// One client counted among those open on a worker and in all.
+#[derive(Debug)]
+pub(super) struct OpenClient(Vec<Arc<AtomicUsize>>);
+
+impl OpenClient {
+    pub(super) fn count(counts: &[&Arc<AtomicUsize>]) -> Self {
+        for count in counts {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        Self(counts.iter().copied().cloned().collect())
+    }
+}
+
+impl Drop for OpenClient {
+    fn drop(&mut self) {
+        for count in &self.0 {
+            count.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What a worker is told.
+#[derive(Debug)]
+pub(super) enum Order {
+    /// Serve this client.
+    Serve(Box<Arrival>),
+    /// No other client will come.
+    NoMore,
+    /// The proxy is ending: idle clients go, busy ones may finish.
+    Drain,
+    /// Whatever is still open is cut off.
+    CutOff,
+    /// A cancel request has reached the server, or cannot: somebody may wait for that.
+    Delivered,
+}
+
+/// Where orders for a worker are put.
+#[derive(Debug, Clone)]
+pub(super) struct Mailbox {
+    orders: mpsc::Sender<Order>,
+    waker: Arc<Waker>,
+}
+
+impl Mailbox {
+    /// A mailbox, and the end at which the worker reads it, which `waker` wakes.
+    pub(super) fn new(waker: Waker) -> (Self, mpsc::Receiver<Order>) {
+        let (orders, incoming) = mpsc::channel();
+        let waker = Arc::new(waker);
+        (Self { orders, waker }, incoming)
+    }
+
+    /// Puts an order in. The queue is bounded by the limit of clients: each has at most one order
+    /// of its own in it, and a cancel request for each that was relayed.
+    pub(super) fn put(&self, order: Order) {
+        // A worker that has ended has run out of time to drain; its clients see their sockets
+        // close.
+        let _ = self.orders.send(order);
+        if let Err(error) = self.waker.wake() {
+            tracing::error!(%error, "a worker could not be woken");
+        }
+    }
+}

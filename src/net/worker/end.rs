@@ -1,0 +1,70 @@
+//! The end of a client: everything of it is dropped, and it is told why if it can hear it.
+
+use super::Worker;
+use crate::error::SessionError;
+use crate::ids::ClientId;
+use crate::net::accept::{count_end, dismiss};
+
+/// How a client ended.
+#[derive(Debug)]
+pub(super) enum End {
+    Done,
+    Failed(SessionError),
+    /// A defect of ours, which nobody else is to suffer from.
+    Panicked,
+}
+
+impl Worker {
+    /// Ends what is left.
+    pub(super) fn cut_off(&mut self) {
+        let left = self.clients.slots();
+        if !left.is_empty() {
+            tracing::warn!(connections = left.len(), "busy connections are cut off");
+        }
+        for slot in left {
+            self.end(ClientId(slot), End::Failed(SessionError::ShuttingDown));
+        }
+    }
+
+    /// Ends a client, and the server connection that is held for it.
+    #[cold]
+    pub(super) fn end(&mut self, id: ClientId, end: End) {
+        let Some(client) = self.clients.remove(id.0) else {
+            return;
+        };
+        let upstream = self.upstreams.remove(client.link.0);
+        let number = client.number;
+        let outcome = match end {
+            End::Done => Ok(()),
+            End::Failed(error) => Err(error),
+            End::Panicked => {
+                tracing::error!(client = number, "a connection panicked");
+                Ok(())
+            }
+        };
+        let is_between = self.hub.is_between_messages(id);
+        let mut unsent = match self.hub.client_out(id) {
+            Some(output) => std::mem::take(output),
+            None => Vec::new(),
+        };
+        unsent.drain(..client.port.written.min(unsent.len()));
+        self.hub.remove(id);
+        count_end(number, self.hub.lent.counters(), &outcome);
+        drop(upstream);
+        let Err(error) = outcome else { return };
+        if !is_between {
+            // A last word in the middle of a message would be read as part of it.
+            return;
+        }
+        match client.port.socket.release(self.poll.registry()) {
+            Ok(socket) => {
+                let (open, parting) = (client.open, self.parting.clone());
+                self.runtime.spawn(async move {
+                    dismiss(socket, unsent, error).await;
+                    drop((open, parting));
+                });
+            }
+            Err(error) => tracing::debug!(client = number, %error, "a last word could not be said"),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! The reading half of a turn: what has come is handed to the hub.
+
+use super::ports::PortId;
+use super::{READ, Worker};
+use crate::error::SessionError;
+use crate::ids::{ClientId, UpstreamId};
+use crate::metrics::Counter;
+use std::task::Poll;
+
+/// A read of at least this many bytes, all to be forwarded as they are, is written from where it
+/// was read. Fewer are copied faster than they are looked at twice.
+const BULK: usize = 4 * 1024;
+
+impl Worker {
+    /// Reads a port once, unless what it leads to has no room.
+    pub(super) fn hear(&mut self, id: PortId) -> Result<(), SessionError> {
+        match id {
+            PortId::Client(id) => self.hear_client(id),
+            PortId::Upstream(id) => self.hear_upstream(id),
+        }
+    }
+
+    fn hear_upstream(&mut self, id: UpstreamId) -> Result<(), SessionError> {
+        let Some(server) = self.upstreams.get_mut(id.0) else {
+            return Ok(());
+        };
+        server.port.is_ready = false;
+        let holder = server.holder;
+        let Some(client) = self.clients.get_mut(holder.0) else {
+            return Ok(());
+        };
+        let Some(output) = self.hub.client_out(holder) else {
+            return Ok(());
+        };
+        if server.port.ended || client.port.unsent(output) >= self.config.buffer_bytes {
+            return Ok(());
+        }
+        let count = match server.port.read(&mut self.scratch) {
+            Poll::Ready(Ok(count)) => count,
+            // A reset after the last word is an end like any other.
+            Poll::Ready(Err(_)) => {
+                server.port.ended = true;
+                0
+            }
+            Poll::Pending => return Ok(()),
+        };
+        self.spares.lend(output);
+        let (hub, spares) = (&mut self.hub, &mut self.spares);
+        hub.lent
+            .counters()
+            .add(Counter::BytesFromUpstream, count as u64);
+        let mut written = Ok(());
+        server
+            .port
+            .take(&self.scratch, count, spares, |bytes| {
+                let mut used = 0;
+                if bytes.len() >= BULK {
+                    used = hub.forward_upstream(id, bytes)?;
+                    if let Some(output) = hub.client_out(holder)
+                        && let Some(outcome) = client.port.pass_on(bytes, used, output)
+                    {
+                        written = outcome;
+                        return Ok(used);
+                    }
+                }
+                let rest = bytes.get(used..).unwrap_or_default();
+                Ok(used + hub.upstream_bytes(id, rest)?)
+            })
+            .map_err(SessionError::UpstreamProtocol)?;
+        written.map_err(SessionError::ClientIo)?;
+        if server.port.ended {
+            client.finishes = true;
+            self.hub.upstream_gone(id);
+        }
+        self.offer_pending(holder)?;
+        self.make_dirty(PortId::Client(holder));
+        self.make_dirty(PortId::Upstream(id));
+        self.make_ready(PortId::Upstream(id));
+        Ok(())
+    }
+
+    /// Offers the hub what a client has sent while nothing was taken of it.
+    pub(super) fn offer_pending(&mut self, id: ClientId) -> Result<(), SessionError> {
+        let Some(client) = self.clients.get_mut(id.0) else {
+            return Ok(());
+        };
+        if client.port.pending.is_empty() {
+            return Ok(());
+        }
+        if !self.hub.accepts(id) {
+            return Ok(());
+        }
+        let used = self
+            .hub
+            .client_bytes(id, &client.port.pending)
+            .map_err(SessionError::ClientProtocol)?;
+        client.port.pending.drain(..used);
+        let link = client.link;
+        self.make_dirty(PortId::Upstream(link));
+        Ok(())
+    }
+
+    fn hear_client(&mut self, id: ClientId) -> Result<(), SessionError> {
+        let Some(client) = self.clients.get_mut(id.0) else {
+            return Ok(());
+        };
+        client.port.is_ready = false;
+        let link = client.link;
+        let Some(server) = self.upstreams.get_mut(link.0) else {
+            return Ok(());
+        };
+        let Some(known) = self.hub.client(id) else {
+            return Ok(());
+        };
+        let is_small = known.is_logged_in() || client.port.pending.len() < READ;
+        if !known.accepts() || client.port.ended || !is_small {
+            // If it has finished, there is something to be seen to nevertheless.
+            if known.keeps_waiting() {
+                self.make_dirty(PortId::Client(id));
+            }
+            return Ok(());
+        }
+        let Some(output) = self.hub.upstream_out(link) else {
+            return Ok(());
+        };
+        if server.port.unsent(output) >= self.config.buffer_bytes {
+            return Ok(());
+        }
+        self.make_dirty_both(id);
+        let (Some(client), Some(server)) =
+            (self.clients.get_mut(id.0), self.upstreams.get_mut(link.0))
+        else {
+            return Ok(());
+        };
+        let count = match client.port.read(&mut self.scratch) {
+            Poll::Ready(Ok(count)) => count,
+            // What it has sent before is still to be written in this turn.
+            Poll::Ready(Err(error)) => {
+                client.port.ended = true;
+                client.lost = Some(error);
+                return Ok(());
+            }
+            Poll::Pending => return Ok(()),
+        };
+        if let Some(output) = self.hub.upstream_out(link) {
+            self.spares.lend(output);
+        }
+        let (hub, spares) = (&mut self.hub, &mut self.spares);
+        hub.lent
+            .counters()
+            .add(Counter::BytesFromClients, count as u64);
+        let mut written = Ok(());
+        client
+            .port
+            .take(&self.scratch, count, spares, |bytes| {
+                let mut used = 0;
+                if bytes.len() >= BULK {
+                    used = hub.forward_client(id, bytes)?;
+                    if let Some(output) = hub.upstream_out(link)
+                        && let Some(outcome) = server.port.pass_on(bytes, used, output)
+                    {
+                        written = outcome;
+                        return Ok(used);
+                    }
+                }
+                let rest = bytes.get(used..).unwrap_or_default();
+                Ok(used + hub.client_bytes(id, rest)?)
+            })
+            .map_err(SessionError::ClientProtocol)?;
+        // The server's last word may still be on its way.
+        server.shut |= written.is_err();
+        self.make_ready(PortId::Client(id));
+        Ok(())
+    }
+
+    /// Has both ports of a client written at the end of the turn.
+    fn make_dirty_both(&mut self, id: ClientId) {
+        if let Some(client) = self.clients.get_mut(id.0) {
+            let link = client.link;
+            self.make_dirty(PortId::Upstream(link));
+            self.make_dirty(PortId::Client(id));
+        }
+    }
+}

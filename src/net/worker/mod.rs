@@ -1,0 +1,448 @@
+//! A worker: one thread with an event loop of its own, which owns its ports and its hub outright.
+//!
+//! The loop is ours, not tokio's: waking a task, polling it and asking its sockets' readiness cost
+//! more than half of what a converted query costs in all, and a port needs nothing of it but to be
+//! told that its socket has news.
+//!
+//! A turn of the loop has three parts. Each port that may be read is read once, and the hub makes
+//! output of what came. Then the hub's tasks are done. Then each port that has output is written
+//! once, however much of it there is and whoever caused it. Both directions are served in every
+//! turn, so two peers that only write cannot block each other.
+//!
+//! Invariants:
+//! - a port is not read while the output it leads to is over its bound, so a connection holds at
+//!   most the bound plus one read in each direction, and one frame that waits to be whole;
+//! - a panic ends the client it came from and no other;
+//! - a port that always has more to read has its turn after each look at all the others;
+//! - the thread ends once the proxy is ending and the last client has gone, or the time for that is
+//!   over.
+
+mod end;
+mod flush;
+mod hear;
+mod ports;
+
+use super::buffers::Spares;
+use super::cancel::Registry;
+use super::orders::{Arrival, Mailbox, Order};
+use super::port::Port;
+use super::socket::Socket;
+use crate::config::Config;
+use crate::convert::Lent;
+use crate::error::SessionError;
+use crate::hub::{self, Hub, Task};
+use crate::ids::ClientId;
+use crate::statement::Millis;
+use crate::statement::context::Origin;
+use end::End;
+use mio::event::Event;
+use mio::{Events, Poll, Token, Waker};
+use ports::{ClientPort, PortId, Ports, UpstreamPort};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::runtime;
+use tokio::sync::mpsc::Sender;
+
+/// Events taken from the system at once.
+const EVENTS: usize = 256;
+
+/// Bytes read at once. One buffer serves all ports of a worker, because what is read is used up
+/// before the next read; only an incomplete frame is kept per port.
+const READ: usize = 64 * 1024;
+
+/// Turns of the loop between two looks for events, as long as there is something to do.
+const TURNS: usize = 16;
+
+/// The token of the event that there are orders. Ports have theirs from zero.
+const WOKEN: Token = Token(usize::MAX);
+
+/// The acceptor's hold on a worker. When it is dropped, no other client can come.
+#[derive(Debug)]
+pub(super) struct Handle {
+    pub(super) open: Arc<AtomicUsize>,
+    mailbox: Mailbox,
+}
+
+impl Handle {
+    /// Hands a client over.
+    pub(super) fn send(&self, arrival: Arrival) {
+        self.mailbox.put(Order::Serve(Box::new(arrival)));
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.mailbox.put(Order::NoMore);
+    }
+}
+
+/// A worker's thread.
+#[derive(Debug)]
+pub(super) struct Thread {
+    thread: JoinHandle<()>,
+    mailbox: Mailbox,
+}
+
+impl Thread {
+    /// Tells the worker that the proxy is ending.
+    pub(super) fn put(&self, order: Order) {
+        self.mailbox.put(order);
+    }
+
+    /// Waits for its end, which comes once the proxy is ending, its [`Handle`] is gone, and so are
+    /// its clients, or the time to drain is over.
+    pub(super) fn join(self) {
+        if self.thread.join().is_err() {
+            tracing::error!("a worker thread panicked");
+        }
+    }
+}
+
+/// What a worker is made of.
+#[derive(Debug)]
+pub(super) struct Setup {
+    pub(super) config: Arc<Config>,
+    pub(super) registry: Arc<Registry>,
+    pub(super) lent: Lent,
+    /// What the worker's clock counts from.
+    pub(super) started: Instant,
+    /// Where the last words to clients are said.
+    pub(super) runtime: runtime::Handle,
+    /// Held by the worker, and by the last words it leaves behind.
+    pub(super) parting: Sender<()>,
+}
+
+/// Starts the worker with this number.
+///
+/// # Errors
+/// The thread or its event loop cannot be made.
+pub(super) fn start(number: usize, setup: Setup) -> io::Result<(Handle, Thread)> {
+    let poll = Poll::new()?;
+    let (mailbox, orders) = Mailbox::new(Waker::new(poll.registry(), WOKEN)?);
+    let worker = Worker {
+        poll,
+        hub: Hub::new(setup.lent),
+        clients: Ports::default(),
+        upstreams: Ports::default(),
+        ready: Vec::new(),
+        dirty: Vec::new(),
+        held: Vec::new(),
+        scratch: vec![0; READ].into(),
+        spares: Spares::default(),
+        config: setup.config,
+        registry: setup.registry,
+        runtime: setup.runtime,
+        parting: setup.parting,
+        started: setup.started,
+        orders,
+        mailbox: mailbox.clone(),
+        is_closed: false,
+        drained_by: None,
+    };
+    let thread = std::thread::Builder::new()
+        .name(format!("worker-{number}"))
+        .spawn(move || worker.run())?;
+    let handle = Handle {
+        open: Arc::default(),
+        mailbox: mailbox.clone(),
+    };
+    Ok((handle, Thread { thread, mailbox }))
+}
+
+struct Worker {
+    poll: Poll,
+    hub: Hub,
+    clients: Ports<ClientPort>,
+    upstreams: Ports<UpstreamPort>,
+    /// Ports that may be read; each is marked so, and is here once.
+    ready: Vec<PortId>,
+    /// Ports that may have output; each is marked so, and is here once.
+    dirty: Vec<PortId>,
+    /// Clients that wait for a cancel request to reach the server.
+    held: Vec<ClientId>,
+    scratch: Box<[u8]>,
+    spares: Spares,
+    config: Arc<Config>,
+    registry: Arc<Registry>,
+    runtime: runtime::Handle,
+    parting: Sender<()>,
+    started: Instant,
+    orders: mpsc::Receiver<Order>,
+    /// For those who relay the cancel requests of its clients.
+    mailbox: Mailbox,
+    /// No more clients can come.
+    is_closed: bool,
+    /// When the worker ends, whatever is still open: once the proxy is ending.
+    drained_by: Option<Instant>,
+}
+
+impl Worker {
+    fn run(mut self) {
+        let mut events = Events::with_capacity(EVENTS);
+        while !self.is_over() {
+            let timeout = self.timeout();
+            match self.poll.poll(&mut events, timeout) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => {
+                    tracing::error!(%error, "a worker cannot wait for events");
+                    return;
+                }
+            }
+            self.tick();
+            let mut is_woken = false;
+            for event in &events {
+                match event.token() {
+                    WOKEN => is_woken = true,
+                    token => self.note(token, event),
+                }
+            }
+            self.turn();
+            // Behind the turn, so that no event of this batch is about a port that was not there
+            // yet.
+            if is_woken {
+                self.read_orders();
+            }
+            for _ in 1..TURNS {
+                if self.ready.is_empty() && self.dirty.is_empty() {
+                    break;
+                }
+                self.turn();
+            }
+        }
+        self.cut_off();
+    }
+
+    /// Looks at the clock, for everything that is done until the next look.
+    fn tick(&mut self) {
+        let now = self.millis(Instant::now());
+        self.hub.tick(now);
+    }
+
+    fn millis(&self, at: Instant) -> Millis {
+        let elapsed = at.saturating_duration_since(self.started).as_millis();
+        Millis(u64::try_from(elapsed).unwrap_or(u64::MAX))
+    }
+
+    /// How long there is nothing to do without an event.
+    fn timeout(&self) -> Option<Duration> {
+        if !self.ready.is_empty() || !self.dirty.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        let timer = self.hub.next_timeout();
+        let timer = timer.map(|at| self.started + Duration::from_millis(at.0));
+        let next = [timer, self.drained_by].into_iter().flatten().min();
+        let next = next.map(|next| next.saturating_duration_since(Instant::now()));
+        // Memory is given back also when nobody asks for anything.
+        let rest = Duration::from_millis(hub::REST);
+        // A timer counts whole milliseconds, a sleep may end just before one is over.
+        Some(next.map_or(rest, |next| rest.min(next + Duration::from_micros(500))))
+    }
+
+    fn is_over(&self) -> bool {
+        let Some(drained_by) = self.drained_by else {
+            return false;
+        };
+        self.is_closed && self.clients.is_empty() || Instant::now() >= drained_by
+    }
+
+    /// Takes note of an event.
+    fn note(&mut self, token: Token, event: &Event) {
+        let index = token.0 / 2;
+        let id = if token.0.is_multiple_of(2) {
+            let Some((slot, client)) = self.clients.at(index) else {
+                return;
+            };
+            client.port.socket.note(event);
+            if client.port.socket.is_ending() {
+                self.hub.client_finishes(ClientId(slot));
+            }
+            PortId::Client(ClientId(slot))
+        } else {
+            let Some((slot, upstream)) = self.upstreams.at(index) else {
+                return;
+            };
+            upstream.port.socket.note(event);
+            PortId::Upstream(crate::ids::UpstreamId(slot))
+        };
+        self.make_ready(id);
+        // There may be room for what it had none for.
+        if event.is_writable() {
+            self.make_dirty(id);
+        }
+    }
+
+    fn port(&mut self, id: PortId) -> Option<&mut Port> {
+        match id {
+            PortId::Client(id) => self.clients.get_mut(id.0).map(|client| &mut client.port),
+            PortId::Upstream(id) => self.upstreams.get_mut(id.0).map(|server| &mut server.port),
+        }
+    }
+
+    /// Has the port read in the next turn, if there may be something to be read.
+    #[inline]
+    fn make_ready(&mut self, id: PortId) {
+        if let Some(port) = self.port(id)
+            && !port.is_ready
+            && port.socket.may_read()
+        {
+            port.is_ready = true;
+            self.ready.push(id);
+        }
+    }
+
+    /// Has the port written at the end of the turn.
+    #[inline]
+    fn make_dirty(&mut self, id: PortId) {
+        if let Some(port) = self.port(id)
+            && !port.is_dirty
+        {
+            port.is_dirty = true;
+            self.dirty.push(id);
+        }
+    }
+
+    /// Reads each port that may be read once, does the hub's tasks, and writes each port that has
+    /// output once.
+    fn turn(&mut self) {
+        for id in std::mem::take(&mut self.ready) {
+            self.guarded(id, Self::hear);
+        }
+        while let Some(task) = self.hub.poll() {
+            self.perform(task);
+        }
+        for id in std::mem::take(&mut self.dirty) {
+            self.guarded(id, Self::flush);
+        }
+    }
+
+    /// Does something with a port, and ends its client if that fails.
+    #[inline]
+    fn guarded(
+        &mut self,
+        id: PortId,
+        step: impl FnOnce(&mut Self, PortId) -> Result<(), SessionError>,
+    ) {
+        let end = match catch_unwind(AssertUnwindSafe(|| step(self, id))) {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => End::Failed(error),
+            Err(_) => End::Panicked,
+        };
+        let client = match id {
+            PortId::Client(id) => Some(id),
+            PortId::Upstream(id) => self.upstreams.get_mut(id.0).map(|server| server.holder),
+        };
+        if let Some(client) = client {
+            self.end(client, end);
+        }
+    }
+
+    fn perform(&mut self, task: Task) {
+        match task {
+            Task::Remember(id, key) => {
+                if let Some(client) = self.clients.get_mut(id.0) {
+                    let given = (key.pid, key.ours);
+                    let cancels = Arc::clone(&client.cancels);
+                    let mailbox = self.mailbox.clone();
+                    let registry = &self.registry;
+                    let registration = registry.register(given, key.secret, cancels, mailbox);
+                    client.registration = Some(registration);
+                }
+            }
+            Task::EndLogin(id) => self.end(id, End::Failed(SessionError::LoginTimeout)),
+            Task::See(id) => self.make_dirty(PortId::Client(id)),
+            Task::Decided(..) => {}
+        }
+    }
+
+    fn read_orders(&mut self) {
+        while let Ok(order) = self.orders.try_recv() {
+            match order {
+                Order::Serve(arrival) => self.adopt(*arrival),
+                Order::NoMore => self.is_closed = true,
+                Order::Drain => self.drain(Instant::now() + self.config.drain_timeout),
+                Order::CutOff => self.drain(Instant::now()),
+                Order::Delivered => {
+                    for id in std::mem::take(&mut self.held) {
+                        self.make_dirty(PortId::Client(id));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Idle clients go, and the others have until then.
+    fn drain(&mut self, until: Instant) {
+        self.drained_by = Some(self.drained_by.map_or(until, |by| by.min(until)));
+        for slot in self.clients.slots() {
+            self.make_dirty(PortId::Client(ClientId(slot)));
+        }
+    }
+
+    fn adopt(&mut self, arrival: Arrival) {
+        let number = arrival.number;
+        if let Err(error) = self.try_adopt(arrival) {
+            let outcome = Err(SessionError::System(error));
+            super::accept::count_end(number, self.hub.lent.counters(), &outcome);
+        }
+    }
+
+    /// Takes a client and its server connection into the hub.
+    fn try_adopt(&mut self, arrival: Arrival) -> io::Result<()> {
+        let Arrival {
+            joined,
+            number,
+            open,
+        } = arrival;
+        let cancels = Arc::clone(&joined.key.cancelled);
+        let (id, link) = self.hub.arrive(hub::Arrival {
+            number,
+            key: joined.key,
+            origin: Origin::new(&joined.login.database, &joined.login.packet),
+            relay_only: joined.login.replication,
+            deadline: self.millis(joined.deadline),
+        });
+        let events = self.poll.registry();
+        let register = |socket, id: PortId| Socket::register(socket, events, id.token());
+        let sockets = register(joined.client, PortId::Client(id))
+            .and_then(|client| Ok((client, register(joined.upstream, PortId::Upstream(link))?)));
+        let (client, upstream) = match sockets {
+            Ok(sockets) => sockets,
+            Err(error) => {
+                self.hub.remove(id);
+                return Err(error);
+            }
+        };
+        let port = Port::new(client, joined.pending);
+        self.clients.insert(
+            id.0,
+            ClientPort {
+                port,
+                link,
+                number,
+                lost: None,
+                finishes: false,
+                cancels,
+                registration: None,
+                open,
+            },
+        );
+        self.upstreams.insert(
+            link.0,
+            UpstreamPort {
+                port: Port::new(upstream, Vec::new()),
+                holder: id,
+                shut: false,
+            },
+        );
+        // What the client has sent behind its startup packet has no event of its own.
+        self.guarded(PortId::Client(id), |worker, _| worker.offer_pending(id));
+        self.make_dirty(PortId::Client(id));
+        Ok(())
+    }
+}

@@ -1,0 +1,123 @@
+//! The ports of a worker, by the names that their clients and server connections have in the hub.
+
+use crate::client::Cancels;
+use crate::ids::{ClientId, Slot, UpstreamId};
+use crate::net::cancel::Registration;
+use crate::net::orders::OpenClient;
+use crate::net::port::Port;
+use mio::Token;
+use std::io;
+use std::sync::Arc;
+
+/// Names a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PortId {
+    Client(ClientId),
+    Upstream(UpstreamId),
+}
+
+impl PortId {
+    /// The token of its socket's events.
+    pub(super) const fn token(self) -> Token {
+        match self {
+            Self::Client(id) => Token(2 * id.0.index()),
+            Self::Upstream(id) => Token(2 * id.0.index() + 1),
+        }
+    }
+}
+
+/// The socket of a client.
+#[derive(Debug)]
+pub(super) struct ClientPort {
+    pub(super) port: Port,
+    /// The server connection that is held for it.
+    pub(super) link: UpstreamId,
+    /// What it is called in the log.
+    pub(super) number: u64,
+    /// Why it cannot be read any more.
+    pub(super) lost: Option<io::Error>,
+    /// Its server connection has ended: it is given what is left, and ended, too.
+    pub(super) finishes: bool,
+    pub(super) cancels: Arc<Cancels>,
+    /// Keeps its cancel key valid.
+    pub(super) registration: Option<Registration>,
+    pub(super) open: OpenClient,
+}
+
+/// The socket of a server connection.
+#[derive(Debug)]
+pub(super) struct UpstreamPort {
+    pub(super) port: Port,
+    /// The client it is held for.
+    pub(super) holder: ClientId,
+    /// Nothing more is written to it.
+    pub(super) shut: bool,
+}
+
+/// Ports by slot. They are boxed, because most places are empty after a rush.
+#[derive(Debug)]
+pub(super) struct Ports<P>(Vec<Option<Box<(Slot, P)>>>);
+
+impl<P> Default for Ports<P> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<P> Ports<P> {
+    pub(super) fn insert(&mut self, slot: Slot, port: P) {
+        if self.0.len() <= slot.index() {
+            self.0.resize_with(slot.index() + 1, || None);
+        }
+        self.0[slot.index()] = Some(Box::new((slot, port)));
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut P> {
+        let place = self.0.get_mut(slot.index())?.as_deref_mut()?;
+        (place.0 == slot).then_some(&mut place.1)
+    }
+
+    /// The port in this place, and the name it has.
+    #[inline]
+    pub(super) fn at(&mut self, index: usize) -> Option<(Slot, &mut P)> {
+        let place = self.0.get_mut(index)?.as_deref_mut()?;
+        Some((place.0, &mut place.1))
+    }
+
+    pub(super) fn remove(&mut self, slot: Slot) -> Option<P> {
+        let place = self.0.get_mut(slot.index())?;
+        place.take_if(|place| place.0 == slot).map(|place| place.1)
+    }
+
+    /// The names of all ports.
+    pub(super) fn slots(&self) -> Vec<Slot> {
+        let places = self.0.iter().flatten();
+        places.map(|place| place.0).collect()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.iter().all(Option::is_none)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::Arena;
+
+    #[test]
+    fn a_port_is_found_by_the_name_it_was_given_and_by_no_later_one() {
+        let mut arena = Arena::default();
+        let first = arena.insert_with(|_| ());
+        let mut ports = Ports::default();
+        ports.insert(first, "a");
+        arena.remove(first);
+        let second = arena.insert_with(|_| ());
+        assert_eq!(ports.get_mut(second), None);
+        assert_eq!(ports.remove(second), None);
+        assert_eq!(ports.at(0), Some((first, &mut "a")));
+        assert_eq!(ports.remove(first), Some("a"));
+        assert!(ports.is_empty() && ports.slots().is_empty());
+    }
+}
