@@ -71,6 +71,7 @@ pub const MAX_VARIANTS: u32 = 16;
 /// Where a statement is found: a hash of recipe, context and inline values. Equal keys never prove
 /// that two statements are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(test, derive(Default))]
 pub struct Key(u64);
 
 impl Key {

@@ -1,6 +1,8 @@
 //! The ledger beside a model of the server.
 
+use super::super::execution::{Execution, Recovery, Stage};
 use super::*;
+use crate::statement::Key;
 
 const ME: ClientId = ClientId(Slot::NONE);
 
@@ -189,4 +191,96 @@ fn each_query_keeps_what_its_own_text_may_do() {
     }
     relay(&mut ledger, b"PBES");
     assert_eq!(ledger.relayed_effect(), None, "of a batch nothing is known");
+}
+
+/// A converted query in flight, with its description held back if it says so.
+fn execution(hold_description: bool) -> Kind {
+    Kind::Execution(Execution {
+        text: Vec::new(),
+        key: Key::default(),
+        stage: Stage::Binding,
+        recovery: Recovery::Replay,
+        hold_description,
+        effect: Effect::None,
+        parsing: false,
+        held: None,
+    })
+}
+
+#[test]
+fn what_becomes_of_each_reply_depends_on_what_is_owed() {
+    use Fate::{Aside, Close, Collect, Hold, Note, Pass, Release, Repair, Settle, Swallow};
+    const TAGS: &[u8] = b"12CDEIKNRSTZAGHWcnst3V";
+    let table: [(Option<Kind>, &[(&[u8], Fate)], Fate); 6] = [
+        (None, &[(b"ZSECGW", Note)], Pass),
+        (Some(Kind::Query(Effect::None)), &[(b"ZSECGW", Note)], Pass),
+        (
+            Some(execution(false)),
+            &[
+                (b"DT", Pass),
+                (b"12n3", Swallow),
+                (b"C", Hold),
+                (b"AS", Release),
+                (b"NE", Repair),
+                (b"Z", Settle),
+            ],
+            Fate::Unexpected,
+        ),
+        (
+            Some(execution(true)),
+            &[
+                (b"D", Pass),
+                (b"12n3", Swallow),
+                (b"CT", Hold),
+                (b"AS", Release),
+                (b"NE", Repair),
+                (b"Z", Settle),
+            ],
+            Fate::Unexpected,
+        ),
+        (
+            Some(Kind::Question),
+            &[(b"AS", Aside), (b"Z", Settle)],
+            Collect,
+        ),
+        (
+            Some(Kind::Closes(1)),
+            &[(b"3", Close), (b"NASE", Aside)],
+            Fate::Unexpected,
+        ),
+    ];
+    for (owed, said, otherwise) in table {
+        let mut ledger = Ledger::default();
+        let name = format!("{owed:?}");
+        if let Some(kind) = owed {
+            ledger.expect(Recipient::Client(ME), kind);
+        }
+        for tag in TAGS {
+            let known = said.iter().find(|(tags, _)| tags.contains(tag));
+            let fate = known.map_or(otherwise, |(_, fate)| *fate);
+            let tag_name = char::from(*tag);
+            assert_eq!(ledger.fate(*tag), fate, "{tag_name} before {name}");
+            assert_eq!(ledger.fate(*tag), fate, "{tag_name} asked again");
+        }
+    }
+}
+
+#[test]
+fn of_a_reply_too_large_to_be_read_only_what_needs_no_reading_is_taken() {
+    for (fate, tag, large) in [
+        (Fate::Pass, b'D', Fate::Pass),
+        (Fate::Note, b'E', Fate::Note),
+        (Fate::Release, b'D', Fate::Release),
+        (Fate::Release, b'S', Fate::Unexpected),
+        (Fate::Repair, b'E', Fate::Repair),
+        (Fate::Repair, b'N', Fate::Repair),
+        (Fate::Collect, b'D', Fate::Collect),
+        (Fate::Collect, b'T', Fate::Unexpected),
+        (Fate::Hold, b'T', Fate::Unexpected),
+        (Fate::Settle, b'Z', Fate::Unexpected),
+        (Fate::Swallow, b'2', Fate::Unexpected),
+        (Fate::Close, b'3', Fate::Unexpected),
+    ] {
+        assert_eq!(fate.of_large(tag), large, "{fate:?} {}", char::from(tag));
+    }
 }
