@@ -132,9 +132,6 @@ const CONFINED: [(&str, &[&str]); 13] = [
 /// The parts that may touch sockets, clocks and the operating system.
 const SHELL: &[&str] = &["src/main", "src/cli/", "src/net/", "src/lab/", "benches/"];
 
-/// Rooms that are being rebuilt: their files need not keep the rules about files among each other.
-const BEING_REBUILT: &[&str] = &["oracle"];
-
 /// Modules of programs of their own, whose types may have the names of the proxy's.
 const APART: [&str; 2] = ["cli", "lab"];
 
@@ -188,8 +185,8 @@ impl Source {
     }
 
     /// Whether the rules about files among each other are for this one.
-    fn is_settled(&self) -> bool {
-        self.path.starts_with("src/") && !BEING_REBUILT.contains(&self.module())
+    fn is_in_a_room(&self) -> bool {
+        self.path.starts_with("src/")
     }
 
     /// The module of ours that the file belongs to: `wire` for `src/wire/frame.rs`.
@@ -574,9 +571,9 @@ struct Arrow<'a> {
 /// Rule: the files of a room name each other in one direction. A comment that begins with `Circle:`
 /// above the name, or beside it, says why one must not.
 fn goes_in_no_circle(sources: &[Source]) -> Vec<String> {
-    let settled = || sources.iter().filter(|source| source.is_settled());
-    let modules: BTreeSet<_> = settled().map(Source::path_in_crate).collect();
-    let arrows: Vec<_> = settled()
+    let in_rooms = || sources.iter().filter(|source| source.is_in_a_room());
+    let modules: BTreeSet<_> = in_rooms().map(Source::path_in_crate).collect();
+    let arrows: Vec<_> = in_rooms()
         .flat_map(|source| arrows(source, &modules))
         .collect();
     let mut next: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
@@ -703,7 +700,7 @@ fn keeps_types_together(sources: &[Source]) -> Vec<String> {
         }
     }
     let mut complaints = Vec::new();
-    for source in sources.iter().filter(|source| source.is_settled()) {
+    for source in sources.iter().filter(|source| source.is_in_a_room()) {
         let is_at_home = |home: &&str| {
             let folder = home.trim_end_matches(".rs").trim_end_matches("/mod");
             source.path == *home || source.path.starts_with(&format!("{folder}/"))
@@ -762,7 +759,7 @@ fn types(source: &Source) -> Vec<(usize, &str, &str)> {
 fn names_each_type_once(sources: &[Source]) -> Vec<String> {
     let mut seen: BTreeMap<_, &str> = BTreeMap::from([("Error", "")]);
     let mut complaints = Vec::new();
-    let is_core = |source: &&Source| source.is_settled() && !APART.contains(&source.module());
+    let is_core = |source: &&Source| source.is_in_a_room() && !APART.contains(&source.module());
     for source in sources.iter().filter(is_core) {
         let types = types(source).into_iter();
         let open = types.filter(|(_, seen, _)| matches!(*seen, "pub" | "pub(crate)"));

@@ -3,7 +3,7 @@
 use super::answer::Answer;
 use super::proof::{Hidden, Plan};
 use super::state::{State, Step};
-use super::{Env, columns, explain, lists, proof, question};
+use super::{Env, explain, lists, proof, question};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::statement::mirror::Name;
@@ -51,7 +51,7 @@ pub(super) fn answered(
     };
     let guards = match (Plan::read(original), Plan::read(generic)) {
         (Ok(original), Ok(generic)) => {
-            let generic = columns::as_values(statement, generic);
+            let generic = proof::as_values(statement, generic);
             proof::same_plan(&original, &generic, &terms.kinds(), &hidden)
         }
         _ => None,

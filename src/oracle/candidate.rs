@@ -1,7 +1,9 @@
 //! The statement in question, and what becomes of it: trust, a narrower form, or the end.
+//!
+//! Where another form is to be tried, the plans are returned with which the text's statement is to
+//! be found anew.
 
 use super::answer::Answer;
-use super::state::{About, Step};
 use super::topic::Topic;
 use super::{Env, blame};
 use crate::metrics::Counter;
@@ -92,23 +94,24 @@ impl Candidate {
         Reason::Pipelined
     }
 
-    /// Looks at the answers to questions about the candidate.
+    /// Looks at the answers to questions about the candidate: those that matter, and that to its
+    /// Parse, if it was among the questions.
     ///
     /// # Errors
     /// [`Reason::OracleFailed`] if one of those that matter is an error that says nothing about the
     /// text. The lesson is over, and everybody else may still ask.
     pub(super) fn check_blame(
         &self,
-        about: &About,
-        answers: &[Answer],
+        decisive: &[Answer],
+        parse: Option<&Answer>,
         env: &mut Env<'_>,
     ) -> Result<(), Reason> {
-        let Some(error) = blame::find(about.decisive(answers)) else {
+        let Some(error) = blame::find(decisive) else {
             return Ok(());
         };
         blame::note(error, env);
         let (mirror, key) = (&mut env.standing.mirror, self.statement.key());
-        if about.parse(answers).is_some_and(|it| it.error.is_some()) {
+        if parse.is_some_and(|it| it.error.is_some()) {
             // Nothing to close: a statement of that name may be the client's.
             mirror.revoke(key);
         } else {
@@ -119,7 +122,7 @@ impl Candidate {
     }
 
     /// The statement may stand for its original from now on, under these conditions.
-    pub(super) fn trust(&self, proven: Proven, env: &mut Env<'_>) -> Step {
+    pub(super) fn trust(&self, proven: Proven, env: &mut Env<'_>) {
         let statement = &self.statement;
         env.lent.counters().add(Counter::OracleAccepted, 1);
         tracing::debug!(
@@ -154,12 +157,11 @@ impl Candidate {
         });
         let mirror = &mut env.standing.mirror;
         mirror.confirm(statement.key(), self.verified, terms);
-        Step::Learned
     }
 
     /// A generic plan may not stand for the plans of all values: tries with fewer arguments, or
     /// else with custom plans.
-    pub(super) fn specify(&self, topic: &mut Topic, env: &mut Env<'_>) -> Result<Step, Reason> {
+    pub(super) fn specify(&self, topic: &mut Topic, env: &mut Env<'_>) -> Result<Plans, Reason> {
         let recipe = self.statement.recipe();
         if recipe.shape().has_rows() {
             return self.unfold(topic, env);
@@ -176,7 +178,7 @@ impl Candidate {
         env.standing.mirror.remove(self.statement.key());
         let epoch = self.epoch;
         self.statement.record(Verdict::Specific { epoch });
-        Ok(Step::Teach(self.wanted))
+        Ok(self.wanted)
     }
 
     /// Keeps the arguments at these indexes inline from now on, and tries again.
@@ -185,7 +187,7 @@ impl Candidate {
         arguments: &[usize],
         topic: &mut Topic,
         env: &mut Env<'_>,
-    ) -> Result<Step, Reason> {
+    ) -> Result<Plans, Reason> {
         let recipe = self.statement.recipe();
         let Some(eligible) = recipe.eligible() else {
             return Err(Reason::Unstable);
@@ -211,7 +213,7 @@ impl Candidate {
         detail: &str,
         topic: &mut Topic,
         env: &mut Env<'_>,
-    ) -> Result<Step, Reason> {
+    ) -> Result<Plans, Reason> {
         if self.statement.recipe().list_arguments().is_empty() {
             return Err(self.decline(reason, detail, env));
         }
@@ -219,21 +221,21 @@ impl Candidate {
     }
 
     /// Lists or rows are not to be arrays: tries again without.
-    pub(super) fn unfold(&self, topic: &mut Topic, env: &mut Env<'_>) -> Result<Step, Reason> {
+    pub(super) fn unfold(&self, topic: &mut Topic, env: &mut Env<'_>) -> Result<Plans, Reason> {
         env.lent.counters().add(Counter::Demotions, 1);
         env.lent.shapes.unfold(self.statement.recipe());
         self.try_again(topic, env)
     }
 
     /// Another recipe has taken the place of the candidate's.
-    fn try_again(&self, topic: &mut Topic, env: &mut Env<'_>) -> Result<Step, Reason> {
+    fn try_again(&self, topic: &mut Topic, env: &mut Env<'_>) -> Result<Plans, Reason> {
         env.standing.mirror.remove(self.statement.key());
         self.statement.record(Verdict::Unasked);
         topic.rounds += 1;
         if topic.rounds > MAX_ROUNDS {
             return Err(self.decline(Reason::Refused, "", env));
         }
-        Ok(Step::Teach(self.wanted))
+        Ok(self.wanted)
     }
 
     /// The statement may not stand for its original.

@@ -20,7 +20,6 @@
 
 use super::answer::Answer;
 use super::candidate::Candidate;
-use super::proof::Plan;
 use super::state::{About, Step};
 use super::topic::Topic;
 use super::{Env, catalog, describe};
@@ -146,14 +145,6 @@ fn array_type(declared: u32, stored: &Stored<'_>) -> Option<(u32, u32)> {
     fits.then_some((declared, element))
 }
 
-/// The plan as that of VALUES, if the rows are the only thing that differs.
-pub(super) fn as_values(statement: &Statement, plan: Plan) -> Plan {
-    match statement.recipe().shape().has_rows() {
-        true => plan.with_rows(),
-        false => plan,
-    }
-}
-
 /// The candidate has rows and is not trusted yet: asks for the types of the columns they are
 /// stored in.
 pub(super) fn ask(candidate: Candidate, env: &mut Env<'_>) -> Result<Step, Reason> {
@@ -180,7 +171,7 @@ pub(super) fn answered(
     };
     let columns = read_columns(answer);
     let Some((types, elements)) = array_types(&candidate.statement, eligible, &columns) else {
-        return candidate.unfold(topic, env);
+        return candidate.unfold(topic, env).map(Step::Teach);
     };
     candidate.terms = Arc::new(Terms {
         types: types.into(),

@@ -47,14 +47,16 @@ pub(super) fn answered(
         return Err(candidate.give_up(env.standing));
     }
     if !rewritten.is_good() {
-        return match rewritten.parameter_named() {
+        let again = match rewritten.parameter_named() {
             Some(argument) => candidate.demote(&[argument], topic, env),
             None => candidate.refuse(Reason::Refused, &rewritten.sqlstate(), topic, env),
         };
+        return again.map(Step::Teach);
     }
     env.lent.counters().add(Counter::StatementsPrepared, 1);
     if original.description != rewritten.description {
-        return candidate.refuse(Reason::DifferentResult, "", topic, env);
+        let again = candidate.refuse(Reason::DifferentResult, "", topic, env);
+        return again.map(Step::Teach);
     }
     // Said once, when the statement is parsed, and not whenever it is executed (H-32).
     if rewritten.notices {
@@ -70,7 +72,7 @@ pub(super) fn answered(
     env.lent.scan_again(text, dialect, &recipe)?;
     let forbidden = forbidden(&types, &env.lent.scan, eligible, dialect);
     if !forbidden.is_empty() {
-        return candidate.demote(&forbidden, topic, env);
+        return candidate.demote(&forbidden, topic, env).map(Step::Teach);
     }
     candidate.terms = Arc::new(Terms {
         types: types.into(),

@@ -8,29 +8,14 @@ use super::answer::Answer;
 use super::candidate::{Candidate, Proven, positions};
 use super::lists::{self, Lengths};
 use super::proof::{self, Hidden, Plan};
-use super::state::{About, Exposure, Step};
+use super::state::{About, Exposure, Questions, Step};
 use super::topic::Topic;
-use super::{Env, catalog, columns, keys, question};
+use super::{Env, catalog, keys, question};
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::statement::{Plans, Statement, Terms};
 use std::sync::Arc;
 use std::vec::IntoIter;
-
-/// Which questions were put beside those for the plans of the original and of the candidate.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Questions {
-    /// The generic plan.
-    generic: bool,
-    /// The plans for lists of other lengths.
-    lengths: bool,
-    /// The types that lists might be of instead of the inferred ones.
-    others: bool,
-    /// What the role may use only because of what it is.
-    rights: bool,
-    /// What [`catalog::of_statement`] asks.
-    catalog: bool,
-}
 
 /// The answers, each of those that were asked for.
 struct Answers {
@@ -46,7 +31,7 @@ struct Answers {
 /// Asks for the plans of the candidate, and for what only the catalog knows. `text` is the one that
 /// was scanned last.
 ///
-/// The order of the questions is that in which [`Questions::read`] reads the answers.
+/// The order of the questions is that in which [`read`] reads the answers.
 pub(super) fn ask(
     candidate: Candidate,
     eligible: &Eligible,
@@ -84,85 +69,86 @@ pub(super) fn ask(
     Step::ask(candidate, About::Explain(put))
 }
 
-impl Questions {
-    /// Gives each answer its name. `None` if there are too few, which [`ask`] rules out.
-    fn read(self, answers: Vec<Answer>) -> Option<Answers> {
-        let mut answers = answers.into_iter();
-        Some(Answers {
-            original: answers.next()?,
-            custom: answers.next()?,
-            generic: next_if(self.generic, &mut answers)?,
-            lengths: match self.lengths {
-                true => Some(Lengths::read(&mut answers)?),
-                false => None,
-            },
-            others: next_if(self.others, &mut answers)?,
-            rights: next_if(self.rights, &mut answers)?,
-            catalog: next_if(self.catalog, &mut answers)?,
-        })
-    }
+/// Gives each answer its name. `None` if there are too few, which [`ask`] rules out.
+fn read(put: Questions, answers: Vec<Answer>) -> Option<Answers> {
+    let mut answers = answers.into_iter();
+    Some(Answers {
+        original: answers.next()?,
+        custom: answers.next()?,
+        generic: next_if(put.generic, &mut answers)?,
+        lengths: match put.lengths {
+            true => Some(Lengths::read(&mut answers)?),
+            false => None,
+        },
+        others: next_if(put.others, &mut answers)?,
+        rights: next_if(put.rights, &mut answers)?,
+        catalog: next_if(put.catalog, &mut answers)?,
+    })
+}
 
-    /// The plans are here: the custom plan must be the original's to the letter, the generic plan
-    /// the same but for its constants.
-    pub(super) fn answered(
-        self,
-        mut candidate: Candidate,
-        answers: Vec<Answer>,
-        topic: &mut Topic,
-        env: &mut Env<'_>,
-    ) -> Result<Step, Reason> {
-        let answers = self.read(answers).ok_or(Reason::OracleFailed)?;
-        let (original, custom) = (answers.original, answers.custom);
-        if original.overflowed || custom.overflowed {
-            return Err(candidate.decline(Reason::DifferentPlan, "", env));
-        }
-        if !original.is_good() {
-            return Err(candidate.give_up(env.standing));
-        }
-        if !custom.is_good() {
-            return unplanned(&candidate, &custom, topic, env);
-        }
-        let original = match Plan::read(&original) {
-            Ok(original) => original,
+/// The plans are here: the custom plan must be the original's to the letter, the generic plan the
+/// same but for its constants.
+pub(super) fn answered(
+    put: Questions,
+    mut candidate: Candidate,
+    answers: Vec<Answer>,
+    topic: &mut Topic,
+    env: &mut Env<'_>,
+) -> Result<Step, Reason> {
+    let answers = read(put, answers).ok_or(Reason::OracleFailed)?;
+    let (original, custom) = (answers.original, answers.custom);
+    if original.overflowed || custom.overflowed {
+        return Err(candidate.decline(Reason::DifferentPlan, "", env));
+    }
+    if !original.is_good() {
+        return Err(candidate.give_up(env.standing));
+    }
+    if !custom.is_good() {
+        return unplanned(&candidate, &custom, topic, env);
+    }
+    let original = match Plan::read(&original) {
+        Ok(original) => original,
+        Err(reason) => return Err(candidate.decline(reason, "", env)),
+    };
+    if answers.others.as_ref().is_some_and(lists::may_be_others) {
+        let again = candidate.refuse(Reason::Refused, "", topic, env);
+        return again.map(Step::Teach);
+    }
+    if answers.rights.is_some_and(|rights| rights.values != ["0"]) {
+        return Err(candidate.decline(Reason::RoleRights, "", env));
+    }
+    let mut immutable = true;
+    if let Some(answer) = answers.catalog {
+        let found = match catalog::read(&answer) {
+            Ok(found) => found,
             Err(reason) => return Err(candidate.decline(reason, "", env)),
         };
-        if answers.others.as_ref().is_some_and(lists::may_be_others) {
-            return candidate.refuse(Reason::Refused, "", topic, env);
+        immutable = found.immutable;
+        if let Some(eligible) = candidate.statement.recipe().eligible() {
+            candidate.terms = Arc::new(Terms {
+                stored: found.stored(eligible),
+                ..Terms::clone(&candidate.terms)
+            });
         }
-        if answers.rights.is_some_and(|rights| rights.values != ["0"]) {
-            return Err(candidate.decline(Reason::RoleRights, "", env));
+        if !found.domains.is_empty() {
+            let demoted = positions(&candidate.terms.types, |o| found.domains.contains(&o));
+            return candidate.demote(&demoted, topic, env).map(Step::Teach);
         }
-        let mut immutable = true;
-        if let Some(answer) = answers.catalog {
-            let found = match catalog::read(&answer) {
-                Ok(found) => found,
-                Err(reason) => return Err(candidate.decline(reason, "", env)),
-            };
-            immutable = found.immutable;
-            if let Some(eligible) = candidate.statement.recipe().eligible() {
-                candidate.terms = Arc::new(Terms {
-                    stored: found.stored(eligible),
-                    ..Terms::clone(&candidate.terms)
-                });
-            }
-            if !found.domains.is_empty() {
-                let demoted = positions(&candidate.terms.types, |o| found.domains.contains(&o));
-                return candidate.demote(&demoted, topic, env);
-            }
+    }
+    if read_as_values(&candidate, &custom).as_ref() != Some(&original) {
+        let again = candidate.refuse(Reason::DifferentPlan, "", topic, env);
+        return again.map(Step::Teach);
+    }
+    let Some(generic) = answers.generic else {
+        candidate.trust(Proven::default(), env);
+        return Ok(Step::Learned);
+    };
+    match read_as_values(&candidate, &generic) {
+        Some(generic) if immutable => {
+            let plans = (&original, &generic);
+            generic_explained(candidate, plans, answers.lengths.as_ref(), topic, env)
         }
-        if read_as_values(&candidate, &custom).as_ref() != Some(&original) {
-            return candidate.refuse(Reason::DifferentPlan, "", topic, env);
-        }
-        let Some(generic) = answers.generic else {
-            return Ok(candidate.trust(Proven::default(), env));
-        };
-        match read_as_values(&candidate, &generic) {
-            Some(generic) if immutable => {
-                let plans = (&original, &generic);
-                generic_explained(candidate, plans, answers.lengths.as_ref(), topic, env)
-            }
-            _ => candidate.specify(topic, env),
-        }
+        _ => candidate.specify(topic, env).map(Step::Teach),
     }
 }
 
@@ -185,7 +171,8 @@ fn unplanned(
     let lists = !candidate.statement.recipe().list_arguments().is_empty();
     let state = custom.sqlstate();
     if lists && state.starts_with("22") {
-        return candidate.refuse(Reason::Refused, &state, topic, env);
+        let again = candidate.refuse(Reason::Refused, &state, topic, env);
+        return again.map(Step::Teach);
     }
     Err(candidate.give_up(env.standing))
 }
@@ -207,17 +194,18 @@ fn generic_explained(
     };
     let exposed = proof::exposed(original, generic, &types, (&hidden, eligible));
     let Some((visibility, guards)) = exposed else {
-        return candidate.specify(topic, env);
+        return candidate.specify(topic, env).map(Step::Teach);
     };
     let dialect = env.standing.dialect;
     env.lent.scan_again(&topic.text, dialect, recipe)?;
     let (plan, scan) = ((&visibility, generic), &env.lent.scan);
     let guards = lists::guarded(guards, plan, &candidate, lengths, scan);
     let Some(guards) = guards.filter(|_| !visibility.is_open()) else {
-        return candidate.specify(topic, env);
+        return candidate.specify(topic, env).map(Step::Teach);
     };
     if visibility.needs_no_facts() {
-        return Ok(candidate.trust(Proven::with(guards), env));
+        candidate.trust(Proven::with(guards), env);
+        return Ok(Step::Learned);
     }
     keys::ask(Exposure { visibility, guards }, candidate, topic, env)
 }
@@ -225,7 +213,7 @@ fn generic_explained(
 /// The plan of the rewritten text; `None` if there is none.
 fn read_as_values(candidate: &Candidate, answer: &Answer) -> Option<Plan> {
     let plan = Plan::read(answer).ok().filter(|_| answer.is_good())?;
-    Some(columns::as_values(&candidate.statement, plan))
+    Some(proof::as_values(&candidate.statement, plan))
 }
 
 /// For each argument of the statement whether nothing is done with it where it stands.

@@ -4,7 +4,7 @@ use super::answer::{self, Answer};
 use super::candidate::Candidate;
 use super::state::{About, State, Step};
 use super::topic::{Subject, Topic};
-use super::{Env, Next, audit, blame, columns, context, describe, keys, names, prepare};
+use super::{Env, Next, audit, blame, columns, context, describe, explain, keys, names, prepare};
 use super::{statistics, teach, watch};
 use crate::reason::Reason;
 use crate::wire::backend;
@@ -224,10 +224,32 @@ impl Lesson {
                 if env.is_pointless {
                     return Err(candidate.leave(env.standing));
                 }
-                candidate.check_blame(&about, &answers, env)?;
+                let (decisive, parse) = (decisive(&about, &answers), parse(&about, &answers));
+                candidate.check_blame(decisive, parse, env)?;
                 learned_of(about, candidate, answers, &mut self.topic, env)
             }
         }
+    }
+}
+
+/// Those of the answers that decide something.
+fn decisive<'a>(about: &About, answers: &'a [Answer]) -> &'a [Answer] {
+    match about {
+        About::Prepare => prepare::decisive(answers),
+        About::Columns
+        | About::Describe
+        | About::Explain(_)
+        | About::Keys(_)
+        | About::Statistics(_) => answers,
+    }
+}
+
+/// The answer to the Parse of the candidate, if it was among the questions.
+fn parse<'a>(about: &About, answers: &'a [Answer]) -> Option<&'a Answer> {
+    match about {
+        About::Describe => describe::parse(answers),
+        About::Prepare => prepare::parse(answers),
+        About::Columns | About::Explain(_) | About::Keys(_) | About::Statistics(_) => None,
     }
 }
 
@@ -242,7 +264,7 @@ fn learned_of(
     match about {
         About::Columns => columns::answered(candidate, &answers, topic, env),
         About::Describe => describe::answered(candidate, answers, topic, env),
-        About::Explain(questions) => questions.answered(candidate, answers, topic, env),
+        About::Explain(put) => explain::answered(put, candidate, answers, topic, env),
         About::Keys(exposure) => keys::answered(exposure, candidate, &answers, topic, env),
         About::Statistics(exposure) => {
             statistics::answered(exposure, &candidate, &answers, topic, env)

@@ -113,7 +113,8 @@ pub enum Next {
 #[doc(hidden)]
 #[must_use]
 pub fn questions(major: u16) -> Vec<String> {
-    let mut all = catalog::samples(major);
+    let mut all = vec![naming::names(major)];
+    all.extend(catalog::samples());
     all.extend(proof::questions());
     all.extend(lists::samples());
     all.push(context_query(true));

@@ -285,3 +285,18 @@ const USED: &str = "SELECT 'r', 'r' {||} c.oid::pg_catalog.text, c.relname::pg_c
     FROM pg_catalog.pg_proc p WHERE p.oid {>=} {user} AND EXISTS (\
     SELECT FROM pg_catalog.pg_depend d WHERE d.refclassid {=} 1255::pg_catalog.oid \
     AND d.refobjid {=} p.oid AND d.deptype {=} 'n'::pg_catalog.\"char\")";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_operators_are_qualified() {
+        for text in [names(13), names(18)] {
+            let bare = text.replace("OPERATOR(pg_catalog.=)", "");
+            let (equal, jit) = (bare.matches(" = "), bare.matches("jit = "));
+            assert_eq!(equal.count(), jit.count(), "{bare}");
+            assert!(!text.contains("{user}") && !text.contains("{="), "{text}");
+        }
+    }
+}

@@ -87,6 +87,7 @@ pub(super) use visibility::Visibility;
 
 use crate::sql::eligible::Eligible;
 use crate::sql::oid;
+use crate::statement::Statement;
 use crate::statement::guard::{Check, Guard};
 use align::align;
 use constant::{Constant, Types};
@@ -114,6 +115,14 @@ pub(super) fn exposed(
     let aligned = align(original, generic, types, hidden)?;
     let exposure = Visibility::of(&aligned, eligible);
     Some((exposure, aligned.guards))
+}
+
+/// The plan as that of VALUES, if the rows are the only thing that differs.
+pub(super) fn as_values(statement: &Statement, plan: Plan) -> Plan {
+    match statement.recipe().shape().has_rows() {
+        true => plan.with_rows(),
+        false => plan,
+    }
 }
 
 /// What is known of arguments that a plan does not show: VALUES of several rows, LIMIT, what ON

@@ -1,13 +1,9 @@
 //! The states of a lesson: which questions are in flight, and what their answers are about.
 //!
 //! A state holds what its answers need and nothing else. The file that puts the questions of a
-//! state also reads their answers.
+//! state also reads their answers; it may know the states that follow it, and this file knows none.
 
-use super::answer::Answer;
 use super::candidate::Candidate;
-use super::describe;
-use super::explain::Questions;
-use super::prepare;
 use super::proof::Visibility;
 use crate::statement::database::NamesClaim;
 use crate::statement::guard::Guard;
@@ -49,6 +45,22 @@ pub(super) enum About {
     Prepare,
 }
 
+/// Which questions were put about the plans of a candidate, beside those for the original's and for
+/// its own.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Questions {
+    /// The generic plan.
+    pub(super) generic: bool,
+    /// The plans for lists of other lengths.
+    pub(super) lengths: bool,
+    /// The types that lists might be of instead of the inferred ones.
+    pub(super) others: bool,
+    /// What the role may use only because of what it is.
+    pub(super) rights: bool,
+    /// What the catalog alone knows of the statement.
+    pub(super) catalog: bool,
+}
+
 /// What a client could see of another plan than the generic one, and under which guards the generic
 /// plan stands for the literals' own.
 #[derive(Debug)]
@@ -72,28 +84,5 @@ impl Step {
     /// The questions about the candidate were put.
     pub(super) const fn ask(candidate: Candidate, about: About) -> Self {
         Self::Ask(State::About(candidate, about))
-    }
-}
-
-impl About {
-    /// Those of the answers that decide something.
-    pub(super) fn decisive<'a>(&self, answers: &'a [Answer]) -> &'a [Answer] {
-        match self {
-            Self::Prepare => prepare::decisive(answers),
-            Self::Columns
-            | Self::Describe
-            | Self::Explain(_)
-            | Self::Keys(_)
-            | Self::Statistics(_) => answers,
-        }
-    }
-
-    /// The answer to the Parse of the candidate, if it was among the questions.
-    pub(super) fn parse<'a>(&self, answers: &'a [Answer]) -> Option<&'a Answer> {
-        match self {
-            Self::Describe => describe::parse(answers),
-            Self::Prepare => prepare::parse(answers),
-            Self::Columns | Self::Explain(_) | Self::Keys(_) | Self::Statistics(_) => None,
-        }
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn ask(
     env: &mut Env<'_>,
 ) -> Result<Step, Reason> {
     let Some(question) = exposure.visibility.statistics_question() else {
-        return candidate.specify(topic, env);
+        return candidate.specify(topic, env).map(Step::Teach);
     };
     env.asks.careful(&question);
     Ok(Step::ask(candidate, About::Statistics(exposure)))
@@ -42,7 +42,7 @@ pub(super) fn answered(
     let is_small =
         |common: &Vec<Common>| common.iter().map(Common::bytes).sum::<usize>() <= MAX_COMMON_BYTES;
     let Some(common) = common.filter(is_small) else {
-        return candidate.specify(topic, env);
+        return candidate.specify(topic, env).map(Step::Teach);
     };
     let terms = Terms {
         common: common.clone().into(),
@@ -53,11 +53,12 @@ pub(super) fn answered(
     env.lent.scan_again(&topic.text, dialect, recipe)?;
     let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
     if !terms.admit(eligible, &topic.text, &env.lent.scan) {
-        return candidate.specify(topic, env);
+        return candidate.specify(topic, env).map(Step::Teach);
     }
     let proven = Proven {
         common,
         ..Proven::with(exposure.guards)
     };
-    Ok(candidate.trust(proven, env))
+    candidate.trust(proven, env);
+    Ok(Step::Learned)
 }

@@ -40,7 +40,7 @@ impl Plan {
     }
 
     /// The plan with the rows of VALUES in place of those that functions return under their name.
-    pub(in crate::oracle) fn with_rows(mut self) -> Self {
+    pub(super) fn with_rows(mut self) -> Self {
         replace_rows(&mut self.0);
         self
     }
