@@ -88,9 +88,8 @@ impl Candidate {
     /// know.
     pub(super) fn leave(&self, standing: &mut Standing) -> Reason {
         standing.mirror.remove(self.statement.key());
-        if matches!(self.statement.verdict(), Verdict::Asking(_)) {
-            self.statement.record(Verdict::Unasked);
-        }
+        // No verdict is withdrawn: what other sessions have ready stays as good as it was.
+        self.statement.give_back_claim();
         Reason::Pipelined
     }
 

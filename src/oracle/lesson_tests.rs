@@ -479,6 +479,33 @@ fn a_pointless_lesson_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_pointless_lesson_takes_nothing_from_other_sessions() {
+    let room = Room::settled();
+    let database = Arc::clone(&room.standing.database);
+    let epoch = database.epoch();
+    let changed = ["sign".to_owned(), "changed".to_owned()];
+    database.observed(&changed, room.now, room.now, false);
+    let mut room = room.another();
+    assert!(database.epoch() > epoch);
+    let mut lesson = room.teach(SELECT);
+    room.answer(&mut lesson, &both_parsed());
+    assert_eq!(room.answer(&mut lesson, &alike()), Next::Learned);
+    // The lesson of yet another session began before the catalog changed, and ends now.
+    let statement = room.statement(SELECT, Plans::Generic);
+    let Verdict::Trusted { at, terms, .. } = statement.verdict() else {
+        panic!("{:?}", statement.verdict());
+    };
+    statement.record(Verdict::Trusted { epoch, at, terms });
+    let mut room = room.another();
+    let mut lesson = room.teach(SELECT);
+    room.is_pointless = true;
+    let over = Next::Over(Reason::Pipelined);
+    assert_eq!(room.answer(&mut lesson, &both_parsed()), over);
+    assert_eq!(statement.verdict(), Verdict::Unasked, "others may ask");
+    assert!(!statement.is_withdrawn(), "it is ready elsewhere");
+}
+
+#[test]
 fn an_error_of_the_moment_settles_nothing_and_gives_a_pause() {
     for (answers, owes) in [
         ([vec![error("55P03", "lock")], parsed(b"name", &[23])], true),
