@@ -211,7 +211,9 @@ fn execution(hold_description: bool) -> Kind {
 fn what_becomes_of_each_reply_depends_on_what_is_owed() {
     use Fate::{Aside, Close, Collect, Hold, Note, Pass, Release, Repair, Settle, Swallow};
     const TAGS: &[u8] = b"12CDEIKNRSTZAGHWcnst3V";
-    let table: [(Option<Kind>, &[(&[u8], Fate)], Fate); 6] = [
+    /// What is owed, what becomes of replies with these tags, and of all others.
+    type Row<'a> = (Option<Kind>, &'a [(&'a [u8], Fate)], Fate);
+    let table: [Row<'_>; 6] = [
         (None, &[(b"ZSECGW", Note)], Pass),
         (Some(Kind::Query(Effect::None)), &[(b"ZSECGW", Note)], Pass),
         (
