@@ -104,10 +104,11 @@ pub enum Task {
     Decided(ClientId, Decided),
 }
 
-/// Tasks that wait to be polled.
+/// What input leads to beside output: tasks that wait to be polled, and timers.
 #[derive(Debug, Default)]
 struct Outbox {
     tasks: VecDeque<Task>,
+    timers: Timers,
     tells_decisions: bool,
 }
 
@@ -137,7 +138,6 @@ pub struct Hub {
     /// What all of them are lent.
     pub lent: Lent,
     outbox: Outbox,
-    timers: Timers,
     now: Millis,
     rested: Millis,
 }
@@ -151,7 +151,6 @@ impl Hub {
             servers: Arena::default(),
             lent,
             outbox: Outbox::default(),
-            timers: Timers::default(),
             now: Millis(0),
             rested: Millis(0),
         }
@@ -169,7 +168,7 @@ impl Hub {
             self.rested = now;
             self.lent.rest(now);
         }
-        while let Some((id, timer)) = self.timers.due(now) {
+        while let Some((id, timer)) = self.outbox.timers.due(now) {
             self.outbox.tasks.push_back(match timer {
                 Timer::Login => Task::EndLogin(id),
                 Timer::Grace => {
@@ -185,7 +184,7 @@ impl Hub {
     /// When something is to be done even if nothing comes.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Millis> {
-        self.timers.next()
+        self.outbox.timers.next()
     }
 
     /// The next task, if there is one.
@@ -219,7 +218,7 @@ impl Hub {
             Client::new(lease, link, number, key, relay_only)
         });
         let client = ClientId(client);
-        self.timers.set(client, Timer::Login, deadline);
+        self.outbox.timers.set(client, Timer::Login, deadline);
         (client, upstream.unwrap_or(UpstreamId(client.0)))
     }
 
@@ -228,7 +227,7 @@ impl Hub {
         if let Some(client) = self.clients.remove(id.0) {
             self.servers.remove(client.link.0);
         }
-        self.timers.clear(id);
+        self.outbox.timers.clear(id);
     }
 
     /// The client with this name, and the connection that is held for it.
@@ -290,16 +289,10 @@ impl Hub {
     /// A length field no frame can have, or a reply that cannot follow what was sent.
     #[inline]
     pub fn upstream_bytes(&mut self, id: UpstreamId, bytes: &[u8]) -> Result<usize, Error> {
-        let Some(mut hop) = self.hop_of(id) else {
-            return Ok(bytes.len());
-        };
-        let had_login = hop.client.is_logged_in();
-        let used = hop.upstream_bytes(bytes)?;
-        if !had_login && hop.client.is_logged_in() {
-            let client = hop.client.id;
-            self.timers.clear(client);
+        match self.hop_of(id) {
+            Some(mut hop) => hop.upstream_bytes(bytes),
+            None => Ok(bytes.len()),
         }
-        Ok(used)
     }
 
     /// How many of a server's bytes go to its client as they are, before any that must be looked
@@ -348,7 +341,7 @@ impl Hub {
         }
         if !hop.client.is_late {
             let until = Millis(now.0.saturating_add(GRACE));
-            self.timers.set(id, Timer::Grace, until);
+            self.outbox.timers.set(id, Timer::Grace, until);
         }
         Some(Waits::Sockets)
     }

@@ -68,6 +68,7 @@ impl Hop<'_> {
                 // Not before: a name is anybody's to choose until the server has accepted it.
                 standing.database = self.lent.shapes.database(standing.origin.database());
                 self.client.turn = Turn::Free;
+                self.outbox.timers.clear(self.client.id);
             }
             _ => {}
         }
