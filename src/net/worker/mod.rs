@@ -131,6 +131,7 @@ pub(super) fn start(number: usize, setup: Setup) -> io::Result<(Handle, Thread)>
         upstreams: Ports::default(),
         ready: Vec::new(),
         dirty: Vec::new(),
+        spare: Vec::new(),
         held: Vec::new(),
         scratch: vec![0; READ].into(),
         spares: Spares::default(),
@@ -163,6 +164,8 @@ struct Worker {
     ready: Vec<PortId>,
     /// Ports that may have output; each is marked so, and is here once.
     dirty: Vec<PortId>,
+    /// An empty list, so that no turn allocates one.
+    spare: Vec<PortId>,
     /// Clients that wait for a cancel request to reach the server.
     held: Vec<ClientId>,
     scratch: Box<[u8]>,
@@ -310,15 +313,20 @@ impl Worker {
     /// Reads each port that may be read once, does the hub's tasks, and writes each port that has
     /// output once.
     fn turn(&mut self) {
-        for id in std::mem::take(&mut self.ready) {
+        // What comes to the lists meanwhile is for the next turn.
+        let mut ports = std::mem::take(&mut self.spare);
+        std::mem::swap(&mut ports, &mut self.ready);
+        for id in ports.drain(..) {
             self.guarded(id, Self::hear);
         }
         while let Some(task) = self.hub.poll() {
             self.perform(task);
         }
-        for id in std::mem::take(&mut self.dirty) {
+        std::mem::swap(&mut ports, &mut self.dirty);
+        for id in ports.drain(..) {
             self.guarded(id, Self::flush);
         }
+        self.spare = ports;
     }
 
     /// Does something with a port, and ends its client if that fails.
@@ -354,7 +362,13 @@ impl Worker {
                     client.registration = Some(registration);
                 }
             }
-            Task::EndLogin(id) => self.end(id, End::Failed(SessionError::LoginTimeout)),
+            Task::EndLogin(id) => {
+                // It may have been accepted in the same turn.
+                let known = self.hub.client(id);
+                if known.is_some_and(|client| !client.is_logged_in()) {
+                    self.end(id, End::Failed(SessionError::LoginTimeout));
+                }
+            }
             Task::See(id) => self.make_dirty(PortId::Client(id)),
             Task::Decided(..) => {}
         }
