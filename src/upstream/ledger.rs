@@ -91,7 +91,11 @@ impl Ledger {
     /// be ours: the server reads them where it would have read that.
     #[must_use]
     pub fn takes_closes(&self) -> bool {
-        let idle = self.batch == Batch::Closed && self.copying.is_none() && !self.lost;
+        // Behind the end of a copy that a Query has begun, whether it fails or not.
+        let is_behind =
+            |copying: Copying| copying.simple && copying.syncs == 0 && self.has_ended(copying);
+        let copies = self.copying.is_some_and(|copying| !is_behind(copying));
+        let idle = self.batch == Batch::Closed && !copies && !self.lost;
         idle && !self.queue.iter().any(is_maybe)
     }
 

@@ -59,6 +59,34 @@ fn a_flush_alone_owes_nothing() {
 }
 
 #[test]
+fn closes_may_stand_behind_the_end_of_a_copy_by_simple_query() {
+    let mut ledger = relayed(b"Q");
+    replies(&mut ledger, b"G");
+    relay(&mut ledger, b"d");
+    assert!(!ledger.takes_closes(), "it would be taken for data");
+    relay(&mut ledger, b"c");
+    assert!(ledger.takes_closes());
+    for tags in [&b"CZ"[..], b"EZ"] {
+        let mut ledger = relayed(b"Q");
+        replies(&mut ledger, b"G");
+        relay(&mut ledger, b"dc");
+        ledger.expect(Recipient::Client(ME), Kind::Closes(1));
+        relay(&mut ledger, b"Q");
+        replies(&mut ledger, tags);
+        assert!(ledger.closed());
+        settles(ledger, b"TCZ");
+    }
+    let mut in_doubt = relayed(b"Q");
+    replies(&mut in_doubt, b"G");
+    relay(&mut in_doubt, b"Sc");
+    assert!(!in_doubt.takes_closes(), "the Sync may be answered");
+    let mut batch = relayed(b"PBE");
+    replies(&mut batch, b"12G");
+    relay(&mut batch, b"cS");
+    assert!(!batch.takes_closes(), "an error would skip it");
+}
+
+#[test]
 fn copy_by_simple_query_owes_one() {
     let mut ledger = relayed(b"Q");
     replies(&mut ledger, b"G");
