@@ -141,16 +141,19 @@ impl Hop<'_> {
     /// Gives the answer to a cancelled query if it need not wait any longer; returns whether it
     /// did.
     pub(in crate::hub) fn release(&mut self) -> bool {
-        let over = self.client.is_held() && self.client.key.cancelled.all_delivered();
+        let delivered = self.client.key.cancelled.all_delivered();
+        let over = self.client.is_held() && delivered && !self.server.upstream.told_fatal;
         if over {
             self.answer_cancelled();
         }
         over
     }
 
-    /// Gives the answer to a cancelled query if it is complete.
+    /// Gives the answer to a cancelled query if it is complete, and the server has not had its last
+    /// word.
     pub(in crate::hub) fn answer_cancelled(&mut self) {
-        if let Turn::Cancelled(cancelled) = &self.client.turn
+        if !self.server.upstream.told_fatal
+            && let Turn::Cancelled(cancelled) = &self.client.turn
             && let Some(status) = cancelled.status
         {
             self.client.out.extend_from_slice(&cancelled.error);
