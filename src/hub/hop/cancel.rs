@@ -142,7 +142,7 @@ impl Hop<'_> {
     /// did.
     pub(in crate::hub) fn release(&mut self) -> bool {
         let delivered = self.client.key.cancelled.all_delivered();
-        let over = self.client.is_held() && delivered && !self.server.upstream.told_fatal;
+        let over = self.client.is_held() && delivered && !self.upstream.told_fatal;
         if over {
             self.answer_cancelled();
         }
@@ -152,7 +152,7 @@ impl Hop<'_> {
     /// Gives the answer to a cancelled query if it is complete, and the server has not had its last
     /// word.
     pub(in crate::hub) fn answer_cancelled(&mut self) {
-        if !self.server.upstream.told_fatal
+        if !self.upstream.told_fatal
             && let Turn::Cancelled(cancelled) = &self.client.turn
             && let Some(status) = cancelled.status
         {

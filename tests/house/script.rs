@@ -1,0 +1,159 @@
+//! What clients say: one request after the other, each of which ends with one ReadyForQuery.
+
+use crate::dice::Dice;
+use crate::frames;
+
+/// Texts that read; `{n}` is any number, `{s}` any word.
+const READS: [&str; 7] = [
+    "SELECT stamp, text FROM alike WHERE id = {n}",
+    "SELECT stamp, text FROM alike WHERE id = {n} AND name = '{s}'",
+    "SELECT stamp, 'ä', text FROM alike WHERE name = '{s}' AND id = '{q}'",
+    "SELECT stamp, text FROM custom WHERE id = {n}",
+    "SELECT stamp, text FROM custom WHERE id = '{q}' AND name = '{s}'",
+    "SELECT stamp, text FROM apart WHERE id = {n}",
+    "SELECT stamp, text FROM wide WHERE id = {n} AND name = '{s}'",
+];
+
+/// Texts that write; `{u}` is a number that no other text has.
+const WRITES: [&str; 6] = [
+    "INSERT INTO alike (id, name) VALUES ({u}, '{s}')",
+    "INSERT INTO alike (id, name) VALUES ({u}, '{s}') RETURNING stamp, text",
+    "INSERT INTO apart (id, name) VALUES ({u}, '{s}')",
+    "UPDATE custom SET name = '{s}' WHERE id = {u}",
+    "UPDATE custom SET name = '{s}' WHERE id = {u} RETURNING stamp, text",
+    "UPDATE alike SET name = '{s}' WHERE id = {u}",
+];
+
+const OTHERS: [&str; 14] = [
+    "SET x = {n}",
+    "SET x = {n}",
+    "CREATE TABLE made{n} (id int)",
+    "DISCARD ALL",
+    "DEALLOCATE ALL",
+    "SELECT stamp, text FROM pg_prepared_statements",
+    "",
+    " ",
+    "nonsense {n}",
+    "SELECT stamp, text FROM missing WHERE id = {n}",
+    "SELECT stamp, text FROM alike WHERE id = {n}; SELECT stamp, text FROM alike WHERE id = 2",
+    "INSERT INTO alike (id, name) VALUES ({u}, 'm'); SELECT stamp, text FROM alike WHERE id = {n}",
+    "SELECT stamp, text AS c{n} FROM alike WHERE id = {n}",
+    "SELECT stamp, text AS d{n} FROM custom WHERE name = '{s}' AND id = {n}",
+];
+
+const WORDS: [&str; 5] = ["one", "two", "ü", "", "a word or two"];
+
+/// Begins or ends a transaction.
+const TRANSACTIONS: [&str; 6] = [
+    "BEGIN",
+    "BEGIN",
+    "BEGIN ISOLATION LEVEL REPEATABLE READ",
+    "COMMIT",
+    "COMMIT",
+    "ROLLBACK",
+];
+
+fn filled(template: &str, dice: &mut Dice, serial: &mut usize, wrong: usize) -> String {
+    *serial += 1;
+    let number = dice.below(60).to_string();
+    let word = *dice.pick(&WORDS);
+    let quoted = match dice.chance(wrong) {
+        true => "no number".to_owned(),
+        false => number.clone(),
+    };
+    template
+        .replace("{n}", &number)
+        .replace("{q}", &quoted)
+        .replace("{s}", word)
+        .replace("{u}", &(1_000_000 + *serial).to_string())
+}
+
+fn text(dice: &mut Dice, serial: &mut usize, is_inside: bool) -> String {
+    let template = match dice.below(100) {
+        0..20 if is_inside => *dice.pick(&TRANSACTIONS[3..]),
+        20..45 if is_inside => *dice.pick(&[READS[2], READS[4]]),
+        _ if dice.chance(40) => *dice.pick(&OTHERS),
+        0..66 => *dice.pick(&READS),
+        66..86 => *dice.pick(&WRITES),
+        _ => *dice.pick(&TRANSACTIONS),
+    };
+    let wrong = if is_inside { 300 } else { 50 };
+    filled(template, dice, serial, wrong)
+}
+
+/// A query that is likely to fail as soon as it has its values.
+pub(crate) fn wrong(dice: &mut Dice, serial: &mut usize) -> Vec<u8> {
+    let template = dice.pick(&[READS[2], READS[4]]);
+    frames::query(&filled(template, dice, serial, 500))
+}
+
+/// A query that writes.
+pub(crate) fn write(dice: &mut Dice, serial: &mut usize) -> Vec<u8> {
+    frames::query(&filled(WRITES[0], dice, serial, 0))
+}
+
+/// A batch of the extended protocol.
+fn batch(dice: &mut Dice, serial: &mut usize, is_inside: bool) -> Vec<u8> {
+    let name = *dice.pick(&["", "", "theirs"]);
+    let (text, arguments) = match dice.below(3) {
+        0 => (text(dice, serial, is_inside), vec![]),
+        1 => {
+            let text = "SELECT stamp, text FROM alike WHERE id = $1";
+            (text.to_owned(), vec![dice.below(60).to_string()])
+        }
+        _ => {
+            *serial += 1;
+            let text = "UPDATE alike SET name = $2 WHERE id = $1";
+            let id = (1_000_000 + *serial).to_string();
+            (text.to_owned(), vec![id, "x".to_owned()])
+        }
+    };
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut parts = vec![frames::parse(name, &text, &[])];
+    if dice.chance(300) {
+        parts.push(frames::describe(b'S', name));
+    }
+    if dice.chance(100) {
+        parts.push(frames::frame(b'H', b""));
+    }
+    parts.push(frames::bind("", name, &arguments));
+    if dice.chance(700) {
+        parts.push(frames::describe(b'P', ""));
+    }
+    parts.push(frames::execute("", 0));
+    if !name.is_empty() {
+        parts.push(frames::close(b'S', name));
+    }
+    parts.push(frames::sync());
+    parts.concat()
+}
+
+fn copy(dice: &mut Dice) -> Vec<u8> {
+    let mut parts = vec![frames::query("COPY t FROM STDIN")];
+    for _ in 0..dice.below(5) {
+        let length = dice.below(300);
+        parts.push(frames::frame(b'd', &vec![b'x'; length]));
+    }
+    parts.push(match dice.chance(800) {
+        true => frames::frame(b'c', b""),
+        false => frames::frame(b'f', b"no more\0"),
+    });
+    parts.concat()
+}
+
+/// The frames of one request.
+pub(crate) fn request(dice: &mut Dice, serial: &mut usize, is_inside: bool) -> Vec<u8> {
+    match dice.below(1000) {
+        0..3 => frames::frame(b'X', b""),
+        3..930 => frames::query(&text(dice, serial, is_inside)),
+        930..960 => batch(dice, serial, is_inside),
+        960..980 => copy(dice),
+        980..985 => frames::sync(),
+        985..998 => frames::query("SELECT stamp, text FROM alike WHERE id = 7 AND name = 'x'"),
+        _ => {
+            let text = filled(READS[1], dice, serial, 0);
+            let long = format!("{text} AND name = '{}'", "x".repeat(5000));
+            frames::query(&long)
+        }
+    }
+}
