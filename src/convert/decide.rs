@@ -17,7 +17,7 @@ use crate::wire::backend::Status;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// What becomes of a query.
+/// What becomes of a query that is not sent as it came.
 #[derive(Debug)]
 pub enum Decision {
     /// Bind and execute this statement of the connection's mirror, with the literals that the
@@ -25,8 +25,6 @@ pub enum Decision {
     Execute(Call, Arc<Recipe>),
     /// Ask the server first; the query waits.
     Ask(Subject),
-    /// Send it as it came.
-    Pass(Reason),
 }
 
 /// What the server is to be asked about.
@@ -83,17 +81,20 @@ const MIN_SEEN: usize = 64;
 
 impl Circumstances<'_> {
     /// What becomes of a query with this text.
-    pub fn decide(&mut self, text: &[u8]) -> Decision {
+    ///
+    /// # Errors
+    /// Why it is sent as it came.
+    pub fn decide(&mut self, text: &[u8]) -> Result<Decision, Reason> {
         if self.lent.settings.mode == Policy::Off {
-            return Decision::Pass(Reason::Mode);
+            return Err(Reason::Mode);
         }
         if self.is_parting {
-            return Decision::Pass(Reason::Pipelined);
+            return Err(Reason::Pipelined);
         }
         if self.watch_is_due() {
-            return Decision::Ask(Subject::Watch);
+            return Ok(Decision::Ask(Subject::Watch));
         }
-        self.read(text).unwrap_or_else(Decision::Pass)
+        self.read(text)
     }
 
     /// Whether a look at the catalog is due in this database, before what is known is relied on.
@@ -207,13 +208,15 @@ impl Circumstances<'_> {
         let is_final =
             self.standing.status == Status::Transaction && self.standing.only_begun.is_empty();
         let in_doubt = |terms: &Terms| is_final && terms.leaves_doubt(eligible, text, scan);
-        let usable = |entry: &&Entry| {
+        let is_usable = |entry: &Entry| {
             entry.epoch == epoch
                 && self.now.since(entry.verified) <= max_age
                 && !entry.statement.is_withdrawn()
                 && entry.statement.is_for(recipe, context, text, scan)
         };
-        if let Some(entry) = self.standing.mirror.lookup(key).filter(usable) {
+        if let Some(entry) = self.standing.mirror.lookup(key)
+            && is_usable(entry)
+        {
             if in_doubt(&entry.terms) {
                 return Err(Reason::Doubt);
             }
@@ -235,7 +238,9 @@ impl Circumstances<'_> {
             plans = Plans::Custom;
         }
         let key = key.with(Plans::Custom);
-        if let Some(entry) = self.standing.mirror.lookup(key).filter(usable) {
+        if let Some(entry) = self.standing.mirror.lookup(key)
+            && is_usable(entry)
+        {
             if in_doubt(&entry.terms) {
                 return Err(Reason::Doubt);
             }

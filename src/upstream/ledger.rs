@@ -174,17 +174,6 @@ impl Ledger {
         }
     }
 
-    /// Settles the converted query in front, of which nothing is needed any more.
-    #[inline]
-    pub fn pop_execution(&mut self) {
-        self.said = false;
-        debug_assert!(
-            self.execution()
-                .is_some_and(|execution| execution.held.is_none())
-        );
-        self.queue.pop_front();
-    }
-
     /// The expectation the next reply belongs to; `None`: replies of a batch that has no Sync yet.
     #[inline]
     pub fn front(&mut self) -> Option<&mut Expectation> {

@@ -26,11 +26,11 @@ impl Upstream {
     /// and is the usual one. Also returns its text, and what running it may have done.
     #[inline]
     pub fn whole_reply(&mut self, bytes: &[u8]) -> Option<(WholeReply, Vec<u8>, Effect)> {
-        let execution = self.ledger.execution()?;
-        let reply = execution.whole_reply(bytes)?;
-        let (text, effect) = (std::mem::take(&mut execution.text), execution.effect);
-        self.ledger.pop_execution();
-        Some((reply, text, effect))
+        let reply = self.ledger.execution()?.whole_reply(bytes)?;
+        let Some(Kind::Execution(execution)) = self.ledger.settle() else {
+            return None;
+        };
+        Some((reply, execution.text, execution.effect))
     }
 
     /// Takes a whole reply to the converted query in front, which has this fate. What goes to its

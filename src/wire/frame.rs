@@ -60,7 +60,8 @@ pub struct Run {
 ///
 /// # Errors
 /// What [`header`] finds wrong with a length.
-#[inline]
+// Apart from its callers, whose many variables would leave it no registers.
+#[inline(never)]
 pub fn run(bytes: &[u8], tag: u8) -> Result<Run, Error> {
     let mut at = 0;
     while let Some(rest) = bytes.get(at..) {

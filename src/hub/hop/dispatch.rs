@@ -29,7 +29,7 @@ impl Hop<'_> {
 
     fn dispatch(&mut self, text: &[u8]) {
         match self.circumstances().decide(text) {
-            Decision::Execute(call, recipe) => {
+            Ok(Decision::Execute(call, recipe)) => {
                 let temperature = if self.client.lessons == 0 {
                     Counter::Warm
                 } else {
@@ -42,7 +42,7 @@ impl Hop<'_> {
                 self.outbox.decided(id, Decided::Converted);
                 self.execute(&call, &recipe, text);
             }
-            Decision::Ask(subject) => {
+            Ok(Decision::Ask(subject)) => {
                 self.client.lessons += 1;
                 self.client.query.clear();
                 self.client.query.extend_from_slice(text);
@@ -52,7 +52,7 @@ impl Hop<'_> {
                 };
                 self.learn(Lesson::new(subject, about));
             }
-            Decision::Pass(reason) => {
+            Err(reason) => {
                 self.client.habits.missed |= reason == Reason::DirtyTransaction;
                 self.client.turn = Turn::Free;
                 self.relay_query(text, reason);
