@@ -12,7 +12,7 @@ use pgautoprep::metrics::{Counter, Metrics, Summary};
 use pgautoprep::statement::Millis;
 use pgautoprep::statement::context::Origin;
 use pgautoprep::statement::shapes::Shapes;
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::rc::Rc;
@@ -64,6 +64,8 @@ struct Port {
     has_finished: bool,
     /// Nothing more is written to it.
     is_shut: bool,
+    /// All that it was told before the other side closed was read: the rest need not be.
+    is_excused: bool,
 }
 
 impl Port {
@@ -72,6 +74,16 @@ impl Port {
         if !out.is_empty() {
             self.writes.push_back(std::mem::take(out));
         }
+    }
+
+    /// Takes what the hub has for it, one message at a time, so that none is read unseen.
+    fn flush_messages(&mut self, out: &mut Vec<u8>) {
+        let mut bytes = self.writes.pop_back().unwrap_or_default();
+        bytes.append(out);
+        let (whole, rest) = frames::cut(&bytes);
+        let whole = whole.iter().map(frames::Frame::bytes);
+        let rest = (!rest.is_empty()).then(|| rest.to_vec());
+        self.writes.extend(whole.chain(rest));
     }
 
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
@@ -231,7 +243,8 @@ impl World {
         let known = self.hub.client(line.id).unwrap();
         let is_taken = line.client.pending.is_empty() || known.is_logged_in();
         line.server.is_shut |= line.client.has_finished && known.accepts() && is_taken;
-        line.client.flush(self.hub.client_out(line.id).unwrap());
+        line.client
+            .flush_messages(self.hub.client_out(line.id).unwrap());
         if line.server.has_finished {
             line.client.is_shut = true;
             line.server.is_shut = true;
@@ -349,7 +362,17 @@ enum Side {
     Server,
 }
 
-/// One end of a connection in memory; it is closed when dropped.
+impl Side {
+    const fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+}
+
+/// One end of a connection in memory. It is closed when dropped, and must have been read to its end
+/// by then.
 #[derive(Debug)]
 pub(crate) struct Socket {
     world: Rc<RefCell<World>>,
@@ -369,13 +392,18 @@ impl Socket {
 
     /// Whether there is nothing to be read, and no end either.
     pub(crate) fn is_silent(&self) -> bool {
-        let world = self.world.borrow();
-        let line = &world.lines[self.line];
-        let port = match self.side {
-            Side::Client => &line.client,
-            Side::Server => &line.server,
-        };
+        let port = self.port(self.side);
         port.writes.is_empty() && !port.is_shut
+    }
+
+    fn port(&self, side: Side) -> RefMut<'_, Port> {
+        RefMut::map(self.world.borrow_mut(), |world| {
+            let line = &mut world.lines[self.line];
+            match side {
+                Side::Client => &mut line.client,
+                Side::Server => &mut line.server,
+            }
+        })
     }
 
     /// Somebody has sent a cancel request for this client: what it has to hold, and will reach.
@@ -401,12 +429,7 @@ impl Socket {
 
 impl Read for Socket {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let mut world = self.world.borrow_mut();
-        let line = &mut world.lines[self.line];
-        match self.side {
-            Side::Client => line.client.read(bytes),
-            Side::Server => line.server.read(bytes),
-        }
+        self.port(self.side).read(bytes)
     }
 }
 
@@ -427,8 +450,22 @@ impl Write for Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        if !std::thread::panicking() {
-            self.finish();
+        if std::thread::panicking() {
+            return;
         }
+        {
+            let port = self.port(self.side);
+            let all: Vec<u8> = port.writes.iter().flatten().copied().collect();
+            let unread = frames::cut(&all).0;
+            assert!(
+                all.is_empty() || port.is_excused,
+                "left unread: {unread:#?}"
+            );
+        }
+        {
+            let mut other = self.port(self.side.other());
+            other.is_excused = other.writes.is_empty();
+        }
+        self.finish();
     }
 }
