@@ -1,5 +1,8 @@
-//! A hub with scripted clients and model servers, moved on at random: what each client sees is what
-//! it would see without the proxy, and what must hold of the hub holds after every step.
+//! The hub without sockets and clocks.
+//!
+//! With scripted clients and model servers, moved on at random: what each client sees is what it
+//! would see without the proxy, and what must hold of the hub holds after every step. And with
+//! scripted servers, in scenes: byte by byte.
 //!
 //! `PGAUTOPREP_HOUSE_STEPS` says how many steps to take, `PGAUTOPREP_HOUSE_SEED` where to begin: a
 //! failure names the seed that repeats it.
@@ -10,16 +13,22 @@
 #[expect(dead_code, reason = "shared with the suite, which needs more of it")]
 mod frames;
 
+mod cancel;
 mod client;
+mod conversion;
 mod dice;
 mod faults;
 mod house;
+mod leaving;
 mod model;
 mod questions;
+mod recovery;
 mod script;
 mod seen;
 mod server;
+mod stage;
 mod statements;
+mod strangers;
 mod tokens;
 
 use house::{House, Mischief};

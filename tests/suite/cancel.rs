@@ -1,11 +1,12 @@
 //! Cancel requests: they reach the query of the client whose key they carry, and no other.
 
-use crate::conversion::{SQL, Scene, begin, learned, met};
 use crate::harness::client::{Client, PATIENCE};
-use crate::harness::frames::{self, complete, ready, row, tags};
+use crate::harness::frames::{self, ready, tags};
 use crate::harness::proxy::Proxy;
+use crate::harness::scene::SQL;
+use crate::harness::script::SELECT;
 use crate::harness::server;
-use crate::harness::upstream::{Peer, SELECT, parsed};
+use crate::harness::upstream::{Peer, Scene, Sockets, learned, met};
 use std::time::{Duration, Instant};
 use tokio_postgres::NoTls;
 
@@ -80,12 +81,12 @@ fn the_servers_own_key_is_given_to_nobody() {
     let mut scene = met(&[]);
     assert_eq!(scene.client.key.0, 7);
     assert_ne!(scene.client.key.1, b"abcd");
-    let Scene { client, proxy, .. } = &mut scene;
+    let Scene { client, stage, .. } = &mut scene;
     // With it no connection to the server is made at all.
-    cancel(proxy.address(), &(7, b"abcd".to_vec()));
-    let mut request = Client::connect(proxy.address());
+    cancel(stage.proxy.address(), &(7, b"abcd".to_vec()));
+    let mut request = Client::connect(stage.proxy.address());
     request.send(&frames::cancel(client.key.0, &client.key.1));
-    let mut peer = scene.upstream.accept();
+    let mut peer = stage.upstream.accept();
     peer.expect(&frames::cancel(7, b"abcd"));
     drop(peer);
     assert_eq!(request.rest(), []);
@@ -93,40 +94,16 @@ fn the_servers_own_key_is_given_to_nobody() {
 
 /// Sends a cancel request and has it reach the server, which still keeps it open.
 fn request(scene: &Scene) -> (Client, Peer) {
-    let mut request = Client::connect(scene.proxy.address());
+    let mut request = Client::connect(scene.stage.proxy.address());
     request.send(&frames::cancel(scene.client.key.0, &scene.client.key.1));
-    let mut peer = scene.upstream.accept();
+    let mut peer = scene.stage.upstream.accept();
     peer.expect(&frames::cancel(7, b"abcd"));
     (request, peer)
-}
-
-/// Sends a cancel request that the server has dealt with.
-fn delivered(scene: &Scene) {
-    let (mut request, peer) = request(scene);
-    drop(peer);
-    assert_eq!(request.rest(), []);
-}
-
-/// A request that comes while the first question of a lesson is in flight.
-fn cancelled_lesson() -> Scene {
-    let mut scene = met(&[]);
-    scene.client.send(&frames::query(SQL));
-    scene.peer.take("Q");
-    delivered(&scene);
-    scene
 }
 
 /// What a server says to whom it cancels.
 fn cancelled(status: u8) -> Vec<u8> {
     [frames::error("57014", "canceling statement"), ready(status)].concat()
-}
-
-/// Expects that the server is asked to cancel itself, and has it do so.
-fn cancel_itself(scene: &mut Scene, status: u8) {
-    let sql = "SELECT pg_catalog.pg_cancel_backend(pg_catalog.pg_backend_pid())";
-    scene.peer.expect_at_once(&frames::query(sql));
-    let row = [frames::description(&["pg_cancel_backend"]), row(&["t"])].concat();
-    scene.peer.send(&[row, cancelled(status)].concat());
 }
 
 /// Nothing has come for the client.
@@ -140,72 +117,6 @@ fn hears_nothing(client: &Client) {
     client.socket.set_read_timeout(Some(PATIENCE)).unwrap();
 }
 
-/// The next query is learned and executed as if nothing had been.
-fn goes_on(scene: &mut Scene) {
-    scene.client.send(&frames::query(SQL));
-    scene.peer.answer_context();
-    let name = scene.peer.answer_oracle(&SELECT);
-    scene
-        .peer
-        .expect_at_once(&frames::execution(&name, &["42"]));
-}
-
-#[test]
-fn a_cancelled_lesson_is_a_cancelled_query() {
-    let mut scene = cancelled_lesson();
-    scene.peer.send(&cancelled(b'I'));
-    scene.client.expect(&cancelled(b'I'));
-    goes_on(&mut scene);
-}
-
-#[test]
-fn a_request_between_two_questions_ends_the_query() {
-    let mut scene = cancelled_lesson();
-    scene.peer.answer_rows(&["sign", ""]);
-    cancel_itself(&mut scene, b'I');
-    scene.client.expect(&cancelled(b'I'));
-    scene.client.send(&frames::query(SQL));
-    scene.peer.answer_context();
-    let name = scene.peer.answer_oracle(&SELECT);
-    scene
-        .peer
-        .expect_at_once(&frames::execution(&name, &["42"]));
-}
-
-#[test]
-fn a_lesson_that_was_cancelled_is_given_again() {
-    let mut scene = met(&[]);
-    scene.client.send(&frames::query(SQL));
-    scene.peer.answer_context();
-    // The statement is parsed twice, and then there is no further question.
-    scene.peer.take("PBEPDSPBEPDS");
-    delivered(&scene);
-    let parsed = [parsed(&["name"], &[]), parsed(&["name"], &[23])].concat();
-    scene.peer.send(&parsed);
-    cancel_itself(&mut scene, b'I');
-    scene.client.expect(&cancelled(b'I'));
-    scene.client.send(&frames::query(SQL));
-    scene.peer.take("C");
-    scene.peer.send(&frames::frame(b'3', b""));
-    let name = scene.peer.answer_oracle(&SELECT);
-    scene
-        .peer
-        .expect_at_once(&frames::execution(&name, &["42"]));
-}
-
-#[test]
-fn a_server_that_may_not_cancel_itself_ends_the_query_all_the_same() {
-    let mut scene = cancelled_lesson();
-    scene.peer.answer_rows(&["sign", ""]);
-    scene.peer.take("Q");
-    scene
-        .peer
-        .send(&[frames::error("42501", "denied"), ready(b'I')].concat());
-    let answer = scene.client.until_ready();
-    assert_eq!(tags(&answer), "EZ");
-    assert_eq!(answer[0].sqlstate(), "57014");
-}
-
 #[test]
 fn no_request_is_left_under_way_to_hit_a_later_query() {
     let mut scene = met(&[]);
@@ -217,84 +128,6 @@ fn no_request_is_left_under_way_to_hit_a_later_query() {
     drop(peer);
     assert_eq!(request.rest(), []);
     scene.client.expect(&cancelled(b'I'));
-    goes_on(&mut scene);
-}
-
-#[test]
-fn a_question_that_somebody_else_cancels_ends_the_query() {
-    let mut scene = met(&[]);
-    scene.client.send(&frames::query(SQL));
-    scene.peer.take("Q");
-    scene.peer.send(&cancelled(b'I'));
-    scene.client.expect(&cancelled(b'I'));
-    goes_on(&mut scene);
-}
-
-#[test]
-fn a_request_before_the_last_query_cancels_nothing() {
-    let mut scene = met(&[]);
-    delivered(&scene);
-    goes_on(&mut scene);
-}
-
-#[test]
-fn a_query_that_is_about_to_be_sent_again_is_cancelled() {
-    let mut scene = learned(SQL, &SELECT, &[]);
-    scene.client.send(&frames::query(SQL));
-    scene.peer.take("BDES");
-    scene.peer.send(&frames::error("22P02", "invalid"));
-    delivered(&scene);
-    scene.peer.send(&ready(b'I'));
-    cancel_itself(&mut scene, b'I');
-    scene.client.expect(&cancelled(b'I'));
-    scene.client.send(&frames::query(SQL));
-    scene
-        .peer
-        .expect_at_once(&frames::execution(&scene.name, &["42"]));
-}
-
-#[test]
-fn a_query_whose_transaction_is_begun_again_is_cancelled_in_it() {
-    for hit in [false, true] {
-        let mut scene = learned(SQL, &SELECT, &[]);
-        begin(&mut scene);
-        scene.client.send(&frames::query(SQL));
-        scene.peer.take("BDES");
-        let gone = [frames::error("22P02", "invalid"), ready(b'E')].concat();
-        scene.peer.send(&gone);
-        let again = ["ROLLBACK", "BEGIN"].map(frames::query).concat();
-        let ended = [complete("ROLLBACK"), ready(b'I')].concat();
-        let begun = [complete("BEGIN"), ready(b'T')].concat();
-        scene.peer.expect_at_once(&again);
-        if hit {
-            // By another session: the proxy knows of it by the error alone.
-            scene.peer.send(&[&ended[..], &cancelled(b'I')].concat());
-            scene.peer.expect_at_once(&again);
-        } else {
-            delivered(&scene);
-        }
-        scene.peer.send(&[ended, begun].concat());
-        cancel_itself(&mut scene, b'E');
-        scene.client.expect(&cancelled(b'E'));
-    }
-}
-
-#[test]
-fn a_query_is_not_sent_again_outside_its_transaction() {
-    let mut scene = learned(SQL, &SELECT, &[]);
-    begin(&mut scene);
-    scene.client.send(&frames::query(SQL));
-    scene.peer.take("BDES");
-    scene
-        .peer
-        .send(&[frames::error("22P02", "invalid"), ready(b'E')].concat());
-    scene.peer.take("QQ");
-    let failed = [frames::error("53200", "no memory"), ready(b'I')].concat();
-    scene
-        .peer
-        .send(&[complete("ROLLBACK"), ready(b'I')].concat());
-    scene.peer.send(&failed);
-    scene.client.expect(&failed);
 }
 
 #[test]
@@ -333,8 +166,7 @@ fn a_key_is_worth_nothing_after_its_client_has_gone() {
     let Scene {
         client,
         mut peer,
-        proxy,
-        upstream,
+        stage: Sockets { proxy, upstream },
         ..
     } = learned(SQL, &SELECT, &[]);
     let key = client.key.clone();

@@ -5,7 +5,7 @@
 //! checks that nothing panics and what comes out is whole frames.
 
 use crate::harness::frames::{self, Frame};
-use crate::harness::upstream::{CONTEXT, plan};
+use crate::harness::script::{CONTEXT, plan};
 use pgautoprep::client::CancelKey;
 use pgautoprep::convert::{Lent, Limits, Policy, Settings};
 use pgautoprep::hub::{Arrival, Hub};
@@ -69,7 +69,7 @@ impl Core {
             now: 0,
             waiting: Vec::new(),
         };
-        assert!(core.hear(&crate::harness::upstream::greeting()));
+        assert!(core.hear(&crate::harness::script::greeting()));
         core.down();
         core
     }

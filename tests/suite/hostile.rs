@@ -1,11 +1,12 @@
 //! Peers that send nonsense, stop in the middle, or never come: nobody else notices.
 
-use crate::conversion::SQL;
 use crate::harness::client::Client;
 use crate::harness::frames::{self, complete, frame, query, ready, row, startup, tags};
 use crate::harness::proxy::{Process, Proxy};
+use crate::harness::scene::SQL;
+use crate::harness::script::{CONTEXT, SELECT, greeting, parsed, plan};
 use crate::harness::server;
-use crate::harness::upstream::{CONTEXT, Peer, SELECT, Upstream, greeting, parsed, plan};
+use crate::harness::upstream::{Peer, Upstream, learned, met};
 use pgautoprep::metrics::Counter;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -257,8 +258,8 @@ fn a_server_may_die_after_any_byte() {
 fn a_server_that_dies_in_a_query_is_an_error_not_a_wait() {
     for converted in [false, true] {
         let mut scene = match converted {
-            true => crate::conversion::learned(SQL, &SELECT, &[]),
-            false => crate::conversion::met(&[("mode", "off")]),
+            true => learned(SQL, &SELECT, &[]),
+            false => met(&[("mode", "off")]),
         };
         scene.client.send(&query(SQL));
         scene.peer.next();
@@ -375,8 +376,8 @@ fn a_server_that_speaks_out_of_turn_ends_one_connection() {
         b"Q\0\0\0\x01".to_vec(),
         vec![0xff; 64],
     ] {
-        let mut scene = crate::conversion::learned(SQL, &SELECT, &[]);
-        let (mut other, mut peer) = scene.upstream.login(&scene.proxy);
+        let mut scene = learned(SQL, &SELECT, &[]);
+        let (mut other, mut peer) = scene.login();
         scene.client.send(&query(SQL));
         scene.peer.take("BDES");
         scene.peer.send(&bytes);

@@ -1,11 +1,12 @@
 //! Clients that leave, or say that they have nothing more to say, while their query is in flight.
 
-use crate::conversion::{SQL, Scene, answer, begin, learned, met, seen};
 use crate::harness::client::Client;
-use crate::harness::frames::{self, frame, ready};
+use crate::harness::frames::{self, frame};
 use crate::harness::proxy::Proxy;
+use crate::harness::scene::{SQL, answer, seen};
+use crate::harness::script::SELECT;
 use crate::harness::server;
-use crate::harness::upstream::{Oracle, SELECT};
+use crate::harness::upstream::{Scene, learned, met};
 use std::net::Shutdown;
 use std::time::{Duration, Instant};
 
@@ -49,120 +50,31 @@ fn the_server_hears_of_a_reset_while_a_converted_query_runs() {
     let Scene {
         client,
         mut peer,
-        proxy,
+        stage,
         ..
     } = executing();
     reset(client);
     assert!(peer.is_closed());
-    proxy.await_connections(0);
+    stage.proxy.await_connections(0);
 }
 
 #[test]
-fn what_was_sent_before_the_end_comes_before_it() {
+fn the_query_of_a_client_that_was_reset_is_sent_behind_its_lesson() {
     let Scene {
         mut client,
         mut peer,
-        proxy,
+        stage,
         ..
-    } = executing();
-    client.send(&[frames::query(SQL), frames::query("COMMIT"), terminate()].concat());
-    drop(client);
-    peer.expect(&[frames::query(SQL), frames::query("COMMIT"), terminate()].concat());
+    } = met(&[]);
+    client.send(&frames::query(SQL));
+    peer.take("Q");
+    reset(client);
+    std::thread::sleep(Duration::from_millis(50));
+    peer.answer_rows(&["sign", ""]);
+    peer.expect(&frames::query(SQL));
     assert!(peer.is_closed());
     drop(peer);
-    proxy.await_connections(0);
-}
-
-#[test]
-fn a_query_that_fails_to_bind_is_still_sent_again_for_a_client_that_has_finished() {
-    let mut scene = executing();
-    finish(&scene.client);
-    scene
-        .peer
-        .send(&[frames::error("22P02", "invalid"), ready(b'I')].concat());
-    scene.peer.expect(&frames::query(SQL));
-    assert!(scene.peer.is_closed());
-    let exact = [frames::error("22P02", "exact"), ready(b'I')].concat();
-    scene.peer.send(&exact);
-    scene.client.expect(&exact);
-}
-
-/// How long it takes until the server hears of the end inside a transaction.
-fn heard_inside_a_transaction() -> Duration {
-    let mut scene = learned(SQL, &SELECT, &[]);
-    begin(&mut scene);
-    scene.client.send(&frames::query("SAVEPOINT a"));
-    scene.peer.take("Q");
-    let done = [frames::complete("SAVEPOINT"), ready(b'T')].concat();
-    scene.peer.send(&done);
-    scene.client.expect(&done);
-    scene.client.send(&frames::query(SQL));
-    scene.peer.take("BDES");
-    let started = Instant::now();
-    finish(&scene.client);
-    assert!(scene.peer.is_closed());
-    started.elapsed()
-}
-
-#[test]
-fn inside_a_transaction_the_server_hears_of_the_end_at_once() {
-    // A busy machine may take its time once, but not every time.
-    let mut times = (0..10).map(|_| heard_inside_a_transaction());
-    assert!(times.any(|time| time < Duration::from_millis(50)));
-}
-
-/// A client whose query is being learned.
-fn learning(oracle: &Oracle<'_>) -> (Scene, Vec<u8>) {
-    let mut scene = met(&[]);
-    scene.client.send(&frames::query(SQL));
-    scene.peer.take("Q");
-    (scene, seen(oracle, b'I'))
-}
-
-#[test]
-fn a_lesson_ends_when_its_client_has_finished_and_the_query_is_sent() {
-    let (mut scene, result) = learning(&SELECT);
-    finish(&scene.client);
-    std::thread::sleep(Duration::from_millis(50));
-    scene
-        .peer
-        .answer_rows(&["t", "t", "t", "1048576", "settings"]);
-    scene.peer.expect(&frames::query(SQL));
-    assert!(scene.peer.is_closed());
-    scene.peer.send(&result);
-    scene.client.expect(&result);
-}
-
-#[test]
-fn the_query_of_a_client_that_has_gone_is_sent_behind_its_lesson() {
-    for how in ["closed", "reset", "terminated"] {
-        let (
-            Scene {
-                mut client,
-                mut peer,
-                proxy,
-                ..
-            },
-            _,
-        ) = learning(&SELECT);
-        match how {
-            "closed" => drop(client),
-            "reset" => reset(client),
-            _ => {
-                client.send(&terminate());
-                drop(client);
-            }
-        }
-        std::thread::sleep(Duration::from_millis(50));
-        peer.answer_rows(&["t", "t", "t", "1048576", "settings"]);
-        peer.expect(&frames::query(SQL));
-        if how == "terminated" {
-            peer.expect(&terminate());
-        }
-        assert!(peer.is_closed(), "{how}");
-        drop(peer);
-        proxy.await_connections(0);
-    }
+    stage.proxy.await_connections(0);
 }
 
 #[test]

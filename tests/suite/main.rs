@@ -11,12 +11,14 @@ mod harness {
     pub(crate) mod frames;
     pub(crate) mod matrix;
     pub(crate) mod proxy;
+    #[expect(dead_code, reason = "shared with the house, which needs more of it")]
+    pub(crate) mod scene;
+    #[expect(dead_code, reason = "shared with the house, which needs more of it")]
+    pub(crate) mod script;
     pub(crate) mod server;
     pub(crate) mod upstream;
 }
 
-// The exact bytes of a conversion, against a scripted server.
-mod conversion;
 // Literal SQL of every kind, compared with what the server says directly.
 mod simple_query;
 // What a client writes in other encodings than the proxy's.

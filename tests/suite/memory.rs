@@ -4,7 +4,8 @@
 use crate::harness::client::Client;
 use crate::harness::frames;
 use crate::harness::proxy::Process;
-use crate::harness::upstream::{Peer, SELECT, Upstream};
+use crate::harness::script::SELECT;
+use crate::harness::upstream::{Peer, Upstream};
 
 /// What a waiting client and its server connection may cost, in bytes.
 const COST: u64 = 16 * 1024;

@@ -1,10 +1,10 @@
 //! Being told to stop: the idle go at once, the busy may finish, nobody may stay for ever.
 
-use crate::conversion::{Scene, met};
 use crate::harness::client::Client;
 use crate::harness::frames::{self, tags};
 use crate::harness::proxy::Process;
 use crate::harness::server;
+use crate::harness::upstream::{Scene, met};
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::time::{Duration, Instant};
@@ -112,7 +112,7 @@ fn nobody_is_told_anything_in_the_middle_of_a_message() {
     let Scene {
         mut client,
         mut peer,
-        proxy,
+        stage,
         ..
     } = met(&[]);
     client.send(&frames::query("TABLE t"));
@@ -123,7 +123,7 @@ fn nobody_is_told_anything_in_the_middle_of_a_message() {
     let mut seen = vec![0; half.len()];
     client.socket.read_exact(&mut seen).unwrap();
     assert!(seen == half);
-    drop(proxy);
+    drop(stage.proxy);
     assert_eq!(client.socket.read(&mut seen).unwrap(), 0);
 }
 

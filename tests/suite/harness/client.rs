@@ -1,4 +1,5 @@
-//! A client that speaks raw protocol and waits for nothing longer than [`PATIENCE`].
+//! A client that speaks raw protocol and waits for nothing longer than [`PATIENCE`]; with another
+//! socket than a real one, for nothing at all.
 
 use super::frames::{self, Frame};
 use socket2::Socket;
@@ -19,8 +20,8 @@ pub(crate) enum Event {
 }
 
 /// One connection as a client.
-pub(crate) struct Client {
-    pub(crate) socket: Socket,
+pub(crate) struct Client<S = Socket> {
+    pub(crate) socket: S,
     buffer: Vec<u8>,
     /// What was sent and received since the login, if that is wanted.
     pub(crate) record: Option<Vec<Event>>,
@@ -42,13 +43,7 @@ impl Client {
         };
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         socket.set_write_timeout(Some(PATIENCE)).unwrap();
-        Self {
-            socket,
-            buffer: Vec::new(),
-            record: None,
-            key: (0, Vec::new()),
-            parameters: Vec::new(),
-        }
+        Self::over(socket)
     }
 
     /// Connects and logs in as the superuser, who needs no password.
@@ -62,6 +57,19 @@ impl Client {
         client.send(&frames::startup(parameters));
         client.logged_in();
         client
+    }
+}
+
+impl<S: Read + Write> Client<S> {
+    /// A client that has connected over `socket`.
+    pub(crate) const fn over(socket: S) -> Self {
+        Self {
+            socket,
+            buffer: Vec::new(),
+            record: None,
+            key: (0, Vec::new()),
+            parameters: Vec::new(),
+        }
     }
 
     /// Reads the answers to a StartupMessage up to the first ReadyForQuery.
@@ -133,7 +141,7 @@ impl Client {
         let count = match self.socket.read(&mut bytes) {
             Ok(count) => count,
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => 0,
-            Err(error) => panic!("nothing came within {PATIENCE:?}: {error}"),
+            Err(error) => panic!("nothing has come: {error}"),
         };
         self.buffer.extend_from_slice(&bytes[..count]);
         count

@@ -5,6 +5,7 @@ use super::client::PATIENCE;
 use pgautoprep::config::Config;
 use pgautoprep::metrics::{Counter, Metrics, Summary};
 use rustix::process::{Pid, Signal, kill_process};
+use settings::settings;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::{Arc, mpsc};
@@ -12,32 +13,15 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
+#[path = "settings.rs"]
+mod settings;
+
 /// A proxy in this process; it ends when dropped.
 pub(crate) struct Proxy {
     addresses: Vec<String>,
     metrics: Arc<Metrics>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
-}
-
-/// What the tests change: one sighting is enough, nothing is rationed, no time is lost at the end,
-/// and the catalog is not looked at in between, which scripts would have to expect at any moment.
-const SETTINGS: [(&str, &str); 6] = [
-    ("listen", "127.0.0.1:0"),
-    ("workers", "1"),
-    ("prepare_threshold", "1"),
-    ("oracle_per_second", "1000000"),
-    ("drain_timeout_s", "0"),
-    ("catalog_watch_ms", "0"),
-];
-
-/// `changes` on top of [`SETTINGS`].
-fn settings<'a>(upstream: &'a str, changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
-    let mut all = SETTINGS.to_vec();
-    all.push(("upstream", upstream));
-    all.retain(|(name, _)| !changes.iter().any(|(changed, _)| changed == name));
-    all.extend(changes);
-    all
 }
 
 impl Proxy {
