@@ -2,7 +2,8 @@
 //! next.
 //!
 //! Sans-IO: bytes in, a step out. An attacker who never logs in can make this hold one startup
-//! packet, at most [`crate::wire::startup::MAX_STARTUP`] bytes; how long is the driver's business.
+//! packet, at most [`crate::wire::startup::MAX_STARTUP`] bytes; how long is for the
+//! acceptor to say.
 
 use crate::wire::Error;
 use crate::wire::startup::{Packet, packet};
