@@ -11,7 +11,7 @@ use crate::wire::backend::{self, Status};
 use crate::wire::frame::{self, HEADER, INSPECT_LIMIT};
 
 /// Replies that wait for the one after them. Each is bounded by what is inspected at all, and the
-/// notices by [`MAX_NOTICES`].
+/// notices by `MAX_NOTICES`.
 #[derive(Debug, Default)]
 pub struct Held {
     description: Vec<u8>,

@@ -22,18 +22,21 @@ impl Worker {
             return Ok(());
         };
         server.port.is_dirty = false;
+        // Behind its end a server reads nothing; its client is being given what is left.
+        if server.port.ended {
+            return Ok(());
+        }
         let Some(output) = self.hub.upstream_out(id) else {
             return Ok(());
         };
         match server.port.write(output) {
             Poll::Ready(Ok(_)) | Poll::Pending => {}
             // The server's last word may still be on its way: it is read, and the end is there.
-            Poll::Ready(Err(_)) if !server.port.ended => {
+            Poll::Ready(Err(_)) => {
                 output.clear();
                 server.port.written = 0;
                 server.shut = true;
             }
-            Poll::Ready(Err(error)) => return Err(SessionError::UpstreamIo(error)),
         }
         let has_room = server.port.unsent(output) < self.config.buffer_bytes;
         let is_sent = output.is_empty();
@@ -41,9 +44,6 @@ impl Worker {
         let rearmed = server.port.socket.rearm(self.poll.registry());
         rearmed.map_err(SessionError::System)?;
         let holder = server.holder;
-        if server.port.ended {
-            return Ok(());
-        }
         let Some(client) = self.clients.get_mut(holder.0) else {
             return Ok(());
         };

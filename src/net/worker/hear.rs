@@ -106,14 +106,12 @@ impl Worker {
         };
         client.port.is_ready = false;
         let link = client.link;
-        let Some(server) = self.upstreams.get_mut(link.0) else {
-            return Ok(());
-        };
-        let Some(known) = self.hub.client(id) else {
+        let (Some(server), Some(known)) = (self.upstreams.get_mut(link.0), self.hub.client(id))
+        else {
             return Ok(());
         };
         let is_small = known.is_logged_in() || client.port.pending.len() < READ;
-        if !known.accepts() || client.port.ended || !is_small {
+        if !known.accepts() || client.port.ended || client.finishes || !is_small {
             // If it has finished, there is something to be seen to nevertheless.
             if known.keeps_waiting() {
                 self.make_dirty(PortId::Client(id));
@@ -126,59 +124,53 @@ impl Worker {
         if server.port.unsent(output) >= self.config.buffer_bytes {
             return Ok(());
         }
-        self.make_dirty_both(id);
-        let (Some(client), Some(server)) =
-            (self.clients.get_mut(id.0), self.upstreams.get_mut(link.0))
-        else {
-            return Ok(());
-        };
-        let count = match client.port.read(&mut self.scratch) {
-            Poll::Ready(Ok(count)) => count,
+        match client.port.read(&mut self.scratch) {
+            Poll::Ready(Ok(count)) => {
+                self.spares.lend(output);
+                self.take_from_client(id, count)?;
+            }
             // What it has sent before is still to be written in this turn.
             Poll::Ready(Err(error)) => {
                 client.port.ended = true;
                 client.lost = Some(error);
-                return Ok(());
             }
             Poll::Pending => return Ok(()),
-        };
-        if let Some(output) = self.hub.upstream_out(link) {
-            self.spares.lend(output);
         }
-        let (hub, spares) = (&mut self.hub, &mut self.spares);
-        hub.lent
-            .counters()
-            .add(Counter::BytesFromClients, count as u64);
-        let mut written = Ok(());
-        client
-            .port
-            .take(&self.scratch, count, spares, |bytes| {
-                let mut used = 0;
-                if bytes.len() >= BULK {
-                    used = hub.forward_client(id, bytes)?;
-                    if let Some(output) = hub.upstream_out(link)
-                        && let Some(outcome) = server.port.pass_on(bytes, used, output)
-                    {
-                        written = outcome;
-                        return Ok(used);
-                    }
-                }
-                let rest = bytes.get(used..).unwrap_or_default();
-                Ok(used + hub.client_bytes(id, rest)?)
-            })
-            .map_err(SessionError::ClientProtocol)?;
-        // The server's last word may still be on its way.
-        server.shut |= written.is_err();
+        self.make_dirty(PortId::Upstream(link));
+        self.make_dirty(PortId::Client(id));
         self.make_ready(PortId::Client(id));
         Ok(())
     }
 
-    /// Has both ports of a client written at the end of the turn.
-    fn make_dirty_both(&mut self, id: ClientId) {
-        if let Some(client) = self.clients.get_mut(id.0) {
-            let link = client.link;
-            self.make_dirty(PortId::Upstream(link));
-            self.make_dirty(PortId::Client(id));
-        }
+    /// Hands the hub what a client's port has just read.
+    fn take_from_client(&mut self, id: ClientId, count: usize) -> Result<(), SessionError> {
+        let Some(client) = self.clients.get_mut(id.0) else {
+            return Ok(());
+        };
+        let link = client.link;
+        let Some(server) = self.upstreams.get_mut(link.0) else {
+            return Ok(());
+        };
+        let (hub, spares) = (&mut self.hub, &mut self.spares);
+        let counters = hub.lent.counters();
+        counters.add(Counter::BytesFromClients, count as u64);
+        let mut written = Ok(());
+        let taken = client.port.take(&self.scratch, count, spares, |bytes| {
+            let mut used = 0;
+            if bytes.len() >= BULK {
+                used = hub.forward_client(id, bytes)?;
+                if let Some(output) = hub.upstream_out(link)
+                    && let Some(outcome) = server.port.pass_on(bytes, used, output)
+                {
+                    written = outcome;
+                    return Ok(used);
+                }
+            }
+            let rest = bytes.get(used..).unwrap_or_default();
+            Ok(used + hub.client_bytes(id, rest)?)
+        });
+        // The server's last word may still be on its way.
+        server.shut |= written.is_err();
+        taken.map_err(SessionError::ClientProtocol)
     }
 }
