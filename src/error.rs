@@ -16,7 +16,7 @@ pub enum Fault {
 
 /// Why a connection ended before both sides were done.
 #[derive(Debug, thiserror::Error)]
-pub enum SessionError {
+pub enum ConnectionError {
     /// The client's bytes do not follow the protocol.
     #[error("the client sent malformed bytes: {0}")]
     ClientProtocol(wire::Error),
@@ -46,7 +46,7 @@ pub enum SessionError {
     System(io::Error),
 }
 
-impl SessionError {
+impl ConnectionError {
     /// Who is to blame.
     #[must_use]
     pub const fn fault(&self) -> Fault {
@@ -91,14 +91,14 @@ mod tests {
 
     #[test]
     fn a_client_that_is_gone_is_told_nothing() {
-        let gone = SessionError::ClientIo(io::ErrorKind::BrokenPipe.into());
+        let gone = ConnectionError::ClientIo(io::ErrorKind::BrokenPipe.into());
         assert_eq!(gone.client_response(), None);
         assert_eq!(gone.fault(), Fault::Client);
     }
 
     #[test]
     fn an_unreachable_server_is_a_connection_failure() {
-        let error = SessionError::Unreachable(io::ErrorKind::ConnectionRefused.into());
+        let error = ConnectionError::Unreachable(io::ErrorKind::ConnectionRefused.into());
         let (state, message) = error.client_response().expect("the client is there");
         assert_eq!((state, error.fault()), ("08006", Fault::Upstream));
         assert_eq!(

@@ -15,7 +15,7 @@ pub struct CancelKey {
     pub cancelled: Arc<Cancels>,
 }
 
-/// The cancel requests of one client: counted by whoever relays them, looked at by its session.
+/// The cancel requests of one client: counted by whoever relays them, looked at by its hub.
 #[derive(Debug, Default)]
 pub struct Cancels {
     requested: AtomicU32,
@@ -28,7 +28,7 @@ impl Cancels {
         self.requested.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A request has reached the server, or cannot. The session may wait for that.
+    /// A request has reached the server, or cannot. An answer may be held back until then.
     pub fn deliver(&self) {
         self.delivered.fetch_add(1, Ordering::Release);
     }

@@ -47,17 +47,17 @@ pub struct Client {
     pub habits: Habits,
     /// Its cancel key.
     pub key: CancelKey,
-    /// Cancel requests that had come when the query in hand did.
+    /// How many cancel requests had come when the query in hand came.
     pub cancels_before: u32,
     /// It sends nothing more than it has sent already.
     pub is_parting: bool,
-    /// What it has sent last is to be taken, whatever its query would need if it failed.
+    /// It has finished, and the time for which its query was kept ready is over.
     pub is_late: bool,
     /// Its frames are relayed, and never read.
     pub relay_only: bool,
     /// The server waits for its part of the authentication.
     pub is_challenged: bool,
-    /// Bytes still to come of a frame that is relayed unseen.
+    /// Bytes still to come that are relayed unseen: of a large frame, or all (`usize::MAX`).
     pub skip: usize,
     /// Bytes for it.
     pub out: Vec<u8>,

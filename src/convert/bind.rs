@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// What is to be executed.
 #[derive(Debug)]
 pub struct Call {
-    /// The statement's place in the connection's cache.
+    /// The statement's key in the connection's mirror.
     pub key: Key,
     /// Its name on the server.
     pub name: Name,

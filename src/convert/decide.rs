@@ -30,8 +30,7 @@ pub enum Decision {
 /// What the server is to be asked about.
 #[derive(Debug)]
 pub enum Subject {
-    /// Make the statement for the text usable on this connection, or the one with custom plans if
-    /// it says so.
+    /// The text's statement: it is to become usable on this connection, with these plans.
     Statement(Plans),
     /// Only look whether the catalog has changed.
     Watch,

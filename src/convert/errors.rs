@@ -1,8 +1,8 @@
 //! Errors and notices about a rewritten text, made to be about the original.
 //!
-//! Positions are counted in the text the client sent, and of a parameter that cannot be read the
-//! server says in the context what of a literal it says by the position (H-30 to H-34 of the
-//! fidelity rules).
+//! Positions are counted in the text that the client sent. If a literal cannot be read, the server
+//! names its position; if a parameter cannot be read, the server names it in the context instead
+//! (H-30 to H-34 of the fidelity rules).
 
 use super::Lent;
 use crate::sql::{Eligible, Scan, rewrite};

@@ -1,4 +1,4 @@
-//! What a session is lent by the worker it runs on: scanner, tables, settings, counters.
+//! What a hub is lent by the worker it runs on: scanner, tables, settings, counters.
 
 use super::judge;
 use super::recent::Recent;
@@ -26,7 +26,7 @@ pub enum Policy {
     Off,
 }
 
-/// The bounds a session keeps to.
+/// The bounds that are kept to on each connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Query texts longer than this, in bytes, are relayed unscanned.
@@ -39,7 +39,7 @@ pub struct Limits {
     pub max_statements: usize,
 }
 
-/// How sessions behave.
+/// How queries are treated.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
     /// What is done with a convertible query.
@@ -50,7 +50,7 @@ pub struct Settings {
     pub statement_max_age: u64,
     /// Milliseconds between two looks at a database's catalog; zero for never.
     pub catalog_watch: u64,
-    /// Whether the sessions listen for changes of the catalog.
+    /// Whether each server connection listens for changes of the catalog.
     pub ddl_notices: bool,
     /// Whether the plan proof is repeated.
     pub audit: bool,
@@ -67,10 +67,10 @@ const LOCAL_RECIPES: usize = 4096;
 /// Bytes of these recipes.
 const LOCAL_BYTES: usize = 4 << 20;
 
-/// What the sessions of one worker thread share.
+/// What all clients and server connections of one worker share.
 #[derive(Debug)]
 pub struct Lent {
-    /// How sessions behave.
+    /// How queries are treated.
     pub settings: Settings,
     /// What all workers share.
     pub shapes: Arc<Shapes>,
@@ -92,7 +92,7 @@ pub struct Lent {
 
 impl Lent {
     /// The worker that counts in set `index` of `metrics`; `seed` keys the hash of shapes and must
-    /// be the same for all workers that share `table`.
+    /// be the same for all workers that share `shapes`.
     #[must_use]
     pub fn new(
         settings: Settings,

@@ -18,7 +18,7 @@ use crate::reason::Reason;
 use crate::sql::eligible::{self, Eligible};
 use crate::sql::scan::Scan;
 
-/// Eligibility of a text the scanner has accepted, which makes it valid UTF-8.
+/// Whether a text that the scanner has accepted can be converted, as far as the text says.
 ///
 /// # Errors
 /// Why it cannot be converted.

@@ -9,17 +9,21 @@
 //! 3. [`Hub::poll`] until there is no task left;
 //! 4. and sends what lies in [`Hub::client_out`] and [`Hub::upstream_out`].
 //!
+//! Bytes that nobody has to look at may first go by [`Hub::forward_client`] and
+//! [`Hub::forward_upstream`]. A client begins with [`Hub::arrive`] and ends with [`Hub::remove`].
+//! [`Hub::client_finishes`] and [`Hub::upstream_gone`] tell that a socket has ended. When the
+//! output of a client has gone out, [`Hub::go_on`] and [`Hub::give_back`] follow.
+//!
 //! Invariants:
-//! - a reply is delivered only to the recipient that the front expectation names, and a name never
-//!   means another client than the one it was given to;
-//! - a server connection is held for one client from its login to its end: each names the other;
-//! - a client whose connection dies gets one answer that says so;
+//! - a name never means another client, or another connection, than the one it was given to;
+//! - a server connection is held for one client from its login to its end: each names the other.
+//!   Every reply goes to that client, and the names in the ledger agree with that;
+//! - a client to which a dying connection owes something gets one answer that says so, unless the
+//!   client has finished, or is in the middle of a reply, or the server has said why;
 //! - everything of a client is dropped with it.
 
 mod hop;
 mod timers;
-
-pub use timers::Timer;
 
 use crate::client::{CancelKey, Client, Turn};
 use crate::convert::Lent;
@@ -34,19 +38,20 @@ use crate::wire::backend::Status;
 use hop::Hop;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use timers::Timers;
+use timers::{Timer, Timers};
 
 /// Milliseconds between two looks for what nobody uses any more.
 pub const REST: u64 = 60_000;
 
 /// Milliseconds a converted query is kept ready to be sent again after its client has finished.
 ///
-/// Only then the server is told, which can hear nothing any more behind that. An error that can be
-/// repaired comes as soon as the server has read the query, unless it waits for a lock first. A
-/// server looks at its client every few seconds, if at all (`client_connection_check_interval`).
+/// Only after that is the server told of the end, because nothing can be sent behind it. An error
+/// that can be repaired comes as soon as the server has read the query, unless the query waits for
+/// a lock. The delay does not show: a server looks whether its client is there every few seconds, if
+/// at all (`client_connection_check_interval`).
 pub const GRACE: u64 = 100;
 
-/// A client that has been greeted, and whose startup packet its server connection has been sent.
+/// A client that has been greeted, and for which the startup packet was sent to the server.
 #[derive(Debug)]
 pub struct Arrival {
     /// What it is called in the log.
@@ -67,7 +72,7 @@ struct Server {
     upstream: Upstream,
     /// The client it is held for.
     lease: ClientId,
-    /// What it is being asked for, while it is.
+    /// The lesson that is under way on it, if one is.
     lesson: Option<Box<Lesson>>,
 }
 
@@ -346,7 +351,7 @@ impl Hub {
         Some(Waits::Sockets)
     }
 
-    /// Gives back what large queries and replies have left behind in buffers that are empty now.
+    /// Gives back the room that a long query or a long pipeline has left behind, once it is empty.
     #[inline]
     pub fn give_back(&mut self, id: ClientId) {
         if let Some(mut hop) = self.hop(id) {

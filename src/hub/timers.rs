@@ -4,10 +4,10 @@ use crate::ids::ClientId;
 use crate::statement::Millis;
 use std::collections::{BTreeSet, HashMap};
 
-/// What a client is waited for.
+/// What is done about a client when its time has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Timer {
-    /// Its login must be over.
+pub(super) enum Timer {
+    /// Its login has taken too long.
     Login,
     /// It has finished, and its query need not be kept ready any longer.
     Grace,

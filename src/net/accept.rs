@@ -1,5 +1,4 @@
-//! A client before its session begins and after it has ended: greeting, server connection, last
-//! word.
+//! A client before a worker has it and after: greeting, server connection, last word.
 //!
 //! All of this waits for others more than it works, so it is tasks of the acceptor's runtime. What
 //! happens between login and the end is a worker's.
@@ -10,7 +9,7 @@ use super::orders::{Arrival, Joined, OpenClient};
 use super::stream::{Handover, Stream};
 use crate::client::{Asks, CancelKey, Greeting, Login};
 use crate::config::Config;
-use crate::error::{Fault, SessionError};
+use crate::error::{ConnectionError, Fault};
 use crate::metrics::{Counter, Counters, Metrics};
 use crate::wire::startup::{MAX_STARTUP, cancel_request};
 use crate::wire::{self, backend};
@@ -87,7 +86,7 @@ pub(super) async fn greet(
 }
 
 /// Counts the end of a connection, and says in the log how it ended.
-pub(super) fn count_end(number: u64, counters: &Counters, outcome: &Result<(), SessionError>) {
+pub(super) fn count_end(number: u64, counters: &Counters, outcome: &Result<(), ConnectionError>) {
     counters.add(Counter::ConnectionsClosed, 1);
     let Err(error) = outcome else {
         tracing::debug!(client = number, "connection closed");
@@ -108,7 +107,7 @@ async fn converse(
     number: u64,
     mut admission: Admission,
     environment: &Environment,
-) -> Result<Option<Joined>, SessionError> {
+) -> Result<Option<Joined>, ConnectionError> {
     let limit = if admission.is_refusal() {
         REFUSAL
     } else {
@@ -119,10 +118,12 @@ async fn converse(
     let mut draining = environment.draining.clone();
     let greeting = tokio::select! {
         greeting = timeout_at(deadline, greeted.greet(&mut client)) => {
-            greeting.unwrap_or(Err(SessionError::LoginTimeout))
+            greeting.unwrap_or(Err(ConnectionError::LoginTimeout))
         }
-        _ = draining.wait_for(|phase| *phase != Phase::Serving) => Err(SessionError::ShuttingDown),
-        () = admission.is_over() => Err(SessionError::TooManyClients),
+        _ = draining.wait_for(|phase| *phase != Phase::Serving) => {
+            Err(ConnectionError::ShuttingDown)
+        }
+        () = admission.is_over() => Err(ConnectionError::TooManyClients),
     };
     let error = match greeting {
         Ok(None | Some(Asks::Wait | Asks::Refuse(_))) => return Ok(None),
@@ -130,7 +131,7 @@ async fn converse(
             cancel(pid, &key, environment).await;
             return Ok(None);
         }
-        Ok(Some(Asks::Login(_))) if admission.is_refusal() => SessionError::TooManyClients,
+        Ok(Some(Asks::Login(_))) if admission.is_refusal() => ConnectionError::TooManyClients,
         Ok(Some(Asks::Login(login))) => {
             tracing::debug!(client = number, replication = login.replication, "login");
             match connect(&login, environment).await {
@@ -142,7 +143,9 @@ async fn converse(
             }
         }
         // It has been slow to send what it is refused for.
-        Err(SessionError::LoginTimeout) if admission.is_refusal() => SessionError::TooManyClients,
+        Err(ConnectionError::LoginTimeout) if admission.is_refusal() => {
+            ConnectionError::TooManyClients
+        }
         Err(error) => error,
     };
     last_word(&mut client, Vec::new(), &error).await;
@@ -150,15 +153,15 @@ async fn converse(
 }
 
 /// Connects to the server and sends the startup packet.
-async fn connect(login: &Login, environment: &Environment) -> Result<Stream, SessionError> {
+async fn connect(login: &Login, environment: &Environment) -> Result<Stream, ConnectionError> {
     let config = &environment.config;
     let connecting = Stream::connect(&config.upstream);
     let connected = tokio::time::timeout(config.connect_timeout, connecting).await;
     let connected = connected.unwrap_or(Err(io::ErrorKind::TimedOut.into()));
-    let mut upstream = connected.map_err(SessionError::Unreachable)?;
+    let mut upstream = connected.map_err(ConnectionError::Unreachable)?;
     write_all(&mut upstream, &login.packet)
         .await
-        .map_err(SessionError::UpstreamIo)?;
+        .map_err(ConnectionError::UpstreamIo)?;
     Ok(upstream)
 }
 
@@ -168,16 +171,16 @@ fn join(
     login: Login,
     pending: Vec<u8>,
     deadline: std::time::Instant,
-) -> Result<Joined, SessionError> {
+) -> Result<Joined, ConnectionError> {
     let mut secret = [0; 32];
-    getrandom::fill(&mut secret).map_err(|error| SessionError::System(error.into()))?;
+    getrandom::fill(&mut secret).map_err(|error| ConnectionError::System(error.into()))?;
     let key = CancelKey {
         secret,
         cancelled: Arc::default(),
     };
     Ok(Joined {
-        client: client.hand_over().map_err(SessionError::System)?,
-        upstream: upstream.hand_over().map_err(SessionError::System)?,
+        client: client.hand_over().map_err(ConnectionError::System)?,
+        upstream: upstream.hand_over().map_err(ConnectionError::System)?,
         login,
         pending,
         key,
@@ -185,7 +188,7 @@ fn join(
     })
 }
 
-/// What a client has sent before its session.
+/// What a client has sent before a worker has it.
 #[derive(Debug, Default)]
 struct Greeted {
     pending: Vec<u8>,
@@ -193,19 +196,19 @@ struct Greeted {
 
 impl Greeted {
     /// Reads until the client wants to log in or cancel; `None` if it leaves without.
-    async fn greet(&mut self, client: &mut Stream) -> Result<Option<Asks>, SessionError> {
+    async fn greet(&mut self, client: &mut Stream) -> Result<Option<Asks>, ConnectionError> {
         let mut greeting = Greeting::default();
         loop {
             let (step, used) = greeting
                 .step(&self.pending)
-                .map_err(SessionError::ClientProtocol)?;
+                .map_err(ConnectionError::ClientProtocol)?;
             self.pending.drain(..used);
             match step {
                 Asks::Wait => {}
                 Asks::Refuse(answer) => {
                     write_all(client, &[answer])
                         .await
-                        .map_err(SessionError::ClientIo)?;
+                        .map_err(ConnectionError::ClientIo)?;
                     continue;
                 }
                 step => return Ok(Some(step)),
@@ -213,12 +216,12 @@ impl Greeted {
             let mut bytes = [0; 1024];
             let count = read(client, &mut bytes)
                 .await
-                .map_err(SessionError::ClientIo)?;
+                .map_err(ConnectionError::ClientIo)?;
             if count == 0 {
                 // Port scanners and health checks: no error, unless something had begun.
                 return match self.pending.is_empty() {
                     true => Ok(None),
-                    false => Err(SessionError::ClientProtocol(wire::Error::StartupLayout)),
+                    false => Err(ConnectionError::ClientProtocol(wire::Error::StartupLayout)),
                 };
             }
             self.pending
@@ -252,8 +255,8 @@ async fn cancel(pid: u32, key: &[u8], environment: &Environment) {
     }
 }
 
-/// Tells a client whose session a worker has ended why, behind what it has not been sent yet.
-pub(super) async fn dismiss(client: Handover, unsent: Vec<u8>, error: SessionError) {
+/// Tells a client that a worker has ended why, behind what it has not been sent yet.
+pub(super) async fn dismiss(client: Handover, unsent: Vec<u8>, error: ConnectionError) {
     match Stream::adopt(client) {
         Ok(mut client) => last_word(&mut client, unsent, &error).await,
         Err(error) => tracing::debug!(%error, "a last word could not be said"),
@@ -261,7 +264,7 @@ pub(super) async fn dismiss(client: Handover, unsent: Vec<u8>, error: SessionErr
 }
 
 /// Tells the client why its connection ends, if it is there to hear it.
-async fn last_word(client: &mut Stream, mut unsent: Vec<u8>, error: &SessionError) {
+async fn last_word(client: &mut Stream, mut unsent: Vec<u8>, error: &ConnectionError) {
     let Some((sqlstate, message)) = error.client_response() else {
         return;
     };

@@ -1,7 +1,8 @@
 //! Who may be cancelled: from the keys given to clients to the server processes that work for them.
 //!
-//! A cancel request comes on a connection of its own, to any worker, so this is shared. It is
-//! touched when a client logs in, leaves or cancels, never by a query.
+//! A cancel request comes to the acceptor, on a connection of its own, while any worker may serve
+//! the client. So this is shared. It is touched when a client logs in, leaves or cancels, never by
+//! a query.
 
 use super::orders::{Mailbox, Order};
 use crate::client::Cancels;
@@ -66,7 +67,7 @@ impl Registry {
         }
     }
 
-    /// Begins a cancel request with a key a client was given, which its session learns of.
+    /// Begins a cancel request with a key that a client was given. The client's hub learns of it.
     pub(super) fn cancel(&self, pid: u32, secret: &[u8]) -> Option<Request> {
         let target = self.lock().get(&(pid, secret.to_vec())).cloned()?;
         target.cancels.request();

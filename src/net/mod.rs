@@ -196,7 +196,7 @@ impl Proxy {
     }
 }
 
-/// The settings a session needs, out of the configuration.
+/// What a hub needs to know of the configuration.
 #[must_use]
 pub fn settings(config: &Config) -> Settings {
     Settings {

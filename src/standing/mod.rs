@@ -106,7 +106,7 @@ pub struct Standing {
     /// Settings and search path as last asked for; `None` after anything that may have changed
     /// them.
     pub context: Option<Context>,
-    /// How many changes there were of what sessions are told when they were asked for.
+    /// The count of [`Database::contexts`] when `context` was asked for.
     pub context_count: u64,
     /// What the settings mean to us, as of the same answer.
     pub settings: ServerSettings,
@@ -132,12 +132,13 @@ pub struct Standing {
     pub definitions: Definitions,
     /// Roles or their membership were changed in this transaction.
     pub changes_roles: bool,
-    /// The names whose use has hazards, and which of their database's they are.
+    /// The names whose use has hazards.
     names: Arc<Names>,
+    /// The number of the database's names that `names` is a copy of; `None` if it knows none.
     naming: Option<u64>,
-    /// The question by which they must be known, or a later one.
+    /// The number of the question about names that must have been answered, it or a later one.
     names_from: u64,
-    /// The same for what made the connection unverified.
+    /// The value for `names_from` if the look that is due leaves the names in doubt.
     unverified_names: u64,
     /// The strongest effect of the statements relayed in this transaction.
     transaction_effect: Effect,

@@ -52,7 +52,7 @@ pub enum Recovery {
 pub struct Execution {
     /// The text as the client wrote it.
     pub text: Vec<u8>,
-    /// Its statement in the connection's cache.
+    /// The key of its statement in the connection's mirror.
     pub key: Key,
     /// How far it has come.
     pub stage: Stage,

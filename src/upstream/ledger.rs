@@ -16,7 +16,7 @@
 //! Invariants:
 //! - replies are consumed in the order of requests;
 //! - when the ledger is idle the server owes nothing. If it cannot know, or the server does what
-//!   it should not, it is *lost*: never idle again, so that the session only relays;
+//!   it should not, it is *lost*: never idle again, so that the connection only relays;
 //! - equal expectations in a row are one entry, and entries are bounded.
 
 mod copying;
@@ -49,7 +49,7 @@ pub struct Ledger {
     queue: VecDeque<Expectation>,
     batch: Batch,
     copying: Option<Copying>,
-    /// The client whose frame was relayed last: the only one that may have a batch or a copy open.
+    /// Whose message other than Query came last: only that client may have a batch open.
     sender: ClientId,
     /// Of the Sync that is sent next.
     end: End,

@@ -1,7 +1,7 @@
 //! One server connection: what is known of its session, the replies it owes ([`ledger`]), and what
 //! becomes of them.
 //!
-//! It knows no client: what goes to one is written into a buffer it is handed.
+//! It knows clients by name only: what goes to one is written into a buffer it is handed.
 
 pub mod execution;
 mod expectation;
@@ -32,8 +32,7 @@ pub struct Upstream {
     pub out: Vec<u8>,
 }
 
-/// Bytes still to come of a reply whose fate is decided: first those that are swallowed, then those
-/// that are forwarded. At most one of the two is not zero.
+/// Bytes still to come of a reply whose fate is decided. At most one of the two is not zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Partial {
     /// To be swallowed.

@@ -72,6 +72,24 @@ fn a_client_that_waits_costs_little() {
     }));
 }
 
+/// An error has to be whole before it is forwarded, so the proxy keeps what has come of it.
+#[test]
+fn a_reply_that_had_to_be_whole_leaves_nothing_behind() {
+    let large = frames::error("22000", &"x".repeat(200_000));
+    assert_small(cost(|clients| {
+        for (client, peer) in clients {
+            let query = frames::query("SHOW large");
+            client.send(&query);
+            peer.expect(&query);
+            let answer = [&large[..], &frames::ready(b'I')].concat();
+            std::thread::scope(|scope| {
+                scope.spawn(|| peer.send(&answer));
+                client.expect(&answer);
+            });
+        }
+    }));
+}
+
 #[test]
 fn large_messages_leave_nothing_behind() {
     let large = "x".repeat(LARGE);

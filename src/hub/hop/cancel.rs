@@ -29,8 +29,8 @@ const CANCELLED: &[u8] = b"57014";
 const MAX_TRIES: u8 = 8;
 
 impl Hop<'_> {
-    /// Ends the query on hold if it was cancelled; `error` is the frame of the question that was
-    /// hit. Returns whether it was.
+    /// Ends the query on hold if there is an `error` to answer it with, or if it was cancelled.
+    /// Returns whether it ended.
     pub(super) fn end_if_cancelled(&mut self, error: Option<&[u8]>) -> bool {
         match error {
             Some(error) => {

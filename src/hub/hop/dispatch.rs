@@ -63,6 +63,7 @@ impl Hop<'_> {
     /// Begins a lesson that no query waits for, if there is something to ask.
     pub(super) fn learn_behind(&mut self) {
         if let Some((subject, text)) = self.circumstances().idle_subject() {
+            self.client.lessons = 0;
             self.learn(Lesson::behind(subject, text));
         }
     }

@@ -8,7 +8,7 @@ use crate::client::Turn;
 use crate::upstream::ledger::Fate;
 use crate::wire::{Error, backend, frame, frontend};
 
-/// Capacity that may stay with a waiting session in each place: a query text, a small reply.
+/// Capacity that the buffer for a query on hold may keep while its client waits.
 const IDLE: usize = 2 * 1024;
 
 impl Hop<'_> {
@@ -58,7 +58,7 @@ impl Hop<'_> {
         Ok(at + run.bytes)
     }
 
-    /// Gives back what large queries and replies have left behind in buffers that are empty now.
+    /// Gives back the room that a long query or a long pipeline has left behind, once it is empty.
     #[inline]
     pub(in crate::hub) fn give_back(&mut self) {
         give_back(&mut self.client.query);

@@ -5,16 +5,23 @@
 //!   Free ──────────────────────▶ Executing ───────────────▶ Free
 //!    │                                │ error before BindComplete: original sent
 //!    │ Query, something to ask        ▼
-//!    └──────────▶ Learning ──────▶ the held Query is routed again
+//!    └──────────▶ Learning ──────▶ the Query on hold is decided again
 //! ```
 //!
+//! Before these comes Login. A query that is cancelled while it is on hold leads to Cancelled, and
+//! one whose transaction has only begun may lead to Reopening (`cancel`).
+//!
 //! Invariants:
-//! - while a converted query or a question of ours is in flight no client frame is processed, so an
-//!   error can always be repaired before anything later runs;
+//! - while a converted query or a question of ours is in flight, no client frame is processed, so
+//!   an error can always be repaired before anything later runs. The exception is a client that has
+//!   finished and whose query is no longer to be repaired ([`Hop::let_go`]);
 //! - what is forwarded is the bytes received, except error positions, one context line, and the
 //!   key;
-//! - nothing of ours happens inside a client's transaction but Bind, Describe, Execute and Sync;
-//! - every query that is not converted is counted under exactly one [`Reason`].
+//! - inside a client's transaction we run nothing but its converted queries. Beside these we only
+//!   close and parse statements. A transaction that has only begun may be begun again, and the
+//!   server may then be asked to cancel itself;
+//! - every query that is relayed instead of converted is counted under exactly one [`Reason`]; a
+//!   query that ends as cancelled before it is sent is counted under none.
 
 mod cancel;
 mod dispatch;
@@ -39,7 +46,7 @@ use crate::wire::{Error, frontend};
 pub(super) struct Hop<'h> {
     pub(super) client: &'h mut Client,
     pub(super) upstream: &'h mut Upstream,
-    /// What the server is being asked for, while it is.
+    /// The lesson that is under way on the connection, if one is.
     pub(super) lesson: &'h mut Option<Box<Lesson>>,
     pub(super) lent: &'h mut Lent,
     pub(super) outbox: &'h mut Outbox,

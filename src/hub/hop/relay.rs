@@ -1,4 +1,4 @@
-//! What is relayed untouched, and what it does to the state the proxy mirrors.
+//! What is relayed untouched, and what that does to what is known of the server session.
 
 use super::Hop;
 use crate::client::Turn;
@@ -43,7 +43,7 @@ impl Hop<'_> {
         relayed.effect
     }
 
-    /// Drops our statements: the session's own are all that it may see.
+    /// Drops our statements, so that the client can see none but its own.
     fn hide_statements(&mut self) {
         if self.upstream.standing.mirror.is_on_server() && self.upstream.ledger.takes_closes() {
             self.upstream.standing.mirror.flush();
@@ -145,7 +145,7 @@ impl Hop<'_> {
         self.lent.counters().add(Counter::StatementsClosed, count);
     }
 
-    /// Notes what a reply that goes to the client as it is does to the state the proxy mirrors.
+    /// Notes what a reply that goes to the client as it is tells of the server session.
     pub(super) fn relay_reply(&mut self, tag: u8, frame: &[u8]) {
         let body = &frame[HEADER..];
         match tag {
@@ -153,7 +153,6 @@ impl Hop<'_> {
                 // Behind a Query: it has dropped the unnamed statement, which a lesson drops, too.
                 let follows = self.relay_ready(body);
                 if follows {
-                    self.client.lessons = 0;
                     self.learn_behind();
                 }
             }

@@ -1,7 +1,7 @@
 //! The end of a client: everything of it is dropped, and it is told why if it can hear it.
 
 use super::Worker;
-use crate::error::SessionError;
+use crate::error::ConnectionError;
 use crate::ids::ClientId;
 use crate::net::accept::{count_end, dismiss};
 
@@ -9,7 +9,7 @@ use crate::net::accept::{count_end, dismiss};
 #[derive(Debug)]
 pub(super) enum End {
     Done,
-    Failed(SessionError),
+    Failed(ConnectionError),
     /// A defect of ours, which nobody else is to suffer from.
     Panicked,
 }
@@ -22,7 +22,7 @@ impl Worker {
             tracing::warn!(connections = left.len(), "busy connections are cut off");
         }
         for slot in left {
-            self.end(ClientId(slot), End::Failed(SessionError::ShuttingDown));
+            self.end(ClientId(slot), End::Failed(ConnectionError::ShuttingDown));
         }
     }
 

@@ -3,21 +3,21 @@
 use super::Worker;
 use super::end::End;
 use super::ports::PortId;
-use crate::error::SessionError;
+use crate::error::ConnectionError;
 use crate::hub::Waits;
 use crate::ids::{ClientId, UpstreamId};
 use std::task::Poll;
 
 impl Worker {
     /// Writes a port once.
-    pub(super) fn flush(&mut self, id: PortId) -> Result<(), SessionError> {
+    pub(super) fn flush(&mut self, id: PortId) -> Result<(), ConnectionError> {
         match id {
             PortId::Client(id) => self.flush_client(id),
             PortId::Upstream(id) => self.flush_upstream(id),
         }
     }
 
-    fn flush_upstream(&mut self, id: UpstreamId) -> Result<(), SessionError> {
+    fn flush_upstream(&mut self, id: UpstreamId) -> Result<(), ConnectionError> {
         let Some(server) = self.upstreams.get_mut(id.0) else {
             return Ok(());
         };
@@ -41,15 +41,16 @@ impl Worker {
         let has_room = server.port.unsent(output) < self.config.buffer_bytes;
         let is_sent = output.is_empty();
         self.spares.take_back(output, &mut server.port.written);
+        self.spares.take_back(&mut server.port.pending, &mut 0);
         let rearmed = server.port.socket.rearm(self.poll.registry());
-        rearmed.map_err(SessionError::System)?;
+        rearmed.map_err(ConnectionError::System)?;
         let holder = server.holder;
         let Some(client) = self.clients.get_mut(holder.0) else {
             return Ok(());
         };
         // What the server has had no room for, a reset would have destroyed directly, too.
         if let Some(error) = client.lost.take() {
-            return Err(SessionError::ClientIo(error));
+            return Err(ConnectionError::ClientIo(error));
         }
         if client.port.ended && !server.shut && is_sent {
             let known = self.hub.client(holder);
@@ -61,7 +62,7 @@ impl Worker {
             if is_taken {
                 server.shut = true;
                 let outcome = server.port.socket.shut_down();
-                outcome.map_err(SessionError::UpstreamIo)?;
+                outcome.map_err(ConnectionError::UpstreamIo)?;
             }
         }
         if has_room {
@@ -70,7 +71,7 @@ impl Worker {
         Ok(())
     }
 
-    fn flush_client(&mut self, id: ClientId) -> Result<(), SessionError> {
+    fn flush_client(&mut self, id: ClientId) -> Result<(), ConnectionError> {
         let Some(client) = self.clients.get_mut(id.0) else {
             return Ok(());
         };
@@ -79,13 +80,13 @@ impl Worker {
             return Ok(());
         };
         if let Poll::Ready(Err(error)) = client.port.write(output) {
-            return Err(SessionError::ClientIo(error));
+            return Err(ConnectionError::ClientIo(error));
         }
         let unsent = client.port.unsent(output);
         self.spares.take_back(output, &mut client.port.written);
         self.spares.take_back(&mut client.port.pending, &mut 0);
         let rearmed = client.port.socket.rearm(self.poll.registry());
-        rearmed.map_err(SessionError::System)?;
+        rearmed.map_err(ConnectionError::System)?;
         let link = client.link;
         if client.finishes {
             if unsent == 0 {
@@ -103,7 +104,7 @@ impl Worker {
     }
 
     /// Sees whether a client whose output has gone out can go on, or is to end.
-    fn rest(&mut self, id: ClientId) -> Result<(), SessionError> {
+    fn rest(&mut self, id: ClientId) -> Result<(), ConnectionError> {
         while let Some(known) = self.hub.client(id) {
             if !known.is_held() && !known.keeps_waiting() {
                 break;
@@ -144,7 +145,7 @@ impl Worker {
     /// Ends a client that has nothing in flight: it is told to come again. Who has not logged in
     /// has nothing to lose.
     #[cold]
-    fn leave_if_idle(&mut self, id: ClientId) -> Result<(), SessionError> {
+    fn leave_if_idle(&mut self, id: ClientId) -> Result<(), ConnectionError> {
         let Some(client) = self.clients.get_mut(id.0) else {
             return Ok(());
         };
@@ -152,7 +153,7 @@ impl Worker {
         let is_login = known.is_some_and(|known| !known.is_logged_in());
         let has_more = client.port.socket.may_read() || !client.port.pending.is_empty();
         if is_login || self.hub.is_idle(id) && !has_more {
-            return Err(SessionError::ShuttingDown);
+            return Err(ConnectionError::ShuttingDown);
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use super::ports::PortId;
 use super::{READ, Worker};
-use crate::error::SessionError;
+use crate::error::ConnectionError;
 use crate::ids::{ClientId, UpstreamId};
 use crate::metrics::Counter;
 use std::task::Poll;
@@ -13,14 +13,14 @@ const BULK: usize = 4 * 1024;
 
 impl Worker {
     /// Reads a port once, unless what it leads to has no room.
-    pub(super) fn hear(&mut self, id: PortId) -> Result<(), SessionError> {
+    pub(super) fn hear(&mut self, id: PortId) -> Result<(), ConnectionError> {
         match id {
             PortId::Client(id) => self.hear_client(id),
             PortId::Upstream(id) => self.hear_upstream(id),
         }
     }
 
-    fn hear_upstream(&mut self, id: UpstreamId) -> Result<(), SessionError> {
+    fn hear_upstream(&mut self, id: UpstreamId) -> Result<(), ConnectionError> {
         let Some(server) = self.upstreams.get_mut(id.0) else {
             return Ok(());
         };
@@ -66,13 +66,14 @@ impl Worker {
                 let rest = bytes.get(used..).unwrap_or_default();
                 Ok(used + hub.upstream_bytes(id, rest)?)
             })
-            .map_err(SessionError::UpstreamProtocol)?;
-        written.map_err(SessionError::ClientIo)?;
-        if server.port.ended {
-            client.finishes = true;
+            .map_err(ConnectionError::UpstreamProtocol)?;
+        written.map_err(ConnectionError::ClientIo)?;
+        let has_ended = server.port.ended;
+        client.finishes |= has_ended;
+        self.offer_pending(holder)?;
+        if has_ended {
             self.hub.upstream_gone(id);
         }
-        self.offer_pending(holder)?;
         self.make_dirty(PortId::Client(holder));
         self.make_dirty(PortId::Upstream(id));
         self.make_ready(PortId::Upstream(id));
@@ -80,7 +81,7 @@ impl Worker {
     }
 
     /// Offers the hub what a client has sent while nothing was taken of it.
-    pub(super) fn offer_pending(&mut self, id: ClientId) -> Result<(), SessionError> {
+    pub(super) fn offer_pending(&mut self, id: ClientId) -> Result<(), ConnectionError> {
         let Some(client) = self.clients.get_mut(id.0) else {
             return Ok(());
         };
@@ -93,14 +94,14 @@ impl Worker {
         let used = self
             .hub
             .client_bytes(id, &client.port.pending)
-            .map_err(SessionError::ClientProtocol)?;
+            .map_err(ConnectionError::ClientProtocol)?;
         client.port.pending.drain(..used);
         let link = client.link;
         self.make_dirty(PortId::Upstream(link));
         Ok(())
     }
 
-    fn hear_client(&mut self, id: ClientId) -> Result<(), SessionError> {
+    fn hear_client(&mut self, id: ClientId) -> Result<(), ConnectionError> {
         let Some(client) = self.clients.get_mut(id.0) else {
             return Ok(());
         };
@@ -143,7 +144,7 @@ impl Worker {
     }
 
     /// Hands the hub what a client's port has just read.
-    fn take_from_client(&mut self, id: ClientId, count: usize) -> Result<(), SessionError> {
+    fn take_from_client(&mut self, id: ClientId, count: usize) -> Result<(), ConnectionError> {
         let Some(client) = self.clients.get_mut(id.0) else {
             return Ok(());
         };
@@ -171,6 +172,6 @@ impl Worker {
         });
         // The server's last word may still be on its way.
         server.shut |= written.is_err();
-        taken.map_err(SessionError::ClientProtocol)
+        taken.map_err(ConnectionError::ClientProtocol)
     }
 }

@@ -12,7 +12,7 @@
 //! Invariants:
 //! - a port is not read while the output it leads to is over its bound, so a connection holds at
 //!   most the bound plus one read in each direction, and one frame that waits to be whole;
-//! - a panic ends the client it came from and no other;
+//! - a panic while a port is read, offered or written ends that port's client and no other;
 //! - a port that always has more to read has its turn after each look at all the others;
 //! - the thread ends once the proxy is ending and the last client has gone, or the time for that is
 //!   over.
@@ -29,7 +29,7 @@ use super::port::Port;
 use super::socket::Socket;
 use crate::config::Config;
 use crate::convert::Lent;
-use crate::error::SessionError;
+use crate::error::ConnectionError;
 use crate::hub::{self, Hub, Task};
 use crate::ids::ClientId;
 use crate::statement::Millis;
@@ -89,7 +89,7 @@ pub(super) struct Thread {
 }
 
 impl Thread {
-    /// Tells the worker that the proxy is ending.
+    /// Puts an order into the worker's mailbox.
     pub(super) fn put(&self, order: Order) {
         self.mailbox.put(order);
     }
@@ -334,7 +334,7 @@ impl Worker {
     fn guarded(
         &mut self,
         id: PortId,
-        step: impl FnOnce(&mut Self, PortId) -> Result<(), SessionError>,
+        step: impl FnOnce(&mut Self, PortId) -> Result<(), ConnectionError>,
     ) {
         let end = match catch_unwind(AssertUnwindSafe(|| step(self, id))) {
             Ok(Ok(())) => return,
@@ -366,7 +366,7 @@ impl Worker {
                 // It may have been accepted in the same turn.
                 let known = self.hub.client(id);
                 if known.is_some_and(|client| !client.is_logged_in()) {
-                    self.end(id, End::Failed(SessionError::LoginTimeout));
+                    self.end(id, End::Failed(ConnectionError::LoginTimeout));
                 }
             }
             Task::See(id) => self.make_dirty(PortId::Client(id)),
@@ -401,7 +401,7 @@ impl Worker {
     fn adopt(&mut self, arrival: Arrival) {
         let number = arrival.number;
         if let Err(error) = self.try_adopt(arrival) {
-            let outcome = Err(SessionError::System(error));
+            let outcome = Err(ConnectionError::System(error));
             super::accept::count_end(number, self.hub.lent.counters(), &outcome);
         }
     }
