@@ -47,8 +47,8 @@ pub const REST: u64 = 60_000;
 ///
 /// Only after that is the server told of the end, because nothing can be sent behind it. An error
 /// that can be repaired comes as soon as the server has read the query, unless the query waits for
-/// a lock. The delay does not show: a server looks whether its client is there every few seconds, if
-/// at all (`client_connection_check_interval`).
+/// a lock. The delay does not show: a server looks whether its client is there every few seconds,
+/// if at all (`client_connection_check_interval`).
 pub const GRACE: u64 = 100;
 
 /// A client that has been greeted, and for which the startup packet was sent to the server.
