@@ -110,38 +110,6 @@ impl<T> Arena<T> {
         self.free.push(slot.index);
         Some(*value)
     }
-
-    /// Whether no value is there.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.free.len() == self.entries.len()
-    }
-
-    /// How many values are there.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.entries.len() - self.free.len()
-    }
-
-    /// The name of the value that is in this place now.
-    #[must_use]
-    #[inline]
-    pub fn at(&self, index: usize) -> Option<Slot> {
-        let entry = self.entries.get(index)?;
-        entry.value.as_ref()?;
-        Some(Slot {
-            index: u32::try_from(index).ok()?,
-            generation: entry.generation,
-        })
-    }
-
-    /// The names of all values.
-    #[must_use]
-    pub fn slots(&self) -> Vec<Slot> {
-        (0..self.entries.len())
-            .filter_map(|index| self.at(index))
-            .collect()
-    }
 }
 
 #[cfg(test)]
@@ -161,18 +129,6 @@ mod tests {
         assert_eq!(again.index(), names[1].index());
         assert_eq!((arena.get(names[1]), arena.get(again)), (None, Some(&"d")));
         assert_eq!(arena.get_mut(names[1]), None);
-        assert_eq!(arena.at(1), Some(again));
-        assert_eq!(arena.slots(), [names[0], again, names[2]]);
         assert_eq!(arena.get(Slot::NONE), None);
-    }
-
-    #[test]
-    fn it_is_empty_when_all_have_gone() {
-        let mut arena = Arena::default();
-        assert!(arena.is_empty());
-        let slot = arena.insert_with(|_| ());
-        assert!(!arena.is_empty() && arena.len() == 1);
-        arena.remove(slot);
-        assert!(arena.is_empty() && arena.at(0).is_none() && arena.at(1).is_none());
     }
 }

@@ -14,7 +14,7 @@ use crate::reason::Reason;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Counter {
-    /// Simple queries received.
+    /// Simple queries received, but for those that are too long or malformed to be read.
     Queries,
     /// Queries run as prepared statements.
     Converted,

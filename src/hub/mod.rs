@@ -17,7 +17,8 @@
 //! Invariants:
 //! - a name never means another client, or another connection, than the one it was given to;
 //! - a server connection is held for one client from its login to its end: each names the other.
-//!   Every reply goes to that client, and the names in the ledger agree with that;
+//!   Every reply goes to that client, and the names in the ledger agree with that, which builds
+//!   with assertions check;
 //! - a client to which a dying connection owes something gets one answer that says so, unless the
 //!   client has finished, or is in the middle of a reply, or the server has said why;
 //! - everything of a client is dropped with it.
@@ -237,7 +238,7 @@ impl Hub {
 
     /// The client with this name, and the connection that is held for it.
     #[inline]
-    fn hop(&mut self, id: ClientId) -> Option<Hop<'_>> {
+    fn hop_of_client(&mut self, id: ClientId) -> Option<Hop<'_>> {
         let client = self.clients.get_mut(id.0)?;
         let server = self.servers.get_mut(client.link.0)?;
         Some(Hop {
@@ -252,7 +253,7 @@ impl Hub {
 
     /// The connection with this name, and the client it is held for.
     #[inline]
-    fn hop_of(&mut self, id: UpstreamId) -> Option<Hop<'_>> {
+    fn hop_of_server(&mut self, id: UpstreamId) -> Option<Hop<'_>> {
         let server = self.servers.get_mut(id.0)?;
         let client = self.clients.get_mut(server.lease.0)?;
         Some(Hop {
@@ -271,7 +272,7 @@ impl Hub {
     /// A length field no frame can have.
     #[inline]
     pub fn client_bytes(&mut self, id: ClientId, bytes: &[u8]) -> Result<usize, Error> {
-        match self.hop(id) {
+        match self.hop_of_client(id) {
             Some(mut hop) => hop.client_bytes(bytes),
             None => Ok(bytes.len()),
         }
@@ -284,7 +285,7 @@ impl Hub {
     /// # Errors
     /// A length field no frame can have.
     pub fn forward_client(&mut self, id: ClientId, bytes: &[u8]) -> Result<usize, Error> {
-        self.hop(id)
+        self.hop_of_client(id)
             .map_or(Ok(0), |mut hop| hop.forward_client(bytes))
     }
 
@@ -294,7 +295,7 @@ impl Hub {
     /// A length field no frame can have, or a reply that cannot follow what was sent.
     #[inline]
     pub fn upstream_bytes(&mut self, id: UpstreamId, bytes: &[u8]) -> Result<usize, Error> {
-        match self.hop_of(id) {
+        match self.hop_of_server(id) {
             Some(mut hop) => hop.upstream_bytes(bytes),
             None => Ok(bytes.len()),
         }
@@ -307,7 +308,7 @@ impl Hub {
     /// # Errors
     /// A length field no frame can have.
     pub fn forward_upstream(&mut self, id: UpstreamId, bytes: &[u8]) -> Result<usize, Error> {
-        self.hop_of(id)
+        self.hop_of_server(id)
             .map_or(Ok(0), |mut hop| hop.forward_upstream(bytes))
     }
 
@@ -323,7 +324,7 @@ impl Hub {
     /// A server is gone. If it owes something and has not said why, the client is told; whatever
     /// was held is let go of.
     pub fn upstream_gone(&mut self, id: UpstreamId) {
-        if let Some(mut hop) = self.hop_of(id) {
+        if let Some(mut hop) = self.hop_of_server(id) {
             hop.upstream_gone();
         }
     }
@@ -332,7 +333,7 @@ impl Hub {
     /// answered, or that has finished. Returns what it waits for, or `None` if it has gone on.
     pub fn go_on(&mut self, id: ClientId) -> Option<Waits> {
         let now = self.now;
-        let Some(mut hop) = self.hop(id) else {
+        let Some(mut hop) = self.hop_of_client(id) else {
             return Some(Waits::Sockets);
         };
         if !hop.client.is_held() && !hop.client.keeps_waiting() {
@@ -354,7 +355,7 @@ impl Hub {
     /// Gives back the room that a long query or a long pipeline has left behind, once it is empty.
     #[inline]
     pub fn give_back(&mut self, id: ClientId) {
-        if let Some(mut hop) = self.hop(id) {
+        if let Some(mut hop) = self.hop_of_client(id) {
             hop.give_back();
         }
     }

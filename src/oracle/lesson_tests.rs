@@ -12,6 +12,9 @@ use crate::wire::frame::{self, HEADER};
 use crate::wire::{backend, frontend};
 use std::sync::Arc;
 
+#[path = "lesson_end_tests.rs"]
+mod ends;
+
 /// What comes behind the settings in the answer about the context: memory, schemas that the role
 /// may use only because of what it is, who it is.
 const WHO: [&str; 3] = ["1048576", "0", "who"];
@@ -436,88 +439,4 @@ fn names_that_are_too_many_to_be_read_are_all_hazardous() {
     assert_eq!(room.standing.names().of(b"t"), Hazards::ALL);
     let over = Next::Over(Reason::Introspection);
     assert_eq!(room.answer(&mut lesson, &[context(WHO)]), over);
-}
-
-#[test]
-fn a_lesson_that_ends_early_leaves_the_question_for_names_to_others() {
-    let mut room = Room::new();
-    let mut lesson = room.teach(SELECT);
-    room.answer(&mut lesson, &[rows(&[&["sign", "rest"]])]);
-    let database = Arc::clone(&room.standing.database);
-    assert!(
-        database.claim_names(room.now).is_none(),
-        "it is being asked"
-    );
-    drop(lesson);
-    assert!(database.claim_names(room.now).is_some());
-}
-
-#[test]
-fn the_error_of_a_question_that_is_cancelled_is_kept() {
-    let mut room = Room::settled();
-    let mut lesson = room.teach(SELECT);
-    let cancelled = error("57014", "canceling statement due to user request");
-    let answers = [vec![cancelled.clone()], parsed(b"name", &[23])];
-    let over = Next::Over(Reason::Pipelined);
-    assert_eq!(room.answer(&mut lesson, &answers), over);
-    assert_eq!(lesson.cancelled(), Some(&*cancelled));
-    assert_eq!(room.verdict(SELECT), Verdict::Unasked);
-    assert!(!room.standing.setbacks.rest(room.now), "nothing has failed");
-}
-
-#[test]
-fn a_pointless_lesson_leaves_nothing_behind() {
-    let mut room = Room::settled();
-    let mut lesson = room.teach(SELECT);
-    room.is_pointless = true;
-    let over = Next::Over(Reason::Pipelined);
-    assert_eq!(room.answer(&mut lesson, &both_parsed()), over);
-    assert!(room.asks.bytes.is_empty());
-    assert!(room.standing.mirror.is_empty() && room.standing.mirror.owes());
-    assert_eq!(room.verdict(SELECT), Verdict::Unasked, "others may ask");
-    assert_eq!(lesson.cancelled(), None);
-}
-
-#[test]
-fn a_pointless_lesson_takes_nothing_from_other_sessions() {
-    let room = Room::settled();
-    let database = Arc::clone(&room.standing.database);
-    let epoch = database.epoch();
-    let changed = ["sign".to_owned(), "changed".to_owned()];
-    database.observed(&changed, room.now, room.now, false);
-    let mut room = room.another();
-    assert!(database.epoch() > epoch);
-    let mut lesson = room.teach(SELECT);
-    room.answer(&mut lesson, &both_parsed());
-    assert_eq!(room.answer(&mut lesson, &alike()), Next::Learned);
-    // The lesson of yet another session began before the catalog changed, and ends now.
-    let statement = room.statement(SELECT, Plans::Generic);
-    let Verdict::Trusted { at, terms, .. } = statement.verdict() else {
-        panic!("{:?}", statement.verdict());
-    };
-    statement.record(Verdict::Trusted { epoch, at, terms });
-    let mut room = room.another();
-    let mut lesson = room.teach(SELECT);
-    room.is_pointless = true;
-    let over = Next::Over(Reason::Pipelined);
-    assert_eq!(room.answer(&mut lesson, &both_parsed()), over);
-    assert_eq!(statement.verdict(), Verdict::Unasked, "others may ask");
-    assert!(!statement.is_withdrawn(), "it is ready elsewhere");
-}
-
-#[test]
-fn an_error_of_the_moment_settles_nothing_and_gives_a_pause() {
-    for (answers, owes) in [
-        ([vec![error("55P03", "lock")], parsed(b"name", &[23])], true),
-        ([parsed(b"name", &[]), vec![error("42P05", "taken")]], false),
-    ] {
-        let mut room = Room::settled();
-        let mut lesson = room.teach(SELECT);
-        let over = Next::Over(Reason::OracleFailed);
-        assert_eq!(room.answer(&mut lesson, &answers), over);
-        assert!(room.standing.setbacks.rest(room.now));
-        assert!(room.standing.mirror.is_empty());
-        assert_eq!(room.standing.mirror.owes(), owes);
-        assert_eq!(room.verdict(SELECT), Verdict::Unasked);
-    }
 }

@@ -49,7 +49,7 @@ pub struct Ledger {
     queue: VecDeque<Expectation>,
     batch: Batch,
     copying: Option<Copying>,
-    /// Whose message other than Query came last: only that client may have a batch open.
+    /// The client whose frame was relayed last: the only one that may have a batch or a copy open.
     sender: ClientId,
     /// Of the Sync that is sent next.
     end: End,
@@ -165,6 +165,14 @@ impl Ledger {
         }
     }
 
+    /// Whether the next reply is for this client, or for the lesson on its connection; a batch that
+    /// has no Sync yet is that of whoever has sent it.
+    #[must_use]
+    pub fn is_for(&self, client: ClientId) -> bool {
+        let front = self.queue.front().map(|front| front.to);
+        front.is_none_or(|to| to == Recipient::Lesson || to == Recipient::Client(client))
+    }
+
     /// The converted query in front, if one is.
     #[inline]
     pub fn execution(&mut self) -> Option<&mut Execution> {
@@ -219,6 +227,7 @@ impl Ledger {
 
     /// Notes a client's Query that is relayed as it is, and what its text may do.
     pub fn relay_query(&mut self, client: ClientId, effect: Effect) {
+        self.sender = client;
         if self.lost || !self.goes_on(Batch::Closed) {
             return;
         }

@@ -2,6 +2,7 @@
 
 use super::super::execution::{Execution, Recovery, Stage};
 use super::*;
+use crate::ids::Arena;
 use crate::statement::Key;
 
 const ME: ClientId = ClientId(Slot::NONE);
@@ -313,4 +314,19 @@ fn of_a_reply_too_large_to_be_read_only_what_needs_no_reading_is_taken() {
     ] {
         assert_eq!(fate.of_large(tag), large, "{fate:?} {}", char::from(tag));
     }
+}
+
+#[test]
+fn a_reply_is_for_whom_the_front_expectation_names_and_for_nobody_of_the_same_place() {
+    let mut arena = Arena::default();
+    let gone = ClientId(arena.insert_with(|_| ()));
+    arena.remove(gone.0);
+    let next = ClientId(arena.insert_with(|_| ()));
+    assert_eq!(gone.0.index(), next.0.index());
+    let mut ledger = Ledger::default();
+    ledger.relay_query(gone, Effect::None);
+    ledger.expect(Recipient::Lesson, Kind::Question);
+    assert!(ledger.is_for(gone) && !ledger.is_for(next));
+    replies(&mut ledger, b"CZ");
+    assert!(ledger.is_for(next), "the lesson's");
 }

@@ -6,6 +6,7 @@ use super::ledger::{Fate, Kind};
 use crate::convert::{Lent, is_of_the_moment, translation};
 use crate::reason::Reason;
 use crate::sql::effect::Effect;
+use crate::standing::Standing;
 use crate::statement::{Key, Terms, Verdict};
 use crate::wire::backend;
 use crate::wire::fields::{self, Change};
@@ -98,7 +99,7 @@ impl Upstream {
         let (early, recovery, key) = (execution.is_early(), execution.recovery, execution.key);
         let parsing = execution.parsing;
         // What follows may drop the statement.
-        let terms = self.terms(key);
+        let terms = terms(&mut self.standing, key);
         if parsing {
             // Closed, and not parsed again.
             self.standing.mirror.revoke(key);
@@ -128,15 +129,9 @@ impl Upstream {
             return Change::default();
         };
         let (early, key) = (execution.is_early(), execution.key);
-        let entry = self.standing.mirror.lookup(key);
-        let terms = entry.map(|entry| Arc::clone(&entry.terms));
+        let terms = terms(&mut self.standing, key);
         let text = &execution.text;
         translation(body, text, (early, terms), &self.standing, lent)
-    }
-
-    fn terms(&mut self, key: Key) -> Option<Arc<Terms>> {
-        let entry = self.standing.mirror.lookup(key)?;
-        Some(Arc::clone(&entry.terms))
     }
 
     /// An execution of this statement had to be tried again: after too many it is given up.
@@ -167,6 +162,12 @@ impl Upstream {
             _ => {}
         }
     }
+}
+
+/// What the statement at this key is executed with.
+fn terms(standing: &mut Standing, key: Key) -> Option<Arc<Terms>> {
+    let entry = standing.mirror.lookup(key)?;
+    Some(Arc::clone(&entry.terms))
 }
 
 /// Whether an error that came before BindComplete may be dropped for a second try. Cancellation,

@@ -38,8 +38,6 @@ pub const BIND_COMPLETE: u8 = extendedquery::MESSAGE_TYPE_BYTE_BIND_COMPLETE;
 pub const CLOSE_COMPLETE: u8 = extendedquery::MESSAGE_TYPE_BYTE_CLOSE_COMPLETE;
 /// CopyInResponse.
 pub const COPY_IN: u8 = copy::MESSAGE_TYPE_BYTE_COPY_IN_RESPONSE;
-/// CopyOutResponse.
-pub const COPY_OUT: u8 = copy::MESSAGE_TYPE_BYTE_COPY_OUT_RESPONSE;
 /// CopyBothResponse, of replication connections.
 pub const COPY_BOTH: u8 = copy::MESSAGE_TYPE_BYTE_COPY_BOTH_RESPONSE;
 

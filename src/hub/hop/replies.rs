@@ -88,6 +88,10 @@ impl Hop<'_> {
     /// What becomes of a reply of this type. During the login all are looked at.
     #[inline]
     pub(super) fn fate(&mut self, tag: u8) -> Fate {
+        debug_assert!(
+            self.upstream.ledger.is_for(self.client.id),
+            "a reply to another client"
+        );
         match self.client.is_logged_in() {
             true => self.upstream.ledger.fate(tag),
             false => Fate::Note,

@@ -31,7 +31,7 @@ use crate::config::Config;
 use crate::convert::Lent;
 use crate::error::ConnectionError;
 use crate::hub::{self, Hub, Task};
-use crate::ids::ClientId;
+use crate::ids::{ClientId, UpstreamId};
 use crate::statement::Millis;
 use crate::statement::context::Origin;
 use end::End;
@@ -271,7 +271,7 @@ impl Worker {
                 return;
             };
             upstream.port.socket.note(event);
-            PortId::Upstream(crate::ids::UpstreamId(slot))
+            PortId::Upstream(UpstreamId(slot))
         };
         self.make_ready(id);
         // There may be room for what it had none for.
