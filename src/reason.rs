@@ -56,7 +56,8 @@ pub enum Reason {
     SessionEffect,
     /// The connection has not sent the shape `prepare_threshold` times yet.
     Threshold,
-    /// The shape was first met inside a transaction, where the server is not asked about it (H-52).
+    /// The shape was first met inside a transaction where questions would be told of an old
+    /// catalog, or would lock as it does (H-52).
     InTransaction,
     /// The transaction has failed, and the server accepts only its end (H-35).
     FailedTransaction,
@@ -266,7 +267,7 @@ impl Reason {
                 "Its shape has not been seen `prepare_threshold` times on this connection yet."
             }
             Self::InTransaction => {
-                "Its shape was first met inside a transaction; it is learned when none is open."
+                "Its shape was first met in a transaction of a kind that nothing is asked in."
             }
             Self::FailedTransaction => {
                 "The transaction has failed, and the server accepts nothing but its end."

@@ -128,6 +128,26 @@ impl Circumstances<'_> {
             || self.standing.database.may_look(self.now)
     }
 
+    /// Whether the server may be asked in front of a query.
+    fn may_ask(&self) -> bool {
+        self.may_learn() || self.may_ask_inside()
+    }
+
+    /// Whether the server may be asked inside the client's transaction. What is asked there is
+    /// undone, a LISTEN included.
+    fn may_ask_inside(&self) -> bool {
+        let standing = &self.standing;
+        let listens = !self.lent.settings.ddl_notices || standing.context.is_some();
+        standing.status == Status::Transaction
+            && self.is_idle
+            && !self.relay_only
+            && self.lessons < MAX_LESSONS
+            && !standing.is_serializable
+            && (!standing.has_old_snapshot
+                || standing.unverified.is_none() && standing.sees_the_present())
+            && listens
+    }
+
     fn may_learn(&self) -> bool {
         self.standing.status == Status::Idle
             && self.is_idle
@@ -224,10 +244,12 @@ impl Circumstances<'_> {
             if !locks && entry.terms.admit(eligible, text, scan) {
                 let audit = entry.statement.count_execution() && self.lent.settings.audit;
                 let call = Call::of(entry);
-                let learns = self.standing.status == Status::Idle && self.lessons < MAX_LESSONS;
-                if audit && learns && entry.statement.take_audit() {
-                    let subject = Subject::Audit(Arc::clone(&entry.statement), call.name);
-                    return Ok(ControlFlow::Break(Warm::Audit(subject)));
+                if audit {
+                    let statement = Arc::clone(&entry.statement);
+                    if self.may_ask() && statement.take_audit() {
+                        let subject = Subject::Audit(statement, call.name);
+                        return Ok(ControlFlow::Break(Warm::Audit(subject)));
+                    }
                 }
                 return Ok(ControlFlow::Break(Warm::Execute(call)));
             }
@@ -277,7 +299,7 @@ impl Circumstances<'_> {
         if self.lent.settings.mode == Policy::Observe {
             return Err(Reason::Mode);
         }
-        if self.standing.status != Status::Idle {
+        if self.standing.status != Status::Idle && !self.may_ask_inside() {
             self.habits.want(&self.lent.scan.with_few_rows(text), plans);
             return Err(Reason::InTransaction);
         }

@@ -11,7 +11,8 @@ use crate::wire::frontend;
 /// Asks for the context. What makes the question careful is part of it, in a place where it does
 /// not show.
 pub(super) fn ask(env: &mut Env<'_>) -> Step {
-    let query = context_query(env.lent.settings.ddl_notices);
+    // What is listened to inside a transaction that is undone is not.
+    let query = context_query(env.lent.settings.ddl_notices && !env.asks.is_inside);
     env.asks
         .question(|out| frontend::query(out, query.as_bytes()));
     Step::Ask(State::Context)

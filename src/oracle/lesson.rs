@@ -7,7 +7,7 @@ use super::topic::{Subject, Topic};
 use super::{Env, Next, audit, blame, columns, context, describe, explain, keys, names, prepare};
 use super::{statistics, teach, watch};
 use crate::reason::Reason;
-use crate::wire::backend;
+use crate::wire::backend::{self, Status};
 use crate::wire::frame::HEADER;
 
 /// A conversation with the oracle.
@@ -28,9 +28,11 @@ pub struct Lesson {
     current: Answer,
     /// How many questions the state has put: at least one, unless it is idle.
     asked: usize,
-    /// The last error frame of a question that was cancelled, by whomever. Once set, the lesson is
-    /// over at the end of the step.
+    /// The last error frame of a question that was cancelled, by whomever, or else the first of
+    /// what undoes the questions. Once set, the lesson is over at the end of the step.
     cancelled: Option<Vec<u8>>,
+    /// The questions are put inside the client's transaction. Never changes once it has begun.
+    is_inside: bool,
 }
 
 impl Lesson {
@@ -50,6 +52,7 @@ impl Lesson {
             current: Answer::default(),
             asked: 0,
             cancelled: None,
+            is_inside: false,
         }
     }
 
@@ -73,7 +76,14 @@ impl Lesson {
         &self.topic.text
     }
 
-    /// The error frame of a question that was cancelled, by whomever.
+    /// What the lesson is about.
+    #[must_use]
+    pub const fn about(&self) -> &Subject {
+        &self.topic.subject
+    }
+
+    /// The error frame that ends the query which waits: of a question that was cancelled, by
+    /// whomever, or of what should have undone the questions inside a transaction.
     #[must_use]
     pub fn cancelled(&self) -> Option<&[u8]> {
         self.cancelled.as_deref()
@@ -81,6 +91,8 @@ impl Lesson {
 
     /// Puts the first questions, if there are any to be put.
     pub fn begin(&mut self, env: &mut Env<'_>) -> Next {
+        self.is_inside = env.standing.status == Status::Transaction;
+        env.asks.is_inside = self.is_inside;
         let before = env.asks.questions;
         let first = self.first(env);
         self.go_on(first, before, env)
@@ -95,8 +107,11 @@ impl Lesson {
             _ => answer::MAX_ANSWER,
         };
         self.current.note(tag, body, most);
-        if tag == backend::ERROR && blame::is_cancellation(body) {
-            self.cancelled = Some(frame.to_vec());
+        if tag == backend::ERROR {
+            let undoes = self.is_inside && self.cancelled.is_none() && self.undoes();
+            if undoes || blame::is_cancellation(body) {
+                self.cancelled = Some(frame.to_vec());
+            }
         }
         if tag != backend::READY_FOR_QUERY {
             return None;
@@ -105,9 +120,29 @@ impl Lesson {
         if self.answers.len() < self.asked {
             return None;
         }
+        env.asks.is_inside = self.is_inside;
         let before = env.asks.questions;
         let step = self.answered(env);
         Some(self.go_on(step, before, env))
+    }
+
+    /// Whether the answer that is being received is to what undoes the questions: before the first,
+    /// behind each, and behind the last.
+    const fn undoes(&self) -> bool {
+        let index = self.answers.len();
+        index.is_multiple_of(2) || index + 1 == self.asked
+    }
+
+    /// Leaves of the answers those to questions, and notes what they were told from.
+    fn keep_questions(&mut self, env: &mut Env<'_>) -> Vec<Answer> {
+        let answers = std::mem::take(&mut self.answers);
+        if !self.is_inside {
+            return answers;
+        }
+        let isolation = answers.first().and_then(|answer| answer.values.first());
+        env.standing.has_old_snapshot |= isolation.is_none_or(|level| level != "read committed");
+        let behind = answers.into_iter().skip(1);
+        behind.step_by(2).take(self.asked / 2 - 1).collect()
     }
 
     /// Notes a reply that is too large to be looked at, and is swallowed: but for a notice, the
@@ -124,6 +159,7 @@ impl Lesson {
                 Ok(Step::Teach(plans)) => step = teach::teach(plans, &mut self.topic, env),
                 Ok(Step::Ask(state)) => {
                     self.state = state;
+                    env.asks.end();
                     self.asked = env.asks.questions - before;
                     debug_assert!(self.asked > 0 && self.answers.is_empty());
                     return Next::Asked;
@@ -142,7 +178,9 @@ impl Lesson {
         let is_due = self.topic.only_watches();
         let is_unverified = env.standing.is_unverified(env.now);
         let interval = env.lent.settings.catalog_watch;
-        if is_due || is_unverified || env.standing.database.take_watch(env.now, interval) {
+        let may_look = !(self.is_inside && env.standing.has_old_snapshot);
+        let takes = may_look && env.standing.database.take_watch(env.now, interval);
+        if is_due || is_unverified || takes {
             return Ok(watch::ask(env));
         }
         self.prelude(env)
@@ -158,7 +196,9 @@ impl Lesson {
         }
         let knows = env.standing.knows_names();
         if !knows || env.standing.database.doubts_names() {
-            match env.standing.database.claim_names(env.now) {
+            let may_look = !(self.is_inside && env.standing.has_old_snapshot);
+            let claim = || env.standing.database.claim_names(env.now);
+            match may_look.then(claim).flatten() {
                 Some(claim) => return Ok(names::ask(claim, env)),
                 None if !knows => return Err(Reason::Unproven),
                 None => {}
@@ -189,9 +229,17 @@ impl Lesson {
 
     /// All answers are here.
     fn answered(&mut self, env: &mut Env<'_>) -> Result<Step, Reason> {
-        let answers = std::mem::take(&mut self.answers);
+        let answers = self.keep_questions(env);
         let state = std::mem::replace(&mut self.state, State::Idle);
         env.is_pointless |= self.cancelled.is_some();
+        let looks = matches!(state, State::Watch(_) | State::Names(_));
+        let is_old = self.is_inside && env.standing.has_old_snapshot;
+        if is_old && (looks || !env.standing.sees_the_present()) {
+            if let State::About(candidate, _) = state {
+                candidate.leave(env.standing);
+            }
+            return Err(Reason::InTransaction);
+        }
         match state {
             State::Idle => Err(Reason::OracleFailed),
             State::Watch(asked) => {

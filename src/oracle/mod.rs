@@ -1,9 +1,15 @@
 //! The oracle is the server itself, asked about a text before the text is converted.
 //!
 //! A [`Lesson`] is one conversation with it. Lessons are held in front of a query rather than
-//! behind it, so that the client's own text is the last the server has seen, and only outside
-//! transactions. Nothing here knows a socket, a client or a ledger: a lesson writes its questions
-//! to [`Asked`], which the caller sends, and the caller hands over the replies.
+//! behind it, so that the client's own text is the last the server has seen. Nothing here knows a
+//! socket, a client or a ledger: a lesson writes its questions to [`Asked`], which the caller sends,
+//! and the caller hands over the replies.
+//!
+//! Inside a client's transaction each step stands behind a savepoint, and each of its questions is
+//! followed by a return to it, so that neither locks nor settings nor a failure are left. The
+//! snapshot that a transaction keeps is taken by the query that waits, a moment later, if not by a
+//! question. Only the tables of the catalog are seen as of that snapshot: where they may have
+//! changed since, the answers are of no use.
 //!
 //! A lesson is a few round trips. Each is a *state* that consumes the answers to its questions:
 //!

@@ -24,9 +24,24 @@ pub struct Asked {
     pub bytes: Vec<u8>,
     /// How many of them are Closes, which stand before all questions.
     pub closes: usize,
-    /// How many questions there are, each of which ends with Query or Sync.
+    /// How many questions there are, each of which ends with Query or Sync. Inside a transaction
+    /// they include the messages that leave no trace of the others.
     pub questions: usize,
+    /// The questions are put inside the client's transaction.
+    pub(super) is_inside: bool,
 }
+
+/// What precedes questions inside a transaction: what they do is undone, and the transaction
+/// outlives one that fails. It also says what the questions see of the catalog. SHOW takes no
+/// snapshot.
+const ENTER: &[u8] = b"SAVEPOINT _pgautoprep; SHOW transaction_isolation";
+
+/// What follows each of them: it gives back locks and settings, and mends what has failed.
+/// Prepared statements are not undone.
+const UNDO: &[u8] = b"ROLLBACK TO SAVEPOINT _pgautoprep";
+
+/// What follows the last.
+const LEAVE: &[u8] = b"RELEASE SAVEPOINT _pgautoprep";
 
 impl Asked {
     /// Appends a Close of the statement with this name.
@@ -38,8 +53,25 @@ impl Asked {
 
     /// Appends one question, which `write` ends with Query or Sync.
     pub(super) fn question(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.is_inside && self.questions == 0 {
+            self.put(|out| frontend::query(out, ENTER));
+        }
+        self.put(write);
+        if self.is_inside {
+            self.put(|out| frontend::query(out, UNDO));
+        }
+    }
+
+    fn put(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.bytes);
         self.questions += 1;
+    }
+
+    /// No more questions follow in this step.
+    pub(super) fn end(&mut self) {
+        if self.is_inside && self.questions > 0 {
+            self.put(|out| frontend::query(out, LEAVE));
+        }
     }
 
     /// Appends one question about what users define, which waits for nobody and is not cut short by

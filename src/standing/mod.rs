@@ -122,6 +122,11 @@ pub struct Standing {
     pub dialect: Dialect,
     /// The transaction may have been told to be serializable.
     pub is_serializable: bool,
+    /// The transaction is known to see the tables of the catalog as they were when it began, or
+    /// soon after.
+    pub has_old_snapshot: bool,
+    /// The catalog epoch when the transaction began; zero if its beginning was not seen.
+    begun_epoch: u64,
     /// The catalog is to be looked at before anything is relied on, because the connection is new
     /// or something ran that may have changed it: since then, or since whenever the first query
     /// comes.
@@ -175,6 +180,8 @@ impl Standing {
             server_is_utf8: false,
             dialect: Dialect { server_major: 0 },
             is_serializable: false,
+            has_old_snapshot: false,
+            begun_epoch: 0,
             unverified: Some(Millis::NEVER),
             is_new: true,
             definitions: Definitions::default(),
@@ -300,6 +307,13 @@ impl Standing {
         self.naming.is_some()
     }
 
+    /// Whether what a question inside the transaction is told is as good as outside: the tables of
+    /// the catalog have not changed since the transaction began, as far as is known.
+    #[must_use]
+    pub fn sees_the_present(&self) -> bool {
+        !self.has_old_snapshot || self.begun_epoch == self.database.epoch()
+    }
+
     /// Whether the current transaction has changed settings or catalogs, so that no verdict holds
     /// in it.
     #[must_use]
@@ -329,6 +343,7 @@ impl Standing {
             self.only_begun.clear();
             // What was sent meanwhile may begin another.
             self.is_serializable &= !is_idle;
+            self.has_old_snapshot &= !is_idle;
             if self.is_dirty() {
                 let effect = std::mem::replace(&mut self.transaction_effect, Effect::None);
                 self.affected(effect);

@@ -30,6 +30,9 @@ impl Standing {
         self.affected_unseen(effect, survey.hazards.effect());
         let begins = matches!(effect, Effect::Transaction | Effect::Isolation)
             && self.status == Status::Idle;
+        if begins {
+            self.begun_epoch = if is_idle { self.database.epoch() } else { 0 };
+        }
         self.only_begun.clear();
         if begins && is_idle && text.len() <= MAX_BEGIN && is_begin(text) {
             self.only_begun.extend_from_slice(text);

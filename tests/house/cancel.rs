@@ -6,7 +6,7 @@ use crate::stage::script::{SELECT, parsed};
 use crate::stage::{Scene, learned, met};
 
 /// Sends a cancel request that the server has dealt with.
-fn delivered(scene: &Scene) {
+pub(crate) fn delivered(scene: &Scene) {
     scene.client.socket.request_cancel(&scene.client.key);
     scene.client.socket.deliver_cancel();
 }
@@ -26,12 +26,12 @@ fn cancelled_lesson() -> Scene {
 }
 
 /// What a server says to whom it cancels.
-fn cancelled(status: u8) -> Vec<u8> {
+pub(crate) fn cancelled(status: u8) -> Vec<u8> {
     [frames::error("57014", "canceling statement"), ready(status)].concat()
 }
 
 /// Expects that the server is asked to cancel itself, and has it do so.
-fn cancel_itself(scene: &mut Scene, status: u8) {
+pub(crate) fn cancel_itself(scene: &mut Scene, status: u8) {
     let sql = "SELECT pg_catalog.pg_cancel_backend(pg_catalog.pg_backend_pid())";
     scene.peer.expect_at_once(&frames::query(sql));
     let row = [frames::description(&["pg_cancel_backend"]), row(&["t"])].concat();

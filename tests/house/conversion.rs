@@ -1,7 +1,7 @@
 //! The exact bytes of a conversion: what goes up for a Query, and what of the answers comes down.
 
 use crate::frames::{self, complete, execution, frame, ready, row};
-use crate::stage::scene::{SQL, answer, begin, relay, seen};
+use crate::stage::scene::{SQL, answer, relay, seen};
 use crate::stage::script::{CONTEXT, Oracle, SELECT, careful, parsed};
 use crate::stage::{learned, met};
 use pgautoprep::metrics::Counter;
@@ -285,23 +285,6 @@ fn more_new_shapes_than_the_oracle_may_be_asked_about_wait() {
     scene.client.send(&frames::query(sql));
     let name = scene.peer.answer_oracle(&SELECT);
     scene.peer.expect_at_once(&execution(&name, &["42"]));
-}
-
-#[test]
-fn a_shape_met_inside_a_transaction_is_learned_behind_it() {
-    let mut scene = met(&[]);
-    begin(&mut scene);
-    relay(&mut scene, SQL, &seen(&SELECT, b'T'));
-    relay(
-        &mut scene,
-        "COMMIT",
-        &[complete("COMMIT"), ready(b'I')].concat(),
-    );
-    // The next query, whatever it is, has to wait for the lesson.
-    scene.client.send(&frames::query("SHOW port"));
-    scene.peer.answer_context();
-    scene.peer.answer_oracle(&SELECT);
-    scene.peer.expect_at_once(&frames::query("SHOW port"));
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod conversion;
 mod dice;
 mod faults;
 mod house;
+mod inside;
 mod leaving;
 mod model;
 mod questions;

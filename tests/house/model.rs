@@ -70,6 +70,10 @@ pub(crate) struct Model {
     pub(crate) executed: HashMap<String, usize>,
     /// Those of the transaction that is open.
     pub(crate) undo: Vec<String>,
+    /// Its savepoints, and how much of that had run before each.
+    pub(crate) savepoints: Vec<(String, usize)>,
+    /// It reads with one snapshot.
+    pub(crate) is_repeatable: bool,
     /// What the catalog looks like.
     pub(crate) catalog: usize,
     /// What the proxy has done that it must not.
@@ -87,14 +91,16 @@ impl Model {
             copying: None,
             executed: HashMap::new(),
             undo: Vec::new(),
+            savepoints: Vec::new(),
+            is_repeatable: false,
             catalog: 0,
             complaint: None,
         }
     }
 
-    /// The transaction ends, and what has run in it has not.
-    pub(crate) fn undo(&mut self) {
-        for text in self.undo.drain(..) {
+    /// What has run in the transaction behind the first so many has not.
+    pub(crate) fn undo(&mut self, from: usize) {
+        for text in self.undo.drain(from..) {
             if let Some(times) = self.executed.get_mut(&text) {
                 *times -= 1;
             }
@@ -154,7 +160,8 @@ impl Model {
 
     fn query(&mut self, text: &str, interrupt: &mut Interrupt, out: &mut Vec<u8>) {
         if let Some(said) = questions::answer(self, text) {
-            match interrupt.check().and(said) {
+            let admitted = admitted(self, text).and_then(|()| interrupt.check());
+            match admitted.and(said) {
                 Ok(said) => out.extend(said),
                 Err(error) => self.failed(error, out),
             }

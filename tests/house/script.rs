@@ -43,6 +43,14 @@ const OTHERS: [&str; 14] = [
 
 const WORDS: [&str; 5] = ["one", "two", "ü", "", "a word or two"];
 
+/// Marks a transaction that is open, and goes back.
+const SAVEPOINTS: [&str; 4] = [
+    "SAVEPOINT s",
+    "ROLLBACK TO SAVEPOINT s",
+    "RELEASE SAVEPOINT s",
+    "SAVEPOINT _pgautoprep",
+];
+
 /// Begins or ends a transaction.
 const TRANSACTIONS: [&str; 6] = [
     "BEGIN",
@@ -72,6 +80,7 @@ fn text(dice: &mut Dice, serial: &mut usize, is_inside: bool) -> String {
     let template = match dice.below(100) {
         0..20 if is_inside => *dice.pick(&TRANSACTIONS[3..]),
         20..45 if is_inside => *dice.pick(&[READS[2], READS[4]]),
+        45..55 if is_inside => *dice.pick(&SAVEPOINTS),
         _ if dice.chance(40) => *dice.pick(&OTHERS),
         0..66 => *dice.pick(&READS),
         66..86 => *dice.pick(&WRITES),

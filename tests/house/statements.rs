@@ -51,6 +51,9 @@ pub(crate) fn analysed(text: &str) -> Result<(), Vec<u8>> {
         "BEGIN",
         "COMMIT",
         "ROLLBACK",
+        "SAVEPOINT",
+        "RELEASE",
+        "SHOW",
         "SET",
         "CREATE",
         "DISCARD",
@@ -153,21 +156,24 @@ fn utility(model: &mut Model, text: &str) -> Option<Said> {
     let tag = match (word, model.status) {
         ("BEGIN", status) => {
             model.status = if status == b'I' { b'T' } else { status };
+            model.is_repeatable |= status == b'I' && text.contains("REPEATABLE");
             "BEGIN"
         }
         ("COMMIT", status) => {
-            model.status = b'I';
             if status == b'E' {
-                model.undo();
+                model.undo(0);
             }
-            model.undo.clear();
+            end(model);
             if status == b'E' { "ROLLBACK" } else { "COMMIT" }
         }
+        ("SAVEPOINT" | "RELEASE", _) => return Some(savepoint(model, text)),
+        ("ROLLBACK", _) if text.contains(" TO ") => return Some(savepoint(model, text)),
         ("ROLLBACK", _) => {
-            model.status = b'I';
-            model.undo();
+            model.undo(0);
+            end(model);
             "ROLLBACK"
         }
+        ("SHOW", _) => return Some(Ok(isolation(model))),
         ("SET", _) => "SET",
         ("CREATE", _) => "CREATE TABLE",
         ("DISCARD", b'T') => {
@@ -186,6 +192,50 @@ fn utility(model: &mut Model, text: &str) -> Option<Said> {
         _ => return None,
     };
     Some(Ok(frames::complete(tag)))
+}
+
+/// The transaction ends.
+fn end(model: &mut Model) {
+    model.status = b'I';
+    model.undo.clear();
+    model.savepoints.clear();
+    model.is_repeatable = false;
+}
+
+/// SAVEPOINT, RELEASE and ROLLBACK TO.
+fn savepoint(model: &mut Model, text: &str) -> Said {
+    if model.status == b'I' {
+        return Err(frames::error("25P01", "only in transaction blocks"));
+    }
+    let name = text.rsplit(' ').next().unwrap_or_default();
+    if text.starts_with("SAVEPOINT") {
+        model.savepoints.push((name.to_owned(), model.undo.len()));
+        return Ok(frames::complete("SAVEPOINT"));
+    }
+    let found = model
+        .savepoints
+        .iter()
+        .rposition(|(known, _)| known == name);
+    let Some(at) = found else {
+        return Err(frames::error("3B001", "savepoint does not exist"));
+    };
+    if text.starts_with("RELEASE") {
+        model.savepoints.truncate(at);
+        return Ok(frames::complete("RELEASE"));
+    }
+    model.status = b'T';
+    model.undo(model.savepoints[at].1);
+    model.savepoints.truncate(at + 1);
+    Ok(frames::complete("ROLLBACK"))
+}
+
+fn isolation(model: &Model) -> Vec<u8> {
+    let level = match model.is_repeatable {
+        true => "repeatable read",
+        false => "read committed",
+    };
+    let described = frames::description(&["transaction_isolation"]);
+    [described, frames::row(&[level]), frames::complete("SHOW")].concat()
 }
 
 /// Whether the state of the transaction lets it run.

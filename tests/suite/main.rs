@@ -61,6 +61,7 @@ mod startup;
 // Cancel requests reach the one query they are meant for.
 mod cancel;
 // Clients that leave while their query is in flight.
+mod inside;
 mod leaving;
 // Statements beyond the bound are closed, and come back.
 mod eviction;

@@ -282,16 +282,19 @@ fn no_question_waits_for_a_lock() {
     let setup = "CREATE TABLE p (k int, v int) PARTITION BY LIST (k); \
         CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1); \
         CREATE TABLE p2 PARTITION OF p FOR VALUES IN (2); CREATE TABLE a (id int PRIMARY KEY); \
-        CREATE TABLE b (id int PRIMARY KEY); INSERT INTO p SELECT 1, generate_series(1, 100)";
+        CREATE TABLE b (id int PRIMARY KEY); CREATE TABLE c (id int PRIMARY KEY); \
+        INSERT INTO p SELECT 1, generate_series(1, 100)";
     let upstream = server::address();
     let proxy = Proxy::with(&upstream, &[]);
     let database = server::database(setup);
     let mut locker = Client::login(&upstream, &database);
     let mut client = Client::login(proxy.address(), &database);
-    // Met in a transaction, and not to be asked about in front of something else.
-    client.queries(&["BEGIN", "SELECT id FROM a WHERE id = 7", "COMMIT"]);
+    // Met in a transaction that sees the catalog as it was, and not to be asked about in front of
+    // something else.
+    let begin = "BEGIN ISOLATION LEVEL SERIALIZABLE";
+    client.queries(&[begin, "SELECT id FROM a WHERE id = 7", "COMMIT"]);
     locker.run("BEGIN");
-    locker.run("LOCK TABLE p2, a IN ACCESS EXCLUSIVE MODE");
+    locker.run("LOCK TABLE p2, a, c IN ACCESS EXCLUSIVE MODE");
     let started = Instant::now();
     for round in 0..8 {
         client.query(&format!(
@@ -299,14 +302,14 @@ fn no_question_waits_for_a_lock() {
         ));
         client.query(&format!("UPDATE p SET v = v WHERE k = 1 AND v = {round}"));
         client.query(&format!("SELECT id FROM b WHERE id = {round}"));
-        client.queries(&["BEGIN", "COMMIT"]);
+        client.queries(&["BEGIN", &format!("SELECT {round} FROM b"), "COMMIT"]);
     }
     assert!(started.elapsed() < Duration::from_secs(10));
     // Whoever waits waits as long as the client has said, and once.
     client.run("SET lock_timeout = '1s'");
     let started = Instant::now();
     for round in 0..2 {
-        let answer = client.query(&format!("SELECT id FROM a WHERE id = {round}"));
+        let answer = client.query(&format!("SELECT id FROM c WHERE id = {round}"));
         assert_eq!(answer[0].sqlstate(), "55P03");
     }
     assert!(started.elapsed() < Duration::from_millis(2_900));

@@ -33,6 +33,11 @@ impl Hop<'_> {
     /// Returns whether it ended.
     pub(super) fn end_if_cancelled(&mut self, error: Option<&[u8]>) -> bool {
         match error {
+            // An error ends the transaction, too; that of a question was undone.
+            Some(_) if self.upstream.standing.status == Status::Transaction => {
+                self.ask_to_cancel();
+                true
+            }
             Some(error) => {
                 self.client.turn = Turn::Cancelled(Box::new(Cancelled {
                     error: error.to_vec(),

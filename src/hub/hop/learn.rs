@@ -3,6 +3,7 @@
 
 use super::Hop;
 use crate::client::Turn;
+use crate::convert::Subject;
 use crate::oracle::{Asked, Env, Lesson, Next};
 use crate::reason::Reason;
 use crate::upstream::ledger::{Kind, Recipient};
@@ -71,6 +72,10 @@ impl Hop<'_> {
         }
         match reason {
             Some(reason) if lesson.text() == self.client.query => {
+                if let (Reason::InTransaction, Subject::Statement(plans)) = (reason, lesson.about())
+                {
+                    self.client.habits.want(lesson.text(), *plans);
+                }
                 let text = std::mem::take(&mut self.client.query);
                 self.relay_query(&text, reason);
             }
