@@ -2,8 +2,8 @@
 //!
 //! A [`Lesson`] is one conversation with it. Lessons are held in front of a query rather than
 //! behind it, so that the client's own text is the last the server has seen. Nothing here knows a
-//! socket, a client or a ledger: a lesson writes its questions to [`Asked`], which the caller sends,
-//! and the caller hands over the replies.
+//! socket, a client or a ledger: a lesson writes its questions to [`Asked`], which the caller
+//! sends, and the caller hands over the replies.
 //!
 //! Inside a client's transaction each step stands behind a savepoint, and each of its questions is
 //! followed by a return to it, so that neither locks nor settings nor a failure are left. The

@@ -18,8 +18,8 @@
 //! - what is forwarded is the bytes received, except error positions, one context line, and the
 //!   key;
 //! - inside a client's transaction we run nothing but its converted queries. Beside these we only
-//!   close and parse statements, and ask questions that are rolled back. A transaction that has only begun may be begun again, and the
-//!   server may then be asked to cancel itself;
+//!   close and parse statements, and ask questions that are rolled back. A transaction that has
+//!   only begun may be begun again, and the server may then be asked to cancel itself;
 //! - every query that is relayed instead of converted is counted under exactly one [`Reason`]; a
 //!   query that ends as cancelled before it is sent is counted under none.
 
