@@ -7,7 +7,8 @@ use crate::harness::server;
 use pgautoprep::metrics::Counter;
 use pgautoprep::reason::Reason;
 
-const SETUP: &str = "CREATE TABLE p (id int PRIMARY KEY); INSERT INTO p SELECT generate_series(1, 99); \
+const SETUP: &str = "CREATE TABLE p (id int PRIMARY KEY); \
+    INSERT INTO p SELECT generate_series(1, 99); \
     CREATE TABLE t (id int PRIMARY KEY, p int REFERENCES p DEFERRABLE, v text); \
     INSERT INTO t SELECT i, i, 'v' || i FROM generate_series(1, 50) i";
 
