@@ -45,6 +45,12 @@ pub enum Counter {
     AuditsPassed,
     /// Audits that found another plan.
     AuditsFailed,
+    /// Times of a statement that were taken by both routes and compared.
+    Trials,
+    /// Statements found to take longer than their texts, so that they are sent as they come.
+    RoutesLeft,
+    /// Those found to take less time again.
+    RoutesTaken,
     /// Client connections accepted.
     ConnectionsOpened,
     /// Client connections that have ended.
@@ -255,6 +261,9 @@ impl fmt::Display for Summary {
             ("arguments demoted", Demotions),
             ("audits passed", AuditsPassed),
             ("audits failed", AuditsFailed),
+            ("routes compared", Trials),
+            ("left for slowness", RoutesLeft),
+            ("taken again", RoutesTaken),
         ];
         group(f, "shapes", &shapes.map(counted))?;
         let connections = [
@@ -359,6 +368,9 @@ shapes
   arguments demoted                        0
   audits passed                            0
   audits failed                            0
+  routes compared                          0
+  left for slowness                        0
+  taken again                              0
 connections
   open                                     0
   opened                                   0

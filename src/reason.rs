@@ -56,6 +56,10 @@ pub enum Reason {
     SessionEffect,
     /// The connection has not sent the shape `prepare_threshold` times yet.
     Threshold,
+    /// The server takes longer for the statement than for the text, as measured.
+    Slower,
+    /// One of the few that are sent as they came to compare the times.
+    Trial,
     /// The shape was first met inside a transaction where questions would be told of an old
     /// catalog, or would lock as it does (H-52).
     InTransaction,
@@ -111,7 +115,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of their discriminants.
-    pub const ALL: [Self; 45] = [
+    pub const ALL: [Self; 47] = [
         Self::Mode,
         Self::NotPreparable,
         Self::Empty,
@@ -134,6 +138,8 @@ impl Reason {
         Self::Clause,
         Self::SessionEffect,
         Self::Threshold,
+        Self::Slower,
+        Self::Trial,
         Self::InTransaction,
         Self::FailedTransaction,
         Self::DirtyTransaction,
@@ -185,6 +191,8 @@ impl Reason {
             Self::Clause => "clause",
             Self::SessionEffect => "session_effect",
             Self::Threshold => "threshold",
+            Self::Slower => "slower",
+            Self::Trial => "trial",
             Self::InTransaction => "in_transaction",
             Self::FailedTransaction => "failed_transaction",
             Self::DirtyTransaction => "dirty_transaction",
@@ -266,6 +274,8 @@ impl Reason {
             Self::Threshold => {
                 "Its shape has not been seen `prepare_threshold` times on this connection yet."
             }
+            Self::Slower => "Measured, the server takes longer for it as a prepared statement.",
+            Self::Trial => "One of the few that are sent as they came, to compare the times.",
             Self::InTransaction => {
                 "Its shape was first met in a transaction of a kind that nothing is asked in."
             }

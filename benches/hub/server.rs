@@ -297,6 +297,8 @@ impl Bench {
         let settings = Settings {
             // Audits are rare, and are lessons: another path.
             audit: false,
+            // So are trials, which take the other route.
+            trials: false,
             ..net::settings(&config)
         };
         let table = Arc::new(Shapes::new(config.max_shapes, u32::MAX, 1));

@@ -69,6 +69,8 @@ pub struct Config {
     pub ddl_notices: bool,
     /// Whether generic plans are used only while repeated proofs confirm them.
     pub audit: bool,
+    /// Whether the times of the routes are compared.
+    pub trials: bool,
     /// How log lines look.
     pub log_format: LogFormat,
     /// What is logged, in the syntax of tracing-subscriber's `EnvFilter`.
@@ -242,6 +244,7 @@ impl Effective {
             catalog_watch: Duration::from_millis(self.number(&settings::CATALOG_WATCH_MS)?),
             ddl_notices: self.switch(&settings::DDL_NOTICES)?,
             audit: self.switch(&settings::AUDIT)?,
+            trials: self.switch(&settings::TRIALS)?,
             log_format: match self.text(&settings::LOG_FORMAT)? {
                 "json" => LogFormat::Json,
                 _ => LogFormat::Text,

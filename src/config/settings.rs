@@ -319,6 +319,17 @@ pub const AUDIT: Setting = Setting {
     because: "a generic plan for the wrong shape can be a thousand times slower.",
 };
 
+/// `trials`: whether it is measured that conversions pay.
+pub const TRIALS: Setting = Setting {
+    key: "trials",
+    kind: ValueForm::Switch,
+    default: Some("on"),
+    what: "Whether each statement is now and then sent as it came, to compare the times; one that \
+           takes longer as a prepared statement is left as it came.",
+    because: "not every server and not every statement gains, and nobody should lose; the trials \
+              take a hundredth of a statement's time at most.",
+};
+
 /// `log_format`: how log lines look.
 pub const LOG_FORMAT: Setting = Setting {
     key: "log_format",
@@ -369,6 +380,7 @@ pub const SETTINGS: &[Setting] = &[
     CATALOG_WATCH_MS,
     DDL_NOTICES,
     AUDIT,
+    TRIALS,
     LOG_FORMAT,
     LOG_LEVEL,
     UNIX_SOCKET_MODE,

@@ -6,13 +6,14 @@
 //! itself, then what is ready on the connection, and last whether it is worth asking.
 
 use super::bind::Call;
-use super::habits::Habits;
+use super::habits::{Habits, Sent, Timing};
 use super::{Lent, Policy, judge};
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::standing::Standing;
 use crate::statement::mirror::{Entry, Name};
-use crate::statement::{Context, Millis, Plans, Recipe, Statement, Terms};
+use crate::statement::routes::{Route, Trial};
+use crate::statement::{Context, Micros, Millis, Plans, Recipe, Statement, Terms};
 use crate::wire::backend::Status;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -57,6 +58,8 @@ pub struct Circumstances<'a> {
     pub lent: &'a mut Lent,
     /// The time.
     pub now: Millis,
+    /// The same time, more precisely.
+    pub clock: Micros,
     /// Tells this client's first sightings from those of others.
     pub salt: u64,
     /// Lessons taken for this query already.
@@ -242,6 +245,9 @@ impl Circumstances<'_> {
             // What another plan reads, a serializable transaction would lock.
             let locks = entry.terms.one_row && self.standing.is_serializable;
             if !locks && entry.terms.admit(eligible, text, scan) {
+                if self.lent.settings.trials {
+                    choose(entry, self.habits, self.clock)?;
+                }
                 let audit = entry.statement.count_execution() && self.lent.settings.audit;
                 let call = Call::of(entry);
                 if audit {
@@ -264,6 +270,9 @@ impl Circumstances<'_> {
         {
             if in_doubt(&entry.terms) {
                 return Err(Reason::Doubt);
+            }
+            if self.lent.settings.trials {
+                choose(entry, self.habits, self.clock)?;
             }
             entry.statement.count_execution();
             let mut call = Call::of(entry);
@@ -325,7 +334,43 @@ impl Circumstances<'_> {
     fn settled_against(&self, recipe: &Arc<Recipe>, plans: Plans, text: &[u8]) -> Option<Reason> {
         self.standing.context?;
         let epoch = self.standing.database.epoch();
-        let statement = self.lent.statement(recipe, plans, text, self.standing);
-        statement.map_or_else(Some, |statement| statement.settled_against(epoch))
+        let statement = match self.lent.statement(recipe, plans, text, self.standing) {
+            Ok(statement) => statement,
+            Err(reason) => return Some(reason),
+        };
+        let is_left = self.lent.settings.trials && statement.is_left(self.now);
+        let settled = statement.settled_against(epoch);
+        settled.or_else(|| is_left.then_some(Reason::Slower))
+    }
+}
+
+/// By which route the statement of this entry is to be executed now, and whether its time is taken.
+///
+/// # Errors
+/// [`Reason::Slower`] or [`Reason::Trial`] if the original is to be sent.
+#[inline]
+fn choose(entry: &mut Entry, habits: &mut Habits, clock: Micros) -> Result<(), Reason> {
+    let routes = entry.statement.routes();
+    let (timed, usual) = (entry.trial.next(routes), routes.usual());
+    habits.sent = Sent {
+        key: entry.statement.key(),
+        limit: Trial::limit(routes),
+        since: clock,
+    };
+    match timed {
+        None if usual == Route::Prepared => Ok(()),
+        None => Err(Reason::Slower),
+        Some(route) => {
+            habits.timing = Some(Timing {
+                key: entry.statement.key(),
+                route,
+                since: clock,
+            });
+            match route {
+                Route::Prepared => Ok(()),
+                Route::Original if usual == Route::Original => Err(Reason::Slower),
+                Route::Original => Err(Reason::Trial),
+            }
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! What one client is in the habit of: the shapes it sends, the texts worth learning about.
 
-use crate::statement::{Plans, Recipe};
+use crate::statement::routes::Route;
+use crate::statement::{Key, Micros, Plans, Recipe};
 use std::collections::HashMap;
 
 /// Texts remembered to be learned when the connection is idle, and their bytes together.
@@ -16,7 +17,43 @@ pub struct Habits {
     wanted: Vec<(Vec<u8>, Plans)>,
     /// A query was passed through because its transaction had lost the context.
     pub missed: bool,
+    /// The query that was executed last.
+    pub sent: Sent,
+    /// The query in flight whose time is taken, if one is.
+    pub timing: Option<Timing>,
     speaks_extended: bool,
+}
+
+/// A query that was sent as a prepared statement.
+#[derive(Debug, Clone, Copy)]
+pub struct Sent {
+    /// Its statement, in the connection's mirror.
+    pub key: Key,
+    /// From how many microseconds on its answer is late.
+    pub limit: u32,
+    /// When it was taken from the client.
+    pub since: Micros,
+}
+
+impl Default for Sent {
+    fn default() -> Self {
+        Self {
+            key: Key::default(),
+            limit: u32::MAX,
+            since: Micros(u64::MAX),
+        }
+    }
+}
+
+/// A query whose time is taken.
+#[derive(Debug, Clone, Copy)]
+pub struct Timing {
+    /// Its statement, in the connection's mirror.
+    pub key: Key,
+    /// By which route it went.
+    pub route: Route,
+    /// When it was taken from the client.
+    pub since: Micros,
 }
 
 impl Habits {

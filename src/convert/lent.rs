@@ -54,6 +54,8 @@ pub struct Settings {
     pub ddl_notices: bool,
     /// Whether the plan proof is repeated.
     pub audit: bool,
+    /// Whether the times of the routes are compared.
+    pub trials: bool,
     /// Bounds.
     pub limits: Limits,
 }

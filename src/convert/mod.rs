@@ -11,7 +11,7 @@ mod texts;
 pub use bind::{Call, bind};
 pub use decide::{Circumstances, Decision, Subject};
 pub use errors::{is_of_the_moment, translation};
-pub use habits::Habits;
+pub use habits::{Habits, Timing};
 pub use lent::{Lent, Limits, Policy, Settings};
 
 use crate::reason::Reason;

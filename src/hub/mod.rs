@@ -32,7 +32,7 @@ use crate::ids::{Arena, ClientId, UpstreamId};
 use crate::oracle::Lesson;
 use crate::standing::Standing;
 use crate::statement::context::Origin;
-use crate::statement::{Millis, Plans, Statement};
+use crate::statement::{Micros, Millis, Plans, Statement};
 use crate::upstream::Upstream;
 use crate::wire::Error;
 use crate::wire::backend::Status;
@@ -145,6 +145,7 @@ pub struct Hub {
     pub lent: Lent,
     outbox: Outbox,
     now: Millis,
+    clock: Micros,
     rested: Millis,
 }
 
@@ -158,6 +159,7 @@ impl Hub {
             lent,
             outbox: Outbox::default(),
             now: Millis(0),
+            clock: Micros(0),
             rested: Millis(0),
         }
     }
@@ -168,7 +170,9 @@ impl Hub {
     }
 
     /// Notes the time, for everything that is done until it is noted again.
-    pub fn tick(&mut self, now: Millis) {
+    pub fn tick(&mut self, now: impl Into<Micros>) {
+        self.clock = now.into();
+        let now = self.clock.millis();
         self.now = now;
         if now.since(self.rested) >= REST {
             self.rested = now;
@@ -248,6 +252,7 @@ impl Hub {
             lent: &mut self.lent,
             outbox: &mut self.outbox,
             now: self.now,
+            clock: self.clock,
         })
     }
 
@@ -263,6 +268,7 @@ impl Hub {
             lent: &mut self.lent,
             outbox: &mut self.outbox,
             now: self.now,
+            clock: self.clock,
         })
     }
 

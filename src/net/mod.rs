@@ -210,6 +210,7 @@ pub fn settings(config: &Config) -> Settings {
         catalog_watch: u64::try_from(config.catalog_watch.as_millis()).unwrap_or(u64::MAX),
         ddl_notices: config.ddl_notices,
         audit: config.audit,
+        trials: config.trials,
         limits: Limits {
             max_query: config.max_query_bytes,
             max_literals: config.max_literals,

@@ -96,6 +96,7 @@ impl Room {
             catalog_watch: 1_000,
             ddl_notices: false,
             audit: true,
+            trials: false,
             limits: Limits {
                 max_query: 10_000,
                 max_literals: 100,

@@ -7,6 +7,7 @@
 //! - every statement the server may hold is here or in the list of names owed a Close;
 //! - an entry is usable only after [`Mirror::confirm`], which the caller calls at ParseComplete.
 
+use super::routes::Trial;
 use super::{Key, Millis, Statement, Terms};
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -96,11 +97,13 @@ pub struct Entry {
     /// How many executions the server has planned for their values since it last parsed the
     /// statement.
     custom_plans: u8,
+    /// Which of its executions are timed.
+    pub trial: Trial,
 }
 
 /// The server plans this many executions of a statement for their values. After them it may choose
 /// a generic plan (`choose_custom_plan` in `plancache.c`, the same since 9.2).
-const CUSTOM_PLANS: u8 = 5;
+pub(super) const CUSTOM_PLANS: u8 = 5;
 
 /// How many names are left out when one turns out to be taken: whatever took it counts up, and has
 /// probably taken the next ones, too.
@@ -165,11 +168,16 @@ impl Mirror {
 
     /// The entry at `key` if it is ready. The lookup counts as a use.
     #[inline]
-    pub fn lookup(&mut self, key: Key) -> Option<&Entry> {
+    pub fn lookup(&mut self, key: Key) -> Option<&mut Entry> {
         self.clock += 1;
         let entry = self.entries.get_mut(&key)?;
         entry.used = self.clock;
-        entry.ready.then_some(&*entry)
+        entry.ready.then_some(entry)
+    }
+
+    /// The entry at `key` if it is there and ready, which is no use of it.
+    pub fn held(&mut self, key: Key) -> Option<&mut Entry> {
+        self.entries.get_mut(&key).filter(|entry| entry.ready)
     }
 
     /// Whether there is room for one more, or an entry has been idle for so long that it may go.
@@ -214,6 +222,7 @@ impl Mirror {
             ready: false,
             // The oracle's EXPLAIN EXECUTE counts as one.
             custom_plans: 1,
+            trial: Trial::new(statement.routes()),
             statement,
         };
         self.entries.insert(entry.statement.key(), entry);

@@ -19,6 +19,7 @@ pub mod mirror;
 pub mod names;
 mod naming;
 mod recipe;
+pub mod routes;
 pub mod shapes;
 pub mod sightings;
 mod terms;
@@ -31,8 +32,9 @@ use crate::sql::rewrite::{self, Rewritten};
 use crate::sql::scan::Scan;
 pub use context::Context;
 pub use recipe::Recipe;
+use routes::{Route, Routes};
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub use terms::Terms;
 use weight::{Age, Kept, Scales, Weight};
@@ -49,6 +51,30 @@ impl Millis {
     #[must_use]
     pub const fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
+    }
+}
+
+/// Microseconds of the same clock, for what is compared with each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Micros(pub u64);
+
+impl Micros {
+    /// Microseconds from `earlier` to `self`; zero if the order is the other way round.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// The whole milliseconds.
+    #[must_use]
+    pub const fn millis(self) -> Millis {
+        Millis(self.0 / 1_000)
+    }
+}
+
+impl From<Millis> for Micros {
+    fn from(millis: Millis) -> Self {
+        Self(millis.0.saturating_mul(1_000))
     }
 }
 
@@ -70,8 +96,7 @@ pub const MAX_VARIANTS: u32 = 16;
 
 /// Where a statement is found: a hash of recipe, context and inline values. Equal keys never prove
 /// that two statements are equal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(test, derive(Default))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Key(u64);
 
 impl Key {
@@ -144,6 +169,10 @@ pub struct Statement {
     executions: AtomicU32,
     next_audit: AtomicU32,
     failures: AtomicU32,
+    routes: Routes,
+    /// The time, in milliseconds, from which a connection that does not hold the statement may
+    /// prepare it to try whether it pays by now.
+    retry: AtomicU64,
     /// The number of executions when the age was last looked at.
     noted: AtomicU32,
     age: Age,
@@ -167,6 +196,9 @@ const FIRST_AUDIT: u32 = 5;
 /// The failures before BindComplete that are tolerated, per thousand executions. Each of them costs
 /// a second execution by the simple protocol.
 const FAILURES_PER_MILLE: u32 = 100;
+
+/// Milliseconds between two connections that prepare a statement which does not pay.
+const RETRY: u64 = 5_000;
 
 impl Statement {
     fn new(
@@ -199,6 +231,8 @@ impl Statement {
             executions: AtomicU32::new(0),
             next_audit: AtomicU32::new(FIRST_AUDIT),
             failures: AtomicU32::new(0),
+            routes: Routes::default(),
+            retry: AtomicU64::new(0),
             noted: AtomicU32::new(0),
             age: Age::default(),
         }
@@ -256,6 +290,40 @@ impl Statement {
     #[must_use]
     pub const fn hold_description(&self) -> bool {
         self.hold_description
+    }
+
+    /// By which route its executions take less time.
+    #[must_use]
+    #[inline]
+    pub const fn routes(&self) -> &Routes {
+        &self.routes
+    }
+
+    /// How many executions stand between two parses of it on one connection, all of which one
+    /// measurement has to cover; one if it is not parsed anew.
+    #[must_use]
+    pub fn rounds(&self) -> u32 {
+        match self.plans {
+            Plans::Generic => 1,
+            Plans::Custom => u32::from(mirror::CUSTOM_PLANS),
+        }
+    }
+
+    /// Whether a connection that does not hold the statement is to leave it so: it has been found
+    /// not to pay, and another connection tries now and then whether it does by now.
+    #[must_use]
+    pub fn is_left(&self, now: Millis) -> bool {
+        if self.routes.usual() == Route::Prepared {
+            return false;
+        }
+        let from = self.retry.load(Ordering::Relaxed);
+        let next = now.0.saturating_add(RETRY);
+        let order = Ordering::Relaxed;
+        from > now.0
+            || self
+                .retry
+                .compare_exchange(from, next, order, order)
+                .is_err()
     }
 
     /// Whether `text` is this statement's: same recipe, same context, same inline values. The

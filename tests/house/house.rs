@@ -79,6 +79,7 @@ fn settings(dice: &mut Dice) -> Settings {
         prepare_threshold: 1 + u32::from(dice.chance(500)),
         statement_max_age: 20_000,
         audit: dice.chance(700),
+        trials: dice.chance(700),
         limits: Limits {
             max_query: 4096,
             max_literals: 100,

@@ -24,6 +24,7 @@ mod leaving;
 mod model;
 mod questions;
 mod recovery;
+mod routes;
 mod script;
 mod seen;
 mod server;

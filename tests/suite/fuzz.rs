@@ -43,6 +43,7 @@ impl Core {
             mode: Policy::Convert,
             prepare_threshold: 1,
             statement_max_age: 5_000,
+            trials: true,
             audit: true,
             limits,
         };

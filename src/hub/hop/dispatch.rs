@@ -75,6 +75,7 @@ impl Hop<'_> {
             habits: &mut self.client.habits,
             lent: self.lent,
             now: self.now,
+            clock: self.clock,
             salt: self.client.number,
             lessons: self.client.lessons,
             relay_only: self.client.relay_only,
@@ -127,6 +128,7 @@ impl Hop<'_> {
         } else {
             self.end_turn();
         }
+        self.timed_execution();
         self.upstream.standing.only_begun.clear();
         if effect != Effect::None {
             self.executed_something(effect);

@@ -14,6 +14,7 @@ use crate::wire::frame::HEADER;
 impl Hop<'_> {
     /// Begins a lesson.
     pub(super) fn learn(&mut self, lesson: Lesson) {
+        self.untimed();
         self.client.turn = Turn::Learning;
         *self.lesson = Some(Box::new(lesson));
         self.with_lesson(|lesson, env| Some(lesson.begin(env)));

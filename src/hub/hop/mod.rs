@@ -30,13 +30,14 @@ mod learn;
 mod login;
 mod relay;
 mod replies;
+mod timing;
 
 use super::Outbox;
 use crate::client::Client;
 use crate::convert::Lent;
 use crate::oracle::Lesson;
 use crate::reason::Reason;
-use crate::statement::Millis;
+use crate::statement::{Micros, Millis};
 use crate::upstream::Upstream;
 use crate::wire::frame::{self, HEADER};
 use crate::wire::{Error, frontend};
@@ -51,6 +52,8 @@ pub(super) struct Hop<'h> {
     pub(super) lent: &'h mut Lent,
     pub(super) outbox: &'h mut Outbox,
     pub(super) now: Millis,
+    /// The same time, more precisely.
+    pub(super) clock: Micros,
 }
 
 impl Hop<'_> {

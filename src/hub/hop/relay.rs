@@ -157,6 +157,7 @@ impl Hop<'_> {
                 }
             }
             backend::COPY_IN | backend::COPY_BOTH | backend::ERROR => {
+                self.untimed();
                 self.upstream.ledger.relayed(tag);
             }
             backend::COMMAND_COMPLETE => {
@@ -170,6 +171,7 @@ impl Hop<'_> {
     /// Returns whether a Query has been answered.
     fn relay_ready(&mut self, body: &[u8]) -> bool {
         let settled = self.upstream.ledger.settle();
+        self.timed();
         if !matches!(settled, Some(Kind::Query(_))) {
             let effect = self.upstream.standing.past.client_batch_ended();
             self.upstream.standing.affected(effect);

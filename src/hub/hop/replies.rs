@@ -121,6 +121,10 @@ impl Hop<'_> {
             self.login_reply(tag, frame);
             return Ok(());
         }
+        if tag == backend::ERROR {
+            self.untimed();
+        }
+        let upstream = &mut self.upstream;
         match fate {
             Fate::Pass | Fate::Note | Fate::Aside => self.client.forward(frame),
             Fate::Swallow | Fate::Hold | Fate::Release | Fate::Repair => {

@@ -32,8 +32,8 @@ use crate::convert::Lent;
 use crate::error::ConnectionError;
 use crate::hub::{self, Hub, Task};
 use crate::ids::{ClientId, UpstreamId};
-use crate::statement::Millis;
 use crate::statement::context::Origin;
+use crate::statement::{Micros, Millis};
 use end::End;
 use mio::event::Event;
 use mio::{Events, Poll, Token, Waker};
@@ -223,8 +223,9 @@ impl Worker {
 
     /// Looks at the clock, for everything that is done until the next look.
     fn tick(&mut self) {
-        let now = self.millis(Instant::now());
-        self.hub.tick(now);
+        let elapsed = self.started.elapsed().as_micros();
+        self.hub
+            .tick(Micros(u64::try_from(elapsed).unwrap_or(u64::MAX)));
     }
 
     fn millis(&self, at: Instant) -> Millis {

@@ -45,7 +45,8 @@ pub(crate) fn same_under(
 ) -> Summary {
     let upstream = server::address();
     let direct = play(&upstream, setup, &body);
-    let proxy = Proxy::with(&upstream, changes);
+    let changes = [&[("trials", "on")], changes].concat();
+    let proxy = Proxy::with(&upstream, &changes);
     let proxied = play(proxy.address(), setup, &body);
     compare(&direct, &proxied);
     let summary = proxy.summary();

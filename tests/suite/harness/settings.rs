@@ -1,14 +1,16 @@
 //! The settings of a proxy under test, by sockets or in memory.
 
 /// What the tests change: one sighting is enough, nothing is rationed, no time is lost at the end,
-/// and the catalog is not looked at in between, which scripts would have to expect at any moment.
-const SETTINGS: [(&str, &str); 6] = [
+/// and neither is the catalog looked at in between nor the other route tried, which scripts would
+/// have to expect at any moment.
+const SETTINGS: [(&str, &str); 7] = [
     ("listen", "127.0.0.1:0"),
     ("workers", "1"),
     ("prepare_threshold", "1"),
     ("oracle_per_second", "1000000"),
     ("drain_timeout_s", "0"),
     ("catalog_watch_ms", "0"),
+    ("trials", "off"),
 ];
 
 /// `changes` on top of [`SETTINGS`].

@@ -1,0 +1,435 @@
+//! Whether a conversion pays: by which route the answers to a statement come sooner.
+//!
+//! Now and then a connection takes a *trial*: one execution by the usual route and one by the
+//! other, both timed from the moment a query is taken to the end of its answer. The pairs of all
+//! connections are kept with the statement. What the network and the proxy add is the same in
+//! both; what a busy machine adds to one of them, a median of several pairs leaves out.
+//!
+//! A plan may grow bad between two trials: executions that take several times as long as is usual
+//! bring the next one forward.
+//!
+//! Invariants:
+//! - trials by the worse route take at most one part in [`SHARE`] of the time that the statement
+//!   takes by the better one, but for the first few;
+//! - the usual route changes only after [`ENOUGH`] pairs that all but one agree, and by more than
+//!   noise makes up.
+
+use super::{Micros, lock};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// How a query reaches the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Route {
+    /// As Bind and Execute of a prepared statement.
+    Prepared,
+    /// As the client wrote it.
+    Original,
+}
+
+/// Microseconds that an execution took by either route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pair {
+    /// As a prepared statement.
+    pub prepared: u32,
+    /// As the client wrote it.
+    pub original: u32,
+}
+
+/// Pairs that are looked at together.
+const ENOUGH: usize = 9;
+
+/// One part in this many of a statement's time may be lost by trials.
+const SHARE: u64 = 100;
+
+/// Executions of a connection between two trials while a change of the route is being considered,
+/// and at the beginning.
+const SOON: u32 = 4;
+
+/// Executions between two trials when all is clear, at first, and how often that is doubled.
+const CLEAR: u32 = 16;
+const DOUBLINGS: u32 = 6;
+
+/// The most executions between two trials.
+const MOST: u32 = 100_000;
+
+/// An execution is late if it takes this many times as long as is usual, and so many late ones
+/// bring a trial forward. What takes less than so many microseconds is not late.
+const LATE: u32 = 4;
+const LATES: u8 = 3;
+const PROMPT: u32 = 250;
+
+/// What is known of the routes of one statement.
+#[derive(Debug)]
+pub struct Routes {
+    pairs: Mutex<Pairs>,
+    /// The usual route is the original.
+    leaves: AtomicBool,
+    /// Executions of one connection until its next trial.
+    gap: AtomicU32,
+    /// Microseconds from which on a prepared execution is late.
+    limit: AtomicU32,
+    /// Microseconds that a trial loses.
+    lost: AtomicU32,
+}
+
+#[derive(Debug, Default)]
+struct Pairs {
+    /// The latest, in a ring.
+    latest: [Pair; ENOUGH],
+    /// How many there have been.
+    count: usize,
+    /// How many in a row have spoken for the usual route.
+    streak: u32,
+}
+
+impl Default for Routes {
+    fn default() -> Self {
+        Self {
+            pairs: Mutex::default(),
+            leaves: AtomicBool::new(false),
+            gap: AtomicU32::new(SOON),
+            limit: AtomicU32::new(u32::MAX),
+            lost: AtomicU32::new(0),
+        }
+    }
+}
+
+impl Routes {
+    /// The route that has been found the better one.
+    #[must_use]
+    #[inline]
+    pub fn usual(&self) -> Route {
+        match self.leaves.load(Ordering::Relaxed) {
+            true => Route::Original,
+            false => Route::Prepared,
+        }
+    }
+
+    /// Executions of one connection until its next trial.
+    #[must_use]
+    pub fn gap(&self) -> u32 {
+        self.gap.load(Ordering::Relaxed)
+    }
+
+    /// The medians of the latest pairs, once there are enough.
+    #[must_use]
+    pub fn medians(&self) -> Option<Pair> {
+        let pairs = lock(&self.pairs);
+        (pairs.count >= ENOUGH).then(|| pairs.medians())
+    }
+
+    /// Adds a pair; returns the usual route if that has changed by it.
+    pub fn add(&self, pair: Pair) -> Option<Route> {
+        let mut pairs = lock(&self.pairs);
+        let usual = self.usual();
+        let place = pairs.count % ENOUGH;
+        pairs.latest[place] = pair;
+        pairs.count += 1;
+        let agrees = match usual {
+            Route::Prepared => !is_much_slower(pair.prepared, pair.original),
+            Route::Original => pair.prepared > pair.original,
+        };
+        pairs.streak = if agrees { pairs.streak + 1 } else { 0 };
+        let changed = pairs.verdict(usual);
+        if let Some(route) = changed {
+            self.leaves
+                .store(route == Route::Original, Ordering::Relaxed);
+            // What spoke against the one route is no measurement of the other.
+            *pairs = Pairs::default();
+        }
+        let gap = match changed {
+            Some(_) => CLEAR,
+            None => pairs.gap(usual),
+        };
+        self.gap.store(gap, Ordering::Relaxed);
+        let medians = pairs.medians();
+        let limit = medians.prepared.max(PROMPT).saturating_mul(LATE);
+        self.limit.store(limit, Ordering::Relaxed);
+        let lost = medians.original.saturating_sub(medians.prepared);
+        self.lost.store(lost, Ordering::Relaxed);
+        changed
+    }
+}
+
+impl Pairs {
+    /// The other route, if it is the better one beyond doubt.
+    fn verdict(&self, usual: Route) -> Option<Route> {
+        if self.count < ENOUGH {
+            return None;
+        }
+        let slower = self.latest.iter().filter(|p| p.prepared > p.original);
+        let slower = slower.count();
+        let medians = self.medians();
+        match usual {
+            Route::Prepared => (slower >= ENOUGH - 1
+                && is_much_slower(medians.prepared, medians.original))
+            .then_some(Route::Original),
+            Route::Original => {
+                (slower <= 1 && medians.prepared <= medians.original).then_some(Route::Prepared)
+            }
+        }
+    }
+
+    fn medians(&self) -> Pair {
+        let median = |of: fn(&Pair) -> u32| {
+            let mut all = self.latest.each_ref().map(of);
+            let all = &mut all[..self.count.min(ENOUGH)];
+            all.sort_unstable();
+            all.get(all.len() / 2).copied().unwrap_or_default()
+        };
+        Pair {
+            prepared: median(|pair| pair.prepared),
+            original: median(|pair| pair.original),
+        }
+    }
+
+    /// Executions until the next trial: few while there is doubt, so many that what the other route
+    /// costs more is a small share, and more the longer all is clear.
+    fn gap(&self, usual: Route) -> u32 {
+        let medians = self.medians();
+        let (usual, other) = match usual {
+            Route::Prepared => (medians.prepared, medians.original),
+            Route::Original => (medians.original, medians.prepared),
+        };
+        let lost = u64::from(other.saturating_sub(usual)) * SHARE;
+        let paid = lost / u64::from(usual.max(1));
+        let paid = u32::try_from(paid).unwrap_or(MOST).min(MOST);
+        match self.streak {
+            0 => SOON.max(paid),
+            // It is not known yet what is usual.
+            _ if self.count < ENOUGH => SOON.max(paid / 2),
+            streak => (CLEAR << streak.min(DOUBLINGS)).max(paid),
+        }
+    }
+}
+
+/// Whether the one is slower by more than noise makes up, both in microseconds.
+const fn is_much_slower(one: u32, other: u32) -> bool {
+    one as u64 * 5 > other as u64 * 6
+}
+
+/// Which executions of a statement one connection times.
+#[derive(Debug)]
+pub struct Trial {
+    /// Executions until the next trial, or none while one is under way.
+    left: u32,
+    /// Microseconds by the usual route so far, and of how many executions.
+    first: (u64, u32),
+    /// Microseconds by the usual route; `None` while that is not measured.
+    usual: Option<u32>,
+    /// Executions since the last trial that were late.
+    lates: u8,
+    /// When that was.
+    last: Micros,
+}
+
+impl Trial {
+    /// A connection that has just prepared a statement with these routes.
+    #[must_use]
+    pub fn new(routes: &Routes) -> Self {
+        // The first executions of a plan fill the server's caches.
+        let left = match routes.usual() {
+            Route::Prepared => routes.gap(),
+            Route::Original => 0,
+        };
+        Self {
+            left,
+            first: (0, 0),
+            usual: None,
+            lates: 0,
+            last: Micros(0),
+        }
+    }
+
+    /// The route of the next execution if it is to be timed.
+    #[inline]
+    pub fn next(&mut self, routes: &Routes) -> Option<Route> {
+        if self.left > 0 {
+            self.left -= 1;
+            return None;
+        }
+        Some(match (self.usual.is_some(), routes.usual()) {
+            (false, usual) => usual,
+            (true, Route::Prepared) => Route::Original,
+            (true, Route::Original) => Route::Prepared,
+        })
+    }
+
+    /// An execution by this route took so many microseconds. Of a statement that is planned for
+    /// each `rounds` values and then parsed anew, so many are one measurement. Returns a pair when
+    /// there is one.
+    pub fn took(&mut self, route: Route, micros: u64, rounds: u32) -> Option<Pair> {
+        let needed = if route == Route::Prepared { rounds } else { 1 };
+        self.first.0 += micros;
+        self.first.1 += 1;
+        if self.first.1 < needed {
+            return None;
+        }
+        let mean = std::mem::take(&mut self.first).0 / u64::from(needed);
+        let mean = u32::try_from(mean).unwrap_or(u32::MAX);
+        let Some(usual) = self.usual.take() else {
+            self.usual = Some(mean);
+            return None;
+        };
+        let pair = match route {
+            Route::Original => Pair {
+                prepared: usual,
+                original: mean,
+            },
+            Route::Prepared => Pair {
+                prepared: mean,
+                original: usual,
+            },
+        };
+        Some(pair)
+    }
+
+    /// The trial is over, or what was to be timed has failed: the next one is made another time.
+    pub fn rest(&mut self, routes: &Routes, now: Micros) {
+        *self = Self {
+            left: routes.gap(),
+            last: now,
+            ..Self::new(routes)
+        };
+    }
+
+    /// A prepared execution has taken longer than [`Self::limit`] says.
+    pub fn late(&mut self, routes: &Routes, now: Micros) {
+        self.lates = self.lates.saturating_add(1);
+        let lost = u64::from(routes.lost.load(Ordering::Relaxed));
+        if self.lates >= LATES && now.since(self.last) >= lost * SHARE {
+            (self.left, self.lates) = (0, 0);
+        }
+    }
+
+    /// Microseconds from which on an execution is late.
+    #[must_use]
+    #[inline]
+    pub fn limit(routes: &Routes) -> u32 {
+        routes.limit.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What many executions of one connection take, and how many of them went as they came.
+    fn run(
+        routes: &Routes,
+        count: u32,
+        rounds: u32,
+        cost: impl Fn(Route, u32) -> u64,
+    ) -> (u64, u32) {
+        let mut trial = Trial::new(routes);
+        let (mut total, mut originals) = (0, 0);
+        for index in 0..count {
+            let timed = trial.next(routes);
+            let route = timed.unwrap_or_else(|| routes.usual());
+            let micros = cost(route, index);
+            total += micros;
+            originals += u32::from(route == Route::Original);
+            if timed.is_some()
+                && let Some(pair) = trial.took(route, micros, rounds)
+            {
+                routes.add(pair);
+                trial.rest(routes, Micros(total));
+            }
+            if route == Route::Prepared && micros > u64::from(Trial::limit(routes)) {
+                trial.late(routes, Micros(total));
+            }
+        }
+        (total, originals)
+    }
+
+    fn noise(index: u32) -> u64 {
+        u64::from(index.wrapping_mul(2_654_435_761) >> 24) % 30
+    }
+
+    #[test]
+    fn what_pays_is_kept_and_trials_cost_little() {
+        for original in [100, 150, 500] {
+            let routes = Routes::default();
+            let cost = |route, index| match route {
+                Route::Prepared => 100 + noise(index),
+                Route::Original => original + noise(index),
+            };
+            let (_, originals) = run(&routes, 100_000, 1, cost);
+            assert_eq!(routes.usual(), Route::Prepared, "{original}");
+            assert!(originals < 1_500, "{originals} of {original}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_pay_is_left_and_costs_hardly_more_than_without() {
+        for factor in [2, 5, 40] {
+            let routes = Routes::default();
+            let cost = |route, index| match route {
+                Route::Prepared => 100 * factor + noise(index),
+                Route::Original => 100 + noise(index),
+            };
+            let (_, originals) = run(&routes, 200, 1, cost);
+            assert_eq!(routes.usual(), Route::Original, "{factor}: {originals}");
+            let (total, _) = run(&routes, 100_000, 1, cost);
+            let (without, _) = (0..100_000).fold((0, 0), |(sum, n), index| {
+                (sum + cost(Route::Original, index), n)
+            });
+            assert!(total * 100 < without * 102, "{factor}: {total} {without}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_recovers_is_found_out() {
+        let routes = Routes::default();
+        let slow = |route, index| match route {
+            Route::Prepared => 4_000 + noise(index),
+            Route::Original => 100 + noise(index),
+        };
+        run(&routes, 1_000, 1, slow);
+        assert_eq!(routes.usual(), Route::Original);
+        let good = |route, index| match route {
+            Route::Prepared => 60 + noise(index),
+            Route::Original => 100 + noise(index),
+        };
+        run(&routes, 30_000, 1, good);
+        assert_eq!(routes.usual(), Route::Prepared);
+        run(&routes, 10_000, 1, good);
+        // And one that grows bad.
+        run(&routes, 10_000, 1, slow);
+        assert_eq!(routes.usual(), Route::Original);
+    }
+
+    #[test]
+    fn every_fifth_execution_that_parses_counts_for_all_five() {
+        let routes = Routes::default();
+        let parses = |route, index| match route {
+            Route::Prepared if index % 5 == 0 => 2_000,
+            Route::Prepared => 80,
+            Route::Original => 100,
+        };
+        run(&routes, 400, 5, parses);
+        assert_eq!(routes.usual(), Route::Original);
+    }
+
+    #[test]
+    fn routes_that_are_alike_do_not_change() {
+        let routes = Routes::default();
+        let cost = |_, index| 100 + 3 * noise(index);
+        for _ in 0..100 {
+            run(&routes, 10_000, 1, cost);
+            assert_eq!(routes.usual(), Route::Prepared);
+        }
+    }
+
+    #[test]
+    fn a_trial_that_fails_leaves_no_half_of_a_pair() {
+        let routes = Routes::default();
+        let mut trial = Trial::new(&routes);
+        while trial.next(&routes).is_none() {}
+        assert_eq!(trial.took(Route::Prepared, 10, 1), None);
+        assert_eq!(trial.next(&routes), Some(Route::Original));
+        trial.rest(&routes, Micros(0));
+        assert_eq!(trial.next(&routes), None);
+    }
+}
