@@ -180,6 +180,22 @@ impl Candidate {
         Ok(self.wanted)
     }
 
+    /// A generic plan might stand for the plans of all values if these arguments were inline: tries
+    /// that if they have not varied so far.
+    pub(super) fn fix(
+        &self,
+        arguments: &[usize],
+        topic: &mut Topic,
+        env: &mut Env<'_>,
+    ) -> Result<Plans, Reason> {
+        let recipe = self.statement.recipe();
+        let Some(narrow) = recipe.fixed(arguments) else {
+            return self.specify(topic, env);
+        };
+        env.lent.shapes.narrow(recipe, narrow);
+        self.try_again(topic, env)
+    }
+
     /// Keeps the arguments at these indexes inline from now on, and tries again.
     pub(super) fn demote(
         &self,

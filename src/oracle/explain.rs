@@ -193,8 +193,9 @@ fn generic_explained(
         stored: &candidate.terms.stored,
     };
     let exposed = proof::exposed(original, generic, &types, (&hidden, eligible));
-    let Some((visibility, guards)) = exposed else {
-        return candidate.specify(topic, env).map(Step::Teach);
+    let (visibility, guards) = match exposed {
+        Ok(found) => found,
+        Err(apart) => return candidate.fix(&apart.fixable, topic, env).map(Step::Teach),
     };
     let dialect = env.standing.dialect;
     env.lent.scan_again(&topic.text, dialect, recipe)?;

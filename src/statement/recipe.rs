@@ -178,6 +178,22 @@ impl Recipe {
         (narrow != eligible.arguments && narrow.contains(&true)).then_some(narrow)
     }
 
+    /// The arguments that are left without those at these indexes. `None` if one of those has varied
+    /// or none would be left.
+    #[must_use]
+    pub fn fixed(&self, indexes: &[usize]) -> Option<Vec<bool>> {
+        let mut fixed = self.eligible()?.arguments.clone();
+        let history = lock(&self.history);
+        let lifted = fixed.iter_mut().enumerate().filter(|(_, lifted)| **lifted);
+        for (_, (literal, lifted)) in lifted.enumerate().filter(|(at, _)| indexes.contains(at)) {
+            if history.varied.get(literal).is_none_or(|varied| *varied) {
+                return None;
+            }
+            *lifted = false;
+        }
+        (!indexes.is_empty() && fixed.contains(&true)).then_some(fixed)
+    }
+
     /// The key of this recipe's statement in `context` for the inline values of `text`.
     #[must_use]
     #[inline]
