@@ -4,6 +4,9 @@
 //! It reads what is known of the server session and of the client's habits, and sends nothing. The
 //! order matters: what the state of the connection forbids comes first, then what the text says by
 //! itself, then what is ready on the connection, and last whether it is worth asking.
+//!
+//! The reason that is counted is the one that would be there the next time, too: what is known
+//! against the text itself is looked for before the moment is blamed.
 
 use super::bind::Call;
 use super::habits::Habits;
@@ -78,6 +81,9 @@ const MAX_LESSONS: u8 = 6;
 const SEEN_PER_STATEMENT: usize = 2;
 const MIN_SEEN: usize = 64;
 
+/// Bytes of a text that is looked at only to count it under the right reason.
+const MAX_LOOK: usize = 4096;
+
 impl Circumstances<'_> {
     /// What becomes of a query with this text.
     ///
@@ -149,6 +155,40 @@ impl Circumstances<'_> {
         self.standing.check()
     }
 
+    /// The reason to pass through a text that the state of the connection forbids to convert: what
+    /// is known against the text itself, if the state is one that passes.
+    #[cold]
+    fn lasting(&mut self, text: &[u8], reason: Reason) -> Reason {
+        let passes = matches!(
+            reason,
+            Reason::FailedTransaction | Reason::DirtyTransaction | Reason::Pipelined
+        );
+        if !passes || text.len() > MAX_LOOK {
+            return reason;
+        }
+        self.known_against(text).err().unwrap_or(reason)
+    }
+
+    /// What is known against a text, without noting that it was met.
+    fn known_against(&mut self, text: &[u8]) -> Result<(), Reason> {
+        let dialect = self.standing.dialect;
+        let guessed = self.lent.guess(text, dialect);
+        let recipe = match guessed {
+            Some(recipe) => recipe?,
+            None => {
+                self.lent.scan_for(text, self.standing)?;
+                let Some(recipe) = self.lent.known(text) else {
+                    return Ok(());
+                };
+                recipe?
+            }
+        };
+        if let Some(Err(reason)) = recipe.known_judgement() {
+            return Err(reason);
+        }
+        self.known_settled(&recipe, Plans::Generic, text)
+    }
+
     /// What the text says, and what is known of it.
     fn read(&mut self, text: &[u8]) -> Result<Decision, Reason> {
         let mut is_settled = self.standing.is_surveyed();
@@ -156,7 +196,9 @@ impl Circumstances<'_> {
             self.standing.survey_late()?;
             is_settled = true;
         }
-        self.check()?;
+        if let Err(reason) = self.check() {
+            return Err(self.lasting(text, reason));
+        }
         let dialect = self.standing.dialect;
         let recipe = match self.lent.guess(text, dialect) {
             Some(recipe) => {
@@ -259,6 +301,7 @@ impl Circumstances<'_> {
         plans: Plans,
         text: &[u8],
     ) -> Result<Decision, Reason> {
+        self.known_settled(recipe, plans, text)?;
         if self.lessons > 0 && self.habits.has_seen(recipe) {
             // Lessons were taken for this very query and ended without a usable statement.
             if self.lessons >= MAX_LESSONS {
@@ -297,6 +340,29 @@ impl Circumstances<'_> {
             }
         }
         Ok(Decision::Ask(Subject::Statement(plans)))
+    }
+
+    /// Whether the shared table knows, without being asked to learn anything, why the text's
+    /// statement is not to be: with the plans that are wanted, or the only ones that will do.
+    fn known_settled(&self, recipe: &Arc<Recipe>, plans: Plans, text: &[u8]) -> Result<(), Reason> {
+        let Some(context) = self.standing.context else {
+            return Ok(());
+        };
+        let epoch = self.standing.database.epoch();
+        let (shapes, scan) = (&self.lent.shapes, &self.lent.scan);
+        let known = |plans| shapes.known_statement(recipe, (context, plans), text, scan);
+        let mut statement = known(plans);
+        if statement.is_none() && plans == Plans::Generic && recipe.has_all_variants() {
+            return Err(Reason::Variants);
+        }
+        if statement
+            .as_ref()
+            .is_some_and(|found| found.is_specific(epoch))
+        {
+            statement = known(Plans::Custom).or(statement);
+        }
+        let against = statement.and_then(|statement| statement.settled_against(epoch));
+        against.map_or(Ok(()), Err)
     }
 
     /// The reason why there is no use in asking, if the shared table knows one.

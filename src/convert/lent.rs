@@ -152,6 +152,23 @@ impl Lent {
         Some(self.unfolded(recipe, text, dialect))
     }
 
+    /// The recipe for the text just scanned, if it is known.
+    pub fn known(&mut self, text: &[u8]) -> Option<Result<Arc<Recipe>, Reason>> {
+        let known = |scan: &Scan, shapes: &Shapes| {
+            let recipe = shapes.known(scan)?;
+            scan.has_shape(text, recipe.shape()).then_some(recipe)
+        };
+        let recipe = known(&self.scan, &self.shapes)?;
+        let is_unfolded = recipe.eligible().is_some_and(|eligible| eligible.unfolded);
+        if !self.scan.is_folded() || !is_unfolded {
+            return Some(Ok(recipe));
+        }
+        if let Err(reason) = self.scan.unfold(text) {
+            return Some(Err(reason));
+        }
+        known(&self.scan, &self.shapes).map(Ok)
+    }
+
     /// The recipe for a query of `client`, just scanned, whose first with a shape that nobody knows
     /// leaves only a mark in the sketch.
     ///

@@ -3,6 +3,7 @@
 use crate::harness::client::Client;
 use crate::harness::matrix::{converts, same};
 use pgautoprep::metrics::Counter;
+use pgautoprep::reason::Reason;
 
 /// A table as wide as the one that is written to most often.
 const EVENTS: &str = "CREATE TABLE e (id serial PRIMARY KEY, a int, b int, c smallint, d text, \
@@ -139,4 +140,34 @@ fn a_function_of_the_servers_name_is_not_taken_for_the_servers() {
         client.query(&format!("UPDATE e SET p = {moment} WHERE id = {round}00"));
         client.query("SELECT last_value FROM e_id_seq");
     });
+}
+
+#[test]
+fn what_is_known_against_a_text_is_counted_wherever_it_comes() {
+    let setup = format!("{EVENTS}; {OWN}");
+    let summary = same(&setup, |client, round| {
+        let bulk = event(round, &format!("sure({})", 1_600_000_000 + round));
+        let typed = format!("SELECT id FROM e WHERE a = {round} AND p > now() - interval(3) '1'");
+        for text in [&bulk, &typed] {
+            client.query(text);
+            in_and_out_of_transactions(client, text);
+            client.queries(&["BEGIN", text, "SAVEPOINT a", text, "COMMIT"]);
+            client.query("BEGIN");
+            client.query("SELECT FROM nothing");
+            client.query(text);
+            client.query("ROLLBACK");
+        }
+        // What the text says by itself is so whatever the settings are.
+        client.query("BEGIN");
+        client.query("SET LOCAL work_mem = '5MB'");
+        client.query(&typed);
+        client.query("ROLLBACK");
+    });
+    let passed = |reason| summary.passed(reason);
+    assert_eq!(passed(Reason::Pipelined), 0, "{summary}");
+    assert_eq!(passed(Reason::InTransaction), 0, "{summary}");
+    assert_eq!(passed(Reason::DirtyTransaction), 0, "{summary}");
+    assert_eq!(passed(Reason::FailedTransaction), 0, "{summary}");
+    assert!(passed(Reason::Bulk) > 100, "{summary}");
+    assert!(passed(Reason::TypedLiteral) > 100, "{summary}");
 }
