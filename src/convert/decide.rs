@@ -308,7 +308,8 @@ impl Circumstances<'_> {
                 return Err(Reason::Unstable);
             }
         } else {
-            let most = MIN_SEEN.max(SEEN_PER_STATEMENT * self.lent.settings.limits.max_statements);
+            let most =
+                MIN_SEEN.max(SEEN_PER_STATEMENT * self.lent.settings.limits.statements.statements);
             if recipe.sight(text, &self.lent.scan, self.lent.shapes.hasher()) == 1 {
                 // The shape's first sighting has only left a mark in the sketch.
                 self.habits.sight(recipe, most);
@@ -324,13 +325,11 @@ impl Circumstances<'_> {
             self.habits.want(&self.lent.scan.with_few_rows(text), plans);
             return Err(Reason::InTransaction);
         }
-        if let Some(reason) = self.settled_against(recipe, plans, text) {
-            return Err(reason);
-        }
+        let memory = self.memory_for(recipe, plans, text)?;
         if self.standing.setbacks.rest(self.now) {
             return Err(Reason::OracleFailed);
         }
-        if !self.standing.mirror.has_room() {
+        if !self.standing.mirror.has_room(memory) {
             return Err(Reason::CacheFull);
         }
         if self.standing.context.is_none() && self.lessons == 0 {
@@ -365,11 +364,18 @@ impl Circumstances<'_> {
         against.map_or(Ok(()), Err)
     }
 
+    /// The server's memory that the text's statement will take; nothing, as long as it cannot be
+    /// told.
+    ///
+    /// # Errors
     /// The reason why there is no use in asking, if the shared table knows one.
-    fn settled_against(&self, recipe: &Arc<Recipe>, plans: Plans, text: &[u8]) -> Option<Reason> {
-        self.standing.context?;
+    fn memory_for(&self, recipe: &Arc<Recipe>, plans: Plans, text: &[u8]) -> Result<usize, Reason> {
+        if self.standing.context.is_none() {
+            return Ok(0);
+        }
         let epoch = self.standing.database.epoch();
-        let statement = self.lent.statement(recipe, plans, text, self.standing);
-        statement.map_or_else(Some, |statement| statement.settled_against(epoch))
+        let statement = self.lent.statement(recipe, plans, text, self.standing)?;
+        let against = statement.settled_against(epoch);
+        against.map_or_else(|| Ok(statement.known_memory()), Err)
     }
 }

@@ -3,12 +3,13 @@
 use super::judge;
 use super::recent::Recent;
 use super::texts::Texts;
-use crate::metrics::{Counters, Metrics};
+use crate::metrics::{Counter, Counters, Metrics};
 use crate::reason::Reason;
 use crate::sql::eligible;
 use crate::sql::scan::Scan;
 use crate::sql::{Dialect, ScanLimits};
 use crate::standing::Standing;
+use crate::statement::mirror::{Capacity, Tally};
 use crate::statement::shapes::Shapes;
 use crate::statement::sightings::Sketch;
 use crate::statement::{Millis, Plans, Recipe, Statement};
@@ -35,8 +36,8 @@ pub struct Limits {
     pub max_literals: usize,
     /// The fewest rows of VALUES whose columns are arrays.
     pub min_array_rows: usize,
-    /// Statements kept on one server connection.
-    pub max_statements: usize,
+    /// What one server connection may hold of the proxy's.
+    pub statements: Capacity,
 }
 
 /// How queries are treated.
@@ -126,6 +127,12 @@ impl Lent {
     #[must_use]
     pub fn counters(&self) -> &Counters {
         self.metrics.worker(self.index)
+    }
+
+    /// Counts what a server connection has come to hold, or no longer holds.
+    pub fn count_memory(&self, tally: Tally) {
+        self.counters().add(Counter::MemoryTaken, tally.taken);
+        self.counters().add(Counter::MemoryFreed, tally.freed);
     }
 
     /// The recipe for the text just scanned, from the local copy or the shared table. The scan has
