@@ -33,6 +33,10 @@ pub enum Counter {
     StatementsClosed,
     /// Statements closed to make room for others.
     StatementsEvicted,
+    /// Bytes of server memory that statements have been estimated to take.
+    MemoryTaken,
+    /// Such bytes of statements that were closed, or went with their connection.
+    MemoryFreed,
     /// Shapes the server was asked about.
     OracleQuestions,
     /// Shapes found to mean the same when prepared.
@@ -198,6 +202,14 @@ impl Summary {
             .saturating_sub(closed)
     }
 
+    /// The server memory, in bytes, that the statements of all server connections are estimated to
+    /// take now.
+    #[must_use]
+    pub fn statement_memory(&self) -> u64 {
+        let freed = self.count(Counter::MemoryFreed);
+        self.count(Counter::MemoryTaken).saturating_sub(freed)
+    }
+
     /// What was counted since `earlier`, a summary of the same metrics.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
@@ -248,12 +260,13 @@ impl fmt::Display for Summary {
         };
         let counted = |(label, counter)| (label, self.count(counter));
         let statements = [
-            ("prepared", StatementsPrepared),
-            ("renewed", StatementsRenewed),
-            ("closed", StatementsClosed),
-            ("evicted", StatementsEvicted),
+            ("prepared", self.count(StatementsPrepared)),
+            ("renewed", self.count(StatementsRenewed)),
+            ("closed", self.count(StatementsClosed)),
+            ("evicted", self.count(StatementsEvicted)),
+            ("server memory, bytes", self.statement_memory()),
         ];
-        group(f, "statements", &statements.map(counted))?;
+        group(f, "statements", &statements)?;
         let shapes = [
             ("oracle asked", OracleQuestions),
             ("accepted", OracleAccepted),
@@ -361,6 +374,7 @@ statements
   renewed                                  0
   closed                                   0
   evicted                                  0
+  server memory, bytes                     0
 shapes
   oracle asked                             0
   accepted                                 0

@@ -107,12 +107,14 @@ impl Shape {
 
     /// Takes what was counted during one decisive execution.
     fn judge(&mut self, counted: &Summary) {
-        let preparable = counted.count(Counter::Queries) - counted.passed(Reason::NotPreparable);
+        let others = [Reason::NotPreparable, Reason::Cursor, Reason::Copy];
+        let unpreparable: u64 = others.map(|reason| counted.passed(reason)).iter().sum();
+        let preparable = counted.count(Counter::Queries) - unpreparable;
         if preparable > 0 && counted.count(Counter::Converted) == preparable {
             self.converted += 1;
         }
         for reason in Reason::ALL {
-            let known = self.reasons.contains(&reason) || reason == Reason::NotPreparable;
+            let known = self.reasons.contains(&reason) || others.contains(&reason);
             if counted.passed(reason) > 0 && !known {
                 self.reasons.push(reason);
             }

@@ -324,9 +324,10 @@ fn difference(direct: &[u8], proxied: &[u8]) -> String {
 
 /// How much was converted of what could be prepared at all.
 fn share(counted: &Summary) -> String {
-    use Reason::{Empty, MultipleStatements, NoArguments, NotPreparable};
+    use Reason::{Copy, Cursor, Empty, MultipleStatements, NoArguments, NotPreparable};
     let converted = counted.count(Counter::Converted);
-    let others = [NotPreparable, Empty, MultipleStatements].map(|reason| counted.passed(reason));
+    let others = [NotPreparable, Cursor, Copy, Empty, MultipleStatements];
+    let others = others.map(|reason| counted.passed(reason));
     let preparable = counted.count(Counter::Queries) - others.iter().sum::<u64>();
     let with_arguments = preparable - counted.passed(NoArguments);
     let percent = |of: u64| 100.0 * converted as f64 / of.max(1) as f64;

@@ -42,6 +42,9 @@ pub struct Config {
     pub max_clients: usize,
     /// The most prepared statements that a server connection may hold.
     pub max_statements: usize,
+    /// The most server memory, in bytes, that those of a server connection may be estimated to
+    /// take.
+    pub statement_memory: usize,
     /// The age at which a statement is prepared anew.
     pub statement_max_age: Duration,
     /// The most shapes that the proxy remembers.
@@ -231,6 +234,7 @@ impl Effective {
             },
             max_clients: self.number(&settings::MAX_CLIENTS)?,
             max_statements: self.number(&settings::MAX_STATEMENTS)?,
+            statement_memory: self.number(&settings::STATEMENT_MEMORY)?,
             statement_max_age: self.seconds(&settings::STATEMENT_MAX_AGE_S)?,
             max_shapes: self.number(&settings::MAX_SHAPES)?,
             max_query_bytes: self.number(&settings::MAX_QUERY_BYTES)?,

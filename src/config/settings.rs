@@ -161,8 +161,22 @@ pub const MAX_STATEMENTS: Setting = Setting {
     },
     default: Some("200"),
     what: "How many prepared statements each server connection may hold.",
-    because: "a statement takes 28 to 60 KiB of server memory, so this is 6 to 12 MiB per \
-              connection, and few applications have more statements that matter.",
+    because: "few applications have more statements that matter; what they take of the server's \
+              memory is bounded by statement_memory.",
+};
+
+/// `statement_memory`: bytes of server memory per server connection.
+pub const STATEMENT_MEMORY: Setting = Setting {
+    key: "statement_memory",
+    kind: ValueForm::Integer {
+        min: 65_536,
+        max: 17_179_869_184,
+    },
+    default: Some("16777216"),
+    what: "How many bytes of server memory the prepared statements of one server connection may \
+           take, as the proxy estimates them; the least useful are closed first.",
+    because: "most statements take 12 to 80 KiB and a server process some 10 MiB by itself, so \
+              that 200 usual ones fit and no connection more than doubles or triples its process.",
 };
 
 /// `statement_max_age_s`: seconds until a statement is prepared anew.
@@ -367,6 +381,7 @@ pub const SETTINGS: &[Setting] = &[
     WORKERS,
     MAX_CLIENTS,
     MAX_STATEMENTS,
+    STATEMENT_MEMORY,
     STATEMENT_MAX_AGE_S,
     MAX_SHAPES,
     MAX_QUERY_BYTES,

@@ -58,6 +58,7 @@ fn the_defaults_are_these() {
     );
     assert!((1..=settings::MAX_AUTOMATIC_WORKERS).contains(&config.workers));
     assert_eq!((config.max_clients, config.max_statements), (10_000, 200));
+    assert_eq!(config.statement_memory, 16 << 20);
     assert_eq!((config.max_shapes, config.max_literals), (10_000, 1_000));
     assert_eq!(
         (config.max_query_bytes, config.buffer_bytes),

@@ -4,6 +4,9 @@
 //! It reads what is known of the server session and of the client's habits, and sends nothing. The
 //! order matters: what the state of the connection forbids comes first, then what the text says by
 //! itself, then what is ready on the connection, and last whether it is worth asking.
+//!
+//! The reason that is counted is the one that would be there the next time, too: what is known
+//! against the text itself is looked for before the moment is blamed.
 
 use super::bind::Call;
 use super::habits::{Habits, Sent, Timing};
@@ -80,6 +83,9 @@ const MAX_LESSONS: u8 = 6;
 /// connection may hold: a client with more of them has no room for them all, however it counts.
 const SEEN_PER_STATEMENT: usize = 2;
 const MIN_SEEN: usize = 64;
+
+/// Bytes of a text that is looked at only to count it under the right reason.
+const MAX_LOOK: usize = 4096;
 
 impl Circumstances<'_> {
     /// What becomes of a query with this text.
@@ -172,6 +178,40 @@ impl Circumstances<'_> {
         self.standing.check()
     }
 
+    /// The reason to pass through a text that the state of the connection forbids to convert: what
+    /// is known against the text itself, if the state is one that passes.
+    #[cold]
+    fn lasting(&mut self, text: &[u8], reason: Reason) -> Reason {
+        let passes = matches!(
+            reason,
+            Reason::FailedTransaction | Reason::DirtyTransaction | Reason::Pipelined
+        );
+        if !passes || text.len() > MAX_LOOK {
+            return reason;
+        }
+        self.known_against(text).err().unwrap_or(reason)
+    }
+
+    /// What is known against a text, without noting that it was met.
+    fn known_against(&mut self, text: &[u8]) -> Result<(), Reason> {
+        let dialect = self.standing.dialect;
+        let guessed = self.lent.guess(text, dialect);
+        let recipe = match guessed {
+            Some(recipe) => recipe?,
+            None => {
+                self.lent.scan_for(text, self.standing)?;
+                let Some(recipe) = self.lent.known(text) else {
+                    return Ok(());
+                };
+                recipe?
+            }
+        };
+        if let Some(Err(reason)) = recipe.known_judgement() {
+            return Err(reason);
+        }
+        self.known_settled(&recipe, Plans::Generic, text)
+    }
+
     /// What the text says, and what is known of it.
     fn read(&mut self, text: &[u8]) -> Result<Decision, Reason> {
         let mut is_settled = self.standing.is_surveyed();
@@ -179,7 +219,9 @@ impl Circumstances<'_> {
             self.standing.survey_late()?;
             is_settled = true;
         }
-        self.check()?;
+        if let Err(reason) = self.check() {
+            return Err(self.lasting(text, reason));
+        }
         let dialect = self.standing.dialect;
         let recipe = match self.lent.guess(text, dialect) {
             Some(recipe) => {
@@ -290,13 +332,15 @@ impl Circumstances<'_> {
         plans: Plans,
         text: &[u8],
     ) -> Result<Decision, Reason> {
+        self.known_settled(recipe, plans, text)?;
         if self.lessons > 0 && self.habits.has_seen(recipe) {
             // Lessons were taken for this very query and ended without a usable statement.
             if self.lessons >= MAX_LESSONS {
                 return Err(Reason::Unstable);
             }
         } else {
-            let most = MIN_SEEN.max(SEEN_PER_STATEMENT * self.lent.settings.limits.max_statements);
+            let most =
+                MIN_SEEN.max(SEEN_PER_STATEMENT * self.lent.settings.limits.statements.statements);
             if recipe.sight(text, &self.lent.scan, self.lent.shapes.hasher()) == 1 {
                 // The shape's first sighting has only left a mark in the sketch.
                 self.habits.sight(recipe, most);
@@ -312,13 +356,11 @@ impl Circumstances<'_> {
             self.habits.want(&self.lent.scan.with_few_rows(text), plans);
             return Err(Reason::InTransaction);
         }
-        if let Some(reason) = self.settled_against(recipe, plans, text) {
-            return Err(reason);
-        }
+        let memory = self.memory_for(recipe, plans, text)?;
         if self.standing.setbacks.rest(self.now) {
             return Err(Reason::OracleFailed);
         }
-        if !self.standing.mirror.has_room() {
+        if !self.standing.mirror.has_room(memory) {
             return Err(Reason::CacheFull);
         }
         if self.standing.context.is_none() && self.lessons == 0 {
@@ -330,17 +372,47 @@ impl Circumstances<'_> {
         Ok(Decision::Ask(Subject::Statement(plans)))
     }
 
-    /// The reason why there is no use in asking, if the shared table knows one.
-    fn settled_against(&self, recipe: &Arc<Recipe>, plans: Plans, text: &[u8]) -> Option<Reason> {
-        self.standing.context?;
-        let epoch = self.standing.database.epoch();
-        let statement = match self.lent.statement(recipe, plans, text, self.standing) {
-            Ok(statement) => statement,
-            Err(reason) => return Some(reason),
+    /// Whether the shared table knows, without being asked to learn anything, why the text's
+    /// statement is not to be: with the plans that are wanted, or the only ones that will do.
+    fn known_settled(&self, recipe: &Arc<Recipe>, plans: Plans, text: &[u8]) -> Result<(), Reason> {
+        let Some(context) = self.standing.context else {
+            return Ok(());
         };
-        let is_left = self.lent.settings.trials && statement.is_left(self.now);
-        let settled = statement.settled_against(epoch);
-        settled.or_else(|| is_left.then_some(Reason::Slower))
+        let epoch = self.standing.database.epoch();
+        let (shapes, scan) = (&self.lent.shapes, &self.lent.scan);
+        let known = |plans| shapes.known_statement(recipe, (context, plans), text, scan);
+        let mut statement = known(plans);
+        if statement.is_none() && plans == Plans::Generic && recipe.has_all_variants() {
+            return Err(Reason::Variants);
+        }
+        if statement
+            .as_ref()
+            .is_some_and(|found| found.is_specific(epoch))
+        {
+            statement = known(Plans::Custom).or(statement);
+        }
+        let against = statement.and_then(|statement| statement.settled_against(epoch));
+        against.map_or(Ok(()), Err)
+    }
+
+    /// The server's memory that the text's statement will take; nothing, as long as it cannot be
+    /// told.
+    ///
+    /// # Errors
+    /// The reason why there is no use in asking, if the shared table knows one.
+    fn memory_for(&self, recipe: &Arc<Recipe>, plans: Plans, text: &[u8]) -> Result<usize, Reason> {
+        if self.standing.context.is_none() {
+            return Ok(0);
+        }
+        let epoch = self.standing.database.epoch();
+        let statement = self.lent.statement(recipe, plans, text, self.standing)?;
+        if let Some(reason) = statement.settled_against(epoch) {
+            return Err(reason);
+        }
+        if self.lent.settings.trials && statement.is_left(self.now) {
+            return Err(Reason::Slower);
+        }
+        Ok(statement.known_memory())
     }
 }
 

@@ -3,12 +3,13 @@
 use super::judge;
 use super::recent::Recent;
 use super::texts::Texts;
-use crate::metrics::{Counters, Metrics};
+use crate::metrics::{Counter, Counters, Metrics};
 use crate::reason::Reason;
 use crate::sql::eligible;
 use crate::sql::scan::Scan;
 use crate::sql::{Dialect, ScanLimits};
 use crate::standing::Standing;
+use crate::statement::mirror::{Capacity, Tally};
 use crate::statement::shapes::Shapes;
 use crate::statement::sightings::Sketch;
 use crate::statement::{Millis, Plans, Recipe, Statement};
@@ -35,8 +36,8 @@ pub struct Limits {
     pub max_literals: usize,
     /// The fewest rows of VALUES whose columns are arrays.
     pub min_array_rows: usize,
-    /// Statements kept on one server connection.
-    pub max_statements: usize,
+    /// What one server connection may hold of the proxy's.
+    pub statements: Capacity,
 }
 
 /// How queries are treated.
@@ -130,6 +131,12 @@ impl Lent {
         self.metrics.worker(self.index)
     }
 
+    /// Counts what a server connection has come to hold, or no longer holds.
+    pub fn count_memory(&self, tally: Tally) {
+        self.counters().add(Counter::MemoryTaken, tally.taken);
+        self.counters().add(Counter::MemoryFreed, tally.freed);
+    }
+
     /// The recipe for the text just scanned, from the local copy or the shared table. The scan has
     /// taken its lists apart if they are known to be no arrays, and then the recipe is for lists of
     /// their lengths.
@@ -152,6 +159,23 @@ impl Lent {
             return Some(Ok(recipe));
         }
         Some(self.unfolded(recipe, text, dialect))
+    }
+
+    /// The recipe for the text just scanned, if it is known.
+    pub fn known(&mut self, text: &[u8]) -> Option<Result<Arc<Recipe>, Reason>> {
+        let known = |scan: &Scan, shapes: &Shapes| {
+            let recipe = shapes.known(scan)?;
+            scan.has_shape(text, recipe.shape()).then_some(recipe)
+        };
+        let recipe = known(&self.scan, &self.shapes)?;
+        let is_unfolded = recipe.eligible().is_some_and(|eligible| eligible.unfolded);
+        if !self.scan.is_folded() || !is_unfolded {
+            return Some(Ok(recipe));
+        }
+        if let Err(reason) = self.scan.unfold(text) {
+            return Some(Err(reason));
+        }
+        known(&self.scan, &self.shapes).map(Ok)
     }
 
     /// The recipe for a query of `client`, just scanned, whose first with a shape that nobody knows

@@ -213,7 +213,7 @@ impl Hub {
             relay_only,
             deadline,
         } = arrival;
-        let most = self.lent.settings.limits.max_statements;
+        let most = self.lent.settings.limits.statements;
         let standing = Standing::new(origin, most, self.lent.shapes.tag());
         let (clients, servers) = (&mut self.clients, &mut self.servers);
         let mut upstream = None;
@@ -234,8 +234,12 @@ impl Hub {
 
     /// Drops a client and the server connection that is held for it.
     pub fn remove(&mut self, id: ClientId) {
-        if let Some(client) = self.clients.remove(id.0) {
-            self.servers.remove(client.link.0);
+        if let Some(client) = self.clients.remove(id.0)
+            && let Some(mut server) = self.servers.remove(client.link.0)
+        {
+            let mirror = &mut server.upstream.standing.mirror;
+            mirror.forget_all();
+            self.lent.count_memory(mirror.take_tally());
         }
         self.outbox.timers.clear(id);
     }

@@ -18,6 +18,7 @@ mod worker;
 use crate::config::{Address, Config, Mode};
 use crate::convert::{self, Limits, Settings};
 use crate::metrics::Metrics;
+use crate::statement::mirror::Capacity;
 use crate::statement::shapes::Shapes;
 use accept::{Environment, LAST_WORD};
 use acceptor::Acceptor;
@@ -215,7 +216,10 @@ pub fn settings(config: &Config) -> Settings {
             max_query: config.max_query_bytes,
             max_literals: config.max_literals,
             min_array_rows: config.min_array_rows,
-            max_statements: config.max_statements,
+            statements: Capacity {
+                statements: config.max_statements,
+                bytes: config.statement_memory,
+            },
         },
     }
 }

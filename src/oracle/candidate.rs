@@ -68,20 +68,35 @@ impl Proven {
 
 impl Candidate {
     /// Gives the statement a name on this connection, and closes what has to go for it.
-    pub(super) fn enroll(&mut self, env: &mut Env<'_>) {
+    ///
+    /// # Errors
+    /// [`Reason::CacheFull`] if everything that would have to go is in use.
+    pub(super) fn enroll(&mut self, env: &mut Env<'_>) -> Result<(), Reason> {
         let mirror = &mut env.standing.mirror;
-        let (name, evicted) = mirror.begin(Arc::clone(&self.statement), self.epoch);
+        let begun = mirror.begin(Arc::clone(&self.statement), &self.terms, self.epoch);
+        let Some((name, evicted)) = begun else {
+            self.statement.give_back_claim();
+            return Err(Reason::CacheFull);
+        };
         self.name = name;
         let counters = env.lent.counters();
-        counters.add(Counter::StatementsEvicted, evicted.into());
+        counters.add(Counter::StatementsEvicted, evicted);
         if !mirror.owes() {
-            return;
+            return Ok(());
         }
         let owed = mirror.take_owed();
         for name in &owed {
             env.asks.close(name.as_bytes());
         }
         counters.add(Counter::StatementsClosed, owed.len() as u64);
+        Ok(())
+    }
+
+    /// The server holds the statement, which may be used from now on.
+    pub(super) fn confirm(&self, terms: Arc<Terms>, env: &mut Env<'_>) {
+        let mirror = &mut env.standing.mirror;
+        let evicted = mirror.confirm(self.statement.key(), self.verified, terms);
+        env.lent.counters().add(Counter::StatementsEvicted, evicted);
     }
 
     /// The lesson has become pointless: what was being asked is left for the next who wants to
@@ -154,8 +169,7 @@ impl Candidate {
             at: self.verified,
             terms: Arc::clone(&terms),
         });
-        let mirror = &mut env.standing.mirror;
-        mirror.confirm(statement.key(), self.verified, terms);
+        self.confirm(terms, env);
     }
 
     /// A generic plan may not stand for the plans of all values: tries with fewer arguments, or
@@ -178,6 +192,22 @@ impl Candidate {
         let epoch = self.epoch;
         self.statement.record(Verdict::Specific { epoch });
         Ok(self.wanted)
+    }
+
+    /// A generic plan might stand for the plans of all values if these arguments were inline: tries
+    /// that if they have not varied so far.
+    pub(super) fn fix(
+        &self,
+        arguments: &[usize],
+        topic: &mut Topic,
+        env: &mut Env<'_>,
+    ) -> Result<Plans, Reason> {
+        let recipe = self.statement.recipe();
+        let Some(narrow) = recipe.fixed(arguments) else {
+            return self.specify(topic, env);
+        };
+        env.lent.shapes.narrow(recipe, narrow);
+        self.try_again(topic, env)
     }
 
     /// Keeps the arguments at these indexes inline from now on, and tries again.

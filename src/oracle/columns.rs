@@ -181,5 +181,5 @@ pub(super) fn answered(
     });
     let dialect = env.standing.dialect;
     env.lent.scan_again(&topic.text, dialect, &recipe)?;
-    Ok(describe::ask(candidate, &topic.text, env))
+    describe::ask(candidate, &topic.text, env)
 }

@@ -14,15 +14,22 @@ use std::sync::Arc;
 
 /// Has the original parsed, and the candidate under a name on this connection. The scan is that of
 /// the text.
-pub(super) fn ask(mut candidate: Candidate, text: &[u8], env: &mut Env<'_>) -> Step {
-    candidate.enroll(env);
+///
+/// # Errors
+/// [`Reason::CacheFull`].
+pub(super) fn ask(
+    mut candidate: Candidate,
+    text: &[u8],
+    env: &mut Env<'_>,
+) -> Result<Step, Reason> {
+    candidate.enroll(env)?;
     let statement = &candidate.statement;
     let body = text.get(env.lent.scan.body()).unwrap_or_default();
     env.asks.parse(b"", body, &[]);
     let declared = statement.declared(&candidate.terms);
     let name = candidate.name.as_bytes();
     env.asks.parse(name, statement.text(), &declared);
-    Step::ask(candidate, About::Describe)
+    Ok(Step::ask(candidate, About::Describe))
 }
 
 /// The answer to the Parse of the candidate.

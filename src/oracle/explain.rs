@@ -139,6 +139,10 @@ pub(super) fn answered(
         let again = candidate.refuse(Reason::DifferentPlan, "", topic, env);
         return again.map(Step::Teach);
     }
+    candidate.terms = Arc::new(Terms {
+        plan_bytes: plan_bytes(&custom, answers.generic.as_ref()),
+        ..Terms::clone(&candidate.terms)
+    });
     let Some(generic) = answers.generic else {
         candidate.trust(Proven::default(), env);
         return Ok(Step::Learned);
@@ -193,8 +197,9 @@ fn generic_explained(
         stored: &candidate.terms.stored,
     };
     let exposed = proof::exposed(original, generic, &types, (&hidden, eligible));
-    let Some((visibility, guards)) = exposed else {
-        return candidate.specify(topic, env).map(Step::Teach);
+    let (visibility, guards) = match exposed {
+        Ok(found) => found,
+        Err(apart) => return candidate.fix(&apart.fixable, topic, env).map(Step::Teach),
     };
     let dialect = env.standing.dialect;
     env.lent.scan_again(&topic.text, dialect, recipe)?;
@@ -208,6 +213,16 @@ fn generic_explained(
         return Ok(Step::Learned);
     }
     keys::ask(Exposure { visibility, guards }, candidate, topic, env)
+}
+
+/// How long the plan is that says how much memory the statement takes: the generic one if that is
+/// kept, or else what there is to be planned, without what planning makes of partitions.
+fn plan_bytes(custom: &Answer, generic: Option<&Answer>) -> usize {
+    let plan = |answer: &Answer| Plan::read(answer).ok();
+    match generic.and_then(plan) {
+        Some(generic) => generic.length(true),
+        None => plan(custom).map_or(0, |custom| custom.length(false)),
+    }
 }
 
 /// The plan of the rewritten text; `None` if there is none.

@@ -6,6 +6,7 @@ use crate::metrics::{Counter, Metrics};
 use crate::sql::hazard::Hazards;
 use crate::sql::survey::Known as _;
 use crate::statement::context::Origin;
+use crate::statement::mirror::Capacity;
 use crate::statement::shapes::Shapes;
 use crate::statement::{Plans, Statement, Verdict};
 use crate::wire::frame::{self, HEADER};
@@ -101,7 +102,10 @@ impl Room {
                 max_query: 10_000,
                 max_literals: 100,
                 min_array_rows: 2,
-                max_statements: 10,
+                statements: Capacity {
+                    statements: 10,
+                    bytes: 16 << 20,
+                },
             },
         };
         let (shapes, metrics) = (
@@ -243,7 +247,11 @@ impl Room {
 }
 
 fn standing(lent: &Lent) -> Standing {
-    let mut standing = Standing::new(Origin::new(b"db", b"me"), 10, lent.shapes.tag());
+    let mut standing = Standing::new(
+        Origin::new(b"db", b"me"),
+        lent.settings.limits.statements,
+        lent.shapes.tag(),
+    );
     standing.database = lent.shapes.database(b"db");
     for (name, value) in [
         ("server_version", "17.1"),

@@ -7,11 +7,19 @@ use super::{Env, lists};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::statement::Verdict;
+use std::sync::Arc;
 
 /// Has the candidate parsed under a name on this connection, and warmed if it has a list. The scan
 /// is that of the text.
-pub(super) fn ask(mut candidate: Candidate, text: &[u8], env: &mut Env<'_>) -> Step {
-    candidate.enroll(env);
+///
+/// # Errors
+/// [`Reason::CacheFull`].
+pub(super) fn ask(
+    mut candidate: Candidate,
+    text: &[u8],
+    env: &mut Env<'_>,
+) -> Result<Step, Reason> {
+    candidate.enroll(env)?;
     let (statement, terms) = (&candidate.statement, &candidate.terms);
     let name = candidate.name.as_bytes();
     let declared = statement.declared(terms);
@@ -20,7 +28,7 @@ pub(super) fn ask(mut candidate: Candidate, text: &[u8], env: &mut Env<'_>) -> S
     for question in lists::warming_questions((statement, terms), name, text, scan) {
         env.asks.careful(&question);
     }
-    Step::ask(candidate, About::Prepare)
+    Ok(Step::ask(candidate, About::Prepare))
 }
 
 /// The answer to the Parse of the candidate.
@@ -53,9 +61,6 @@ pub(super) fn answered(
         statement.record(Verdict::Unasked);
         return Err(Reason::Refused);
     }
-    let Candidate {
-        verified, terms, ..
-    } = candidate;
-    mirror.confirm(candidate.statement.key(), verified, terms);
+    candidate.confirm(Arc::clone(&candidate.terms), env);
     Ok(Step::Learned)
 }

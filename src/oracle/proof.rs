@@ -81,6 +81,7 @@ mod tokens;
 mod tree;
 mod visibility;
 
+pub(super) use align::Apart;
 pub(super) use statistics::questions;
 pub(super) use tree::Plan;
 pub(super) use visibility::Visibility;
@@ -101,20 +102,23 @@ pub(super) fn same_plan(
     types: &[u32],
     hidden: &Hidden<'_>,
 ) -> Option<Vec<Guard>> {
-    align(original, generic, types, hidden).map(|aligned| aligned.guards)
+    let aligned = align(original, generic, types, hidden).ok()?;
+    Some(aligned.guards)
 }
 
 /// The same, with what the plan rests on beside the guards.
-#[must_use]
+///
+/// # Errors
+/// They are not the same.
 pub(super) fn exposed(
     original: &Plan,
     generic: &Plan,
     types: &[u32],
     (hidden, eligible): (&Hidden<'_>, &Eligible),
-) -> Option<(Visibility, Vec<Guard>)> {
+) -> Result<(Visibility, Vec<Guard>), Apart> {
     let aligned = align(original, generic, types, hidden)?;
     let exposure = Visibility::of(&aligned, eligible);
-    Some((exposure, aligned.guards))
+    Ok((exposure, aligned.guards))
 }
 
 /// The plan as that of VALUES, if the rows are the only thing that differs.
@@ -184,11 +188,97 @@ mod tests {
             "  Function Call: f(1, 'x'::text)",
             "  Function Call: f($1, $2)"
         ));
+        // So is one inside another, and a cast or an operator that both leave to it.
+        for (custom, generic) in [
+            ("f1(g(5))", "f1(g($1))"),
+            ("f1((5 / 2))", "f1((5 / $1))"),
+            ("(f(5) AT TIME ZONE 'UTC'::text)", "(f($1) AT TIME ZONE $2)"),
+            ("timezone('UTC'::text, f(5))", "timezone($2, f($1))"),
+            ("(f(5))::date", "(f($1))::date"),
+            ("('x'::text)::date", "($2)::date"),
+            ("((f(5) + 1) - 2)", "((f($1) + $2) - $3)"),
+        ] {
+            let output = |expression: &str| format!("  Output: {expression}");
+            assert!(same(&output(custom), &output(generic)), "{custom}");
+        }
         // Folded in one plan only; estimated with its value; something else inside.
-        assert!(!same("  Output: 25", "  Output: f1($1)"));
-        assert!(!same("  Filter: (t.a = f1(5))", "  Filter: (t.a = f1($1))"));
-        assert!(!same("  Output: f1((5 / 2))", "  Output: f1((5 / $1))"));
-        assert!(!same("  Output: f1(g(5))", "  Output: f1(g($1))"));
+        for (custom, generic) in [
+            ("  Output: 25", "  Output: f1($1)"),
+            ("  Filter: (t.a = f1(5))", "  Filter: (t.a = f1($1))"),
+            ("  Output: f1(2)", "  Output: f1((5 / $1))"),
+            ("  Output: f1(2)", "  Output: f1(g($1))"),
+            (
+                "  Output: f1('2020-01-01'::date)",
+                "  Output: f1(($1)::date)",
+            ),
+            ("  Output: (f(5) + 2)", "  Output: (f($1) + (5 / $2))"),
+            ("  Output: '2020-01-01'::date", "  Output: (f($1))::date"),
+            ("  Output: f1((- 5))", "  Output: f1((~ $1))"),
+        ] {
+            assert!(!same(custom, generic), "{custom} / {generic}");
+        }
+    }
+
+    #[test]
+    fn moments_are_planned_once_for_numbers_that_are_near() {
+        let original = plan("  Output: '2020-09-13 12:26:41'::timestamp without time zone");
+        let checks = |kind: u32, generic: &str| {
+            let generic = plan(&format!("  Output: {generic}"));
+            let hidden = Hidden {
+                bare: &[true; 2],
+                stored: &[],
+            };
+            let types = [kind, 25];
+            let aligned = align(&original, &generic, &types, &hidden);
+            let aligned = aligned.map_err(|apart| apart.fixable)?;
+            let checks = aligned.guards.iter().map(|guard| guard.check);
+            Ok(checks.filter(|check| *check != Check::Digits(30)).collect())
+        };
+        let seconds = "to_timestamp(($1)::double precision)";
+        let few: Vec<Check> = vec![Check::Digits(11)];
+        for (kind, generic, expected) in [
+            (
+                23,
+                format!("({seconds} AT TIME ZONE 'UTC'::text)"),
+                Ok(vec![]),
+            ),
+            (23, format!("timezone('UTC'::text, {seconds})"), Ok(vec![])),
+            (
+                20,
+                format!("({seconds} AT TIME ZONE 'UTC'::text)"),
+                Ok(few.clone()),
+            ),
+            (
+                701,
+                "(to_timestamp($1) AT TIME ZONE 'UTC'::text)".into(),
+                Ok(few),
+            ),
+            (
+                25,
+                format!("({seconds} AT TIME ZONE 'UTC'::text)"),
+                Err(vec![]),
+            ),
+            (23, format!("({seconds} AT TIME ZONE $2)"), Err(vec![1])),
+            (
+                23,
+                format!("({seconds} AT TIME ZONE lower($2))"),
+                Err(vec![]),
+            ),
+            (
+                23,
+                "(($2)::date AT TIME ZONE 'UTC'::text)".into(),
+                Err(vec![]),
+            ),
+            (
+                23,
+                "to_timestamp(((5 / $1))::double precision)".into(),
+                Err(vec![]),
+            ),
+            (23, "to_timestamp($2, 'YYYY'::text)".into(), Err(vec![])),
+        ] {
+            let seen: Result<Vec<Check>, _> = checks(kind, &generic);
+            assert_eq!(seen, expected, "{kind} {generic}");
+        }
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub(super) fn teach(wanted: Plans, topic: &mut Topic, env: &mut Env<'_>) -> Resu
             epoch,
             wanted,
         };
-        return Ok(prepare::ask(candidate, &topic.text, env));
+        return prepare::ask(candidate, &topic.text, env);
     }
     claim(&statement, topic, env)?;
     let terms = Terms {
@@ -88,7 +88,7 @@ pub(super) fn teach(wanted: Plans, topic: &mut Topic, env: &mut Env<'_>) -> Resu
     if recipe.shape().has_rows() {
         return columns::ask(candidate, env);
     }
-    Ok(describe::ask(candidate, &topic.text, env))
+    describe::ask(candidate, &topic.text, env)
 }
 
 /// Why a text whose objects have these hazards is passed through.

@@ -72,17 +72,34 @@ pub(super) fn first_token(text: &[u8]) -> Result<usize, Reason> {
         Some(b';') => Err(after_semicolon(text, at).err().unwrap_or(Reason::Empty)),
         Some(b'(') => Ok(hint.unwrap_or(at)),
         Some(_) if is_preparable(&text[at..]) => Ok(hint.unwrap_or(at)),
-        Some(_) => Err(Reason::NotPreparable),
+        Some(_) => Err(refusal(&text[at..])),
     }
+}
+
+/// What a text is that begins with none of those words.
+fn refusal(text: &[u8]) -> Reason {
+    let is = |word: &&[u8]| text[..letters(text)].eq_ignore_ascii_case(word);
+    let cursor: [&[u8]; 4] = [b"declare", b"fetch", b"move", b"close"];
+    if cursor.iter().any(is) {
+        Reason::Cursor
+    } else if is(&&b"copy"[..]) {
+        Reason::Copy
+    } else {
+        Reason::NotPreparable
+    }
+}
+
+/// The length of the word that the text begins with, if it is not longer than those that matter.
+fn letters(text: &[u8]) -> usize {
+    text.iter()
+        .take(8)
+        .take_while(|byte| lex::continues_word(**byte))
+        .count()
 }
 
 /// Whether the text begins with one of the words that begin a preparable statement.
 fn is_preparable(text: &[u8]) -> bool {
-    let letters = text
-        .iter()
-        .take(7)
-        .take_while(|byte| lex::continues_word(**byte))
-        .count();
+    let letters = letters(text);
     let words: &[&[u8]] = match letters {
         4 => &[b"with"],
         5 => &[b"merge", b"table"],

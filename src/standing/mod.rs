@@ -27,7 +27,7 @@ use crate::sql::define::Definitions;
 use crate::sql::effect::Effect;
 use crate::statement::context::{Interned, Origin};
 use crate::statement::database::Database;
-use crate::statement::mirror::{Mirror, Tag};
+use crate::statement::mirror::{Capacity, Mirror, Tag};
 use crate::statement::names::Names;
 use crate::statement::{Context, Millis};
 use crate::wire::backend::Status;
@@ -163,12 +163,12 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// A session that logs in as `origin` says and may hold `max_statements` of ours, with this tag
-    /// in their names. It shares nothing before its login is over.
+    /// A session that logs in as `origin` says and may hold so much of ours, with this tag in the
+    /// names. It shares nothing before its login is over.
     #[must_use]
-    pub fn new(origin: Origin, max_statements: usize, tag: Tag) -> Self {
+    pub fn new(origin: Origin, capacity: Capacity, tag: Tag) -> Self {
         Self {
-            mirror: Mirror::new(max_statements, tag),
+            mirror: Mirror::new(capacity, tag),
             database: Arc::default(),
             status: Status::Idle,
             context: None,

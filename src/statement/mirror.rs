@@ -1,8 +1,9 @@
 //! The mirror of one server process: which statements it holds, under which names. Each takes the
-//! server's memory (the fidelity rules, H-51), so their number is bounded.
+//! server's memory (the fidelity rules, H-51), so their number is bounded, and what they are
+//! estimated to take together.
 //!
 //! Invariants:
-//! - `len <= capacity`;
+//! - there are no more entries than `capacity` allows, and their estimates add up to no more;
 //! - a name is not used twice on a connection, four billion of them aside;
 //! - every statement the server may hold is here or in the list of names owed a Close;
 //! - an entry is usable only after [`Mirror::confirm`], which the caller calls at ParseComplete.
@@ -93,6 +94,10 @@ pub struct Entry {
     /// The database's catalog epoch when the statement was parsed.
     pub epoch: u64,
     used: u64,
+    /// How often it was looked up.
+    uses: u32,
+    /// The server's memory that it is estimated to take.
+    bytes: usize,
     ready: bool,
     /// How many executions the server has planned for their values since it last parsed the
     /// statement.
@@ -114,27 +119,53 @@ const LEFT_OUT: u32 = 1 << 16;
 pub struct Mirror {
     entries: HashMap<Key, Entry, foldhash::fast::FixedState>,
     owed: Vec<Name>,
-    capacity: usize,
+    capacity: Capacity,
+    /// What the entries are estimated to take.
+    bytes: usize,
+    tally: Tally,
     tag: Tag,
     next_name: u32,
     /// The number of lookups so far, which serves as the time.
     clock: u64,
-    /// No entry may be evicted before this many lookups: `full_until <= oldest use + idle rounds`.
+    /// No entry is idle before this many lookups.
     full_until: u64,
 }
 
+/// How much the server may hold for one connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capacity {
+    /// The most statements.
+    pub statements: usize,
+    /// The most bytes of the server's memory, as they are estimated.
+    pub bytes: usize,
+}
+
+/// Bytes that were taken and given back since that was last asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Bytes that statements have been estimated to take.
+    pub taken: u64,
+    /// Bytes of statements that are no longer there.
+    pub freed: u64,
+}
+
 /// An entry makes way for another after this many lookups without a use, as a multiple of the
-/// capacity.
+/// entries there are. If they are few, of as many as this: two large statements would else take
+/// turns.
 const IDLE_ROUNDS: u64 = 4;
+const FEW: usize = 16;
 
 impl Mirror {
-    /// An empty mirror for at most `capacity` statements (at least one), whose names have this tag.
+    /// An empty mirror of this capacity (at least one statement), whose names have this tag.
     #[must_use]
-    pub fn new(capacity: usize, tag: Tag) -> Self {
+    pub fn new(mut capacity: Capacity, tag: Tag) -> Self {
+        capacity.statements = capacity.statements.max(1);
         Self {
             entries: HashMap::default(),
             owed: Vec::new(),
-            capacity: capacity.max(1),
+            capacity,
+            bytes: 0,
+            tally: Tally::default(),
             tag,
             next_name: 1,
             clock: 0,
@@ -152,6 +183,18 @@ impl Mirror {
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// The server's memory that the entries are estimated to take.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// What has changed about that since the last call.
+    #[must_use = "it is not told again"]
+    pub fn take_tally(&mut self) -> Tally {
+        std::mem::take(&mut self.tally)
     }
 
     /// Whether the mirror has no entry.
@@ -172,6 +215,7 @@ impl Mirror {
         self.clock += 1;
         let entry = self.entries.get_mut(&key)?;
         entry.used = self.clock;
+        entry.uses = entry.uses.saturating_add(1);
         entry.ready.then_some(entry)
     }
 
@@ -180,36 +224,78 @@ impl Mirror {
         self.entries.get_mut(&key).filter(|entry| entry.ready)
     }
 
-    /// Whether there is room for one more, or an entry has been idle for so long that it may go.
+    /// Whether there is room for one more that takes these bytes, or entries have been idle for so
+    /// long that they may go for it.
     ///
     /// Entries in use do not go: a client with more statements than fit would have each of them
     /// parsed every time, which costs more than it saves.
-    pub fn has_room(&mut self) -> bool {
-        if self.entries.len() < self.capacity {
+    pub fn has_room(&mut self, bytes: usize) -> bool {
+        if self.fits(bytes) {
             return true;
         }
-        if self.clock < self.full_until {
+        if bytes > self.capacity.bytes || self.clock < self.full_until {
             return false;
         }
-        let oldest = self.entries.values().map(|entry| entry.used).min();
-        self.full_until = oldest.unwrap_or(0) + IDLE_ROUNDS * self.capacity as u64;
-        self.clock >= self.full_until
+        let patience = self.patience();
+        let (mut idle, mut idle_bytes, mut next) = (0, 0, u64::MAX);
+        for entry in self.entries.values() {
+            if entry.used + patience <= self.clock {
+                (idle, idle_bytes) = (idle + 1, idle_bytes + entry.bytes);
+            } else {
+                next = next.min(entry.used + patience);
+            }
+        }
+        if idle == 0 {
+            self.full_until = next;
+        }
+        let left = self.bytes - idle_bytes;
+        self.entries.len() - idle < self.capacity.statements
+            && left.saturating_add(bytes) <= self.capacity.bytes
+    }
+
+    /// Whether one more that takes these bytes fits without another going.
+    fn fits(&self, bytes: usize) -> bool {
+        self.entries.len() < self.capacity.statements
+            && self.bytes.saturating_add(bytes) <= self.capacity.bytes
+    }
+
+    /// The lookups after whose last use an entry is idle.
+    fn patience(&self) -> u64 {
+        let few = FEW.min(self.capacity.statements);
+        IDLE_ROUNDS * self.entries.len().max(few) as u64
+    }
+
+    /// The idle entry that was of the least use for its bytes.
+    fn least_useful(&self) -> Option<Key> {
+        let patience = self.patience();
+        let is_idle = |entry: &Entry| entry.used + patience <= self.clock;
+        let idle = self.entries.iter().filter(|(_, entry)| is_idle(entry));
+        // Uses for each byte and each lookup since the last of them.
+        let use_of = |entry: &Entry| {
+            let cost = (self.clock - entry.used) as f64 * entry.bytes as f64;
+            f64::from(entry.uses) / cost.max(1.0)
+        };
+        let least = idle.min_by(|(_, one), (_, other)| use_of(one).total_cmp(&use_of(other)));
+        least.map(|(key, _)| *key)
     }
 
     /// Makes room for `statement` and names it. The entry is not ready until [`Mirror::confirm`].
     ///
-    /// An older entry at the same key is removed, and so is the least recently used one if the
-    /// mirror is full. The server is owed a Close for each: send those of [`Mirror::take_owed`]
-    /// before or with the Parse. Also returns whether an entry was evicted.
-    pub fn begin(&mut self, statement: Arc<Statement>, epoch: u64) -> (Name, bool) {
+    /// An older entry at the same key is removed, and idle ones as far as there is no room. The
+    /// server is owed a Close for each: send those of [`Mirror::take_owed`] before or with the
+    /// Parse. Also returns how many entries were evicted; `None` if there is no room.
+    pub fn begin(
+        &mut self,
+        statement: Arc<Statement>,
+        terms: &Terms,
+        epoch: u64,
+    ) -> Option<(Name, u64)> {
         self.remove(statement.key());
-        let mut evicted = false;
-        if self.entries.len() >= self.capacity {
-            let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.used);
-            if let Some(key) = oldest.map(|(key, _)| *key) {
-                evicted = self.remove(key);
-            }
+        let bytes = statement.memory(terms);
+        if !self.has_room(bytes) {
+            return None;
         }
+        let evicted = self.evict(bytes);
         let name = Name::new(self.tag, self.next_name);
         self.next_name = self.next_name.wrapping_add(1);
         self.clock += 1;
@@ -219,14 +305,39 @@ impl Mirror {
             terms: Arc::default(),
             epoch,
             used: self.clock,
+            uses: 1,
+            bytes,
             ready: false,
             // The oracle's EXPLAIN EXECUTE counts as one.
             custom_plans: 1,
             trial: Trial::new(statement.routes()),
             statement,
         };
+        self.take(bytes);
         self.entries.insert(entry.statement.key(), entry);
-        (name, evicted)
+        Some((name, evicted))
+    }
+
+    /// Evicts idle entries until one more of so many bytes fits; returns how many.
+    fn evict(&mut self, bytes: usize) -> u64 {
+        let mut evicted = 0;
+        while !self.fits(bytes)
+            && let Some(key) = self.least_useful()
+        {
+            evicted += u64::from(self.remove(key));
+        }
+        evicted
+    }
+
+    const fn take(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        self.tally.taken += bytes as u64;
+    }
+
+    const fn free(&mut self, bytes: usize) {
+        self.bytes -= bytes;
+        self.tally.freed += bytes as u64;
+        self.full_until = 0;
     }
 
     /// Leaves out the next names, because the last one turned out to be in use.
@@ -236,12 +347,26 @@ impl Mirror {
 
     /// Makes the entry at `key` usable: the server holds it. It was trusted with `terms` at the
     /// time `verified`.
-    pub fn confirm(&mut self, key: Key, verified: Millis, terms: Arc<Terms>) {
-        if let Some(entry) = self.entries.get_mut(&key) {
-            entry.ready = true;
-            entry.verified = verified;
-            entry.terms = terms;
+    ///
+    /// What it takes is known better now. If that is too much, idle entries go for it, or it goes
+    /// itself; the server is then owed a Close. Returns how many were evicted.
+    pub fn confirm(&mut self, key: Key, verified: Millis, terms: Arc<Terms>) -> u64 {
+        let Some(mut entry) = self.entries.remove(&key) else {
+            return 0;
+        };
+        self.free(entry.bytes);
+        entry.bytes = entry.statement.memory(&terms);
+        if !self.has_room(entry.bytes) {
+            self.owed.push(entry.name);
+            return 1;
         }
+        let evicted = self.evict(entry.bytes);
+        entry.ready = true;
+        entry.verified = verified;
+        entry.terms = terms;
+        self.take(entry.bytes);
+        self.entries.insert(key, entry);
+        evicted
     }
 
     /// Counts an execution of the entry at `key` that is to be planned for its values. True if the
@@ -260,7 +385,9 @@ impl Mirror {
     /// Removes the entry at `key`, whose Parse has failed. The server holds nothing, so it is owed
     /// nothing.
     pub fn revoke(&mut self, key: Key) {
-        self.entries.remove(&key);
+        if let Some(entry) = self.entries.remove(&key) {
+            self.free(entry.bytes);
+        }
     }
 
     /// Removes the entry at `key`; the server is owed a Close for it. Returns whether there was
@@ -269,6 +396,7 @@ impl Mirror {
         let removed = self.entries.remove(&key);
         if let Some(entry) = &removed {
             self.owed.push(entry.name);
+            self.free(entry.bytes);
         }
         removed.is_some()
     }
@@ -279,6 +407,7 @@ impl Mirror {
         let entries = std::mem::take(&mut self.entries);
         self.owed
             .extend(entries.into_values().map(|entry| entry.name));
+        self.free(self.bytes);
     }
 
     /// Removes every entry after the server has dropped all its statements (DISCARD ALL, DEALLOCATE
@@ -286,6 +415,7 @@ impl Mirror {
     pub fn forget_all(&mut self) {
         self.entries = HashMap::default();
         self.owed = Vec::new();
+        self.free(self.bytes);
     }
 
     /// Takes the names for which the server is owed a Close. The caller must send one for each.

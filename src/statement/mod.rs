@@ -15,6 +15,7 @@ pub mod common_values;
 pub mod context;
 pub mod database;
 pub mod guard;
+mod memory;
 pub mod mirror;
 pub mod names;
 mod naming;
@@ -372,6 +373,21 @@ impl Statement {
     pub fn is_specific(&self, epoch: u64) -> bool {
         self.recipe.custom_only
             || matches!(*lock(&self.verdict), Verdict::Specific { epoch: at } if at == epoch)
+    }
+
+    /// The server's memory that the statement takes on each connection, trusted with these terms.
+    #[must_use]
+    pub fn memory(&self, terms: &Terms) -> usize {
+        memory::estimate(self.text.len(), self.plans, terms)
+    }
+
+    /// The same with the terms that it was trusted with, if it was.
+    #[must_use]
+    pub fn known_memory(&self) -> usize {
+        match &*lock(&self.verdict) {
+            Verdict::Trusted { terms, .. } => self.memory(terms),
+            _ => self.memory(&Terms::default()),
+        }
     }
 
     /// Claims the right to ask the oracle; false if another session claimed it within the last

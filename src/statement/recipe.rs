@@ -1,7 +1,7 @@
 //! How one shape is converted: which of its literals become arguments, and which stay inline.
 
 use super::weight::{Age, Kept, Scales, Weight};
-use super::{Context, Key, lock};
+use super::{Context, Key, MAX_VARIANTS, lock};
 use crate::reason::Reason;
 use crate::sql::eligible::{self, Eligible};
 use crate::sql::rewrite;
@@ -143,10 +143,17 @@ impl Recipe {
         }))
     }
 
+    /// What eligibility said, its refusal included; `None` if it was not asked yet.
+    #[must_use]
+    pub fn known_judgement(&self) -> Option<Result<&Eligible, Reason>> {
+        let judgement = self.judgement.get()?;
+        Some(judgement.as_ref().map_err(|reason| *reason))
+    }
+
     /// What eligibility said; `None` if it was not asked yet or has declined.
     #[must_use]
     pub fn eligible(&self) -> Option<&Eligible> {
-        self.judgement.get()?.as_ref().ok()
+        self.known_judgement()?.ok()
     }
 
     /// Which arguments, by index, are lists or columns of rows.
@@ -176,6 +183,28 @@ impl Recipe {
             .map(|(argument, varied)| *argument && *varied)
             .collect();
         (narrow != eligible.arguments && narrow.contains(&true)).then_some(narrow)
+    }
+
+    /// Whether there will be no statement for other values of the literals that stay inline.
+    #[must_use]
+    pub fn has_all_variants(&self) -> bool {
+        self.variants.load(Ordering::Relaxed) > MAX_VARIANTS && self.widest.is_none()
+    }
+
+    /// The arguments that are left without those at these indexes. `None` if one of those has varied
+    /// or none would be left.
+    #[must_use]
+    pub fn fixed(&self, indexes: &[usize]) -> Option<Vec<bool>> {
+        let mut fixed = self.eligible()?.arguments.clone();
+        let history = lock(&self.history);
+        let lifted = fixed.iter_mut().enumerate().filter(|(_, lifted)| **lifted);
+        for (_, (literal, lifted)) in lifted.enumerate().filter(|(at, _)| indexes.contains(at)) {
+            if history.varied.get(literal).is_none_or(|varied| *varied) {
+                return None;
+            }
+            *lifted = false;
+        }
+        (!indexes.is_empty() && fixed.contains(&true)).then_some(fixed)
     }
 
     /// The key of this recipe's statement in `context` for the inline values of `text`.

@@ -247,6 +247,25 @@ impl Shapes {
         ))
     }
 
+    /// The statement of `recipe` for `text` in this context, if there is one already.
+    #[must_use]
+    pub fn known_statement(
+        &self,
+        recipe: &Recipe,
+        (context, plans): (Context, Plans),
+        text: &[u8],
+        scan: &Scan,
+    ) -> Option<Arc<Statement>> {
+        let eligible = recipe.eligible()?;
+        let key = recipe.key(eligible, context, text, scan, &self.hasher);
+        let found = self
+            .statements
+            .get(&key.with(plans))
+            .map(|it| Arc::clone(&it))?;
+        let same = found.plans == plans && found.is_for(recipe, context, text, scan);
+        same.then_some(found)
+    }
+
     /// Takes one question from the budget of this second; false if it is used up.
     pub fn take_question(&self, now: Millis) -> bool {
         self.budget.take(now)

@@ -29,6 +29,8 @@ pub struct Terms {
     pub one_row: bool,
     /// What running the statement may do to the session.
     pub effect: Effect,
+    /// The length of its plan as the server writes it; zero if it was not seen.
+    pub plan_bytes: usize,
 }
 
 impl Terms {

@@ -1,8 +1,8 @@
 //! Tests of the table and the mirror together: statements made from real texts.
 
-use super::mirror::{Mirror, NAME_PREFIX, Tag};
+use super::mirror::{Capacity, Mirror, NAME_PREFIX, Tag, Tally};
 use super::shapes::Shapes;
-use super::{Context, MAX_VARIANTS, Millis, Plans, Recipe, Statement, Verdict};
+use super::{Context, Key, MAX_VARIANTS, Millis, Plans, Recipe, Statement, Terms, Verdict};
 use crate::reason::Reason;
 use crate::sql::scan::Scan;
 use crate::sql::{Dialect, ScanLimits, eligible};
@@ -54,9 +54,25 @@ impl World {
     }
 }
 
+/// More bytes than the statements of these tests take together.
+const MANY: usize = 16 << 20;
+
+fn mirror(statements: usize) -> Mirror {
+    let bytes = 2 * MANY;
+    Mirror::new(Capacity { statements, bytes }, Tag::random())
+}
+
+/// Looks for what is not there until everything that is has been idle for long enough.
+fn wait(mirror: &mut Mirror) {
+    for _ in 0..100 {
+        assert!(mirror.lookup(Key::default()).is_none());
+    }
+}
+
 /// Makes the entry usable, as ParseComplete and a verdict do.
 fn prepare(mirror: &mut Mirror, statement: &Arc<Statement>) -> String {
-    let (name, _) = mirror.begin(Arc::clone(statement), 0);
+    let begun = mirror.begin(Arc::clone(statement), &Terms::default(), 0);
+    let (name, _) = begun.expect("room");
     mirror.confirm(statement.key(), Millis(0), Arc::default());
     String::from_utf8_lossy(name.as_bytes()).into_owned()
 }
@@ -192,9 +208,9 @@ fn common_values_count_while_they_are_trusted() {
     let before = world.shapes.bytes();
     let values: Vec<String> = (0..1000).map(|value| value.to_string()).collect();
     let common = super::common_values::Common::new(0, 23, &values).expect("integers");
-    let terms = Arc::new(super::Terms {
+    let terms = Arc::new(Terms {
         common: [common].into(),
-        ..super::Terms::default()
+        ..Terms::default()
     });
     let (epoch, at) = (1, Millis(0));
     statement.record(Verdict::Trusted { epoch, at, terms });
@@ -232,9 +248,10 @@ fn verdicts_are_asked_for_once_and_audits_double() {
 #[test]
 fn a_cache_never_holds_more_than_it_may_nor_uses_a_name_twice() {
     let statements = World::new().many(20);
-    let mut mirror = Mirror::new(4, Tag::random());
+    let mut mirror = mirror(4);
     let mut names = std::collections::HashSet::new();
     for statement in &statements {
+        wait(&mut mirror);
         let name = prepare(&mut mirror, statement);
         assert!(name.starts_with(NAME_PREFIX));
         assert!(names.insert(name));
@@ -245,15 +262,22 @@ fn a_cache_never_holds_more_than_it_may_nor_uses_a_name_twice() {
 }
 
 #[test]
-fn the_least_recently_used_goes_first() {
-    let statements = World::new().many(4);
-    let mut mirror = Mirror::new(3, Tag::random());
+fn the_least_useful_goes_first() {
+    let statements = World::new().many(5);
+    let mut mirror = mirror(3);
     for statement in &statements[..3] {
         prepare(&mut mirror, statement);
     }
+    let begin = |mirror: &mut Mirror, statement: &Arc<Statement>| {
+        let begun = mirror.begin(Arc::clone(statement), &Terms::default(), 0);
+        begun.map(|(_, evicted)| evicted)
+    };
     assert!(mirror.lookup(statements[0].key()).is_some());
-    let (_, evicted) = mirror.begin(Arc::clone(&statements[3]), 0);
-    assert!(evicted);
+    assert_eq!(begin(&mut mirror, &statements[3]), None, "all are in use");
+    wait(&mut mirror);
+    assert!(mirror.lookup(statements[2].key()).is_some());
+    assert_eq!(begin(&mut mirror, &statements[3]), Some(1));
+    // Of the first two, the second was used less often; the third is in use.
     assert!(mirror.lookup(statements[1].key()).is_none());
     assert!(mirror.lookup(statements[0].key()).is_some());
     assert!(
@@ -262,10 +286,110 @@ fn the_least_recently_used_goes_first() {
     );
 }
 
+/// Terms of a statement that takes at least so many bytes.
+fn heavy(bytes: usize) -> Arc<Terms> {
+    Arc::new(Terms {
+        plan_bytes: bytes / 40,
+        ..Terms::default()
+    })
+}
+
+#[test]
+fn of_those_used_alike_the_largest_goes_first() {
+    let statements = World::new().many(4);
+    let capacity = Capacity {
+        statements: 10,
+        bytes: 1 << 20,
+    };
+    let mut mirror = Mirror::new(capacity, Tag::random());
+    for (statement, bytes) in statements.iter().zip([300 << 10, 500 << 10, 100 << 10]) {
+        prepare(&mut mirror, statement);
+        mirror.confirm(statement.key(), Millis(0), heavy(bytes));
+    }
+    let terms = heavy(300 << 10);
+    let begin = |mirror: &mut Mirror| {
+        let begun = mirror.begin(Arc::clone(&statements[3]), &terms, 0);
+        begun.map(|(_, evicted)| evicted)
+    };
+    assert_eq!(begin(&mut mirror), None, "all are in use");
+    wait(&mut mirror);
+    assert_eq!(begin(&mut mirror), Some(1));
+    assert!(mirror.lookup(statements[1].key()).is_none());
+    assert!(mirror.lookup(statements[0].key()).is_some());
+    // What turns out to be too large to be held at all is not held.
+    let evicted = mirror.confirm(statements[3].key(), Millis(0), heavy(2 << 20));
+    assert_eq!(evicted, 1);
+    assert!(mirror.lookup(statements[3].key()).is_none());
+    assert!(!mirror.has_room(2 << 20), "it never will be");
+    assert_eq!(mirror.len(), 2);
+}
+
+/// Every operation in any order: the bounds are kept, what the server holds is known, and what was
+/// taken and freed is what is there.
+#[test]
+fn the_bounds_are_kept_whatever_happens() {
+    let statements = World::new().many(30);
+    let capacity = Capacity {
+        statements: 7,
+        bytes: 1 << 20,
+    };
+    let mut mirror = Mirror::new(capacity, Tag::random());
+    let mut on_server = std::collections::HashSet::new();
+    let (mut tally, mut seed) = (Tally::default(), 1_u64);
+    let mut dice = |sides: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (seed >> 33) % sides
+    };
+    let mut evictions = 0;
+    for _ in 0..20_000 {
+        let statement = &statements[dice(30) as usize];
+        let bytes = (dice(5) as usize * 90) << 10;
+        match dice(40) {
+            0..=1 => drop(mirror.remove(statement.key())),
+            2 => mirror.flush(),
+            3 => {
+                mirror.forget_all();
+                on_server.clear();
+            }
+            4..20 => {
+                let terms = heavy(bytes);
+                let fits = mirror.has_room(statement.memory(&terms));
+                let is_new = mirror.lookup(statement.key()).is_none();
+                let begun = mirror.begin(Arc::clone(statement), &terms, 0);
+                assert!(begun.is_some() || !(fits && is_new));
+                if let Some((name, evicted)) = begun {
+                    evictions += evicted;
+                    for name in mirror.take_owed() {
+                        assert!(on_server.remove(name.as_bytes()));
+                    }
+                    assert!(on_server.insert(name.as_bytes().to_vec()));
+                }
+            }
+            20..26 => {
+                evictions += mirror.confirm(statement.key(), Millis(0), heavy(bytes));
+            }
+            _ => drop(mirror.lookup(statement.key())),
+        }
+        let now = mirror.take_tally();
+        tally.taken += now.taken;
+        tally.freed += now.freed;
+        assert!(mirror.len() <= 7 && mirror.bytes() <= 1 << 20);
+        assert_eq!(mirror.bytes() as u64, tally.taken - tally.freed);
+        assert!(!mirror.is_empty() || mirror.bytes() == 0);
+        assert!(
+            mirror
+                .names()
+                .all(|name| on_server.contains(name.as_bytes()))
+        );
+        assert_eq!(on_server.is_empty(), !mirror.is_on_server());
+    }
+    assert!(evictions > 500, "{evictions}");
+}
+
 #[test]
 fn what_is_used_is_not_evicted_for_what_might_be() {
     let statements = World::new().many(6);
-    let mut mirror = Mirror::new(4, Tag::random());
+    let mut mirror = mirror(4);
     for statement in &statements[..4] {
         prepare(&mut mirror, statement);
     }
@@ -273,20 +397,20 @@ fn what_is_used_is_not_evicted_for_what_might_be() {
     for _ in 0..100 {
         for statement in &statements {
             if mirror.lookup(statement.key()).is_none() {
-                assert!(!mirror.has_room());
+                assert!(!mirror.has_room(MANY));
             }
         }
     }
     for _ in 0..20 {
         mirror.lookup(statements[4].key());
     }
-    assert!(mirror.has_room(), "none of the four is used any more");
+    assert!(mirror.has_room(MANY), "none of the four is used any more");
 }
 
 #[test]
 fn nothing_the_server_holds_is_forgotten_unless_it_has_dropped_all() {
     let statements = World::new().many(3);
-    let mut mirror = Mirror::new(4, Tag::random());
+    let mut mirror = mirror(4);
     statements.iter().for_each(|statement| {
         prepare(&mut mirror, statement);
     });

@@ -12,6 +12,7 @@ use pgautoprep::ids::{ClientId, UpstreamId};
 use pgautoprep::metrics::Metrics;
 use pgautoprep::statement::Millis;
 use pgautoprep::statement::context::Origin;
+use pgautoprep::statement::mirror::Capacity;
 use pgautoprep::statement::shapes::Shapes;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -84,7 +85,10 @@ fn settings(dice: &mut Dice) -> Settings {
             max_query: 4096,
             max_literals: 100,
             min_array_rows: 2,
-            max_statements: *dice.pick(&[3, 20]),
+            statements: Capacity {
+                statements: *dice.pick(&[3, 20]),
+                bytes: 16 << 20,
+            },
         },
     }
 }

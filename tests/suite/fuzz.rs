@@ -13,6 +13,7 @@ use pgautoprep::ids::{ClientId, UpstreamId};
 use pgautoprep::metrics::{Counter, Metrics};
 use pgautoprep::statement::Millis;
 use pgautoprep::statement::context::Origin;
+use pgautoprep::statement::mirror::Capacity;
 use pgautoprep::statement::shapes::Shapes;
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -35,7 +36,10 @@ impl Core {
             max_query: 4096,
             max_literals: 100,
             min_array_rows: 2,
-            max_statements: 3,
+            statements: Capacity {
+                statements: 3,
+                bytes: 16 << 20,
+            },
         };
         let settings = Settings {
             catalog_watch: 0,

@@ -36,6 +36,8 @@ mod hidden;
 // Several requests sent before the first is answered.
 mod pipelining;
 mod plans;
+// Rows of many values with functions of time in them.
+mod moments;
 // Statements whose plans look alike for some values and are not for others.
 mod theorems;
 // What the proxy asks the server on its own behalf.

@@ -101,6 +101,31 @@ fn cursors_are_the_same() {
     );
 }
 
+/// As the named cursors of psycopg2 do it, which declare them so and fetch 2,000 rows at a time; and
+/// a query that is copied. Nothing could be gained, and what it is called is its own.
+#[test]
+fn cursors_and_copies_are_counted_as_such() {
+    let summary = converts(
+        "CREATE TABLE t AS SELECT generate_series(1, 50) AS id",
+        |client, round| {
+            client.query("BEGIN");
+            let select = format!("SELECT id FROM t WHERE id > {}", round + 1);
+            client.query(&format!("DECLARE \"a b\" CURSOR WITHOUT HOLD FOR {select}"));
+            client.query("FETCH FORWARD 7 FROM \"a b\"");
+            client.query(&select);
+            client.query("MOVE 1 IN \"a b\"");
+            client.query("FETCH FORWARD ALL FROM \"a b\"");
+            client.query("CLOSE \"a b\"");
+            client.query(&format!("COPY ({select} AND id < 9) TO STDOUT"));
+            client.query("COMMIT");
+            client.query(&select);
+        },
+    );
+    assert_eq!(summary.passed(Reason::Cursor), 5 * 22, "{summary}");
+    assert_eq!(summary.passed(Reason::Copy), 22, "{summary}");
+    assert_eq!(summary.passed(Reason::NotPreparable), 2 * 22, "{summary}");
+}
+
 #[test]
 fn the_time_of_a_transaction_stands_still() {
     same("", |client, round| {

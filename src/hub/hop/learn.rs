@@ -37,11 +37,23 @@ impl Hop<'_> {
         };
         let next = step(lesson, &mut env);
         self.send_asked(&asks);
+        if next
+            .as_ref()
+            .is_some_and(|next| !matches!(next, Next::Asked))
+        {
+            self.count_memory();
+        }
         match next {
             None | Some(Next::Asked) => {}
             Some(Next::Learned) => self.lesson_over(None),
             Some(Next::Over(reason)) => self.lesson_over(Some(reason)),
         }
+    }
+
+    /// Counts what the server has come to hold of ours, or has been told to forget.
+    pub(super) fn count_memory(&mut self) {
+        let tally = self.upstream.standing.mirror.take_tally();
+        self.lent.count_memory(tally);
     }
 
     /// Sends what a lesson asks, and expects the replies.

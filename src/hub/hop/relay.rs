@@ -143,6 +143,7 @@ impl Hop<'_> {
             .expect(Recipient::Client(self.client.id), Kind::Closes(owed.len()));
         let count = owed.len() as u64;
         self.lent.counters().add(Counter::StatementsClosed, count);
+        self.count_memory();
     }
 
     /// Notes what a reply that goes to the client as it is tells of the server session.

@@ -68,23 +68,33 @@ pub(super) struct Aligned<'a> {
     pub visible: Vec<bool>,
     /// Something is computed of an argument, with what the server has of its own.
     pub computes: bool,
+    /// Functions of time are taken for the server's own.
+    pub tells_time: bool,
     /// The planner may have tried out something that has another value at another moment, or fails.
     pub tries_out: bool,
+}
+
+/// Two plans that are not one, as things are.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(in crate::oracle) struct Apart {
+    /// Nothing but these arguments keeps them apart: as literals they could not fail.
+    pub fixable: Vec<usize>,
 }
 
 struct Aligner<'a> {
     types: Types<'a>,
     found: Aligned<'a>,
+    fixable: Vec<usize>,
 }
 
-/// Lays the generic plan beside the other; `None` if they differ, or if the generic plan has to do
-/// something with an argument that may fail.
+/// Lays the generic plan beside the other. They are apart if they differ, or if the generic plan
+/// has to do something with an argument that may fail.
 pub(super) fn align<'a>(
     original: &'a Plan,
     generic: &'a Plan,
     types: Types<'a>,
     hidden: &Hidden<'_>,
-) -> Option<Aligned<'a>> {
+) -> Result<Aligned<'a>, Apart> {
     let mut aligner = Aligner {
         types,
         found: Aligned {
@@ -92,19 +102,27 @@ pub(super) fn align<'a>(
             guards: Vec::new(),
             visible: vec![false; types.len()],
             computes: false,
+            tells_time: false,
             tries_out: false,
         },
+        fixable: Vec::new(),
     };
-    aligner.node(original.root(), generic.root(), None)?;
+    let all = aligner.node(original.root(), generic.root(), None);
     let mut found = aligner.found;
     for (argument, visible) in found.visible.iter().enumerate() {
         if !visible {
-            found.guards.extend(hidden.guards(argument, types)?);
+            let guards = all.and_then(|()| hidden.guards(argument, types));
+            found.guards.extend(guards.ok_or_else(Apart::default)?);
         }
+    }
+    all.ok_or_else(Apart::default)?;
+    if !aligner.fixable.is_empty() {
+        let fixable = aligner.fixable;
+        return Err(Apart { fixable });
     }
     found.guards.sort_by_key(|guard| guard.argument);
     found.guards.dedup();
-    Some(found)
+    Ok(found)
 }
 
 impl<'a> Aligner<'a> {
@@ -250,8 +268,13 @@ impl<'a> Aligner<'a> {
             if !(is_result && constant.run_like(folded)) {
                 constant.convert_like(folded, self.types);
             }
-            self.found.guards.extend(constant.guards(operator)?);
+            match constant.guards(operator) {
+                Some(guards) => self.found.guards.extend(guards),
+                None if constant.zones().is_empty() => return None,
+                None => self.fixable.extend_from_slice(constant.zones()),
+            }
             operator = "";
+            self.found.tells_time |= constant.tells_time();
             self.found.computes |= !constant.parameters().is_empty() && !constant.is_bare();
             for index in constant.parameters() {
                 *self.found.visible.get_mut(*index)? = true;

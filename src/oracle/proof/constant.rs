@@ -1,8 +1,13 @@
 //! One constant of a plan: what a generic plan still has to do with its parameters, and for which
 //! values that cannot fail.
 
+mod kinds;
+mod moment;
+
 use crate::sql::oid;
 use crate::statement::guard::{Check, Guard};
+use kinds::{number, type_name, whole_digits, widens};
+pub(super) use moment::CLOCKS;
 
 /// The types of the parameters, by index.
 pub(super) type Types<'a> = &'a [u32];
@@ -44,8 +49,14 @@ pub(super) struct Constant {
     may_fail: bool,
     /// Something is done with the parameters that makes other values of them.
     made_of: bool,
-    /// It is what this function returns, and nothing but the call itself may fail.
-    function: Option<String>,
+    /// What is left to be computed of it, with the constants left out: nothing else may fail.
+    work: Option<String>,
+    /// It is a moment that is far from both ends of the calendar.
+    near: bool,
+    /// Functions of time are relied on to be the server's own.
+    clock: bool,
+    /// The parameters that name time zones. Nothing may fail once they are known.
+    zones: Vec<usize>,
     /// It is as the server has found it to be, with nothing left to be computed before it runs.
     plain: bool,
     /// So is everything that a function is called with.
@@ -65,7 +76,10 @@ impl Constant {
             terms: 1,
             may_fail: false,
             made_of: false,
-            function: None,
+            work: None,
+            near: false,
+            clock: false,
+            zones: Vec::new(),
             plain: true,
             parts_plain: true,
             wrapped: false,
@@ -148,12 +162,12 @@ impl Constant {
     /// In the plan of literals: whether nothing about it is left that the planner could try out.
     /// The call itself may be if it `returns` rows.
     pub(super) const fn is_settled(&self, returns: bool) -> bool {
-        self.plain || returns && self.function.is_some() && self.parts_plain
+        self.plain || returns && self.work.is_some() && self.parts_plain
     }
 
     /// Whether both are computed in the same way, as far as they are.
     pub(super) fn is_computed_like(&self, other: &Self) -> bool {
-        self.plain == other.plain && self.function == other.function
+        self.plain == other.plain && self.work == other.work
     }
 
     /// It is no argument: the parameters are the executor's own.
@@ -175,23 +189,32 @@ impl Constant {
             all.guards.extend(part.guards);
             all.may_fail |= part.may_fail;
             all.made_of |= part.made_of;
+            all.clock |= part.clock;
+            all.zones.extend(part.zones);
         }
         all
     }
 
     /// A function called with them.
-    pub(super) fn call(function: &str, parts: Vec<Self>, types: Types<'_>) -> Self {
-        let nested = parts.iter().any(|part| part.function.is_some());
+    pub(super) fn call(function: &str, mut parts: Vec<Self>, types: Types<'_>) -> Self {
         let texts = [oid::TEXT, oid::VARCHAR, oid::BPCHAR].map(Some);
         let total = TOTAL.contains(&function)
             && matches!(&parts[..], [only] if texts.contains(&only.kind(types)));
+        let moment = moment::returned(function, &mut parts, types);
+        let (work, is_nested) = work(&parts, &[]);
         let mut call = Self::all(parts);
-        call.function = (!nested && !call.may_fail).then(|| function.to_owned());
         call.made_of = true;
         call.plain = false;
-        call.may_fail |= !call.parameters.is_empty() && !total;
         let counts = matches!(function, "length" | "char_length");
         call.kind = Some(if counts { oid::INT4 } else { oid::TEXT });
+        if let Some(moment) = moment {
+            call.become_moment(moment);
+        } else {
+            call.may_fail |= !call.parameters.is_empty() && !total;
+        }
+        if call.is_left(is_nested) {
+            call.work = work.map(|work| format!("{function}({work})"));
+        }
         call
     }
 
@@ -209,11 +232,13 @@ impl Constant {
             .iter()
             .all(|operator| matches!(*operator, "+" | "-"));
         let addends = parts.iter().all(|part| part.is_small_integer(types));
+        let (work, is_nested) = work(&parts, operators);
         let mut operation = Self::all(parts);
         operation.terms = terms;
         operation.made_of = true;
         (operation.plain, operation.parts_plain) = (false, false);
         if operation.parameters.is_empty() {
+            operation.work = work.map(|work| format!("({work})"));
             return operation;
         }
         if sums && addends && terms <= MAX_TERMS {
@@ -224,7 +249,19 @@ impl Constant {
         } else {
             operation.may_fail = true;
         }
+        if operation.is_left(is_nested) {
+            operation.work = work.map(|work| format!("({work})"));
+        }
         operation
+    }
+
+    /// Whether what it is called for is left to the execution, rather than nothing that could fail.
+    fn is_left(&self, is_nested: bool) -> bool {
+        self.parameters.is_empty() || self.is_fallible() || is_nested
+    }
+
+    const fn is_fallible(&self) -> bool {
+        self.may_fail || !self.zones.is_empty()
     }
 
     /// Whether it is an integer that is, or will be guarded to be, far from overflow.
@@ -244,6 +281,23 @@ impl Constant {
 
     /// A cast of it to the type of this name, as EXPLAIN writes types.
     pub(super) fn cast(&mut self, name: &str, types: Types<'_>) {
+        let was_fallible = self.is_fallible();
+        self.convert(name, types);
+        let is_left = match self.parameters[..] {
+            [] => !self.plain,
+            _ => !was_fallible && self.is_fallible(),
+        };
+        self.work = match self.work.take() {
+            Some(work) => Some(format!("({work})::{name}")),
+            None => is_left.then(|| format!("(_)::{name}")),
+        };
+    }
+
+    fn convert(&mut self, name: &str, types: Types<'_>) {
+        if self.near && self.stays_moment(name) {
+            return;
+        }
+        self.near = false;
         let (base, modifier) = match name.split_once('(') {
             Some((base, modifier)) => (base, Some(modifier)),
             None => (name, None),
@@ -334,9 +388,22 @@ impl Constant {
     /// It is computed for each row of the result. If the other plan, `custom`, calls the same
     /// function there, the call is left to the execution in both, and fails or not alike.
     pub(super) fn run_like(&mut self, custom: &Self) -> bool {
-        let same = self.function.is_some() && self.function == custom.function;
-        self.may_fail &= !same;
+        let same = self.work.is_some() && self.work == custom.work;
+        if same {
+            self.may_fail = false;
+            self.zones.clear();
+        }
         same
+    }
+
+    /// Whether a function of time is taken for the server's own.
+    pub(super) const fn tells_time(&self) -> bool {
+        self.clock
+    }
+
+    /// The arguments that alone keep it from being sure to have a value.
+    pub(super) fn zones(&self) -> &[usize] {
+        if self.may_fail { &[] } else { &self.zones }
     }
 
     /// The guards under which nothing about it can fail when it is used behind `operator`; `None`
@@ -345,7 +412,7 @@ impl Constant {
         if self.parameters.is_empty() {
             return Some(Vec::new());
         }
-        if self.may_fail {
+        if self.is_fallible() {
             return None;
         }
         let mut guards = self.guards.clone();
@@ -363,83 +430,26 @@ impl Constant {
     }
 }
 
-/// The number type called `name`, or 0.
-fn number(name: &str) -> u32 {
-    match name {
-        "smallint" => oid::INT2,
-        "integer" => oid::INT4,
-        "bigint" => oid::INT8,
-        "real" => oid::FLOAT4,
-        "double precision" => oid::FLOAT8,
-        "numeric" => oid::NUMERIC,
-        "oid" => oid::OID,
-        _ => 0,
+/// What is left to be computed of these, with operators or commas between them, and whether that is
+/// anything; `None` if something else of them may fail.
+fn work(parts: &[Constant], operators: &[&str]) -> (Option<String>, bool) {
+    let mut all = String::new();
+    for (index, part) in parts.iter().enumerate() {
+        // An operator that has one operand stands before it.
+        let before = match operators.len() < parts.len() {
+            true => index.checked_sub(1),
+            false => Some(index),
+        };
+        if let Some(before) = before {
+            all += operators.get(before).copied().unwrap_or(",");
+        }
+        match &part.work {
+            Some(work) => all += work,
+            None if part.is_fallible() => return (None, false),
+            None => all.push('_'),
+        }
     }
-}
-
-/// How EXPLAIN calls the types that literals most often have.
-fn type_name(oid: u32) -> Option<&'static str> {
-    const NAMES: [(u32, &str); 31] = [
-        (16, "boolean"),
-        (17, "bytea"),
-        (19, "name"),
-        (oid::INT8, "bigint"),
-        (oid::INT2, "smallint"),
-        (oid::INT4, "integer"),
-        (oid::TEXT, "text"),
-        (oid::OID, "oid"),
-        (114, "json"),
-        (142, "xml"),
-        (650, "cidr"),
-        (oid::FLOAT4, "real"),
-        (oid::FLOAT8, "double precision"),
-        (829, "macaddr"),
-        (869, "inet"),
-        (1042, "bpchar"),
-        (oid::VARCHAR, "character varying"),
-        (1082, "date"),
-        (1083, "time without time zone"),
-        (1114, "timestamp without time zone"),
-        (1184, "timestamp with time zone"),
-        (1186, "interval"),
-        (1266, "time with time zone"),
-        (1560, "bit"),
-        (1562, "bit varying"),
-        (oid::NUMERIC, "numeric"),
-        (2950, "uuid"),
-        (3614, "tsvector"),
-        (3615, "tsquery"),
-        (3802, "jsonb"),
-        (790, "money"),
-    ];
-    let found = NAMES.iter().find(|(known, _)| *known == oid);
-    found.map(|(_, name)| *name)
-}
-
-/// Whether every value of one type is a value of the other.
-fn widens(from: Option<u32>, to: u32) -> bool {
-    let Some(from) = from else {
-        return false;
-    };
-    let numbers: &[u32] = match from {
-        oid::INT2 => &[oid::INT4, oid::INT8, oid::NUMERIC, oid::FLOAT4, oid::FLOAT8],
-        // Every integer is taken for an OID, negative ones too (`int4` to `oid` in `pg_cast`).
-        oid::INT4 => &[oid::INT8, oid::NUMERIC, oid::FLOAT4, oid::FLOAT8, oid::OID],
-        oid::INT8 => &[oid::NUMERIC, oid::FLOAT4, oid::FLOAT8],
-        oid::FLOAT4 => &[oid::FLOAT8],
-        _ => &[],
-    };
-    from == to
-        || to == oid::TEXT
-        || numbers.contains(&to)
-        || (to == oid::VARCHAR && from == oid::TEXT)
-}
-
-/// The digits a `numeric(p,s)` has before the point.
-fn whole_digits(modifier: &str) -> Option<usize> {
-    let (precision, scale) = modifier.trim_end_matches(')').split_once(',')?;
-    let (precision, scale): (usize, usize) = (precision.parse().ok()?, scale.parse().ok()?);
-    precision.checked_sub(scale)
+    (Some(all), parts.iter().any(|part| part.work.is_some()))
 }
 
 #[cfg(test)]

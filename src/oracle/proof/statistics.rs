@@ -5,7 +5,7 @@
 //! in the search path, nothing of a user's is called by them.
 
 use super::super::catalog::quoted;
-use super::constant::TOTAL;
+use super::constant::{CLOCKS, TOTAL};
 use crate::sql::eligible::Named;
 
 /// The tables of a plan, by schema and name as the catalog has them.
@@ -54,6 +54,8 @@ impl Tables {
 pub(super) enum Fact<'a> {
     /// Nothing of a user's has the name and the types of what is taken for the server's own.
     BuiltIn,
+    /// Nor the names of functions of time, where the search path finds it.
+    Clock,
     /// Transactions that do not say otherwise lock no predicates.
     Unserializable,
     /// The table that the text names; it is none of the plan's if the fact is missing.
@@ -111,6 +113,7 @@ impl<'a> Fact<'a> {
         let table = index.parse().ok()?;
         Some(match &**kind {
             "b" => Self::BuiltIn,
+            "t" => Self::Clock,
             "s" => Self::Unserializable,
             "n" => Self::Named {
                 name: table,
@@ -261,7 +264,10 @@ pub(super) fn statistics_query(
 /// Asks what all theorems rest on: that what has the name of the server's own is its own, and which
 /// tables the text names.
 fn premises(tables: &Tables, named: &[Named]) -> String {
-    let total: Vec<String> = TOTAL.iter().map(|name| quoted(name)).collect();
+    let array = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
+        format!("ARRAY[{}]::pg_catalog.name[]", names.join(", "))
+    };
     let mut query = format!(
         "SELECT 'b', '0', '', '' WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_operator o \
          WHERE o.oprnamespace OPERATOR(pg_catalog.<>) \
@@ -273,17 +279,23 @@ fn premises(tables: &Tables, named: &[Named]) -> String {
          AND o.oprleft OPERATOR(pg_catalog.=) ANY ('{{0,20,21,23}}'::pg_catalog.oid[]) \
          AND o.oprright OPERATOR(pg_catalog.=) ANY ('{{20,21,23}}'::pg_catalog.oid[]))) \
          AND NOT EXISTS (SELECT FROM pg_catalog.pg_proc f \
-         WHERE f.proname OPERATOR(pg_catalog.=) ANY (ARRAY[{total}]::pg_catalog.name[]) \
+         WHERE f.proname OPERATOR(pg_catalog.=) ANY ({total}) \
          AND f.pronamespace OPERATOR(pg_catalog.<>) \
          'pg_catalog'::pg_catalog.regnamespace::pg_catalog.oid) \
          AND NOT EXISTS (SELECT FROM pg_catalog.pg_cast k \
          WHERE k.oid OPERATOR(pg_catalog.>=) {USERS} \
          AND k.castsource OPERATOR(pg_catalog.<) {USERS} \
          AND k.casttarget OPERATOR(pg_catalog.<) {USERS}); \
+         SELECT 't', '0', '', '' WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_proc f \
+         WHERE f.proname OPERATOR(pg_catalog.=) ANY ({clocks}) \
+         AND f.pronamespace OPERATOR(pg_catalog.<>) \
+         'pg_catalog'::pg_catalog.regnamespace::pg_catalog.oid \
+         AND pg_catalog.pg_function_is_visible(f.oid)); \
          SELECT 's', '0', '', '' WHERE \
          pg_catalog.current_setting('default_transaction_isolation') \
          OPERATOR(pg_catalog.<>) 'serializable'",
-        total = total.join(", ")
+        total = array(&TOTAL),
+        clocks = array(&CLOCKS)
     );
     for (index, named) in named.iter().enumerate() {
         let oid = format!("pg_catalog.to_regclass({})", quoted(&named.name));

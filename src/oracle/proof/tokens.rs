@@ -84,6 +84,12 @@ fn fold_group<'a>(out: &mut Vec<Token<'a>>, close: char, types: Types<'_>) {
         out.push(Token::Constant(call));
         return;
     }
+    if let Some([zone, moment]) = zoned(group) {
+        let call = Constant::call("timezone", vec![zone, moment], types);
+        out.truncate(start);
+        out.push(Token::Constant(call));
+        return;
+    }
     let Some((parts, operators)) = constants(group) else {
         out.push(Token::Mark(close));
         return;
@@ -109,6 +115,21 @@ fn fold_group<'a>(out: &mut Vec<Token<'a>>, close: char, types: Types<'_>) {
     };
     out.truncate(keep);
     out.push(Token::Constant(folded));
+}
+
+/// Zone and moment of `moment AT TIME ZONE zone`, which until 13 is a call of `timezone` in a plan.
+fn zoned(group: &[Token<'_>]) -> Option<[Constant; 2]> {
+    use Token::Word;
+    match group {
+        [
+            Token::Constant(moment),
+            Word("AT"),
+            Word("TIME"),
+            Word("ZONE"),
+            Token::Constant(zone),
+        ] => Some([zone.clone(), moment.clone()]),
+        _ => None,
+    }
 }
 
 /// The constants and operators of a group that holds nothing else but commas; `None` for any other,

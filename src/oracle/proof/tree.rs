@@ -39,11 +39,39 @@ impl Plan {
         &self.0
     }
 
+    /// How long it is when it is written: all of it, or with one partition for all those of a table.
+    pub(in crate::oracle) fn length(&self, partitions: bool) -> usize {
+        length(&self.0, partitions)
+    }
+
     /// The plan with the rows of VALUES in place of those that functions return under their name.
     pub(super) fn with_rows(mut self) -> Self {
         replace_rows(&mut self.0);
         self
     }
+}
+
+fn length(node: &Value, partitions: bool) -> usize {
+    let Value::Object(node) = node else {
+        return 0;
+    };
+    let appends = text(node, "Node Type").ends_with("Append");
+    let facts = node.iter().map(|(name, fact)| match fact {
+        Value::Array(below) if name == "Plans" => {
+            let most = if appends && !partitions {
+                1
+            } else {
+                below.len()
+            };
+            below
+                .iter()
+                .take(most)
+                .map(|node| length(node, partitions))
+                .sum()
+        }
+        fact => name.len() + fact.to_string().len(),
+    });
+    facts.sum()
 }
 
 /// Replaces the first function scan for rows, as the text has but one.

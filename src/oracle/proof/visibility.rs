@@ -24,6 +24,8 @@ pub(in crate::oracle) struct Visibility {
     only_way: bool,
     /// What the server has of its own is relied on.
     relies: bool,
+    /// So are functions of time.
+    tells_time: bool,
     /// There may be several rows even if each table gives one, or something is computed of rows
     /// that another plan might not find.
     multiplies: bool,
@@ -115,6 +117,7 @@ impl Visibility {
             only_way: nodes.iter().filter(is_scan).count() <= 1
                 && nodes.iter().all(|node| ONLY_WAYS.contains(&node.kind)),
             relies: aligned.computes,
+            tells_time: aligned.tells_time,
             multiplies: computes_below_a_join(nodes),
             // VALUES of several rows and LIMIT are not shown.
             weighed: aligned.visible.contains(&false),
@@ -220,7 +223,13 @@ impl Visibility {
 
     /// Whether there is one way to run it, with nothing in it that is not the server's own.
     pub(in crate::oracle) fn has_one_way(&self, answer: &Answer) -> bool {
-        self.only_way && facts_in(answer).any(|fact| fact == Fact::BuiltIn)
+        let facts: Vec<_> = facts_in(answer).collect();
+        self.only_way && self.is_built_in(&facts)
+    }
+
+    /// Whether what is taken for the server's own is that.
+    fn is_built_in(&self, facts: &[Fact<'_>]) -> bool {
+        facts.contains(&Fact::BuiltIn) && (!self.tells_time || facts.contains(&Fact::Clock))
     }
 
     /// Whether it finds at most one row, and meets no other on the way that would show.
@@ -246,7 +255,7 @@ impl Visibility {
             .collect();
         let safe = |condition: &&Condition| self.is_safe(condition, &facts);
         !self.multiplies
-            && facts.contains(&Fact::BuiltIn)
+            && self.is_built_in(&facts)
             && facts.contains(&Fact::Unserializable)
             && (others.is_empty() || self.is_named(&facts))
             && (by_index || by_name())
@@ -318,7 +327,7 @@ impl Visibility {
             common.extend(self.common_for(&used, &facts)?);
         }
         let has_uses = self.uses().next().is_some();
-        if !facts.contains(&Fact::BuiltIn) || has_uses && !self.is_named(&facts) {
+        if !self.is_built_in(&facts) || has_uses && !self.is_named(&facts) {
             return None;
         }
         common.sort_by_key(|common| common.argument);

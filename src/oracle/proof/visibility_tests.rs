@@ -277,7 +277,7 @@ fn the_executors_parameters_are_nobodys_arguments() {
     };
     let align = |original: &str, generic: &str| {
         let (original, generic) = (plan(original), plan(generic));
-        let aligned = align(&original, &generic, &[23, 23], &hidden)?;
+        let aligned = align(&original, &generic, &[23, 23], &hidden).ok()?;
         Some(aligned.visible)
     };
     // The first argument is that of LIMIT; the second is shown.
