@@ -35,6 +35,12 @@ pub enum Counter {
     StatementsEvicted,
     /// Shapes the server was asked about.
     OracleQuestions,
+    /// Lessons that had not paid when their verdict was gone, counted when the next began.
+    LessonsUnpaid,
+    /// Questions of the proxy's own that were answered.
+    Questions,
+    /// Milliseconds that the answers to them took to come.
+    QuestionsMillis,
     /// Shapes found to mean the same when prepared.
     OracleAccepted,
     /// Shapes that the answers of the server did not confirm.
@@ -252,11 +258,14 @@ impl fmt::Display for Summary {
             ("oracle asked", OracleQuestions),
             ("accepted", OracleAccepted),
             ("declined", OracleDeclined),
+            ("dropped unpaid", LessonsUnpaid),
             ("arguments demoted", Demotions),
             ("audits passed", AuditsPassed),
             ("audits failed", AuditsFailed),
         ];
         group(f, "shapes", &shapes.map(counted))?;
+        let questions = [("answered", Questions), ("milliseconds", QuestionsMillis)];
+        group(f, "questions", &questions.map(counted))?;
         let connections = [
             ("open", self.connections_open()),
             ("opened", self.count(ConnectionsOpened)),
@@ -356,9 +365,13 @@ shapes
   oracle asked                             0
   accepted                                 0
   declined                                 0
+  dropped unpaid                           0
   arguments demoted                        0
   audits passed                            0
   audits failed                            0
+questions
+  answered                                 0
+  milliseconds                             0
 connections
   open                                     0
   opened                                   0

@@ -21,6 +21,8 @@ pub enum Reason {
     TooManyLiterals,
     /// No literal of the text can become an argument.
     NoArguments,
+    /// The text reads no table and calls no function: parsing it costs as little as binding it.
+    Trivial,
     /// The text already holds `$n`.
     HasParameters,
     /// A name is longer than 63 bytes. The server says so each time it parses the text, which it
@@ -110,7 +112,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of their discriminants.
-    pub const ALL: [Self; 45] = [
+    pub const ALL: [Self; 46] = [
         Self::Mode,
         Self::NotPreparable,
         Self::Empty,
@@ -118,6 +120,7 @@ impl Reason {
         Self::TooLong,
         Self::TooManyLiterals,
         Self::NoArguments,
+        Self::Trivial,
         Self::HasParameters,
         Self::LongIdentifier,
         Self::Lexical,
@@ -169,6 +172,7 @@ impl Reason {
             Self::TooLong => "too_long",
             Self::TooManyLiterals => "too_many_literals",
             Self::NoArguments => "no_arguments",
+            Self::Trivial => "trivial",
             Self::HasParameters => "has_parameters",
             Self::LongIdentifier => "long_identifier",
             Self::Lexical => "lexical",
@@ -227,6 +231,9 @@ impl Reason {
             Self::TooManyLiterals => "It has more literals than `max_literals`.",
             Self::NoArguments => {
                 "No literal in it can become an argument, and without arguments nothing is gained."
+            }
+            Self::Trivial => {
+                "It uses no table and no function, so there is next to nothing to be gained."
             }
             Self::HasParameters => "It already holds `$n`, which is an error or a body of code.",
             Self::LongIdentifier => {

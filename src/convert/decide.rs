@@ -12,6 +12,7 @@ use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::standing::Standing;
 use crate::statement::mirror::{Entry, Name};
+use crate::statement::tally::PREPARE_PAYS;
 use crate::statement::{Context, Millis, Plans, Recipe, Statement, Terms};
 use crate::wire::backend::Status;
 use std::ops::ControlFlow;
@@ -57,8 +58,6 @@ pub struct Circumstances<'a> {
     pub lent: &'a mut Lent,
     /// The time.
     pub now: Millis,
-    /// Tells this client's first sightings from those of others.
-    pub salt: u64,
     /// Lessons taken for this query already.
     pub lessons: u8,
     /// Nothing is owed on the connection.
@@ -165,11 +164,14 @@ impl Circumstances<'_> {
             }
             None => {
                 self.lent.scan_for(text, self.standing)?;
-                self.lent.admit(text, self.salt, dialect)?
+                self.lent.admit(text, dialect)?
             }
         };
         let scan = &self.lent.scan;
         let eligible = recipe.judgement(scan, || judge(text, scan, dialect))?;
+        if eligible.trivial && !self.lent.settings.is_eager() {
+            return Err(Reason::Trivial);
+        }
         let mut plans = Plans::Generic;
         if let Some(context) = self.standing.context
             && is_settled
@@ -259,20 +261,13 @@ impl Circumstances<'_> {
         plans: Plans,
         text: &[u8],
     ) -> Result<Decision, Reason> {
-        if self.lessons > 0 && self.habits.has_seen(recipe) {
+        if self.lessons > 0 && self.standing.mirror.uses.has_seen(recipe.family()) {
             // Lessons were taken for this very query and ended without a usable statement.
             if self.lessons >= MAX_LESSONS {
                 return Err(Reason::Unstable);
             }
-        } else {
-            let most = MIN_SEEN.max(SEEN_PER_STATEMENT * self.lent.settings.limits.max_statements);
-            if recipe.sight(text, &self.lent.scan, self.lent.shapes.hasher()) == 1 {
-                // The shape's first sighting has only left a mark in the sketch.
-                self.habits.sight(recipe, most);
-            }
-            if self.habits.sight(recipe, most) < self.lent.settings.prepare_threshold {
-                return Err(Reason::Threshold);
-            }
+        } else if !self.sight(recipe, text) {
+            return Err(Reason::Threshold);
         }
         if self.lent.settings.mode == Policy::Observe {
             return Err(Reason::Mode);
@@ -295,15 +290,60 @@ impl Circumstances<'_> {
             if !(may_ask && self.may_look()) {
                 return Err(Reason::Unproven);
             }
+            let settings = &self.lent.settings;
+            if !settings.is_eager() && !self.lent.shapes.questions().are_left(self.now) {
+                return Err(Reason::Budget);
+            }
         }
         Ok(Decision::Ask(Subject::Statement(plans)))
+    }
+
+    /// Counts a sighting of the shape; returns whether it is worth asking about, or preparing here.
+    ///
+    /// With the statement not ready on this connection, it costs a Parse at least, and if this is
+    /// the first on the connection, the question for its context. So it depends on how often this
+    /// connection is going to use it, about which others that have ended tell. Where they do not,
+    /// or are wrong, it shows after a few times. A lesson is for all connections, but is of use
+    /// only to such as gain from the Parse.
+    fn sight(&mut self, recipe: &Recipe, text: &[u8]) -> bool {
+        let settings = &self.lent.settings;
+        let most = MIN_SEEN.max(SEEN_PER_STATEMENT * settings.limits.max_statements);
+        let database = &self.standing.database;
+        let tally = recipe.tally(database);
+        let uses = &mut self.standing.mirror.uses;
+        let family = recipe.family();
+        if recipe.sight(text, &self.lent.scan, self.lent.shapes.hasher()) == 1 {
+            // The shape's first sighting has only left a mark in the sketch.
+            tally.sight();
+            uses.sight(family, &tally, most);
+        }
+        let (by_all, here) = (tally.sight(), uses.sight(family, &tally, most));
+        uses.begin(|| database.visits(&self.standing.origin));
+        if settings.is_eager() {
+            return true;
+        }
+        let threshold = database.threshold(settings.prepare_threshold);
+        let pays = match tally.expects(here - 1) {
+            Some(more) => more >= PREPARE_PAYS || here >= threshold.max(PREPARE_PAYS),
+            None => here >= threshold,
+        };
+        let knows_context = self.standing.interned.is_some();
+        by_all >= threshold && pays && (knows_context || uses.pay_for_context())
     }
 
     /// The reason why there is no use in asking, if the shared table knows one.
     fn settled_against(&self, recipe: &Arc<Recipe>, plans: Plans, text: &[u8]) -> Option<Reason> {
         self.standing.context?;
         let epoch = self.standing.database.epoch();
-        let statement = self.lent.statement(recipe, plans, text, self.standing);
-        statement.map_or_else(Some, |statement| statement.settled_against(epoch))
+        let statement = match self.lent.statement(recipe, plans, text, self.standing) {
+            Ok(statement) => statement,
+            Err(reason) => return Some(reason),
+        };
+        let settled = statement.settled_against(epoch);
+        let max_age = self.lent.settings.statement_max_age;
+        if settled.is_some() || statement.trusted(epoch, max_age, self.now).is_some() {
+            return settled;
+        }
+        self.lent.rests(&statement).then_some(Reason::Threshold)
     }
 }

@@ -10,7 +10,6 @@ use crate::sql::scan::Scan;
 use crate::sql::{Dialect, ScanLimits};
 use crate::standing::Standing;
 use crate::statement::shapes::Shapes;
-use crate::statement::sightings::Sketch;
 use crate::statement::{Millis, Plans, Recipe, Statement};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -58,6 +57,14 @@ pub struct Settings {
     pub limits: Limits,
 }
 
+impl Settings {
+    /// Whether everything is to be asked about at its first sighting, whether or not that pays.
+    #[must_use]
+    pub const fn is_eager(&self) -> bool {
+        self.prepare_threshold <= 1
+    }
+}
+
 /// Recipes a worker keeps a copy of, by hash of shape: the first-level table, without locks.
 ///
 /// When full it is emptied, which costs each hot shape one look into the shared table. So it is
@@ -86,8 +93,6 @@ pub struct Lent {
     evictions: u32,
     /// Guesses at the shape of the next text.
     recent: Recent,
-    /// Shapes that nobody remembers otherwise.
-    sketch: Sketch,
 }
 
 impl Lent {
@@ -117,7 +122,6 @@ impl Lent {
             bytes: 0,
             evictions: 0,
             recent: Recent::default(),
-            sketch: Sketch::default(),
         }
     }
 
@@ -152,28 +156,21 @@ impl Lent {
         Some(self.unfolded(recipe, text, dialect))
     }
 
-    /// The recipe for a query of `client`, just scanned, whose first with a shape that nobody knows
-    /// leaves only a mark in the sketch.
+    /// The recipe for a query just scanned, whose first with a shape that nobody knows leaves only a
+    /// mark in the sketch.
     ///
     /// # Errors
     /// [`Reason::Threshold`] for such a query; else as [`Self::recipe`].
     #[inline]
-    pub fn admit(
-        &mut self,
-        text: &[u8],
-        client: u64,
-        dialect: Dialect,
-    ) -> Result<Arc<Recipe>, Reason> {
+    pub fn admit(&mut self, text: &[u8], dialect: Dialect) -> Result<Arc<Recipe>, Reason> {
         if let Some(found) = self.local(text) {
             let recipe = found?;
             self.recent.keep(text, &recipe);
             return self.unfolded(recipe, text, dialect);
         }
-        if self.settings.prepare_threshold > 1 && self.shapes.known(&self.scan).is_none() {
-            let salt = client.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            if !self.sketch.meet(self.scan.hash() ^ salt) {
-                return Err(Reason::Threshold);
-            }
+        let is_new = !self.settings.is_eager() && self.shapes.known(&self.scan).is_none();
+        if is_new && !self.shapes.meet(&self.scan) {
+            return Err(Reason::Threshold);
         }
         self.recipe(text, dialect)
     }
@@ -240,6 +237,15 @@ impl Lent {
             return statement(Plans::Custom);
         }
         Ok(found)
+    }
+
+    /// Whether a statement that was just met, and has no verdict, must be met more often before the
+    /// next lesson about it, because the last has not paid.
+    #[must_use]
+    pub fn rests(&self, statement: &Statement) -> bool {
+        let executions = self.shapes.executions(statement);
+        let threshold = self.settings.prepare_threshold;
+        !self.settings.is_eager() && statement.payback().rests(executions, threshold)
     }
 
     /// Scans `text` again as this recipe of its shape, which may have been retired since, has it.

@@ -7,6 +7,7 @@
 //! - every statement the server may hold is here or in the list of names owed a Close;
 //! - an entry is usable only after [`Mirror::confirm`], which the caller calls at ParseComplete.
 
+use super::tally::Uses;
 use super::{Key, Millis, Statement, Terms};
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -92,6 +93,9 @@ pub struct Entry {
     /// The database's catalog epoch when the statement was parsed.
     pub epoch: u64,
     used: u64,
+    /// How often it was looked up since it was ready, as far as that is not counted in
+    /// [`Mirror::uses`].
+    lookups: u32,
     ready: bool,
     /// How many executions the server has planned for their values since it last parsed the
     /// statement.
@@ -118,6 +122,15 @@ pub struct Mirror {
     clock: u64,
     /// No entry may be evicted before this many lookups: `full_until <= oldest use + idle rounds`.
     full_until: u64,
+    /// How often this connection has sent what, its entries' lookups aside.
+    pub uses: Uses,
+}
+
+impl Drop for Mirror {
+    fn drop(&mut self) {
+        // What they were used for is to be counted before `uses` tells.
+        self.forget_all();
+    }
 }
 
 /// An entry makes way for another after this many lookups without a use, as a multiple of the
@@ -136,7 +149,13 @@ impl Mirror {
             next_name: 1,
             clock: 0,
             full_until: 0,
+            uses: Uses::default(),
         }
+    }
+
+    /// Counts what an entry was used for that is gone.
+    fn gone(uses: &mut Uses, entry: &Entry) {
+        uses.add(entry.statement.recipe().family(), entry.lookups);
     }
 
     /// How many lookups there have been.
@@ -169,6 +188,7 @@ impl Mirror {
         self.clock += 1;
         let entry = self.entries.get_mut(&key)?;
         entry.used = self.clock;
+        entry.lookups = entry.lookups.wrapping_add(entry.ready.into());
         entry.ready.then_some(&*entry)
     }
 
@@ -211,6 +231,7 @@ impl Mirror {
             terms: Arc::default(),
             epoch,
             used: self.clock,
+            lookups: 0,
             ready: false,
             // The oracle's EXPLAIN EXECUTE counts as one.
             custom_plans: 1,
@@ -251,7 +272,9 @@ impl Mirror {
     /// Removes the entry at `key`, whose Parse has failed. The server holds nothing, so it is owed
     /// nothing.
     pub fn revoke(&mut self, key: Key) {
-        self.entries.remove(&key);
+        if let Some(entry) = self.entries.remove(&key) {
+            Self::gone(&mut self.uses, &entry);
+        }
     }
 
     /// Removes the entry at `key`; the server is owed a Close for it. Returns whether there was
@@ -260,6 +283,7 @@ impl Mirror {
         let removed = self.entries.remove(&key);
         if let Some(entry) = &removed {
             self.owed.push(entry.name);
+            Self::gone(&mut self.uses, entry);
         }
         removed.is_some()
     }
@@ -267,15 +291,16 @@ impl Mirror {
     /// Removes every entry; the server is owed a Close for each.
     pub fn flush(&mut self) {
         // Not drained: the room goes with the entries, and is worth having again only if they come.
-        let entries = std::mem::take(&mut self.entries);
-        self.owed
-            .extend(entries.into_values().map(|entry| entry.name));
+        for entry in std::mem::take(&mut self.entries).into_values() {
+            Self::gone(&mut self.uses, &entry);
+            self.owed.push(entry.name);
+        }
     }
 
     /// Removes every entry after the server has dropped all its statements (DISCARD ALL, DEALLOCATE
     /// ALL). The server is owed nothing.
     pub fn forget_all(&mut self) {
-        self.entries = HashMap::default();
+        self.flush();
         self.owed = Vec::new();
     }
 

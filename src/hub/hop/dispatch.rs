@@ -75,7 +75,6 @@ impl Hop<'_> {
             habits: &mut self.client.habits,
             lent: self.lent,
             now: self.now,
-            salt: self.client.number,
             lessons: self.client.lessons,
             relay_only: self.client.relay_only,
             is_parting: self.client.is_parting,

@@ -1,0 +1,77 @@
+//! Whether what was asked about a statement has paid.
+
+/// Executions of a statement that pay for a lesson about it.
+///
+/// LESSON_FIGURES
+const LESSON_PAYS: u32 = 48;
+
+/// The most doublings of the sightings that are waited for.
+const MOST_DOUBLINGS: u32 = 10;
+
+/// What the lessons about one statement have been good for.
+#[derive(Debug, Default)]
+pub struct Payback {
+    is_asked: bool,
+    /// Executions when the last lesson began.
+    executions: u32,
+    /// Sightings since then that found no verdict.
+    sightings: u32,
+    /// How often a lesson has followed one that had not paid.
+    doublings: u32,
+}
+
+impl Payback {
+    /// The statement was met and has no verdict: whether it must be met more often before the next
+    /// lesson, which the first needed `threshold` sightings for. It has been executed so often.
+    pub fn rests(&mut self, executions: u32, threshold: u32) -> bool {
+        if !self.is_asked || self.has_paid(executions) {
+            return false;
+        }
+        self.sightings = self.sightings.saturating_add(1);
+        let doublings = (self.doublings + 1).min(MOST_DOUBLINGS);
+        self.sightings < threshold.saturating_mul(1 << doublings)
+    }
+
+    /// A lesson begins. Returns whether the last one, if there was one, has paid.
+    pub fn asked(&mut self, executions: u32) -> Option<bool> {
+        let had_paid = self.is_asked.then(|| self.has_paid(executions));
+        self.doublings = match had_paid {
+            Some(false) => (self.doublings + 1).min(MOST_DOUBLINGS),
+            Some(true) => self.doublings / 2,
+            None => 0,
+        };
+        (self.is_asked, self.executions, self.sightings) = (true, executions, 0);
+        had_paid
+    }
+
+    const fn has_paid(&self, executions: u32) -> bool {
+        executions.wrapping_sub(self.executions) >= LESSON_PAYS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_pay_is_asked_about_less_and_less_until_it_pays() {
+        let mut payback = Payback::default();
+        let mut executions = 0;
+        let mut waits = |payback: &mut Payback, more| {
+            executions += more;
+            let count = (1..).find(|_| !payback.rests(executions, 3));
+            let paid = payback.asked(executions);
+            (count.unwrap(), paid)
+        };
+        assert_eq!(waits(&mut payback, 0), (1, None));
+        assert_eq!(waits(&mut payback, 2), (6, Some(false)));
+        assert_eq!(waits(&mut payback, 2), (12, Some(false)));
+        assert_eq!(waits(&mut payback, 0), (24, Some(false)));
+        assert_eq!(waits(&mut payback, LESSON_PAYS), (1, Some(true)));
+        assert_eq!(waits(&mut payback, 0), (12, Some(false)));
+        for _ in 0..20 {
+            waits(&mut payback, 0);
+        }
+        assert_eq!(waits(&mut payback, 0).0, 3 << MOST_DOUBLINGS);
+    }
+}
