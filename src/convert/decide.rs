@@ -323,8 +323,8 @@ impl Circumstances<'_> {
             return true;
         }
         let threshold = database.threshold(settings.prepare_threshold);
-        let pays = match tally.expects(here - 1) {
-            Some(more) => more >= PREPARE_PAYS || here >= threshold.max(PREPARE_PAYS),
+        let pays = match tally.promises(here.saturating_sub(1), PREPARE_PAYS) {
+            Some(promised) => promised || here >= threshold.max(PREPARE_PAYS),
             None => here >= threshold,
         };
         let knows_context = self.standing.interned.is_some();

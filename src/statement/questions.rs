@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const SHARE: u64 = 50;
 
 /// The most milliseconds of questions that are saved up, so that a proxy that has just been started
-/// learns its first hundreds of shapes at once: a lesson takes two or three.
+/// learns its first hundreds of shapes at once: a lesson takes two or three (`payback`).
 const SAVED: u64 = 2_000;
 
 /// The microseconds that a question takes in any case. Clocks and networks say less of short ones.
