@@ -56,7 +56,8 @@ pub enum Reason {
     Clause,
     /// The text calls something that changes the session's settings (H-46).
     SessionEffect,
-    /// The connection has not sent the shape `prepare_threshold` times yet.
+    /// The shape was not met often enough yet: `prepare_threshold` times, or so often that asking or
+    /// preparing would pay on this connection.
     Threshold,
     /// The shape was first met inside a transaction, where the server is not asked about it (H-52).
     InTransaction,
@@ -99,7 +100,8 @@ pub enum Reason {
     RoleRights,
     /// The server answered a question about the text with an error.
     OracleFailed,
-    /// The server has been asked about `oracle_per_second` new shapes in this second.
+    /// The server has been asked about `oracle_per_second` new shapes in this second, or questions
+    /// have taken their share of the time.
     Budget,
     /// All statements this server connection may hold are in use.
     CacheFull,
@@ -270,7 +272,7 @@ impl Reason {
             }
             Self::SessionEffect => "It calls something that changes the session's settings.",
             Self::Threshold => {
-                "Its shape has not been seen `prepare_threshold` times on this connection yet."
+                "Its shape was not seen often enough yet for asking about it or preparing it to pay."
             }
             Self::InTransaction => {
                 "Its shape was first met inside a transaction; it is learned when none is open."
@@ -315,7 +317,9 @@ impl Reason {
             Self::ForeignTable => "It reads or writes a foreign table.",
             Self::RoleRights => "What it may see depends on which roles its user is a member of.",
             Self::OracleFailed => "The server answered the questions about it with an error.",
-            Self::Budget => "More new shapes were met in this second than `oracle_per_second`.",
+            Self::Budget => {
+                "More is to be asked than `oracle_per_second` or 2 % of the time allow at present."
+            }
             Self::CacheFull => "All prepared statements the server connection may hold are in use.",
             Self::Unstable => "Its statements failed too often when they were run.",
             Self::RelayOnly => "The connection is only relayed: it is a replication connection.",

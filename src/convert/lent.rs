@@ -43,7 +43,7 @@ pub struct Limits {
 pub struct Settings {
     /// What is done with a convertible query.
     pub mode: Policy,
-    /// Sightings of a shape before anything is asked or prepared.
+    /// Sightings of a shape before anything is asked or prepared; with one nothing has to pay.
     pub prepare_threshold: u32,
     /// Age in milliseconds beyond which a prepared statement is parsed anew.
     pub statement_max_age: u64,
