@@ -56,8 +56,8 @@ pub enum Reason {
     Clause,
     /// The text calls something that changes the session's settings (H-46).
     SessionEffect,
-    /// The shape was not met often enough yet: `prepare_threshold` times, or so often that asking or
-    /// preparing would pay on this connection.
+    /// The shape was not met often enough yet: `prepare_threshold` times, or so often that asking
+    /// or preparing would pay on this connection.
     Threshold,
     /// The shape was first met inside a transaction, where the server is not asked about it (H-52).
     InTransaction,
@@ -272,7 +272,7 @@ impl Reason {
             }
             Self::SessionEffect => "It calls something that changes the session's settings.",
             Self::Threshold => {
-                "Its shape was not seen often enough yet for asking about it or preparing it to pay."
+                "Its shape was not seen often enough for asking about it or preparing it to pay."
             }
             Self::InTransaction => {
                 "Its shape was first met inside a transaction; it is learned when none is open."

@@ -156,8 +156,8 @@ impl Lent {
         Some(self.unfolded(recipe, text, dialect))
     }
 
-    /// The recipe for a query just scanned, whose first with a shape that nobody knows leaves only a
-    /// mark in the sketch.
+    /// The recipe for a query just scanned, whose first with a shape that nobody knows leaves only
+    /// a mark in the sketch.
     ///
     /// # Errors
     /// [`Reason::Threshold`] for such a query; else as [`Self::recipe`].

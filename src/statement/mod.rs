@@ -296,8 +296,8 @@ impl Statement {
         lock(&self.verdict).clone()
     }
 
-    /// What it is trusted with and since when, if it is at this catalog epoch and not for longer than
-    /// `max_age`.
+    /// What it is trusted with and since when, if it is at this catalog epoch and not for longer
+    /// than `max_age`.
     #[must_use]
     pub fn trusted(&self, epoch: u64, max_age: u64, now: Millis) -> Option<(Millis, Arc<Terms>)> {
         match &*lock(&self.verdict) {

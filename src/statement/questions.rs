@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(taken, [true, true, false, false, true, true, false, true]);
     }
 
-    /// The milliseconds that are spent until `until` by steps of `took` each, `way` of it on the way.
+    /// The milliseconds spent until `until` by steps of `took` each, `way` of it on the way.
     fn spent(took: u64, way: u64, until: u64) -> u64 {
         let questions = Questions::new(1);
         questions.spend(1, way, Millis(0));

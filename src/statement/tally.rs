@@ -73,8 +73,8 @@ impl Tally {
         }
     }
 
-    /// Whether a connection that has used it `before` times is likely to use it so often from now on
-    /// that `pays` times pay; `None` if too few connections have ended.
+    /// Whether a connection that has used it `before` times is likely to use it so often from now
+    /// on that it pays, which `pays` times do; `None` if too few connections have ended.
     ///
     /// Of a connection that goes on for long only the first uses count: it will show by itself that
     /// it is one. So about half of the connections have to go on.
