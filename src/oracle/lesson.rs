@@ -48,6 +48,7 @@ impl Lesson {
                 is_behind: false,
                 rounds: 0,
                 is_paid: false,
+                is_earned: false,
             },
             state: State::Idle,
             answers: Vec::new(),
@@ -125,6 +126,7 @@ impl Lesson {
         counters.add(Counter::QuestionsMillis, took);
         match self.state {
             State::Watch(_) | State::Names(_) | State::About(_, About::Prepare) => {}
+            State::About(..) if self.topic.is_earned => {}
             State::Idle | State::Context | State::Audit(_) | State::About(..) => {
                 env.lent.shapes.questions().spend(self.asked, took, env.now);
             }

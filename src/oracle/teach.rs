@@ -102,22 +102,27 @@ const fn hazard_of(hazards: Hazards) -> Option<Reason> {
 /// Claims the right to ask about this statement, and a question from the budget, unless the lesson
 /// has taken one already.
 fn claim(statement: &Statement, topic: &mut Topic, env: &Env<'_>) -> Result<(), Reason> {
-    if !topic.is_paid && env.lent.rests(statement) {
-        return Err(Reason::Threshold);
+    let (questions, is_eager) = (env.lent.shapes.questions(), env.lent.settings.is_eager());
+    let executions = env.lent.shapes.executions(statement);
+    if !topic.is_paid {
+        if env.lent.rests(statement) {
+            return Err(Reason::Threshold);
+        }
+        topic.is_earned = statement.payback().has_earned(executions);
+        if !is_eager && !topic.is_earned && !questions.are_left(env.now) {
+            return Err(Reason::Budget);
+        }
     }
     if !statement.claim(env.now, PATIENCE) {
         return Err(Reason::Threshold);
     }
     if !topic.is_paid {
-        let (questions, is_eager) = (env.lent.shapes.questions(), env.lent.settings.is_eager());
-        let is_left = is_eager || questions.are_left(env.now);
-        if !is_left || !questions.take(env.now) {
+        if !questions.take(env.now) {
             statement.record(Verdict::Unasked);
             return Err(Reason::Budget);
         }
         topic.is_paid = true;
         env.lent.counters().add(Counter::OracleQuestions, 1);
-        let executions = env.lent.shapes.executions(statement);
         if let Some(has_paid) = statement.payback().asked(executions) {
             env.standing.database.lesson_ended(has_paid);
             let unpaid = u64::from(!has_paid);

@@ -1,5 +1,7 @@
 //! Whether what was asked about a statement has paid.
 
+use super::questions::SHARE;
+
 /// Executions of a statement that pay for a lesson about it.
 ///
 /// Measured on server 15: a lesson takes 2 to 3 ms of the server's CPU, most of which is planning
@@ -43,6 +45,14 @@ impl Payback {
         };
         (self.is_asked, self.executions, self.sightings) = (true, executions, 0);
         had_paid
+    }
+
+    /// Whether the next lesson takes no more than its share of the time that the server has spent on
+    /// the statement since the last one, whatever else is asked meanwhile.
+    #[must_use]
+    pub const fn has_earned(&self, executions: u32) -> bool {
+        let since = executions.wrapping_sub(self.executions);
+        self.is_asked && since >= LESSON_PAYS.saturating_mul(SHARE as u32)
     }
 
     const fn has_paid(&self, executions: u32) -> bool {
