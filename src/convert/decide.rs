@@ -113,9 +113,17 @@ impl Circumstances<'_> {
             return Some((Subject::Statement(plans), text));
         }
         let missed = std::mem::take(&mut self.habits.missed);
-        let is_of_use = missed && self.standing.context.is_none();
+        let is_of_use = missed && self.standing.context.is_none() && self.may_ask_context();
         let may_ask = is_of_use && self.standing.idle_patience.may_ask() && self.may_look();
         may_ask.then(|| (Subject::Watch, Vec::new()))
+    }
+
+    /// Whether to ask for the context behind a reply: it was of use before, and the share of the
+    /// time leaves room for more.
+    fn may_ask_context(&self) -> bool {
+        let has_asked = self.standing.interned.is_some();
+        let is_left = self.lent.shapes.questions().are_left(self.now);
+        self.lent.settings.is_eager() || has_asked && is_left
     }
 
     /// Whether the session may be asked what it has become, which takes a look at the catalog if

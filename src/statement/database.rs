@@ -421,6 +421,21 @@ mod tests {
     }
 
     #[test]
+    fn where_lessons_do_not_pay_shapes_wait_longer_until_they_do() {
+        let database = Database::default();
+        let lessons = |count: u32, pay: bool| {
+            (0..count).for_each(|_| database.lesson_ended(pay));
+            database.threshold(3)
+        };
+        assert_eq!(lessons(0, false), 3);
+        assert_eq!(lessons(UNPAID - 1, false), 3);
+        assert_eq!(lessons(1, false), 6);
+        assert_eq!(lessons(1_000_000, false), 48);
+        assert_eq!(lessons(1, true), 48);
+        assert_eq!(lessons(UNPAID, true), 3);
+    }
+
+    #[test]
     fn the_epoch_moves_for_one_database_only_and_is_nobody_else_s() {
         let databases = Databases::new(1);
         let (a, b) = (databases.get(b"a"), databases.get(b"b"));

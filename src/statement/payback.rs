@@ -47,8 +47,8 @@ impl Payback {
         had_paid
     }
 
-    /// Whether the next lesson takes no more than its share of the time that the server has spent on
-    /// the statement since the last one, whatever else is asked meanwhile.
+    /// Whether the next lesson takes no more than its share of the time that the server has spent
+    /// on the statement since the last one, whatever else is asked meanwhile.
     #[must_use]
     pub const fn has_earned(&self, executions: u32) -> bool {
         let since = executions.wrapping_sub(self.executions);
@@ -63,6 +63,16 @@ impl Payback {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lesson_is_earned_by_what_it_takes_its_share_of() {
+        let mut payback = Payback::default();
+        assert!(!payback.has_earned(1_000_000), "the first is not");
+        payback.asked(1_000_000);
+        let needed = LESSON_PAYS * SHARE as u32;
+        assert!(!payback.has_earned(1_000_000 + needed - 1));
+        assert!(payback.has_earned(1_000_000 + needed));
+    }
 
     #[test]
     fn what_does_not_pay_is_asked_about_less_and_less_until_it_pays() {

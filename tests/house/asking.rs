@@ -1,7 +1,7 @@
 //! Which questions the server is asked, and which not, because they would not pay.
 
-use crate::frames::{self, execution, frame};
-use crate::stage::scene::{SQL, answer, relay, seen};
+use crate::frames::{self, complete, execution, frame, ready};
+use crate::stage::scene::{SQL, answer, begin, relay, seen};
 use crate::stage::script::SELECT;
 use crate::stage::{Client, Peer, Scene, met};
 use pgautoprep::metrics::Counter;
@@ -143,6 +143,22 @@ fn trivial_statements_are_not_asked_about() {
     assert_eq!(summary.count(Counter::Questions), 0, "{summary}");
     // The first sighting of each only left a mark.
     assert_eq!(summary.passed(Reason::Trivial), 297, "{summary}");
+}
+
+#[test]
+fn a_transaction_with_settings_of_its_own_is_not_followed_by_questions() {
+    let scene = &mut met(&[DEFAULT]);
+    for _ in 0..20 {
+        begin(scene);
+        let set = [complete("SET"), ready(b'T')].concat();
+        relay(scene, "SET LOCAL x = 1", &set);
+        relay(scene, SQL, &seen(&SELECT, b'T'));
+        let committed = [complete("COMMIT"), ready(b'I')].concat();
+        relay(scene, "COMMIT", &committed);
+    }
+    assert!(scene.peer.stream.is_silent());
+    let summary = scene.stage.summary();
+    assert_eq!(summary.passed(Reason::DirtyTransaction), 40, "{summary}");
 }
 
 #[test]

@@ -199,6 +199,7 @@ impl Visitor for Walk {
             return ControlFlow::Break(Reason::Unparsed);
         }
         self.queries += 1;
+        self.is_busy |= matches!(*query.body, SetExpr::Table(_));
         self.sort_clauses(query);
         self.tables.query(query);
         for expr in whole(query) {
