@@ -39,6 +39,12 @@ pub enum Counter {
     MemoryFreed,
     /// Shapes the server was asked about.
     OracleQuestions,
+    /// Lessons that had not paid when their verdict was gone, counted when the next began.
+    LessonsUnpaid,
+    /// Questions of the proxy's own that were answered.
+    Questions,
+    /// Milliseconds that the answers to them took to come.
+    QuestionsMillis,
     /// Shapes found to mean the same when prepared.
     OracleAccepted,
     /// Shapes that the answers of the server did not confirm.
@@ -271,6 +277,7 @@ impl fmt::Display for Summary {
             ("oracle asked", OracleQuestions),
             ("accepted", OracleAccepted),
             ("declined", OracleDeclined),
+            ("dropped unpaid", LessonsUnpaid),
             ("arguments demoted", Demotions),
             ("audits passed", AuditsPassed),
             ("audits failed", AuditsFailed),
@@ -279,6 +286,8 @@ impl fmt::Display for Summary {
             ("taken again", RoutesTaken),
         ];
         group(f, "shapes", &shapes.map(counted))?;
+        let questions = [("answered", Questions), ("milliseconds", QuestionsMillis)];
+        group(f, "questions", &questions.map(counted))?;
         let connections = [
             ("open", self.connections_open()),
             ("opened", self.count(ConnectionsOpened)),
@@ -379,12 +388,16 @@ shapes
   oracle asked                             0
   accepted                                 0
   declined                                 0
+  dropped unpaid                           0
   arguments demoted                        0
   audits passed                            0
   audits failed                            0
   routes compared                          0
   left for slowness                        0
   taken again                              0
+questions
+  answered                                 0
+  milliseconds                             0
 connections
   open                                     0
   opened                                   0

@@ -29,6 +29,8 @@ pub enum Reason {
     TooManyLiterals,
     /// No literal of the text can become an argument.
     NoArguments,
+    /// The text reads no table and calls no function: parsing it costs as little as binding it.
+    Trivial,
     /// The text already holds `$n`.
     HasParameters,
     /// A name is longer than 63 bytes. The server says so each time it parses the text, which it
@@ -62,7 +64,8 @@ pub enum Reason {
     Clause,
     /// The text calls something that changes the session's settings (H-46).
     SessionEffect,
-    /// The connection has not sent the shape `prepare_threshold` times yet.
+    /// The shape was not met often enough yet: `prepare_threshold` times, or so often that asking
+    /// or preparing would pay on this connection.
     Threshold,
     /// The server takes longer for the statement than for the text, as measured.
     Slower,
@@ -110,7 +113,8 @@ pub enum Reason {
     RoleRights,
     /// The server answered a question about the text with an error.
     OracleFailed,
-    /// The server has been asked about `oracle_per_second` new shapes in this second.
+    /// The server has been asked about `oracle_per_second` new shapes in this second, or questions
+    /// have taken their share of the time.
     Budget,
     /// All statements this server connection may hold are in use.
     CacheFull,
@@ -123,7 +127,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of their discriminants.
-    pub const ALL: [Self; 49] = [
+    pub const ALL: [Self; 50] = [
         Self::Mode,
         Self::NotPreparable,
         Self::Cursor,
@@ -133,6 +137,7 @@ impl Reason {
         Self::TooLong,
         Self::TooManyLiterals,
         Self::NoArguments,
+        Self::Trivial,
         Self::HasParameters,
         Self::LongIdentifier,
         Self::Lexical,
@@ -188,6 +193,7 @@ impl Reason {
             Self::TooLong => "too_long",
             Self::TooManyLiterals => "too_many_literals",
             Self::NoArguments => "no_arguments",
+            Self::Trivial => "trivial",
             Self::HasParameters => "has_parameters",
             Self::LongIdentifier => "long_identifier",
             Self::Lexical => "lexical",
@@ -253,6 +259,9 @@ impl Reason {
             Self::NoArguments => {
                 "No literal in it can become an argument, and without arguments nothing is gained."
             }
+            Self::Trivial => {
+                "It uses no table and no function, so there is next to nothing to be gained."
+            }
             Self::HasParameters => "It already holds `$n`, which is an error or a body of code.",
             Self::LongIdentifier => {
                 "A name is longer than 63 bytes; the server says so each time it parses the text."
@@ -288,7 +297,7 @@ impl Reason {
             }
             Self::SessionEffect => "It calls something that changes the session's settings.",
             Self::Threshold => {
-                "Its shape has not been seen `prepare_threshold` times on this connection yet."
+                "Its shape was not seen often enough for asking about it or preparing it to pay."
             }
             Self::Slower => "Measured, the server takes longer for it as a prepared statement.",
             Self::Trial => "One of the few that are sent as they came, to compare the times.",
@@ -335,7 +344,9 @@ impl Reason {
             Self::ForeignTable => "It reads or writes a foreign table.",
             Self::RoleRights => "What it may see depends on which roles its user is a member of.",
             Self::OracleFailed => "The server answered the questions about it with an error.",
-            Self::Budget => "More new shapes were met in this second than `oracle_per_second`.",
+            Self::Budget => {
+                "More is to be asked than `oracle_per_second` or 2 % of the time allow at present."
+            }
             Self::CacheFull => "All prepared statements the server connection may hold are in use.",
             Self::Unstable => "Its statements failed too often when they were run.",
             Self::RelayOnly => "The connection is only relayed: it is a replication connection.",

@@ -83,13 +83,17 @@ impl Explain {
 }
 
 fn report(dialogue: &mut Dialogue, text: &[u8], outcome: Outcome) -> anyhow::Result<String> {
-    let mut out = String::new();
+    let (mut out, mut outcome) = (String::new(), outcome);
     let dialect = dialogue.dialect()?;
     let lent = &mut dialogue.hub.lent;
     if lent.scan.run(text, dialect).is_ok() {
         let scan = &lent.scan;
         let first = std::str::from_utf8(text).ok();
         let first = first.and_then(|text| judge(text, scan, dialect).ok());
+        if first.as_ref().is_some_and(|eligible| eligible.trivial) {
+            // It would be asked about only if everything is.
+            outcome = Outcome::Passed(Reason::Trivial);
+        }
         let first = first.map_or_else(Vec::new, |eligible| eligible.arguments);
         let recipe = lent.recipe(text, dialect).ok();
         let scan = &lent.scan;
@@ -234,7 +238,8 @@ fn put_verdict(
             None => {}
         }
     }
-    if let Some(statement) = dialogue.statement(text)
+    if outcome == Outcome::Converted
+        && let Some(statement) = dialogue.statement(text)
         && let Verdict::Trusted { terms, .. } = statement.verdict()
     {
         put_terms(out, dialogue, statement.plans(), &terms)?;
@@ -360,6 +365,7 @@ verdict         the text alone does not forbid it; the proxy would ask the serve
             ("SELECT 1; SELECT 2", Reason::MultipleStatements),
             ("", Reason::Empty),
             ("SELECT a FROM t", Reason::NoArguments),
+            ("SELECT 1", Reason::Trivial),
             ("SELECT * FROM t WHERE a = $1", Reason::HasParameters),
         ] {
             let out = explained(text);

@@ -16,6 +16,7 @@ use crate::sql::eligible::Eligible;
 use crate::standing::Standing;
 use crate::statement::mirror::{Entry, Name};
 use crate::statement::routes::{Route, Trial};
+use crate::statement::tally::PREPARE_PAYS;
 use crate::statement::{Context, Micros, Millis, Plans, Recipe, Statement, Terms};
 use crate::wire::backend::Status;
 use std::ops::ControlFlow;
@@ -63,8 +64,6 @@ pub struct Circumstances<'a> {
     pub now: Millis,
     /// The same time, more precisely.
     pub clock: Micros,
-    /// Tells this client's first sightings from those of others.
-    pub salt: u64,
     /// Lessons taken for this query already.
     pub lessons: u8,
     /// Nothing is owed on the connection.
@@ -123,9 +122,17 @@ impl Circumstances<'_> {
             return Some((Subject::Statement(plans), text));
         }
         let missed = std::mem::take(&mut self.habits.missed);
-        let is_of_use = missed && self.standing.context.is_none();
+        let is_of_use = missed && self.standing.context.is_none() && self.may_ask_context();
         let may_ask = is_of_use && self.standing.idle_patience.may_ask() && self.may_look();
         may_ask.then(|| (Subject::Watch, Vec::new()))
+    }
+
+    /// Whether to ask for the context behind a reply: it was of use before, and the share of the
+    /// time leaves room for more.
+    fn may_ask_context(&self) -> bool {
+        let has_asked = self.standing.interned.is_some();
+        let is_left = self.lent.shapes.questions().are_left(self.now);
+        self.lent.settings.is_eager() || has_asked && is_left
     }
 
     /// Whether the session may be asked what it has become, which takes a look at the catalog if
@@ -230,11 +237,14 @@ impl Circumstances<'_> {
             }
             None => {
                 self.lent.scan_for(text, self.standing)?;
-                self.lent.admit(text, self.salt, dialect)?
+                self.lent.admit(text, dialect)?
             }
         };
         let scan = &self.lent.scan;
         let eligible = recipe.judgement(scan, || judge(text, scan, dialect))?;
+        if eligible.trivial && !self.lent.settings.is_eager() {
+            return Err(Reason::Trivial);
+        }
         let mut plans = Plans::Generic;
         if let Some(context) = self.standing.context
             && is_settled
@@ -333,21 +343,13 @@ impl Circumstances<'_> {
         text: &[u8],
     ) -> Result<Decision, Reason> {
         self.known_settled(recipe, plans, text)?;
-        if self.lessons > 0 && self.habits.has_seen(recipe) {
+        if self.lessons > 0 && self.standing.mirror.uses.has_seen(recipe.family()) {
             // Lessons were taken for this very query and ended without a usable statement.
             if self.lessons >= MAX_LESSONS {
                 return Err(Reason::Unstable);
             }
-        } else {
-            let most =
-                MIN_SEEN.max(SEEN_PER_STATEMENT * self.lent.settings.limits.statements.statements);
-            if recipe.sight(text, &self.lent.scan, self.lent.shapes.hasher()) == 1 {
-                // The shape's first sighting has only left a mark in the sketch.
-                self.habits.sight(recipe, most);
-            }
-            if self.habits.sight(recipe, most) < self.lent.settings.prepare_threshold {
-                return Err(Reason::Threshold);
-            }
+        } else if !self.sight(recipe, text) {
+            return Err(Reason::Threshold);
         }
         if self.lent.settings.mode == Policy::Observe {
             return Err(Reason::Mode);
@@ -368,8 +370,45 @@ impl Circumstances<'_> {
             if !(may_ask && self.may_look()) {
                 return Err(Reason::Unproven);
             }
+            let settings = &self.lent.settings;
+            if !settings.is_eager() && !self.lent.shapes.questions().are_left(self.now) {
+                return Err(Reason::Budget);
+            }
         }
         Ok(Decision::Ask(Subject::Statement(plans)))
+    }
+
+    /// Counts a sighting of the shape; returns whether it is worth asking about, or preparing here.
+    ///
+    /// With the statement not ready on this connection, it costs a Parse at least, and if this is
+    /// the first on the connection, the question for its context. So it depends on how often this
+    /// connection is going to use it, about which others that have ended tell. Where they do not,
+    /// or are wrong, it shows after a few times. A lesson is for all connections, but is of use
+    /// only to such as gain from the Parse.
+    fn sight(&mut self, recipe: &Recipe, text: &[u8]) -> bool {
+        let settings = &self.lent.settings;
+        let most = MIN_SEEN.max(SEEN_PER_STATEMENT * settings.limits.statements.statements);
+        let database = &self.standing.database;
+        let tally = recipe.tally(database);
+        let uses = &mut self.standing.mirror.uses;
+        let family = recipe.family();
+        if recipe.sight(text, &self.lent.scan, self.lent.shapes.hasher()) == 1 {
+            // The shape's first sighting has only left a mark in the sketch.
+            tally.sight();
+            uses.sight(family, &tally, most);
+        }
+        let (by_all, here) = (tally.sight(), uses.sight(family, &tally, most));
+        uses.begin(|| database.visits(&self.standing.origin));
+        if settings.is_eager() {
+            return true;
+        }
+        let threshold = database.threshold(settings.prepare_threshold);
+        let pays = match tally.promises(here.saturating_sub(1), PREPARE_PAYS) {
+            Some(promised) => promised || here >= threshold.max(PREPARE_PAYS),
+            None => here >= threshold,
+        };
+        let knows_context = self.standing.interned.is_some();
+        by_all >= threshold && pays && (knows_context || uses.pay_for_context())
     }
 
     /// Whether the shared table knows, without being asked to learn anything, why the text's
@@ -408,6 +447,11 @@ impl Circumstances<'_> {
         let statement = self.lent.statement(recipe, plans, text, self.standing)?;
         if let Some(reason) = statement.settled_against(epoch) {
             return Err(reason);
+        }
+        let max_age = self.lent.settings.statement_max_age;
+        let is_trusted = statement.trusted(epoch, max_age, self.now).is_some();
+        if !is_trusted && self.lent.rests(&statement) {
+            return Err(Reason::Threshold);
         }
         if self.lent.settings.trials && statement.is_left(self.now) {
             return Err(Reason::Slower);

@@ -1,8 +1,7 @@
-//! What one client is in the habit of: the shapes it sends, the texts worth learning about.
+//! What one client is in the habit of: the protocol it speaks, the texts worth learning about.
 
 use crate::statement::routes::Route;
-use crate::statement::{Key, Micros, Plans, Recipe};
-use std::collections::HashMap;
+use crate::statement::{Key, Micros, Plans};
 
 /// Texts remembered to be learned when the connection is idle, and their bytes together.
 const MAX_WANTED: usize = 8;
@@ -11,8 +10,6 @@ const MAX_WANTED_BYTES: usize = 8 * 1024;
 /// What one client is in the habit of.
 #[derive(Debug, Default)]
 pub struct Habits {
-    /// Sightings of shapes.
-    seen: HashMap<u32, u32, foldhash::fast::FixedState>,
     /// Texts met inside a transaction, to be learned behind it, and with which plans.
     wanted: Vec<(Vec<u8>, Plans)>,
     /// A query was passed through because its transaction had lost the context.
@@ -57,25 +54,9 @@ pub struct Timing {
 }
 
 impl Habits {
-    /// Whether a sighting of the shape was counted.
-    #[must_use]
-    pub fn has_seen(&self, recipe: &Recipe) -> bool {
-        self.seen.contains_key(&mark(recipe))
-    }
-
     /// A text to learn about, which is then forgotten.
     pub fn take_wanted(&mut self) -> Option<(Vec<u8>, Plans)> {
         self.wanted.pop()
-    }
-
-    /// Counts a sighting of the shape on this connection.
-    pub fn sight(&mut self, recipe: &Recipe, most: usize) -> u32 {
-        if self.seen.len() >= most {
-            self.seen.clear();
-        }
-        let count = self.seen.entry(mark(recipe)).or_default();
-        *count = count.saturating_add(1);
-        *count
     }
 
     /// Remembers a text to be learned about, if there is room.
@@ -99,9 +80,4 @@ impl Habits {
     pub const fn speaks_extended(&self) -> bool {
         self.speaks_extended
     }
-}
-
-/// What sightings are counted under: of two shapes four billion apart the counts are mixed up.
-fn mark(recipe: &Recipe) -> u32 {
-    recipe.id() as u32
 }

@@ -11,7 +11,6 @@ use crate::sql::{Dialect, ScanLimits};
 use crate::standing::Standing;
 use crate::statement::mirror::{Capacity, Tally};
 use crate::statement::shapes::Shapes;
-use crate::statement::sightings::Sketch;
 use crate::statement::{Millis, Plans, Recipe, Statement};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -45,7 +44,7 @@ pub struct Limits {
 pub struct Settings {
     /// What is done with a convertible query.
     pub mode: Policy,
-    /// Sightings of a shape before anything is asked or prepared.
+    /// Sightings of a shape before anything is asked or prepared; with one nothing has to pay.
     pub prepare_threshold: u32,
     /// Age in milliseconds beyond which a prepared statement is parsed anew.
     pub statement_max_age: u64,
@@ -59,6 +58,14 @@ pub struct Settings {
     pub trials: bool,
     /// Bounds.
     pub limits: Limits,
+}
+
+impl Settings {
+    /// Whether everything is to be asked about at its first sighting, whether or not that pays.
+    #[must_use]
+    pub const fn is_eager(&self) -> bool {
+        self.prepare_threshold <= 1
+    }
 }
 
 /// Recipes a worker keeps a copy of, by hash of shape: the first-level table, without locks.
@@ -89,8 +96,6 @@ pub struct Lent {
     evictions: u32,
     /// Guesses at the shape of the next text.
     recent: Recent,
-    /// Shapes that nobody remembers otherwise.
-    sketch: Sketch,
 }
 
 impl Lent {
@@ -120,7 +125,6 @@ impl Lent {
             bytes: 0,
             evictions: 0,
             recent: Recent::default(),
-            sketch: Sketch::default(),
         }
     }
 
@@ -178,28 +182,21 @@ impl Lent {
         known(&self.scan, &self.shapes).map(Ok)
     }
 
-    /// The recipe for a query of `client`, just scanned, whose first with a shape that nobody knows
-    /// leaves only a mark in the sketch.
+    /// The recipe for a query just scanned, whose first with a shape that nobody knows leaves only
+    /// a mark in the sketch.
     ///
     /// # Errors
     /// [`Reason::Threshold`] for such a query; else as [`Self::recipe`].
     #[inline]
-    pub fn admit(
-        &mut self,
-        text: &[u8],
-        client: u64,
-        dialect: Dialect,
-    ) -> Result<Arc<Recipe>, Reason> {
+    pub fn admit(&mut self, text: &[u8], dialect: Dialect) -> Result<Arc<Recipe>, Reason> {
         if let Some(found) = self.local(text) {
             let recipe = found?;
             self.recent.keep(text, &recipe);
             return self.unfolded(recipe, text, dialect);
         }
-        if self.settings.prepare_threshold > 1 && self.shapes.known(&self.scan).is_none() {
-            let salt = client.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            if !self.sketch.meet(self.scan.hash() ^ salt) {
-                return Err(Reason::Threshold);
-            }
+        let is_new = !self.settings.is_eager() && self.shapes.known(&self.scan).is_none();
+        if is_new && !self.shapes.meet(&self.scan) {
+            return Err(Reason::Threshold);
         }
         self.recipe(text, dialect)
     }
@@ -266,6 +263,15 @@ impl Lent {
             return statement(Plans::Custom);
         }
         Ok(found)
+    }
+
+    /// Whether a statement that was just met, and has no verdict, must be met more often before the
+    /// next lesson about it, because the last has not paid.
+    #[must_use]
+    pub fn rests(&self, statement: &Statement) -> bool {
+        let executions = self.shapes.executions(statement);
+        let threshold = self.settings.prepare_threshold;
+        !self.settings.is_eager() && statement.payback().rests(executions, threshold)
     }
 
     /// Scans `text` again as this recipe of its shape, which may have been retired since, has it.

@@ -356,6 +356,7 @@ mod tests {
             columns: vec![None],
             unfolded: false,
             returning: false,
+            trivial: false,
             writes: false,
             targets: Vec::new(),
             called_types: Vec::new(),

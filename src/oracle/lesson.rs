@@ -6,7 +6,9 @@ use super::state::{About, State, Step};
 use super::topic::{Subject, Topic};
 use super::{Env, Next, audit, blame, columns, context, describe, explain, keys, names, prepare};
 use super::{statistics, teach, watch};
+use crate::metrics::Counter;
 use crate::reason::Reason;
+use crate::statement::Millis;
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::HEADER;
 
@@ -28,6 +30,8 @@ pub struct Lesson {
     current: Answer,
     /// How many questions the state has put: at least one, unless it is idle.
     asked: usize,
+    /// When it did.
+    since: Millis,
     /// The last error frame of a question that was cancelled, by whomever, or else the first of
     /// what undoes the questions. Once set, the lesson is over at the end of the step.
     cancelled: Option<Vec<u8>>,
@@ -46,11 +50,13 @@ impl Lesson {
                 is_behind: false,
                 rounds: 0,
                 is_paid: false,
+                is_earned: false,
             },
             state: State::Idle,
             answers: Vec::new(),
             current: Answer::default(),
             asked: 0,
+            since: Millis::default(),
             cancelled: None,
             is_inside: false,
         }
@@ -121,6 +127,7 @@ impl Lesson {
             return None;
         }
         env.asks.is_inside = self.is_inside;
+        self.spend(env);
         let before = env.asks.questions;
         let step = self.answered(env);
         Some(self.go_on(step, before, env))
@@ -145,6 +152,22 @@ impl Lesson {
         behind.step_by(2).take(self.asked / 2 - 1).collect()
     }
 
+    /// Records what the questions of the state have cost. Looks at the catalog and questions about
+    /// names have allowances of their own, and a statement that is prepared is expected to pay.
+    fn spend(&self, env: &Env<'_>) {
+        let took = env.now.since(self.since);
+        let counters = env.lent.counters();
+        counters.add(Counter::Questions, self.asked as u64);
+        counters.add(Counter::QuestionsMillis, took);
+        match self.state {
+            State::Watch(_) | State::Names(_) | State::About(_, About::Prepare) => {}
+            State::About(..) if self.topic.is_earned => {}
+            State::Idle | State::Context | State::Audit(_) | State::About(..) => {
+                env.lent.shapes.questions().spend(self.asked, took, env.now);
+            }
+        }
+    }
+
     /// Notes a reply that is too large to be looked at, and is swallowed: but for a notice, the
     /// oracle is too talkative.
     pub const fn large(&mut self, tag: u8) {
@@ -161,6 +184,7 @@ impl Lesson {
                     self.state = state;
                     env.asks.end();
                     self.asked = env.asks.questions - before;
+                    self.since = env.now;
                     debug_assert!(self.asked > 0 && self.answers.is_empty());
                     return Next::Asked;
                 }

@@ -54,14 +54,7 @@ pub(super) fn teach(wanted: Plans, topic: &mut Topic, env: &mut Env<'_>) -> Resu
         return Err(reason);
     }
     let max_age = env.lent.settings.statement_max_age;
-    if let Verdict::Trusted {
-        epoch: known,
-        at,
-        terms,
-    } = statement.verdict()
-        && known == epoch
-        && env.now.since(at) <= max_age
-    {
+    if let Some((at, terms)) = statement.trusted(epoch, max_age, env.now) {
         let candidate = Candidate {
             verified: at,
             terms,
@@ -109,16 +102,32 @@ const fn hazard_of(hazards: Hazards) -> Option<Reason> {
 /// Claims the right to ask about this statement, and a question from the budget, unless the lesson
 /// has taken one already.
 fn claim(statement: &Statement, topic: &mut Topic, env: &Env<'_>) -> Result<(), Reason> {
+    let (questions, is_eager) = (env.lent.shapes.questions(), env.lent.settings.is_eager());
+    let executions = env.lent.shapes.executions(statement);
+    if !topic.is_paid {
+        if env.lent.rests(statement) {
+            return Err(Reason::Threshold);
+        }
+        topic.is_earned = statement.payback().has_earned(executions);
+        if !is_eager && !topic.is_earned && !questions.are_left(env.now) {
+            return Err(Reason::Budget);
+        }
+    }
     if !statement.claim(env.now, PATIENCE) {
         return Err(Reason::Threshold);
     }
     if !topic.is_paid {
-        if !env.lent.shapes.take_question(env.now) {
+        if !questions.take(env.now) {
             statement.record(Verdict::Unasked);
             return Err(Reason::Budget);
         }
         topic.is_paid = true;
         env.lent.counters().add(Counter::OracleQuestions, 1);
+        if let Some(has_paid) = statement.payback().asked(executions) {
+            env.standing.database.lesson_ended(has_paid);
+            let unpaid = u64::from(!has_paid);
+            env.lent.counters().add(Counter::LessonsUnpaid, unpaid);
+        }
     }
     Ok(())
 }

@@ -17,6 +17,9 @@ pub(super) struct Topic {
     /// A question was taken from the budget. Set with the first claim to ask about a statement, and
     /// never cleared: a lesson is about one shape, in however many forms.
     pub(super) is_paid: bool,
+    /// The statement has been executed so often that the lesson is within its own share of the
+    /// time. Set before `is_paid`.
+    pub(super) is_earned: bool,
 }
 
 impl Topic {

@@ -60,6 +60,8 @@ pub struct Eligible {
     pub unfolded: bool,
     /// The server sends RowDescription only when all is done, so it must be held back (H-27).
     pub returning: bool,
+    /// It uses no table and calls no function, so there is next to nothing to be gained.
+    pub trivial: bool,
     /// Something is inserted, updated, deleted or merged.
     pub writes: bool,
     /// The relations written to, as `to_regclass` reads them (H-09).
@@ -168,6 +170,7 @@ fn judge_flat(text: &str, scan: &Scan) -> Result<(Eligible, Vec<bool>), Reason> 
         columns: walk.slots.iter().map(|slot| slot.column.clone()).collect(),
         interval_casts: walk.slots.iter().map(|slot| slot.interval).collect(),
         returning,
+        trivial: walk.is_trivial(),
         writes: walk.writes > 0,
         targets: targets(text, scan, &walk)?,
         tables: walk.tables.named(&text[scan.body()]),

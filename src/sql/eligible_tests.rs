@@ -38,6 +38,35 @@ fn check_refused(reason: Reason, texts: &[&str]) {
 }
 
 #[test]
+fn what_the_server_has_next_to_nothing_to_do_for_is_trivial() {
+    let trivial = |text: &str| judged(text).map(|(_, eligible)| eligible.trivial);
+    for text in [
+        "select 1",
+        "select 'x' as a, 1 + 2, '5'::int",
+        "values (1), (2)",
+        "select 1 where 2 > 1",
+        "select a from (values (1)) as v (a)",
+    ] {
+        let reads = text.contains("from");
+        assert_eq!(trivial(text), Ok(!reads), "{text}");
+    }
+    for text in [
+        "select f(42)",
+        "select 1 + abs(2)",
+        "select (select 1)",
+        "select a from t where b = 1",
+        "select 1 where exists (select 2 from t)",
+        "with x as (select 1) select 2",
+        "insert into t values (1)",
+        "update t set a = 1",
+        "delete from t where a = 1",
+        "table t limit 5",
+    ] {
+        assert_ne!(trivial(text), Ok(true), "{text}");
+    }
+}
+
+#[test]
 fn literals_that_nothing_is_done_with_are_known() {
     let bare = |text: &str| judged(text).map(|(_, eligible)| eligible.bare);
     for (text, expected) in [

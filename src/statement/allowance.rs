@@ -32,7 +32,12 @@ impl Allowance {
 
     /// Records that a question took `took` milliseconds.
     pub(super) fn spend(&self, took: u64, now: Millis) {
-        let more = took.saturating_mul(self.share);
+        self.spend_micros(took.saturating_mul(1_000), now);
+    }
+
+    /// Records that a question took `took` microseconds.
+    pub(super) fn spend_micros(&self, took: u64, now: Millis) {
+        let more = took.saturating_mul(self.share) / 1_000;
         let order = Ordering::Relaxed;
         let add = |paid: u64| Some(paid.max(now.0).saturating_add(more));
         // It is always taken.

@@ -11,6 +11,7 @@
 use super::lock;
 use foldhash::quality::FixedState;
 use std::collections::HashMap;
+use std::hash::BuildHasher as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -40,6 +41,11 @@ impl Origin {
     #[must_use]
     pub fn database(&self) -> &[u8] {
         &self.database
+    }
+
+    /// Tells logins apart, for what a mistake in that does no harm to.
+    pub(super) fn hash(&self) -> u64 {
+        FixedState::default().hash_one((&self.database, &self.packet))
     }
 
     /// Writes down everything that makes a context. Each part but the last is preceded by its

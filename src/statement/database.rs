@@ -6,13 +6,15 @@
 //!   looks current again, not even after its database was forgotten and came back.
 
 use super::allowance::Allowance;
+use super::context::Origin;
 use super::names::Names;
 use super::naming::{Naming, Question};
+use super::tally::{Tallies, Tally};
 use super::{Millis, lock};
 use crate::sql::define::Definitions;
 use foldhash::quality::FixedState;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Counts the epochs given so far to all databases together.
@@ -28,6 +30,7 @@ impl Epochs {
 /// What is shared between the connections to one database.
 #[derive(Debug)]
 pub struct Database {
+    number: u64,
     epoch: AtomicU64,
     epochs: Epochs,
     /// Counts changes of what all databases of the cluster share: roles and their membership.
@@ -50,6 +53,10 @@ pub struct Database {
     names_from: AtomicU64,
     /// The allowance for questions about the names.
     asking: Allowance,
+    /// How much connections use, by how they have logged in.
+    visits: Tallies,
+    /// How many lessons more have not paid here than have, lately.
+    unpaid: AtomicU32,
 }
 
 impl Default for Database {
@@ -62,6 +69,7 @@ impl Default for Database {
 impl Database {
     fn new(epochs: &Epochs, cluster: &Arc<AtomicU64>) -> Self {
         Self {
+            number: epochs.next(),
             epoch: AtomicU64::new(epochs.next()),
             epochs: epochs.clone(),
             cluster: Arc::clone(cluster),
@@ -74,6 +82,8 @@ impl Database {
             names: Mutex::default(),
             names_from: AtomicU64::new(0),
             asking: Allowance::new(NAMES_SHARE, NAMES_SAVED),
+            visits: Tallies::default(),
+            unpaid: AtomicU32::new(0),
         }
     }
 }
@@ -136,7 +146,44 @@ const NAMES_SAVED: u64 = 5_000;
 /// Milliseconds after which another session may ask for the names, although one is asking.
 const NAMES_PATIENCE: u64 = 10_000;
 
+/// Lessons that have not paid, beyond those that have, after which shapes have to be met twice as
+/// often before the server is asked about them; and how often that doubles.
+const UNPAID: u32 = 16;
+const DOUBLINGS: u32 = 4;
+
 impl Database {
+    /// The database's number, which no other database of this process has.
+    #[must_use]
+    pub const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// How much those connections use that have logged in as this one has.
+    #[must_use]
+    pub fn visits(&self, origin: &Origin) -> Arc<Tally> {
+        self.visits.get(origin.hash()).0
+    }
+
+    /// A lesson has paid by the time of the next one, or not.
+    pub fn lesson_ended(&self, has_paid: bool) {
+        let order = Ordering::Relaxed;
+        let count = |unpaid: u32| match has_paid {
+            // What is asked about less and less has fewer chances to pay.
+            true => Some(unpaid.saturating_sub(4)),
+            false => Some((unpaid + 1).min(UNPAID * (DOUBLINGS + 1))),
+        };
+        // It is always counted.
+        let _ = self.unpaid.fetch_update(order, order, count);
+    }
+
+    /// How often a shape has to be met in this database before the server is asked about it, where
+    /// usually that would be `threshold` times.
+    #[must_use]
+    pub fn threshold(&self, threshold: u32) -> u32 {
+        let doublings = self.unpaid.load(Ordering::Relaxed) / UNPAID;
+        threshold.saturating_mul(1 << doublings.min(DOUBLINGS))
+    }
+
     /// The catalog epoch. It moves when the catalog changes (the fidelity rules, H-20): when a
     /// session of the proxy changes it, or when a look finds that it was changed past the proxy.
     #[must_use]
@@ -371,6 +418,21 @@ mod tests {
         assert!(database.epoch() > before);
         assert!(!database.take_watch(Millis(3549), 1000), "it took long");
         assert!(database.take_watch(Millis(3550), 1000));
+    }
+
+    #[test]
+    fn where_lessons_do_not_pay_shapes_wait_longer_until_they_do() {
+        let database = Database::default();
+        let lessons = |count: u32, pay: bool| {
+            (0..count).for_each(|_| database.lesson_ended(pay));
+            database.threshold(3)
+        };
+        assert_eq!(lessons(0, false), 3);
+        assert_eq!(lessons(UNPAID - 1, false), 3);
+        assert_eq!(lessons(1, false), 6);
+        assert_eq!(lessons(1_000_000, false), 48);
+        assert_eq!(lessons(1, true), 48);
+        assert_eq!(lessons(UNPAID, true), 3);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! - an entry is usable only after [`Mirror::confirm`], which the caller calls at ParseComplete.
 
 use super::routes::Trial;
+use super::tally::Uses;
 use super::{Key, Millis, Statement, Terms};
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -98,6 +99,9 @@ pub struct Entry {
     uses: u32,
     /// The server's memory that it is estimated to take.
     bytes: usize,
+    /// How often it was looked up since it was ready, as far as that is not counted in
+    /// [`Mirror::uses`].
+    lookups: u32,
     ready: bool,
     /// How many executions the server has planned for their values since it last parsed the
     /// statement.
@@ -129,6 +133,15 @@ pub struct Mirror {
     clock: u64,
     /// No entry is idle before this many lookups.
     full_until: u64,
+    /// How often this connection has sent what, its entries' lookups aside.
+    pub uses: Uses,
+}
+
+impl Drop for Mirror {
+    fn drop(&mut self) {
+        // What they were used for is to be counted before `uses` tells.
+        self.forget_all();
+    }
 }
 
 /// How much the server may hold for one connection.
@@ -170,7 +183,13 @@ impl Mirror {
             next_name: 1,
             clock: 0,
             full_until: 0,
+            uses: Uses::default(),
         }
+    }
+
+    /// Counts what an entry was used for that is gone.
+    fn gone(uses: &mut Uses, entry: &Entry) {
+        uses.add(entry.statement.recipe().family(), entry.lookups);
     }
 
     /// How many lookups there have been.
@@ -216,6 +235,7 @@ impl Mirror {
         let entry = self.entries.get_mut(&key)?;
         entry.used = self.clock;
         entry.uses = entry.uses.saturating_add(1);
+        entry.lookups = entry.lookups.wrapping_add(entry.ready.into());
         entry.ready.then_some(entry)
     }
 
@@ -307,6 +327,7 @@ impl Mirror {
             used: self.clock,
             uses: 1,
             bytes,
+            lookups: 0,
             ready: false,
             // The oracle's EXPLAIN EXECUTE counts as one.
             custom_plans: 1,
@@ -387,6 +408,7 @@ impl Mirror {
     pub fn revoke(&mut self, key: Key) {
         if let Some(entry) = self.entries.remove(&key) {
             self.free(entry.bytes);
+            Self::gone(&mut self.uses, &entry);
         }
     }
 
@@ -397,6 +419,7 @@ impl Mirror {
         if let Some(entry) = &removed {
             self.owed.push(entry.name);
             self.free(entry.bytes);
+            Self::gone(&mut self.uses, entry);
         }
         removed.is_some()
     }
@@ -404,16 +427,17 @@ impl Mirror {
     /// Removes every entry; the server is owed a Close for each.
     pub fn flush(&mut self) {
         // Not drained: the room goes with the entries, and is worth having again only if they come.
-        let entries = std::mem::take(&mut self.entries);
-        self.owed
-            .extend(entries.into_values().map(|entry| entry.name));
+        for entry in std::mem::take(&mut self.entries).into_values() {
+            Self::gone(&mut self.uses, &entry);
+            self.owed.push(entry.name);
+        }
         self.free(self.bytes);
     }
 
     /// Removes every entry after the server has dropped all its statements (DISCARD ALL, DEALLOCATE
     /// ALL). The server is owed nothing.
     pub fn forget_all(&mut self) {
-        self.entries = HashMap::default();
+        self.flush();
         self.owed = Vec::new();
         self.free(self.bytes);
     }

@@ -19,10 +19,13 @@ mod memory;
 pub mod mirror;
 pub mod names;
 mod naming;
+pub mod payback;
+pub mod questions;
 mod recipe;
 pub mod routes;
 pub mod shapes;
 pub mod sightings;
+pub mod tally;
 mod terms;
 pub mod validity;
 pub mod weight;
@@ -32,6 +35,7 @@ use crate::sql::eligible::Eligible;
 use crate::sql::rewrite::{self, Rewritten};
 use crate::sql::scan::Scan;
 pub use context::Context;
+use payback::Payback;
 pub use recipe::Recipe;
 use routes::{Route, Routes};
 use std::borrow::Cow;
@@ -174,6 +178,7 @@ pub struct Statement {
     /// The time, in milliseconds, from which a connection that does not hold the statement may
     /// prepare it to try whether it pays by now.
     retry: AtomicU64,
+    payback: Mutex<Payback>,
     /// The number of executions when the age was last looked at.
     noted: AtomicU32,
     age: Age,
@@ -234,6 +239,7 @@ impl Statement {
             failures: AtomicU32::new(0),
             routes: Routes::default(),
             retry: AtomicU64::new(0),
+            payback: Mutex::default(),
             noted: AtomicU32::new(0),
             age: Age::default(),
         }
@@ -359,6 +365,20 @@ impl Statement {
         lock(&self.verdict).clone()
     }
 
+    /// What it is trusted with and since when, if it is at this catalog epoch and not for longer
+    /// than `max_age`.
+    #[must_use]
+    pub fn trusted(&self, epoch: u64, max_age: u64, now: Millis) -> Option<(Millis, Arc<Terms>)> {
+        match &*lock(&self.verdict) {
+            Verdict::Trusted {
+                epoch: known,
+                at,
+                terms,
+            } if *known == epoch && now.since(*at) <= max_age => Some((*at, Arc::clone(terms))),
+            _ => None,
+        }
+    }
+
     /// The reason why the oracle, at this catalog epoch, need not be asked again.
     #[must_use]
     pub fn settled_against(&self, epoch: u64) -> Option<Reason> {
@@ -441,6 +461,17 @@ impl Statement {
     #[inline]
     pub fn is_withdrawn(&self) -> bool {
         self.withdrawn.load(Ordering::Relaxed)
+    }
+
+    /// How often it was executed.
+    #[must_use]
+    pub fn executions(&self) -> u32 {
+        self.executions.load(Ordering::Relaxed)
+    }
+
+    /// What the lessons about it have been good for.
+    pub fn payback(&self) -> MutexGuard<'_, Payback> {
+        lock(&self.payback)
     }
 
     /// Counts one execution; true if the plan proof is due to be repeated.

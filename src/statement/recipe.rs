@@ -1,5 +1,7 @@
 //! How one shape is converted: which of its literals become arguments, and which stay inline.
 
+use super::database::Database;
+use super::tally::{TALLY_BYTES, Tallies, Tally};
 use super::weight::{Age, Kept, Scales, Weight};
 use super::{Context, Key, MAX_VARIANTS, lock};
 use crate::reason::Reason;
@@ -15,6 +17,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 #[derive(Debug)]
 pub struct Recipe {
     pub(super) id: u64,
+    /// The number of the first recipe of the shape, which those that take its place inherit, and
+    /// how often the shape is used in which database.
+    pub(super) family: u64,
+    pub(super) tallies: Arc<Tallies>,
     pub(super) shape: Arc<Shape>,
     pub(super) judgement: OnceLock<Result<Eligible, Reason>>,
     /// The arguments that the recipe had before it was narrowed; `None` if it was not.
@@ -52,6 +58,8 @@ impl Recipe {
         Self {
             weight: scales.weigh(size_of::<Self>() + shape.bytes() + history),
             id,
+            family: id,
+            tallies: Arc::default(),
             shape,
             judgement: OnceLock::new(),
             widest: None,
@@ -68,6 +76,22 @@ impl Recipe {
     #[must_use]
     pub const fn id(&self) -> u64 {
         self.id
+    }
+
+    /// The number that all recipes of the shape have in common which have followed each other.
+    #[must_use]
+    pub const fn family(&self) -> u64 {
+        self.family
+    }
+
+    /// How often the shape is used in this database.
+    #[must_use]
+    pub fn tally(&self, database: &Database) -> Arc<Tally> {
+        let (tally, is_new) = self.tallies.get(database.number());
+        if is_new {
+            self.weight.grow(TALLY_BYTES);
+        }
+        tally
     }
 
     /// The shape that this recipe converts.

@@ -8,6 +8,8 @@
 use super::context::Contexts;
 use super::database::{Database, Databases};
 use super::mirror::Tag;
+use super::questions::Questions;
+use super::sightings::Sketch;
 use super::weight::{Age, Kept, Scales};
 use super::{Context, Key, MAX_VARIANTS, Millis, Plans, Recipe, Statement};
 use crate::reason::Reason;
@@ -29,7 +31,8 @@ pub struct Shapes {
     hasher: FixedState,
     max_shapes: usize,
     next_id: AtomicU64,
-    budget: Budget,
+    questions: Questions,
+    sketch: Sketch,
     tag: Tag,
     scales: Scales,
     /// The bytes that must be exceeded before room is made again: sessions may hold what was
@@ -63,7 +66,8 @@ impl Shapes {
             hasher: hasher(),
             max_shapes: max_shapes.max(16),
             next_id: AtomicU64::new(1),
-            budget: Budget::new(per_second),
+            questions: Questions::new(per_second),
+            sketch: Sketch::default(),
             tag: Tag::random(),
             scales: Scales::default(),
             floor: AtomicUsize::new(0),
@@ -170,10 +174,12 @@ impl Shapes {
     fn replace(
         &self,
         recipe: &Recipe,
-        narrower: Recipe,
+        mut narrower: Recipe,
         arguments: Vec<bool>,
         unfolded: bool,
     ) -> Arc<Recipe> {
+        narrower.family = recipe.family;
+        narrower.tallies = Arc::clone(&recipe.tallies);
         narrower
             .sightings
             .store(recipe.sightings.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -266,9 +272,30 @@ impl Shapes {
         same.then_some(found)
     }
 
-    /// Takes one question from the budget of this second; false if it is used up.
-    pub fn take_question(&self, now: Millis) -> bool {
-        self.budget.take(now)
+    /// Marks a sighting of the shape just scanned, which nobody knows yet; returns whether there
+    /// was a mark already.
+    #[must_use]
+    pub fn meet(&self, scan: &Scan) -> bool {
+        self.sketch.meet(scan.hash())
+    }
+
+    /// How much the server is asked.
+    #[must_use]
+    pub const fn questions(&self) -> &Questions {
+        &self.questions
+    }
+
+    /// How often `statement` was executed, or that with custom plans in its place.
+    #[must_use]
+    pub fn executions(&self, statement: &Statement) -> u32 {
+        let custom = statement.key.with(Plans::Custom);
+        let twin = match statement.plans {
+            Plans::Generic => self.statements.get(&custom).map(|twin| twin.executions()),
+            Plans::Custom => None,
+        };
+        statement
+            .executions()
+            .wrapping_add(twin.unwrap_or_default())
     }
 
     fn new_recipe(&self, shape: Arc<Shape>) -> Recipe {
@@ -387,52 +414,4 @@ fn thin<K: Eq + std::hash::Hash, V: Kept>(
         *surplus = surplus.saturating_sub(value.weight().bytes());
         false
     });
-}
-
-/// The questions that the oracle may be asked per second, counted without a lock: `state` holds the
-/// second in its upper half and the count in its lower half.
-#[derive(Debug)]
-struct Budget {
-    per_second: u32,
-    state: AtomicU64,
-}
-
-impl Budget {
-    const fn new(per_second: u32) -> Self {
-        Self {
-            per_second,
-            state: AtomicU64::new(0),
-        }
-    }
-
-    fn take(&self, now: Millis) -> bool {
-        let second = (now.0 / 1000) << 32;
-        let mut taken = false;
-        let _ = self
-            .state
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |state| {
-                let used = if state & !0xffff_ffff == second {
-                    state & 0xffff_ffff
-                } else {
-                    0
-                };
-                taken = used < u64::from(self.per_second);
-                taken.then_some(second | (used + 1))
-            });
-        taken
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_budget_is_renewed_every_second() {
-        let budget = Budget::new(2);
-        let taken: Vec<bool> = [0, 10, 20, 999, 1000, 1001, 1002, 5000]
-            .map(|ms| budget.take(Millis(ms)))
-            .into();
-        assert_eq!(taken, [true, true, false, false, true, true, false, true]);
-    }
 }

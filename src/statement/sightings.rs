@@ -3,21 +3,23 @@
 //! An application may write a new text each time, so that most shapes come once. Remembering such a
 //! shape in full costs more than passing its query through. So the first sighting only leaves a
 //! mark: four bytes in a table of fixed size. Another mark may take its place; then the shape needs
-//! one more sighting.
+//! one more sighting. So it does if two workers write in one place at the same time.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// How many marks there are: a power of two, 64 KiB in all.
 const MARKS: usize = 1 << 14;
 
-/// The marks of one worker.
+/// The marks of all workers.
 #[derive(Debug)]
 pub struct Sketch {
-    marks: Box<[u32]>,
+    marks: Box<[AtomicU32]>,
 }
 
 impl Default for Sketch {
     fn default() -> Self {
         Self {
-            marks: vec![0; MARKS].into(),
+            marks: (0..MARKS).map(|_| AtomicU32::new(0)).collect(),
         }
     }
 }
@@ -25,17 +27,19 @@ impl Default for Sketch {
 impl Sketch {
     /// Leaves a mark for this hash; returns whether there was one already.
     #[inline]
-    pub fn meet(&mut self, hash: u64) -> bool {
+    pub fn meet(&self, hash: u64) -> bool {
         // No hash leaves the mark of an empty place.
         let mark = (hash >> 32) as u32 | 1;
         let place = hash as usize & (MARKS - 2);
-        let Some([newer, older]) = self.marks.get_mut(place..place + 2) else {
+        let Some([newer, older]) = self.marks.get(place..place + 2) else {
             return false;
         };
-        if *newer == mark || *older == mark {
+        let newest = newer.load(Relaxed);
+        if newest == mark || older.load(Relaxed) == mark {
             return true;
         }
-        *older = std::mem::replace(newer, mark);
+        older.store(newest, Relaxed);
+        newer.store(mark, Relaxed);
         false
     }
 }
@@ -46,7 +50,7 @@ mod tests {
 
     #[test]
     fn what_was_met_is_known_until_two_others_take_its_place() {
-        let mut sketch = Sketch::default();
+        let sketch = Sketch::default();
         let hash = |upper: u64| upper << 33 | 6;
         assert!(!sketch.meet(hash(1)) && sketch.meet(hash(1)));
         assert!(!sketch.meet(hash(2)) && sketch.meet(hash(1)) && sketch.meet(hash(2)));
@@ -56,7 +60,7 @@ mod tests {
 
     #[test]
     fn every_hash_has_a_place() {
-        let mut sketch = Sketch::default();
+        let sketch = Sketch::default();
         for hash in [0, 2, u64::MAX, 1 << 33, 1 << 34] {
             assert!(!sketch.meet(hash), "{hash}");
             assert!(sketch.meet(hash), "{hash}");

@@ -77,7 +77,7 @@ fn settings(dice: &mut Dice) -> Settings {
         catalog_watch: *dice.pick(&[0, 1_000]),
         ddl_notices: dice.chance(500),
         mode: Policy::Convert,
-        prepare_threshold: 1 + u32::from(dice.chance(500)),
+        prepare_threshold: 1 + u32::from(dice.chance(250)),
         statement_max_age: 20_000,
         audit: dice.chance(700),
         trials: dice.chance(700),

@@ -13,6 +13,7 @@
 #[expect(dead_code, reason = "shared with the suite, which needs more of it")]
 mod frames;
 
+mod asking;
 mod cancel;
 mod client;
 mod conversion;

@@ -42,6 +42,8 @@ mod moments;
 mod theorems;
 // What the proxy asks the server on its own behalf.
 mod questions;
+// What it does not ask, because that would not pay.
+mod asking;
 // What a statement does that its text does not show.
 mod unseen;
 // IN lists of every length, which share statements.

@@ -76,7 +76,6 @@ impl Hop<'_> {
             lent: self.lent,
             now: self.now,
             clock: self.clock,
-            salt: self.client.number,
             lessons: self.client.lessons,
             relay_only: self.client.relay_only,
             is_parting: self.client.is_parting,

@@ -21,6 +21,7 @@ fn judged(tables: &[&str], limits: usize) -> Eligible {
         columns: vec![None; 3],
         unfolded: false,
         returning: false,
+        trivial: false,
         writes: false,
         targets: Vec::new(),
         called_types: Vec::new(),

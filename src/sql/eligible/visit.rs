@@ -23,6 +23,10 @@ pub(super) struct Walk {
     pub(super) writes: usize,
     pub(super) targets: Vec<Vec<(usize, usize)>>,
     pub(super) tables: Tables,
+    /// Queries seen, one within the other.
+    queries: usize,
+    /// It reads something, or calls a function.
+    is_busy: bool,
 }
 
 type Flow = ControlFlow<Reason>;
@@ -34,7 +38,14 @@ impl Walk {
             writes: 0,
             targets: Vec::new(),
             tables: Tables::default(),
+            queries: 0,
+            is_busy: false,
         }
+    }
+
+    /// Whether the server has next to nothing to do for it: parsing costs as little as binding.
+    pub(super) const fn is_trivial(&self) -> bool {
+        !self.is_busy && self.writes == 0 && self.queries <= 1
     }
 
     /// The literal whose value the parser reports here.
@@ -187,6 +198,8 @@ impl Visitor for Walk {
         if foreign {
             return ControlFlow::Break(Reason::Unparsed);
         }
+        self.queries += 1;
+        self.is_busy |= matches!(*query.body, SetExpr::Table(_));
         self.sort_clauses(query);
         self.tables.query(query);
         for expr in whole(query) {
@@ -215,6 +228,7 @@ impl Visitor for Walk {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> Flow {
+        self.is_busy = true;
         self.tables.factor(factor);
         match factor {
             // Paths and column defaults there are read by the grammar.
@@ -232,6 +246,7 @@ impl Visitor for Walk {
     }
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> Flow {
+        self.is_busy |= matches!(expr, Expr::Function(_));
         match expr {
             Expr::Interval(_) | Expr::TypedString(_) | Expr::Prefixed { .. } => {
                 self.ban(expr);

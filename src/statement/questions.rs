@@ -1,0 +1,150 @@
+//! How much the server is asked: new shapes a second, and a share of the time.
+
+use super::Millis;
+use super::allowance::Allowance;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Questions may take one part of the time in this many, which is 2 %. All databases share it,
+/// because they share the server.
+pub const SHARE: u64 = 50;
+
+/// The most milliseconds of questions that are saved up, so that a proxy that has just been started
+/// learns its first hundreds of shapes at once. A lesson takes the server two or three (`payback`),
+/// and on a busy machine it takes ten times as long until all answers are here.
+const SAVED: u64 = 10_000;
+
+/// The microseconds that a question takes in any case. Clocks and networks say less of short ones.
+const LEAST: u64 = 100;
+
+/// How much the server is asked.
+#[derive(Debug)]
+pub struct Questions {
+    rate: Rate,
+    share: Allowance,
+    /// The least milliseconds that a step has taken: what the way to the server and back takes is
+    /// not the server's time.
+    way: AtomicU64,
+}
+
+impl Questions {
+    pub(super) const fn new(per_second: u32) -> Self {
+        Self {
+            rate: Rate::new(per_second),
+            share: Allowance::new(SHARE, SAVED),
+            way: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// Takes one of the new shapes of this second; false if there have been as many.
+    pub fn take(&self, now: Millis) -> bool {
+        self.rate.take(now)
+    }
+
+    /// Whether the share of the time leaves room for more.
+    #[must_use]
+    pub fn are_left(&self, now: Millis) -> bool {
+        self.share.is_left(now)
+    }
+
+    /// Records that so many questions, put at once, were answered in `took` milliseconds.
+    pub fn spend(&self, count: usize, took: u64, now: Millis) {
+        let way = self.way.fetch_min(took, Ordering::Relaxed).min(took);
+        let least = LEAST.saturating_mul(count as u64);
+        let micros = (took - way).saturating_mul(1_000).max(least);
+        self.share.spend_micros(micros, now);
+    }
+}
+
+/// So many new shapes per second, counted without a lock: `state` holds the second in its upper
+/// half and the count in its lower half.
+#[derive(Debug)]
+struct Rate {
+    per_second: u32,
+    state: AtomicU64,
+}
+
+impl Rate {
+    const fn new(per_second: u32) -> Self {
+        Self {
+            per_second,
+            state: AtomicU64::new(0),
+        }
+    }
+
+    fn take(&self, now: Millis) -> bool {
+        let second = (now.0 / 1000) << 32;
+        let mut taken = false;
+        let _ = self
+            .state
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |state| {
+                let used = if state & !0xffff_ffff == second {
+                    state & 0xffff_ffff
+                } else {
+                    0
+                };
+                taken = used < u64::from(self.per_second);
+                taken.then_some(second | (used + 1))
+            });
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_shapes_are_counted_anew_every_second() {
+        let rate = Rate::new(2);
+        let taken: Vec<bool> = [0, 10, 20, 999, 1000, 1001, 1002, 5000]
+            .map(|ms| rate.take(Millis(ms)))
+            .into();
+        assert_eq!(taken, [true, true, false, false, true, true, false, true]);
+    }
+
+    /// The milliseconds spent until `until` by steps of `took` each, `way` of it on the way.
+    fn spent(took: u64, way: u64, until: u64) -> u64 {
+        let questions = Questions::new(1);
+        questions.spend(1, way, Millis(0));
+        let (mut now, mut spent) = (0, 0);
+        while now < until {
+            if questions.are_left(Millis(now)) {
+                now += took;
+                questions.spend(1, took, Millis(now));
+                spent += took - way;
+            } else {
+                now += 1;
+            }
+        }
+        spent
+    }
+
+    #[test]
+    fn questions_take_their_share_of_the_time_and_what_was_saved_up() {
+        let hour = 3_600_000;
+        for (took, way) in [(5, 0), (30, 0), (35, 5)] {
+            let spent = spent(took, way, hour);
+            let most = hour / SHARE + SAVED + took;
+            assert!((most * 9 / 10..=most).contains(&spent), "{spent} of {most}");
+        }
+    }
+
+    #[test]
+    fn the_way_to_the_server_is_not_the_server_s_time() {
+        let questions = Questions::new(1);
+        for now in 0..10_000 {
+            questions.spend(1, 20, Millis(now));
+        }
+        assert!(questions.are_left(Millis(10_000)));
+    }
+
+    #[test]
+    fn short_questions_count_too() {
+        let questions = Questions::new(1);
+        let count = (0..1_000_000).take_while(|_| {
+            questions.spend(3, 0, Millis(0));
+            questions.are_left(Millis(0))
+        });
+        assert_eq!(count.count() as u64, SAVED * 1_000 / (3 * LEAST));
+    }
+}

@@ -1,0 +1,102 @@
+//! What the server is asked where applications connect for a moment, or keep changing the catalog.
+
+use crate::harness::client::Client;
+use crate::harness::proxy::Proxy;
+use crate::harness::server;
+use pgautoprep::metrics::Counter;
+use pgautoprep::reason::Reason;
+
+const SETUP: &str = "\
+    CREATE TABLE people (id int PRIMARY KEY, name text, town int); \
+    INSERT INTO people SELECT i, 'name ' || i, i % 10 FROM generate_series(1, 1000) i; \
+    CREATE TABLE towns AS SELECT i AS id, 'town ' || i AS name FROM generate_series(0, 9) i";
+
+/// The defaults of what the suite otherwise changes.
+const DEFAULT: [(&str, &str); 2] = [("prepare_threshold", "3"), ("oracle_per_second", "200")];
+
+/// A visit: three statements that are sent `often` times, and three that are sent once.
+fn visit(address: &str, database: &str, number: usize, often: usize) {
+    let mut client = Client::login(address, database);
+    for once in ["town", "name", "id, name"] {
+        client.query(&format!("SELECT {once} FROM people WHERE id = {number}"));
+    }
+    for time in 0..often {
+        let id = (number + time) % 1000 + 1;
+        assert_eq!(
+            client.value(&format!("SELECT name AS a FROM people WHERE id = {id}")),
+            format!("name {id}")
+        );
+        let joined = "FROM people p JOIN towns t ON t.id = p.town";
+        assert_eq!(
+            client.value(&format!("SELECT t.name {joined} WHERE p.id = {id}")),
+            format!("town {}", id % 10)
+        );
+        client.query(&format!("UPDATE people SET town = town WHERE id = {id}"));
+    }
+    client.query("SELECT 1");
+}
+
+#[test]
+fn short_connections_prepare_what_they_use_often_and_nothing_else() {
+    let database = server::database(SETUP);
+    let proxy = Proxy::with(&server::address(), &DEFAULT);
+    for number in 0..50 {
+        visit(proxy.address(), &database, number, 80);
+        proxy.await_connections(0);
+    }
+    let summary = proxy.summary();
+    let converted = summary.count(Counter::Converted);
+    // Three statements of eighty executions each, all but a few of the first connections.
+    assert!(converted > 50 * 240 - 300, "{summary}");
+    // One of the three may have needed a second try.
+    let prepared = summary.count(Counter::StatementsPrepared);
+    assert!((150..160).contains(&prepared), "{summary}");
+    assert_eq!(summary.count(Counter::OracleQuestions), 3, "{summary}");
+    assert_eq!(summary.passed(Reason::Trivial), 49, "{summary}");
+}
+
+#[test]
+fn connections_that_send_each_statement_a_few_times_are_asked_nothing_in_the_end() {
+    let database = server::database(SETUP);
+    let proxy = Proxy::with(&server::address(), &DEFAULT);
+    let visits = |from: usize, count: usize| {
+        for number in from..from + count {
+            visit(proxy.address(), &database, number, 5);
+            proxy.await_connections(0);
+        }
+        proxy.summary()
+    };
+    let first = visits(0, 10);
+    let last = visits(10, 40);
+    assert_eq!(
+        last.count(Counter::Questions),
+        first.count(Counter::Questions),
+        "{last}"
+    );
+    assert_eq!(last.count(Counter::OracleQuestions), 3, "{last}");
+}
+
+#[test]
+fn a_database_that_keeps_changing_is_asked_less_and_less() {
+    let database = server::database(SETUP);
+    let proxy = Proxy::with(&server::address(), &DEFAULT);
+    let mut client = Client::login(proxy.address(), &database);
+    let mut rounds = |from: usize, count: usize| {
+        let before = proxy.summary().count(Counter::OracleQuestions);
+        for number in from..from + count {
+            client.run(&format!("CREATE TABLE made_{number} (id int)"));
+            for id in 1..=6 {
+                client.query(&format!("SELECT name FROM people WHERE id = {id}"));
+                client.query(&format!("SELECT town FROM people WHERE id = {id}"));
+            }
+        }
+        proxy.summary().count(Counter::OracleQuestions) - before
+    };
+    let first = rounds(0, 10);
+    let second = rounds(10, 10);
+    let last = rounds(20, 30);
+    let summary = proxy.summary();
+    assert!(first > 3 && second < first, "{first} {second} {last}");
+    assert!(last * 10 < first * 30, "{first} {second} {last}\n{summary}");
+    assert!(summary.count(Counter::LessonsUnpaid) > 3, "{summary}");
+}
