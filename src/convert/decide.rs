@@ -220,9 +220,12 @@ impl Circumstances<'_> {
                 return Err(Reason::Doubt);
             }
             // What another plan reads, a serializable transaction would lock.
-            let locks = entry.terms.one_row && self.standing.is_serializable;
+            let reads_others = entry.terms.one_row || entry.terms.is_chosen;
+            let locks = reads_others && self.standing.is_serializable;
             if !locks && entry.terms.admit(eligible, text, scan) {
-                let audit = entry.statement.count_execution() && self.lent.settings.audit;
+                let is_due = entry.statement.count_execution();
+                // Of a plan that the server chooses nothing was proven that could be proven again.
+                let audit = is_due && self.lent.settings.audit && !entry.terms.is_chosen;
                 let call = Call::of(entry);
                 let learns = self.standing.status == Status::Idle && self.lessons < MAX_LESSONS;
                 if audit && learns && entry.statement.take_audit() {

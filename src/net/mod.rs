@@ -15,8 +15,8 @@ mod socket;
 mod stream;
 mod worker;
 
-use crate::config::{Address, Config, Mode};
-use crate::convert::{self, Limits, Settings};
+use crate::config::{Address, Config, Mode, Plans};
+use crate::convert::{self, Limits, Settings, Strictness};
 use crate::metrics::Metrics;
 use crate::statement::shapes::Shapes;
 use accept::{Environment, LAST_WORD};
@@ -204,6 +204,10 @@ pub fn settings(config: &Config) -> Settings {
             Mode::Convert => convert::Policy::Convert,
             Mode::Observe => convert::Policy::Observe,
             Mode::Off => convert::Policy::Off,
+        },
+        strictness: match config.plans {
+            Plans::Proven => Strictness::Proven,
+            Plans::Server => Strictness::Server,
         },
         prepare_threshold: config.prepare_threshold,
         statement_max_age: u64::try_from(config.statement_max_age.as_millis()).unwrap_or(u64::MAX),

@@ -1,7 +1,7 @@
 //! Whole lessons as scripts, without sockets: what is asked, what is answered, where it leads.
 
 use super::*;
-use crate::convert::{Limits, Policy, Settings};
+use crate::convert::{Limits, Policy, Settings, Strictness};
 use crate::metrics::{Counter, Metrics};
 use crate::sql::hazard::Hazards;
 use crate::sql::survey::Known as _;
@@ -91,6 +91,7 @@ impl Room {
     fn new() -> Self {
         let settings = Settings {
             mode: Policy::Convert,
+            strictness: Strictness::Proven,
             prepare_threshold: 1,
             statement_max_age: 1_000_000,
             catalog_watch: 1_000,

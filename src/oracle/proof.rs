@@ -75,12 +75,16 @@
 
 mod align;
 mod constant;
+mod loose;
+mod meaning;
 mod plan;
 mod statistics;
 mod tokens;
+mod total;
 mod tree;
 mod visibility;
 
+pub(super) use meaning::Meaning;
 pub(super) use statistics::questions;
 pub(super) use tree::Plan;
 pub(super) use visibility::Visibility;
