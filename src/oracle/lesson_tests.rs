@@ -12,6 +12,8 @@ use crate::wire::frame::{self, HEADER};
 use crate::wire::{backend, frontend};
 use std::sync::Arc;
 
+#[path = "lesson_chosen_tests.rs"]
+mod choice;
 #[path = "lesson_end_tests.rs"]
 mod ends;
 

@@ -38,6 +38,8 @@ mod pipelining;
 mod plans;
 // Statements whose plans look alike for some values and are not for others.
 mod theorems;
+// What the server's choice of plans may change, and what it may not.
+mod chosen;
 // What the proxy asks the server on its own behalf.
 mod questions;
 // What a statement does that its text does not show.

@@ -216,3 +216,7 @@ fn is_known(node: &Node<'_>) -> bool {
         && !matches!(relation, "InitPlan" | "SubPlan")
         && text(node.facts, "Operation") != "Merge"
 }
+
+#[cfg(test)]
+#[path = "meaning_tests.rs"]
+mod tests;

@@ -89,3 +89,71 @@ fn operand<'t, 'a>(tokens: &'t [Token<'a>]) -> Option<(Option<Column>, &'t [Toke
         _ => plan::column(tokens).map(|(column, rest)| (Some(column), rest)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracle::proof::tokens::normalize;
+
+    fn compared(text: &str) -> Option<Vec<(String, Need)>> {
+        let needs = needs(&normalize(text, &[23, 25, 23]))?;
+        Some(
+            needs
+                .into_iter()
+                .map(|(column, need)| (column.name, need))
+                .collect(),
+        )
+    }
+
+    #[test]
+    fn comparisons_have_a_result_however_they_are_joined() {
+        use Need::{Known, Ordered, Text};
+        for (text, expected) in [
+            ("(t.a = $1)", vec![("a", Ordered)]),
+            ("($1 < t.a)", vec![("a", Ordered)]),
+            ("(t.a >= u.b)", vec![("a", Ordered), ("b", Ordered)]),
+            ("(t.a <> ALL ('{1,2}'::integer[]))", vec![("a", Ordered)]),
+            ("((t.b)::text ~~ $2)", vec![("b", Text)]),
+            ("(t.b !~~* ($2)::text)", vec![("b", Text)]),
+            ("t.done", vec![("done", Known)]),
+            ("(NOT t.done)", vec![("done", Known)]),
+            ("(t.a IS NOT NULL)", vec![("a", Known)]),
+            ("(t.done IS NOT TRUE)", vec![("done", Known)]),
+            (
+                "((t.a = 5) AND (t.done OR (NOT ((t.c < $1) OR (t.b ~~ $2)))))",
+                vec![("a", Ordered), ("done", Known), ("c", Ordered), ("b", Text)],
+            ),
+        ] {
+            let found = compared(text);
+            let found: Option<Vec<_>> = found
+                .as_ref()
+                .map(|found| found.iter().map(|(name, need)| (&**name, *need)).collect());
+            assert_eq!(found, Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn whatever_may_fail_or_tell_is_no_comparison() {
+        for text in [
+            "((1 / t.a) = $1)",
+            "(f(t.a) = $1)",
+            "((t.a)::integer = $1)",
+            "(t.a ~ $2)",
+            "(t.a ~~ t.b)",
+            "(t.a ~~ 'x'::text)",
+            "(t.a OPERATOR(public.=) $1)",
+            "(t.a && $1)",
+            "((t.a = 1) AND f(t.b))",
+            "((t.a = 1) OR ((t.b || 'x'::text) = $2))",
+            "(ANY (t.a = (SubPlan 1).col1))",
+            "(t.a = $1) AND",
+            "",
+            "(",
+            "((",
+            "(NOT)",
+            "(t.a = )",
+        ] {
+            assert_eq!(compared(text), None, "{text}");
+        }
+    }
+}
