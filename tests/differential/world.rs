@@ -96,18 +96,21 @@ impl Pair {
 /// A proxy in this process; it ends when dropped.
 pub(crate) struct Proxy {
     pub(crate) address: String,
+    /// Its setting of that name.
+    pub(crate) plans: &'static str,
     metrics: Arc<Metrics>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Proxy {
-    pub(crate) fn start(upstream: &str, threshold: usize) -> Self {
+    pub(crate) fn start(upstream: &str, plans: &'static str, threshold: usize) -> Self {
         let threshold = threshold.to_string();
         let config = Config::from_pairs(&[
             ("listen", "127.0.0.1:0"),
             ("upstream", upstream),
             ("workers", "1"),
+            ("plans", plans),
             ("prepare_threshold", &threshold),
             ("oracle_per_second", "1000000"),
             ("min_array_rows", "4"),
@@ -131,6 +134,7 @@ impl Proxy {
         let (address, metrics) = receiver.recv().unwrap();
         Self {
             address,
+            plans,
             metrics,
             stop: Some(stop),
             thread: Some(thread),
