@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 
-use crate::config::{self, Address, Config, Sources, settings};
+use crate::config::{Address, Config, PlanChoice, Sources, settings};
 use crate::lab::login::Account;
 use crate::reason::Reason;
 use crate::sql::judge;
@@ -78,7 +78,7 @@ impl Explain {
         let outcome = dialogue.ask(&text)?;
         let mut out = report(&mut dialogue, &text, outcome)?;
         if let Some(account) = account
-            && config.plans == config::Plans::Proven
+            && config.plans == PlanChoice::Proven
             && plans_of(&mut dialogue, &text) == Some(Plans::Custom)
         {
             put_price(&mut out, config, &account, &text)?;
@@ -104,7 +104,7 @@ fn put_price(
     text: &[u8],
 ) -> anyhow::Result<()> {
     let config = Config {
-        plans: config::Plans::Server,
+        plans: PlanChoice::Server,
         ..config
     };
     let mut dialogue = Dialogue::connect(&config, account)?;

@@ -35,7 +35,7 @@ pub struct Config {
     /// How much the proxy may do.
     pub mode: Mode,
     /// Which plans may stand for those of the literals.
-    pub plans: Plans,
+    pub plans: PlanChoice,
     /// How often a connection must send a shape before it is prepared, at least 1.
     pub prepare_threshold: u32,
     /// How many threads relay, at least 1.
@@ -92,7 +92,7 @@ pub enum Mode {
 
 /// Which plans may stand for those of the literals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Plans {
+pub enum PlanChoice {
     /// Those that no value could tell from its own.
     Proven,
     /// Those that the server's plan cache chooses.
@@ -234,8 +234,8 @@ impl Effective {
                 _ => Mode::Convert,
             },
             plans: match self.text(&settings::PLANS)? {
-                "server" => Plans::Server,
-                _ => Plans::Proven,
+                "server" => PlanChoice::Server,
+                _ => PlanChoice::Proven,
             },
             prepare_threshold: self.number(&settings::PREPARE_THRESHOLD)?,
             workers: match self.number(&settings::WORKERS)? {

@@ -51,7 +51,10 @@ fn the_defaults_are_these() {
             port: 5432
         }
     );
-    assert_eq!((config.mode, config.plans), (Mode::Convert, Plans::Proven));
+    assert_eq!(
+        (config.mode, config.plans),
+        (Mode::Convert, PlanChoice::Proven)
+    );
     assert_eq!(
         (config.prepare_threshold, config.oracle_per_second),
         (3, 200)
@@ -253,7 +256,7 @@ fn filters_and_switches_are_understood() {
     .expect("valid");
     assert_eq!(config.log_level, "WARN,pgautoprep::net=debug");
     assert!(!config.audit);
-    assert_eq!(config.plans, Plans::Server);
+    assert_eq!(config.plans, PlanChoice::Server);
     assert_eq!(config.unix_socket_mode, 0o600);
 }
 

@@ -15,7 +15,7 @@ mod socket;
 mod stream;
 mod worker;
 
-use crate::config::{Address, Config, Mode, Plans};
+use crate::config::{Address, Config, Mode, PlanChoice};
 use crate::convert::{self, Limits, Settings, Strictness};
 use crate::metrics::Metrics;
 use crate::statement::shapes::Shapes;
@@ -206,8 +206,8 @@ pub fn settings(config: &Config) -> Settings {
             Mode::Off => convert::Policy::Off,
         },
         strictness: match config.plans {
-            Plans::Proven => Strictness::Proven,
-            Plans::Server => Strictness::Server,
+            PlanChoice::Proven => Strictness::Proven,
+            PlanChoice::Server => Strictness::Server,
         },
         prepare_threshold: config.prepare_threshold,
         statement_max_age: u64::try_from(config.statement_max_age.as_millis()).unwrap_or(u64::MAX),

@@ -1,6 +1,6 @@
 //! The state *chosen*: the oracle is asked whether the statement means the same by whatever plan
-//! the server chooses. It is put only if that is enough ([`Strictness::Server`]), and only where the
-//! theorems of one way and of one row do not hold, which prove more.
+//! the server chooses. It is asked only if that is enough ([`Strictness::Server`]), and only where
+//! the theorems of one way and of one row do not hold, which prove more.
 //!
 //! [`Strictness::Server`]: crate::convert::Strictness::Server
 

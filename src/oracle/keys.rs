@@ -7,7 +7,8 @@ use super::topic::Topic;
 use super::{Env, chosen};
 use crate::reason::Reason;
 
-/// Asks for the keys of the tables, if that may lead to anything; else goes on to what other plans mean.
+/// Asks for the keys of the tables, if that may lead to anything; else goes on to what other plans
+/// mean.
 pub(super) fn ask(
     exposure: Exposure,
     candidate: Candidate,

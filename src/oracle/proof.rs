@@ -71,6 +71,8 @@
 //! - The order of rows does not follow from an estimate, as it does of hash joins and hash
 //!   aggregates, which the generic plan sizes by an estimate of its own.
 //!
+//! Where the server may choose its plans, less has to be proven: [`Meaning`] says what.
+//!
 //! [`Plans::Custom`]: crate::statement::Plans::Custom
 
 mod align;

@@ -13,9 +13,10 @@ const fn decides(round: usize) -> bool {
 }
 
 /// One row of ten has a kind of its own; an index finds them in another order.
-const SKEWED: &str = "CREATE TABLE t (id int PRIMARY KEY, kind int, name text, seen date, pad text); \
-    INSERT INTO t SELECT i, CASE WHEN i % 10 = 0 THEN 100 + i ELSE 1 END, 'n' || i, \
-    date '2020-01-01' + i % 700, repeat('x', 100) FROM generate_series(1, 5000) i ORDER BY i % 7, i; \
+const SKEWED: &str = "CREATE TABLE t (id int PRIMARY KEY, kind int, name text, seen date, \
+    pad text); INSERT INTO t SELECT i, CASE WHEN i % 10 = 0 THEN 100 + i ELSE 1 END, 'n' || i, \
+    date '2020-01-01' + i % 700, repeat('x', 100) FROM generate_series(1, 5000) i \
+    ORDER BY i % 7, i; \
     CREATE INDEX ON t (kind, id DESC); CREATE INDEX ON t (name text_pattern_ops); \
     CREATE INDEX ON t (seen, id); \
     CREATE TABLE u (id int PRIMARY KEY, t int, note varchar(9)); \
@@ -89,7 +90,8 @@ fn common_values_stay_prepared() {
     stays_prepared(SKEWED, |round| {
         let kind = if round % 2 == 0 { 1 } else { 100 + 10 * round };
         format!(
-            "UPDATE t SET pad = 'p{round}' WHERE kind = {kind} AND id > {round} RETURNING id, 1 + kind"
+            "UPDATE t SET pad = 'p{round}' WHERE kind = {kind} AND id > {round} \
+             RETURNING id, 1 + kind"
         )
     });
 }

@@ -1,16 +1,16 @@
 //! What a statement means by whatever plan the server chooses.
 //!
 //! A plan decides in which order rows come, and where LIMIT cuts. It must not decide anything else
-//! ([`Strictness::Server`](crate::convert::Strictness)). Of what the theorems rest on these premises
-//! protect the meaning, and are kept:
+//! ([`Strictness::Server`](crate::convert::Strictness)). Of what the theorems rest on these
+//! premises protect the meaning, and are kept:
 //!
 //! - *Nothing fails that would have failed earlier, or not at all* (H-11). What is done with an
 //!   argument beyond using it is known from the plan of literals, and cannot fail behind the guards
 //!   ([`loosely`]). The plans may have another form, the expressions may not.
 //! - *The planner tries nothing out*: its errors and notices come with each planning (D1, D2).
 //! - *It does not show which rows are looked at.* The conditions on tables and joins have a result
-//!   for every row (`total`). Whatever else is computed is computed of the rows that come out, which
-//!   are the same rows by every plan unless a LIMIT stands above.
+//!   for every row (`total`). Whatever else is computed is computed of the rows that come out,
+//!   which are the same rows by every plan unless a LIMIT stands above.
 //! - *No predicate is locked*, as in the theorem of one row.
 //! - *What looks like the server's own is its own*, and the names in the plan are the tables'.
 //!
@@ -22,8 +22,8 @@
 //! - that no hash table orders the rows, and that LIMIT is the same in every plan.
 //!
 //! What follows from the order may differ with it: sums of floating-point numbers in their last
-//! digits, `string_agg` without ORDER BY, values of a sequence, in which order triggers run and rows
-//! are locked, and which of several rows that violate a constraint is found first.
+//! digits, `string_agg` without ORDER BY, values of a sequence, in which order triggers run and
+//! rows are locked, and which of several rows that violate a constraint is found first.
 //!
 //! Partitioned tables stay out: a generic plan locks each partition, so it may wait where the
 //! original would not have, and that is no matter of order.
