@@ -76,7 +76,7 @@ fn settings(dice: &mut Dice) -> Settings {
         catalog_watch: *dice.pick(&[0, 1_000]),
         ddl_notices: dice.chance(500),
         mode: Policy::Convert,
-        strictness: Strictness::Proven,
+        strictness: *dice.pick(&[Strictness::Proven, Strictness::Server]),
         prepare_threshold: 1 + u32::from(dice.chance(500)),
         statement_max_age: 20_000,
         audit: dice.chance(700),
