@@ -219,7 +219,7 @@ fn generic_explained(
         return Ok(Step::Learned);
     }
     let exposure = Exposure {
-        visibility,
+        visibility: Box::new(visibility),
         guards,
         meaning,
     };

@@ -67,7 +67,7 @@ pub(super) struct Questions {
 /// plan stands for the literals' own.
 #[derive(Debug)]
 pub(super) struct Exposure {
-    pub(super) visibility: Visibility,
+    pub(super) visibility: Box<Visibility>,
     pub(super) guards: Vec<Guard>,
     /// What the statement means by any plan, if the server may choose one.
     pub(super) meaning: Option<Box<Meaning>>,

@@ -187,7 +187,7 @@ impl Meaning {
     }
 
     /// The guards behind which nothing fails.
-    pub(in crate::oracle) fn into_guards(self: Box<Self>) -> Vec<Guard> {
+    pub(in crate::oracle) fn into_guards(self) -> Vec<Guard> {
         self.guards
     }
 }

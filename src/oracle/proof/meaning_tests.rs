@@ -130,11 +130,7 @@ fn values_that_the_planner_would_refuse_are_guarded() {
         .copied()
         .collect();
     assert!(!found.holds(&answer(&rest)), "whose pattern is it");
-    let checks: Vec<Check> = Box::new(found)
-        .into_guards()
-        .iter()
-        .map(|g| g.check)
-        .collect();
+    let checks: Vec<Check> = found.into_guards().iter().map(|g| g.check).collect();
     assert_eq!(checks, [Check::Magnitude(32767), Check::NoBackslash]);
 }
 
