@@ -132,6 +132,11 @@ async fn the_price_of_strictness_is_told() {
     let computed = "SELECT id FROM t WHERE 1 / id > 5 AND name > 'x'";
     let told = price(&house.explain(computed)).unwrap();
     assert!(told.contains("would plan it each time, too"), "{told}");
+    let parted = "CREATE TABLE p (k int) PARTITION BY LIST (k);
+        CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1)";
+    house.client.batch_execute(parted).await.unwrap();
+    let told = price(&house.explain("SELECT k FROM p WHERE k = 1")).unwrap();
+    assert!(told.contains("would plan it each time, too"), "{told}");
     assert_eq!(
         price(&house.explain("SELECT name FROM t WHERE id = 42")),
         None

@@ -111,7 +111,7 @@ fn put_price(
     dialogue.ask(text)?;
     let price = match plans_of(&mut dialogue, text) {
         Some(Plans::Generic) => "would keep it prepared and let the server choose its plan",
-        _ => "would plan it each time, too: not only the order of its rows could differ",
+        _ => "would plan it each time, too: more than the order of its rows could show it",
     };
     Ok(put(out, "plans = server", price)?)
 }
