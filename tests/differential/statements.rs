@@ -137,6 +137,13 @@ fn columns(from: Columns) -> Vec<(String, Type)> {
 
 impl Gen<'_> {
     fn statement(&mut self) -> Node {
+        // Of such the server may choose the plans.
+        if self.total && self.chance.percent(50) {
+            return match self.chance.below(3) {
+                0 => self.comparing_join(),
+                _ => self.simple_select(),
+            };
+        }
         match self.chance.below(100) {
             0..=29 => self.select(2),
             30..=45 => self.simple_select(),
@@ -157,7 +164,8 @@ impl Gen<'_> {
 
     /// What most statements of most applications look like.
     fn simple_select(&mut self) -> Node {
-        let (table, all) = *self.chance.pick(&TABLES);
+        let tables = if self.total { &TABLES[..3] } else { &TABLES };
+        let (table, all) = *self.chance.pick(tables);
         self.scope = vec![Source {
             alias: table.into(),
             columns: columns(all),
@@ -186,6 +194,35 @@ impl Gen<'_> {
             fill(" AND {}", [more]).optional(),
             order,
             limit,
+        ])
+    }
+
+    /// Two tables, of whose columns nothing is computed.
+    fn comparing_join(&mut self) -> Node {
+        let (table, all) = *self.chance.pick(&TABLES[..3]);
+        let key = all[usize::from(table == "kv")].0;
+        let mut condition = |alias: &str, all| {
+            self.scope = vec![Source {
+                alias: alias.into(),
+                columns: columns(all),
+            }];
+            self.comparison()
+        };
+        let conditions = [
+            condition("a", all),
+            condition("b", TAG),
+            condition("a", all),
+        ];
+        self.scope.clear();
+        let [first, second, third] = conditions;
+        let limit = fill(" LIMIT {}", [self.literal(Count)]).optional();
+        let order = Node::All(vec![" ORDER BY 1, 2, 3, 4, 5".into(), limit]).optional();
+        let more = fill("({} OR {})", [second, third]);
+        let head = format!("SELECT b.*, a.{key} FROM {table} a JOIN tag b ON b.item = a.{key}");
+        Node::All(vec![
+            fill("{} WHERE {}", [head.into(), first]),
+            fill(" AND {}", [more]).optional(),
+            order,
         ])
     }
 
