@@ -47,10 +47,16 @@ async fn house() -> House {
 impl House {
     /// Standard output of `explain -` with `sql` on its standard input.
     fn explain(&self, sql: &str) -> String {
+        self.explain_with("proven", sql)
+    }
+
+    /// The same with this setting of `plans`.
+    fn explain_with(&self, plans: &str, sql: &str) -> String {
         let mut child = Command::new(env!("CARGO_BIN_EXE_pgautoprep"))
             .args(["explain", "-", "--user", "postgres", "--upstream"])
             .arg(self.server.host_port())
             .env("PGPASSWORD", PASSWORD)
+            .env("PGAUTOPREP_PLANS", plans)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -99,6 +105,10 @@ async fn the_servers_answers_are_shown() {
         out.contains("planned         each time for its values"),
         "{out}"
     );
+    assert!(
+        out.contains("plans = server  would keep it prepared"),
+        "{out}"
+    );
     let out = house.explain("INSERT INTO ruled VALUES (1)");
     assert!(out.contains("passed through: rewrite_rules"), "{out}");
     let out = house.explain("SELECT * FROM missing WHERE id = 1");
@@ -107,6 +117,36 @@ async fn the_servers_answers_are_shown() {
         out.contains("The server said: 42P01: relation \"missing\""),
         "{out}"
     );
+}
+
+#[tokio::test]
+async fn the_price_of_strictness_is_told() {
+    let house = house().await;
+    let ordered = "SELECT id FROM t WHERE name > 'x' ORDER BY id LIMIT 3";
+    let price = |out: &str| {
+        let line = out.lines().find(|line| line.starts_with("plans = server"));
+        line.map(str::to_owned)
+    };
+    let told = price(&house.explain(ordered)).unwrap();
+    assert!(told.contains("would keep it prepared"), "{told}");
+    let computed = "SELECT id FROM t WHERE 1 / id > 5 AND name > 'x'";
+    let told = price(&house.explain(computed)).unwrap();
+    assert!(told.contains("would plan it each time, too"), "{told}");
+    let parted = "CREATE TABLE p (k int) PARTITION BY LIST (k);
+        CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1)";
+    house.client.batch_execute(parted).await.unwrap();
+    let told = price(&house.explain("SELECT k FROM p WHERE k = 1")).unwrap();
+    assert!(told.contains("would plan it each time, too"), "{told}");
+    assert_eq!(
+        price(&house.explain("SELECT name FROM t WHERE id = 42")),
+        None
+    );
+    let out = house.explain_with("server", ordered);
+    assert!(
+        out.contains("planned         as the server chooses"),
+        "{out}"
+    );
+    assert_eq!(price(&out), None);
 }
 
 #[tokio::test]

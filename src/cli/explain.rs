@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 
-use crate::config::{Address, Config, Sources, settings};
+use crate::config::{Address, Config, PlanChoice, Sources, settings};
 use crate::lab::login::Account;
 use crate::reason::Reason;
 use crate::sql::judge;
@@ -65,21 +65,55 @@ impl Explain {
         };
         let flags = vec![(settings::UPSTREAM, vec![address])];
         let config = Config::load(&Sources::from_process(flags, self.config))?;
-        let mut dialogue = match self.user.filter(|_| self.upstream.is_some()) {
-            Some(user) => {
-                let account = Account {
-                    database: self.database.unwrap_or_else(|| user.clone()),
-                    password: std::env::var("PGPASSWORD").ok(),
-                    user,
-                };
-                Dialogue::connect(&config, &account)?
-            }
+        let account = self.user.filter(|_| self.upstream.is_some());
+        let account = account.map(|user| Account {
+            database: self.database.unwrap_or_else(|| user.clone()),
+            password: std::env::var("PGPASSWORD").ok(),
+            user,
+        });
+        let mut dialogue = match &account {
+            Some(account) => Dialogue::connect(&config, account)?,
             None => Dialogue::imagined(&config, self.server_version)?,
         };
         let outcome = dialogue.ask(&text)?;
-        super::print(&report(&mut dialogue, &text, outcome)?)?;
+        let mut out = report(&mut dialogue, &text, outcome)?;
+        if let Some(account) = account
+            && config.plans == PlanChoice::Proven
+            && plans_of(&mut dialogue, &text) == Some(Plans::Custom)
+        {
+            put_price(&mut out, config, &account, &text)?;
+        }
+        super::print(&out)?;
         Ok(())
     }
+}
+
+/// How the statement is planned that was made of `text`, if it is trusted.
+fn plans_of(dialogue: &mut Dialogue, text: &[u8]) -> Option<Plans> {
+    let statement = dialogue.statement(text)?;
+    let is_trusted = matches!(statement.verdict(), Verdict::Trusted { .. });
+    is_trusted.then(|| statement.plans())
+}
+
+/// Writes what it costs the statement that its plans must be proven: the server is asked again, as
+/// by a proxy that leaves the choice to it.
+fn put_price(
+    out: &mut String,
+    config: Config,
+    account: &Account,
+    text: &[u8],
+) -> anyhow::Result<()> {
+    let config = Config {
+        plans: PlanChoice::Server,
+        ..config
+    };
+    let mut dialogue = Dialogue::connect(&config, account)?;
+    dialogue.ask(text)?;
+    let price = match plans_of(&mut dialogue, text) {
+        Some(Plans::Generic) => "would keep it prepared and let the server choose its plan",
+        _ => "would plan it each time, too: more than the order of its rows could show it",
+    };
+    Ok(put(out, "plans = server", price)?)
 }
 
 fn report(dialogue: &mut Dialogue, text: &[u8], outcome: Outcome) -> anyhow::Result<String> {
@@ -284,6 +318,11 @@ fn put_terms(
             let note = "A running proxy first tries the literals that never vary in the text.";
             return Ok(put(out, "", note)?);
         }
+        Plans::Generic if terms.is_chosen => put(
+            out,
+            "planned",
+            "as the server chooses: rows that nothing orders may come in another order",
+        )?,
         Plans::Generic => put(out, "planned", "once for all values")?,
     }
     for guard in &terms.guards {

@@ -34,6 +34,8 @@ pub struct Config {
     pub upstream: Address,
     /// How much the proxy may do.
     pub mode: Mode,
+    /// Which plans may stand for those of the literals.
+    pub plans: PlanChoice,
     /// How often a connection must send a shape before it is prepared, at least 1.
     pub prepare_threshold: u32,
     /// How many threads relay, at least 1.
@@ -91,6 +93,15 @@ pub enum Mode {
     Observe,
     /// Everything is relayed.
     Off,
+}
+
+/// Which plans may stand for those of the literals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlanChoice {
+    /// Those that no value could tell from its own.
+    Proven,
+    /// Those that the server's plan cache chooses.
+    Server,
 }
 
 /// How log lines look.
@@ -226,6 +237,10 @@ impl Effective {
                 "off" => Mode::Off,
                 "observe" => Mode::Observe,
                 _ => Mode::Convert,
+            },
+            plans: match self.text(&settings::PLANS)? {
+                "server" => PlanChoice::Server,
+                _ => PlanChoice::Proven,
             },
             prepare_threshold: self.number(&settings::PREPARE_THRESHOLD)?,
             workers: match self.number(&settings::WORKERS)? {

@@ -117,6 +117,18 @@ pub const MODE: Setting = Setting {
     because: "converting is what the proxy is for, and it converts only what it has proven.",
 };
 
+/// `plans`: which plans may stand for those of the literals.
+pub const PLANS: Setting = Setting {
+    key: "plans",
+    kind: ValueForm::Choice(&["proven", "server"]),
+    default: Some("proven"),
+    what: "proven plans a statement once only where no value could show another plan; server \
+           leaves it to the server's plan cache, as drivers that prepare do, so rows without an \
+           order come in any.",
+    because: "nobody has to read an application for queries that rely on an order they do not ask \
+              for; whoever knows that there are none may choose the other.",
+};
+
 /// `prepare_threshold`: sightings of a shape before it is asked about and prepared.
 pub const PREPARE_THRESHOLD: Setting = Setting {
     key: "prepare_threshold",
@@ -379,6 +391,7 @@ pub const SETTINGS: &[Setting] = &[
     LISTEN,
     UPSTREAM,
     MODE,
+    PLANS,
     PREPARE_THRESHOLD,
     WORKERS,
     MAX_CLIENTS,

@@ -51,7 +51,10 @@ fn the_defaults_are_these() {
             port: 5432
         }
     );
-    assert_eq!(config.mode, Mode::Convert);
+    assert_eq!(
+        (config.mode, config.plans),
+        (Mode::Convert, PlanChoice::Proven)
+    );
     assert_eq!(
         (config.prepare_threshold, config.oracle_per_second),
         (3, 200)
@@ -224,6 +227,7 @@ fn words_that_mean_nothing_are_refused() {
     for (key, text) in [
         ("mode", "on"),
         ("mode", "Convert"),
+        ("plans", "generic"),
         ("audit", "yes"),
         ("log_format", "xml"),
         // EnvFilter would take this for the name of a module.
@@ -247,11 +251,13 @@ fn filters_and_switches_are_understood() {
         ("upstream", "db:1"),
         ("log_level", "WARN,pgautoprep::net=debug"),
         ("audit", "off"),
+        ("plans", "server"),
         ("unix_socket_mode", "600"),
     ])
     .expect("valid");
     assert_eq!(config.log_level, "WARN,pgautoprep::net=debug");
     assert!(!config.audit);
+    assert_eq!(config.plans, PlanChoice::Server);
     assert_eq!(config.unix_socket_mode, 0o600);
 }
 

@@ -295,12 +295,15 @@ impl Circumstances<'_> {
                 return Err(Reason::Doubt);
             }
             // What another plan reads, a serializable transaction would lock.
-            let locks = entry.terms.one_row && self.standing.is_serializable;
+            let reads_others = entry.terms.one_row || entry.terms.is_chosen;
+            let locks = reads_others && self.standing.is_serializable;
             if !locks && entry.terms.admit(eligible, text, scan) {
                 if self.lent.settings.trials {
                     choose(entry, self.habits, self.clock)?;
                 }
-                let audit = entry.statement.count_execution() && self.lent.settings.audit;
+                let is_due = entry.statement.count_execution();
+                // Of a plan that the server chooses nothing was proven that could be proven again.
+                let audit = is_due && self.lent.settings.audit && !entry.terms.is_chosen;
                 let call = Call::of(entry);
                 if audit {
                     let statement = Arc::clone(&entry.statement);

@@ -26,6 +26,17 @@ pub enum Policy {
     Off,
 }
 
+/// Which plans may stand for those of the literals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strictness {
+    /// Only plans of which no client could tell that they are others.
+    Proven,
+    /// Those that the server's plan cache chooses, as it does for every driver that prepares. They
+    /// may show in what SQL leaves open: the order of rows that no ORDER BY decides, which rows a
+    /// LIMIT takes of them, and what follows from those.
+    Server,
+}
+
 /// The bounds that are kept to on each connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -44,6 +55,8 @@ pub struct Limits {
 pub struct Settings {
     /// What is done with a convertible query.
     pub mode: Policy,
+    /// Which plans may stand for those of the literals.
+    pub strictness: Strictness,
     /// Sightings of a shape before anything is asked or prepared; with one nothing has to pay.
     pub prepare_threshold: u32,
     /// Age in milliseconds beyond which a prepared statement is parsed anew.

@@ -12,7 +12,7 @@ pub use bind::{Call, bind};
 pub use decide::{Circumstances, Decision, Subject};
 pub use errors::{is_of_the_moment, translation};
 pub use habits::{Habits, Timing};
-pub use lent::{Lent, Limits, Policy, Settings};
+pub use lent::{Lent, Limits, Policy, Settings, Strictness};
 
 use crate::reason::Reason;
 use crate::sql::eligible::{self, Eligible};

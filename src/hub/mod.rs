@@ -32,7 +32,7 @@ use crate::ids::{Arena, ClientId, UpstreamId};
 use crate::oracle::Lesson;
 use crate::standing::Standing;
 use crate::statement::context::Origin;
-use crate::statement::{Micros, Millis, Plans, Statement};
+use crate::statement::{Micros, Millis, Plans, Statement, Verdict};
 use crate::upstream::Upstream;
 use crate::wire::Error;
 use crate::wire::backend::Status;
@@ -420,13 +420,17 @@ impl Hub {
             })
     }
 
-    /// What is known of `text` on a server connection, if it has been asked about there.
+    /// What is known of `text` on a server connection, if it has been asked about there. Texts on
+    /// partitions are asked about with custom plans only.
     pub fn statement(&mut self, id: UpstreamId, text: &[u8]) -> Option<Arc<Statement>> {
         let standing = &self.servers.get(id.0)?.upstream.standing;
         standing.context?;
         let recipe = self.lent.recipe_of(text, standing).ok()?;
-        let statement = self.lent.statement(&recipe, Plans::Generic, text, standing);
-        statement.ok()
+        let statement = |plans| self.lent.statement(&recipe, plans, text, standing).ok();
+        let is_trusted = |it: &Arc<Statement>| matches!(it.verdict(), Verdict::Trusted { .. });
+        let usual = statement(Plans::Generic)?;
+        let other = (!is_trusted(&usual)).then(|| statement(Plans::Custom));
+        Some(other.flatten().filter(is_trusted).unwrap_or(usual))
     }
 
     /// Bytes for a client. Their owner takes from the front what was sent.

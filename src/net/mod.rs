@@ -15,8 +15,8 @@ mod socket;
 mod stream;
 mod worker;
 
-use crate::config::{Address, Config, Mode};
-use crate::convert::{self, Limits, Settings};
+use crate::config::{Address, Config, Mode, PlanChoice};
+use crate::convert::{self, Limits, Settings, Strictness};
 use crate::metrics::Metrics;
 use crate::statement::mirror::Capacity;
 use crate::statement::shapes::Shapes;
@@ -205,6 +205,10 @@ pub fn settings(config: &Config) -> Settings {
             Mode::Convert => convert::Policy::Convert,
             Mode::Observe => convert::Policy::Observe,
             Mode::Off => convert::Policy::Off,
+        },
+        strictness: match config.plans {
+            PlanChoice::Proven => Strictness::Proven,
+            PlanChoice::Server => Strictness::Server,
         },
         prepare_threshold: config.prepare_threshold,
         statement_max_age: u64::try_from(config.statement_max_age.as_millis()).unwrap_or(u64::MAX),

@@ -53,6 +53,7 @@ pub(super) struct Proven {
     pub(super) guards: Vec<Guard>,
     pub(super) common: Vec<Common>,
     pub(super) one_row: bool,
+    pub(super) is_chosen: bool,
 }
 
 impl Proven {
@@ -62,6 +63,7 @@ impl Proven {
             guards,
             common: Vec::new(),
             one_row: false,
+            is_chosen: false,
         }
     }
 }
@@ -161,6 +163,7 @@ impl Candidate {
             guards: proven.guards.into(),
             common: proven.common.into(),
             one_row: proven.one_row,
+            is_chosen: proven.is_chosen,
             fallible: fallible.collect(),
             ..Terms::clone(&self.terms)
         });

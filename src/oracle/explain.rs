@@ -7,10 +7,11 @@
 use super::answer::Answer;
 use super::candidate::{Candidate, Proven, positions};
 use super::lists::{self, Lengths};
-use super::proof::{self, Hidden, Plan};
+use super::proof::{self, Hidden, Meaning, Plan};
 use super::state::{About, Exposure, Questions, Step};
 use super::topic::Topic;
-use super::{Env, catalog, keys, question};
+use super::{Env, catalog, chosen, keys, question};
+use crate::convert::Strictness;
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::statement::{Plans, Statement, Terms};
@@ -181,7 +182,8 @@ fn unplanned(
     Err(candidate.give_up(env.standing))
 }
 
-/// The custom plan is the original's: the generic plan must be the same but for its constants.
+/// The custom plan is the original's: the generic plan must be the same but for its constants, or
+/// at least mean the same if the server may choose.
 fn generic_explained(
     candidate: Candidate,
     (original, generic): (&Plan, &Plan),
@@ -196,23 +198,40 @@ fn generic_explained(
         bare: &bare,
         stored: &candidate.terms.stored,
     };
-    let exposed = proof::exposed(original, generic, &types, (&hidden, eligible));
-    let (visibility, guards) = match exposed {
-        Ok(found) => found,
+    let may_choose = env.lent.settings.strictness == Strictness::Server;
+    let meaning = match may_choose && !recipe.shape().has_rows() {
+        true => Meaning::of(original, generic, &types, (&hidden, eligible)),
+        false => None,
+    };
+    let lists = recipe.list_arguments();
+    let meaning = meaning.filter(|meaning| meaning.searches_for(&lists));
+    let meaning = meaning.map(Box::new);
+    let exposed = match proof::exposed(original, generic, &types, (&hidden, eligible)) {
+        Ok(exposed) => Some(exposed),
+        Err(apart) if apart.fixable.is_empty() => None,
         Err(apart) => return candidate.fix(&apart.fixable, topic, env).map(Step::Teach),
     };
     let dialect = env.standing.dialect;
     env.lent.scan_again(&topic.text, dialect, recipe)?;
-    let (plan, scan) = ((&visibility, generic), &env.lent.scan);
-    let guards = lists::guarded(guards, plan, &candidate, lengths, scan);
-    let Some(guards) = guards.filter(|_| !visibility.is_open()) else {
-        return candidate.specify(topic, env).map(Step::Teach);
+    let scan = &env.lent.scan;
+    let exposure = exposed.and_then(|(visibility, guards)| {
+        let plan = (&visibility, generic);
+        let guards = lists::guarded(guards, plan, &candidate, lengths, scan)?;
+        (!visibility.is_open()).then_some((visibility, guards))
+    });
+    let Some((visibility, guards)) = exposure else {
+        return chosen::ask_without_theorem(meaning, candidate, topic, env);
     };
     if visibility.needs_no_facts() {
         candidate.trust(Proven::with(guards), env);
         return Ok(Step::Learned);
     }
-    keys::ask(Exposure { visibility, guards }, candidate, topic, env)
+    let exposure = Exposure {
+        visibility: Box::new(visibility),
+        guards,
+        meaning,
+    };
+    keys::ask(exposure, candidate, topic, env)
 }
 
 /// How long the plan is that says how much memory the statement takes: the generic one if that is

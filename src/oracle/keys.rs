@@ -4,10 +4,11 @@ use super::answer::Answer;
 use super::candidate::{Candidate, Proven};
 use super::state::{About, Exposure, Step};
 use super::topic::Topic;
-use super::{Env, statistics};
+use super::{Env, chosen};
 use crate::reason::Reason;
 
-/// Asks for the keys of the tables, if that may lead to anything; else for the statistics.
+/// Asks for the keys of the tables, if that may lead to anything; else goes on to what other plans
+/// mean.
 pub(super) fn ask(
     exposure: Exposure,
     candidate: Candidate,
@@ -15,7 +16,7 @@ pub(super) fn ask(
     env: &mut Env<'_>,
 ) -> Result<Step, Reason> {
     let Some(question) = exposure.visibility.keys_question() else {
-        return statistics::ask(exposure, candidate, topic, env);
+        return chosen::ask(exposure, candidate, topic, env);
     };
     env.asks.careful(&question);
     Ok(Step::ask(candidate, About::Keys(exposure)))
@@ -34,7 +35,7 @@ pub(super) fn answered(
     let one_way = keys.is_some_and(|keys| visibility.has_one_way(keys));
     let one_row = !one_way && keys.is_some_and(|keys| visibility.is_single(keys));
     if !one_way && !one_row {
-        return statistics::ask(exposure, candidate, topic, env);
+        return chosen::ask(exposure, candidate, topic, env);
     }
     let proven = Proven {
         one_row,

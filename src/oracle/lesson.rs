@@ -4,8 +4,8 @@ use super::answer::{self, Answer};
 use super::candidate::Candidate;
 use super::state::{About, State, Step};
 use super::topic::{Subject, Topic};
-use super::{Env, Next, audit, blame, columns, context, describe, explain, keys, names, prepare};
-use super::{statistics, teach, watch};
+use super::{Env, Next, audit, blame, chosen, columns, context, describe, explain, keys, names};
+use super::{prepare, statistics, teach, watch};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::statement::Millis;
@@ -312,6 +312,7 @@ fn decisive<'a>(about: &About, answers: &'a [Answer]) -> &'a [Answer] {
         | About::Describe
         | About::Explain(_)
         | About::Keys(_)
+        | About::Chosen(..)
         | About::Statistics(_) => answers,
     }
 }
@@ -321,7 +322,11 @@ fn parse<'a>(about: &About, answers: &'a [Answer]) -> Option<&'a Answer> {
     match about {
         About::Describe => describe::parse(answers),
         About::Prepare => prepare::parse(answers),
-        About::Columns | About::Explain(_) | About::Keys(_) | About::Statistics(_) => None,
+        About::Columns
+        | About::Explain(_)
+        | About::Keys(_)
+        | About::Chosen(..)
+        | About::Statistics(_) => None,
     }
 }
 
@@ -338,6 +343,9 @@ fn learned_of(
         About::Describe => describe::answered(candidate, answers, topic, env),
         About::Explain(put) => explain::answered(put, candidate, answers, topic, env),
         About::Keys(exposure) => keys::answered(exposure, candidate, &answers, topic, env),
+        About::Chosen(meaning, exposure) => {
+            chosen::answered((meaning, exposure), candidate, &answers, topic, env)
+        }
         About::Statistics(exposure) => {
             statistics::answered(exposure, &candidate, &answers, topic, env)
         }

@@ -1,7 +1,7 @@
 //! Whole lessons as scripts, without sockets: what is asked, what is answered, where it leads.
 
 use super::*;
-use crate::convert::{Limits, Policy, Settings};
+use crate::convert::{Limits, Policy, Settings, Strictness};
 use crate::metrics::{Counter, Metrics};
 use crate::sql::hazard::Hazards;
 use crate::sql::survey::Known as _;
@@ -13,6 +13,8 @@ use crate::wire::frame::{self, HEADER};
 use crate::wire::{backend, frontend};
 use std::sync::Arc;
 
+#[path = "lesson_chosen_tests.rs"]
+mod choice;
 #[path = "lesson_end_tests.rs"]
 mod ends;
 
@@ -92,6 +94,7 @@ impl Room {
     fn new() -> Self {
         let settings = Settings {
             mode: Policy::Convert,
+            strictness: Strictness::Proven,
             prepare_threshold: 1,
             statement_max_age: 1_000_000,
             catalog_watch: 1_000,

@@ -20,6 +20,8 @@
 //! - *describe*: the original and the rewritten text are parsed and described;
 //! - *explain*: the plans of both, the generic plan, and what only the catalog knows;
 //! - *keys*, *statistics*: whether the generic plan may stand for the plans of other values;
+//! - *chosen*: between them, whether whatever plan the server chooses means the same, if that is
+//!   enough;
 //! - *prepare*: a statement already trusted is parsed on this connection, and must infer the same
 //!   types;
 //! - *audit*: the plan proof again, with the literals of the moment.
@@ -40,6 +42,7 @@ mod audit;
 mod blame;
 mod candidate;
 mod catalog;
+mod chosen;
 mod columns;
 mod context;
 mod describe;

@@ -71,17 +71,23 @@
 //! - The order of rows does not follow from an estimate, as it does of hash joins and hash
 //!   aggregates, which the generic plan sizes by an estimate of its own.
 //!
+//! Where the server may choose its plans, less has to be proven: [`Meaning`] says what.
+//!
 //! [`Plans::Custom`]: crate::statement::Plans::Custom
 
 mod align;
 mod constant;
+mod loose;
+mod meaning;
 mod plan;
 mod statistics;
 mod tokens;
+mod total;
 mod tree;
 mod visibility;
 
 pub(super) use align::Apart;
+pub(super) use meaning::Meaning;
 pub(super) use statistics::questions;
 pub(super) use tree::Plan;
 pub(super) use visibility::Visibility;

@@ -4,7 +4,7 @@
 //! state also reads their answers; it may know the states that follow it, and this file knows none.
 
 use super::candidate::Candidate;
-use super::proof::Visibility;
+use super::proof::{Meaning, Visibility};
 use crate::statement::database::NamesClaim;
 use crate::statement::guard::Guard;
 use crate::statement::{Millis, Plans, Statement};
@@ -39,6 +39,8 @@ pub(super) enum About {
     Explain(Questions),
     /// What the theorems of one way and of one row need.
     Keys(Exposure),
+    /// Whether the server may choose the plan; what is known of the theorems, if one may hold.
+    Chosen(Box<Meaning>, Option<Exposure>),
     /// What the theorem of one plan needs.
     Statistics(Exposure),
     /// What the rewritten text, which is trusted, is parsed to on this connection.
@@ -65,8 +67,10 @@ pub(super) struct Questions {
 /// plan stands for the literals' own.
 #[derive(Debug)]
 pub(super) struct Exposure {
-    pub(super) visibility: Visibility,
+    pub(super) visibility: Box<Visibility>,
     pub(super) guards: Vec<Guard>,
+    /// What the statement means by any plan, if the server may choose one.
+    pub(super) meaning: Option<Box<Meaning>>,
 }
 
 /// Where a step of a lesson leads.

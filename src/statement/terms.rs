@@ -27,6 +27,8 @@ pub struct Terms {
     /// Whether the statement is planned once because it finds at most one row. Another plan may
     /// read other rows on the way, and where transactions are serializable it locks what it reads.
     pub one_row: bool,
+    /// Whether the server chooses the plan, which need not be the one that the literals would get.
+    pub is_chosen: bool,
     /// What running the statement may do to the session.
     pub effect: Effect,
     /// The length of its plan as the server writes it; zero if it was not seen.

@@ -21,6 +21,8 @@ pub(crate) struct Gen<'a> {
     /// What may be named, the innermost last.
     pub(crate) scope: Vec<Source>,
     pub(crate) writes: bool,
+    /// Nothing may depend on the order of rows that nothing orders.
+    pub(crate) total: bool,
     pub(crate) aliases: usize,
 }
 
@@ -308,6 +310,18 @@ const AGGREGATES: Forms = &[
     ("coalesce(sum({}), {})", &[Int, Int]),
 ];
 
+/// Those that have one result, in whatever order the rows come.
+const ORDERLESS: Forms = &[
+    ("count(*)", &[]),
+    ("sum({})", &[Int]),
+    ("max({})", &[Text]),
+    ("min({})", &[Date]),
+    ("count(DISTINCT {})", &[Int]),
+    ("count(*) FILTER (WHERE {})", &[Bool]),
+    ("bool_or({})", &[Bool]),
+    ("coalesce(sum({}), {})", &[Int, Int]),
+];
+
 const fn forms(kind: Type) -> Forms {
     match kind {
         Small | Int | Big | Positive => INT,
@@ -418,7 +432,9 @@ impl Gen<'_> {
         let count = 1 + self.chance.below(3);
         let mut parts = Vec::new();
         for _ in 0..count {
-            let part = if self.chance.percent(60) {
+            // Of what only compares, the server may choose the plan.
+            let share = if self.total { 90 } else { 60 };
+            let part = if self.chance.percent(share) {
                 self.comparison()
             } else {
                 self.form(BOOL, depth.max(1))
@@ -464,7 +480,8 @@ impl Gen<'_> {
 
     pub(crate) fn aggregate(&mut self, depth: usize) -> Node {
         let simple = Node::from("count(*)");
-        self.form(AGGREGATES, depth.max(1)).or(simple)
+        let forms = if self.total { ORDERLESS } else { AGGREGATES };
+        self.form(forms, depth.max(1)).or(simple)
     }
 
     /// An expression of any type.

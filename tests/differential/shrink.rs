@@ -10,8 +10,8 @@ const TRIES: usize = 600;
 /// Plays a conversation through a proxy that knows nothing yet.
 pub(crate) fn play_afresh(pair: &mut Pair, conversation: &Conversation) -> Option<Difference> {
     pair.restore();
-    let proxy = Proxy::start(&pair.address, conversation.threshold);
-    play(pair, &proxy.address, &conversation.texts()).difference
+    let proxy = Proxy::start(&pair.address, conversation.plans, conversation.threshold);
+    play(pair, &proxy, &conversation.texts()).difference
 }
 
 struct Shrinker<'a> {
@@ -114,7 +114,8 @@ impl Shrinker<'_> {
 
 /// A test for `regression.rs`, and what the two answers were.
 pub(crate) fn describe(conversation: &Conversation, difference: Option<&Difference>) -> String {
-    let mut out = String::from("\n#[test]\nfn name_it() {\n    replay(&[\n");
+    let mut out = format!("\n// plans = {}", conversation.plans);
+    out += "\n#[test]\nfn name_it() {\n    replay(&[\n";
     for text in conversation.texts() {
         let _ = writeln!(out, "        {text:?},");
     }

@@ -110,13 +110,15 @@ const FILLED: [(&str, Columns); 4] = [
 ];
 const WRITTEN: [(&str, Columns); 4] = [("kv", KV), ("kv", KV), ("tag", TAG), ("event", EVENT)];
 
-/// A random statement.
-pub(crate) fn statement(chance: &mut Chance) -> Template {
+/// A random statement; if it is `total`, with one answer whatever order the rows come in, but for
+/// that order itself.
+pub(crate) fn statement(chance: &mut Chance, total: bool) -> Template {
     let mut gen_ = Gen {
         chance,
         slots: Vec::new(),
         scope: Vec::new(),
         writes: false,
+        total,
         aliases: 0,
     };
     let root = gen_.statement();
@@ -135,6 +137,13 @@ fn columns(from: Columns) -> Vec<(String, Type)> {
 
 impl Gen<'_> {
     fn statement(&mut self) -> Node {
+        // Of such the server may choose the plans.
+        if self.total && self.chance.percent(50) {
+            return match self.chance.below(3) {
+                0 => self.comparing_join(),
+                _ => self.simple_select(),
+            };
+        }
         match self.chance.below(100) {
             0..=29 => self.select(2),
             30..=45 => self.simple_select(),
@@ -155,7 +164,8 @@ impl Gen<'_> {
 
     /// What most statements of most applications look like.
     fn simple_select(&mut self) -> Node {
-        let (table, all) = *self.chance.pick(&TABLES);
+        let tables = if self.total { &TABLES[..3] } else { &TABLES };
+        let (table, all) = *self.chance.pick(tables);
         self.scope = vec![Source {
             alias: table.into(),
             columns: columns(all),
@@ -171,12 +181,48 @@ impl Gen<'_> {
         } else {
             "".into()
         };
+        // The first column of these is a key.
+        let is_keyed = matches!(table, "item" | "kv" | "cheap");
+        let (order, limit) = match (self.total, is_keyed) {
+            (false, _) => (Node::from(order).optional(), limit),
+            (true, true) => ("".into(), fill(" ORDER BY 1{}", [limit]).optional()),
+            (true, false) => (Node::from(order).optional(), "".into()),
+        };
         Node::All(vec![
             format!("SELECT * FROM {table} WHERE ").into(),
             condition,
             fill(" AND {}", [more]).optional(),
-            Node::from(order).optional(),
+            order,
             limit,
+        ])
+    }
+
+    /// Two tables, of whose columns nothing is computed.
+    fn comparing_join(&mut self) -> Node {
+        let (table, all) = *self.chance.pick(&TABLES[..3]);
+        let key = all[usize::from(table == "kv")].0;
+        let mut condition = |alias: &str, all| {
+            self.scope = vec![Source {
+                alias: alias.into(),
+                columns: columns(all),
+            }];
+            self.comparison()
+        };
+        let conditions = [
+            condition("a", all),
+            condition("b", TAG),
+            condition("a", all),
+        ];
+        self.scope.clear();
+        let [first, second, third] = conditions;
+        let limit = fill(" LIMIT {}", [self.literal(Count)]).optional();
+        let order = Node::All(vec![" ORDER BY 1, 2, 3, 4, 5".into(), limit]).optional();
+        let more = fill("({} OR {})", [second, third]);
+        let head = format!("SELECT b.*, a.{key} FROM {table} a JOIN tag b ON b.item = a.{key}");
+        Node::All(vec![
+            fill("{} WHERE {}", [head.into(), first]),
+            fill(" AND {}", [more]).optional(),
+            order,
         ])
     }
 
@@ -307,7 +353,7 @@ impl Gen<'_> {
         let from = self.from(depth);
         let out = match self.chance.below(10) {
             0..=2 => self.grouped(from),
-            3 => self.windowed(from),
+            3 if !self.total => self.windowed(from),
             _ => self.ordinary(from, depth),
         };
         self.scope.truncate(before);
@@ -322,23 +368,40 @@ impl Gen<'_> {
     }
 
     fn ordinary(&mut self, from: Node, depth: usize) -> Node {
-        let items: Vec<Node> = (0..=self.chance.below(4))
-            .map(|_| self.any(depth))
+        let plain = self.total && self.chance.percent(60);
+        let items = 0..=self.chance.below(4);
+        let items: Vec<Node> = items
+            .map(|_| self.any(if plain { 0 } else { depth }))
             .collect();
         let count = items.len();
         let condition = self.where_clause(depth);
         let distinct = match self.chance.below(16) {
             0 => "DISTINCT ".into(),
-            1 => fill("DISTINCT ON ({}) ", [self.any(1)]),
+            1 if !self.total => fill("DISTINCT ON ({}) ", [self.any(1)]),
             _ => Node::from(""),
         };
-        let order = self.order_by(count);
-        let limit = self.limit();
-        let items = list(items, ", ");
+        let (order, limit) = self.ending(count);
+        // A column less would leave a place in ORDER BY without one.
+        let items = if self.total {
+            fill_all(items)
+        } else {
+            list(items, ", ")
+        };
         fill(
             "SELECT {}{} FROM {}{}{}{}",
             [distinct.optional(), items, from, condition, order, limit],
         )
+    }
+
+    /// ORDER BY and LIMIT behind a SELECT of so many columns.
+    fn ending(&mut self, items: usize) -> (Node, Node) {
+        let (order, limit) = (self.order_by(items), self.limit());
+        if !self.total {
+            return (order, limit);
+        }
+        let keys: Vec<String> = (1..=items).map(|item| item.to_string()).collect();
+        let order = format!(" ORDER BY {}", keys.join(", "));
+        ("".into(), Node::All(vec![order.into(), limit]).optional())
     }
 
     fn order_by(&mut self, items: usize) -> Node {
@@ -439,6 +502,8 @@ impl Gen<'_> {
         let types = match self.chance.below(4) {
             0 => vec![Int],
             1 => vec![Text, Int],
+            // Equal numbers may have other digits.
+            2 if self.total => vec![Date, Int],
             2 => vec![Date, Numeric],
             _ => vec![Varchar],
         };
@@ -456,8 +521,11 @@ impl Gen<'_> {
             out.push(Node::All(vec![glue.into(), arm]).optional());
         }
         let order = *self.chance.pick(&["", " ORDER BY 1", " ORDER BY 1 DESC"]);
-        let limit = self.limit();
-        Node::All(vec![Node::All(out), Node::from(order).optional(), limit])
+        let (order, limit) = match self.total {
+            false => (Node::from(order).optional(), self.limit()),
+            true => self.ending(types.len()),
+        };
+        Node::All(vec![Node::All(out), order, limit])
     }
 
     fn with(&mut self) -> Node {
@@ -536,7 +604,8 @@ impl Gen<'_> {
         }
         let names: Vec<&str> = chosen.iter().map(|(name, _)| *name).collect();
         let outer = std::mem::take(&mut self.scope);
-        let source = if self.chance.percent(12) {
+        // Rows that are selected get their numbers in the order in which they come.
+        let source = if self.chance.percent(12) && !self.total {
             let types: Vec<Type> = chosen.iter().map(|(_, kind)| *kind).collect();
             self.plain_select(1, &types)
         } else if many {
@@ -635,7 +704,8 @@ impl Gen<'_> {
             .into_iter()
             .map(|(name, value)| fill("{} = {}", [name.into(), value]));
         let sets = list(sets.collect(), ", ");
-        let from = if self.chance.percent(12) {
+        // Of several rows that match, one is taken.
+        let from = if self.chance.percent(12) && !self.total {
             let source = self.source(0);
             let on = self.comparison();
             (fill(" FROM {}", [source]), fill("{} AND ", [on]))

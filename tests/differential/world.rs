@@ -75,6 +75,14 @@ impl Pair {
         }
     }
 
+    /// Makes planning seem so dear to the server that it plans nearly everything once, in sessions
+    /// that begin from now on.
+    pub(crate) fn plan_once(&mut self) {
+        for (admin, name) in self.admins.iter_mut().zip(&self.names) {
+            admin.run(&format!("ALTER DATABASE {name} SET cpu_operator_cost = 1"));
+        }
+    }
+
     /// The same for what they define, too.
     pub(crate) fn restore(&mut self) {
         for admin in &mut self.admins {
@@ -96,18 +104,21 @@ impl Pair {
 /// A proxy in this process; it ends when dropped.
 pub(crate) struct Proxy {
     pub(crate) address: String,
+    /// Its setting of that name.
+    pub(crate) plans: &'static str,
     metrics: Arc<Metrics>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Proxy {
-    pub(crate) fn start(upstream: &str, threshold: usize) -> Self {
+    pub(crate) fn start(upstream: &str, plans: &'static str, threshold: usize) -> Self {
         let threshold = threshold.to_string();
         let config = Config::from_pairs(&[
             ("listen", "127.0.0.1:0"),
             ("upstream", upstream),
             ("workers", "1"),
+            ("plans", plans),
             ("prepare_threshold", &threshold),
             ("oracle_per_second", "1000000"),
             ("min_array_rows", "4"),
@@ -131,6 +142,7 @@ impl Proxy {
         let (address, metrics) = receiver.recv().unwrap();
         Self {
             address,
+            plans,
             metrics,
             stop: Some(stop),
             thread: Some(thread),

@@ -6,7 +6,7 @@ use crate::script;
 use crate::seen::Seen;
 use crate::server::Server;
 use pgautoprep::client::CancelKey;
-use pgautoprep::convert::{Lent, Limits, Policy, Settings};
+use pgautoprep::convert::{Lent, Limits, Policy, Settings, Strictness};
 use pgautoprep::hub::{Arrival, Decided, Hub, Task};
 use pgautoprep::ids::{ClientId, UpstreamId};
 use pgautoprep::metrics::Metrics;
@@ -77,6 +77,7 @@ fn settings(dice: &mut Dice) -> Settings {
         catalog_watch: *dice.pick(&[0, 1_000]),
         ddl_notices: dice.chance(500),
         mode: Policy::Convert,
+        strictness: *dice.pick(&[Strictness::Proven, Strictness::Server]),
         prepare_threshold: 1 + u32::from(dice.chance(250)),
         statement_max_age: 20_000,
         audit: dice.chance(700),

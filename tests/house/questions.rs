@@ -42,6 +42,9 @@ pub(crate) fn answer(model: &Model, text: &str) -> Option<Said> {
         vec![frames::row(
             &[&["", "0", "0", "0", "0"][..], &columns].concat(),
         )]
+    } else if text.contains("; SELECT 'l', ") {
+        let facts = [["b", "0", "", ""], ["s", "0", "", ""], ["n", "0", "0", ""]];
+        facts.map(|fact| frames::row(&fact)).to_vec()
     } else if let Some((before, explained)) = text.split_once(EXPLAIN) {
         return Some(explain(model, before.contains("force_generic"), explained));
     } else if text.contains("pg_catalog.") {

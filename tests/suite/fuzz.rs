@@ -7,7 +7,7 @@
 use crate::harness::frames::{self, Frame};
 use crate::harness::script::{CONTEXT, plan};
 use pgautoprep::client::CancelKey;
-use pgautoprep::convert::{Lent, Limits, Policy, Settings};
+use pgautoprep::convert::{Lent, Limits, Policy, Settings, Strictness};
 use pgautoprep::hub::{Arrival, Hub};
 use pgautoprep::ids::{ClientId, UpstreamId};
 use pgautoprep::metrics::{Counter, Metrics};
@@ -45,6 +45,7 @@ impl Core {
             catalog_watch: 0,
             ddl_notices: true,
             mode: Policy::Convert,
+            strictness: Strictness::Proven,
             prepare_threshold: 1,
             statement_max_age: 5_000,
             trials: true,

@@ -40,6 +40,8 @@ mod plans;
 mod moments;
 // Statements whose plans look alike for some values and are not for others.
 mod theorems;
+// What the server's choice of plans may change, and what it may not.
+mod chosen;
 // What the proxy asks the server on its own behalf.
 mod questions;
 // What it does not ask, because that would not pay.

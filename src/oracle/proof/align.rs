@@ -12,7 +12,7 @@ use serde_json::Value;
 const HASHED_LIST: usize = 9;
 
 /// What a plan calls its expressions. Whatever has another name must be equal to the letter.
-const EXPRESSIONS: [&str; 23] = [
+pub(super) const EXPRESSIONS: [&str; 23] = [
     "Cache Key",
     "Conflict Filter",
     "Filter",
@@ -72,6 +72,8 @@ pub(super) struct Aligned<'a> {
     pub tells_time: bool,
     /// The planner may have tried out something that has another value at another moment, or fails.
     pub tries_out: bool,
+    /// Arguments that nothing but being arguments keeps from being good.
+    pub fixable: Vec<usize>,
 }
 
 /// Two plans that are not one, as things are.
@@ -84,7 +86,6 @@ pub(in crate::oracle) struct Apart {
 struct Aligner<'a> {
     types: Types<'a>,
     found: Aligned<'a>,
-    fixable: Vec<usize>,
 }
 
 /// Lays the generic plan beside the other. They are apart if they differ, or if the generic plan
@@ -104,24 +105,19 @@ pub(super) fn align<'a>(
             computes: false,
             tells_time: false,
             tries_out: false,
+            fixable: Vec::new(),
         },
-        fixable: Vec::new(),
     };
     let all = aligner.node(original.root(), generic.root(), None);
     let mut found = aligner.found;
-    for (argument, visible) in found.visible.iter().enumerate() {
-        if !visible {
-            let guards = all.and_then(|()| hidden.guards(argument, types));
-            found.guards.extend(guards.ok_or_else(Apart::default)?);
-        }
-    }
     all.ok_or_else(Apart::default)?;
-    if !aligner.fixable.is_empty() {
-        let fixable = aligner.fixable;
+    found
+        .take_hidden(hidden, types)
+        .ok_or_else(Apart::default)?;
+    if !found.fixable.is_empty() {
+        let fixable = found.fixable;
         return Err(Apart { fixable });
     }
-    found.guards.sort_by_key(|guard| guard.argument);
-    found.guards.dedup();
     Ok(found)
 }
 
@@ -235,14 +231,65 @@ impl<'a> Aligner<'a> {
         if !are_alike(&folded, &tokens) || !searched && loses_hashed_list(generic) {
             return None;
         }
-        let node = self.found.nodes.get(at)?;
-        let is_result = matches!(label, "Output" | "Function Call");
+        let kind = self.found.nodes.get(at)?.kind;
+        self.found
+            .pair((label, kind), &mut tokens, &folded, self.types)?;
+        let expression = Expression { label, tokens };
+        let node = self.found.nodes.get_mut(at)?;
+        node.expressions.push(expression);
+        Some(())
+    }
+}
+
+/// What is done with a constant that stands under this label in a node of this kind.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    /// It is one of the rows that come out, or makes them.
+    pub is_result: bool,
+    /// It is what a function is called with that returns rows.
+    pub returns: bool,
+    /// The planner may look at its value.
+    pub is_estimated: bool,
+}
+
+impl Place {
+    pub(super) fn of(label: &str, kind: &str) -> Self {
         // Rows that are only returned, and what ON CONFLICT does, are not estimated; how many rows
         // a function returns is.
-        let returns = label == "Function Call" || label == "Output" && node.kind == "ProjectSet";
-        let estimated = returns || !matches!(label, "Output" | "Conflict Filter");
+        let returns = label == "Function Call" || label == "Output" && kind == "ProjectSet";
+        Self {
+            is_result: matches!(label, "Output" | "Function Call"),
+            returns,
+            is_estimated: returns || !matches!(label, "Output" | "Conflict Filter"),
+        }
+    }
+}
+
+impl Aligned<'_> {
+    /// Adds the guards of what is not shown; `None` if something might be done with it.
+    pub(super) fn take_hidden(&mut self, hidden: &Hidden<'_>, types: Types<'_>) -> Option<()> {
+        for (argument, visible) in self.visible.iter().enumerate() {
+            if !visible {
+                self.guards.extend(hidden.guards(argument, types)?);
+            }
+        }
+        self.guards.sort_by_key(|guard| guard.argument);
+        self.guards.dedup();
+        Some(())
+    }
+
+    /// Puts the constants of an expression beside those of the plan of literals; `None` if
+    /// something has to be done with an argument that may fail.
+    pub(super) fn pair(
+        &mut self,
+        (label, kind): (&str, &str),
+        tokens: &mut [Token<'_>],
+        folded: &[Token<'_>],
+        types: Types<'_>,
+    ) -> Option<()> {
+        let place = Place::of(label, kind);
         let mut operator = "";
-        for (token, folded) in tokens.iter_mut().zip(&folded) {
+        for (token, folded) in tokens.iter_mut().zip(folded) {
             let (constant, folded) = match (token, folded) {
                 (Token::Constant(constant), Token::Constant(folded)) => (constant, folded),
                 (Token::Operator(found), _) => {
@@ -254,7 +301,7 @@ impl<'a> Aligner<'a> {
                     continue;
                 }
             };
-            self.found.tries_out |= estimated && !folded.is_settled(returns);
+            self.tries_out |= place.is_estimated && !folded.is_settled(place.returns);
             // What has a number in both plans is the executor's, and no argument of anybody's.
             if !folded.parameters().is_empty() {
                 if constant.parameters() != folded.parameters() {
@@ -265,30 +312,27 @@ impl<'a> Aligner<'a> {
             if constant.parameters().is_empty() && !constant.is_computed_like(folded) {
                 return None;
             }
-            if !(is_result && constant.run_like(folded)) {
-                constant.convert_like(folded, self.types);
+            if !(place.is_result && constant.run_like(folded)) {
+                constant.convert_like(folded, types);
             }
             match constant.guards(operator) {
-                Some(guards) => self.found.guards.extend(guards),
+                Some(guards) => self.guards.extend(guards),
                 None if constant.zones().is_empty() => return None,
                 None => self.fixable.extend_from_slice(constant.zones()),
             }
             operator = "";
-            self.found.tells_time |= constant.tells_time();
-            self.found.computes |= !constant.parameters().is_empty() && !constant.is_bare();
+            self.tells_time |= constant.tells_time();
+            self.computes |= !constant.parameters().is_empty() && !constant.is_bare();
             for index in constant.parameters() {
-                *self.found.visible.get_mut(*index)? = true;
+                *self.visible.get_mut(*index)? = true;
             }
         }
-        let expression = Expression { label, tokens };
-        let node = self.found.nodes.get_mut(at)?;
-        node.expressions.push(expression);
         Some(())
     }
 }
 
 /// A long list outside an index condition that the generic plan must search one by one.
-fn loses_hashed_list(expression: &str) -> bool {
+pub(super) fn loses_hashed_list(expression: &str) -> bool {
     expression.match_indices("(ARRAY[").any(|(at, _)| {
         let list = &expression[at..];
         let list = &list[..list.find(']').unwrap_or(list.len())];

@@ -55,7 +55,7 @@ pub(super) struct Conditions {
 }
 
 /// Whether expressions of this name are conditions on rows.
-fn is_condition(label: &str) -> bool {
+pub(super) fn is_condition(label: &str) -> bool {
     matches!(
         label,
         "Filter" | "Index Cond" | "Recheck Cond" | "Join Filter" | "Hash Cond" | "Merge Cond"
@@ -109,7 +109,7 @@ impl Conditions {
             self.known.push(condition);
             return;
         }
-        let Some(groups) = conjuncts(tokens) else {
+        let Some(groups) = joined(tokens, &["AND"]) else {
             self.one(tokens);
             return;
         };
@@ -129,8 +129,11 @@ impl Conditions {
     }
 }
 
-/// What stands between ANDs, without its parentheses; `None` if something else joins it.
-fn conjuncts<'t, 'a>(tokens: &'t [Token<'a>]) -> Option<Vec<&'t [Token<'a>]>> {
+/// What stands between these words, without its parentheses; `None` if something else joins it.
+pub(super) fn joined<'t, 'a>(
+    tokens: &'t [Token<'a>],
+    words: &[&str],
+) -> Option<Vec<&'t [Token<'a>]>> {
     let (mut groups, mut rest) = (Vec::new(), tokens);
     loop {
         let end = match rest {
@@ -148,7 +151,7 @@ fn conjuncts<'t, 'a>(tokens: &'t [Token<'a>]) -> Option<Vec<&'t [Token<'a>]>> {
         };
         match rest.get(end..)? {
             [] => return Some(groups),
-            [Token::Word("AND"), tail @ ..] => rest = tail,
+            [Token::Word(word), tail @ ..] if words.contains(word) => rest = tail,
             _ => return None,
         }
     }
@@ -217,7 +220,7 @@ impl Condition {
 }
 
 /// The column that the tokens begin with, and what follows.
-fn column<'t, 'a>(tokens: &'t [Token<'a>]) -> Option<(Column, &'t [Token<'a>])> {
+pub(super) fn column<'t, 'a>(tokens: &'t [Token<'a>]) -> Option<(Column, &'t [Token<'a>])> {
     use Token::{Mark, Operator, Word};
     let (word, as_text, rest) = match tokens {
         // Text and varchar are the same bytes, estimated alike.
@@ -261,7 +264,7 @@ fn unquoted(name: &str) -> String {
 }
 
 /// Whether the first parenthesis is closed by the last.
-fn is_one_group(tokens: &[Token<'_>]) -> bool {
+pub(super) fn is_one_group(tokens: &[Token<'_>]) -> bool {
     tokens
         .get(1..)
         .and_then(group_end)
@@ -281,7 +284,7 @@ fn group_end(tokens: &[Token<'_>]) -> Option<usize> {
     })
 }
 
-fn arguments(tokens: &[Token<'_>]) -> Vec<usize> {
+pub(super) fn arguments(tokens: &[Token<'_>]) -> Vec<usize> {
     let constants = tokens.iter().filter_map(|token| match token {
         Token::Constant(constant) => Some(constant.parameters()),
         _ => None,

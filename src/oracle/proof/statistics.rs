@@ -56,6 +56,8 @@ pub(super) enum Fact<'a> {
     BuiltIn,
     /// Nor the names of functions of time, where the search path finds it.
     Clock,
+    /// What matches patterns is the server's own, too.
+    Patterns,
     /// Transactions that do not say otherwise lock no predicates.
     Unserializable,
     /// The table that the text names; it is none of the plan's if the fact is missing.
@@ -114,6 +116,7 @@ impl<'a> Fact<'a> {
         Some(match &**kind {
             "b" => Self::BuiltIn,
             "t" => Self::Clock,
+            "l" => Self::Patterns,
             "s" => Self::Unserializable,
             "n" => Self::Named {
                 name: table,
@@ -261,6 +264,19 @@ pub(super) fn statistics_query(
     query
 }
 
+/// Asks what it needs that conditions on these columns have a result for every row there is.
+pub(super) fn meaning_query(tables: &Tables, named: &[Named], columns: &[(usize, &str)]) -> String {
+    let patterns = format!(
+        "; SELECT 'l', '0', '', '' WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_operator o \
+         WHERE o.oprname OPERATOR(pg_catalog.=) \
+         ANY ('{{~~,!~~,~~*,!~~*}}'::pg_catalog.name[]) \
+         AND o.oprleft OPERATOR(pg_catalog.<) {USERS} \
+         AND o.oprnamespace OPERATOR(pg_catalog.<>) \
+         'pg_catalog'::pg_catalog.regnamespace::pg_catalog.oid)"
+    );
+    premises(tables, named) + &patterns + &columns_query(tables, columns)
+}
+
 /// Asks what all theorems rest on: that what has the name of the server's own is its own, and which
 /// tables the text names.
 fn premises(tables: &Tables, named: &[Named]) -> String {
@@ -383,6 +399,7 @@ pub(in crate::oracle) fn questions() -> Vec<String> {
     vec![
         keys_query(&tables, &named, &columns),
         statistics_query(&tables, &named, &columns),
+        meaning_query(&tables, &named, &columns),
         keys_query(&Tables::default(), &[], &[]),
     ]
 }
@@ -393,7 +410,9 @@ mod tests {
 
     #[test]
     fn names_are_quoted_for_the_server() {
-        let [keys, statistics, _] = questions().try_into().expect("three questions");
+        let [keys, statistics, ..] = &questions()[..] else {
+            panic!("two questions");
+        };
         let place = r#"to_regclass(E'"pg_temp"."a""b''\\"')"#;
         assert!(keys.contains(place) && statistics.contains(place), "{keys}");
         let table = r#"p.tablename OPERATOR(pg_catalog.=) E'a"b''\\'"#;
@@ -442,6 +461,7 @@ mod tests {
         for (cells, fact) in [
             (["b", "0", "", ""], Fact::BuiltIn),
             (["s", "0", "", ""], Fact::Unserializable),
+            (["l", "0", "", ""], Fact::Patterns),
             (["n", "3", "1", ""], Fact::Named { name: 3, table: 1 }),
             (
                 ["u", "3", "t_pkey", "2"],

@@ -13,10 +13,10 @@ use crate::statement::common_values::Common;
 #[derive(Debug)]
 pub(in crate::oracle) struct Visibility {
     /// The tables read; [`Scan::table`] is an index here.
-    tables: Tables,
+    pub(super) tables: Tables,
     /// The tables the text names; `None` if it renames columns.
     named: Option<Vec<Named>>,
-    scans: Vec<Scan>,
+    pub(super) scans: Vec<Scan>,
     conditions: Vec<Condition>,
     /// There is no theorem, whatever the catalog says.
     is_open: bool,
@@ -39,9 +39,9 @@ pub(in crate::oracle) struct Visibility {
 
 /// One table read.
 #[derive(Debug)]
-struct Scan {
-    table: usize,
-    alias: String,
+pub(super) struct Scan {
+    pub(super) table: usize,
+    pub(super) alias: String,
     /// The index that is searched.
     index: String,
     /// How many columns an index is searched for one value of.
@@ -61,7 +61,7 @@ struct Use<'a> {
 }
 
 /// Nodes that read one of the tables of the query.
-const TABLE_SCANS: [&str; 4] = [
+pub(super) const TABLE_SCANS: [&str; 4] = [
     "Seq Scan",
     "Index Scan",
     "Index Only Scan",
@@ -88,7 +88,7 @@ const SINGLE: [&str; 15] = [
 ];
 
 /// Nodes that join, and the kinds of joins that give at most one row of one and one.
-const JOINS: [&str; 3] = ["Nested Loop", "Hash Join", "Merge Join"];
+pub(super) const JOINS: [&str; 3] = ["Nested Loop", "Hash Join", "Merge Join"];
 const SINGLE_JOINS: [&str; 4] = ["Inner", "Left", "Semi", "Anti"];
 
 /// Nodes with which there is nothing to choose, if at most one of them is a scan.
@@ -367,7 +367,11 @@ impl Visibility {
     }
 
     /// What is known of this column.
-    fn column<'f>(&self, column: &Column, facts: &'f [Fact<'_>]) -> Option<&'f statistics::Known> {
+    pub(super) fn column<'f>(
+        &self,
+        column: &Column,
+        facts: &'f [Fact<'_>],
+    ) -> Option<&'f statistics::Known> {
         let scan = self.scans.iter().find(|scan| scan.alias == column.alias)?;
         facts.iter().find_map(|fact| match fact {
             Fact::Column { table, name, known } => {
@@ -381,7 +385,7 @@ impl Visibility {
     /// Whether the names in the plan are those of the tables: each table that is read is one that
     /// the text names, by the same alias and without names for its columns, and there are no
     /// others.
-    fn is_named(&self, facts: &[Fact<'_>]) -> bool {
+    pub(super) fn is_named(&self, facts: &[Fact<'_>]) -> bool {
         let named = self.named();
         let is_read = |(index, named): (usize, &Named)| {
             let mut scans = self.scans.iter().filter(|scan| scan.alias == named.alias);
@@ -397,7 +401,7 @@ impl Visibility {
             && named.iter().enumerate().all(is_read)
     }
 
-    fn named(&self) -> &[Named] {
+    pub(super) fn named(&self) -> &[Named] {
         self.named.as_deref().unwrap_or_default()
     }
 
@@ -432,7 +436,7 @@ impl Visibility {
     }
 }
 
-fn facts_in(answer: &Answer) -> impl Iterator<Item = Fact<'_>> {
+pub(super) fn facts_in(answer: &Answer) -> impl Iterator<Item = Fact<'_>> {
     answer.values.chunks_exact(4).filter_map(Fact::read)
 }
 
@@ -445,7 +449,7 @@ fn is_single(node: &Node<'_>) -> bool {
 
 /// Whether the node stands alone below the one above it, and is neither computed before nor for
 /// each row.
-fn is_only_child(node: &Node<'_>, nodes: &[Node<'_>]) -> bool {
+pub(super) fn is_only_child(node: &Node<'_>, nodes: &[Node<'_>]) -> bool {
     let siblings = nodes.iter().filter(|other| other.parent == node.parent);
     let relation = text(node.facts, "Parent Relationship");
     siblings.count() == 1 && !matches!(relation, "InitPlan" | "SubPlan")
@@ -466,7 +470,7 @@ fn computes_below_a_join(nodes: &[Node<'_>]) -> bool {
 }
 
 /// Whether it is a column, or something that is constant.
-fn is_plain(tokens: &[Token<'_>]) -> bool {
+pub(super) fn is_plain(tokens: &[Token<'_>]) -> bool {
     matches!(
         tokens,
         [Token::Word(_)] | [Token::Mark('('), Token::Word(_), Token::Mark(')')]

@@ -54,6 +54,35 @@ pub(crate) fn same_under(
     summary
 }
 
+/// [`same_with_two`] where the server chooses the plans. The rows of each answer may come in any
+/// order, and nothing else may differ.
+pub(crate) fn same_in_any_order(
+    setup: &str,
+    body: impl Fn(&mut Client, &mut Client, usize),
+) -> Summary {
+    let upstream = server::address();
+    let direct = play(&upstream, setup, &body);
+    let proxy = Proxy::with(&upstream, &[("plans", "server")]);
+    let proxied = play(proxy.address(), setup, &body);
+    compare(&without_order(direct), &without_order(proxied));
+    let summary = proxy.summary();
+    assert_eq!(summary.count(Counter::ErrorsProxy), 0, "{summary}");
+    summary
+}
+
+/// The rows of each answer, sorted.
+fn without_order(mut events: Vec<Event>) -> Vec<Event> {
+    let is_row = |event: &Event| matches!(event, Event::Got(frame) if frame.tag == b'D');
+    let same = |one: &Event, other: &Event| is_row(one) && is_row(other);
+    for rows in events.chunk_by_mut(same) {
+        rows.sort_by_cached_key(|event| match event {
+            Event::Got(frame) => frame.body.clone(),
+            Event::Sent(_) | Event::Note(_) => Vec::new(),
+        });
+    }
+    events
+}
+
 fn play(address: &str, setup: &str, body: &impl Fn(&mut Client, &mut Client, usize)) -> Vec<Event> {
     let database = server::database(setup);
     let mut events = Vec::new();

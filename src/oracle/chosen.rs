@@ -1,0 +1,72 @@
+//! The state *chosen*: the oracle is asked whether the statement means the same by whatever plan
+//! the server chooses. It is asked only if that is enough ([`Strictness::Server`]), and only where
+//! the theorems of one way and of one row do not hold, which prove more.
+//!
+//! [`Strictness::Server`]: crate::convert::Strictness::Server
+
+use super::answer::Answer;
+use super::candidate::{Candidate, Proven};
+use super::proof::Meaning;
+use super::state::{About, Exposure, Step};
+use super::topic::Topic;
+use super::{Env, statistics};
+use crate::reason::Reason;
+
+/// Asks what other plans would mean, if that may lead to anything; else for the statistics.
+pub(super) fn ask(
+    mut exposure: Exposure,
+    candidate: Candidate,
+    topic: &mut Topic,
+    env: &mut Env<'_>,
+) -> Result<Step, Reason> {
+    match exposure.meaning.take() {
+        Some(meaning) => Ok(put(meaning, Some(exposure), candidate, env)),
+        None => statistics::ask(exposure, candidate, topic, env),
+    }
+}
+
+/// The same for plans of which nothing was proven.
+pub(super) fn ask_without_theorem(
+    meaning: Option<Box<Meaning>>,
+    candidate: Candidate,
+    topic: &mut Topic,
+    env: &mut Env<'_>,
+) -> Result<Step, Reason> {
+    match meaning {
+        Some(meaning) => Ok(put(meaning, None, candidate, env)),
+        None => candidate.specify(topic, env).map(Step::Teach),
+    }
+}
+
+fn put(
+    meaning: Box<Meaning>,
+    exposure: Option<Exposure>,
+    candidate: Candidate,
+    env: &mut Env<'_>,
+) -> Step {
+    env.asks.careful(&meaning.question());
+    Step::ask(candidate, About::Chosen(meaning, exposure))
+}
+
+/// It is known what the columns are: the server may choose, or what was proven has to do.
+pub(super) fn answered(
+    (meaning, exposure): (Box<Meaning>, Option<Exposure>),
+    candidate: Candidate,
+    answers: &[Answer],
+    topic: &mut Topic,
+    env: &mut Env<'_>,
+) -> Result<Step, Reason> {
+    let facts = answers.first().filter(|answer| answer.is_good());
+    if facts.is_some_and(|facts| meaning.holds(facts)) {
+        let proven = Proven {
+            is_chosen: true,
+            ..Proven::with(meaning.into_guards())
+        };
+        candidate.trust(proven, env);
+        return Ok(Step::Learned);
+    }
+    match exposure {
+        Some(exposure) => statistics::ask(exposure, candidate, topic, env),
+        None => candidate.specify(topic, env).map(Step::Teach),
+    }
+}
