@@ -107,7 +107,8 @@ pub enum Reason {
     OracleFailed,
     /// The server has been asked about `oracle_per_second` new shapes in this second.
     Budget,
-    /// All statements this server connection may hold are in use.
+    /// All statements this server connection has room for are in use, or the text's would take more
+    /// than all the room.
     CacheFull,
     /// The shape's statements failed too often when they were run.
     Unstable,
@@ -232,7 +233,7 @@ impl Reason {
                 "It is not one SELECT, INSERT, UPDATE, DELETE, MERGE, VALUES or WITH statement."
             }
             Self::Cursor => {
-                "It is about a cursor; what one is declared for is planned each time, prepared or not."
+                "It is about a cursor; what one is declared for is planned each time all the same."
             }
             Self::Copy => "It is COPY, which takes no parameters, not even in a query it copies.",
             Self::Empty => "The query string is empty or holds only comments.",
@@ -325,7 +326,9 @@ impl Reason {
             Self::RoleRights => "What it may see depends on which roles its user is a member of.",
             Self::OracleFailed => "The server answered the questions about it with an error.",
             Self::Budget => "More new shapes were met in this second than `oracle_per_second`.",
-            Self::CacheFull => "All prepared statements the server connection may hold are in use.",
+            Self::CacheFull => {
+                "All prepared statements the server connection has room for are in use."
+            }
             Self::Unstable => "Its statements failed too often when they were run.",
             Self::RelayOnly => "The connection is only relayed: it is a replication connection.",
         }
