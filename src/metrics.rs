@@ -365,6 +365,7 @@ statements
   renewed                                  0
   closed                                   0
   evicted                                  0
+  server memory, bytes                     0
 shapes
   oracle asked                             0
   accepted                                 0

@@ -71,9 +71,9 @@ fn the_server_never_holds_more_memory_than_allowed() {
             }
         }
     });
-    // Two connections are left, of which each may hold so much.
-    let held = summary.statement_memory();
-    assert!((32_768..=2 * 65_536).contains(&held), "{summary}");
+    // At most two connections are not closed yet, of which each may hold so much.
+    assert!(summary.statement_memory() <= 2 * 65_536, "{summary}");
+    assert!(summary.count(Counter::MemoryTaken) > 1_000_000, "{summary}");
     assert!(summary.count(Counter::StatementsEvicted) > 20, "{summary}");
     assert!(summary.count(Counter::Converted) > 4_000, "{summary}");
 }
@@ -105,7 +105,7 @@ fn measured(client: &mut Client, text: &str, arguments: usize) -> u64 {
     client.run("DEALLOCATE ALL");
     client.run("SET plan_cache_mode = force_generic_plan");
     let arguments = vec!["NULL"; arguments].join(", ");
-    let mut one = |client: &mut Client, number: u64| {
+    let one = |client: &mut Client, number: u64| {
         client.run(&format!("PREPARE s{number} AS {text}"));
         client.run(&format!("EXPLAIN EXECUTE s{number} ({arguments})"));
     };
