@@ -116,7 +116,8 @@ pub enum Reason {
     /// The server has been asked about `oracle_per_second` new shapes in this second, or questions
     /// have taken their share of the time.
     Budget,
-    /// All statements this server connection may hold are in use.
+    /// All statements this server connection has room for are in use, or the text's would take more
+    /// than all the room.
     CacheFull,
     /// The shape's statements failed too often when they were run.
     Unstable,
@@ -247,7 +248,7 @@ impl Reason {
                 "It is not one SELECT, INSERT, UPDATE, DELETE, MERGE, VALUES or WITH statement."
             }
             Self::Cursor => {
-                "It is about a cursor; what one is declared for is planned each time, prepared or not."
+                "It is about a cursor; what one is declared for is planned each time all the same."
             }
             Self::Copy => "It is COPY, which takes no parameters, not even in a query it copies.",
             Self::Empty => "The query string is empty or holds only comments.",
@@ -347,7 +348,9 @@ impl Reason {
             Self::Budget => {
                 "More is to be asked than `oracle_per_second` or 2 % of the time allow at present."
             }
-            Self::CacheFull => "All prepared statements the server connection may hold are in use.",
+            Self::CacheFull => {
+                "All prepared statements the server connection has room for are in use."
+            }
             Self::Unstable => "Its statements failed too often when they were run.",
             Self::RelayOnly => "The connection is only relayed: it is a replication connection.",
         }

@@ -189,8 +189,8 @@ pub const STATEMENT_MEMORY: Setting = Setting {
     default: Some("16777216"),
     what: "How many bytes of server memory the prepared statements of one server connection may \
            take, as the proxy estimates them; the least useful are closed first.",
-    because: "most statements take 12 to 80 KiB and a server process some 10 MiB by itself, so \
-              that 200 usual ones fit and no connection more than doubles or triples its process.",
+    because: "most statements take 12 to 80 KiB, so 200 usual ones fit, and a server process, \
+              which has some 10 MiB by itself, does not become several times as large.",
 };
 
 /// `statement_max_age_s`: seconds until a statement is prepared anew.

@@ -7,31 +7,35 @@
 //!
 //! | statement | without | with | estimate |
 //! |---|---|---|---|
-//! | one row by its key, two columns of 5 | 8 | 12 | 1.9 |
-//! | one row by its key, all columns of 5 / 50 / 200 | 8 / 24 / 90 | 12 / 40 / 157 | 2.0 / 1.2 / 0.8 |
-//! | joins of 2 / 4 / 8 tables | 16 / 49 / 99 | 32 / 81 / 163 | 1.6 / 1.2 / 1.3 |
-//! | a view of 8 tables | 68 | 132 | 1.4 |
-//! | `IN` with 10 / 100 / 1000 arguments, or one array | 8 / 32 / 160 / 8 | 16 / 65 / 317 / 12 | 2.2 / 1.3 / 1.5 / 2.4 |
-//! | INSERT of 2 / 12 / 50 / 200 columns | 6 / 12 / 48 / 106 | 14 / 28 / 81 / 176 | 3.0 / 1.5 / 0.8 / 1.2 |
-//! | UPDATE of 3 / 19 columns | 10 / 16 | 18 / 32 | 1.8 / 1.5 |
-//! | two columns of a table of 200: UPDATE, SELECT | 20 / 22 | 52 / 54 | 0.6 / 0.4 |
+//! | two columns of a row by its key | 8 | 12 | 1.7 |
+//! | all of 5 / 50 / 200 columns | 8 / 24 / 90 | 12 / 40 / 157 | 1.9 / 1.5 / 1.2 |
+//! | all columns of joins of 2 / 4 / 8 tables | 13 / 43 / 85 | 29 / 74 / 212 | 1.6 / 1.4 / 1.3 |
+//! | three columns each of 2 / 4 / 8 tables | 16 / 49 / 99 | 32 / 81 / 163 | 1.5 / 1.2 / 1.4 |
+//! | a view of 8 tables | 68 | 132 | 1.5 |
+//! | `IN` with 10 / 100 / 1000 arguments | 8 / 32 / 160 | 16 / 65 / 317 | 1.8 / 1.2 / 1.4 |
+//! | `= ANY` of an array | 8 | 12 | 2.1 |
+//! | INSERT of 2 / 12 columns | 6 / 12 | 14 / 28 | 3.1 / 1.5 |
+//! | INSERT of 50 / 200 columns | 48 / 107 | 81 / 176 | 1.0 / 1.5 |
+//! | UPDATE of 3 / 19 columns, DELETE | 10 / 16, 6 | 18 / 32, 14 | 1.6 / 1.5, 1.8 |
+//! | ten CASE in one SELECT | 49 | 82 | 0.9 |
+//! | of a table of 200 columns: UPDATE or SELECT one | 20 | 53 | 0.5 |
 //!
-//! On 13 and 14 it is as much, on 16 to 18 up to a third less. What the parser keeps grows with the
-//! text, and with what it does not show: the columns behind a star, the tables of a view. Those are
-//! in the plan. Only the names of columns that a statement does not use are in neither, of which a
-//! table of 200 has 14 KiB for each time it is named.
+//! On 13 and 14 it is as much, on 16 to 18 at times a third less. What the parser keeps grows with
+//! the text, and with what it does not show: the columns behind a star, the tables of a view. Those
+//! are in the plan. Only the names of columns that a statement does not use are in neither, of
+//! which a table of 200 has 14 KiB for each time it is named.
 
 use super::{Plans, Terms};
 
-/// A statement that says next to nothing: blocks of 1 KiB and more for three contexts, a hash
-/// entry, and a portal's worth of what is left over.
+/// What a statement takes that says next to nothing: blocks for three contexts, of which the last
+/// is twice as large as the one before and mostly free.
 const BASE: usize = 12 << 10;
 
 /// Bytes of nodes for each byte of text and plan.
-const PER_BYTE: usize = 40;
+const PER_BYTE: usize = 36;
 
-/// What a statement takes that is planned for its values, by whose plans nothing is kept, in eighths
-/// of what one with a generic plan takes.
+/// What a statement takes that is planned for its values each time, so that no plan is kept, in
+/// eighths of what it takes with a generic plan.
 const WITHOUT_PLAN: usize = 5;
 
 /// The estimate, in bytes, for a statement with so long a text that was trusted with these terms.

@@ -215,8 +215,8 @@ impl Recipe {
         self.variants.load(Ordering::Relaxed) > MAX_VARIANTS && self.widest.is_none()
     }
 
-    /// The arguments that are left without those at these indexes. `None` if one of those has varied
-    /// or none would be left.
+    /// The arguments that are left without those at these indexes. `None` if one of those has
+    /// varied, or none would be left.
     #[must_use]
     pub fn fixed(&self, indexes: &[usize]) -> Option<Vec<bool>> {
         let mut fixed = self.eligible()?.arguments.clone();

@@ -31,7 +31,7 @@ pub struct Terms {
     pub is_chosen: bool,
     /// What running the statement may do to the session.
     pub effect: Effect,
-    /// The length of its plan as the server writes it; zero if it was not seen.
+    /// How much there is to its plan, in bytes as the server writes it; zero if it was not seen.
     pub plan_bytes: usize,
 }
 

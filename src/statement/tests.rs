@@ -289,7 +289,7 @@ fn the_least_useful_goes_first() {
 /// Terms of a statement that takes at least so many bytes.
 fn heavy(bytes: usize) -> Arc<Terms> {
     Arc::new(Terms {
-        plan_bytes: bytes / 40,
+        plan_bytes: bytes / 36,
         ..Terms::default()
     })
 }

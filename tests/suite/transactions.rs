@@ -101,8 +101,8 @@ fn cursors_are_the_same() {
     );
 }
 
-/// As the named cursors of psycopg2 do it, which declare them so and fetch 2,000 rows at a time; and
-/// a query that is copied. Nothing could be gained, and what it is called is its own.
+/// As the named cursors of psycopg2 do it, which are declared so and fetch 2,000 rows at a time;
+/// and a query that is copied. Nothing could be gained, and each has a reason of its own.
 #[test]
 fn cursors_and_copies_are_counted_as_such() {
     let summary = converts(

@@ -39,7 +39,8 @@ impl Plan {
         &self.0
     }
 
-    /// How long it is when it is written: all of it, or with one partition for all those of a table.
+    /// How much there is to it, in bytes as it is written: all of it, or with one partition for all
+    /// those of a table.
     pub(in crate::oracle) fn length(&self, partitions: bool) -> usize {
         length(&self.0, partitions)
     }
@@ -51,11 +52,16 @@ impl Plan {
     }
 }
 
+/// Bytes that one of several expressions counts for beside what is written: names may be short, and
+/// what the server keeps of each is not.
+const ITEM: usize = 12;
+
 fn length(node: &Value, partitions: bool) -> usize {
     let Value::Object(node) = node else {
         return 0;
     };
     let appends = text(node, "Node Type").ends_with("Append");
+    let written = |name: &str, fact: &Value| name.len() + fact.to_string().len();
     let facts = node.iter().map(|(name, fact)| match fact {
         Value::Array(below) if name == "Plans" => {
             let most = if appends && !partitions {
@@ -69,7 +75,8 @@ fn length(node: &Value, partitions: bool) -> usize {
                 .map(|node| length(node, partitions))
                 .sum()
         }
-        fact => name.len() + fact.to_string().len(),
+        Value::Array(all) => written(name, fact) + all.len() * ITEM,
+        fact => written(name, fact),
     });
     facts.sum()
 }
