@@ -278,7 +278,10 @@ impl Circumstances<'_> {
             return Err(Reason::Mode);
         }
         if self.standing.status != Status::Idle {
-            self.habits.want(&self.lent.scan.with_few_rows(text), plans);
+            // Behind the transaction the context will be another.
+            if !self.standing.has_moved() {
+                self.habits.want(&self.lent.scan.with_few_rows(text), plans);
+            }
             return Err(Reason::InTransaction);
         }
         if let Some(reason) = self.settled_against(recipe, plans, text) {

@@ -90,6 +90,9 @@ fn the_strongest_statement_decides() {
             Transaction,
         ),
         ("set transaction isolation level serializable", Isolation),
+        ("set local transaction_isolation = 'x'", Isolation),
+        ("set transaction_read_only = on", Transaction),
+        ("set transaction_isolation.x = 'x'", Session),
         (
             "begin; start transaction /* */ isolation level Serializable",
             Isolation,

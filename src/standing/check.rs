@@ -19,6 +19,8 @@ impl Standing {
         }
         if self.context.is_some() {
             self.check_settings()?;
+        } else if self.has_moved() {
+            return Err(Reason::Unproven);
         }
         if !self.standard_strings {
             return Err(Reason::NonstandardStrings);
