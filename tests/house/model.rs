@@ -1,6 +1,7 @@
 //! A server that keeps to the protocol, one frame after the other. It is both the server behind
 //! the proxy and, fed with the client's own frames, what the client would see without it.
 
+use crate::course::Course;
 use crate::frames::{self, Frame};
 use crate::questions;
 use crate::statements::{self, admitted, analysed, columns, planned};
@@ -15,6 +16,8 @@ const OURS: &str = "_pgautoprep";
 pub(crate) struct Prepared {
     pub(crate) text: String,
     declared: Vec<u32>,
+    /// The setting when it was parsed.
+    x: usize,
 }
 
 /// A statement with its arguments: as one text, and as the server was sent it.
@@ -22,6 +25,7 @@ pub(crate) struct Prepared {
 pub(crate) struct Portal {
     text: String,
     source: String,
+    x: usize,
 }
 
 /// At which of the points where a statement looks for a request it is cancelled.
@@ -70,6 +74,8 @@ pub(crate) struct Model {
     pub(crate) executed: HashMap<String, usize>,
     /// Those of the transaction that is open.
     pub(crate) undo: Vec<String>,
+    /// What it has set.
+    pub(crate) course: Course,
     /// What the catalog looks like.
     pub(crate) catalog: usize,
     /// What the proxy has done that it must not.
@@ -87,14 +93,15 @@ impl Model {
             copying: None,
             executed: HashMap::new(),
             undo: Vec::new(),
+            course: Course::default(),
             catalog: 0,
             complaint: None,
         }
     }
 
-    /// The transaction ends, and what has run in it has not.
-    pub(crate) fn undo(&mut self) {
-        for text in self.undo.drain(..) {
+    /// What has run in the transaction behind so many writes has not.
+    pub(crate) fn undo(&mut self, behind: usize) {
+        for text in self.undo.drain(behind..) {
             if let Some(times) = self.executed.get_mut(&text) {
                 *times -= 1;
             }
@@ -118,6 +125,7 @@ impl Model {
         match frame.tag {
             b'S' => {
                 self.skipping = false;
+                self.ends();
                 out.extend(frames::ready(self.status));
             }
             _ if self.skipping => {}
@@ -153,6 +161,7 @@ impl Model {
     }
 
     fn query(&mut self, text: &str, interrupt: &mut Interrupt, out: &mut Vec<u8>) {
+        let before = self.course.clone();
         if let Some(said) = questions::answer(self, text) {
             match interrupt.check().and(said) {
                 Ok(said) => out.extend(said),
@@ -164,6 +173,9 @@ impl Model {
             let texts = text.split(';').map(str::trim);
             for text in texts.filter(|text| !text.is_empty()) {
                 if let Err(error) = statements::simple(self, text, interrupt, out) {
+                    if self.status == b'I' {
+                        self.course = before;
+                    }
                     self.failed(error, out);
                     break;
                 }
@@ -173,7 +185,15 @@ impl Model {
             }
         }
         self.prepared.remove("");
+        self.ends();
         out.extend(frames::ready(self.status));
+    }
+
+    /// What is local does not outlive a request without a transaction.
+    fn ends(&mut self) {
+        if self.status == b'I' {
+            self.course.commit();
+        }
     }
 
     fn extended(
@@ -196,12 +216,12 @@ impl Model {
             b'D' => self.describe(&frame.body, out)?,
             b'E' => {
                 let portal = self.portal.clone();
-                let Some(Portal { text, source }) = portal else {
+                let Some(Portal { text, source, x }) = portal else {
                     return Err(frames::error("34000", "portal does not exist"));
                 };
                 admitted(self, &text)?;
                 interrupt.check()?;
-                out.extend(statements::execute(self, &text, &source)?);
+                out.extend(statements::execute(self, &text, &source, x)?);
             }
             b'C' => {
                 if frame.body[0] == b'S' {
@@ -234,6 +254,7 @@ impl Model {
         let prepared = Prepared {
             text: statement,
             declared: declared.collect(),
+            x: self.course.x(),
         };
         self.prepared.insert(name, prepared);
         Ok(())
@@ -279,6 +300,7 @@ impl Model {
         self.portal = Some(Portal {
             text: spliced,
             source: prepared.text,
+            x: prepared.x,
         });
         Ok(())
     }
