@@ -62,6 +62,16 @@ pub(super) fn teach(wanted: Plans, topic: &mut Topic, env: &mut Env<'_>) -> Resu
         && known == epoch
         && env.now.since(at) <= max_age
     {
+        // The context was not known when this was looked for before.
+        let found = env.standing.mirror.lookup(statement.key());
+        let is_there = found.is_some_and(|entry| {
+            entry.epoch == epoch
+                && env.now.since(entry.verified) <= max_age
+                && Arc::ptr_eq(&entry.statement, &statement)
+        });
+        if is_there {
+            return Ok(Step::Learned);
+        }
         let candidate = Candidate {
             verified: at,
             terms,

@@ -15,6 +15,7 @@ mod frames;
 
 mod cancel;
 mod client;
+mod contexts;
 mod conversion;
 mod course;
 mod dice;

@@ -55,6 +55,7 @@ mod regression;
 // Conversations that are legal and rare.
 mod wire;
 // COPY in both directions and by both protocols.
+mod contexts;
 mod copy;
 // Logging in: encryption requests, versions, passwords, sockets of every kind.
 mod startup;
