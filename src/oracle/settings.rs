@@ -3,7 +3,9 @@
 //! Every setting the server shows is part of it, by the server's own list, except those that
 //! [`HARMLESS`](crate::sql::settings::HARMLESS) argues away. So are those of the extensions that
 //! the session has loaded. Those that somebody has made up (`app.tenant`) the server lists to
-//! nobody: what calls `current_setting` must not be taken for a constant anyhow.
+//! nobody: what calls `current_setting` must not be taken for a constant anyhow. Not part of it is
+//! what belongs to the transaction (`transaction_isolation`), so that one can be asked for, and
+//! come back to, inside a transaction as outside; beside it is told whether that is serializable.
 //!
 //! `SHOW ALL` has that list, looks up no name through the search path, and costs the server a
 //! quarter of what the view `pg_settings` does. Microseconds of its CPU on 13, 15 and 18, with a

@@ -62,14 +62,7 @@ pub(super) fn teach(wanted: Plans, topic: &mut Topic, env: &mut Env<'_>) -> Resu
         && known == epoch
         && env.now.since(at) <= max_age
     {
-        // The context was not known when this was looked for before.
-        let found = env.standing.mirror.lookup(statement.key());
-        let is_there = found.is_some_and(|entry| {
-            entry.epoch == epoch
-                && env.now.since(entry.verified) <= max_age
-                && Arc::ptr_eq(&entry.statement, &statement)
-        });
-        if is_there {
+        if is_held(&statement, epoch, env) {
             return Ok(Step::Learned);
         }
         let candidate = Candidate {
@@ -99,6 +92,17 @@ pub(super) fn teach(wanted: Plans, topic: &mut Topic, env: &mut Env<'_>) -> Resu
         return columns::ask(candidate, env);
     }
     Ok(describe::ask(candidate, &topic.text, env))
+}
+
+/// Whether the connection holds the statement already: then the context was not known when it was
+/// looked for.
+fn is_held(statement: &Arc<Statement>, epoch: u64, env: &mut Env<'_>) -> bool {
+    let found = env.standing.mirror.lookup(statement.key());
+    found.is_some_and(|entry| {
+        entry.epoch == epoch
+            && env.now.since(entry.verified) <= env.lent.settings.statement_max_age
+            && Arc::ptr_eq(&entry.statement, statement)
+    })
 }
 
 /// Why a text whose objects have these hazards is passed through.

@@ -11,7 +11,7 @@ use super::words::{Item, Token, Words};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Move {
     /// It changes these settings, one after the other: SET, RESET, `SELECT set_config(…)`.
-    Settings(Vec<Change>),
+    Settings(Vec<Assignment>),
     /// RESET ALL.
     ResetAll,
     /// DISCARD ALL.
@@ -32,7 +32,7 @@ pub enum Move {
 
 /// A change of one setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct Assignment {
     /// The setting's name, in lower case.
     pub name: Box<[u8]>,
     /// To what, and in which form: equal bytes mean equal values.
@@ -363,7 +363,7 @@ impl<'a> Reader<'a> {
                 return None;
             }
             let name = name.to_ascii_lowercase().into();
-            changes.push(Change {
+            changes.push(Assignment {
                 is_call: true,
                 ..change(name, CALLED, value, is_local)
             });
@@ -391,8 +391,8 @@ enum Special {
     Transaction,
 }
 
-fn change(name: Box<[u8]>, form: u8, value: &[u8], is_local: bool) -> Change {
-    Change {
+fn change(name: Box<[u8]>, form: u8, value: &[u8], is_local: bool) -> Assignment {
+    Assignment {
         name,
         to: [&[form], value].concat().into(),
         is_local,

@@ -7,7 +7,7 @@ fn set(name: &str, to: &str) -> Option<Move> {
 }
 
 fn changes(all: &[(&str, &str, bool, bool)]) -> Option<Move> {
-    let change = |(name, to, is_local, is_call): &(&str, &str, bool, bool)| Change {
+    let change = |(name, to, is_local, is_call): &(&str, &str, bool, bool)| Assignment {
         name: name.as_bytes().into(),
         to: to.as_bytes().into(),
         is_local: *is_local,

@@ -132,7 +132,7 @@ pub fn is_made_up(name: &[u8], loaded: impl Fn(&[u8]) -> bool) -> bool {
     let is_first = |known: &&str| first.eq_ignore_ascii_case(known.as_bytes());
     // There are `plperlu`, `plpython3u` and more of their kind.
     let is_language = first.to_ascii_lowercase().starts_with(b"pl");
-    !is_language && !LOADED_LATER.iter().any(|known| is_first(&known)) && !loaded(first)
+    !is_language && !LOADED_LATER.iter().any(is_first) && !loaded(first)
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@
 //!
 //! Invariants:
 //! - a text is followed only if nothing else was in flight when it was sent, and it counts only if
-//!   it has completed; whatever else may have changed a setting *loses* the course, in a transaction
-//!   until its end;
+//!   it has completed; whatever else may have changed a setting *loses* the course, in a
+//!   transaction until its end;
 //! - a context is taken over only if the count of contexts is still the one it was learned at, and
 //!   if the server has reported of its settings what it had reported in that context;
 //! - the marks begin with the first change in a transaction. What is not among them was set before,
@@ -20,7 +20,7 @@ use super::transitions::Transitions;
 use super::{Encoding, ServerSettings, Standing};
 use crate::sql::effect::Effect;
 use crate::sql::hazard::Hazards;
-use crate::sql::moves::{self, Change, Move};
+use crate::sql::moves::{self, Assignment, Move};
 use crate::sql::settings;
 use crate::sql::survey::{Known as _, Survey};
 use crate::statement::Context;
@@ -204,7 +204,7 @@ impl Course {
         });
     }
 
-    fn changed(&mut self, changes: &[Change], is_inside: bool) {
+    fn changed(&mut self, changes: &[Assignment], is_inside: bool) {
         if is_inside {
             let block = self.block();
             let local = changes.iter().filter(|change| change.is_local).count();
@@ -377,7 +377,7 @@ impl Standing {
 
     /// Leaves only those changes that matter to the context. Returns whether anything can have
     /// changed at all.
-    fn reduce(&mut self, changes: &mut Vec<Change>, is_inside: bool) -> bool {
+    fn reduce(&mut self, changes: &mut Vec<Assignment>, is_inside: bool) -> bool {
         let from = self.course.place.as_ref().map(|place| &place.from);
         let is_loaded = |first: &[u8]| from.is_none_or(|from| from.has_extension(first));
         self.is_serializable |= changes

@@ -144,3 +144,78 @@ impl Place {
         key
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A place this many contexts from the beginning, with these steps taken.
+    fn place(steps: &[(&str, &str)]) -> Place {
+        let known = Known {
+            context: crate::statement::shapes::Shapes::new(1, 1, 1)
+                .contexts()
+                .intern(&crate::statement::context::Origin::new(b"", b""), "")
+                .context(),
+            settings: ServerSettings::default(),
+            extensions: "plpgsql,Mine".into(),
+            listens: false,
+            count: 0,
+            reports: Box::default(),
+        };
+        let mut place = Place::at(Arc::new(known));
+        for (name, to) in steps {
+            assert!(place.step(name.as_bytes(), to.as_bytes()));
+        }
+        place
+    }
+
+    #[test]
+    fn a_step_that_a_later_one_undoes_makes_no_difference() {
+        let same =
+            |one: &[(&str, &str)], other: &[(&str, &str)]| place(one).key() == place(other).key();
+        assert!(same(
+            &[("x", "1"), ("y", "2"), ("x", "3")],
+            &[("y", "2"), ("x", "3")]
+        ));
+        assert!(same(
+            &[("x", "1"), ("role", "a"), ("role", "b")],
+            &[("x", "1"), ("role", "b")]
+        ));
+        assert!(same(&[("x", "1"), ("*", "r")], &[("*", "r")]));
+        assert!(!same(&[("x", "1"), ("y", "2")], &[("y", "2"), ("x", "1")]));
+        assert!(!same(&[("x", "12")], &[("x1", "2")]));
+        // A part of it stays, or it changes another.
+        for steps in [
+            [("datestyle", "SQL"), ("datestyle", "DMY")],
+            [
+                ("session_authorization", "a"),
+                ("session_authorization", "b"),
+            ],
+            [("my.x", "1"), ("my.x", "2")],
+            [("role", "a"), ("*", "r")],
+        ] {
+            assert!(!same(&steps, &steps[1..]), "{steps:?}");
+        }
+        let roles = [("role", "a"), ("session_authorization", "b"), ("role", "c")];
+        assert!(!same(&roles, &roles[1..]));
+        let mut discarded = place(&roles);
+        assert!(discarded.discard_all());
+        assert_eq!(discarded.key(), place(&[("*", "d")]).key());
+    }
+
+    #[test]
+    fn steps_are_bounded_and_begin_anew_where_the_session_is_known() {
+        let names: Vec<String> = (0..=MAX_STEPS).map(|number| format!("x{number}")).collect();
+        let mut far = place(&[]);
+        for name in &names[..MAX_STEPS] {
+            assert!(far.step(name.as_bytes(), b"1"));
+        }
+        let mut lost = far.clone();
+        assert!(!lost.step(names[MAX_STEPS].as_bytes(), b"1"));
+        far.arrived = Some(Arc::clone(&far.from));
+        assert!(far.step(names[MAX_STEPS].as_bytes(), b"1"));
+        assert_eq!(far.key(), place(&[(&names[MAX_STEPS], "1")]).key());
+        let known = &far.from;
+        assert!(known.has_extension(b"mine") && !known.has_extension(b"min"));
+    }
+}
