@@ -39,7 +39,11 @@ fn passes(scene: &mut Scene, status: u8) {
 /// A session that has learned its query in two contexts, and is in the first again. Also returns
 /// the names of the statements.
 fn between(first: &str, second: &str) -> (Scene, [String; 2]) {
-    let mut scene = learned(SQL, &SELECT, &[]);
+    between_under(&[], first, second)
+}
+
+fn between_under(changes: &[(&str, &str)], first: &str, second: &str) -> (Scene, [String; 2]) {
+    let mut scene = learned(SQL, &SELECT, changes);
     runs(&mut scene, second, "SET", b'I');
     scene.client.send(&frames::query(SQL));
     is(&mut scene, "other");
@@ -193,6 +197,39 @@ fn what_is_not_understood_is_asked_about() {
         is(&mut scene, "who");
         ends(&mut scene, &first, b'I');
     }
+}
+
+#[test]
+fn a_session_that_listens_no_more_is_asked_and_listens_again() {
+    let mut scene = learned(SQL, &SELECT, &[("ddl_notices", "on")]);
+    for _ in 0..3 {
+        runs(&mut scene, "DISCARD ALL", "DISCARD ALL", b'I');
+        scene.client.send(&frames::query(SQL));
+        let question = scene.peer.take("Q").remove(0).body;
+        assert!(question.starts_with(b"LISTEN pgautoprep_ddl; SHOW ALL"));
+        scene.peer.answer_rows(&CONTEXT);
+        let name = scene.peer.answer_parse(&SELECT);
+        ends(&mut scene, &name, b'I');
+    }
+}
+
+#[test]
+fn a_catalog_that_has_changed_ends_what_was_learned_of_the_ways() {
+    let (mut scene, [_, second]) = between_under(&[("ddl_notices", "on")], A, B);
+    scene
+        .peer
+        .send(&frames::notification(8, "pgautoprep_ddl", ""));
+    runs(&mut scene, B, "SET", b'I');
+    scene.client.send(&frames::query(SQL));
+    let names = scene.peer.take("Q").remove(0).body;
+    assert!(String::from_utf8_lossy(&names).contains("SET LOCAL jit"));
+    let none = [complete("SELECT 0"), ready(b'I')].concat();
+    scene.peer.send(&none);
+    is(&mut scene, "other");
+    scene.peer.expect(&frames::close(b'S', &second));
+    scene.peer.send(&frames::frame(b'3', b""));
+    let name = scene.peer.answer_oracle(&SELECT);
+    ends(&mut scene, &name, b'I');
 }
 
 #[test]

@@ -98,7 +98,7 @@ fn text(dice: &mut Dice, serial: &mut usize, is_inside: bool) -> String {
     let template = match dice.below(100) {
         0..20 if is_inside => *dice.pick(&TRANSACTIONS[3..]),
         20..45 if is_inside => *dice.pick(&[READS[2], READS[4]]),
-        45..70 if is_inside => *dice.pick(&COURSE),
+        45..58 if is_inside => *dice.pick(&COURSE),
         95..100 if !is_inside => *dice.pick(&COURSE[..10]),
         _ if dice.chance(40) => *dice.pick(&OTHERS),
         0..66 => *dice.pick(&READS),

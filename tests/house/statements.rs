@@ -209,7 +209,10 @@ fn moves(model: &mut Model, text: &str, word: &str, last: &str) -> Option<Said> 
     let is_inside = model.status != b'I';
     let course = &mut model.course;
     let (tag, done) = match word {
-        "SAVEPOINT" if is_inside => ("SAVEPOINT", Some(course.savepoint(last, model.undo.len()))),
+        "SAVEPOINT" if is_inside => {
+            course.savepoint(last, model.undo.len());
+            ("SAVEPOINT", Some(()))
+        }
         "RELEASE" if is_inside => ("RELEASE", course.release(last)),
         "ROLLBACK" if text.starts_with("ROLLBACK TO ") && is_inside => {
             let back = course.rollback_to(last);
