@@ -76,7 +76,7 @@ pub enum Reason {
     InTransaction,
     /// The transaction has failed, and the server accepts only its end (H-35).
     FailedTransaction,
-    /// The transaction has changed settings or the catalog.
+    /// The transaction has changed the catalog.
     DirtyTransaction,
     /// Inside a transaction more than one string of the text may be invalid, and it is not known
     /// which one the server would name (H-31).
@@ -309,7 +309,7 @@ impl Reason {
                 "The transaction has failed, and the server accepts nothing but its end."
             }
             Self::DirtyTransaction => {
-                "The transaction has changed settings or tables, so nothing known holds in it."
+                "The transaction has changed tables or other objects, so nothing known holds in it."
             }
             Self::Doubt => {
                 "In a transaction: several of its strings may be invalid, and one is named first."

@@ -358,6 +358,10 @@ impl Circumstances<'_> {
             return Err(Reason::Mode);
         }
         if self.standing.status != Status::Idle && !self.may_ask_inside() {
+            // Behind the transaction the context will be another.
+            if self.standing.has_moved() {
+                return Err(Reason::Unproven);
+            }
             self.habits.want(&self.lent.scan.with_few_rows(text), plans);
             return Err(Reason::InTransaction);
         }

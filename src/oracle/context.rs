@@ -6,6 +6,7 @@ use super::settings::{context_query, digest};
 use super::state::{State, Step};
 use crate::reason::Reason;
 use crate::standing::ServerSettings;
+use crate::wire::backend::Status;
 use crate::wire::frontend;
 
 /// Asks for the context. What makes the question careful is part of it, in a place where it does
@@ -32,19 +33,34 @@ pub(super) fn answered(answers: &[Answer], env: &mut Env<'_>) -> Result<(), Reas
 
 /// Takes over the values that [`digest`] has made.
 fn read(values: &[String], env: &mut Env<'_>) -> Result<(), Reason> {
-    let [chooses, quiet, nulls, memory, indirect, settings] = values else {
+    let [
+        chooses,
+        quiet,
+        nulls,
+        memory,
+        indirect,
+        settings,
+        serializable,
+        extensions,
+    ] = values
+    else {
         return Err(Reason::OracleFailed);
     };
     let contexts = env.lent.shapes.contexts();
     let interned = contexts.intern(&env.standing.origin, settings);
-    env.standing.context = Some(interned.context());
-    env.standing.interned = Some(interned);
-    env.standing.settings = ServerSettings {
+    let context = interned.context();
+    let standing = &mut *env.standing;
+    standing.interned = Some(interned);
+    // What the default is, belongs to the context.
+    standing.is_serializable |= standing.status != Status::Idle && serializable == "t";
+    let settings = ServerSettings {
         chooses_plans: chooses == "t",
         is_quiet: quiet == "t",
         has_array_nulls: nulls == "t",
         work_memory: memory.parse().unwrap_or_default(),
         has_indirect_rights: indirect != "0",
     };
+    let listens = env.lent.settings.ddl_notices;
+    standing.learned(context, settings, extensions, listens);
     Ok(())
 }

@@ -3,7 +3,9 @@
 //! Every setting the server shows is part of it, by the server's own list, except those that
 //! [`HARMLESS`](crate::sql::settings::HARMLESS) argues away. So are those of the extensions that
 //! the session has loaded. Those that somebody has made up (`app.tenant`) the server lists to
-//! nobody: what calls `current_setting` must not be taken for a constant anyhow.
+//! nobody: what calls `current_setting` must not be taken for a constant anyhow. Not part of it is
+//! what belongs to the transaction (`transaction_isolation`), so that one can be asked for, and
+//! come back to, inside a transaction as outside; beside it is told whether that is serializable.
 //!
 //! `SHOW ALL` has that list, looks up no name through the search path, and costs the server a
 //! quarter of what the view `pg_settings` does. Microseconds of its CPU on 13, 15 and 18, with a
@@ -44,10 +46,11 @@ pub fn context_query(listens: bool) -> String {
     )
 }
 
-/// The answer to [`context_query`], column by column, as six values: what
-/// [`ServerSettings`](crate::standing::ServerSettings) are made of, then everything in one text.
+/// The answer to [`context_query`], column by column, as eight values: what
+/// [`ServerSettings`](crate::standing::ServerSettings) are made of, everything in one text, whether
+/// the transaction is serializable, and what the settings of extensions begin with.
 ///
-/// Two of the texts are the same only if everything is.
+/// Two of the texts are the same only if everything is, but for what is the transaction's.
 ///
 /// # Errors
 /// Not all of it can be read.
@@ -63,9 +66,16 @@ pub fn digest(answer: &[String]) -> Result<Vec<String>, Reason> {
         row.map(|[_, value, _]| value.as_str())
     };
     let mut text = who.clone();
+    let mut extensions: Vec<&str> = Vec::new();
     for [name, value, _] in rows {
-        if !settings::is_harmless(name.as_bytes()) {
+        if !settings::is_harmless(name.as_bytes()) && !settings::is_of_transaction(name.as_bytes())
+        {
             text.extend(["\0", name, "=", value]);
+        }
+        if let Some((first, _)) = name.split_once('.')
+            && !extensions.contains(&first)
+        {
+            extensions.push(first);
         }
     }
     // It stands for any byte that is no UTF-8.
@@ -80,6 +90,8 @@ pub fn digest(answer: &[String]) -> Result<Vec<String>, Reason> {
         work_memory.clone(),
         indirect.clone(),
         text,
+        flag(show("transaction_isolation") == Some("serializable")),
+        extensions.join(","),
     ])
 }
 
@@ -133,6 +145,13 @@ mod tests {
         assert_eq!(with(&[])[..4], ["t", "t", "t", "4096"]);
         assert_eq!(with(&[["plan_cache_mode", "force_custom_plan"]])[0], "f");
         assert_eq!(with(&[["array_nulls", "off"]])[2], "f");
+        assert_eq!(with(&[])[6..], ["f", "app"]);
+        let more = with(&[
+            ["transaction_isolation", "serializable"],
+            ["plpgsql.x", ""],
+            ["plpgsql.y", ""],
+        ]);
+        assert_eq!(more[6..], ["t", "app,plpgsql"]);
     }
 
     #[test]
@@ -170,6 +189,10 @@ mod tests {
     fn texts_are_the_same_only_if_everything_is() {
         let text = |changes: &[[&str; 2]]| with(changes).swap_remove(5);
         assert_eq!(text(&[]), text(&[["statement_timeout", "1s"]]));
+        assert_eq!(
+            text(&[]),
+            text(&[["transaction_isolation", "serializable"]])
+        );
         for other in [
             &[["app.tenant", "6"]][..],
             &[["app.tenant", "5array_nulls=on"], ["array_nulls", ""]],
@@ -186,7 +209,7 @@ mod tests {
             digest(&values.collect::<Vec<_>>()).map(|values| values.len())
         };
         let whole = ["plan_cache_mode", "auto", "why", "4096", "0", "77"];
-        assert_eq!(digest(&whole), Ok(6));
+        assert_eq!(digest(&whole), Ok(8));
         let unreadable = ["plan_cache_mode", "\u{fffd}", "why", "4096", "0", "77"];
         for wrong in [&whole[..5], &whole[4..], &[], &unreadable] {
             assert_eq!(digest(wrong), Err(Reason::OracleFailed));

@@ -55,6 +55,9 @@ pub(super) fn teach(wanted: Plans, topic: &mut Topic, env: &mut Env<'_>) -> Resu
     }
     let max_age = env.lent.settings.statement_max_age;
     if let Some((at, terms)) = statement.trusted(epoch, max_age, env.now) {
+        if is_held(&statement, epoch, env) {
+            return Ok(Step::Learned);
+        }
         let candidate = Candidate {
             verified: at,
             terms,
@@ -82,6 +85,17 @@ pub(super) fn teach(wanted: Plans, topic: &mut Topic, env: &mut Env<'_>) -> Resu
         return columns::ask(candidate, env);
     }
     describe::ask(candidate, &topic.text, env)
+}
+
+/// Whether the connection holds the statement already: then the context was not known when it was
+/// looked for.
+fn is_held(statement: &Arc<Statement>, epoch: u64, env: &mut Env<'_>) -> bool {
+    let found = env.standing.mirror.lookup(statement.key());
+    found.is_some_and(|entry| {
+        entry.epoch == epoch
+            && env.now.since(entry.verified) <= env.lent.settings.statement_max_age
+            && Arc::ptr_eq(&entry.statement, statement)
+    })
 }
 
 /// Why a text whose objects have these hazards is passed through.

@@ -5,8 +5,9 @@
 //! with it instead (`follow`), by its `guide`. [`shape`] is what two queries have in common when
 //! they differ only in their literals. [`eligible`] judges a shape once, with a parser.
 //! [`mod@rewrite`] splices `$n` into the client's own bytes and takes the values out.
-//! [`survey`] says what a statement that is passed through may do to the session. [`settings`] and
-//! [`oid`] name what the server has names for.
+//! [`survey`] says what a statement that is passed through may do to the session, and [`moves`]
+//! what one of a few forms does to its settings. [`settings`] and [`oid`] name what the server has
+//! names for.
 //!
 //! Nothing here does IO, reads a clock or keeps state between calls. Text that is not understood to
 //! the last byte is never converted.
@@ -23,6 +24,7 @@ pub mod hazard;
 mod lex;
 mod list;
 mod literal;
+pub mod moves;
 pub mod oid;
 mod pass;
 pub mod rewrite;

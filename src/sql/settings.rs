@@ -67,9 +67,87 @@ pub fn is_harmless(name: &[u8]) -> bool {
     harmless().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
 }
 
+/// Whether the setting is the current transaction's: it ends with it, and begins as its `default_…`
+/// says, so it is no part of a session's context.
+#[must_use]
+pub fn is_of_transaction(name: &[u8]) -> bool {
+    const NAMES: [&str; 3] = [
+        "transaction_deferrable",
+        "transaction_isolation",
+        "transaction_read_only",
+    ];
+    NAMES
+        .iter()
+        .any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+}
+
+/// What the settings of extensions and languages begin with whose library a server may load when
+/// something of theirs is first used. Until then a session can set them like any it makes up.
+const LOADED_LATER: [&str; 34] = [
+    "age",
+    "anon",
+    "auth_delay",
+    "auto_explain",
+    "babelfishpg_tsql",
+    "citus",
+    "columnar",
+    "cron",
+    "dblink",
+    "diskann",
+    "duckdb",
+    "firebird_fdw",
+    "hnsw",
+    "hypopg",
+    "ivfflat",
+    "lantern",
+    "mysql_fdw",
+    "oracle_fdw",
+    "orafce",
+    "paradedb",
+    "pg_hint_plan",
+    "pg_prewarm",
+    "pg_stat_statements",
+    "pg_trgm",
+    "pgaudit",
+    "pgcrypto",
+    "pglogical",
+    "pgroonga",
+    "pgtle",
+    "postgis",
+    "postgres_fdw",
+    "rum",
+    "timescaledb",
+    "vchordrq",
+];
+
+/// Whether a setting is one that somebody has made up (`app.tenant`): the server reads it for
+/// nobody but those who call `current_setting`, which is never taken for a constant. `loaded` says
+/// whether the server shows settings that begin with the same word.
+#[must_use]
+pub fn is_made_up(name: &[u8], loaded: impl Fn(&[u8]) -> bool) -> bool {
+    let Some(dot) = name.iter().position(|byte| *byte == b'.') else {
+        return false;
+    };
+    let first = name.get(..dot).unwrap_or_default();
+    let is_first = |known: &&str| first.eq_ignore_ascii_case(known.as_bytes());
+    // There are `plperlu`, `plpython3u` and more of their kind.
+    let is_language = first.to_ascii_lowercase().starts_with(b"pl");
+    !is_language && !LOADED_LATER.iter().any(is_first) && !loaded(first)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_of_extensions_are_not_made_up() {
+        assert!(is_made_up(b"app.tenant", |_| false));
+        assert!(!is_made_up(b"app.tenant", |first| first == b"app"));
+        for name in ["work_mem", "PG_hint_plan.x", "plpython3.y", "postgis.z"] {
+            assert!(!is_made_up(name.as_bytes(), |_| false), "{name}");
+        }
+        assert!(is_of_transaction(b"Transaction_isolation"));
+    }
 
     #[test]
     fn each_has_a_reason_and_stands_once() {

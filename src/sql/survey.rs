@@ -357,6 +357,8 @@ fn set<K: Known>(words: &mut Reader<'_, K>) -> Effect {
             Item::Word(word) => {
                 let effect = match word {
                     _ if is(word, "transaction") || is(word, "constraints") => Effect::Transaction,
+                    _ if is(word, "transaction_isolation") => Effect::Isolation,
+                    _ if settings::is_of_transaction(word) => Effect::Transaction,
                     _ if settings::is_harmless(word) => Effect::None,
                     _ => Effect::Session,
                 };

@@ -55,6 +55,17 @@ fn what_a_truncation_cascades_to_is_not_named() {
 }
 
 #[test]
+fn what_is_the_transactions_is_no_setting_of_the_session() {
+    for (text, wanted) in [
+        ("set local transaction_isolation = 'x'", Effect::Isolation),
+        ("set transaction_read_only = on", Effect::Transaction),
+        ("set transaction_isolation.x = 'x'", Effect::Session),
+    ] {
+        assert_eq!(effect(text.as_bytes()), wanted, "{text}");
+    }
+}
+
+#[test]
 fn the_strongest_statement_decides() {
     use Effect::{Catalog, Isolation, LocalCatalog, None, Session, Transaction, Unknown};
     for (text, expected) in [

@@ -5,16 +5,21 @@
 //! the bytes are the connection's own business.
 //!
 //! Invariants:
-//! - `context` is `None` from whatever may have changed it until the server has been asked again;
+//! - `context` is `None` from whatever may have changed it until the server has been asked again,
+//!   or the session has come back to where it has been asked before (`course`);
 //! - `unverified` is set by whatever may have changed the catalog unseen, and cleared only when the
 //!   catalog was looked at later than that;
 //! - what a transaction does is honoured for this session at once, and for all when it ends.
 
 mod check;
+mod course;
 mod past;
 mod patience;
+mod place;
+mod reports;
 mod setbacks;
 mod survey;
+mod transitions;
 mod unsurveyed;
 
 pub use past::Past;
@@ -31,6 +36,8 @@ use crate::statement::mirror::{Capacity, Mirror, Tag};
 use crate::statement::names::Names;
 use crate::statement::{Context, Millis};
 use crate::wire::backend::Status;
+use course::Course;
+use reports::Reports;
 use std::sync::Arc;
 
 /// What a client's texts are encoded in, as far as the lexer cares.
@@ -149,8 +156,10 @@ pub struct Standing {
     transaction_effect: Effect,
     /// How it logged in.
     pub origin: Origin,
-    /// Keeps `context` from being forgotten, as long as it is.
+    /// Keeps the context that was asked for last from being forgotten.
     pub interned: Option<Interned>,
+    /// How the session came to its context.
+    course: Course,
     /// What its texts may have done, and may do yet.
     pub past: Past,
     /// When the context may be asked for again in front of a query, if something that no text
@@ -193,6 +202,7 @@ impl Standing {
             transaction_effect: Effect::None,
             origin,
             interned: None,
+            course: Course::default(),
             past: Past::default(),
             patience: Patience::default(),
             idle_patience: Patience::default(),
@@ -202,6 +212,10 @@ impl Standing {
 
     /// Notes a ParameterStatus.
     pub fn parameter(&mut self, name: &[u8], value: &[u8]) {
+        // Changed by SET, by a function, or by a reload of the configuration.
+        if let Some(index) = Reports::index(name) {
+            self.reported(index, value);
+        }
         match name {
             b"server_version" => {
                 let digits = value.iter().take_while(|byte| byte.is_ascii_digit());
@@ -215,13 +229,6 @@ impl Standing {
             b"standard_conforming_strings" => self.standard_strings = value == b"on",
             b"client_encoding" => self.encoding = Encoding::of(value),
             b"server_encoding" => self.server_is_utf8 = Encoding::of(value) == Encoding::Utf8,
-            // Changed by SET, by a function, or by a reload of the configuration: ask again.
-            b"DateStyle"
-            | b"IntervalStyle"
-            | b"TimeZone"
-            | b"search_path"
-            | b"session_authorization"
-            | b"is_superuser" => self.context = None,
             _ => {}
         }
     }
@@ -241,28 +248,32 @@ impl Standing {
     /// A statement with this effect is being relayed, or was just seen to complete.
     pub fn affected(&mut self, effect: Effect) {
         match effect {
-            Effect::None | Effect::Transaction => return,
+            Effect::None => return,
+            Effect::Transaction => return self.is_moved_along(),
             Effect::Isolation => {
                 self.is_serializable = true;
-                return;
+                return self.is_moved_along();
             }
-            Effect::Session => {}
+            // What it changes, the end of the transaction may change back.
+            Effect::Session => return self.loses_course(),
             // Others can use nothing temporary, but have things of the same name.
             Effect::LocalCatalog => self.database.define(&self.definitions),
             Effect::Unknown => {
                 self.mirror.flush();
+                self.forgets_ways();
                 self.unverified = Some(Millis::NEVER);
                 self.definitions = Definitions::opaque();
             }
             Effect::Catalog => {
                 self.mirror.flush();
+                self.forgets_ways();
                 self.database.defined(&self.definitions);
                 if self.changes_roles {
                     self.database.advance_cluster();
                 }
             }
         }
-        self.context = None;
+        self.loses_course();
         self.transaction_effect = self.transaction_effect.max(effect);
     }
 
@@ -314,8 +325,7 @@ impl Standing {
         !self.has_old_snapshot || self.begun_epoch == self.database.epoch()
     }
 
-    /// Whether the current transaction has changed settings or catalogs, so that no verdict holds
-    /// in it.
+    /// Whether the current transaction has changed catalogs, so that no verdict holds in it.
     #[must_use]
     #[inline]
     pub fn is_dirty(&self) -> bool {
@@ -354,6 +364,9 @@ impl Standing {
                 }
             }
             self.changes_roles = false;
+        }
+        if self.is_on_course() {
+            self.goes_on(status, is_idle);
         }
     }
 }

@@ -45,6 +45,14 @@ impl Patience {
         self.left = self.wait;
     }
 
+    /// The session has come back to a context without being asked: it does not keep changing
+    /// itself.
+    pub const fn came_back(&mut self) {
+        self.wait /= 2;
+        self.left = 0;
+        self.known = true;
+    }
+
     /// Whether the context may be asked for now, or else one more query is let through.
     pub const fn may_ask(&mut self) -> bool {
         let may = self.left == 0;

@@ -25,9 +25,14 @@ impl Standing {
     /// is in flight before it.
     pub fn relays_query(&mut self, text: &[u8], reason: Reason, is_idle: bool) -> Relayed {
         let survey = self.survey(text, false);
-        let effect = survey.effect;
         self.defines(text, &survey, is_idle);
-        self.affected_unseen(effect, survey.hazards.effect());
+        let effect = match self.follow(text, &survey, is_idle) {
+            Some(effect) => effect,
+            None => {
+                self.affected_unseen(survey.effect, survey.hazards.effect());
+                survey.effect
+            }
+        };
         let begins = matches!(effect, Effect::Transaction | Effect::Isolation)
             && self.status == Status::Idle;
         if begins {
@@ -232,10 +237,13 @@ impl Standing {
     /// The command tag of a reply says what really ran, whoever prepared it. `relayed` is what the
     /// text did that is answered, if that was a Query.
     pub fn completed(&mut self, tag: &[u8], relayed: Option<Effect>) {
+        self.course.completes(tag);
         match tag {
             b"DISCARD ALL" | b"DEALLOCATE ALL" => {
                 self.mirror.forget_all();
-                self.affected(Effect::Session);
+                if !self.course.is_followed() {
+                    self.affected(Effect::Session);
+                }
             }
             // AND CHAIN: another transaction is open, and the connection is not idle.
             b"COMMIT" => {

@@ -19,6 +19,14 @@ use std::sync::{Arc, Mutex};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Context(pub(super) u64);
 
+impl Context {
+    /// The number: one that is given once, and never again.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// What a client said when it logged in: its database, its user and its startup options.
 #[derive(Debug)]
 pub struct Origin {

@@ -111,6 +111,11 @@ impl Client {
         self.reference.status != b'I'
     }
 
+    /// The status of its transaction, as far as it has been told.
+    pub(crate) const fn status(&self) -> u8 {
+        self.reference.status
+    }
+
     /// Hears these bytes.
     pub(crate) fn hear(&mut self, bytes: &[u8]) -> Result<(), String> {
         self.received.extend(bytes);
@@ -280,7 +285,7 @@ impl Client {
         let count = |of: &Model, text: &str| of.executed.get(text).copied().unwrap_or_default();
         let is_open = |part: &str| asked.iter().any(|asked| asked.contains(part));
         // What was acknowledged may be taken back by what is not answered yet.
-        let taken_back = is_open("ROLLBACK") || is_open("COMMIT");
+        let taken_back = ["ROLLBACK", "COMMIT", "END"].into_iter().any(is_open);
         for text in model.executed.keys().chain(self.reference.executed.keys()) {
             let (times, answered) = (count(model, text), count(&self.reference, text));
             let unique: String = text.chars().filter(char::is_ascii_digit).collect();

@@ -221,17 +221,21 @@ fn an_evicted_statement_is_closed_and_its_name_not_used_again() {
 fn discard_all_and_deallocate_all_forget_the_statements() {
     for sql in ["DISCARD ALL", "DEALLOCATE ALL"] {
         let mut scene = learned(SQL, &SELECT, &[]);
-        scene.client.send(&frames::query(sql));
-        scene.peer.expect_at_once(&frames::query(sql));
-        let done = [complete(sql), ready(b'I')].concat();
-        scene.peer.send(&done);
-        scene.client.expect(&done);
-        // Nothing is owed a Close; the statement gets another name.
-        scene.client.send(&frames::query(SQL));
-        scene.peer.answer_context();
-        let name = scene.peer.answer_parse(&SELECT);
-        assert_ne!(name, scene.name);
-        scene.peer.expect_at_once(&execution(&name, &["42"]));
+        for round in 0..3 {
+            relay(&mut scene, sql, &[complete(sql), ready(b'I')].concat());
+            // Nothing is owed a Close; the statement gets another name.
+            scene.client.send(&frames::query(SQL));
+            // What has become of the settings is asked once.
+            if sql == "DISCARD ALL" && round == 0 {
+                scene.peer.answer_context();
+            }
+            let name = scene.peer.answer_parse(&SELECT);
+            assert_ne!(name, scene.name);
+            scene.peer.expect_at_once(&execution(&name, &["42"]));
+            scene.peer.send(&answer(&SELECT, b'I'));
+            scene.client.expect(&seen(&SELECT, b'I'));
+            scene.name = name;
+        }
     }
 }
 

@@ -62,6 +62,8 @@ pub(crate) struct House {
     pub(crate) step: usize,
     pub(crate) seen: Seen,
     pub(crate) mischief: Option<Mischief>,
+    /// Clients do little but change settings and read.
+    pub(crate) is_about_settings: bool,
     /// All that there have been.
     pub(crate) names: Vec<(ClientId, UpstreamId)>,
     /// What has happened last, and to which client.
@@ -111,6 +113,7 @@ impl House {
             step: 0,
             seen: Seen::default(),
             mischief: None,
+            is_about_settings: false,
             names: Vec::new(),
             events: VecDeque::new(),
             serial: 0,
@@ -234,6 +237,9 @@ impl House {
         let is_inside = client.is_inside();
         let plans = client.plans;
         let bytes = match plans {
+            _ if self.is_about_settings => {
+                script::about_settings(&mut self.dice, &mut self.serial, client.status())
+            }
             0 => script::request(&mut self.dice, &mut self.serial, is_inside),
             1 => script::wrong(&mut self.dice, &mut self.serial),
             _ => script::write(&mut self.dice, &mut self.serial),

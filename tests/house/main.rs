@@ -16,7 +16,9 @@ mod frames;
 mod asking;
 mod cancel;
 mod client;
+mod contexts;
 mod conversion;
+mod course;
 mod dice;
 mod faults;
 mod house;
@@ -87,6 +89,22 @@ fn each_client_sees_what_it_would_see_without_the_proxy() {
     ] {
         assert!(seen >= least, "{all:?}");
     }
+}
+
+/// In a transaction most of what is converted is so in a context that the session has come back to.
+#[test]
+fn each_client_sees_its_own_settings() {
+    let first = variable("PGAUTOPREP_HOUSE_SEED", 1);
+    let mut converted = 0;
+    for seed in first..first + 10 {
+        let mut house = House::new(seed);
+        house.hub.lent.settings.prepare_threshold = 1;
+        house.is_about_settings = true;
+        let lived = house.run(3 * STEPS).and_then(|()| house.close());
+        lived.unwrap_or_else(|wrong| panic!("PGAUTOPREP_HOUSE_SEED={seed}\n{wrong}"));
+        converted += house.seen.converted;
+    }
+    assert!(converted > 3_000, "{converted}");
 }
 
 /// Fails unless the mischief is found out, in this way.

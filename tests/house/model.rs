@@ -1,6 +1,7 @@
 //! A server that keeps to the protocol, one frame after the other. It is both the server behind
 //! the proxy and, fed with the client's own frames, what the client would see without it.
 
+use crate::course::Course;
 use crate::frames::{self, Frame};
 use crate::questions;
 use crate::statements::{self, admitted, analysed, columns, planned};
@@ -15,6 +16,8 @@ const OURS: &str = "_pgautoprep";
 pub(crate) struct Prepared {
     pub(crate) text: String,
     declared: Vec<u32>,
+    /// The setting when it was parsed.
+    x: usize,
 }
 
 /// A statement with its arguments: as one text, and as the server was sent it.
@@ -22,6 +25,7 @@ pub(crate) struct Prepared {
 pub(crate) struct Portal {
     text: String,
     source: String,
+    x: usize,
 }
 
 /// At which of the points where a statement looks for a request it is cancelled.
@@ -70,8 +74,8 @@ pub(crate) struct Model {
     pub(crate) executed: HashMap<String, usize>,
     /// Those of the transaction that is open.
     pub(crate) undo: Vec<String>,
-    /// Its savepoints, and how much of that had run before each.
-    pub(crate) savepoints: Vec<(String, usize)>,
+    /// What it has set.
+    pub(crate) course: Course,
     /// It reads with one snapshot.
     pub(crate) is_repeatable: bool,
     /// What the catalog looks like.
@@ -91,16 +95,16 @@ impl Model {
             copying: None,
             executed: HashMap::new(),
             undo: Vec::new(),
-            savepoints: Vec::new(),
+            course: Course::default(),
             is_repeatable: false,
             catalog: 0,
             complaint: None,
         }
     }
 
-    /// What has run in the transaction behind the first so many has not.
-    pub(crate) fn undo(&mut self, from: usize) {
-        for text in self.undo.drain(from..) {
+    /// What has run in the transaction behind so many writes has not.
+    pub(crate) fn undo(&mut self, behind: usize) {
+        for text in self.undo.drain(behind..) {
             if let Some(times) = self.executed.get_mut(&text) {
                 *times -= 1;
             }
@@ -124,6 +128,7 @@ impl Model {
         match frame.tag {
             b'S' => {
                 self.skipping = false;
+                self.ends();
                 out.extend(frames::ready(self.status));
             }
             _ if self.skipping => {}
@@ -159,6 +164,7 @@ impl Model {
     }
 
     fn query(&mut self, text: &str, interrupt: &mut Interrupt, out: &mut Vec<u8>) {
+        let before = self.course.clone();
         if let Some(said) = questions::answer(self, text) {
             let admitted = admitted(self, text).and_then(|()| interrupt.check());
             match admitted.and(said) {
@@ -171,6 +177,9 @@ impl Model {
             let texts = text.split(';').map(str::trim);
             for text in texts.filter(|text| !text.is_empty()) {
                 if let Err(error) = statements::simple(self, text, interrupt, out) {
+                    if self.status == b'I' {
+                        self.course = before;
+                    }
                     self.failed(error, out);
                     break;
                 }
@@ -180,7 +189,15 @@ impl Model {
             }
         }
         self.prepared.remove("");
+        self.ends();
         out.extend(frames::ready(self.status));
+    }
+
+    /// What is local does not outlive a request without a transaction.
+    fn ends(&mut self) {
+        if self.status == b'I' {
+            self.course.commit();
+        }
     }
 
     fn extended(
@@ -203,12 +220,12 @@ impl Model {
             b'D' => self.describe(&frame.body, out)?,
             b'E' => {
                 let portal = self.portal.clone();
-                let Some(Portal { text, source }) = portal else {
+                let Some(Portal { text, source, x }) = portal else {
                     return Err(frames::error("34000", "portal does not exist"));
                 };
                 admitted(self, &text)?;
                 interrupt.check()?;
-                out.extend(statements::execute(self, &text, &source)?);
+                out.extend(statements::execute(self, &text, &source, x)?);
             }
             b'C' => {
                 if frame.body[0] == b'S' {
@@ -241,6 +258,7 @@ impl Model {
         let prepared = Prepared {
             text: statement,
             declared: declared.collect(),
+            x: self.course.x(),
         };
         self.prepared.insert(name, prepared);
         Ok(())
@@ -286,6 +304,7 @@ impl Model {
         self.portal = Some(Portal {
             text: spliced,
             source: prepared.text,
+            x: prepared.x,
         });
         Ok(())
     }

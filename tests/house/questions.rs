@@ -31,8 +31,9 @@ pub(crate) fn answer(model: &Model, text: &str) -> Option<Said> {
     } else if text.contains("SHOW ALL; ") {
         let named = SETTINGS.map(|setting| setting.split_once('=').unwrap());
         let settings = named.map(|(name, value)| frames::row(&[name, value, "why"]));
+        let x = frames::row(&["x", &model.course.x().to_string(), "why"]);
         let who = frames::row(&["4194304", "0", "77"]);
-        settings.into_iter().chain([who]).collect()
+        settings.into_iter().chain([x, who]).collect()
     } else if text.contains("concat_ws('|', (SELECT") {
         vec![frames::row(&["sign", &model.catalog.to_string()])]
     } else if text.contains("SET LOCAL jit") {

@@ -24,9 +24,35 @@ const WRITES: [&str; 6] = [
     "UPDATE alike SET name = '{s}' WHERE id = {u}",
 ];
 
-const OTHERS: [&str; 14] = [
-    "SET x = {n}",
-    "SET x = {n}",
+/// Texts that change a setting, or go back to where it was another.
+const COURSE: [&str; 20] = [
+    "SET x = 1",
+    "SET x = 2",
+    "SET SESSION x TO 1",
+    "SET LOCAL x = 1",
+    "SET LOCAL x = 2",
+    "SET LOCAL x = 9",
+    "RESET x",
+    "SET app.x = {n}",
+    "SELECT set_config('x', '1', true)",
+    "SELECT set_config('x', '2', false)",
+    "SAVEPOINT a",
+    "SAVEPOINT a",
+    "SAVEPOINT a",
+    "SAVEPOINT b",
+    "ROLLBACK TO a",
+    "ROLLBACK TO a",
+    "ROLLBACK TO SAVEPOINT a",
+    "ROLLBACK TO b",
+    "RELEASE a",
+    "RELEASE SAVEPOINT b",
+];
+
+const OTHERS: [&str; 16] = [
+    "SET x = 9",
+    "SET x = 1",
+    "SET x = 2",
+    "SET LOCAL x = 1; SELECT stamp, text FROM alike WHERE id = {n}",
     "CREATE TABLE made{n} (id int)",
     "DISCARD ALL",
     "DEALLOCATE ALL",
@@ -43,21 +69,13 @@ const OTHERS: [&str; 14] = [
 
 const WORDS: [&str; 5] = ["one", "two", "ü", "", "a word or two"];
 
-/// Marks a transaction that is open, and goes back.
-const SAVEPOINTS: [&str; 4] = [
-    "SAVEPOINT s",
-    "ROLLBACK TO SAVEPOINT s",
-    "RELEASE SAVEPOINT s",
-    "SAVEPOINT _pgautoprep",
-];
-
 /// Begins or ends a transaction.
 const TRANSACTIONS: [&str; 6] = [
     "BEGIN",
     "BEGIN",
     "BEGIN ISOLATION LEVEL REPEATABLE READ",
     "COMMIT",
-    "COMMIT",
+    "END",
     "ROLLBACK",
 ];
 
@@ -80,7 +98,8 @@ fn text(dice: &mut Dice, serial: &mut usize, is_inside: bool) -> String {
     let template = match dice.below(100) {
         0..20 if is_inside => *dice.pick(&TRANSACTIONS[3..]),
         20..45 if is_inside => *dice.pick(&[READS[2], READS[4]]),
-        45..55 if is_inside => *dice.pick(&SAVEPOINTS),
+        45..58 if is_inside => *dice.pick(&COURSE),
+        95..100 if !is_inside => *dice.pick(&COURSE[..10]),
         _ if dice.chance(40) => *dice.pick(&OTHERS),
         0..66 => *dice.pick(&READS),
         66..86 => *dice.pick(&WRITES),
@@ -94,6 +113,25 @@ fn text(dice: &mut Dice, serial: &mut usize, is_inside: bool) -> String {
 pub(crate) fn wrong(dice: &mut Dice, serial: &mut usize) -> Vec<u8> {
     let template = dice.pick(&[READS[2], READS[4]]);
     frames::query(&filled(template, dice, serial, 500))
+}
+
+/// A query of somebody who does little but change settings and read, in a transaction of this
+/// status.
+pub(crate) fn about_settings(dice: &mut Dice, serial: &mut usize, status: u8) -> Vec<u8> {
+    let is_inside = status == b'T';
+    let template = match dice.below(100) {
+        0..80 if status == b'E' => *dice.pick(&["ROLLBACK", "ROLLBACK TO a", "ROLLBACK TO b"]),
+        0..60 => &format!(
+            "SELECT stamp, text FROM alike WHERE id = {}",
+            dice.below(14)
+        ),
+        60..90 if is_inside => *dice.pick(&COURSE),
+        90..99 if is_inside => *dice.pick(&TRANSACTIONS[3..]),
+        60..80 => *dice.pick(&COURSE[..10]),
+        80..99 => "BEGIN",
+        _ => *dice.pick(&OTHERS),
+    };
+    frames::query(&filled(template, dice, serial, 0))
 }
 
 /// A query that writes.

@@ -50,11 +50,13 @@ pub(crate) fn analysed(text: &str) -> Result<(), Vec<u8>> {
         "UPDATE",
         "BEGIN",
         "COMMIT",
+        "END",
         "ROLLBACK",
         "SAVEPOINT",
         "RELEASE",
         "SHOW",
         "SET",
+        "RESET",
         "CREATE",
         "DISCARD",
         "DEALLOCATE",
@@ -88,7 +90,7 @@ pub(crate) fn planned(text: &str, source: &str) -> Result<(), Vec<u8>> {
 }
 
 /// What running it says behind its description, which goes to `notices` if it stands before that.
-fn run(model: &mut Model, text: &str, source: &str, notices: &mut Vec<u8>) -> Said {
+fn run(model: &mut Model, text: &str, source: &str, x: usize, notices: &mut Vec<u8>) -> Said {
     let key = key(text, source);
     let value = key.as_ref().map_or(0, |(value, _)| *value);
     if value % 41 == 13 {
@@ -107,6 +109,7 @@ fn run(model: &mut Model, text: &str, source: &str, notices: &mut Vec<u8>) -> Sa
         notices.extend(frames::notice(&format!("about {value}")));
     }
     let stamp = model.stamp.to_string();
+    let shown = format!("{text} -- x = {x}");
     let mut out = Vec::new();
     let writes = text.starts_with("INSERT") || text.starts_with("UPDATE");
     if writes {
@@ -115,7 +118,7 @@ fn run(model: &mut Model, text: &str, source: &str, notices: &mut Vec<u8>) -> Sa
             model.undo.push(text.to_owned());
         }
         if text.contains("RETURNING") && !value.is_multiple_of(3) {
-            out.extend(frames::row(&[&stamp, text]));
+            out.extend(frames::row(&[&stamp, &shown]));
         }
         let tag = if text.starts_with("INSERT") {
             "INSERT 0 1"
@@ -141,9 +144,9 @@ fn run(model: &mut Model, text: &str, source: &str, notices: &mut Vec<u8>) -> Sa
     let count = value % 4;
     for _ in 0..count {
         out.extend(match text.contains("FROM wide") {
-            true if value % 29 == 7 => frames::row(&[&stamp, text, &"w".repeat(WIDE)]),
-            true => frames::row(&[&stamp, text, "w"]),
-            false => frames::row(&[&stamp, text]),
+            true if value % 29 == 7 => frames::row(&[&stamp, &shown, &"w".repeat(WIDE)]),
+            true => frames::row(&[&stamp, &shown, "w"]),
+            false => frames::row(&[&stamp, &shown]),
         });
     }
     out.extend(frames::complete(&format!("SELECT {count}")));
@@ -153,28 +156,38 @@ fn run(model: &mut Model, text: &str, source: &str, notices: &mut Vec<u8>) -> Sa
 /// A statement that changes the session. `None` if it is none.
 fn utility(model: &mut Model, text: &str) -> Option<Said> {
     let word = text.split(' ').next().unwrap_or_default();
+    let last = text.rsplit(' ').next().unwrap_or_default();
+    if let Some(said) = moves(model, text, word, last) {
+        return Some(said);
+    }
     let tag = match (word, model.status) {
         ("BEGIN", status) => {
-            model.status = if status == b'I' { b'T' } else { status };
-            model.is_repeatable |= status == b'I' && text.contains("REPEATABLE");
+            if status == b'I' {
+                model.course.begin();
+                model.status = b'T';
+                model.is_repeatable = text.contains("REPEATABLE");
+            }
             "BEGIN"
         }
-        ("COMMIT", status) => {
+        ("COMMIT" | "END", status) => {
+            model.status = b'I';
             if status == b'E' {
                 model.undo(0);
+                model.course.rollback();
             }
-            end(model);
+            model.course.commit();
+            model.undo.clear();
+            model.is_repeatable = false;
             if status == b'E' { "ROLLBACK" } else { "COMMIT" }
         }
-        ("SAVEPOINT" | "RELEASE", _) => return Some(savepoint(model, text)),
-        ("ROLLBACK", _) if text.contains(" TO ") => return Some(savepoint(model, text)),
         ("ROLLBACK", _) => {
+            model.status = b'I';
             model.undo(0);
-            end(model);
+            model.course.rollback();
+            model.is_repeatable = false;
             "ROLLBACK"
         }
         ("SHOW", _) => return Some(Ok(isolation(model))),
-        ("SET", _) => "SET",
         ("CREATE", _) => "CREATE TABLE",
         ("DISCARD", b'T') => {
             let message = "DISCARD ALL cannot run inside a transaction block";
@@ -183,6 +196,7 @@ fn utility(model: &mut Model, text: &str) -> Option<Said> {
         ("DISCARD", _) => {
             model.prepared.clear();
             model.portal = None;
+            model.course.set(0, false);
             "DISCARD ALL"
         }
         ("DEALLOCATE", _) => {
@@ -194,39 +208,54 @@ fn utility(model: &mut Model, text: &str) -> Option<Said> {
     Some(Ok(frames::complete(tag)))
 }
 
-/// The transaction ends.
-fn end(model: &mut Model) {
-    model.status = b'I';
-    model.undo.clear();
-    model.savepoints.clear();
-    model.is_repeatable = false;
-}
-
-/// SAVEPOINT, RELEASE and ROLLBACK TO.
-fn savepoint(model: &mut Model, text: &str) -> Said {
-    if model.status == b'I' {
-        return Err(frames::error("25P01", "only in transaction blocks"));
-    }
-    let name = text.rsplit(' ').next().unwrap_or_default();
-    if text.starts_with("SAVEPOINT") {
-        model.savepoints.push((name.to_owned(), model.undo.len()));
-        return Ok(frames::complete("SAVEPOINT"));
-    }
-    let found = model
-        .savepoints
-        .iter()
-        .rposition(|(known, _)| known == name);
-    let Some(at) = found else {
-        return Err(frames::error("3B001", "savepoint does not exist"));
+/// A statement that changes the setting, or goes back to where it was something else.
+fn moves(model: &mut Model, text: &str, word: &str, last: &str) -> Option<Said> {
+    let error = |state, message| Some(Err(frames::error(state, message)));
+    let is_inside = model.status != b'I';
+    let course = &mut model.course;
+    let (tag, done) = match word {
+        "SAVEPOINT" if is_inside => {
+            course.savepoint(last, model.undo.len());
+            ("SAVEPOINT", Some(()))
+        }
+        "RELEASE" if is_inside => ("RELEASE", course.release(last)),
+        "ROLLBACK" if text.starts_with("ROLLBACK TO ") && is_inside => {
+            let back = course.rollback_to(last);
+            if let Some(writes) = back {
+                model.undo(writes);
+                model.status = b'T';
+            }
+            ("ROLLBACK", back.map(drop))
+        }
+        "SAVEPOINT" | "RELEASE" => return error("25P01", "there is no transaction"),
+        "ROLLBACK" if text.starts_with("ROLLBACK TO ") => {
+            return error("25P01", "there is no transaction");
+        }
+        "RESET" => ("RESET", course.set(0, false)),
+        "SET" => {
+            let to = last.parse().unwrap_or_default();
+            let is_other = text.contains("app.");
+            let is_local = text.starts_with("SET LOCAL");
+            let set = if is_other {
+                Some(())
+            } else {
+                course.set(to, is_local)
+            };
+            ("SET", set)
+        }
+        "SELECT" if text.contains("set_config(") && !text.contains("pg_catalog.") => {
+            let value = text.split('\'').nth(3).unwrap_or_default();
+            course.set(value.parse().unwrap_or_default(), text.contains("true"))?;
+            let row = frames::row(&[&model.stamp.to_string(), value]);
+            return Some(Ok([row, frames::complete("SELECT 1")].concat()));
+        }
+        _ => return None,
     };
-    if text.starts_with("RELEASE") {
-        model.savepoints.truncate(at);
-        return Ok(frames::complete("RELEASE"));
+    match done {
+        Some(()) => Some(Ok(frames::complete(tag))),
+        None if word == "SET" => error("22023", "invalid value"),
+        None => error("3B001", "savepoint does not exist"),
     }
-    model.status = b'T';
-    model.undo(model.savepoints[at].1);
-    model.savepoints.truncate(at + 1);
-    Ok(frames::complete("ROLLBACK"))
 }
 
 fn isolation(model: &Model) -> Vec<u8> {
@@ -240,7 +269,9 @@ fn isolation(model: &Model) -> Vec<u8> {
 
 /// Whether the state of the transaction lets it run.
 pub(crate) fn admitted(model: &Model, text: &str) -> Result<(), Vec<u8>> {
-    let ends = text.starts_with("COMMIT") || text.starts_with("ROLLBACK");
+    let ends = ["COMMIT", "END", "ROLLBACK"]
+        .iter()
+        .any(|word| text.starts_with(word));
     if model.status == b'E' && !ends && !text.is_empty() {
         let message = "current transaction is aborted";
         return Err(frames::error("25P02", message));
@@ -263,8 +294,10 @@ pub(crate) fn simple(
         out.extend(frames::frame(b'G', b"\0\0\0"));
         return Ok(());
     }
+    let x = model.course.x();
     if let Some(said) = utility(model, text) {
-        out.extend(said?);
+        let described = columns(text).map(frames::description);
+        out.extend([described.unwrap_or_default(), said?].concat());
         return Ok(());
     }
     planned(text, text)?;
@@ -273,17 +306,17 @@ pub(crate) fn simple(
     if text.starts_with("SELECT") {
         out.extend(described);
         interrupt.check()?;
-        let said = run(model, text, text, out)?;
+        let said = run(model, text, text, x, out)?;
         out.extend(said);
         return Ok(());
     }
-    let said = run(model, text, text, &mut notices)?;
+    let said = run(model, text, text, x, &mut notices)?;
     out.extend([notices, described, said].concat());
     Ok(())
 }
 
 /// An Execute.
-pub(crate) fn execute(model: &mut Model, text: &str, source: &str) -> Said {
+pub(crate) fn execute(model: &mut Model, text: &str, source: &str, x: usize) -> Said {
     if text.starts_with("SELECT pg_catalog.set_config") {
         return Ok([frames::row(&["1", "0"]), frames::complete("SELECT 1")].concat());
     }
@@ -294,7 +327,7 @@ pub(crate) fn execute(model: &mut Model, text: &str, source: &str) -> Said {
         return said;
     }
     let mut out = Vec::new();
-    let said = run(model, text, source, &mut out)?;
+    let said = run(model, text, source, x, &mut out)?;
     out.extend(said);
     Ok(out)
 }

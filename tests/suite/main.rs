@@ -61,6 +61,7 @@ mod regression;
 // Conversations that are legal and rare.
 mod wire;
 // COPY in both directions and by both protocols.
+mod contexts;
 mod copy;
 // Logging in: encryption requests, versions, passwords, sockets of every kind.
 mod startup;

@@ -53,7 +53,8 @@ impl Hop<'_> {
                 self.learn(Lesson::new(subject, about));
             }
             Err(reason) => {
-                self.client.habits.missed |= reason == Reason::DirtyTransaction;
+                let is_lost = reason == Reason::Unproven && self.upstream.standing.has_moved();
+                self.client.habits.missed |= is_lost || reason == Reason::DirtyTransaction;
                 self.client.turn = Turn::Free;
                 self.relay_query(text, reason);
             }

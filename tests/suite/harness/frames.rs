@@ -31,7 +31,8 @@ impl Frame {
         let mut out = Vec::new();
         while let Some((length, tail)) = rest.split_first_chunk::<4>() {
             let length = usize::try_from(i32::from_be_bytes(*length));
-            let (value, tail) = tail.split_at(length.unwrap_or(0));
+            // Whoever has lost bytes on purpose is to be told by what is missing.
+            let (value, tail) = tail.split_at(length.unwrap_or(0).min(tail.len()));
             out.push(length.is_ok().then(|| text(value)));
             rest = tail;
         }

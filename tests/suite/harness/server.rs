@@ -9,16 +9,19 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// the command that installs it. `PGAUTOPREP_PG_MAJOR` chooses the version.
 pub(crate) fn server() -> &'static Scratch {
     static SERVER: OnceLock<Scratch> = OnceLock::new();
-    SERVER.get_or_init(|| {
-        let mut options = Options {
-            wanted: Wanted::from_environment().unwrap_or_else(|error| panic!("{error}")),
-            ..Options::default()
-        };
-        for (name, value) in [("max_connections", "200"), ("autovacuum", "off")] {
-            options.settings.push((name.to_owned(), value.to_owned()));
-        }
-        Scratch::start(&options).unwrap_or_else(|error| panic!("{error}"))
-    })
+    SERVER.get_or_init(own)
+}
+
+/// A server for one test alone, which changes its configuration.
+pub(crate) fn own() -> Scratch {
+    let mut options = Options {
+        wanted: Wanted::from_environment().unwrap_or_else(|error| panic!("{error}")),
+        ..Options::default()
+    };
+    for (name, value) in [("max_connections", "200"), ("autovacuum", "off")] {
+        options.settings.push((name.to_owned(), value.to_owned()));
+    }
+    Scratch::start(&options).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// `127.0.0.1:PORT` of the server.

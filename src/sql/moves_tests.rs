@@ -1,0 +1,153 @@
+//! Texts that move a session, and texts that only look like it.
+
+use super::*;
+
+fn set(name: &str, to: &str) -> Option<Move> {
+    changes(&[(name, to, false, false)])
+}
+
+fn changes(all: &[(&str, &str, bool, bool)]) -> Option<Move> {
+    let change = |(name, to, is_local, is_call): &(&str, &str, bool, bool)| Assignment {
+        name: name.as_bytes().into(),
+        to: to.as_bytes().into(),
+        is_local: *is_local,
+        is_call: *is_call,
+    };
+    Some(Move::Settings(all.iter().map(change).collect()))
+}
+
+#[test]
+fn settings_are_named_whatever_the_form() {
+    for (text, name, to) in [
+        ("SET search_path = a, \"B\"", "search_path", "=a, \"B\""),
+        ("set Search_Path to 'a;b' ; ", "search_path", "='a;b'"),
+        (
+            "/* x */ SET SESSION \"Work_Mem\"='5MB'; -- y",
+            "work_mem",
+            "='5MB'",
+        ),
+        ("SET x = -1.5e-5", "x", "=-1.5e-5"),
+        ("SET x TO DEFAULT", "x", "=DEFAULT"),
+        ("SET App.\"Tenant\" = 5", "app.tenant", "=5"),
+        ("SET TIME ZONE LOCAL", "timezone", " LOCAL"),
+        ("SET NAMES 'utf8'", "client_encoding", " 'utf8'"),
+        ("SET SCHEMA 'a'", "search_path", " 'a'"),
+        ("SET ROLE none", "role", " none"),
+        ("SET role = none", "role", "=none"),
+        ("SET SESSION AUTHORIZATION a", "session_authorization", " a"),
+        (
+            "SET SESSION SESSION AUTHORIZATION a",
+            "session_authorization",
+            " a",
+        ),
+        ("RESET Search_path;;", "search_path", "r"),
+        ("RESET SESSION AUTHORIZATION", "session_authorization", "r"),
+        ("RESET TIME ZONE", "timezone", "r"),
+        ("RESET role", "role", "r"),
+    ] {
+        assert_eq!(read(text.as_bytes()), set(name, to), "{text}");
+    }
+    assert_eq!(
+        read(b"SET LOCAL work_mem = '5MB'"),
+        changes(&[("work_mem", "='5MB'", true, false)])
+    );
+    assert_eq!(
+        read(b"SET LOCAL SESSION AUTHORIZATION a"),
+        changes(&[("session_authorization", " a", true, false)])
+    );
+}
+
+#[test]
+fn calls_of_set_config_are_read_with_strings_only() {
+    assert_eq!(
+        read(b"SELECT set_config('A.b', 'it''s', true), pg_catalog.SET_CONFIG ('c','',FALSE);"),
+        changes(&[("a.b", "('it''s'", true, true), ("c", "(''", false, true)])
+    );
+    for text in [
+        "SELECT set_config('a', 'b', true) FROM t",
+        "SELECT set_config('a', 'b' || c, true)",
+        "SELECT set_config(a, 'b', true)",
+        "SELECT set_config('a', NULL, true)",
+        "SELECT set_config('a', 'b', 1 = 1)",
+        "SELECT set_config('a', E'b', true)",
+        "SELECT set_config('a''b', 'b', true)",
+        "SELECT \"set_config\"('a', 'b', true)",
+        "SELECT public.set_config('a', 'b', true)",
+        "SELECT set_config('a', 'b', true), f()",
+        "SELECT 1",
+    ] {
+        assert_eq!(read(text.as_bytes()), None, "{text}");
+    }
+}
+
+#[test]
+fn the_ends_of_transactions_are_read_to_the_last_word() {
+    let name = |name: &str| name.as_bytes().into();
+    for (text, wanted) in [
+        ("COMMIT", Move::Commit),
+        ("end work;", Move::Commit),
+        ("COMMIT TRANSACTION AND NO CHAIN", Move::Commit),
+        ("ROLLBACK", Move::Rollback),
+        ("abort", Move::Rollback),
+        ("ROLLBACK TO a", Move::RollbackTo(name("a"))),
+        (
+            "ROLLBACK WORK TO SAVEPOINT \"A\"",
+            Move::RollbackTo(name("A")),
+        ),
+        ("rollback to savepoint", Move::RollbackTo(name("savepoint"))),
+        (
+            "rollback to savepoint savepoint",
+            Move::RollbackTo(name("savepoint")),
+        ),
+        ("SAVEPOINT Sp_1", Move::Savepoint(name("sp_1"))),
+        ("RELEASE sp", Move::Release(name("sp"))),
+        ("RELEASE SAVEPOINT sp", Move::Release(name("sp"))),
+        ("DISCARD ALL", Move::DiscardAll),
+        ("RESET ALL", Move::ResetAll),
+        ("DEALLOCATE ALL", Move::Nothing),
+        ("SET CONSTRAINTS ALL DEFERRED", Move::Nothing),
+        ("SET TRANSACTION READ ONLY", Move::Nothing),
+    ] {
+        assert_eq!(read(text.as_bytes()), Some(wanted), "{text}");
+    }
+}
+
+#[test]
+fn what_is_not_understood_is_no_move() {
+    let long = format!("SET x = '{}'", "y".repeat(MAX_TEXT));
+    let name = format!("SAVEPOINT {}", "y".repeat(MAX_NAME + 1));
+    for text in [
+        "",
+        ";",
+        "SET",
+        "SET x",
+        "SET x FROM CURRENT",
+        "SET x = 1; SELECT 2",
+        "SET x = 'a",
+        "SET x = U&\"a\"",
+        "SET U&\"x\" = 1",
+        "SET \"x\"\"y\" = 1",
+        "SET \u{e4} = 1",
+        "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+        "SET XML OPTION DOCUMENT",
+        "SET a. = 5",
+        "RESET",
+        "RESET TRANSACTION ISOLATION LEVEL",
+        "RESET a, b",
+        "DISCARD PLANS",
+        "COMMIT AND CHAIN",
+        "ROLLBACK AND CHAIN",
+        "COMMIT PREPARED 'x'",
+        "ROLLBACK PREPARED 'x'",
+        "ROLLBACK TO a; SELECT 1",
+        "ROLLBACK TO \"a\"\"b\"",
+        "SAVEPOINT \u{e4}",
+        "SAVEPOINT U&\"a\"",
+        "PREPARE TRANSACTION 'x'",
+        "BEGIN",
+        &long,
+        &name,
+    ] {
+        assert_eq!(read(text.as_bytes()), None, "{text}");
+    }
+}
