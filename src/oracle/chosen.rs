@@ -66,7 +66,12 @@ pub(super) fn answered(
         return Ok(Step::Learned);
     }
     match exposure {
-        Some(exposure) => statistics::ask(exposure, candidate, topic, env),
+        Some(mut exposure) => {
+            if let Some(facts) = facts {
+                exposure.note(facts);
+            }
+            statistics::ask(exposure, candidate, topic, env)
+        }
         None => candidate.specify(topic, env).map(Step::Teach),
     }
 }

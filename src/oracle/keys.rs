@@ -24,7 +24,7 @@ pub(super) fn ask(
 
 /// What the theorems of one way and of one row need is known.
 pub(super) fn answered(
-    exposure: Exposure,
+    mut exposure: Exposure,
     candidate: Candidate,
     answers: &[Answer],
     topic: &mut Topic,
@@ -35,6 +35,9 @@ pub(super) fn answered(
     let one_way = keys.is_some_and(|keys| visibility.has_one_way(keys));
     let one_row = !one_way && keys.is_some_and(|keys| visibility.is_single(keys));
     if !one_way && !one_row {
+        if let Some(keys) = keys {
+            exposure.note(keys);
+        }
         return chosen::ask(exposure, candidate, topic, env);
     }
     let proven = Proven {

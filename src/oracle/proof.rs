@@ -41,7 +41,7 @@
 //! - Each table is searched by an index for one value of as many columns as the index has; columns
 //!   that an index is searched for are its own, so they need no names. The index is a btree,
 //!   unique, valid, not deferrable, without predicate and expressions, of operator classes and
-//!   types of the server's (fact `u`). What is unique by the index's own equality and collation is
+//!   types of the server's (fact `k`). What is unique by the index's own equality and collation is
 //!   searched by them. Or else such a key is compared in full beside another index: then its
 //!   columns are told by their names (facts `k`, `n`), and all equalities are one, because no
 //!   collation of the database finds different strings equal (facts `c`).

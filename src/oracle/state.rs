@@ -3,6 +3,7 @@
 //! A state holds what its answers need and nothing else. The file that puts the questions of a
 //! state also reads their answers; it may know the states that follow it, and this file knows none.
 
+use super::answer::Answer;
 use super::candidate::Candidate;
 use super::proof::{Meaning, Visibility};
 use crate::statement::database::NamesClaim;
@@ -71,6 +72,16 @@ pub(super) struct Exposure {
     pub(super) guards: Vec<Guard>,
     /// What the statement means by any plan, if the server may choose one.
     pub(super) meaning: Option<Box<Meaning>>,
+}
+
+impl Exposure {
+    /// Notes what an answer says that other questions would ask for again.
+    pub(super) fn note(&mut self, answer: &Answer) {
+        self.visibility.note(answer);
+        if let Some(meaning) = &mut self.meaning {
+            meaning.note(answer);
+        }
+    }
 }
 
 /// Where a step of a lesson leads.

@@ -164,7 +164,12 @@ impl Meaning {
         let mut columns: Vec<_> = columns.collect();
         columns.sort_unstable();
         columns.dedup();
-        statistics::meaning_query(&seen.tables, seen.named(), &columns).into_bytes()
+        statistics::meaning_query(&seen.subject(&columns)).into_bytes()
+    }
+
+    /// Notes what an answer to another question says, so that it is not asked for again.
+    pub(in crate::oracle) fn note(&mut self, answer: &Answer) {
+        self.seen.note(answer);
     }
 
     /// Whether every plan means the same, by what the catalog says.
@@ -179,7 +184,7 @@ impl Meaning {
             })
         };
         let matches = self.compared.iter().any(|(_, need)| *need == Need::Text);
-        facts.contains(&Fact::BuiltIn)
+        self.seen.is_built_in(&facts)
             && facts.contains(&Fact::Unserializable)
             && (!matches || facts.contains(&Fact::Patterns))
             && self.seen.is_named(&facts)

@@ -76,6 +76,17 @@ fn another_plan_with_the_same_conditions_means_the_same() {
     let question = String::from_utf8(found.question()).expect("text");
     assert!(question.contains("ARRAY[E'a', E'b']"), "{question}");
     assert!(found.holds(&answer(&CATALOG)));
+    // What the lesson has been told before is not asked for again.
+    let mut noted = meaning(INDEX, SEQUENCE, &judged(&["t"], 0)).expect("the same");
+    noted.note(&answer(&CATALOG));
+    let question = String::from_utf8(noted.question()).expect("text");
+    assert!(!question.contains("SELECT 'b'"), "{question}");
+    let rest: Vec<_> = CATALOG
+        .iter()
+        .filter(|row| row[0] != "b")
+        .copied()
+        .collect();
+    assert!(noted.holds(&answer(&rest)));
     for kind in ["b", "s", "n", "c"] {
         let rest: Vec<_> = CATALOG
             .iter()

@@ -256,7 +256,7 @@ fn name_end(name: &str) -> usize {
 }
 
 /// A name without the quotes it may need.
-fn unquoted(name: &str) -> String {
+pub(super) fn unquoted(name: &str) -> String {
     let inner = name
         .strip_prefix('"')
         .and_then(|name| name.strip_suffix('"'));

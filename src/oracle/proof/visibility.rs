@@ -2,7 +2,7 @@
 
 use super::align::{Aligned, Node};
 use super::plan::{self, Column, Condition, Test};
-use super::statistics::{self, Fact, Tables};
+use super::statistics::{self, Fact, Subject, Tables};
 use super::tokens::Token;
 use super::tree::text;
 use crate::oracle::answer::Answer;
@@ -24,6 +24,8 @@ pub(in crate::oracle) struct Visibility {
     only_way: bool,
     /// What the server has of its own is relied on.
     relies: bool,
+    /// That it is the server's has been found by an earlier question of the same lesson.
+    knows_built_in: bool,
     /// So are functions of time.
     tells_time: bool,
     /// There may be several rows even if each table gives one, or something is computed of rows
@@ -117,6 +119,7 @@ impl Visibility {
             only_way: nodes.iter().filter(is_scan).count() <= 1
                 && nodes.iter().all(|node| ONLY_WAYS.contains(&node.kind)),
             relies: aligned.computes,
+            knows_built_in: false,
             tells_time: aligned.tells_time,
             multiplies: computes_below_a_join(nodes),
             // VALUES of several rows and LIMIT are not shown.
@@ -217,8 +220,18 @@ impl Visibility {
             return None;
         }
         let columns = self.columns(&self.conditions);
-        let question = statistics::keys_query(&self.tables, self.named(), &columns);
-        Some(question.into_bytes())
+        Some(statistics::keys_query(&self.subject(&columns)).into_bytes())
+    }
+
+    /// What the questions are about, with these columns.
+    pub(super) fn subject<'a>(&'a self, columns: &'a [(usize, &'a str)]) -> Subject<'a> {
+        Subject {
+            tables: &self.tables,
+            named: self.named(),
+            knows_built_in: self.knows_built_in,
+            tells_time: self.tells_time,
+            columns,
+        }
     }
 
     /// Whether there is one way to run it, with nothing in it that is not the server's own.
@@ -227,23 +240,23 @@ impl Visibility {
         self.only_way && self.is_built_in(&facts)
     }
 
+    /// Notes what an answer to another question says, so that it is not asked for again.
+    pub(in crate::oracle) fn note(&mut self, answer: &Answer) {
+        self.knows_built_in |= facts_in(answer).any(|fact| fact == Fact::BuiltIn);
+    }
+
     /// Whether what is taken for the server's own is that.
-    fn is_built_in(&self, facts: &[Fact<'_>]) -> bool {
-        facts.contains(&Fact::BuiltIn) && (!self.tells_time || facts.contains(&Fact::Clock))
+    pub(super) fn is_built_in(&self, facts: &[Fact<'_>]) -> bool {
+        (self.knows_built_in || facts.contains(&Fact::BuiltIn))
+            && (!self.tells_time || facts.contains(&Fact::Clock))
     }
 
     /// Whether it finds at most one row, and meets no other on the way that would show.
     pub(in crate::oracle) fn is_single(&self, answer: &Answer) -> bool {
         let facts: Vec<_> = facts_in(answer).collect();
         let keys = |scan: &Scan| {
-            facts.iter().any(|fact| match fact {
-                Fact::Key {
-                    table,
-                    index,
-                    columns,
-                } => *table == scan.table && *index == scan.index && *columns == scan.keys,
-                _ => false,
-            })
+            let key = statistics::key(scan.table, &scan.index, &facts);
+            key.is_some_and(|names| names.len() == scan.keys)
         };
         let by_index = self.scans.iter().all(keys);
         let by_name = || self.scans.iter().all(|scan| self.has_key(scan, &facts));
@@ -275,19 +288,9 @@ impl Visibility {
             })
         };
         facts.iter().any(|fact| match fact {
-            Fact::Key {
-                table,
-                index: key,
-                columns,
-            } if *table == scan.table => {
-                let parts = facts.iter().filter_map(|fact| match fact {
-                    Fact::KeyColumn { table, index, name } => {
-                        (*table == scan.table && index == key).then_some(*name)
-                    }
-                    _ => None,
-                });
-                let parts: Vec<&str> = parts.collect();
-                parts.len() == *columns && parts.into_iter().all(is_compared)
+            Fact::KeyColumn { table, index, .. } if *table == scan.table => {
+                let names = statistics::key(*table, index, facts);
+                names.is_some_and(|names| names.into_iter().all(is_compared))
             }
             _ => false,
         })
@@ -315,8 +318,7 @@ impl Visibility {
         }
         let compared = self.conditions.iter().filter(|c| !c.arguments.is_empty());
         let columns = self.columns(compared);
-        let question = statistics::statistics_query(&self.tables, self.named(), &columns);
-        Some(question.into_bytes())
+        Some(statistics::statistics_query(&self.subject(&columns)).into_bytes())
     }
 
     /// Whether the generic plan may stand for all: the values to be left out, or `None`.
