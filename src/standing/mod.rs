@@ -11,6 +11,7 @@
 //! - what a transaction does is honoured for this session at once, and for all when it ends.
 
 mod check;
+mod follow;
 mod past;
 mod patience;
 mod setbacks;
@@ -132,6 +133,8 @@ pub struct Standing {
     pub definitions: Definitions,
     /// Roles or their membership were changed in this transaction.
     pub changes_roles: bool,
+    /// The epoch up to which the statements in `mirror` were brought last.
+    followed: u64,
     /// The names whose use has hazards.
     names: Arc<Names>,
     /// The number of the database's names that `names` is a copy of; `None` if it knows none.
@@ -179,6 +182,7 @@ impl Standing {
             is_new: true,
             definitions: Definitions::default(),
             changes_roles: false,
+            followed: 0,
             names: Arc::new(Names::unknown()),
             naming: None,
             names_from: 0,
@@ -241,15 +245,18 @@ impl Standing {
             }
             Effect::Session => {}
             // Others can use nothing temporary, but have things of the same name.
-            Effect::LocalCatalog => self.database.define(&self.definitions),
+            Effect::LocalCatalog => self.database.define_for_session(&self.definitions),
             Effect::Unknown => {
                 self.mirror.flush();
                 self.unverified = Some(Millis::NEVER);
                 self.definitions = Definitions::opaque();
             }
+            // A comment, or what is made for others.
+            Effect::Catalog if self.definitions.touched.is_nothing() => return,
             Effect::Catalog => {
-                self.mirror.flush();
-                self.database.defined(&self.definitions);
+                if self.database.defined(&self.definitions) || self.changes_roles {
+                    self.mirror.flush();
+                }
                 if self.changes_roles {
                     self.database.advance_cluster();
                 }

@@ -6,7 +6,7 @@ use crate::sql::define::{Definition, Definitions};
 use crate::sql::effect::Effect;
 use crate::sql::hazard::Hazards;
 use crate::sql::survey::{self, Survey, Tagged};
-use crate::sql::tag;
+use crate::sql::tag::{self, Tag};
 use crate::wire::backend::Status;
 use crate::wire::frontend;
 use std::sync::Arc;
@@ -27,7 +27,9 @@ impl Standing {
         let survey = self.survey(text, false);
         let effect = survey.effect;
         self.defines(text, &survey, is_idle);
-        self.affected_unseen(effect, survey.hazards.effect());
+        if effect != Effect::Catalog || !self.definitions.touched.is_nothing() {
+            self.affected_unseen(effect, survey.hazards.effect());
+        }
         let begins = matches!(effect, Effect::Transaction | Effect::Isolation)
             && self.status == Status::Idle;
         self.only_begun.clear();
@@ -128,7 +130,10 @@ impl Standing {
         if !self.standard_strings {
             return Definitions::opaque();
         }
-        let defined = Definitions::read(text);
+        let mut defined = Definitions::read(text);
+        if self.may_fire() || survey.hazards.effect() > Effect::None {
+            defined = defined.touching_everything();
+        }
         if !defined.runs {
             return defined;
         }
@@ -240,10 +245,19 @@ impl Standing {
                 self.committed(is_alone);
             }
             _ => match tag::effect(tag) {
+                Effect::None if !Tag::of(tag).fires() => {}
+                Effect::None if self.may_fire() => self.tagged(tag, Effect::Catalog, relayed),
                 Effect::None => {}
                 effect => self.tagged(tag, effect, relayed),
             },
         }
+    }
+
+    /// Whether event triggers may run functions of which it is not certain that they change nothing
+    /// else, whenever something is defined.
+    fn may_fire(&mut self) -> bool {
+        let harmful = Hazards::SETTINGS | Hazards::ANYTHING;
+        !self.knows_names() || self.names().events().has(harmful)
     }
 
     /// A statement with this command tag has completed, which tells of this effect.
@@ -257,10 +271,19 @@ impl Standing {
             _ => {}
         }
         if effect == Effect::Catalog {
-            self.changes_roles |= tag::is_about_roles(tag);
+            self.changes_roles |= tag::is_about_cluster(tag);
             // What another session has prepared, nobody knows what.
             if tag == b"COMMIT PREPARED" {
                 self.definitions = Definitions::opaque();
+            }
+            // The text has not shown it, or event triggers do more.
+            let is_unread = relayed.is_some_and(|effect| effect < Effect::LocalCatalog);
+            if is_unread || self.may_fire() {
+                let definitions = std::mem::take(&mut self.definitions);
+                self.definitions = definitions.touching_everything();
+            }
+            if self.definitions.tag == Tag::UNSEEN {
+                self.definitions.tag = Tag::of(tag);
             }
         }
         self.past.ran(effect);

@@ -6,10 +6,13 @@
 //!   looks current again, not even after its database was forgotten and came back.
 
 use super::allowance::Allowance;
+use super::changes::Changes;
 use super::names::Names;
-use super::naming::{Naming, Question};
+use super::naming::{Naming, Question, Renamed};
 use super::{Millis, lock};
 use crate::sql::define::Definitions;
+use crate::sql::tag::Tag;
+use crate::sql::touched::Touched;
 use foldhash::quality::FixedState;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,6 +33,8 @@ impl Epochs {
 pub struct Database {
     epoch: AtomicU64,
     epochs: Epochs,
+    /// What has moved the epoch lately. The lock is held whenever it moves.
+    changes: Mutex<Changes>,
     /// Counts changes of what all databases of the cluster share: roles and their membership.
     cluster: Arc<AtomicU64>,
     /// The time, in milliseconds, at which the catalog is to be looked at next.
@@ -64,6 +69,7 @@ impl Database {
         Self {
             epoch: AtomicU64::new(epochs.next()),
             epochs: epochs.clone(),
+            changes: Mutex::default(),
             cluster: Arc::clone(cluster),
             watch_due: AtomicU64::new(0),
             sign: Mutex::default(),
@@ -244,7 +250,7 @@ impl Database {
         }
         if change != Change::None {
             self.contexts.fetch_add(1, Ordering::AcqRel);
-            self.advance_epoch();
+            self.advance_epoch(&Touched::Everything, Tag::UNSEEN);
         }
         // This comes after the epoch, so that a reader who sees it also sees the new epoch.
         self.looked
@@ -266,37 +272,71 @@ impl Database {
     /// and any name may have got hazards.
     pub fn advance(&self) {
         self.define(&Definitions::opaque());
-        self.advance_epoch();
+        self.advance_epoch(&Touched::Everything, Tag::UNSEEN);
     }
 
-    /// Moves the epoch for these definitions, which the server has or is about to get.
-    pub fn defined(&self, definitions: &Definitions) {
-        self.define(definitions);
+    /// Moves the epoch for these definitions, which the server has or is about to get. Returns
+    /// whether every earlier verdict is stale.
+    pub fn defined(&self, definitions: &Definitions) -> bool {
+        let renamed = self.define(definitions);
+        if definitions.touched.is_nothing() {
+            return false;
+        }
         lock(&self.names).has_defined();
-        self.advance_epoch();
+        let touched = match &definitions.touched {
+            // What got hazards must not be used as if it had none.
+            bounded @ Touched::Names(_) if renamed < Renamed::More => bounded,
+            _ => &Touched::Everything,
+        };
+        self.advance_epoch(touched, definitions.tag);
+        !touched.is_bounded()
     }
 
-    /// Adds the hazards that these definitions give to the names.
-    pub fn define(&self, definitions: &Definitions) {
+    /// Adds the hazards that these definitions give to the names, and says which names that were.
+    fn define(&self, definitions: &Definitions) -> Renamed {
         let mut names = lock(&self.names);
-        let mut changed = definitions.is_opaque;
+        let mut renamed = Renamed::Nothing;
         if definitions.is_opaque {
             names.lose();
+            renamed = Renamed::More;
         }
         for definition in &definitions.list {
-            changed |= names.define(definition);
+            renamed = renamed.max(names.define(definition));
         }
-        if changed {
+        if renamed > Renamed::Nothing {
             self.naming.fetch_add(1, Ordering::AcqRel);
         }
         if definitions.moves_contexts {
             self.contexts.fetch_add(1, Ordering::AcqRel);
         }
+        renamed
     }
 
-    fn advance_epoch(&self) {
-        // Of two sessions that advance at once either may be last: both numbers are new.
-        self.epoch.store(self.epochs.next(), Ordering::Release);
+    /// Adds the hazards that these definitions give to the names. They are temporary.
+    pub fn define_for_session(&self, definitions: &Definitions) {
+        self.define(definitions);
+    }
+
+    fn advance_epoch(&self, touched: &Touched, tag: Tag) {
+        let mut changes = lock(&self.changes);
+        // If it moves meanwhile, what is written down will not be found to fit.
+        let cluster = self.cluster.load(Ordering::Acquire);
+        let before = self.epoch.load(Ordering::Acquire);
+        let after = self.epochs.next();
+        self.epoch.store(after, Ordering::Release);
+        changes.push((before + cluster, after + cluster), touched, tag);
+    }
+
+    /// Whether what was found out at the epoch `since` about a statement still holds, because none
+    /// of the later changes is one that `concerns` it: then it is as good as found out at this
+    /// epoch.
+    ///
+    /// # Errors
+    /// The command tag of the change after which it does not hold.
+    pub fn holds(&self, since: u64, concerns: impl Fn(&Touched) -> bool) -> Result<u64, Tag> {
+        let changes = lock(&self.changes);
+        let now = self.epoch();
+        changes.between((since, now), concerns).map(|()| now)
     }
 
     /// Moves the epochs of all databases of the cluster: roles are theirs in common.

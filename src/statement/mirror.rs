@@ -172,6 +172,20 @@ impl Mirror {
         entry.ready.then_some(&*entry)
     }
 
+    /// Takes the epoch of each entry for the one that `follow` gives for its statement and its
+    /// epoch; if there is none, the entry is removed and the server is owed a Close for it.
+    pub fn follow(&mut self, follow: impl Fn(&Statement, u64) -> Option<u64>) {
+        let Self { entries, owed, .. } = self;
+        entries.retain(|_, entry| {
+            let epoch = follow(&entry.statement, entry.epoch);
+            match epoch {
+                Some(epoch) => entry.epoch = epoch,
+                None => owed.push(entry.name),
+            }
+            epoch.is_some()
+        });
+    }
+
     /// Whether there is room for one more, or an entry has been idle for so long that it may go.
     ///
     /// Entries in use do not go: a client with more statements than fit would have each of them

@@ -1,0 +1,74 @@
+//! What of that which was found out before the last changes of the catalog still holds.
+
+use super::Standing;
+use crate::sql::hazard::Hazards;
+use crate::sql::survey;
+use crate::sql::tag::Tag;
+use crate::statement::Statement;
+use crate::statement::database::Database;
+use crate::statement::names::Names;
+
+impl Standing {
+    /// The present epoch. Statements that the server holds are brought up to it if nothing has
+    /// changed since they were parsed that concerns them, and are closed if something has.
+    #[inline]
+    pub fn follow(&mut self) -> u64 {
+        let epoch = self.database.epoch();
+        if epoch != self.followed {
+            self.catch_up(epoch);
+        }
+        epoch
+    }
+
+    #[cold]
+    fn catch_up(&mut self, epoch: u64) {
+        // It takes the names to tell, and none of the statements is of use before they are known.
+        if !self.knows_names() {
+            return;
+        }
+        let (database, names) = (&self.database, &self.names);
+        self.mirror.follow(|statement, at| match at == epoch {
+            true => Some(at),
+            false => still_holds(database, names, statement, at).ok(),
+        });
+        self.followed = epoch;
+    }
+
+    /// Brings the verdict of a statement up to the present epoch, or drops it if something has
+    /// changed that may concern the statement; returns the command tag of what has.
+    #[must_use]
+    pub fn follow_verdict(&self, statement: &Statement) -> Option<Tag> {
+        let at = statement.known_at()?;
+        let is_known = self.naming == Some(self.database.naming());
+        if at == self.database.epoch() || !is_known {
+            return None;
+        }
+        match still_holds(&self.database, &self.names, statement, at) {
+            Ok(epoch) => {
+                statement.renew(at, epoch);
+                None
+            }
+            Err(tag) => statement.outdate(at).then_some(tag),
+        }
+    }
+}
+
+/// Up to which epoch what was known of a statement at the epoch `at` holds.
+///
+/// A function in SQL may be read again with each plan, and then what its body names may be
+/// something else, whatever the statement itself names.
+///
+/// # Errors
+/// The command tag of what has changed.
+fn still_holds(
+    database: &Database,
+    names: &Names,
+    statement: &Statement,
+    at: u64,
+) -> Result<u64, Tag> {
+    let text = statement.text();
+    let is_reread = survey::survey(text, names).hazards.has(Hazards::REREADS);
+    database.holds(at, |touched| {
+        is_reread && !touched.is_nothing() || touched.concerns(text)
+    })
+}
