@@ -12,7 +12,7 @@ use crate::sql::hazard::Hazards;
 use crate::sql::scan::Scan;
 use crate::sql::survey;
 use crate::statement::mirror::Name;
-use crate::statement::{Plans, Statement, Terms, Verdict};
+use crate::statement::{Millis, Plans, Statement, Terms, Verdict};
 use std::sync::Arc;
 
 /// Milliseconds after which a question somebody else put counts as forgotten.
@@ -22,7 +22,7 @@ const PATIENCE: u64 = 10_000;
 /// already, or asks about it.
 pub(super) fn teach(wanted: Plans, topic: &mut Topic, env: &mut Env<'_>) -> Result<Step, Reason> {
     // First: whoever moves it changes the names before.
-    let epoch = env.standing.database.epoch();
+    let epoch = env.standing.follow();
     if env.standing.context_count != env.standing.database.contexts() || !env.standing.knows_names()
     {
         return Err(Reason::Unproven);
@@ -62,6 +62,11 @@ pub(super) fn teach(wanted: Plans, topic: &mut Topic, env: &mut Env<'_>) -> Resu
         && known == epoch
         && env.now.since(at) <= max_age
     {
+        let oldest = Millis(env.now.0.saturating_sub(max_age));
+        if env.standing.mirror.holds(&statement, epoch, oldest) {
+            // Only the context was not known.
+            return Ok(Step::Learned);
+        }
         let candidate = Candidate {
             verified: at,
             terms,

@@ -251,17 +251,14 @@ fn bodies_in_strings_are_read_again() {
 #[test]
 fn what_is_made_or_dropped_touches_its_name() {
     for (text, names) in [
-        (
-            "create table s.\"T\" (a int primary key, name text)",
-            "t text",
-        ),
+        ("create table s.\"T\" (a int primary key, name text)", "t"),
         (
             "create unlogged table if not exists t (a int constraint c unique)",
             "c if t",
         ),
         (
             "create table t (a int references u, foreign key (a) references s.v (x))",
-            "t u v",
+            "foreign t u v",
         ),
         ("create table t as select * from u", "t"),
         (
@@ -309,6 +306,35 @@ fn what_is_made_or_dropped_touches_its_name() {
 }
 
 #[test]
+fn how_a_relation_is_read_touches_what_uses_it() {
+    for (text, names) in [
+        ("create index on t (a)", "t"),
+        (
+            "create unique index concurrently if not exists i on only s.t using btree (a)",
+            "i if only t",
+        ),
+        ("create index concurrently on t (a)", "concurrently t"),
+        ("create statistics s (ndistinct) on a, b from t", "s t"),
+        ("create table u (a int); create index on t (a)", "t u"),
+    ] {
+        let names: Vec<Name> = names
+            .split(' ')
+            .map(|name| name.as_bytes().into())
+            .collect();
+        let Touched::Users(found) = Definitions::read(text.as_bytes()).touched else {
+            panic!("{text}")
+        };
+        assert!(
+            names
+                .iter()
+                .filter(|name| name.len() == 1)
+                .all(|name| found.contains(name)),
+            "{text}: {found:?}"
+        );
+    }
+}
+
+#[test]
 fn what_no_statement_can_notice_touches_nothing() {
     for text in [
         "comment on table t is 'x'",
@@ -339,8 +365,7 @@ fn whatever_else_changes_the_catalog_touches_everything() {
         "create table t (a int); select 1 into u",
         "create table t (a int); call p()",
         "create schema s; create cast (a as b) without function",
-        "create index i on t (a)",
-        "create statistics s on a, b from t",
+        "create statistics s on a, b from t, u",
         "drop table t cascade",
         "drop index i; drop type t",
         "alter table t add a int",

@@ -16,6 +16,9 @@ pub enum Touched {
     Unsaid,
     /// Statements with one of these names in them, each once; none if there are no names.
     Names(Vec<Name>),
+    /// The same, and statements with the name of something in them that uses what has one of these
+    /// names: a view, a parent, a function.
+    Users(Vec<Name>),
     /// Any statement.
     Everything,
 }
@@ -39,14 +42,13 @@ impl Touched {
     /// them can be written in several ways.
     #[must_use]
     pub fn names(names: Vec<Name>) -> Self {
-        let mut names = names;
-        names.sort_unstable();
-        names.dedup();
-        let is_plain = |name: &Name| name.len() < 64 && name.iter().all(|byte| is_part(*byte));
-        if names.len() > MAX_NAMES || !names.iter().all(is_plain) {
-            return Self::Everything;
-        }
-        Self::Names(names)
+        plain(names).map_or(Self::Everything, Self::Names)
+    }
+
+    /// What is touched by what only changes how relations of these names are read.
+    #[must_use]
+    pub fn users(names: Vec<Name>) -> Self {
+        plain(names).map_or(Self::Everything, Self::Users)
     }
 
     /// Both together.
@@ -55,6 +57,8 @@ impl Touched {
         match (self, other) {
             (Self::Unsaid, one) | (one, Self::Unsaid) => one,
             (Self::Names(one), Self::Names(other)) => Self::names([one, other].concat()),
+            (Self::Users(one), Self::Names(other) | Self::Users(other))
+            | (Self::Names(one), Self::Users(other)) => Self::users([one, other].concat()),
             _ => Self::Everything,
         }
     }
@@ -68,7 +72,7 @@ impl Touched {
     /// Whether it is said which names it touches.
     #[must_use]
     pub const fn is_bounded(&self) -> bool {
-        matches!(self, Self::Names(_))
+        matches!(self, Self::Names(_) | Self::Users(_))
     }
 
     /// Whether a statement with this text may be touched. The words in its strings count, too:
@@ -93,6 +97,14 @@ impl Touched {
         let mut words = text.split(|byte| !is_part_in_any_case(*byte));
         words.any(|word| names.iter().any(|name| is_of(word, name)))
     }
+}
+
+/// The names, each once; `None` if one of them can be written in several ways, or they are too many.
+fn plain(mut names: Vec<Name>) -> Option<Vec<Name>> {
+    names.sort_unstable();
+    names.dedup();
+    let is_plain = |name: &Name| name.len() < 64 && name.iter().all(|byte| is_part(*byte));
+    (names.len() <= MAX_NAMES && names.iter().all(is_plain)).then_some(names)
 }
 
 /// Whether the word may name what has this name, or what is made with it: the type of its rows and
@@ -182,6 +194,12 @@ mod tests {
         assert_eq!(Touched::Unsaid.and(names(&["a"])), names(&["a"]));
         assert_eq!(names(&["a"]).and(Touched::Everything), Touched::Everything);
         assert_eq!(Touched::Unsaid.and(Touched::Unsaid), Touched::Unsaid);
+        let users = |name: &str| Touched::users(vec![name.as_bytes().into()]);
+        assert_eq!(Touched::nothing().and(users("a")), users("a"));
+        assert!(
+            users("a").and(names(&["b"])).concerns(b"select c"),
+            "nobody knows who uses it"
+        );
         assert!(Touched::nothing().is_nothing() && !Touched::nothing().concerns(b"t"));
         assert!(Touched::Unsaid.concerns(b"") && Touched::Everything.concerns(b""));
     }

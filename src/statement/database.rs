@@ -282,13 +282,17 @@ impl Database {
         if definitions.touched.is_nothing() {
             return false;
         }
-        lock(&self.names).has_defined();
+        let mut names = lock(&self.names);
+        names.has_defined();
         let touched = match &definitions.touched {
             // What got hazards must not be used as if it had none.
-            bounded @ Touched::Names(_) if renamed < Renamed::More => bounded,
-            _ => &Touched::Everything,
+            _ if renamed == Renamed::More => Touched::Everything,
+            Touched::Users(of) => names.users(of),
+            Touched::Names(of) => Touched::Names(of.clone()),
+            Touched::Unsaid | Touched::Everything => Touched::Everything,
         };
-        self.advance_epoch(touched, definitions.tag);
+        drop(names);
+        self.advance_epoch(&touched, definitions.tag);
         !touched.is_bounded()
     }
 

@@ -172,6 +172,19 @@ impl Mirror {
         entry.ready.then_some(&*entry)
     }
 
+    /// Whether the server holds this statement, as parsed at this epoch and found out about no
+    /// earlier than `oldest`.
+    #[must_use]
+    pub fn holds(&self, statement: &Arc<Statement>, epoch: u64, oldest: Millis) -> bool {
+        self.entries.get(&statement.key()).is_some_and(|entry| {
+            let is_current = entry.epoch == epoch && entry.verified >= oldest;
+            entry.ready
+                && is_current
+                && Arc::ptr_eq(&entry.statement, statement)
+                && !statement.is_withdrawn()
+        })
+    }
+
     /// Takes the epoch of each entry for the one that `follow` gives for its statement and its
     /// epoch; if there is none, the entry is removed and the server is owed a Close for it.
     pub fn follow(&mut self, follow: impl Fn(&Statement, u64) -> Option<u64>) {

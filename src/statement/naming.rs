@@ -11,7 +11,8 @@
 
 use super::Millis;
 use super::names::{Defined, Names};
-use crate::sql::define::Definition;
+use crate::sql::define::{Definition, Name};
+use crate::sql::touched::Touched;
 use std::sync::Arc;
 
 /// The most definitions that are remembered. If there are more, anything counts as defined.
@@ -167,6 +168,13 @@ impl Naming {
                 Renamed::More
             }
         }
+    }
+
+    /// What a definition touches that touches the users of these names.
+    pub(super) fn users(&self, of: &[Name]) -> Touched {
+        let known = self.known.as_ref();
+        let users = known.and_then(|names| names.users(of, &self.since));
+        users.map_or(Touched::Everything, Touched::names)
     }
 
     /// Counts a question for the names that is put now.

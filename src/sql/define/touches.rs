@@ -11,6 +11,9 @@ use crate::sql::touched::Touched;
 /// What the statement with this verb touches; what it is about stands at `about`.
 pub(super) fn of(tokens: &Tokens<'_>, verb: &[u8], about: usize) -> Touched {
     let bounded = match verb {
+        b"create" if RELATIONS_READ.contains(&tokens.word(about).unwrap_or_default()) => {
+            return read_otherwise(tokens, about).map_or(Touched::Everything, Touched::users);
+        }
         b"create" => create(tokens, about),
         b"drop" => drop(tokens, about),
         b"alter" => alter(tokens, about),
@@ -24,6 +27,26 @@ pub(super) fn of(tokens: &Tokens<'_>, verb: &[u8], about: usize) -> Touched {
         _ => None,
     };
     bounded.map_or(Touched::Everything, Touched::names)
+}
+
+/// What only changes how a relation is read. No type depends on it, nor what a name stands for.
+const RELATIONS_READ: [&[u8]; 2] = [b"index", b"statistics"];
+
+/// The name of what is made, if it has one, and that of the relation it is made for.
+fn read_otherwise(tokens: &Tokens<'_>, about: usize) -> Option<Vec<Name>> {
+    let behind = match tokens.word(about)? {
+        b"index" => b"on".as_slice(),
+        _ => b"from",
+    };
+    let at = tokens.find(about + 1, behind)?;
+    let mut names = tokens.object(at + 1)?;
+    if at > about + 1 {
+        names.extend(tokens.object(about + 1)?);
+    }
+    // A list of relations would be another statement of the server's than is known here.
+    let (_, end) = tokens.name(at + 1)?;
+    let is_one = !matches!(tokens.list.get(end), Some(Tok::Other(b',')));
+    is_one.then_some(names)
 }
 
 fn is_definition(verb: &[u8]) -> bool {

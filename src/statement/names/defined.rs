@@ -129,6 +129,28 @@ impl Names {
         Some((names, beyond))
     }
 
+    /// These names with those of their partitions and children, and of all that uses one of them;
+    /// `None` if it is not known what does.
+    #[must_use]
+    pub fn users(&self, of: &[Name], others: &[Arc<Definition>]) -> Option<Vec<Name>> {
+        let mut all = HashSet::<Name, RandomState>::default();
+        let mut next: Vec<Name> = self.family(of, others)?.into_iter().collect();
+        while let Some(name) = next.pop() {
+            if all.contains(&name) {
+                continue;
+            }
+            next.extend(self.used.of(&name)?.cloned());
+            for other in others.iter().filter(|other| other.uses(&name)) {
+                next.extend(other.of.as_ref()?.iter().cloned());
+            }
+            all.insert(name);
+            if all.len() > MAX_ADDED || next.len() > MAX_COPIED {
+                return None;
+            }
+        }
+        Some(all.into_iter().collect())
+    }
+
     /// The hazards of the object that `definition` defines.
     #[must_use]
     pub fn hazards_of(&self, definition: &Definition) -> Hazards {
