@@ -194,8 +194,8 @@ impl Lesson {
         env.is_pointless |= self.cancelled.is_some();
         match state {
             State::Idle => Err(Reason::OracleFailed),
-            State::Watch(asked) => {
-                watch::answered(asked, &answers, env);
+            State::Watch(asked, made) => {
+                watch::answered(asked, made, &answers, env);
                 env.goes_on()?;
                 self.prelude(env)
             }

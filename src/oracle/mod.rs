@@ -47,6 +47,7 @@ mod prepare;
 mod proof;
 mod question;
 mod settings;
+mod sign;
 mod state;
 mod statistics;
 mod teach;

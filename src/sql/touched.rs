@@ -51,6 +51,15 @@ impl Touched {
         plain(names).map_or(Self::Everything, Self::Users)
     }
 
+    /// The same, and what uses what has one of the names.
+    #[must_use]
+    pub fn with_users(self) -> Self {
+        match self {
+            Self::Names(names) => Self::Users(names),
+            other => other,
+        }
+    }
+
     /// Both together.
     #[must_use]
     pub fn and(self, other: Self) -> Self {

@@ -9,6 +9,8 @@ use super::allowance::Allowance;
 use super::changes::Changes;
 use super::names::Names;
 use super::naming::{Naming, Question, Renamed};
+use super::sight::{Difference, Seen};
+pub use super::sight::{Made, Sight};
 use super::{Millis, lock};
 use crate::sql::define::Definitions;
 use crate::sql::tag::Tag;
@@ -39,8 +41,8 @@ pub struct Database {
     cluster: Arc<AtomicU64>,
     /// The time, in milliseconds, at which the catalog is to be looked at next.
     watch_due: AtomicU64,
-    /// What the catalog looked like last; `None` before the first look.
-    sign: Mutex<Option<[String; 2]>>,
+    /// What the catalog looked like last, and what was made since.
+    seen: Mutex<Seen>,
     /// The allowance for looks at the catalog that come out of turn.
     looks: Allowance,
     /// The time of the last look at the catalog, in milliseconds plus one.
@@ -72,7 +74,7 @@ impl Database {
             changes: Mutex::default(),
             cluster: Arc::clone(cluster),
             watch_due: AtomicU64::new(0),
-            sign: Mutex::default(),
+            seen: Mutex::default(),
             looks: Allowance::new(LOOK_SHARE, LOOKS_SAVED),
             looked: AtomicU64::new(0),
             contexts: AtomicU64::new(0),
@@ -118,14 +120,6 @@ impl Drop for NamesClaim {
 
 /// Regular looks at the catalog may take one part of the time in this many.
 const WATCH_SHARE: u64 = 50;
-
-/// What a look at the catalog has found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Change {
-    None,
-    Other,
-    Names,
-}
 
 /// Looks out of turn may take one part of the time in this many: the session that waits for such a
 /// look converts nothing meanwhile, so they may take more than regular ones.
@@ -226,46 +220,42 @@ impl Database {
         })
     }
 
+    /// What was made through the proxy since the last look at the catalog.
+    #[must_use]
+    pub fn made(&self) -> Made {
+        lock(&self.seen).made()
+    }
+
     /// Records a look at the catalog, which took from `asked` to `now`; returns whether the catalog
-    /// has changed. The first part of `sign` stands for what may give names hazards, the second for
-    /// everything else. A change moves the epoch. After a long look the next one comes later.
-    /// `suspect` says whether a first look counts as a change.
-    pub fn observed(&self, sign: &[String; 2], asked: Millis, now: Millis, suspect: bool) -> bool {
+    /// has changed. A change moves the epoch. After a long look the next one comes later. `suspect`
+    /// says whether a first look counts as a change.
+    pub fn observed(&self, sight: Sight, asked: Millis, now: Millis, suspect: bool) -> bool {
         let took = now.since(asked);
         let due = now.0.saturating_add(took.saturating_mul(WATCH_SHARE));
         self.watch_due.fetch_max(due, Ordering::Relaxed);
         self.looks.spend(took, now);
-        let mut last = lock(&self.sign);
-        let change = match last.as_ref() {
-            Some(last) if last == sign => Change::None,
-            Some([naming, _]) if *naming == sign[0] => self.other_change(),
-            Some(_) => Change::Names,
-            None if suspect => Change::Names,
-            None => Change::None,
-        };
-        *last = Some(sign.clone());
-        let has_names = change == Change::Names;
-        if lock(&self.names).looked(has_names, now) {
+        let mut seen = lock(&self.seen);
+        let difference = seen.look(sight, suspect);
+        let mut names = lock(&self.names);
+        let has_names = difference.as_ref().is_some_and(|it| {
+            // What gives no name hazards of its own, a new index or column, may use a function that
+            // has them, and take them on.
+            it.names || names.known(0).is_some_and(|names| names.spread())
+        });
+        if names.looked(has_names, now) {
             self.naming.fetch_add(1, Ordering::AcqRel);
         }
-        if change != Change::None {
-            self.contexts.fetch_add(1, Ordering::AcqRel);
-            self.advance_epoch(&Touched::Everything, Tag::UNSEEN);
+        if let Some(Difference { touched, .. }) = &difference {
+            let touched = names.resolved(touched);
+            if !touched.is_bounded() {
+                self.contexts.fetch_add(1, Ordering::AcqRel);
+            }
+            self.advance_epoch(&touched, Tag::UNSEEN);
         }
         // This comes after the epoch, so that a reader who sees it also sees the new epoch.
         self.looked
             .fetch_max(asked.0.saturating_add(1), Ordering::AcqRel);
-        change != Change::None
-    }
-
-    /// What a change means that gives no name hazards of its own. A new index or column may still
-    /// use a function that has hazards, and take them on.
-    fn other_change(&self) -> Change {
-        let names = lock(&self.names);
-        match names.known(0).is_some_and(|names| names.spread()) {
-            true => Change::Names,
-            false => Change::Other,
-        }
+        difference.is_some()
     }
 
     /// Moves the epoch after a change that nothing is known about: every earlier verdict is stale,
@@ -284,14 +274,17 @@ impl Database {
         }
         let mut names = lock(&self.names);
         names.has_defined();
-        let touched = match &definitions.touched {
+        let touched = match renamed {
             // What got hazards must not be used as if it had none.
-            _ if renamed == Renamed::More => Touched::Everything,
-            Touched::Users(of) => names.users(of),
-            Touched::Names(of) => Touched::Names(of.clone()),
-            Touched::Unsaid | Touched::Everything => Touched::Everything,
+            Renamed::More => Touched::Everything,
+            Renamed::Nothing | Renamed::Own => names.resolved(&definitions.touched),
         };
         drop(names);
+        let made = match touched.is_bounded() {
+            true => &definitions.touched,
+            false => &touched,
+        };
+        lock(&self.seen).make(made);
         self.advance_epoch(&touched, definitions.tag);
         !touched.is_bounded()
     }
@@ -404,8 +397,13 @@ mod tests {
         assert!(database.take_watch(Millis(0), 1000));
         assert!(!database.take_watch(Millis(999), 1000));
         let observed = |sign: &str, from, to| {
-            let sign = [sign.to_owned(), String::new()];
-            database.observed(&sign, Millis(from), Millis(to), false)
+            let sight = Sight {
+                sign: [sign.to_owned(), String::new()],
+                last: 0,
+                without: None,
+                made: database.made(),
+            };
+            database.observed(sight, Millis(from), Millis(to), false)
         };
         assert!(!observed("a", 0, 1), "the first");
         assert!(database.take_watch(Millis(1000), 1000));

@@ -21,6 +21,7 @@ pub mod names;
 mod naming;
 mod recipe;
 pub mod shapes;
+mod sight;
 pub mod sightings;
 mod terms;
 pub mod validity;

@@ -11,7 +11,7 @@
 
 use super::Millis;
 use super::names::{Defined, Names};
-use crate::sql::define::{Definition, Name};
+use crate::sql::define::Definition;
 use crate::sql::touched::Touched;
 use std::sync::Arc;
 
@@ -170,8 +170,13 @@ impl Naming {
         }
     }
 
-    /// What a definition touches that touches the users of these names.
-    pub(super) fn users(&self, of: &[Name]) -> Touched {
+    /// What is touched, with the names of all users if these are.
+    pub(super) fn resolved(&self, touched: &Touched) -> Touched {
+        let of = match touched {
+            Touched::Users(of) => of,
+            Touched::Names(of) => return Touched::Names(of.clone()),
+            Touched::Unsaid | Touched::Everything => return Touched::Everything,
+        };
         let known = self.known.as_ref();
         let users = known.and_then(|names| names.users(of, &self.since));
         users.map_or(Touched::Everything, Touched::names)

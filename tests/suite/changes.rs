@@ -286,3 +286,158 @@ fn event_triggers_are_reckoned_with() {
     scene.read(&[read, read]);
     scene.direct.run("DROP EVENT TRIGGER fires");
 }
+
+/// Fails unless the reads stay prepared while the catalog is looked at after the change. A look that
+/// took ten milliseconds is repeated after half a second.
+fn stays(scene: &mut Scene, change: &str, reads: &[&str], is_direct: bool) {
+    scene.settle(reads);
+    std::thread::sleep(Duration::from_millis(50));
+    scene.settle(reads);
+    let before = scene.proxy.summary();
+    match is_direct {
+        true => scene.direct.run(change),
+        false => scene.clients[0].run(change),
+    }
+    for _ in 0..8 {
+        std::thread::sleep(Duration::from_millis(100));
+        scene.read(reads);
+    }
+    let done = scene.proxy.summary().since(&before);
+    assert_eq!(done.count(Counter::OracleQuestions), 0, "{change}\n{done}");
+    let converted = done.count(Counter::Converted);
+    assert_eq!(converted, 16 * reads.len() as u64, "{change}\n{done}");
+}
+
+const WATCHED: [(&str, &str); 1] = [("catalog_watch_ms", "1")];
+
+#[test]
+fn looks_at_the_catalog_do_not_see_what_changes_nothing() {
+    let mut scene = Scene::new(&WATCHED);
+    for change in [
+        "TRUNCATE other",
+        "REINDEX TABLE t",
+        "REINDEX TABLE CONCURRENTLY t",
+        "CLUSTER t USING t_pkey",
+        "ANALYZE t",
+        "VACUUM FULL t",
+        "COMMENT ON TABLE t IS 'x'",
+        "GRANT SELECT ON t TO PUBLIC",
+        "ALTER SEQUENCE s RESTART WITH 5",
+        "ALTER SEQUENCE s INCREMENT BY 2",
+        "REFRESH MATERIALIZED VIEW m",
+        "REFRESH MATERIALIZED VIEW CONCURRENTLY m",
+        "ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO PUBLIC",
+        "CREATE TEMP TABLE mine (a int)",
+    ] {
+        stays(&mut scene, change, &READS, true);
+    }
+}
+
+#[test]
+fn what_was_made_through_the_proxy_is_not_paid_twice() {
+    let mut scene = Scene::new(&WATCHED);
+    for change in [
+        "CREATE TABLE made (id serial PRIMARY KEY, name text UNIQUE, d date DEFAULT now())",
+        "CREATE TABLE refers (id int REFERENCES made, FOREIGN KEY (id) REFERENCES made)",
+        "CREATE VIEW made_view AS SELECT * FROM made",
+        "CREATE MATERIALIZED VIEW made_too AS SELECT * FROM made",
+        "CREATE TABLE brief (a int); DROP TABLE brief",
+        "CREATE INDEX ON made (name, d)",
+        "CREATE INDEX CONCURRENTLY named ON made (name, id)",
+        "CREATE SEQUENCE made_sequence",
+    ] {
+        stays(&mut scene, change, &READS, false);
+    }
+}
+
+/// Fails unless the clients of the proxy soon say what the server says after a change past it.
+fn is_noticed(scene: &mut Scene, change: &str, reads: &[&str]) {
+    scene.settle(reads);
+    std::thread::sleep(Duration::from_millis(50));
+    scene.settle(reads);
+    let before = scene.proxy.summary();
+    scene.direct.run(change);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let relearned = |scene: &Scene| {
+        let done = scene.proxy.summary().since(&before);
+        done.count(Counter::OracleQuestions) >= reads.len() as u64
+    };
+    while !relearned(scene) {
+        for read in reads {
+            for client in &mut scene.clients {
+                client.query(read);
+            }
+        }
+        assert!(Instant::now() < deadline, "{change}: not noticed");
+    }
+    scene.read(reads);
+}
+
+#[test]
+fn changes_past_the_proxy_are_noticed() {
+    let mut scene = Scene::new(&WATCHED);
+    let t = "SELECT count(*) FROM t WHERE x = '0.1'";
+    for change in [
+        "CREATE TABLE front.t (id int, x double precision)",
+        "ALTER TABLE front.t RENAME TO u",
+        "ALTER TABLE t ADD extra int",
+        "CREATE INDEX ON t (x)",
+        "DROP INDEX t_x_idx",
+        "ALTER INDEX t_pkey RENAME TO renamed",
+        "CREATE STATISTICS st ON x, k FROM t",
+        "CREATE OR REPLACE VIEW v AS SELECT id, x FROM t WHERE id > 5",
+        "CREATE FUNCTION f(date) RETURNS text LANGUAGE sql AS 'SELECT ''date'''",
+        "ALTER TYPE mood ADD VALUE 'bad'",
+        "CREATE DOMAIN dom AS text CHECK (value <> 'x')",
+        "ALTER TABLE t ADD CONSTRAINT positive CHECK (id > 0)",
+        "ALTER TABLE t SET (parallel_workers = 3)",
+        "ALTER TABLE t ENABLE ROW LEVEL SECURITY",
+        "CREATE TABLE child () INHERITS (t)",
+        "CREATE SCHEMA made",
+        "GRANT USAGE ON SCHEMA made TO PUBLIC",
+        "DROP TABLE u",
+    ] {
+        is_noticed(&mut scene, change, &[t]);
+    }
+}
+
+/// Something is made through the proxy, and something else of the same name past it, or with it.
+#[test]
+fn what_is_made_beside_the_proxy_is_told_from_what_it_makes() {
+    let mut scene = Scene::new(&WATCHED);
+    let reads = [
+        "SELECT count(*) FROM t WHERE x = '0.1'",
+        "SELECT f('5') FROM public.other RIGHT JOIN public.t USING (id) WHERE id = 7",
+    ];
+    let direct = [
+        "CREATE TABLE front.t (id int, x double precision)",
+        "ALTER TABLE front.t RENAME TO made_now",
+        "ALTER TABLE t ALTER k TYPE varchar",
+        "CREATE FUNCTION f(date) RETURNS text LANGUAGE sql AS 'SELECT ''date'''",
+    ];
+    for (number, direct) in direct.iter().enumerate() {
+        scene.settle(&reads);
+        std::thread::sleep(Duration::from_millis(50));
+        scene.settle(&reads);
+        scene.clients[0].run(&format!("CREATE TABLE made{number} (a int)"));
+        scene.direct.run(direct);
+        let expected = reads.map(|read| scene.direct.value(read));
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let before = scene.proxy.summary();
+        loop {
+            let found = reads.map(|read| scene.clients.each_mut().map(|client| client.value(read)));
+            let done = scene.proxy.summary().since(&before);
+            let is_right = found
+                .iter()
+                .zip(&expected)
+                .all(|(found, expected)| found.iter().all(|found| found == expected));
+            if is_right && done.count(Counter::OracleQuestions) >= 2 {
+                break;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "{direct}: {found:?} {expected:?}"
+            );
+        }
+    }
+}
