@@ -6,7 +6,7 @@ use super::*;
 fn a_lesson_that_ends_early_leaves_the_question_for_names_to_others() {
     let mut room = Room::new();
     let mut lesson = room.teach(SELECT);
-    room.answer(&mut lesson, &[rows(&[&["sign", "rest", "1"]])]);
+    room.answer(&mut lesson, &[rows(&[&["sign", "rest", "", "1"]])]);
     let database = Arc::clone(&room.standing.database);
     assert!(
         database.claim_names(room.now).is_none(),

@@ -93,6 +93,7 @@ impl Room {
         let database = &self.standing.database;
         let sight = Sight {
             sign: ["sign", "changed"].map(str::to_owned),
+            rights: String::new(),
             last: 1,
             without: None,
             made: database.made(),
@@ -147,7 +148,9 @@ impl Room {
         let mut next = self.begin(&mut lesson);
         while next == Next::Asked {
             let answer = match &*self.questions()[0] {
-                question if question.contains("concat_ws('|'") => rows(&[&["sign", "rest", "1"]]),
+                question if question.contains("concat_ws('|'") => {
+                    rows(&[&["sign", "rest", "", "1"]])
+                }
                 question if question.contains("SHOW ALL") => context(who),
                 _ => Vec::new(),
             };
@@ -429,7 +432,7 @@ fn a_watch_that_finds_another_catalog_moves_the_epoch() {
         room.now = Millis(2_000);
         let mut lesson = Lesson::new(Subject::Watch, Vec::new());
         assert_eq!(room.begin(&mut lesson), Next::Asked);
-        let answer = rows(&[&["sign", sign, "1"]]);
+        let answer = rows(&[&["sign", sign, "", "1"]]);
         assert_eq!(room.answer(&mut lesson, &[answer]), Next::Learned);
         assert_eq!(room.standing.database.epoch() > epoch, moves);
     }
@@ -439,7 +442,7 @@ fn a_watch_that_finds_another_catalog_moves_the_epoch() {
 fn names_that_are_too_many_to_be_read_are_all_hazardous() {
     let mut room = Room::new();
     let mut lesson = room.teach(SELECT);
-    let sign = rows(&[&["sign", "rest", "1"]]);
+    let sign = rows(&[&["sign", "rest", "", "1"]]);
     assert_eq!(room.answer(&mut lesson, &[sign]), Next::Asked);
     assert!(room.questions()[0].contains("SET LOCAL jit"));
     lesson.large(backend::DATA_ROW);

@@ -77,18 +77,25 @@ fn hashed(columns: &str, from: &str) -> String {
 /// their session's business. Roles are the cluster's, and so is when the configuration was read
 /// last.
 ///
-/// The answer has three columns: what may give names hazards, everything else, and the largest
-/// number that a relation has. If there are `made` names and such a number of an earlier look, two
+/// The answer has four columns: what may give names hazards, everything else, the rights on
+/// relations, and the largest number that a relation has. If there are `made` names and such a number of an earlier look, two
 /// more say what the first two would be without the relations that have got a number since and are
 /// called like one of these, or like what is made with it.
 pub(super) fn sign(made: Option<(&[Name], u32)>) -> String {
     let last = "(SELECT pg_catalog.max(c.oid) FROM pg_catalog.pg_class c)";
-    let mut columns = vec![parts(None), last.to_owned()];
+    let mut columns = vec![parts(None), rights(), last.to_owned()];
     if let Some((names, after)) = made {
         let names = names_of(names);
         columns.push(parts(Some((&names, &made_since(&names, after)))));
     }
     qualified(&format!("SELECT {}", columns.join(", ")))
+}
+
+/// The rights on relations, which are checked with each execution: who had none may have them now.
+fn rights() -> String {
+    let relations =
+        format!("pg_class c WHERE c.oid {{>=}} {FIRST_NORMAL} AND c.relacl IS NOT NULL");
+    hashed("c.oid, c.relacl", &relations)
 }
 
 /// The names as an array.

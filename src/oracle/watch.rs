@@ -19,11 +19,12 @@ pub(super) fn answered(asked: Millis, made: Made, answers: &[Answer], env: &mut 
     let Some(answer) = answers.first().filter(|answer| answer.is_good()) else {
         return;
     };
-    let [naming, rest, last, without @ ..] = &answer.values[..] else {
+    let [naming, rest, rights, last, without @ ..] = &answer.values[..] else {
         return;
     };
     let sight = Sight {
         sign: [naming.clone(), rest.clone()],
+        rights: rights.clone(),
         last: last.parse().unwrap_or(u32::MAX),
         without: <&[String; 2]>::try_from(without).ok().cloned(),
         made,

@@ -19,6 +19,8 @@ pub enum Touched {
     /// The same, and statements with the name of something in them that uses what has one of these
     /// names: a view, a parent, a function.
     Users(Vec<Name>),
+    /// What was refused before, because the role had no right.
+    Refused,
     /// Any statement.
     Everything,
 }
@@ -64,7 +66,7 @@ impl Touched {
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
-            (Self::Unsaid, one) | (one, Self::Unsaid) => one,
+            (Self::Unsaid | Self::Refused, one) | (one, Self::Unsaid | Self::Refused) => one,
             (Self::Names(one), Self::Names(other)) => Self::names([one, other].concat()),
             (Self::Users(one), Self::Names(other) | Self::Users(other))
             | (Self::Names(one), Self::Users(other)) => Self::users([one, other].concat()),
@@ -81,15 +83,17 @@ impl Touched {
     /// Whether it is said which names it touches.
     #[must_use]
     pub const fn is_bounded(&self) -> bool {
-        matches!(self, Self::Names(_) | Self::Users(_))
+        matches!(self, Self::Names(_) | Self::Users(_) | Self::Refused)
     }
 
     /// Whether a statement with this text may be touched. The words in its strings count, too:
     /// `regclass 't'` names a table.
     #[must_use]
     pub fn concerns(&self, text: &[u8]) -> bool {
-        let Self::Names(names) = self else {
-            return true;
+        let names = match self {
+            Self::Names(names) => names,
+            Self::Refused => return false,
+            Self::Unsaid | Self::Users(_) | Self::Everything => return true,
         };
         if names.is_empty() {
             return false;

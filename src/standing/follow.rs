@@ -4,6 +4,7 @@ use super::Standing;
 use crate::sql::hazard::Hazards;
 use crate::sql::survey;
 use crate::sql::tag::Tag;
+use crate::sql::touched::Touched;
 use crate::statement::Statement;
 use crate::statement::database::Database;
 use crate::statement::names::Names;
@@ -29,7 +30,7 @@ impl Standing {
         let (database, names) = (&self.database, &self.names);
         self.mirror.follow(|statement, at| match at == epoch {
             true => Some(at),
-            false => still_holds(database, names, statement, at).ok(),
+            false => still_holds((database, names), (statement, false), at).ok(),
         });
         self.followed = epoch;
     }
@@ -43,7 +44,9 @@ impl Standing {
         if at == self.database.epoch() || !is_known {
             return None;
         }
-        match still_holds(&self.database, &self.names, statement, at) {
+        let is_refused = statement.settled_against(at).is_some();
+        let about = (statement, is_refused);
+        match still_holds((&self.database, &self.names), about, at) {
             Ok(epoch) => {
                 statement.renew(at, epoch);
                 None
@@ -53,7 +56,8 @@ impl Standing {
     }
 }
 
-/// Up to which epoch what was known of a statement at the epoch `at` holds.
+/// Up to which epoch what was known of a statement at the epoch `at` holds; it may have been
+/// refused for want of a right.
 ///
 /// A function in SQL may be read again with each plan, and then what its body names may be
 /// something else, whatever the statement itself names.
@@ -61,14 +65,14 @@ impl Standing {
 /// # Errors
 /// The command tag of what has changed.
 fn still_holds(
-    database: &Database,
-    names: &Names,
-    statement: &Statement,
+    (database, names): (&Database, &Names),
+    (statement, is_refused): (&Statement, bool),
     at: u64,
 ) -> Result<u64, Tag> {
     let text = statement.text();
     let is_reread = survey::survey(text, names).hazards.has(Hazards::REREADS);
-    database.holds(at, |touched| {
-        is_reread && !touched.is_nothing() || touched.concerns(text)
+    database.holds(at, |touched| match touched {
+        Touched::Refused => is_refused,
+        touched => is_reread && !touched.is_nothing() || touched.concerns(text),
     })
 }

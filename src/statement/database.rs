@@ -240,7 +240,8 @@ impl Database {
         let has_names = difference.as_ref().is_some_and(|it| {
             // What gives no name hazards of its own, a new index or column, may use a function that
             // has them, and take them on.
-            it.names || names.known(0).is_some_and(|names| names.spread())
+            let spreads = || names.known(0).is_some_and(|names| names.spread());
+            it.names || it.touched != Touched::Refused && spreads()
         });
         if names.looked(has_names, now) {
             self.naming.fetch_add(1, Ordering::AcqRel);
@@ -399,6 +400,7 @@ mod tests {
         let observed = |sign: &str, from, to| {
             let sight = Sight {
                 sign: [sign.to_owned(), String::new()],
+                rights: String::new(),
                 last: 0,
                 without: None,
                 made: database.made(),

@@ -174,7 +174,7 @@ impl Naming {
     pub(super) fn resolved(&self, touched: &Touched) -> Touched {
         let of = match touched {
             Touched::Users(of) => of,
-            Touched::Names(of) => return Touched::Names(of.clone()),
+            Touched::Names(_) | Touched::Refused => return touched.clone(),
             Touched::Unsaid | Touched::Everything => return Touched::Everything,
         };
         let known = self.known.as_ref();

@@ -30,6 +30,8 @@ impl Made {
 pub struct Sight {
     /// What stands for the catalog: for what may give names hazards, and for everything else.
     pub sign: [String; 2],
+    /// What stands for the rights on relations.
+    pub rights: String,
     /// The largest number that a relation has.
     pub last: u32,
     /// The sign without the relations that were made since the last look and have names of what
@@ -44,6 +46,7 @@ pub struct Sight {
 pub(super) struct Seen {
     /// `None` before the first look.
     sign: Option<[String; 2]>,
+    rights: String,
     last: Option<u32>,
     touched: Touched,
     /// Counts what was made.
@@ -81,13 +84,18 @@ impl Seen {
     pub(super) fn look(&mut self, sight: Sight, suspect: bool) -> Option<Difference> {
         let Sight {
             sign,
+            rights,
             last,
             without,
             made,
         } = sight;
         let difference = match &self.sign {
             None if !suspect => None,
-            Some(known) if *known == sign => None,
+            Some(known) if *known == sign && self.rights == rights => None,
+            Some(known) if *known == sign => Some(Difference {
+                names: false,
+                touched: Touched::Refused,
+            }),
             Some(known) => Some(Difference {
                 names: known[0] != sign[0],
                 touched: match without {
@@ -100,7 +108,7 @@ impl Seen {
                 touched: Touched::Everything,
             }),
         };
-        (self.sign, self.last) = (Some(sign), Some(last));
+        (self.sign, self.rights, self.last) = (Some(sign), rights, Some(last));
         if self.generation == made.generation {
             self.touched = Touched::Unsaid;
         }
@@ -119,6 +127,7 @@ mod tests {
     fn look(seen: &mut Seen, made: Made, sign: [&str; 2], without: [&str; 2]) -> Option<Touched> {
         let sight = Sight {
             sign: sign.map(str::to_owned),
+            rights: String::new(),
             last: 7,
             without: Some(without.map(str::to_owned)),
             made,

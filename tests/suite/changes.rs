@@ -441,3 +441,38 @@ fn what_is_made_beside_the_proxy_is_told_from_what_it_makes() {
         }
     }
 }
+
+/// A right that was wanting when a statement was asked about, and was given past the proxy.
+#[test]
+fn a_right_given_past_the_proxy_is_noticed() {
+    let mut scene = Scene::new(&WATCHED);
+    let role = format!("weak_{}", std::process::id());
+    scene.direct.run(&format!("CREATE ROLE {role} LOGIN"));
+    let database = scene.direct.value("SELECT current_database()");
+    let parameters = [("user", &*role), ("database", &*database)];
+    let mut weak = Client::login_with(scene.proxy.address(), &parameters);
+    let read = "SELECT count(*) FROM public.t WHERE id = 7";
+    for _ in 0..3 {
+        assert!(weak.query(read).iter().any(|frame| frame.tag == b'E'));
+        scene.settle(&READS);
+    }
+    std::thread::sleep(Duration::from_millis(600));
+    scene.settle(&READS);
+    let before = scene.proxy.summary();
+    scene.direct.run(&format!("GRANT SELECT ON t TO {role}"));
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let converted = scene.proxy.converted();
+        assert_eq!(weak.value(read), "1");
+        if scene.proxy.converted() > converted {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{}", scene.proxy.summary());
+    }
+    scene.read(&READS);
+    let done = scene.proxy.summary().since(&before);
+    assert_eq!(done.count(Counter::OracleQuestions), 1, "{done}");
+    scene
+        .direct
+        .run(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
+}
