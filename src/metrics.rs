@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::reason::Reason;
-use crate::sql::tag::{self, Tag};
+use crate::sql::tag::{self, Command};
 
 /// Something that is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -99,7 +99,7 @@ impl Counters {
 
     /// Counts a statement that has to be learned again after a change of the catalog by what has
     /// this command tag. Only the worker that these counters belong to may call this.
-    pub fn outdated(&self, tag: Tag) {
+    pub fn outdated(&self, tag: Command) {
         if let Some(count) = self.outdated.get(tag.index()) {
             bump(count, 1);
         }
@@ -204,7 +204,7 @@ impl Summary {
 
     /// Statements that had to be learned again after what has this command tag.
     #[must_use]
-    pub fn outdated(&self, tag: Tag) -> u64 {
+    pub fn outdated(&self, tag: Command) -> u64 {
         self.outdated.get(tag.index()).copied().unwrap_or_default()
     }
 
@@ -236,7 +236,7 @@ impl Summary {
         let tags = self.outdated.iter().enumerate();
         let mut tags: Vec<_> = tags
             .filter(|(_, count)| **count > 0)
-            .map(|(index, count)| (Tag::label(index), *count))
+            .map(|(index, count)| (Command::label(index), *count))
             .collect();
         tags.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         tags
@@ -377,8 +377,8 @@ mod tests {
         worker.passed(Reason::NotPreparable);
         worker.passed(Reason::NotPreparable);
         worker.add(Counter::ErrorsProxy, u64::MAX / 1_000_000);
-        worker.outdated(Tag::UNSEEN);
-        (0..2).for_each(|_| worker.outdated(Tag::of(b"CREATE INDEX")));
+        worker.outdated(Command::UNSEEN);
+        (0..2).for_each(|_| worker.outdated(Command::of(b"CREATE INDEX")));
         let expected = "\
 queries                                    8   100.0 %
   converted                                5    62.5 %

@@ -78,9 +78,9 @@ fn hashed(columns: &str, from: &str) -> String {
 /// last.
 ///
 /// The answer has four columns: what may give names hazards, everything else, the rights on
-/// relations, and the largest number that a relation has. If there are `made` names and such a number of an earlier look, two
-/// more say what the first two would be without the relations that have got a number since and are
-/// called like one of these, or like what is made with it.
+/// relations, and the largest number that a relation has. If there are `made` names and such a
+/// number of an earlier look, two more say what the first two would be without the relations that
+/// have got a number since and are called like one of these, or like what is made with it.
 pub(super) fn sign(made: Option<(&[Name], u32)>) -> String {
     let last = "(SELECT pg_catalog.max(c.oid) FROM pg_catalog.pg_class c)";
     let mut columns = vec![parts(None), rights(), last.to_owned()];
@@ -161,7 +161,8 @@ fn naming(
         user("t")
     );
     let rules = format!(
-        "pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid {{=}} r.ev_class WHERE {} AND {LASTING}{}",
+        "pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid {{=}} r.ev_class \
+         WHERE {} AND {LASTING}{}",
         user("r"),
         without("r.ev_class")
     );
@@ -241,4 +242,25 @@ fn rest(user: impl Fn(&str) -> String, without: impl Fn(&str) -> String) -> Vec<
             .to_owned(),
         "pg_catalog.pg_conf_load_time()".to_owned(),
     ]
+}
+
+/// The question with sample values, to be tried where users have objects of all names.
+#[must_use]
+pub(super) fn samples() -> Vec<String> {
+    let names: [Name; 1] = [b"a'b".as_slice().into()];
+    vec![sign(None), sign(Some((&names, 20_000)))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_operators_are_qualified() {
+        for text in samples() {
+            let bare = text.replace("OPERATOR(pg_catalog.=)", "");
+            assert!(!bare.contains(" = "), "{bare}");
+            assert!(!text.contains("{=") && !text.contains("{>"), "{text}");
+        }
+    }
 }

@@ -15,16 +15,14 @@ mod touches;
 
 use super::hazard::Hazards;
 use super::survey;
-use super::tag::Tag;
+use super::tag::Command;
+pub use super::touched::Name;
 use super::touched::Touched;
 use super::words::Words;
 use foldhash::fast::RandomState;
 use std::collections::HashSet;
 use std::sync::Arc;
 use tokens::{Tok, Tokens, once, statement};
-
-/// A name, in lower case and as a text writes it between quotes.
-pub type Name = Box<[u8]>;
 
 /// What one statement defines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -55,7 +53,7 @@ pub struct Definitions {
     /// Which statements that were parsed before may be concerned.
     pub touched: Touched,
     /// The command tag of a definition among it.
-    pub tag: Tag,
+    pub tag: Command,
 }
 
 /// The longest text that is read, in bytes.
@@ -115,7 +113,7 @@ impl Definitions {
             moves_contexts: true,
             runs: true,
             touched: Touched::Everything,
-            tag: Tag::UNSEEN,
+            tag: Command::UNSEEN,
         }
     }
 
@@ -160,7 +158,7 @@ impl Definitions {
         self.moves_contexts |= other.moves_contexts;
         self.runs |= other.runs;
         self.touched = std::mem::take(&mut self.touched).and(other.touched);
-        if other.tag != Tag::UNSEEN {
+        if other.tag != Command::UNSEEN {
             self.tag = other.tag;
         }
         let is_new = |known: &Vec<Arc<Definition>>, one: &Arc<Definition>| {
@@ -188,7 +186,7 @@ impl Definitions {
         let is_bounded = touched.is_bounded();
         if touched != Touched::Unsaid {
             let words = (about..about + 3).map_while(|at| tokens.word(at));
-            self.tag = Tag::of_words(std::iter::once(verb).chain(words));
+            self.tag = Command::of_words(std::iter::once(verb).chain(words));
         }
         self.touched = std::mem::take(&mut self.touched).and(touched);
         self.runs |= match verb {

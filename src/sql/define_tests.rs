@@ -231,7 +231,7 @@ fn definitions_of_a_transaction_are_kept_together_within_a_bound() {
     }
     assert_eq!(all.list.len(), MAX_DEFINITIONS);
     all.extend(one());
-    all.tag = Tag::UNSEEN;
+    all.tag = Command::UNSEEN;
     assert_eq!(all, Definitions::opaque());
 }
 
@@ -404,7 +404,7 @@ fn a_definition_has_its_command_tag() {
         ("select 1", "unseen"),
     ] {
         let read = Definitions::read(text.as_bytes());
-        assert_eq!(Tag::label(read.tag.index()), tag, "{text}");
+        assert_eq!(Command::label(read.tag.index()), tag, "{text}");
     }
 }
 

@@ -7,7 +7,7 @@ use rows::ROWS;
 
 /// What a statement may have changed that a prepared statement could notice, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Change {
+pub enum Changed {
     /// Nothing.
     Nothing,
     /// Which plan the literals get, so that the plan proof no longer holds.
@@ -35,7 +35,7 @@ pub enum Reach {
 #[derive(Debug, Clone, Copy)]
 struct Row {
     tag: &'static str,
-    change: Change,
+    change: Changed,
     reach: Reach,
     /// Whether event triggers may be fired for it.
     fires: bool,
@@ -46,9 +46,9 @@ pub const COUNT: usize = ROWS.len();
 
 /// A tag that is known, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tag(Option<u8>);
+pub struct Command(Option<u8>);
 
-impl Tag {
+impl Command {
     /// The tag of a statement that is not known: it was run past the proxy, or by a function.
     pub const UNSEEN: Self = Self(None);
 
@@ -101,8 +101,8 @@ impl Tag {
 
     /// What a statement with this tag may have changed, and for whom.
     #[must_use]
-    pub fn changes(self) -> (Change, Reach) {
-        let worst = (Change::Meaning, Reach::Database);
+    pub fn changes(self) -> (Changed, Reach) {
+        let worst = (Changed::Meaning, Reach::Database);
         self.row().map_or(worst, |row| (row.change, row.reach))
     }
 
@@ -118,8 +118,8 @@ impl Tag {
 /// not hear of it.
 #[must_use]
 pub fn is_about_cluster(tag: &[u8]) -> bool {
-    let (change, reach) = Tag::of(tag).changes();
-    change != Change::Nothing && reach == Reach::Cluster
+    let (change, reach) = Command::of(tag).changes();
+    change != Changed::Nothing && reach == Reach::Cluster
 }
 
 /// The effect of a statement by the command tag it completed with, if its text is not known. A tag
@@ -131,8 +131,8 @@ pub fn effect(tag: &[u8]) -> Effect {
         b"DISCARD TEMP" => return Effect::LocalCatalog,
         _ => {}
     }
-    match Tag::of(tag).changes() {
-        (Change::Nothing, _) | (_, Reach::Session) => Effect::None,
+    match Command::of(tag).changes() {
+        (Changed::Nothing, _) | (_, Reach::Session) => Effect::None,
         _ => Effect::Catalog,
     }
 }
@@ -172,17 +172,17 @@ mod tests {
         assert!(ROWS.is_sorted_by(|a, b| a.tag < b.tag));
         assert!(COUNT < usize::from(u8::MAX));
         for (index, row) in ROWS.iter().enumerate() {
-            assert_eq!(Tag::of(row.tag.as_bytes()).index(), index);
-            assert_eq!(Tag::label(index), row.tag);
+            assert_eq!(Command::of(row.tag.as_bytes()).index(), index);
+            assert_eq!(Command::label(index), row.tag);
         }
-        assert_eq!(Tag::UNSEEN.index(), COUNT);
+        assert_eq!(Command::UNSEEN.index(), COUNT);
     }
 
     #[test]
     fn the_words_of_a_text_lead_to_the_longest_tag() {
         let of = |text: &str| {
-            let tag = Tag::of_words(text.split(' ').map(str::as_bytes));
-            Tag::label(tag.index())
+            let tag = Command::of_words(text.split(' ').map(str::as_bytes));
+            Command::label(tag.index())
         };
         assert_eq!(of("create table as select"), "CREATE TABLE AS");
         assert_eq!(of("create table a"), "CREATE TABLE");
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn what_may_run_code_is_told() {
-        assert!(Tag::of(b"COMMENT").fires() && Tag::of(b"no tag").fires());
-        assert!(!Tag::of(b"TRUNCATE TABLE").fires());
+        assert!(Command::of(b"COMMENT").fires() && Command::of(b"no tag").fires());
+        assert!(!Command::of(b"TRUNCATE TABLE").fires());
     }
 }

@@ -6,7 +6,8 @@
 //! by OID. Whoever asks must see to the one exception, functions in SQL whose bodies are read again
 //! with each plan: see [`Hazards::REREADS`](super::hazard::Hazards::REREADS).
 
-use super::define::Name;
+/// A name, in lower case and as a text writes it between quotes.
+pub type Name = Box<[u8]>;
 
 /// What a change touches.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -112,7 +113,8 @@ impl Touched {
     }
 }
 
-/// The names, each once; `None` if one of them can be written in several ways, or they are too many.
+/// The names, each once; `None` if one of them can be written in several ways, or they are too
+/// many.
 fn plain(mut names: Vec<Name>) -> Option<Vec<Name>> {
     names.sort_unstable();
     names.dedup();

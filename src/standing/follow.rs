@@ -3,7 +3,7 @@
 use super::Standing;
 use crate::sql::hazard::Hazards;
 use crate::sql::survey;
-use crate::sql::tag::Tag;
+use crate::sql::tag::Command;
 use crate::sql::touched::Touched;
 use crate::statement::Statement;
 use crate::statement::database::Database;
@@ -38,7 +38,7 @@ impl Standing {
     /// Brings the verdict of a statement up to the present epoch, or drops it if something has
     /// changed that may concern the statement; returns the command tag of what has.
     #[must_use]
-    pub fn follow_verdict(&self, statement: &Statement) -> Option<Tag> {
+    pub fn follow_verdict(&self, statement: &Statement) -> Option<Command> {
         let at = statement.known_at()?;
         let is_known = self.naming == Some(self.database.naming());
         if at == self.database.epoch() || !is_known {
@@ -68,7 +68,7 @@ fn still_holds(
     (database, names): (&Database, &Names),
     (statement, is_refused): (&Statement, bool),
     at: u64,
-) -> Result<u64, Tag> {
+) -> Result<u64, Command> {
     let text = statement.text();
     let is_reread = survey::survey(text, names).hazards.has(Hazards::REREADS);
     database.holds(at, |touched| match touched {

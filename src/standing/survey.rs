@@ -6,7 +6,7 @@ use crate::sql::define::{Definition, Definitions};
 use crate::sql::effect::Effect;
 use crate::sql::hazard::Hazards;
 use crate::sql::survey::{self, Survey, Tagged};
-use crate::sql::tag::{self, Tag};
+use crate::sql::tag::{self, Command};
 use crate::wire::backend::Status;
 use crate::wire::frontend;
 use std::sync::Arc;
@@ -245,7 +245,7 @@ impl Standing {
                 self.committed(is_alone);
             }
             _ => match tag::effect(tag) {
-                Effect::None if !Tag::of(tag).fires() => {}
+                Effect::None if !Command::of(tag).fires() => {}
                 Effect::None if self.may_fire() => self.tagged(tag, Effect::Catalog, relayed),
                 Effect::None => {}
                 effect => self.tagged(tag, effect, relayed),
@@ -282,8 +282,8 @@ impl Standing {
                 let definitions = std::mem::take(&mut self.definitions);
                 self.definitions = definitions.touching_everything();
             }
-            if self.definitions.tag == Tag::UNSEEN {
-                self.definitions.tag = Tag::of(tag);
+            if self.definitions.tag == Command::UNSEEN {
+                self.definitions.tag = Command::of(tag);
             }
         }
         self.past.ran(effect);

@@ -5,7 +5,7 @@
 //!   moved by what is not written down here: then nothing is known of what was before;
 //! - there are at most [`MAX`] entries, each of bounded size.
 
-use crate::sql::tag::Tag;
+use crate::sql::tag::Command;
 use crate::sql::touched::Touched;
 use std::collections::VecDeque;
 
@@ -14,22 +14,22 @@ const MAX: usize = 64;
 
 /// One change, or several in a row that touch the same.
 #[derive(Debug)]
-struct Change {
+struct Move {
     /// The epoch before.
     from: u64,
     /// The epoch after.
     to: u64,
     touched: Touched,
-    tag: Tag,
+    tag: Command,
 }
 
 /// The last changes.
 #[derive(Debug, Default)]
-pub(super) struct Changes(VecDeque<Change>);
+pub(super) struct Changes(VecDeque<Move>);
 
 impl Changes {
     /// Writes down what has moved the epoch.
-    pub(super) fn push(&mut self, (from, to): (u64, u64), touched: &Touched, tag: Tag) {
+    pub(super) fn push(&mut self, (from, to): (u64, u64), touched: &Touched, tag: Command) {
         if let Some(last) = self.0.back_mut()
             && last.to == from
             && last.touched == *touched
@@ -42,7 +42,7 @@ impl Changes {
             self.0.pop_front();
         }
         let touched = touched.clone();
-        self.0.push_back(Change {
+        self.0.push_back(Move {
             from,
             to,
             touched,
@@ -58,13 +58,13 @@ impl Changes {
         &self,
         (since, now): (u64, u64),
         concerns: impl Fn(&Touched) -> bool,
-    ) -> Result<(), Tag> {
+    ) -> Result<(), Command> {
         let mut at = None;
         for change in self.0.iter().filter(|change| change.to > since) {
             // An epoch inside of the first one is as good as its beginning.
             let follows = at.map_or(change.from <= since, |at| change.from == at);
             if !follows {
-                return Err(Tag::UNSEEN);
+                return Err(Command::UNSEEN);
             }
             if concerns(&change.touched) {
                 return Err(change.tag);
@@ -73,7 +73,7 @@ impl Changes {
         }
         match at.unwrap_or(since) == now {
             true => Ok(()),
-            false => Err(Tag::UNSEEN),
+            false => Err(Command::UNSEEN),
         }
     }
 }
@@ -86,14 +86,14 @@ mod tests {
         Touched::names(vec![name.as_bytes().into()])
     }
 
-    fn ask(changes: &Changes, since: u64, now: u64, text: &str) -> Result<(), Tag> {
+    fn ask(changes: &Changes, since: u64, now: u64, text: &str) -> Result<(), Command> {
         changes.between((since, now), |touched| touched.concerns(text.as_bytes()))
     }
 
     #[test]
     fn what_no_change_concerns_holds_and_the_first_that_does_is_named() {
         let mut changes = Changes::default();
-        let [made, gone] = [&b"CREATE TABLE"[..], b"DROP TABLE"].map(Tag::of);
+        let [made, gone] = [&b"CREATE TABLE"[..], b"DROP TABLE"].map(Command::of);
         changes.push((1, 3), &names("a"), made);
         changes.push((3, 4), &names("a"), made);
         changes.push((4, 9), &names("b"), gone);
@@ -116,14 +116,14 @@ mod tests {
         let mut changes = Changes::default();
         assert_eq!(
             ask(&changes, 1, 2, ""),
-            Err(Tag::UNSEEN),
+            Err(Command::UNSEEN),
             "nothing is written down"
         );
-        changes.push((2, 3), &names("a"), Tag::UNSEEN);
-        assert_eq!(ask(&changes, 1, 3, ""), Err(Tag::UNSEEN), "before it");
-        assert_eq!(ask(&changes, 2, 4, ""), Err(Tag::UNSEEN), "behind it");
-        changes.push((4, 5), &names("a"), Tag::UNSEEN);
-        assert_eq!(ask(&changes, 2, 5, ""), Err(Tag::UNSEEN), "in between");
+        changes.push((2, 3), &names("a"), Command::UNSEEN);
+        assert_eq!(ask(&changes, 1, 3, ""), Err(Command::UNSEEN), "before it");
+        assert_eq!(ask(&changes, 2, 4, ""), Err(Command::UNSEEN), "behind it");
+        changes.push((4, 5), &names("a"), Command::UNSEEN);
+        assert_eq!(ask(&changes, 2, 5, ""), Err(Command::UNSEEN), "in between");
         assert_eq!(ask(&changes, 4, 5, ""), Ok(()));
     }
 
@@ -131,14 +131,14 @@ mod tests {
     fn what_is_remembered_is_bounded() {
         let mut changes = Changes::default();
         for at in 0..3 * MAX as u64 {
-            changes.push((at, at + 1), &names(&format!("t{at}")), Tag::UNSEEN);
+            changes.push((at, at + 1), &names(&format!("t{at}")), Command::UNSEEN);
         }
         let now = 3 * MAX as u64;
         assert_eq!(changes.0.len(), MAX);
         assert_eq!(ask(&changes, now - MAX as u64, now, "x"), Ok(()));
         assert_eq!(
             ask(&changes, now - MAX as u64 - 1, now, "x"),
-            Err(Tag::UNSEEN)
+            Err(Command::UNSEEN)
         );
     }
 }

@@ -13,7 +13,7 @@ use super::sight::{Difference, Seen};
 pub use super::sight::{Made, Sight};
 use super::{Millis, lock};
 use crate::sql::define::Definitions;
-use crate::sql::tag::Tag;
+use crate::sql::tag::Command;
 use crate::sql::touched::Touched;
 use foldhash::quality::FixedState;
 use std::collections::HashMap;
@@ -251,7 +251,7 @@ impl Database {
             if !touched.is_bounded() {
                 self.contexts.fetch_add(1, Ordering::AcqRel);
             }
-            self.advance_epoch(&touched, Tag::UNSEEN);
+            self.advance_epoch(&touched, Command::UNSEEN);
         }
         // This comes after the epoch, so that a reader who sees it also sees the new epoch.
         self.looked
@@ -263,7 +263,7 @@ impl Database {
     /// and any name may have got hazards.
     pub fn advance(&self) {
         self.define(&Definitions::opaque());
-        self.advance_epoch(&Touched::Everything, Tag::UNSEEN);
+        self.advance_epoch(&Touched::Everything, Command::UNSEEN);
     }
 
     /// Moves the epoch for these definitions, which the server has or is about to get. Returns
@@ -315,7 +315,7 @@ impl Database {
         self.define(definitions);
     }
 
-    fn advance_epoch(&self, touched: &Touched, tag: Tag) {
+    fn advance_epoch(&self, touched: &Touched, tag: Command) {
         let mut changes = lock(&self.changes);
         // If it moves meanwhile, what is written down will not be found to fit.
         let cluster = self.cluster.load(Ordering::Acquire);
@@ -331,7 +331,7 @@ impl Database {
     ///
     /// # Errors
     /// The command tag of the change after which it does not hold.
-    pub fn holds(&self, since: u64, concerns: impl Fn(&Touched) -> bool) -> Result<u64, Tag> {
+    pub fn holds(&self, since: u64, concerns: impl Fn(&Touched) -> bool) -> Result<u64, Command> {
         let changes = lock(&self.changes);
         let now = self.epoch();
         changes.between((since, now), concerns).map(|()| now)

@@ -287,8 +287,8 @@ fn event_triggers_are_reckoned_with() {
     scene.direct.run("DROP EVENT TRIGGER fires");
 }
 
-/// Fails unless the reads stay prepared while the catalog is looked at after the change. A look that
-/// took ten milliseconds is repeated after half a second.
+/// Fails unless the reads stay prepared while the catalog is looked at after the change. A look
+/// that took ten milliseconds is repeated after half a second.
 fn stays(scene: &mut Scene, change: &str, reads: &[&str], is_direct: bool) {
     scene.settle(reads);
     std::thread::sleep(Duration::from_millis(50));

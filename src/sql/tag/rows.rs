@@ -6,13 +6,17 @@
 //! What the server sees to by itself is nothing that anybody has to be told: it plans anew what
 //! uses a relation, a function or a type that has changed, and checks rights on tables, columns and
 //! functions with each execution. What it does not do again is in the fidelity rules 14 and 15.
+//!
+//! What only the data and their statistics tell is left to the audits of plans: TRUNCATE, CLUSTER
+//! and ANALYZE change that, as every INSERT does. That REINDEX has mended an index which no plan
+//! could use before is found out by the next look at the catalog.
 
-use super::Change::{Meaning, Nothing, Plans, Rights};
+use super::Changed::{Meaning, Nothing, Plans, Rights};
 use super::Reach::{Cluster, Database, Named, Session};
-use super::{Change, Reach, Row};
+use super::{Changed, Reach, Row};
 
 /// A row for a statement for which event triggers may be fired.
-const fn fires(tag: &'static str, change: Change, reach: Reach) -> Row {
+const fn fires(tag: &'static str, change: Changed, reach: Reach) -> Row {
     let fires = true;
     Row {
         tag,
@@ -23,7 +27,7 @@ const fn fires(tag: &'static str, change: Change, reach: Reach) -> Row {
 }
 
 /// A row for one that fires none.
-const fn alone(tag: &'static str, change: Change, reach: Reach) -> Row {
+const fn alone(tag: &'static str, change: Changed, reach: Reach) -> Row {
     let fires = false;
     Row {
         tag,
