@@ -276,7 +276,7 @@ impl Circumstances<'_> {
             self.standing.check_rows(scan)?;
         }
         let key = recipe.key(eligible, context, text, scan, self.lent.shapes.hasher());
-        let epoch = self.standing.database.epoch();
+        let epoch = self.standing.present_epoch();
         let max_age = self.lent.settings.statement_max_age;
         // Where the original cannot be tried in its turn.
         let is_final =

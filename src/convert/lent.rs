@@ -272,8 +272,11 @@ impl Lent {
         let (shapes, scan) = (&self.shapes, &self.scan);
         let statement = |plans| shapes.statement(recipe, eligible, (context, plans), text, scan);
         let found = statement(plans)?;
+        self.follow(&found, standing);
         if plans == Plans::Generic && found.is_specific(standing.database.epoch()) {
-            return statement(Plans::Custom);
+            let specific = statement(Plans::Custom)?;
+            self.follow(&specific, standing);
+            return Ok(specific);
         }
         Ok(found)
     }
@@ -285,6 +288,13 @@ impl Lent {
         let executions = self.shapes.executions(statement);
         let threshold = self.settings.prepare_threshold;
         !self.settings.is_eager() && statement.payback().rests(executions, threshold)
+    }
+
+    /// Brings the verdict of a statement up to date, and counts what has made an end of it.
+    fn follow(&self, statement: &Statement, standing: &Standing) {
+        if let Some(tag) = standing.follow_verdict(statement) {
+            self.counters().outdated(tag);
+        }
     }
 
     /// Scans `text` again as this recipe of its shape, which may have been retired since, has it.

@@ -160,7 +160,7 @@ impl Lesson {
         counters.add(Counter::Questions, self.asked as u64);
         counters.add(Counter::QuestionsMillis, took);
         match self.state {
-            State::Watch(_) | State::Names(_) | State::About(_, About::Prepare) => {}
+            State::Watch(..) | State::Names(_) | State::About(_, About::Prepare) => {}
             State::About(..) if self.topic.is_earned => {}
             State::Idle | State::Context | State::Audit(_) | State::About(..) => {
                 env.lent.shapes.questions().spend(self.asked, took, env.now);
@@ -256,7 +256,7 @@ impl Lesson {
         let answers = self.keep_questions(env);
         let state = std::mem::replace(&mut self.state, State::Idle);
         env.is_pointless |= self.cancelled.is_some();
-        let looks = matches!(state, State::Watch(_) | State::Names(_));
+        let looks = matches!(state, State::Watch(..) | State::Names(_));
         let is_old = self.is_inside && env.standing.has_old_snapshot;
         if is_old && (looks || !env.standing.sees_the_present()) {
             if let State::About(candidate, _) = state {
@@ -266,8 +266,8 @@ impl Lesson {
         }
         match state {
             State::Idle => Err(Reason::OracleFailed),
-            State::Watch(asked) => {
-                watch::answered(asked, &answers, env);
+            State::Watch(asked, made) => {
+                watch::answered(asked, made, &answers, env);
                 env.goes_on()?;
                 self.prelude(env)
             }

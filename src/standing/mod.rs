@@ -13,6 +13,7 @@
 
 mod check;
 mod course;
+mod follow;
 mod past;
 mod patience;
 mod place;
@@ -144,6 +145,8 @@ pub struct Standing {
     pub definitions: Definitions,
     /// Roles or their membership were changed in this transaction.
     pub changes_roles: bool,
+    /// The epoch up to which the statements in `mirror` were brought last.
+    followed: u64,
     /// The names whose use has hazards.
     names: Arc<Names>,
     /// The number of the database's names that `names` is a copy of; `None` if it knows none.
@@ -195,6 +198,7 @@ impl Standing {
             is_new: true,
             definitions: Definitions::default(),
             changes_roles: false,
+            followed: 0,
             names: Arc::new(Names::unknown()),
             naming: None,
             names_from: 0,
@@ -257,17 +261,23 @@ impl Standing {
             // What it changes, the end of the transaction may change back.
             Effect::Session => return self.loses_course(),
             // Others can use nothing temporary, but have things of the same name.
-            Effect::LocalCatalog => self.database.define(&self.definitions),
+            Effect::LocalCatalog => self.database.define_for_session(&self.definitions),
             Effect::Unknown => {
                 self.mirror.flush();
                 self.forgets_ways();
                 self.unverified = Some(Millis::NEVER);
                 self.definitions = Definitions::opaque();
             }
+            // A comment, or what is made for others.
+            Effect::Catalog if self.definitions.touched.is_nothing() => return,
             Effect::Catalog => {
-                self.mirror.flush();
-                self.forgets_ways();
-                self.database.defined(&self.definitions);
+                let is_everything = self.database.defined(&self.definitions);
+                if is_everything || self.changes_roles {
+                    self.mirror.flush();
+                }
+                if is_everything || self.changes_roles || self.definitions.moves_contexts {
+                    self.forgets_ways();
+                }
                 if self.changes_roles {
                     self.database.advance_cluster();
                 }

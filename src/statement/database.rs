@@ -6,12 +6,17 @@
 //!   looks current again, not even after its database was forgotten and came back.
 
 use super::allowance::Allowance;
+use super::changes::Changes;
 use super::context::Origin;
 use super::names::Names;
-use super::naming::{Naming, Question};
+use super::naming::{Naming, Question, Renamed};
+use super::sight::{Difference, Seen};
+pub use super::sight::{Made, Sight};
 use super::tally::{Tallies, Tally};
 use super::{Millis, lock};
 use crate::sql::define::Definitions;
+use crate::sql::tag::Command;
+use crate::sql::touched::Touched;
 use foldhash::quality::FixedState;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -33,12 +38,14 @@ pub struct Database {
     number: u64,
     epoch: AtomicU64,
     epochs: Epochs,
+    /// What has moved the epoch lately. The lock is held whenever it moves.
+    changes: Mutex<Changes>,
     /// Counts changes of what all databases of the cluster share: roles and their membership.
     cluster: Arc<AtomicU64>,
     /// The time, in milliseconds, at which the catalog is to be looked at next.
     watch_due: AtomicU64,
-    /// What the catalog looked like last; `None` before the first look.
-    sign: Mutex<Option<[String; 2]>>,
+    /// What the catalog looked like last, and what was made since.
+    seen: Mutex<Seen>,
     /// The allowance for looks at the catalog that come out of turn.
     looks: Allowance,
     /// The time of the last look at the catalog, in milliseconds plus one.
@@ -72,9 +79,10 @@ impl Database {
             number: epochs.next(),
             epoch: AtomicU64::new(epochs.next()),
             epochs: epochs.clone(),
+            changes: Mutex::default(),
             cluster: Arc::clone(cluster),
             watch_due: AtomicU64::new(0),
-            sign: Mutex::default(),
+            seen: Mutex::default(),
             looks: Allowance::new(LOOK_SHARE, LOOKS_SAVED),
             looked: AtomicU64::new(0),
             contexts: AtomicU64::new(0),
@@ -122,14 +130,6 @@ impl Drop for NamesClaim {
 
 /// Regular looks at the catalog may take one part of the time in this many.
 const WATCH_SHARE: u64 = 50;
-
-/// What a look at the catalog has found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Change {
-    None,
-    Other,
-    Names,
-}
 
 /// Looks out of turn may take one part of the time in this many: the session that waits for such a
 /// look converts nothing meanwhile, so they may take more than regular ones.
@@ -267,83 +267,121 @@ impl Database {
         })
     }
 
+    /// What was made through the proxy since the last look at the catalog.
+    #[must_use]
+    pub fn made(&self) -> Made {
+        lock(&self.seen).made()
+    }
+
     /// Records a look at the catalog, which took from `asked` to `now`; returns whether the catalog
-    /// has changed. The first part of `sign` stands for what may give names hazards, the second for
-    /// everything else. A change moves the epoch. After a long look the next one comes later.
-    /// `suspect` says whether a first look counts as a change.
-    pub fn observed(&self, sign: &[String; 2], asked: Millis, now: Millis, suspect: bool) -> bool {
+    /// has changed. A change moves the epoch. After a long look the next one comes later. `suspect`
+    /// says whether a first look counts as a change.
+    pub fn observed(&self, sight: Sight, asked: Millis, now: Millis, suspect: bool) -> bool {
         let took = now.since(asked);
         let due = now.0.saturating_add(took.saturating_mul(WATCH_SHARE));
         self.watch_due.fetch_max(due, Ordering::Relaxed);
         self.looks.spend(took, now);
-        let mut last = lock(&self.sign);
-        let change = match last.as_ref() {
-            Some(last) if last == sign => Change::None,
-            Some([naming, _]) if *naming == sign[0] => self.other_change(),
-            Some(_) => Change::Names,
-            None if suspect => Change::Names,
-            None => Change::None,
-        };
-        *last = Some(sign.clone());
-        let has_names = change == Change::Names;
-        if lock(&self.names).looked(has_names, now) {
+        let mut seen = lock(&self.seen);
+        let difference = seen.look(sight, suspect);
+        let mut names = lock(&self.names);
+        let has_names = difference.as_ref().is_some_and(|it| {
+            // What gives no name hazards of its own, a new index or column, may use a function that
+            // has them, and take them on.
+            let spreads = || names.known(0).is_some_and(|names| names.spread());
+            it.names || it.touched != Touched::Refused && spreads()
+        });
+        if names.looked(has_names, now) {
             self.naming.fetch_add(1, Ordering::AcqRel);
         }
-        if change != Change::None {
-            self.contexts.fetch_add(1, Ordering::AcqRel);
-            self.advance_epoch();
+        if let Some(Difference { touched, .. }) = &difference {
+            let touched = names.resolved(touched);
+            if !touched.is_bounded() {
+                self.contexts.fetch_add(1, Ordering::AcqRel);
+            }
+            self.advance_epoch(&touched, Command::UNSEEN);
         }
         // This comes after the epoch, so that a reader who sees it also sees the new epoch.
         self.looked
             .fetch_max(asked.0.saturating_add(1), Ordering::AcqRel);
-        change != Change::None
-    }
-
-    /// What a change means that gives no name hazards of its own. A new index or column may still
-    /// use a function that has hazards, and take them on.
-    fn other_change(&self) -> Change {
-        let names = lock(&self.names);
-        match names.known(0).is_some_and(|names| names.spread()) {
-            true => Change::Names,
-            false => Change::Other,
-        }
+        difference.is_some()
     }
 
     /// Moves the epoch after a change that nothing is known about: every earlier verdict is stale,
     /// and any name may have got hazards.
     pub fn advance(&self) {
         self.define(&Definitions::opaque());
-        self.advance_epoch();
+        self.advance_epoch(&Touched::Everything, Command::UNSEEN);
     }
 
-    /// Moves the epoch for these definitions, which the server has or is about to get.
-    pub fn defined(&self, definitions: &Definitions) {
-        self.define(definitions);
-        lock(&self.names).has_defined();
-        self.advance_epoch();
-    }
-
-    /// Adds the hazards that these definitions give to the names.
-    pub fn define(&self, definitions: &Definitions) {
+    /// Moves the epoch for these definitions, which the server has or is about to get. Returns
+    /// whether every earlier verdict is stale.
+    pub fn defined(&self, definitions: &Definitions) -> bool {
+        let renamed = self.define(definitions);
+        if definitions.touched.is_nothing() {
+            return false;
+        }
         let mut names = lock(&self.names);
-        let mut changed = definitions.is_opaque;
+        names.has_defined();
+        let touched = match renamed {
+            // What got hazards must not be used as if it had none.
+            Renamed::More => Touched::Everything,
+            Renamed::Nothing | Renamed::Own => names.resolved(&definitions.touched),
+        };
+        drop(names);
+        let made = match touched.is_bounded() {
+            true => &definitions.touched,
+            false => &touched,
+        };
+        lock(&self.seen).make(made);
+        self.advance_epoch(&touched, definitions.tag);
+        !touched.is_bounded()
+    }
+
+    /// Adds the hazards that these definitions give to the names, and says which names that were.
+    fn define(&self, definitions: &Definitions) -> Renamed {
+        let mut names = lock(&self.names);
+        let mut renamed = Renamed::Nothing;
         if definitions.is_opaque {
             names.lose();
+            renamed = Renamed::More;
         }
         for definition in &definitions.list {
-            changed |= names.define(definition);
+            renamed = renamed.max(names.define(definition));
         }
-        if changed {
+        if renamed > Renamed::Nothing {
             self.naming.fetch_add(1, Ordering::AcqRel);
         }
         if definitions.moves_contexts {
             self.contexts.fetch_add(1, Ordering::AcqRel);
         }
+        renamed
     }
 
-    fn advance_epoch(&self) {
-        // Of two sessions that advance at once either may be last: both numbers are new.
-        self.epoch.store(self.epochs.next(), Ordering::Release);
+    /// Adds the hazards that these definitions give to the names. They are temporary.
+    pub fn define_for_session(&self, definitions: &Definitions) {
+        self.define(definitions);
+    }
+
+    fn advance_epoch(&self, touched: &Touched, tag: Command) {
+        let mut changes = lock(&self.changes);
+        // If it moves meanwhile, what is written down will not be found to fit.
+        let cluster = self.cluster.load(Ordering::Acquire);
+        let before = self.epoch.load(Ordering::Acquire);
+        let after = self.epochs.next();
+        self.epoch.store(after, Ordering::Release);
+        changes.push((before + cluster, after + cluster), touched, tag);
+    }
+
+    /// Whether what was found out at the epoch `since` about a statement still holds, because none
+    /// of the later changes is one that `concerns` it: then it is as good as found out at this
+    /// epoch.
+    ///
+    /// # Errors
+    /// The command tag of the change after which it does not hold.
+    pub fn holds(&self, since: u64, concerns: impl Fn(&Touched) -> bool) -> Result<u64, Command> {
+        let changes = lock(&self.changes);
+        let now = self.epoch();
+        changes.between((since, now), concerns).map(|()| now)
     }
 
     /// Moves the epochs of all databases of the cluster: roles are theirs in common.
@@ -407,8 +445,14 @@ mod tests {
         assert!(database.take_watch(Millis(0), 1000));
         assert!(!database.take_watch(Millis(999), 1000));
         let observed = |sign: &str, from, to| {
-            let sign = [sign.to_owned(), String::new()];
-            database.observed(&sign, Millis(from), Millis(to), false)
+            let sight = Sight {
+                sign: [sign.to_owned(), String::new()],
+                rights: String::new(),
+                last: 0,
+                without: None,
+                made: database.made(),
+            };
+            database.observed(sight, Millis(from), Millis(to), false)
         };
         assert!(!observed("a", 0, 1), "the first");
         assert!(database.take_watch(Millis(1000), 1000));

@@ -244,6 +244,34 @@ impl Mirror {
         self.entries.get_mut(&key).filter(|entry| entry.ready)
     }
 
+    /// Whether the server holds this statement, as parsed at this epoch and found out about no
+    /// earlier than `oldest`.
+    #[must_use]
+    pub fn holds(&self, statement: &Arc<Statement>, epoch: u64, oldest: Millis) -> bool {
+        self.entries.get(&statement.key()).is_some_and(|entry| {
+            let is_current = entry.epoch == epoch && entry.verified >= oldest;
+            entry.ready
+                && is_current
+                && Arc::ptr_eq(&entry.statement, statement)
+                && !statement.is_withdrawn()
+        })
+    }
+
+    /// Takes the epoch of each entry for the one that `follow` gives for its statement and its
+    /// epoch; if there is none, the entry is removed and the server is owed a Close for it.
+    pub fn follow(&mut self, follow: impl Fn(&Statement, u64) -> Option<u64>) {
+        let mut outdated = Vec::new();
+        for (key, entry) in &mut self.entries {
+            match follow(&entry.statement, entry.epoch) {
+                Some(epoch) => entry.epoch = epoch,
+                None => outdated.push(*key),
+            }
+        }
+        for key in outdated {
+            self.remove(key);
+        }
+    }
+
     /// Whether there is room for one more that takes these bytes, or entries have been idle for so
     /// long that they may go for it.
     ///

@@ -11,6 +11,7 @@
 //! - losing an entry of the table costs time, never correctness.
 
 mod allowance;
+mod changes;
 pub mod common_values;
 pub mod context;
 pub mod database;
@@ -24,6 +25,7 @@ pub mod questions;
 mod recipe;
 pub mod routes;
 pub mod shapes;
+mod sight;
 pub mod sightings;
 pub mod tally;
 mod terms;
@@ -148,6 +150,16 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// The database's catalog epoch when it was found.
+    const fn epoch(&self) -> Option<u64> {
+        match self {
+            Self::Trusted { epoch, .. }
+            | Self::Specific { epoch }
+            | Self::Declined { epoch, .. } => Some(*epoch),
+            Self::Unasked | Self::Asking(_) => None,
+        }
+    }
+
     /// The bytes that the verdict takes beside its own size.
     fn bytes(&self) -> usize {
         match self {
@@ -386,6 +398,36 @@ impl Statement {
             Verdict::Declined { reason, epoch: at } if at == epoch => Some(reason),
             _ => None,
         }
+    }
+
+    /// The catalog epoch of the verdict, if there is one.
+    #[must_use]
+    pub fn known_at(&self) -> Option<u64> {
+        lock(&self.verdict).epoch()
+    }
+
+    /// Takes the verdict of the epoch `from` for one of the epoch `to`, because nothing has changed
+    /// in between that concerns the statement.
+    pub fn renew(&self, from: u64, to: u64) {
+        let mut verdict = lock(&self.verdict);
+        if let Verdict::Trusted { epoch, .. }
+        | Verdict::Specific { epoch }
+        | Verdict::Declined { epoch, .. } = &mut *verdict
+            && *epoch == from
+        {
+            *epoch = to;
+        }
+    }
+
+    /// Drops the verdict of the epoch `from`, which no longer holds; false if another one has come.
+    #[must_use]
+    pub fn outdate(&self, from: u64) -> bool {
+        let mut verdict = lock(&self.verdict);
+        let is_it = verdict.epoch() == Some(from);
+        if is_it {
+            self.exchange(&mut verdict, Verdict::Unasked);
+        }
+        is_it
     }
 
     /// Whether, at this catalog epoch, only custom plans will do.

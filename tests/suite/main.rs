@@ -29,6 +29,8 @@ mod errors;
 mod transactions;
 // Settings, roles and definitions that change between two executions.
 mod staleness;
+// What a change of the catalog costs those it does not concern.
+mod changes;
 // What is asked about settings, and what must not be shown.
 mod settings;
 // What statements do to their session without saying so.
