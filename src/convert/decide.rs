@@ -74,6 +74,10 @@ pub struct Circumstances<'a> {
     pub is_parting: bool,
 }
 
+/// Queries that were passed through for what their transaction had made, before the session is
+/// asked what is needed to tell.
+const MANY_MISSES: u32 = 8;
+
 /// Lessons that may precede one query: context, statement, one narrower form, and what was wanted
 /// before. More means that something does not settle.
 const MAX_LESSONS: u8 = 6;
@@ -127,10 +131,12 @@ impl Circumstances<'_> {
         may_ask.then(|| (Subject::Watch, Vec::new()))
     }
 
-    /// Whether to ask for the context behind a reply: it was of use before, and the share of the
-    /// time leaves room for more.
+    /// Whether to ask for the context behind a reply: it was of use before, or what transactions
+    /// make cannot be told apart without, and the share of the time leaves room for more.
     fn may_ask_context(&self) -> bool {
-        let has_asked = self.standing.interned.is_some();
+        let pays = self.standing.mirror.uses.pay_for_context();
+        let is_missed = self.habits.misses >= MANY_MISSES && pays;
+        let has_asked = self.standing.interned.is_some() || is_missed;
         let is_left = self.lent.shapes.questions().are_left(self.now);
         self.lent.settings.is_eager() || has_asked && is_left
     }
@@ -159,8 +165,9 @@ impl Circumstances<'_> {
             && !self.relay_only
             && self.lessons < MAX_LESSONS
             && !standing.is_serializable
-            && (!standing.has_old_snapshot
-                || standing.unverified.is_none() && standing.sees_the_present())
+            && (!standing.has_old_snapshot || standing.sees_the_present())
+            && (!standing.sees_otherwise() || standing.unverified.is_none())
+            && (!standing.has_altered() || standing.text_context().is_some())
             && listens
     }
 
@@ -229,6 +236,8 @@ impl Circumstances<'_> {
         if let Err(reason) = self.check() {
             return Err(self.lasting(text, reason));
         }
+        let contexts = self.lent.shapes.contexts();
+        self.standing.takes_text(text, contexts);
         let dialect = self.standing.dialect;
         let recipe = match self.lent.guess(text, dialect) {
             Some(recipe) => {
@@ -246,7 +255,7 @@ impl Circumstances<'_> {
             return Err(Reason::Trivial);
         }
         let mut plans = Plans::Generic;
-        if let Some(context) = self.standing.context
+        if let Some(context) = self.standing.text_context()
             && is_settled
         {
             let found = (&*recipe, eligible, context);
@@ -421,7 +430,7 @@ impl Circumstances<'_> {
     /// Whether the shared table knows, without being asked to learn anything, why the text's
     /// statement is not to be: with the plans that are wanted, or the only ones that will do.
     fn known_settled(&self, recipe: &Arc<Recipe>, plans: Plans, text: &[u8]) -> Result<(), Reason> {
-        let Some(context) = self.standing.context else {
+        let Some(context) = self.standing.text_context() else {
             return Ok(());
         };
         let epoch = self.standing.database.epoch();
@@ -447,7 +456,7 @@ impl Circumstances<'_> {
     /// # Errors
     /// The reason why there is no use in asking, if the shared table knows one.
     fn memory_for(&self, recipe: &Arc<Recipe>, plans: Plans, text: &[u8]) -> Result<usize, Reason> {
-        if self.standing.context.is_none() {
+        if self.standing.text_context().is_none() {
             return Ok(0);
         }
         let epoch = self.standing.database.epoch();

@@ -267,7 +267,7 @@ impl Lent {
         text: &[u8],
         standing: &Standing,
     ) -> Result<Arc<Statement>, Reason> {
-        let context = standing.context.ok_or(Reason::OracleFailed)?;
+        let context = standing.text_context().ok_or(Reason::OracleFailed)?;
         let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
         let (shapes, scan) = (&self.shapes, &self.scan);
         let statement = |plans| shapes.statement(recipe, eligible, (context, plans), text, scan);

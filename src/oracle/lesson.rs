@@ -202,7 +202,7 @@ impl Lesson {
         let is_due = self.topic.only_watches();
         let is_unverified = env.standing.is_unverified(env.now);
         let interval = env.lent.settings.catalog_watch;
-        let may_look = !(self.is_inside && env.standing.has_old_snapshot);
+        let may_look = !(self.is_inside && env.standing.sees_otherwise());
         let takes = may_look && env.standing.database.take_watch(env.now, interval);
         if is_due || is_unverified || takes {
             return Ok(watch::ask(env));
@@ -220,7 +220,7 @@ impl Lesson {
         }
         let knows = env.standing.knows_names();
         if !knows || env.standing.database.doubts_names() {
-            let may_look = !(self.is_inside && env.standing.has_old_snapshot);
+            let may_look = !(self.is_inside && env.standing.sees_otherwise());
             let claim = || env.standing.database.claim_names(env.now);
             match may_look.then(claim).flatten() {
                 Some(claim) => return Ok(names::ask(claim, env)),
@@ -229,6 +229,11 @@ impl Lesson {
             }
         }
         let contexts = env.standing.database.contexts();
+        let is_known = env.standing.context.is_some() && env.standing.context_count == contexts;
+        // What the session has made would be part of the context.
+        if env.standing.has_altered() && !is_known {
+            return Err(Reason::Unproven);
+        }
         env.standing.survey_late()?;
         if env.standing.is_unverified(env.now) {
             return Err(Reason::Unproven);
@@ -257,7 +262,7 @@ impl Lesson {
         let state = std::mem::replace(&mut self.state, State::Idle);
         env.is_pointless |= self.cancelled.is_some();
         let looks = matches!(state, State::Watch(..) | State::Names(_));
-        let is_old = self.is_inside && env.standing.has_old_snapshot;
+        let is_old = self.is_inside && env.standing.sees_otherwise();
         if is_old && (looks || !env.standing.sees_the_present()) {
             if let State::About(candidate, _) = state {
                 candidate.leave(env.standing);

@@ -11,6 +11,7 @@
 //!   catalog was looked at later than that;
 //! - what a transaction does is honoured for this session at once, and for all when it ends.
 
+mod altered;
 mod check;
 mod course;
 mod follow;
@@ -23,6 +24,7 @@ mod survey;
 mod transitions;
 mod unsurveyed;
 
+use altered::{Altered, Making};
 pub use past::Past;
 pub use patience::Patience;
 pub use setbacks::Setbacks;
@@ -157,6 +159,10 @@ pub struct Standing {
     unverified_names: u64,
     /// The strongest effect of the statements relayed in this transaction.
     transaction_effect: Effect,
+    /// What the transaction has made and dropped, if all of that can be followed.
+    altered: Option<Box<Altered>>,
+    /// What the text that was sent last makes.
+    making: Option<Making>,
     /// How it logged in.
     pub origin: Origin,
     /// Keeps the context that was asked for last from being forgotten.
@@ -204,6 +210,8 @@ impl Standing {
             names_from: 0,
             unverified_names: 0,
             transaction_effect: Effect::None,
+            altered: None,
+            making: None,
             origin,
             interned: None,
             course: Course::default(),
@@ -251,7 +259,7 @@ impl Standing {
 
     /// A statement with this effect is being relayed, or was just seen to complete.
     pub fn affected(&mut self, effect: Effect) {
-        match effect {
+        let is_bounded = match effect {
             Effect::None => return,
             Effect::Transaction => return self.is_moved_along(),
             Effect::Isolation => {
@@ -261,12 +269,16 @@ impl Standing {
             // What it changes, the end of the transaction may change back.
             Effect::Session => return self.loses_course(),
             // Others can use nothing temporary, but have things of the same name.
-            Effect::LocalCatalog => self.database.define_for_session(&self.definitions),
+            Effect::LocalCatalog => {
+                let is_more = self.database.define_for_session(&self.definitions);
+                !is_more && self.definitions.touched.is_bounded()
+            }
             Effect::Unknown => {
                 self.mirror.flush();
                 self.forgets_ways();
                 self.unverified = Some(Millis::NEVER);
                 self.definitions = Definitions::opaque();
+                false
             }
             // A comment, or what is made for others.
             Effect::Catalog if self.definitions.touched.is_nothing() => return,
@@ -281,9 +293,13 @@ impl Standing {
                 if self.changes_roles {
                     self.database.advance_cluster();
                 }
+                !(is_everything || self.changes_roles || self.definitions.moves_contexts)
             }
+        };
+        if !(is_bounded && self.keeps_context(effect)) {
+            self.altered = None;
+            self.loses_course();
         }
-        self.loses_course();
         self.transaction_effect = self.transaction_effect.max(effect);
     }
 
@@ -339,15 +355,24 @@ impl Standing {
     #[must_use]
     #[inline]
     pub fn is_dirty(&self) -> bool {
+        self.has_changed() && self.altered.is_none()
+    }
+
+    /// Whether the current transaction has changed catalogs.
+    #[inline]
+    fn has_changed(&self) -> bool {
         self.transaction_effect > Effect::Isolation
     }
 
     /// A transaction was committed, and another may have begun at once. What it did is there for
     /// all; if nothing else is part of the request, the new one has done nothing.
     pub fn committed(&mut self, alone: bool) {
-        if self.is_dirty() {
+        if self.has_changed() {
             let effect = self.transaction_effect;
+            let status = std::mem::replace(&mut self.status, Status::Idle);
             self.affected(effect);
+            self.status = status;
+            self.altered = None;
             if alone {
                 self.transaction_effect = Effect::None;
             }
@@ -364,9 +389,10 @@ impl Standing {
             // What was sent meanwhile may begin another.
             self.is_serializable &= !is_idle;
             self.has_old_snapshot &= !is_idle;
-            if self.is_dirty() {
+            if self.has_changed() {
                 let effect = std::mem::replace(&mut self.transaction_effect, Effect::None);
                 self.affected(effect);
+                self.altered = None;
                 self.transaction_effect = Effect::None;
                 // What was sent meanwhile may define something.
                 if is_idle {

@@ -26,6 +26,7 @@ impl Standing {
     pub fn relays_query(&mut self, text: &[u8], reason: Reason, is_idle: bool) -> Relayed {
         let survey = self.survey(text, false);
         self.defines(text, &survey, is_idle);
+        self.makes(text, survey.effect, is_idle);
         let effect = match self.follow(text, &survey, is_idle) {
             Some(effect) => effect,
             None => {
@@ -122,7 +123,7 @@ impl Standing {
 
     /// Notes what the text defines, if it does.
     fn defines(&mut self, text: &[u8], survey: &Survey, is_idle: bool) {
-        let is_first = !self.is_dirty() && is_idle;
+        let is_first = !self.has_changed() && is_idle;
         if is_first && !self.definitions.is_empty() {
             self.definitions = Definitions::default();
         }

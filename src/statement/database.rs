@@ -357,9 +357,10 @@ impl Database {
         renamed
     }
 
-    /// Adds the hazards that these definitions give to the names. They are temporary.
-    pub fn define_for_session(&self, definitions: &Definitions) {
-        self.define(definitions);
+    /// Adds the hazards that these definitions give to the names. They are temporary. Returns
+    /// whether more than what is defined has got hazards.
+    pub fn define_for_session(&self, definitions: &Definitions) -> bool {
+        self.define(definitions) == Renamed::More
     }
 
     fn advance_epoch(&self, touched: &Touched, tag: Command) {

@@ -83,6 +83,7 @@ mod backpressure;
 // Large results and COPY, byte by byte.
 mod bulk;
 // What a client costs while it waits.
+mod made;
 mod memory;
 // Peers that send nonsense, stop in the middle, or never come.
 mod hostile;
