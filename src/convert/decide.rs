@@ -9,13 +9,13 @@
 //! against the text itself is looked for before the moment is blamed.
 
 use super::bind::Call;
-use super::habits::{Habits, Sent, Timing};
+use super::choose::choose;
+use super::habits::Habits;
 use super::{Lent, Policy, judge};
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::standing::Standing;
 use crate::statement::mirror::{Entry, Name};
-use crate::statement::routes::{Route, Trial};
 use crate::statement::tally::PREPARE_PAYS;
 use crate::statement::{Context, Micros, Millis, Plans, Recipe, Statement, Terms};
 use crate::wire::backend::Status;
@@ -473,36 +473,5 @@ impl Circumstances<'_> {
             return Err(Reason::Slower);
         }
         Ok(statement.known_memory())
-    }
-}
-
-/// By which route the statement of this entry is to be executed now, and whether its time is taken.
-///
-/// # Errors
-/// [`Reason::Slower`] or [`Reason::Trial`] if the original is to be sent.
-#[inline]
-fn choose(entry: &mut Entry, habits: &mut Habits, clock: Micros) -> Result<(), Reason> {
-    let routes = entry.statement.routes();
-    let (timed, usual) = (entry.trial.next(routes), routes.usual());
-    habits.sent = Sent {
-        key: entry.statement.key(),
-        limit: Trial::limit(routes),
-        since: clock,
-    };
-    match timed {
-        None if usual == Route::Prepared => Ok(()),
-        None => Err(Reason::Slower),
-        Some(route) => {
-            habits.timing = Some(Timing {
-                key: entry.statement.key(),
-                route,
-                since: clock,
-            });
-            match route {
-                Route::Prepared => Ok(()),
-                Route::Original if usual == Route::Original => Err(Reason::Slower),
-                Route::Original => Err(Reason::Trial),
-            }
-        }
     }
 }

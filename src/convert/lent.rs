@@ -9,7 +9,7 @@ use crate::sql::eligible;
 use crate::sql::scan::Scan;
 use crate::sql::{Dialect, ScanLimits};
 use crate::standing::Standing;
-use crate::statement::mirror::{Capacity, Tally};
+use crate::statement::mirror::{Capacity, MemoryChange};
 use crate::statement::shapes::Shapes;
 use crate::statement::{Millis, Plans, Recipe, Statement};
 use std::collections::HashMap;
@@ -149,7 +149,7 @@ impl Lent {
     }
 
     /// Counts what a server connection has come to hold, or no longer holds.
-    pub fn count_memory(&self, tally: Tally) {
+    pub fn count_memory(&self, tally: MemoryChange) {
         self.counters().add(Counter::MemoryTaken, tally.taken);
         self.counters().add(Counter::MemoryFreed, tally.freed);
     }

@@ -126,7 +126,7 @@ pub struct Mirror {
     capacity: Capacity,
     /// What the entries are estimated to take.
     bytes: usize,
-    tally: Tally,
+    tally: MemoryChange,
     tag: Tag,
     next_name: u32,
     /// The number of lookups so far, which serves as the time.
@@ -155,7 +155,7 @@ pub struct Capacity {
 
 /// Bytes that were taken and given back since that was last asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct MemoryChange {
     /// Bytes that statements have been estimated to take.
     pub taken: u64,
     /// Bytes of statements that are no longer there.
@@ -178,7 +178,7 @@ impl Mirror {
             owed: Vec::new(),
             capacity,
             bytes: 0,
-            tally: Tally::default(),
+            tally: MemoryChange::default(),
             tag,
             next_name: 1,
             clock: 0,
@@ -212,7 +212,7 @@ impl Mirror {
 
     /// What has changed about that since the last call.
     #[must_use = "it is not told again"]
-    pub fn take_tally(&mut self) -> Tally {
+    pub fn take_tally(&mut self) -> MemoryChange {
         std::mem::take(&mut self.tally)
     }
 
