@@ -11,37 +11,44 @@
 mod app;
 mod relay;
 
-use app::{App, reaches};
+use app::{App, Bar, reaches};
 
-/// The shares that must be reached: what is reached today, and a little less where time decides.
-/// The goal is 0.85 for each.
-mod least {
-    pub(super) const AUTOCOMMIT: f64 = 0.95;
-    pub(super) const CONNECTION: f64 = 0.15;
-    pub(super) const CURSORS: f64 = 0.95;
-    pub(super) const DEFINITIONS: f64 = 0.95;
-    pub(super) const DISCARD: f64 = 0.95;
-    pub(super) const ICINGA: f64 = 0.0;
-    pub(super) const LOAD: f64 = 0.0;
-    pub(super) const NESTED: f64 = 0.95;
-    pub(super) const NEW_TABLE: f64 = 0.0;
-    pub(super) const PAST: f64 = 0.95;
-    pub(super) const PATH: f64 = 0.0;
-    pub(super) const PING: f64 = 0.95;
-    pub(super) const RESET: f64 = 0.95;
-    pub(super) const SAVEPOINTS: f64 = 0.95;
-    pub(super) const SET_PATH: f64 = 0.95;
-    pub(super) const SET_ROLE: f64 = 0.95;
-    pub(super) const SET_ZONE: f64 = 0.95;
-    pub(super) const SHAPES: f64 = 0.95;
-    pub(super) const SQLALCHEMY: f64 = 0.4;
-    pub(super) const TEMPORARY: f64 = 0.0;
-    pub(super) const TENANT: f64 = 0.0;
-    pub(super) const TIMEOUT: f64 = 0.95;
-    pub(super) const TRANSACTIONS: f64 = 0.95;
-    pub(super) const UPSERTS: f64 = 0.95;
-    pub(super) const WIKI: f64 = 0.55;
-    pub(super) const ZABBIX: f64 = 0.95;
+/// What must be reached: what is reached today, and a little less where time decides. The goal is
+/// a share of 0.85 for each, and a tenth of a question.
+mod bar {
+    use super::Bar;
+
+    pub(super) const AUTOCOMMIT: Bar = reached(0.95, 0.1);
+    pub(super) const CONNECTION: Bar = reached(0.15, 0.6);
+    pub(super) const CURSORS: Bar = reached(0.95, 0.1);
+    pub(super) const DEFINITIONS: Bar = reached(0.95, 0.45);
+    pub(super) const DISCARD: Bar = reached(0.95, 0.8);
+    pub(super) const ICINGA: Bar = reached(0.0, 0.1);
+    pub(super) const LOAD: Bar = reached(0.0, 0.1);
+    pub(super) const NESTED: Bar = reached(0.95, 0.1);
+    pub(super) const NEW_TABLE: Bar = reached(0.0, 0.1);
+    pub(super) const PAST: Bar = reached(0.95, 0.1);
+    pub(super) const PATH: Bar = reached(0.0, 0.1);
+    pub(super) const PING: Bar = reached(0.95, 0.1);
+    pub(super) const RESET: Bar = reached(0.95, 0.45);
+    pub(super) const SAVEPOINTS: Bar = reached(0.95, 0.1);
+    pub(super) const SET_PATH: Bar = reached(0.95, 0.6);
+    pub(super) const SET_ROLE: Bar = reached(0.95, 0.4);
+    pub(super) const SET_ZONE: Bar = reached(0.95, 1.2);
+    pub(super) const SHAPES: Bar = reached(0.95, 0.1);
+    pub(super) const SQLALCHEMY: Bar = reached(0.4, 0.3);
+    pub(super) const TEMPORARY: Bar = reached(0.0, 0.1);
+    pub(super) const TENANT: Bar = reached(0.0, 0.1);
+    pub(super) const TESTS: Bar = reached(0.85, 0.3);
+    pub(super) const TIMEOUT: Bar = reached(0.95, 0.1);
+    pub(super) const TRANSACTIONS: Bar = reached(0.95, 0.1);
+    pub(super) const UPSERTS: Bar = reached(0.95, 0.1);
+    pub(super) const WIKI: Bar = reached(0.55, 0.4);
+    pub(super) const ZABBIX: Bar = reached(0.95, 0.1);
+
+    const fn reached(share: f64, questions: f64) -> Bar {
+        Bar { share, questions }
+    }
 }
 
 /// Six statements of three shapes, as Django sends them for one request.
@@ -97,7 +104,7 @@ fn view(n: usize) -> String {
 
 #[test]
 fn statements_outside_transactions() {
-    reaches("a autocommit", least::AUTOCOMMIT, 30, |app, round| {
+    reaches("a autocommit", bar::AUTOCOMMIT, 30, |app, round| {
         app.send_all(request(round));
     });
 }
@@ -105,7 +112,7 @@ fn statements_outside_transactions() {
 /// As psycopg2 does without autocommit: new shapes are only ever met inside transactions.
 #[test]
 fn transactions_for_ever() {
-    reaches("b transactions", least::TRANSACTIONS, 30, |app, round| {
+    reaches("b transactions", bar::TRANSACTIONS, 30, |app, round| {
         app.send("BEGIN");
         app.send_all(request(round));
         app.send_all([view(round), comment(round)]);
@@ -117,7 +124,7 @@ fn transactions_for_ever() {
 #[test]
 fn transactions_of_many_shapes() {
     let columns = ["id", "author_id", "title", "body", "views"];
-    reaches("b many shapes", least::SHAPES, 30, |app, round| {
+    reaches("b many shapes", bar::SHAPES, 30, |app, round| {
         app.send("BEGIN");
         for n in 0..12 {
             let (first, second) = (n % 5, (n + round) % 4);
@@ -136,7 +143,7 @@ fn transactions_of_many_shapes() {
 #[test]
 fn a_tenant_for_each_transaction() {
     let note = "SELECT id, note FROM tenant_note WHERE id =";
-    reaches("c SET LOCAL app.tenant", least::TENANT, 30, |app, round| {
+    reaches("c SET LOCAL app.tenant", bar::TENANT, 30, |app, round| {
         app.send("BEGIN");
         app.send(&format!("SET LOCAL app.tenant = '{}'", round % 5));
         app.send_all(request(round));
@@ -148,7 +155,7 @@ fn a_tenant_for_each_transaction() {
 
 #[test]
 fn a_timeout_for_each_transaction() {
-    reaches("c SET LOCAL timeout", least::TIMEOUT, 30, |app, round| {
+    reaches("c SET LOCAL timeout", bar::TIMEOUT, 30, |app, round| {
         app.send("BEGIN");
         app.send("SET LOCAL statement_timeout = '30s'");
         app.send_all(request(round));
@@ -168,7 +175,7 @@ fn invoices(n: usize) -> [String; 3] {
 
 #[test]
 fn a_search_path_for_each_transaction() {
-    reaches("c SET LOCAL search_path", least::PATH, 30, |app, round| {
+    reaches("c SET LOCAL search_path", bar::PATH, 30, |app, round| {
         app.send("BEGIN");
         let tenant = 1 + round % 2;
         app.send(&format!("SET LOCAL search_path = tenant{tenant}, public"));
@@ -181,8 +188,8 @@ fn a_search_path_for_each_transaction() {
 /// As PHP and CGI do.
 #[test]
 fn a_connection_for_each_request() {
-    let least = least::CONNECTION;
-    reaches("d connection per request", least, 30, |app, round| {
+    let bar = bar::CONNECTION;
+    reaches("d connection per request", bar, 30, |app, round| {
         app.login();
         app.send_all(request(round));
     });
@@ -191,8 +198,8 @@ fn a_connection_for_each_request() {
 /// As MediaWiki does: the connection is told five things first.
 #[test]
 fn a_connection_with_settings_for_each_request() {
-    let least = least::WIKI;
-    reaches("d MediaWiki's connection", least, 30, |app, round| {
+    let bar = bar::WIKI;
+    reaches("d MediaWiki's connection", bar, 30, |app, round| {
         app.login();
         app.send_all([
             "SET client_encoding = 'UTF8'",
@@ -228,8 +235,8 @@ fn a_connection_with_settings_for_each_request() {
 
 #[test]
 fn a_temporary_table_for_each_transaction() {
-    let least = least::TEMPORARY;
-    reaches("e temporary table", least, 20, |app, round| {
+    let bar = bar::TEMPORARY;
+    reaches("e temporary table", bar, 20, |app, round| {
         app.send_all([
             "BEGIN",
             "CREATE TEMP TABLE wanted (id int, n int) ON COMMIT DROP",
@@ -250,7 +257,7 @@ fn a_temporary_table_for_each_transaction() {
 
 #[test]
 fn a_search_path_for_each_request() {
-    reaches("f SET search_path", least::SET_PATH, 30, |app, round| {
+    reaches("f SET search_path", bar::SET_PATH, 30, |app, round| {
         app.send(&format!("SET search_path = tenant{}", 1 + round % 2));
         app.send_all(invoices(round));
         app.send("SET search_path TO public");
@@ -260,7 +267,7 @@ fn a_search_path_for_each_request() {
 
 #[test]
 fn a_role_for_each_request() {
-    reaches("f SET ROLE", least::SET_ROLE, 30, |app, round| {
+    reaches("f SET ROLE", bar::SET_ROLE, 30, |app, round| {
         app.send("SET ROLE habits_web");
         app.send_all(request(round));
         app.send_all([&view(round), "RESET ROLE"]);
@@ -269,7 +276,7 @@ fn a_role_for_each_request() {
 
 #[test]
 fn a_time_zone_for_each_request() {
-    reaches("f SET timezone", least::SET_ZONE, 30, |app, round| {
+    reaches("f SET timezone", bar::SET_ZONE, 30, |app, round| {
         let zone = ["UTC", "Europe/Berlin", "America/New_York"][round % 3];
         app.send(&format!("SET TIME ZONE '{zone}'"));
         app.send_all(request(round));
@@ -286,7 +293,7 @@ fn a_time_zone_for_each_request() {
 /// As PgBouncer does behind each client by default.
 #[test]
 fn everything_discarded_after_each_request() {
-    reaches("g DISCARD ALL", least::DISCARD, 30, |app, round| {
+    reaches("g DISCARD ALL", bar::DISCARD, 30, |app, round| {
         app.send_all(request(round));
         app.send("DISCARD ALL");
     });
@@ -295,7 +302,7 @@ fn everything_discarded_after_each_request() {
 /// As asyncpg's pool does, and others.
 #[test]
 fn a_reset_after_each_request() {
-    reaches("g RESET ALL and more", least::RESET, 30, |app, round| {
+    reaches("g RESET ALL and more", bar::RESET, 30, |app, round| {
         app.send_all(request(round));
         app.send("SELECT pg_advisory_unlock_all();\nCLOSE ALL;\nUNLISTEN *;\nRESET ALL;");
     });
@@ -304,7 +311,7 @@ fn a_reset_after_each_request() {
 /// As Django and SQLAlchemy do: a look whether the connection lives, and a rollback behind it all.
 #[test]
 fn a_ping_before_each_request() {
-    reaches("g SELECT 1, ROLLBACK", least::PING, 30, |app, round| {
+    reaches("g SELECT 1, ROLLBACK", bar::PING, 30, |app, round| {
         app.send("SELECT 1");
         app.send("BEGIN");
         app.send_all(request(round));
@@ -315,8 +322,8 @@ fn a_ping_before_each_request() {
 /// As nested `atomic` blocks of Django do.
 #[test]
 fn a_savepoint_around_each_statement() {
-    let least = least::SAVEPOINTS;
-    reaches("h savepoints of Django", least, 30, |app, round| {
+    let bar = bar::SAVEPOINTS;
+    reaches("h savepoints of Django", bar, 30, |app, round| {
         app.send("BEGIN");
         for (n, sql) in request(round).iter().enumerate() {
             let name = format!("\"s1402_x{}\"", round * 6 + n);
@@ -330,8 +337,8 @@ fn a_savepoint_around_each_statement() {
 /// As `begin_nested` of SQLAlchemy does around what may be there already.
 #[test]
 fn savepoints_that_are_rolled_back() {
-    let least = least::NESTED;
-    reaches("h savepoints rolled back", least, 30, |app, round| {
+    let bar = bar::NESTED;
+    reaches("h savepoints rolled back", bar, 30, |app, round| {
         app.send("BEGIN");
         for n in 0..4 {
             app.send("SAVEPOINT sa_savepoint_1");
@@ -356,8 +363,8 @@ fn savepoints_that_are_rolled_back() {
 /// The transaction begins with the first round and does not end.
 #[test]
 fn thousands_of_rows_in_one_transaction() {
-    let least = least::LOAD;
-    reaches("i load in one transaction", least, 500, |app, round| {
+    let bar = bar::LOAD;
+    reaches("i load in one transaction", bar, 500, |app, round| {
         if round == 0 {
             app.send("BEGIN");
         }
@@ -374,8 +381,8 @@ fn thousands_of_rows_in_one_transaction() {
 
 #[test]
 fn thousands_of_rows_into_a_table_of_the_same_transaction() {
-    let least = least::NEW_TABLE;
-    reaches("i load of a new table", least, 500, |app, round| {
+    let bar = bar::NEW_TABLE;
+    reaches("i load of a new table", bar, 500, |app, round| {
         if round == 0 {
             app.send("BEGIN");
             app.send("CREATE TABLE fresh (id int PRIMARY KEY, name text, at date)");
@@ -406,8 +413,8 @@ fn change(app: &mut App, round: usize, past: bool) {
 
 #[test]
 fn definitions_through_the_proxy_beside_a_load() {
-    let least = least::DEFINITIONS;
-    reaches("j DDL through the proxy", least, 60, |app, round| {
+    let bar = bar::DEFINITIONS;
+    reaches("j DDL through the proxy", bar, 60, |app, round| {
         change(app, round, false);
         app.send_all(request(round));
         app.send(&view(round));
@@ -416,11 +423,34 @@ fn definitions_through_the_proxy_beside_a_load() {
 
 #[test]
 fn definitions_past_the_proxy_beside_a_load() {
-    let least = least::PAST;
-    reaches("j DDL past the proxy", least, 60, |app, round| {
+    let bar = bar::PAST;
+    reaches("j DDL past the proxy", bar, 60, |app, round| {
         change(app, round, true);
         app.send_all(request(round));
         app.send(&view(round));
+    });
+}
+
+/// As test suites do, Trac's and Django's for example: everything is emptied and filled again, and
+/// then little is asked.
+#[test]
+fn tables_emptied_for_each_test() {
+    reaches("j TRUNCATE for each test", bar::TESTS, 30, |app, round| {
+        app.send_all(["BEGIN", "TRUNCATE blog_comment, audit RESTART IDENTITY"]);
+        app.send("SELECT setval('audit_id_seq', 1, false)");
+        for n in 0..4 {
+            app.send_all([
+                comment(round * 4 + n),
+                format!("INSERT INTO audit (what) VALUES ('set up {n}')"),
+            ]);
+        }
+        app.send_all(["COMMIT", "BEGIN"]);
+        app.send_all(request(round));
+        app.send(&format!(
+            "SELECT what FROM audit WHERE id = {}",
+            1 + round % 5
+        ));
+        app.send_all([&view(round), "COMMIT"]);
     });
 }
 
@@ -453,7 +483,7 @@ fn check_result(n: usize) -> [String; 2] {
 
 #[test]
 fn results_of_checks() {
-    reaches("k Icinga", least::ICINGA, 30, |app, round| {
+    reaches("k Icinga", bar::ICINGA, 30, |app, round| {
         app.send("BEGIN");
         for n in 0..4 {
             app.send_all(check_result(round * 4 + n));
@@ -465,7 +495,7 @@ fn results_of_checks() {
 /// As Zabbix does: what many items have measured, at once.
 #[test]
 fn histories_of_items() {
-    reaches("k Zabbix", least::ZABBIX, 30, |app, round| {
+    reaches("k Zabbix", bar::ZABBIX, 30, |app, round| {
         app.send("begin;");
         let clock = 1_700_000_000 + round;
         let row = |n: usize| format!("({},{clock},{},{})", 1 + n % 2000, n * 31, n * 7);
@@ -490,7 +520,7 @@ fn histories_of_items() {
 /// Named cursors of psycopg2, with statements about what they fetch.
 #[test]
 fn named_cursors() {
-    reaches("l named cursors", least::CURSORS, 30, |app, round| {
+    reaches("l named cursors", bar::CURSORS, 30, |app, round| {
         let from = round * 20 % 4000;
         app.send("BEGIN");
         app.send(&format!(
@@ -508,7 +538,7 @@ fn named_cursors() {
 /// SQLAlchemy asks what server it is first; then its ORM reads and writes.
 #[test]
 fn first_connections_of_sqlalchemy() {
-    reaches("m SQLAlchemy", least::SQLALCHEMY, 30, |app, round| {
+    reaches("m SQLAlchemy", bar::SQLALCHEMY, 30, |app, round| {
         if round.is_multiple_of(10) {
             app.login();
             app.send_all([
@@ -547,7 +577,7 @@ fn first_connections_of_sqlalchemy() {
 /// A shop's order: rows are locked, and what is there already is changed.
 #[test]
 fn rows_that_are_locked_and_changed() {
-    reaches("n locks and upserts", least::UPSERTS, 30, |app, round| {
+    reaches("n locks and upserts", bar::UPSERTS, 30, |app, round| {
         let sku = 1 + round % 1000;
         app.send("BEGIN");
         for n in 0..3 {

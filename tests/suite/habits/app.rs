@@ -35,6 +35,15 @@ impl Session {
     }
 }
 
+/// What a habit must reach once it has settled.
+#[derive(Clone, Copy)]
+pub(super) struct Bar {
+    /// The least share of what could be converted that is converted.
+    pub(super) share: f64,
+    /// The most questions of the proxy's own for each statement that could be converted.
+    pub(super) questions: f64,
+}
+
 /// What became of the statements that could be converted.
 #[derive(Default)]
 struct Counted {
@@ -195,16 +204,22 @@ impl Counted {
         }
     }
 
-    fn share(&self) -> f64 {
-        self.converted as f64 / self.convertible.max(1) as f64
+    /// How much of `count` falls to each statement that could be converted.
+    fn each(&self, count: u64) -> f64 {
+        count as f64 / self.convertible.max(1) as f64
     }
 
     /// A line of the table, and one for each reason.
-    fn report(&self, name: &str, least: f64, [before, then]: [u64; 2]) -> String {
-        let (percent, least) = (100.0 * self.share(), 100.0 * least);
+    fn report(&self, name: &str, bar: Bar, [before, then]: [u64; 2]) -> String {
+        let (percent, least) = (100.0 * self.each(self.converted), 100.0 * bar.share);
+        let (each, most) = (self.each(then), bar.questions);
         let (sent, convertible) = (self.sent, self.convertible);
         let mut text = format!("| {name:<26} | {sent:>5} | {convertible:>5} | {percent:>5.1} % ");
-        writeln!(text, "| {least:>3.0} % | {before:>5} | {then:>5} |").unwrap();
+        writeln!(
+            text,
+            "| {least:>3.0} % | {before:>5} | {each:>4.2} | {most:>4.2} |"
+        )
+        .unwrap();
         for (reason, (count, first)) in &self.reasons {
             writeln!(text, "    {reason} {count}: {first}").unwrap();
         }
@@ -212,22 +227,22 @@ impl Counted {
     }
 }
 
-/// Plays `body` for `first` rounds and then for as many as that again, of which at least the share
-/// `least` must be converted.
+/// Plays `body` for `first` rounds and then for as many as that again, which must reach `bar`.
 #[expect(clippy::print_stdout, reason = "a table for those who ask for it")]
-pub(super) fn reaches(name: &str, least: f64, first: usize, body: impl Fn(&mut App, usize)) {
+pub(super) fn reaches(name: &str, bar: Bar, first: usize, body: impl Fn(&mut App, usize)) {
     let mut app = App::start();
     (0..first).for_each(|round| body(&mut app, round));
     let (_, before) = app.take();
     (first..2 * first).for_each(|round| body(&mut app, round));
     assert_eq!(app.proxy.summary().count(Counter::ErrorsProxy), 0);
     let (counted, then) = app.take();
-    let report = counted.report(name, least, [before, then]);
+    let report = counted.report(name, bar, [before, then]);
     static HEAD: Once = Once::new();
     HEAD.call_once(|| {
-        println!("| habit | sent | convertible | converted | least | first questions | then |");
-        println!("|---|--:|--:|--:|--:|--:|--:|");
+        println!("| habit | sent | convertible | converted | least | questions | each | most |");
+        println!("|---|--:|--:|--:|--:|--:|--:|--:|");
     });
     print!("{report}");
-    assert!(counted.share() >= least, "\n{report}");
+    assert!(counted.each(counted.converted) >= bar.share, "\n{report}");
+    assert!(counted.each(then) <= bar.questions, "\n{report}");
 }
