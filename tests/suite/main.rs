@@ -58,6 +58,8 @@ mod list_types;
 mod rows;
 // The client's own prepared statements, and the extended protocol.
 mod extended;
+// What frameworks do all day, and how much of it is converted.
+mod habits;
 // Bugs that were, so that they stay gone.
 mod regression;
 // Conversations that are legal and rare.
