@@ -33,5 +33,9 @@ mod shrink;
 mod lexer;
 // The random conversations.
 mod random;
+// Texts of random sessions: transactions, settings, definitions.
+mod habits;
+// The random sessions.
+mod sessions;
 // What the random conversations have found.
 mod regression;
