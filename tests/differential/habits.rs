@@ -9,7 +9,7 @@ use super::statements::statement;
 const BEGIN: &str = include_str!("habits.sql");
 
 /// Statements, with what kind of literal stands where.
-const STATEMENTS: [&str; 36] = [
+const STATEMENTS: [&str; 40] = [
     "SELECT id, d FROM thing WHERE d = {date} ORDER BY id",
     "SELECT id FROM thing WHERE d <= {date} AND id < {int} ORDER BY id",
     "SELECT id, ts, ts > {time} FROM thing WHERE id = {int} ORDER BY 1, 2",
@@ -48,6 +48,12 @@ const STATEMENTS: [&str; 36] = [
     "UPDATE thing SET n = {number}, tenant = {tenant} WHERE id = {int}",
     "UPDATE part SET name = {char} WHERE id = {int}",
     "DELETE FROM part WHERE id = {int} AND name <> {char} RETURNING *",
+    "SELECT count(*) FROM part WHERE id IN ({int}, {int}, {int}) AND name IN ({char}, {char})",
+    "UPDATE part SET q = q + {number} WHERE thing::text = \
+     (SELECT id::text FROM thing WHERE c = {char} ORDER BY id LIMIT 1)",
+    "WITH gone AS (DELETE FROM part WHERE q = {quoted} RETURNING id, q) \
+     SELECT q, count(*), {text} FROM gone GROUP BY q ORDER BY q",
+    "SELECT coalesce(max(d), {date}), min(n) + {number} FROM thing WHERE id BETWEEN {int} AND {int}",
 ];
 
 /// Good literals of a kind, and then one that is not.
@@ -154,7 +160,7 @@ const OWN: [&str; 44] = [
 ];
 
 /// What changes for all sessions.
-const SHARED: [&str; 58] = [
+const SHARED: [&str; 66] = [
     "ALTER TABLE thing ALTER d TYPE timestamp USING d::timestamp",
     "ALTER TABLE thing ALTER d TYPE date USING d::date",
     "ALTER TABLE thing ALTER d TYPE text",
@@ -208,6 +214,16 @@ const SHARED: [&str; 58] = [
     "CREATE VIEW two.seen AS SELECT id, b, tenant FROM two.thing",
     "DROP VIEW one.seen; CREATE VIEW one.seen AS SELECT id::text, tenant FROM three.thing",
     "TRUNCATE part",
+    "ALTER SCHEMA one RENAME TO four; ALTER SCHEMA two RENAME TO one; \
+     ALTER SCHEMA four RENAME TO two",
+    "ALTER TABLE part SET SCHEMA three",
+    "ALTER FUNCTION pick(int) RENAME TO picked",
+    "ALTER TABLE part ALTER q TYPE one.small",
+    "CREATE RULE extra AS ON INSERT TO part DO ALSO SELECT 'rule'",
+    "CREATE OR REPLACE RULE extra AS ON DELETE TO part DO INSTEAD NOTHING",
+    "CREATE TRIGGER extra BEFORE INSERT OR UPDATE ON part FOR EACH ROW \
+     EXECUTE FUNCTION one.shouts()",
+    "CREATE OPERATOR one.= (LEFTARG = bpchar, RIGHTARG = text, FUNCTION = pg_catalog.texteq)",
     "REVOKE SELECT ON thing FROM clerk",
     "GRANT SELECT ON thing TO clerk",
     "ALTER TABLE one.thing DISABLE ROW LEVEL SECURITY",
@@ -247,7 +263,7 @@ fn written(pattern: &str, new: &mut usize, chance: &mut Chance) -> String {
             out += &(100 + *new).to_string();
         } else {
             let known = literals(kind);
-            let wrong = chance.percent(3);
+            let wrong = chance.percent(2);
             out += match wrong {
                 true => known[known.len() - 1],
                 false => chance.pick::<&str>(&known[..known.len() - 1]),
@@ -258,8 +274,9 @@ fn written(pattern: &str, new: &mut usize, chance: &mut Chance) -> String {
     out + rest
 }
 
-/// One session: its texts, and how many are statements that may be converted.
-pub(crate) fn session(seed: u64) -> (Vec<String>, usize) {
+/// One session: its texts, and how many are statements that may be converted. A long one is worth
+/// preparing for, whatever it costs.
+pub(crate) fn session(seed: u64, long: bool) -> (Vec<String>, usize) {
     let chance = &mut Chance::new(seed);
     let mut patterns: Vec<&str> = Vec::new();
     for _ in 0..2 + chance.below(3) {
@@ -268,10 +285,12 @@ pub(crate) fn session(seed: u64) -> (Vec<String>, usize) {
     // One of those that are about other tables, now and then.
     let other = chance.percent(30).then(|| statement(chance, true));
     let (mut texts, mut said, mut new) = (vec![BEGIN.to_owned(), RECONNECT.to_owned()], 0, 0);
-    let (busy, mut open) = (chance.percent(70), false);
-    for round in 0..8 + chance.below(10) {
+    let mut open = false;
+    let paces: &[usize] = if long { &[10, 20] } else { &[20, 50, 100] };
+    let pace = *chance.pick(paces);
+    for round in 0..if long { 70 } else { 8 + chance.below(10) } {
         for pattern in &patterns {
-            if round > 0 && busy || round > 2 {
+            if round > 0 && chance.percent(pace) {
                 event(&mut texts, &mut open, chance);
             }
             texts.push(written(pattern, &mut new, chance));
@@ -301,13 +320,13 @@ fn event(texts: &mut Vec<String>, open: &mut bool, chance: &mut Chance) {
             *open = true;
         }
         0..=8 => say(chance.pick::<&'static str>(&SAVEPOINTS)),
-        9..=22 if *open => {
+        9..=26 if *open => {
             say(chance.pick::<&str>(&["COMMIT", "COMMIT", "ROLLBACK", "ROLLBACK", "END"]));
             *open = false;
         }
-        23..=31 => say(chance.pick::<&'static str>(&OWN)),
-        32..=38 => say(chance.pick::<&'static str>(&SHARED)),
-        39..=40 => {
+        27..=35 => say(chance.pick::<&'static str>(&OWN)),
+        36..=42 => say(chance.pick::<&'static str>(&SHARED)),
+        43..=44 => {
             // What a migration does, and thinks better of.
             let [first, second] = [0; 2].map(|_| *chance.pick::<&'static str>(&SHARED));
             if !*open {
@@ -319,10 +338,10 @@ fn event(texts: &mut Vec<String>, open: &mut bool, chance: &mut Chance) {
             *open = false;
         }
         // Whoever has nothing open delays nobody.
-        41..=44 if !*open => {
+        45..=48 if !*open => {
             say(&format!("{BESIDE}{}", chance.pick::<&'static str>(&SHARED)));
         }
-        45 if !*open => say(RECONNECT),
+        49 if !*open => say(RECONNECT),
         _ => {}
     }
 }

@@ -1,6 +1,6 @@
 -- What a random session begins with: schemas whose tables have the same names and other types.
 SET client_min_messages = error;
-DROP SCHEMA IF EXISTS one, two, three CASCADE;
+DROP SCHEMA IF EXISTS one, two, three, four CASCADE;
 CREATE SCHEMA one;
 CREATE SCHEMA two;
 CREATE SCHEMA three;
@@ -13,6 +13,8 @@ CREATE TABLE three.thing (id numeric, d text, c varchar(4), v text, n int, r num
     g regclass, ts date, b bool, tenant name, f text);
 CREATE TABLE one.part (id int PRIMARY KEY, thing int, name char(6), q int DEFAULT 7);
 CREATE TABLE two.part (id int PRIMARY KEY, thing text, name text, q numeric(6, 1));
+CREATE TABLE three.part (id bigint, thing bigint, name varchar(9), q text);
+CREATE DOMAIN one.small AS int CHECK (VALUE < 50);
 INSERT INTO one.thing SELECT i, date '2024-02-01' + i % 9, 'c' || i % 4, 'v' || i % 5, i * 0.25,
     i * 0.1, jsonb_build_object('a', i % 3), 'pg_class', timestamp '2024-02-01' + i * interval '7 h',
     i % 3 > 0, chr(97 + i % 2), (ARRAY['low', 'mid', 'high']::one.feel[])[1 + i % 3]
@@ -23,11 +25,14 @@ INSERT INTO three.thing SELECT id, d::text, c, v, n, r, j::json, g, ts::date, b,
     FROM one.thing;
 INSERT INTO one.part SELECT i, 1 + i % 12, 'p' || i % 4, i % 5 FROM generate_series(1, 24) i;
 INSERT INTO two.part SELECT id, thing::text, name || ' ', q + 0.5 FROM one.part;
+INSERT INTO three.part TABLE one.part;
 CREATE INDEX ON one.part (thing);
 CREATE FUNCTION one.pick(int) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT ''int '' || $1';
 CREATE FUNCTION two.pick(numeric) RETURNS text LANGUAGE sql STABLE AS 'SELECT ''numeric '' || $1';
 CREATE FUNCTION one.parts(int) RETURNS bigint LANGUAGE sql STABLE AS
     'SELECT count(*) FROM part WHERE thing::text = $1::text';
+CREATE FUNCTION one.shouts() RETURNS trigger LANGUAGE plpgsql AS
+    $$BEGIN RAISE NOTICE '% %', TG_OP, NEW; RETURN NEW; END$$;
 CREATE VIEW one.seen AS SELECT id, b, tenant FROM one.thing WHERE b;
 CREATE POLICY tenants ON one.thing USING (tenant = current_setting('app.tenant', true));
 ALTER TABLE one.thing ENABLE ROW LEVEL SECURITY;
