@@ -53,7 +53,8 @@ const STATEMENTS: [&str; 40] = [
      (SELECT id::text FROM thing WHERE c = {char} ORDER BY id LIMIT 1)",
     "WITH gone AS (DELETE FROM part WHERE q = {quoted} RETURNING id, q) \
      SELECT q, count(*), {text} FROM gone GROUP BY q ORDER BY q",
-    "SELECT coalesce(max(d), {date}), min(n) + {number} FROM thing WHERE id BETWEEN {int} AND {int}",
+    "SELECT coalesce(max(d), {date}), min(n) + {number} FROM thing \
+     WHERE id BETWEEN {int} AND {int}",
 ];
 
 /// Good literals of a kind, and then one that is not.
