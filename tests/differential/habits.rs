@@ -287,6 +287,8 @@ pub(crate) fn session(seed: u64, long: bool) -> (Vec<String>, usize) {
     // One of those that are about other tables, now and then.
     let other = chance.percent(30).then(|| statement(chance, true));
     let (mut texts, mut said, mut new) = (vec![BEGIN.to_owned(), RECONNECT.to_owned()], 0, 0);
+    // What is open in the one may delay the other, and the test waits for both.
+    texts.push(format!("{BESIDE}SET lock_timeout = 40"));
     let mut open = false;
     let paces: &[usize] = if long { &[10, 20] } else { &[20, 50, 100] };
     let pace = *chance.pick(paces);
@@ -339,8 +341,7 @@ fn event(texts: &mut Vec<String>, open: &mut bool, chance: &mut Chance) {
             say(chance.pick::<&str>(&["ROLLBACK", "COMMIT"]));
             *open = false;
         }
-        // Whoever has nothing open delays nobody.
-        45..=48 if !*open => {
+        45..=48 => {
             say(&format!("{BESIDE}{}", chance.pick::<&'static str>(&SHARED)));
         }
         49 if !*open => say(RECONNECT),

@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 /// Without variables: some hundred statements, always the same.
 const SEED: u64 = 20_261_122;
-const COUNT: usize = 1000;
+const COUNT: usize = 600;
 
 /// The share of statements, in percent, that must have been converted.
 const SHARE: u64 = 20;
