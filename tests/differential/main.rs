@@ -1,8 +1,8 @@
 //! The proxy against the server itself: texts and statements nobody chose by hand, and a search
 //! for the smallest that tells the two apart.
 //!
-//! `PGAUTOPREP_RANDOM_SEED` and `PGAUTOPREP_RANDOM_COUNT` run other random conversations and more
-//! of them, `PGAUTOPREP_RANDOM_MAJOR` runs them on another major version.
+//! `PGAUTOPREP_RANDOM_SEED` and `PGAUTOPREP_RANDOM_COUNT` run other random conversations and
+//! sessions, and more of them, `PGAUTOPREP_RANDOM_MAJOR` runs them on another major version.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

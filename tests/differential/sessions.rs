@@ -30,7 +30,7 @@ fn random_sessions_are_answered_alike() {
 
 /// Where the server chooses the plans, rows and notices may come in another order.
 #[test]
-fn random_sessions_are_answered_alike_but_for_the_order() {
+fn random_sessions_planned_once_are_answered_alike() {
     sessions_are_alike(SERVER);
 }
 
