@@ -16,7 +16,7 @@ use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::standing::Standing;
 use crate::statement::mirror::{Entry, Name};
-use crate::statement::tally::PREPARE_PAYS;
+use crate::statement::tally::{CONTEXT_PAYS, PREPARE_PAYS};
 use crate::statement::{Context, Micros, Millis, Plans, Recipe, Statement, Terms};
 use crate::wire::backend::Status;
 use std::ops::ControlFlow;
@@ -135,7 +135,8 @@ impl Circumstances<'_> {
     /// make cannot be told apart without, and the share of the time leaves room for more.
     fn may_ask_context(&self) -> bool {
         let pays = self.standing.mirror.uses.pay_for_context();
-        let is_missed = self.habits.misses >= MANY_MISSES && pays;
+        let misses = self.habits.misses;
+        let is_missed = misses >= MANY_MISSES && pays || misses >= CONTEXT_PAYS;
         let has_asked = self.standing.interned.is_some() || is_missed;
         let is_left = self.lent.shapes.questions().are_left(self.now);
         self.lent.settings.is_eager() || has_asked && is_left
@@ -167,7 +168,7 @@ impl Circumstances<'_> {
             && !standing.is_serializable
             && (!standing.has_old_snapshot || standing.sees_the_present())
             && (!standing.sees_otherwise() || standing.unverified.is_none())
-            && (!standing.has_altered() || standing.text_context().is_some())
+            && (!standing.has_made_temporary() || standing.text_context().is_some())
             && listens
     }
 

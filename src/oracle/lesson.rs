@@ -231,7 +231,7 @@ impl Lesson {
         let contexts = env.standing.database.contexts();
         let is_known = env.standing.context.is_some() && env.standing.context_count == contexts;
         // What the session has made would be part of the context.
-        if env.standing.has_altered() && !is_known {
+        if env.standing.has_made_temporary() && !is_known {
             return Err(Reason::Unproven);
         }
         env.standing.survey_late()?;

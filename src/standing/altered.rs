@@ -37,6 +37,8 @@ pub(super) struct Altered {
     is_unique: bool,
     /// All that is temporary goes with the transaction.
     ends: bool,
+    /// Something is temporary.
+    is_temporary: bool,
     /// The context of the text at hand.
     of_text: Option<Context>,
 }
@@ -74,6 +76,7 @@ impl Standing {
         altered.context = None;
         altered.is_unique |= effect == Effect::Catalog;
         altered.ends &= ends || effect == Effect::Catalog;
+        altered.is_temporary |= effect == Effect::LocalCatalog;
         altered.texts.push(0);
         altered.texts.extend_from_slice(text);
         altered.is_unique |= altered.texts.len() > MAX_TEXTS;
@@ -97,6 +100,14 @@ impl Standing {
     #[must_use]
     pub const fn has_altered(&self) -> bool {
         self.altered.is_some()
+    }
+
+    /// Whether the transaction has made something temporary, which is part of the context that the
+    /// server tells.
+    #[must_use]
+    pub fn has_made_temporary(&self) -> bool {
+        let altered = self.altered.as_ref();
+        altered.is_some_and(|altered| altered.is_temporary)
     }
 
     /// Whether questions inside the transaction are answered from another catalog than others see.

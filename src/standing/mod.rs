@@ -392,6 +392,9 @@ impl Standing {
             if self.has_changed() {
                 let effect = std::mem::replace(&mut self.transaction_effect, Effect::None);
                 self.affected(effect);
+                if effect == Effect::Unknown {
+                    self.database.suspect();
+                }
                 self.altered = None;
                 self.transaction_effect = Effect::None;
                 // What was sent meanwhile may define something.

@@ -19,7 +19,7 @@ use crate::sql::tag::Command;
 use crate::sql::touched::Touched;
 use foldhash::quality::FixedState;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Counts the epochs given so far to all databases together.
@@ -44,6 +44,9 @@ pub struct Database {
     cluster: Arc<AtomicU64>,
     /// The time, in milliseconds, at which the catalog is to be looked at next.
     watch_due: AtomicU64,
+    /// Something has run that may have changed the catalog: the next look is due at once, as far as
+    /// the allowance for looks out of turn goes.
+    is_suspect: AtomicBool,
     /// What the catalog looked like last, and what was made since.
     seen: Mutex<Seen>,
     /// The allowance for looks at the catalog that come out of turn.
@@ -82,6 +85,7 @@ impl Database {
             changes: Mutex::default(),
             cluster: Arc::clone(cluster),
             watch_due: AtomicU64::new(0),
+            is_suspect: AtomicBool::new(false),
             seen: Mutex::default(),
             looks: Allowance::new(LOOK_SHARE, LOOKS_SAVED),
             looked: AtomicU64::new(0),
@@ -197,12 +201,23 @@ impl Database {
     pub fn take_watch(&self, now: Millis, interval: u64) -> bool {
         let due = self.watch_due.load(Ordering::Relaxed);
         let next = now.0.saturating_add(interval);
+        let is_due = due <= now.0 || self.is_suspect.load(Ordering::Relaxed) && self.may_look(now);
         interval > 0
-            && due <= now.0
+            && is_due
             && self
                 .watch_due
                 .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok()
+            && {
+                self.is_suspect.store(false, Ordering::Relaxed);
+                true
+            }
+    }
+
+    /// Something has run in a session that may have changed the catalog, and is committed if it
+    /// has: others are to look before they rely on what they know.
+    pub fn suspect(&self) {
+        self.is_suspect.store(true, Ordering::Relaxed);
     }
 
     /// Whether the catalog was looked at after the time `since`.

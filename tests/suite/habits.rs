@@ -20,33 +20,33 @@ mod bar {
     use super::Bar;
 
     pub(super) const AUTOCOMMIT: Bar = reached(0.95, 0.1);
-    pub(super) const CONNECTION: Bar = reached(0.15, 0.6);
+    pub(super) const CONNECTION: Bar = reached(0.0, 0.1);
     pub(super) const CURSORS: Bar = reached(0.95, 0.1);
     pub(super) const DEFINITIONS: Bar = reached(0.8, 1.2);
     pub(super) const DISCARD: Bar = reached(0.95, 0.8);
-    pub(super) const ICINGA: Bar = reached(0.3, 0.1);
-    pub(super) const ICINGA_ALONE: Bar = reached(0.3, 0.1);
-    pub(super) const LOAD: Bar = reached(0.0, 0.1);
-    pub(super) const NESTED: Bar = reached(0.95, 0.1);
+    pub(super) const ICINGA: Bar = reached(0.85, 0.1);
+    pub(super) const ICINGA_ALONE: Bar = reached(0.85, 0.1);
+    pub(super) const LOAD: Bar = reached(0.85, 0.1);
+    pub(super) const NESTED: Bar = reached(0.9, 0.2);
     pub(super) const NEW_TABLE: Bar = reached(0.0, 0.1);
     pub(super) const PAST: Bar = reached(0.8, 0.6);
-    pub(super) const PATH: Bar = reached(0.0, 0.1);
+    pub(super) const PATH: Bar = reached(0.85, 0.8);
     pub(super) const PING: Bar = reached(0.95, 0.1);
     pub(super) const RESET: Bar = reached(0.95, 0.45);
-    pub(super) const SAVEPOINTS: Bar = reached(0.95, 0.1);
+    pub(super) const SAVEPOINTS: Bar = reached(0.9, 0.2);
     pub(super) const SET_PATH: Bar = reached(0.95, 0.6);
     pub(super) const SET_ROLE: Bar = reached(0.95, 0.4);
-    pub(super) const SET_ZONE: Bar = reached(0.8, 3.0);
-    pub(super) const SHAPES: Bar = reached(0.95, 0.1);
-    pub(super) const SQLALCHEMY: Bar = reached(0.4, 0.3);
-    pub(super) const TEMPORARY: Bar = reached(0.0, 0.1);
-    pub(super) const TENANT: Bar = reached(0.0, 0.1);
+    pub(super) const SET_ZONE: Bar = reached(0.85, 3.0);
+    pub(super) const SHAPES: Bar = reached(0.9, 0.5);
+    pub(super) const SQLALCHEMY: Bar = reached(0.2, 0.3);
+    pub(super) const TEMPORARY: Bar = reached(0.85, 0.2);
+    pub(super) const TENANT: Bar = reached(0.85, 0.8);
     pub(super) const TESTS: Bar = reached(0.5, 0.6);
-    pub(super) const TIMEOUT: Bar = reached(0.95, 0.1);
-    pub(super) const TRANSACTIONS: Bar = reached(0.95, 0.1);
-    pub(super) const UPSERTS: Bar = reached(0.95, 0.1);
-    pub(super) const WIKI: Bar = reached(0.55, 0.4);
-    pub(super) const ZABBIX: Bar = reached(0.95, 0.1);
+    pub(super) const TIMEOUT: Bar = reached(0.9, 0.2);
+    pub(super) const TRANSACTIONS: Bar = reached(0.9, 0.2);
+    pub(super) const UPSERTS: Bar = reached(0.9, 0.2);
+    pub(super) const WIKI: Bar = reached(0.0, 0.1);
+    pub(super) const ZABBIX: Bar = reached(0.9, 0.6);
 
     const fn reached(share: f64, questions: f64) -> Bar {
         Bar { share, questions }

@@ -125,6 +125,8 @@ impl App {
             ("upstream", &relay.address),
             ("workers", "1"),
             ("drain_timeout_s", "0"),
+            // Built for tests, the proxy takes longer to convert than the server gains by it.
+            ("trials", "off"),
         ];
         let proxy = Proxy::configured(&settings);
         let places = [
