@@ -251,6 +251,8 @@ impl Standing {
                     self.affected(Effect::Session);
                 }
             }
+            // What is usual need not be looked up in the table of tags.
+            [b'S', b'E', b'L', ..] | [b'I', b'N', b'S', ..] | [b'U', b'P', b'D', ..] => {}
             // AND CHAIN: another transaction is open, and the connection is not idle.
             b"COMMIT" => {
                 let is_alone = relayed.is_none_or(|effect| effect <= Effect::Transaction);
