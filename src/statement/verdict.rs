@@ -21,7 +21,7 @@ pub enum Verdict {
         terms: Arc<Terms>,
     },
     /// The oracle agreed, but a client could see that a generic plan is used. At this catalog epoch
-    /// only the statement with [`Plans::Custom`] is trusted.
+    /// only the statement with [`Plans::Custom`](super::Plans::Custom) is trusted.
     Specific {
         /// The database's catalog epoch when that was found.
         epoch: u64,
