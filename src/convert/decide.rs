@@ -126,8 +126,11 @@ impl Circumstances<'_> {
             return Some((Subject::Statement(plans), text));
         }
         let missed = std::mem::take(&mut self.habits.missed);
+        let is_urgent = self.standing.misses_context();
+        let missed = missed || is_urgent;
         let is_of_use = missed && self.standing.context.is_none() && self.may_ask_context();
-        let may_ask = is_of_use && self.standing.idle_patience.may_ask() && self.may_look();
+        let is_time = is_of_use && (is_urgent || self.standing.idle_patience.may_ask());
+        let may_ask = is_time && self.may_look();
         may_ask.then(|| (Subject::Watch, Vec::new()))
     }
 
@@ -383,7 +386,11 @@ impl Circumstances<'_> {
             return Err(Reason::CacheFull);
         }
         if self.standing.context.is_none() && self.lessons == 0 {
-            let may_ask = self.standing.patience.may_ask();
+            // What is asked inside a transaction is good until its end.
+            let may_ask = match self.standing.status {
+                Status::Idle => self.standing.patience.may_ask(),
+                _ => self.standing.idle_patience.may_ask(),
+            };
             if !(may_ask && self.may_look()) {
                 return Err(Reason::Unproven);
             }

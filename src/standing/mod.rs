@@ -163,6 +163,10 @@ pub struct Standing {
     altered: Option<Box<Altered>>,
     /// What the text that was sent last makes.
     making: Option<Making>,
+    /// The context that was asked for inside the last transaction has ended with it.
+    misses_context: bool,
+    /// How often it was asked for behind one for that reason.
+    misses: u8,
     /// How it logged in.
     pub origin: Origin,
     /// Keeps the context that was asked for last from being forgotten.
@@ -212,6 +216,8 @@ impl Standing {
             transaction_effect: Effect::None,
             altered: None,
             making: None,
+            misses_context: false,
+            misses: 0,
             origin,
             interned: None,
             course: Course::default(),
@@ -326,6 +332,16 @@ impl Standing {
         if self.database.doubts_names() {
             self.names_from = self.unverified_names;
         }
+    }
+
+    /// Whether to ask for the context without patience, because the last transaction had to ask
+    /// inside: if it is known when the next one begins, that can be followed. Where it cannot, a
+    /// few times show it.
+    pub fn misses_context(&mut self) -> bool {
+        const TIMES: u8 = 3;
+        let misses = std::mem::take(&mut self.misses_context) && self.misses < TIMES;
+        self.misses += u8::from(misses);
+        misses
     }
 
     /// The names whose use has hazards, as far as is known now.
