@@ -86,13 +86,13 @@ impl Standing {
         }
     }
 
-    /// Whether the context is the same after a change that is bounded by names: when it is sent,
-    /// when it completes, and, with the transaction's status idle, at the end of this.
-    pub(super) fn keeps_context(&self, effect: Effect) -> bool {
+    /// Whether the context is the same after a change in a transaction that is bounded by names:
+    /// when it is sent, when it completes, and, with the transaction's status idle, at the end of
+    /// this.
+    pub(super) fn keeps_context(&self) -> bool {
         match (&self.altered, self.status) {
             (Some(_), Status::Transaction) => self.making.is_some(),
             (Some(altered), _) => altered.ends,
-            (None, Status::Idle) => self.making.is_some() && effect == Effect::Catalog,
             (None, _) => false,
         }
     }

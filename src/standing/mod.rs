@@ -302,7 +302,7 @@ impl Standing {
                 !(is_everything || self.changes_roles || self.definitions.moves_contexts)
             }
         };
-        if !(is_bounded && self.keeps_context(effect)) {
+        if !(is_bounded && self.keeps_context()) {
             self.altered = None;
             self.loses_course();
         }
