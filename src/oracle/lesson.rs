@@ -149,7 +149,10 @@ impl Lesson {
         let isolation = answers.first().and_then(|answer| answer.values.first());
         env.standing.has_old_snapshot |= isolation.is_none_or(|level| level != "read committed");
         let behind = answers.into_iter().skip(1);
-        behind.step_by(2).take(self.asked / 2 - 1).collect()
+        behind
+            .step_by(2)
+            .take((self.asked / 2).saturating_sub(1))
+            .collect()
     }
 
     /// Records what the questions of the state have cost. Looks at the catalog and questions about

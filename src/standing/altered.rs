@@ -9,13 +9,16 @@
 //! Invariants:
 //! - a change is followed only as the one statement of a text that was sent inside the transaction
 //!   while nothing was in flight, and only while all changes before it in the transaction were;
-//! - whatever goes back in the transaction leads to a context of its own;
+//! - whatever goes back in the transaction leads to a context of its own, and whatever is sent by
+//!   the extended protocol, which is not read here, ends the following;
+//! - what a text makes follows from the text, the context and the epoch in which it was sent: one
+//!   that executes what was prepared is not known again;
 //! - nothing that others rely on is asked here: the catalog is seen as nobody else sees it.
 
 use super::Standing;
 use crate::sql::effect::Effect;
 use crate::sql::hazard::Hazards;
-use crate::sql::survey;
+use crate::sql::survey::{self, Survey};
 use crate::statement::Context;
 use crate::statement::context::{Contexts, Interned};
 use crate::wire::backend::Status;
@@ -30,10 +33,11 @@ pub(super) struct Making {
 /// What a transaction has made.
 #[derive(Debug, Default)]
 pub(super) struct Altered {
-    /// The texts that have made temporary tables, each behind a zero.
+    /// The texts that have made temporary tables, each behind the context and the epoch in which it
+    /// was sent, and between zeros.
     texts: Vec<u8>,
-    /// The context of what names one of these, once it was needed.
-    context: Option<Interned>,
+    /// The context of what names one of these, once it was needed, and that of the session then.
+    context: Option<(Context, Interned)>,
     /// The transaction has done more than the texts say, or gone back.
     is_unique: bool,
     /// All that is temporary goes with the transaction.
@@ -49,7 +53,8 @@ const MAX_TEXTS: usize = 8 * 1024;
 
 impl Standing {
     /// Notes whether the text that is about to be sent is one that can be followed.
-    pub(super) fn makes(&mut self, text: &[u8], effect: Effect, is_idle: bool) {
+    pub(super) fn makes(&mut self, text: &[u8], survey: &Survey, is_idle: bool) {
+        let effect = survey.effect;
         let is_definition = matches!(effect, Effect::LocalCatalog | Effect::Catalog);
         self.making = None;
         if effect == Effect::Transaction
@@ -62,7 +67,7 @@ impl Standing {
         if !is_definition || !is_idle || !is_one(text) {
             return;
         }
-        let ends = memchr::memmem::find(&text.to_ascii_lowercase(), b" on commit drop").is_some();
+        let ends = ends_with_transaction(text);
         self.making = Some(Making { ends });
         let has_altered = self.transaction_effect > Effect::Isolation;
         if self.status != Status::Transaction || has_altered && self.altered.is_none() {
@@ -75,14 +80,29 @@ impl Standing {
             })
         });
         altered.context = None;
-        altered.is_unique |= effect == Effect::Catalog;
+        // What was prepared under a name may be something else each time.
+        altered.is_unique |= effect == Effect::Catalog || survey.executes;
         altered.ends &= ends || effect == Effect::Catalog;
         altered.is_temporary |= effect == Effect::LocalCatalog;
-        altered.texts.push(0);
-        altered.texts.extend_from_slice(text);
+        match self.context {
+            Some(context) => {
+                let place = format!("\0{context:?} {}\0", self.database.epoch());
+                altered.texts.extend_from_slice(place.as_bytes());
+                altered.texts.extend_from_slice(text);
+            }
+            None => altered.is_unique = true,
+        }
         altered.is_unique |= altered.texts.len() > MAX_TEXTS;
         if altered.is_unique {
             altered.texts = Vec::new();
+        }
+    }
+
+    /// Something is sent by the extended protocol, which may go back in the transaction, unseen:
+    /// nothing of what it has made is followed any more.
+    pub fn follows_no_more(&mut self) {
+        if self.altered.take().is_some() {
+            self.loses_course();
         }
     }
 
@@ -151,16 +171,35 @@ impl Standing {
             altered.of_text = Some(context);
             return;
         }
-        let own = altered.context.get_or_insert_with(|| {
-            if altered.is_unique {
-                return contexts.unique();
-            }
-            let base = format!("made {context:?} {} ", self.database.epoch());
-            let key = [base.as_bytes(), &altered.texts].concat();
-            contexts.intern(&self.origin, &String::from_utf8_lossy(&key))
-        });
-        altered.of_text = Some(own.context());
+        if altered
+            .context
+            .as_ref()
+            .is_none_or(|(of, _)| *of != context)
+        {
+            let own = if altered.is_unique {
+                contexts.unique()
+            } else {
+                let place = format!("made {context:?} {} ", self.database.epoch());
+                let key = [place.as_bytes(), &altered.texts].concat();
+                contexts.intern(&self.origin, &String::from_utf8_lossy(&key))
+            };
+            altered.context = Some((context, own));
+        }
+        altered.of_text = altered.context.as_ref().map(|(_, own)| own.context());
     }
+}
+
+/// Whether what the text makes is dropped at the end of the transaction. In front of the words that
+/// say so, nothing may keep them from being words.
+fn ends_with_transaction(text: &[u8]) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let Some(at) = memchr::memmem::find(&lower, b" on commit drop") else {
+        return false;
+    };
+    let before = &lower[..at];
+    let hides = |mark: &[u8]| memchr::memmem::find(before, mark).is_some();
+    let hidden: [&[u8]; 5] = [b"'", b"\"", b"$", b"--", b"/*"];
+    !hidden.into_iter().any(hides)
 }
 
 /// Whether the text is one statement, as far as a look at its semicolons can tell.
@@ -178,4 +217,45 @@ fn only_marks(text: &[u8]) -> bool {
         head.is_some_and(|head| head.eq_ignore_ascii_case(word))
     };
     (begins(b"savepoint") || begins(b"release")) && is_one(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_words_say_that_a_table_goes_with_its_transaction() {
+        for yes in [
+            "create temp table t (a int) on commit drop",
+            "CREATE TEMP TABLE t ON COMMIT DROP AS SELECT 'a'",
+        ] {
+            assert!(ends_with_transaction(yes.as_bytes()), "{yes}");
+        }
+        for no in [
+            "create temp table t (a int)",
+            "create temp table t as select ' on commit drop'",
+            "create temp table t (a int) -- on commit drop",
+            "create temp table t (a int) /* on commit drop */",
+            "create temp table \" on commit drop\" (a int)",
+            "create temp table t as select $$ on commit drop$$",
+            "create temp table t (a int) on commit delete rows",
+        ] {
+            assert!(!ends_with_transaction(no.as_bytes()), "{no}");
+        }
+    }
+
+    #[test]
+    fn marks_are_not_ways_back() {
+        for yes in ["SAVEPOINT a", " release savepoint a;"] {
+            assert!(only_marks(yes.as_bytes()), "{yes}");
+        }
+        for no in [
+            "rollback to a",
+            "release a; rollback to b",
+            "abort",
+            "commit and chain",
+        ] {
+            assert!(!only_marks(no.as_bytes()), "{no}");
+        }
+    }
 }

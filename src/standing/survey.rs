@@ -26,7 +26,7 @@ impl Standing {
     pub fn relays_query(&mut self, text: &[u8], reason: Reason, is_idle: bool) -> Relayed {
         let survey = self.survey(text, false);
         self.defines(text, &survey, is_idle);
-        self.makes(text, survey.effect, is_idle);
+        self.makes(text, &survey, is_idle);
         let effect = match self.follow(text, &survey, is_idle) {
             Some(effect) => effect,
             None => {

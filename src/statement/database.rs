@@ -45,12 +45,14 @@ pub struct Database {
     /// The time, in milliseconds, at which the catalog is to be looked at next.
     watch_due: AtomicU64,
     /// Something has run that may have changed the catalog: the next look is due at once, as far as
-    /// the allowance for looks out of turn goes.
+    /// the allowance goes.
     is_suspect: AtomicBool,
     /// What the catalog looked like last, and what was made since.
     seen: Mutex<Seen>,
     /// The allowance for looks at the catalog that come out of turn.
     looks: Allowance,
+    /// The allowance for looks because of what has run in other sessions.
+    suspicions: Allowance,
     /// The time of the last look at the catalog, in milliseconds plus one.
     looked: AtomicU64,
     /// Counts the changes of schemas, rights and settings that other sessions may notice.
@@ -88,6 +90,7 @@ impl Database {
             is_suspect: AtomicBool::new(false),
             seen: Mutex::default(),
             looks: Allowance::new(LOOK_SHARE, LOOKS_SAVED),
+            suspicions: Allowance::new(WATCH_SHARE, LOOKS_SAVED),
             looked: AtomicU64::new(0),
             contexts: AtomicU64::new(0),
             naming: AtomicU64::new(0),
@@ -201,7 +204,8 @@ impl Database {
     pub fn take_watch(&self, now: Millis, interval: u64) -> bool {
         let due = self.watch_due.load(Ordering::Relaxed);
         let next = now.0.saturating_add(interval);
-        let is_due = due <= now.0 || self.is_suspect.load(Ordering::Relaxed) && self.may_look(now);
+        let is_suspect = self.is_suspect.load(Ordering::Relaxed);
+        let is_due = due <= now.0 || is_suspect && self.suspicions.is_left(now);
         interval > 0
             && is_due
             && self
@@ -296,6 +300,7 @@ impl Database {
         let due = now.0.saturating_add(took.saturating_mul(WATCH_SHARE));
         self.watch_due.fetch_max(due, Ordering::Relaxed);
         self.looks.spend(took, now);
+        self.suspicions.spend(took, now);
         let mut seen = lock(&self.seen);
         let difference = seen.look(sight, suspect);
         let mut names = lock(&self.names);

@@ -1,6 +1,7 @@
 //! Transactions that make tables and go on: what is known of others holds, what is new is learned.
 
 use crate::harness::client::Client;
+use crate::harness::frames;
 use crate::harness::matrix::{converts, same_with_two};
 use crate::harness::proxy::Proxy;
 use crate::harness::server;
@@ -162,4 +163,92 @@ fn temporary_tables_that_come_and_go_are_known_again() {
     let count: u64 = (5..30).map(|n| round(&mut client, n)).sum();
     assert!(count >= 98, "{count} of 100\n{}", proxy.summary());
     assert_eq!(proxy.summary().count(Counter::OracleQuestions), questions);
+}
+
+/// The same text makes another table where it means something else: under another search path, or
+/// where another statement was prepared under the name it executes.
+#[test]
+fn what_the_same_text_makes_depends_on_more_than_the_text() {
+    let setup = "CREATE SCHEMA a; CREATE TABLE a.x (v date); CREATE SCHEMA b; \
+        CREATE TABLE b.x (v timestamptz); CREATE TABLE a.y (v date); CREATE TABLE b.y (v text)";
+    let make = "CREATE TEMP TABLE t ON COMMIT DROP AS SELECT v FROM x";
+    let write = "INSERT INTO t VALUES ('2020-01-01 23:30+00')";
+    let both = "INSERT INTO t SELECT v::date FROM y WHERE v = '2020-01-01 23:30+00'";
+    converts(setup, |client, round| {
+        let paths = ["SET LOCAL search_path = a", "SET LOCAL search_path = b"];
+        let [first, second] = [paths[round % 2], paths[1 - round % 2]];
+        client.queries(&[
+            "SET timezone = 'Asia/Tokyo'",
+            "SELECT v FROM a.x WHERE v = '2020-01-01'",
+        ]);
+        // Where both paths lead is asked without a table of the transaction's own.
+        let known = "SELECT * FROM y WHERE v = '2020-01-01'";
+        client.query("SET search_path = a");
+        client.queries(&[known, "BEGIN", paths[1], known, paths[0], known, "COMMIT"]);
+        client.queries(&["BEGIN", paths[0], known, paths[1], known, "COMMIT", known]);
+        // Made before the path is set, and behind it.
+        client.queries(&[
+            "SET search_path = a",
+            "BEGIN",
+            make,
+            paths[1],
+            write,
+            write,
+            both,
+        ]);
+        client.queries(&["SELECT * FROM t WHERE v <> '1999-01-01'", "COMMIT"]);
+        client.queries(&["BEGIN", paths[1], make, write, write, both]);
+        client.queries(&["SELECT * FROM t WHERE v <> '1999-01-01'", "COMMIT"]);
+        // And the path is set between two statements about it.
+        client.queries(&[
+            "BEGIN", first, make, write, both, second, both, both, "ROLLBACK",
+        ]);
+        let prepared = ["SELECT v FROM a.x", "SELECT v FROM b.x"][round % 2];
+        client.queries(&[
+            "DEALLOCATE ALL",
+            &format!("PREPARE made AS {prepared}"),
+            "BEGIN",
+        ]);
+        client.query("CREATE TEMP TABLE t ON COMMIT DROP AS EXECUTE made");
+        client.queries(&[
+            write,
+            write,
+            "SELECT * FROM t WHERE v <> '1999-01-01'",
+            "COMMIT",
+        ]);
+    });
+}
+
+/// What goes back by the extended protocol is not seen to.
+#[test]
+fn what_goes_back_by_the_extended_protocol_is_not_followed() {
+    converts(SETUP, |client, round| {
+        let read = format!("SELECT v FROM t WHERE id = '{}'", 1 + round % 2);
+        let write = "UPDATE t SET v = '2020-01-01 23:30+00' WHERE id = '1'";
+        client.queries(&["SET search_path = public", &read, "BEGIN", "SAVEPOINT a"]);
+        client.query("CREATE TEMP TABLE t (id int, v date) ON COMMIT DROP");
+        client.query("INSERT INTO t VALUES ('1', '2020-01-01')");
+        client.queries(&[&read, &read, write, write]);
+        let back = [
+            frames::parse("", "ROLLBACK TO SAVEPOINT a", &[]),
+            frames::bind("", "", &[]),
+            frames::execute("", 0),
+            frames::sync(),
+        ];
+        client.send(&back.concat());
+        client.until_ready();
+        client.queries(&[&read, write, write, &read, "ROLLBACK", &read]);
+    });
+}
+
+/// A table whose text only seems to say so does not go with its transaction.
+#[test]
+fn a_table_that_stays_hides_what_it_hides_behind_its_transaction() {
+    converts(SETUP, |client, round| {
+        let read = format!("SELECT v FROM t WHERE id = '{}'", 1 + round % 2);
+        client.queries(&[&read, &read, "BEGIN"]);
+        client.query("CREATE TEMP TABLE t (id int, v date DEFAULT now()) /* on commit drop */");
+        client.queries(&["INSERT INTO t VALUES ('1', '2020-01-01')", &read, "COMMIT"]);
+        client.queries(&[&read, &read, "DROP TABLE pg_temp.t", &read, &read]);
+    });
 }
