@@ -1,4 +1,5 @@
-//! Tests of database.
+//! When the epoch of a database moves, and how databases are remembered.
+
 use super::*;
 
 #[test]

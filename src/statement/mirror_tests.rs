@@ -1,4 +1,5 @@
-//! Tests of mirror.
+//! Every name that a statement is given fits, and is another one.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Which facts are asked for, and how they are read.
+
 use super::*;
 
 #[test]
