@@ -380,15 +380,24 @@ impl Standing {
         self.transaction_effect > Effect::Isolation
     }
 
+    /// A transaction that had this effect is over.
+    fn concluded(&mut self, effect: Effect) {
+        self.affected(effect);
+        self.altered = None;
+        // What no text shows is for others to notice.
+        if effect == Effect::Unknown {
+            self.database.suspect();
+        }
+    }
+
     /// A transaction was committed, and another may have begun at once. What it did is there for
     /// all; if nothing else is part of the request, the new one has done nothing.
     pub fn committed(&mut self, alone: bool) {
         if self.has_changed() {
             let effect = self.transaction_effect;
             let status = std::mem::replace(&mut self.status, Status::Idle);
-            self.affected(effect);
+            self.concluded(effect);
             self.status = status;
-            self.altered = None;
             if alone {
                 self.transaction_effect = Effect::None;
             }
@@ -407,11 +416,7 @@ impl Standing {
             self.has_old_snapshot &= !is_idle;
             if self.has_changed() {
                 let effect = std::mem::replace(&mut self.transaction_effect, Effect::None);
-                self.affected(effect);
-                if effect == Effect::Unknown {
-                    self.database.suspect();
-                }
-                self.altered = None;
+                self.concluded(effect);
                 self.transaction_effect = Effect::None;
                 // What was sent meanwhile may define something.
                 if is_idle {

@@ -356,8 +356,9 @@ fn code_of_another_session_that_changes_the_catalog_is_noticed() {
         CREATE PROCEDURE migrate() LANGUAGE plpgsql AS \
         'BEGIN ALTER TABLE kv ALTER ch TYPE text; END'";
     for migration in [
-        "DO 'BEGIN ALTER TABLE kv ALTER ch TYPE text; END'",
-        "CALL migrate()",
+        &["DO 'BEGIN ALTER TABLE kv ALTER ch TYPE text; END'"][..],
+        &["CALL migrate()"],
+        &["BEGIN", "CALL migrate()", "COMMIT"],
     ] {
         let upstream = server::address();
         let proxy = Proxy::with(&upstream, &[("catalog_watch_ms", "60000")]);
@@ -372,8 +373,8 @@ fn code_of_another_session_that_changes_the_catalog_is_noticed() {
             std::thread::sleep(Duration::from_millis(100));
         }
         assert!(proxy.converted() > 0);
-        other.run(migration);
+        migration.iter().for_each(|text| other.run(text));
         let sql = "SELECT count(*) FROM kv WHERE ch = 'c  ' OR k = 'zz'";
-        assert_eq!(client.value(sql), "0", "{migration}");
+        assert_eq!(client.value(sql), "0", "{migration:?}");
     }
 }
