@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::reason::Reason;
+use crate::sql::tag::{self, Command};
 
 /// Something that is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -93,7 +94,11 @@ impl Counter {
 pub struct Counters {
     counts: [AtomicU64; Counter::COUNT],
     passed: [AtomicU64; Reason::ALL.len()],
+    outdated: [AtomicU64; OUTDATED],
 }
+
+/// The command tags, and one that is not known.
+const OUTDATED: usize = tag::COUNT + 1;
 
 impl Counters {
     /// Adds `n` to `counter`. Only the worker that these counters belong to may call this: calls
@@ -108,10 +113,19 @@ impl Counters {
         bump(&self.passed[reason as usize], 1);
     }
 
+    /// Counts a statement that has to be learned again after a change of the catalog by what has
+    /// this command tag. Only the worker that these counters belong to may call this.
+    pub fn outdated(&self, tag: Command) {
+        if let Some(count) = self.outdated.get(tag.index()) {
+            bump(count, 1);
+        }
+    }
+
     fn new() -> Self {
         Self {
             counts: std::array::from_fn(|_| AtomicU64::new(0)),
             passed: std::array::from_fn(|_| AtomicU64::new(0)),
+            outdated: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
 }
@@ -160,12 +174,16 @@ impl Metrics {
         let mut summary = Summary {
             counts: [0; Counter::COUNT],
             passed: [0; Reason::ALL.len()],
+            outdated: [0; OUTDATED],
         };
         for counters in self.workers.iter().chain([&self.acceptor]) {
             for (sum, count) in summary.counts.iter_mut().zip(&counters.counts) {
                 *sum += count.load(Relaxed);
             }
             for (sum, count) in summary.passed.iter_mut().zip(&counters.passed) {
+                *sum += count.load(Relaxed);
+            }
+            for (sum, count) in summary.outdated.iter_mut().zip(&counters.outdated) {
                 *sum += count.load(Relaxed);
             }
         }
@@ -178,6 +196,7 @@ impl Metrics {
 pub struct Summary {
     counts: [u64; Counter::COUNT],
     passed: [u64; Reason::ALL.len()],
+    outdated: [u64; OUTDATED],
 }
 
 impl Summary {
@@ -197,6 +216,12 @@ impl Summary {
     #[must_use]
     pub fn passed_through(&self) -> u64 {
         self.passed.iter().sum()
+    }
+
+    /// Statements that had to be learned again after what has this command tag.
+    #[must_use]
+    pub fn outdated(&self, tag: Command) -> u64 {
+        self.outdated.get(tag.index()).copied().unwrap_or_default()
     }
 
     /// Client connections open now.
@@ -221,11 +246,24 @@ impl Summary {
     pub fn since(&self, earlier: &Self) -> Self {
         let mut difference = self.clone();
         let before = earlier.counts.iter().chain(&earlier.passed);
+        let before = before.chain(&earlier.outdated);
         let after = difference.counts.iter_mut().chain(&mut difference.passed);
+        let after = after.chain(&mut difference.outdated);
         for (after, before) in after.zip(before) {
             *after = after.saturating_sub(*before);
         }
         difference
+    }
+
+    /// The command tags after which statements had to be learned again, the most frequent first.
+    fn tags(&self) -> Vec<(&'static str, u64)> {
+        let tags = self.outdated.iter().enumerate();
+        let mut tags: Vec<_> = tags
+            .filter(|(_, count)| **count > 0)
+            .map(|(index, count)| (Command::label(index), *count))
+            .collect();
+        tags.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        tags
     }
 
     /// The reasons that occurred, the most frequent first.
@@ -288,6 +326,7 @@ impl fmt::Display for Summary {
         group(f, "shapes", &shapes.map(counted))?;
         let questions = [("answered", Questions), ("milliseconds", QuestionsMillis)];
         group(f, "questions", &questions.map(counted))?;
+        group(f, "learned again after", &self.tags())?;
         let connections = [
             ("open", self.connections_open()),
             ("opened", self.count(ConnectionsOpened)),
@@ -369,6 +408,8 @@ mod tests {
         worker.passed(Reason::NotPreparable);
         worker.passed(Reason::NotPreparable);
         worker.add(Counter::ErrorsProxy, u64::MAX / 1_000_000);
+        worker.outdated(Command::UNSEEN);
+        (0..2).for_each(|_| worker.outdated(Command::of(b"CREATE INDEX")));
         let expected = "\
 queries                                    8   100.0 %
   converted                                5    62.5 %
@@ -398,6 +439,9 @@ shapes
 questions
   answered                                 0
   milliseconds                             0
+learned again after
+  CREATE INDEX                             2
+  unseen                                   1
 connections
   open                                     0
   opened                                   0

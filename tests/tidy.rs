@@ -36,7 +36,7 @@ const LAYERS: [(&str, &[&str]); 17] = [
     ("wire", &["reason"]),
     ("sql", &["reason"]),
     ("error", &["wire", "reason"]),
-    ("metrics", &["reason"]),
+    ("metrics", &["sql", "reason"]),
     ("config", &[]),
     ("statement", &["sql", "reason"]),
     ("standing", &["wire", "statement", "sql", "reason"]),

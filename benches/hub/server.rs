@@ -182,7 +182,7 @@ impl Server {
             }
             row(out, &["4194304", "0", "77"]);
         } else if text.contains("concat_ws('|', (SELECT") {
-            row(out, &["sign", ""]);
+            row(out, &["sign", "", "", "1"]);
         } else if text.contains("SET LOCAL jit") {
             // No name has hazards.
         } else if text.contains("; SELECT pg_catalog.count(*) FROM pg_catalog.pg_type") {

@@ -355,7 +355,7 @@ pub const TRIALS: Setting = Setting {
     what: "Whether each statement is now and then sent as it came, to compare the times; one that \
            takes longer as a prepared statement is left as it came.",
     because: "not every server and not every statement gains, and nobody should lose; the trials \
-              take a hundredth of a statement's time at most.",
+              take about a hundredth of a statement's time.",
 };
 
 /// `log_format`: how log lines look.

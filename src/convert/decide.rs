@@ -9,14 +9,14 @@
 //! against the text itself is looked for before the moment is blamed.
 
 use super::bind::Call;
-use super::habits::{Habits, Sent, Timing};
+use super::choose::choose;
+use super::habits::Habits;
 use super::{Lent, Policy, judge};
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::standing::Standing;
 use crate::statement::mirror::{Entry, Name};
-use crate::statement::routes::{Route, Trial};
-use crate::statement::tally::PREPARE_PAYS;
+use crate::statement::tally::{CONTEXT_PAYS, PREPARE_PAYS};
 use crate::statement::{Context, Micros, Millis, Plans, Recipe, Statement, Terms};
 use crate::wire::backend::Status;
 use std::ops::ControlFlow;
@@ -74,6 +74,10 @@ pub struct Circumstances<'a> {
     pub is_parting: bool,
 }
 
+/// Queries that were passed through for what their transaction had made, before the session is
+/// asked what is needed to tell.
+const MANY_MISSES: u32 = 8;
+
 /// Lessons that may precede one query: context, statement, one narrower form, and what was wanted
 /// before. More means that something does not settle.
 const MAX_LESSONS: u8 = 6;
@@ -122,15 +126,21 @@ impl Circumstances<'_> {
             return Some((Subject::Statement(plans), text));
         }
         let missed = std::mem::take(&mut self.habits.missed);
+        let is_urgent = self.standing.misses_context();
+        let missed = missed || is_urgent;
         let is_of_use = missed && self.standing.context.is_none() && self.may_ask_context();
-        let may_ask = is_of_use && self.standing.idle_patience.may_ask() && self.may_look();
+        let is_time = is_of_use && (is_urgent || self.standing.idle_patience.may_ask());
+        let may_ask = is_time && self.may_look();
         may_ask.then(|| (Subject::Watch, Vec::new()))
     }
 
-    /// Whether to ask for the context behind a reply: it was of use before, and the share of the
-    /// time leaves room for more.
+    /// Whether to ask for the context behind a reply: it was of use before, or what transactions
+    /// make cannot be told apart without, and the share of the time leaves room for more.
     fn may_ask_context(&self) -> bool {
-        let has_asked = self.standing.interned.is_some();
+        let pays = self.standing.mirror.uses.pay_for_context();
+        let misses = self.habits.misses;
+        let is_missed = misses >= MANY_MISSES && pays || misses >= CONTEXT_PAYS;
+        let has_asked = self.standing.interned.is_some() || is_missed;
         let is_left = self.lent.shapes.questions().are_left(self.now);
         self.lent.settings.is_eager() || has_asked && is_left
     }
@@ -159,8 +169,9 @@ impl Circumstances<'_> {
             && !self.relay_only
             && self.lessons < MAX_LESSONS
             && !standing.is_serializable
-            && (!standing.has_old_snapshot
-                || standing.unverified.is_none() && standing.sees_the_present())
+            && (!standing.has_old_snapshot || standing.sees_the_present())
+            && (!standing.sees_otherwise() || standing.unverified.is_none())
+            && (!standing.has_made_temporary() || standing.text_context().is_some())
             && listens
     }
 
@@ -229,6 +240,8 @@ impl Circumstances<'_> {
         if let Err(reason) = self.check() {
             return Err(self.lasting(text, reason));
         }
+        let contexts = self.lent.shapes.contexts();
+        self.standing.takes_text(text, contexts);
         let dialect = self.standing.dialect;
         let recipe = match self.lent.guess(text, dialect) {
             Some(recipe) => {
@@ -246,7 +259,7 @@ impl Circumstances<'_> {
             return Err(Reason::Trivial);
         }
         let mut plans = Plans::Generic;
-        if let Some(context) = self.standing.context
+        if let Some(context) = self.standing.text_context()
             && is_settled
         {
             let found = (&*recipe, eligible, context);
@@ -276,7 +289,7 @@ impl Circumstances<'_> {
             self.standing.check_rows(scan)?;
         }
         let key = recipe.key(eligible, context, text, scan, self.lent.shapes.hasher());
-        let epoch = self.standing.database.epoch();
+        let epoch = self.standing.present_epoch();
         let max_age = self.lent.settings.statement_max_age;
         // Where the original cannot be tried in its turn.
         let is_final =
@@ -373,7 +386,11 @@ impl Circumstances<'_> {
             return Err(Reason::CacheFull);
         }
         if self.standing.context.is_none() && self.lessons == 0 {
-            let may_ask = self.standing.patience.may_ask();
+            // What is asked inside a transaction is good until its end.
+            let may_ask = match self.standing.status {
+                Status::Idle => self.standing.patience.may_ask(),
+                _ => self.standing.idle_patience.may_ask(),
+            };
             if !(may_ask && self.may_look()) {
                 return Err(Reason::Unproven);
             }
@@ -421,7 +438,7 @@ impl Circumstances<'_> {
     /// Whether the shared table knows, without being asked to learn anything, why the text's
     /// statement is not to be: with the plans that are wanted, or the only ones that will do.
     fn known_settled(&self, recipe: &Arc<Recipe>, plans: Plans, text: &[u8]) -> Result<(), Reason> {
-        let Some(context) = self.standing.context else {
+        let Some(context) = self.standing.text_context() else {
             return Ok(());
         };
         let epoch = self.standing.database.epoch();
@@ -447,7 +464,7 @@ impl Circumstances<'_> {
     /// # Errors
     /// The reason why there is no use in asking, if the shared table knows one.
     fn memory_for(&self, recipe: &Arc<Recipe>, plans: Plans, text: &[u8]) -> Result<usize, Reason> {
-        if self.standing.context.is_none() {
+        if self.standing.text_context().is_none() {
             return Ok(0);
         }
         let epoch = self.standing.database.epoch();
@@ -464,36 +481,5 @@ impl Circumstances<'_> {
             return Err(Reason::Slower);
         }
         Ok(statement.known_memory())
-    }
-}
-
-/// By which route the statement of this entry is to be executed now, and whether its time is taken.
-///
-/// # Errors
-/// [`Reason::Slower`] or [`Reason::Trial`] if the original is to be sent.
-#[inline]
-fn choose(entry: &mut Entry, habits: &mut Habits, clock: Micros) -> Result<(), Reason> {
-    let routes = entry.statement.routes();
-    let (timed, usual) = (entry.trial.next(routes), routes.usual());
-    habits.sent = Sent {
-        key: entry.statement.key(),
-        limit: Trial::limit(routes),
-        since: clock,
-    };
-    match timed {
-        None if usual == Route::Prepared => Ok(()),
-        None => Err(Reason::Slower),
-        Some(route) => {
-            habits.timing = Some(Timing {
-                key: entry.statement.key(),
-                route,
-                since: clock,
-            });
-            match route {
-                Route::Prepared => Ok(()),
-                Route::Original if usual == Route::Original => Err(Reason::Slower),
-                Route::Original => Err(Reason::Trial),
-            }
-        }
     }
 }

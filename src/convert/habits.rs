@@ -14,6 +14,9 @@ pub struct Habits {
     wanted: Vec<(Vec<u8>, Plans)>,
     /// A query was passed through because its transaction had lost the context.
     pub missed: bool,
+    /// How many were passed through for what their transaction has made, while nothing was known
+    /// of the session.
+    pub misses: u32,
     /// The query that was executed last.
     pub sent: Sent,
     /// The query in flight whose time is taken, if one is.

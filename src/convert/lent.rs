@@ -9,7 +9,7 @@ use crate::sql::eligible;
 use crate::sql::scan::Scan;
 use crate::sql::{Dialect, ScanLimits};
 use crate::standing::Standing;
-use crate::statement::mirror::{Capacity, Tally};
+use crate::statement::mirror::{Capacity, MemoryChange};
 use crate::statement::shapes::Shapes;
 use crate::statement::{Millis, Plans, Recipe, Statement};
 use std::collections::HashMap;
@@ -149,7 +149,7 @@ impl Lent {
     }
 
     /// Counts what a server connection has come to hold, or no longer holds.
-    pub fn count_memory(&self, tally: Tally) {
+    pub fn count_memory(&self, tally: MemoryChange) {
         self.counters().add(Counter::MemoryTaken, tally.taken);
         self.counters().add(Counter::MemoryFreed, tally.freed);
     }
@@ -267,13 +267,16 @@ impl Lent {
         text: &[u8],
         standing: &Standing,
     ) -> Result<Arc<Statement>, Reason> {
-        let context = standing.context.ok_or(Reason::OracleFailed)?;
+        let context = standing.text_context().ok_or(Reason::OracleFailed)?;
         let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
         let (shapes, scan) = (&self.shapes, &self.scan);
         let statement = |plans| shapes.statement(recipe, eligible, (context, plans), text, scan);
         let found = statement(plans)?;
+        self.follow(&found, standing);
         if plans == Plans::Generic && found.is_specific(standing.database.epoch()) {
-            return statement(Plans::Custom);
+            let specific = statement(Plans::Custom)?;
+            self.follow(&specific, standing);
+            return Ok(specific);
         }
         Ok(found)
     }
@@ -285,6 +288,13 @@ impl Lent {
         let executions = self.shapes.executions(statement);
         let threshold = self.settings.prepare_threshold;
         !self.settings.is_eager() && statement.payback().rests(executions, threshold)
+    }
+
+    /// Brings the verdict of a statement up to date, and counts what has made an end of it.
+    fn follow(&self, statement: &Statement, standing: &Standing) {
+        if let Some(tag) = standing.follow_verdict(statement) {
+            self.counters().outdated(tag);
+        }
     }
 
     /// Scans `text` again as this recipe of its shape, which may have been retired since, has it.

@@ -1,6 +1,7 @@
 //! What becomes of one text on one server connection: pure, but for what a worker lends.
 
 mod bind;
+mod choose;
 mod decide;
 mod errors;
 mod habits;

@@ -40,88 +40,6 @@ pub(super) fn quoted(text: &str) -> String {
     format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
-/// How many rows there are, and which transactions wrote them.
-fn rows(of: &str, from: &str) -> String {
-    format!(
-        "(SELECT pg_catalog.concat_ws(':', pg_catalog.count(*), \
-         pg_catalog.sum({of}.xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.{from})"
-    )
-}
-
-/// Asks what the catalog looks like: of everything users define, how many rows there are and which
-/// transactions wrote them. A row that is changed gets a later one; statistics do not count,
-/// because they are overwritten in place. Temporary objects are their session's business. Roles are
-/// the cluster's, and so is when the configuration was read last.
-///
-/// The answer has two columns: what may give names hazards, and everything else.
-pub(super) fn sign() -> String {
-    let user = |alias: &str| format!("{alias}.oid {{>=}} {FIRST_NORMAL}");
-    let of_user =
-        |alias: &str, table: &str| rows(alias, &format!("{table} {alias} WHERE {}", user(alias)));
-    let lasting = "c.relpersistence {<>} 't'::pg_catalog.\"char\"";
-    let types = format!(
-        "pg_type t WHERE {} AND t.typelem {{=}} 0::pg_catalog.oid \
-         AND t.typtype {{<>}} 'c'::pg_catalog.\"char\"",
-        user("t")
-    );
-    let rules = format!(
-        "pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid {{=}} r.ev_class WHERE {} AND {lasting}",
-        user("r")
-    );
-    let naming = [
-        of_user("p", "pg_proc"),
-        rows("r", &rules),
-        rows("t", &types),
-        of_user("o", "pg_operator"),
-        of_user("k", "pg_cast"),
-        of_user("g", "pg_trigger"),
-        rows("f", "pg_attrdef f"),
-        rows("y", "pg_policy y"),
-        // Those of domains leave the types as they were.
-        rows(
-            "q",
-            "pg_constraint q WHERE q.contypid {<>} 0::pg_catalog.oid",
-        ),
-        format!(
-            "(SELECT pg_catalog.sum(c.oid::pg_catalog.int8) FROM pg_catalog.pg_class c \
-             WHERE {} AND (c.relkind {{=}} ANY ('{{f,p}}'::pg_catalog.\"char\"[]) \
-             OR c.relhassubclass OR c.relrowsecurity))",
-            user("c")
-        ),
-    ];
-    let relations = format!(
-        "pg_class c WHERE {} AND {lasting} AND c.relkind {{<>}} 't'::pg_catalog.\"char\"",
-        user("c")
-    );
-    let columns = format!(
-        "pg_attribute a JOIN pg_catalog.pg_class c ON c.oid {{=}} a.attrelid \
-         WHERE {} AND a.attnum {{>}} 0::pg_catalog.int2 AND {lasting} \
-         AND c.relkind {{=}} ANY ('{{r,v,m,p,f,c}}'::pg_catalog.\"char\"[])",
-        user("c")
-    );
-    let schemas = format!(
-        "pg_namespace n WHERE {} \
-         AND NOT pg_catalog.starts_with(n.nspname::pg_catalog.text, 'pg_')",
-        user("n")
-    );
-    let rest = [
-        rows("c", &relations),
-        rows("a", &columns),
-        rows("e", "pg_enum e"),
-        rows("n", &schemas),
-        rows("m", "pg_auth_members m"),
-        "(SELECT pg_catalog.sum(pg_catalog.hashtext(pg_catalog.concat_ws(' ', r.oid, r.rolsuper, \
-         r.rolinherit, r.rolbypassrls, r.rolname))) FROM pg_catalog.pg_roles r)"
-            .to_owned(),
-        "pg_catalog.pg_conf_load_time()".to_owned(),
-    ];
-    qualified(&format!(
-        "SELECT pg_catalog.concat_ws('|', {}), pg_catalog.concat_ws('|', {})",
-        naming.join(", "),
-        rest.join(", ")
-    ))
-}
-
 /// What temporary objects the session has, as an expression: nothing if it has none. Each has a row
 /// of `pg_depend` that is found by an index, and a row of its own that a change writes anew.
 pub(super) fn temporary() -> String {
@@ -322,7 +240,6 @@ pub(super) fn samples() -> Vec<String> {
     ];
     let texts = texts.map(|text| String::from_utf8_lossy(&text).into_owned());
     let mut all = vec![
-        sign(),
         format!("SELECT {}, {}", temporary(), indirect_schemas()),
         columns("t"),
     ];
@@ -341,10 +258,6 @@ mod tests {
             "a OPERATOR(pg_catalog.=) b AND c OPERATOR(pg_catalog.||) '{x,y}'"
         );
         assert_eq!(quoted("a'b\\"), "E'a''b\\\\'");
-        let text = sign();
-        let bare = text.replace("OPERATOR(pg_catalog.=)", "");
-        assert!(!bare.contains(" = "), "{bare}");
-        assert!(!text.contains("{="), "{text}");
     }
 
     #[test]

@@ -149,7 +149,10 @@ impl Lesson {
         let isolation = answers.first().and_then(|answer| answer.values.first());
         env.standing.has_old_snapshot |= isolation.is_none_or(|level| level != "read committed");
         let behind = answers.into_iter().skip(1);
-        behind.step_by(2).take(self.asked / 2 - 1).collect()
+        behind
+            .step_by(2)
+            .take((self.asked / 2).saturating_sub(1))
+            .collect()
     }
 
     /// Records what the questions of the state have cost. Looks at the catalog and questions about
@@ -160,7 +163,7 @@ impl Lesson {
         counters.add(Counter::Questions, self.asked as u64);
         counters.add(Counter::QuestionsMillis, took);
         match self.state {
-            State::Watch(_) | State::Names(_) | State::About(_, About::Prepare) => {}
+            State::Watch(..) | State::Names(_) | State::About(_, About::Prepare) => {}
             State::About(..) if self.topic.is_earned => {}
             State::Idle | State::Context | State::Audit(_) | State::About(..) => {
                 env.lent.shapes.questions().spend(self.asked, took, env.now);
@@ -202,7 +205,7 @@ impl Lesson {
         let is_due = self.topic.only_watches();
         let is_unverified = env.standing.is_unverified(env.now);
         let interval = env.lent.settings.catalog_watch;
-        let may_look = !(self.is_inside && env.standing.has_old_snapshot);
+        let may_look = !(self.is_inside && env.standing.sees_otherwise());
         let takes = may_look && env.standing.database.take_watch(env.now, interval);
         if is_due || is_unverified || takes {
             return Ok(watch::ask(env));
@@ -220,7 +223,7 @@ impl Lesson {
         }
         let knows = env.standing.knows_names();
         if !knows || env.standing.database.doubts_names() {
-            let may_look = !(self.is_inside && env.standing.has_old_snapshot);
+            let may_look = !(self.is_inside && env.standing.sees_otherwise());
             let claim = || env.standing.database.claim_names(env.now);
             match may_look.then(claim).flatten() {
                 Some(claim) => return Ok(names::ask(claim, env)),
@@ -229,6 +232,11 @@ impl Lesson {
             }
         }
         let contexts = env.standing.database.contexts();
+        let is_known = env.standing.context.is_some() && env.standing.context_count == contexts;
+        // What the session has made would be part of the context.
+        if env.standing.has_made_temporary() && !is_known {
+            return Err(Reason::Unproven);
+        }
         env.standing.survey_late()?;
         if env.standing.is_unverified(env.now) {
             return Err(Reason::Unproven);
@@ -256,8 +264,8 @@ impl Lesson {
         let answers = self.keep_questions(env);
         let state = std::mem::replace(&mut self.state, State::Idle);
         env.is_pointless |= self.cancelled.is_some();
-        let looks = matches!(state, State::Watch(_) | State::Names(_));
-        let is_old = self.is_inside && env.standing.has_old_snapshot;
+        let looks = matches!(state, State::Watch(..) | State::Names(_));
+        let is_old = self.is_inside && env.standing.sees_otherwise();
         if is_old && (looks || !env.standing.sees_the_present()) {
             if let State::About(candidate, _) = state {
                 candidate.leave(env.standing);
@@ -266,8 +274,8 @@ impl Lesson {
         }
         match state {
             State::Idle => Err(Reason::OracleFailed),
-            State::Watch(asked) => {
-                watch::answered(asked, &answers, env);
+            State::Watch(asked, made) => {
+                watch::answered(asked, made, &answers, env);
                 env.goes_on()?;
                 self.prelude(env)
             }

@@ -6,7 +6,7 @@ use super::*;
 fn a_lesson_that_ends_early_leaves_the_question_for_names_to_others() {
     let mut room = Room::new();
     let mut lesson = room.teach(SELECT);
-    room.answer(&mut lesson, &[rows(&[&["sign", "rest"]])]);
+    room.answer(&mut lesson, &[rows(&[&["sign", "rest", "", "1"]])]);
     let database = Arc::clone(&room.standing.database);
     assert!(
         database.claim_names(room.now).is_none(),
@@ -47,8 +47,7 @@ fn a_pointless_lesson_takes_nothing_from_other_sessions() {
     let room = Room::settled();
     let database = Arc::clone(&room.standing.database);
     let epoch = database.epoch();
-    let changed = ["sign".to_owned(), "changed".to_owned()];
-    database.observed(&changed, room.now, room.now, false);
+    room.changed_past_the_proxy();
     let mut room = room.another();
     assert!(database.epoch() > epoch);
     let mut lesson = room.teach(SELECT);

@@ -6,6 +6,7 @@ use crate::metrics::{Counter, Metrics};
 use crate::sql::hazard::Hazards;
 use crate::sql::survey::Known as _;
 use crate::statement::context::Origin;
+use crate::statement::database::Sight;
 use crate::statement::mirror::Capacity;
 use crate::statement::shapes::Shapes;
 use crate::statement::{Plans, Statement, Verdict};
@@ -90,6 +91,19 @@ struct Room {
 }
 
 impl Room {
+    /// A look has found the catalog changed.
+    pub(super) fn changed_past_the_proxy(&self) {
+        let database = &self.standing.database;
+        let sight = Sight {
+            sign: ["sign", "changed"].map(str::to_owned),
+            rights: String::new(),
+            last: 1,
+            without: None,
+            made: database.made(),
+        };
+        database.observed(sight, self.now, self.now, false);
+    }
+
     /// A session that has just logged in.
     fn new() -> Self {
         let settings = Settings {
@@ -142,7 +156,9 @@ impl Room {
         let mut next = self.begin(&mut lesson);
         while next == Next::Asked {
             let answer = match &*self.questions()[0] {
-                question if question.contains("concat_ws('|'") => rows(&[&["sign", "rest"]]),
+                question if question.contains("concat_ws('|'") => {
+                    rows(&[&["sign", "rest", "", "1"]])
+                }
                 question if question.contains("SHOW ALL") => context(who),
                 _ => Vec::new(),
             };
@@ -336,12 +352,7 @@ fn other_columns_decline_a_statement_until_the_catalog_changes() {
     let mut lesson = Lesson::new(subject(), SELECT.as_bytes().to_vec());
     assert_eq!(room.begin(&mut lesson), declined, "without a question");
     assert!(room.asks.bytes.is_empty());
-    room.standing.database.observed(
-        &["sign".to_owned(), "changed".to_owned()],
-        room.now,
-        room.now,
-        false,
-    );
+    room.changed_past_the_proxy();
     let mut lesson = Lesson::new(subject(), SELECT.as_bytes().to_vec());
     assert_eq!(room.begin(&mut lesson), Next::Asked);
 }
@@ -433,7 +444,7 @@ fn a_watch_that_finds_another_catalog_moves_the_epoch() {
         room.now = Millis(2_000);
         let mut lesson = Lesson::new(Subject::Watch, Vec::new());
         assert_eq!(room.begin(&mut lesson), Next::Asked);
-        let answer = rows(&[&["sign", sign]]);
+        let answer = rows(&[&["sign", sign, "", "1"]]);
         assert_eq!(room.answer(&mut lesson, &[answer]), Next::Learned);
         assert_eq!(room.standing.database.epoch() > epoch, moves);
     }
@@ -443,7 +454,7 @@ fn a_watch_that_finds_another_catalog_moves_the_epoch() {
 fn names_that_are_too_many_to_be_read_are_all_hazardous() {
     let mut room = Room::new();
     let mut lesson = room.teach(SELECT);
-    let sign = rows(&[&["sign", "rest"]]);
+    let sign = rows(&[&["sign", "rest", "", "1"]]);
     assert_eq!(room.answer(&mut lesson, &[sign]), Next::Asked);
     assert!(room.questions()[0].contains("SET LOCAL jit"));
     lesson.large(backend::DATA_ROW);

@@ -56,6 +56,7 @@ mod prepare;
 mod proof;
 mod question;
 mod settings;
+mod sign;
 mod state;
 mod statistics;
 mod teach;
@@ -124,6 +125,7 @@ pub enum Next {
 pub fn questions(major: u16) -> Vec<String> {
     let mut all = vec![naming::names(major)];
     all.extend(catalog::samples());
+    all.extend(sign::samples());
     all.extend(proof::questions());
     all.extend(lists::samples());
     all.push(context_query(true));

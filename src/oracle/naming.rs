@@ -27,6 +27,7 @@ pub(super) fn names(major: u16) -> String {
         uses(&builtins, major),
         depends(),
         IMPLICIT.to_owned(),
+        EVENTS.to_owned(),
         RELATIONS.to_owned(),
         USED.to_owned(),
     ];
@@ -262,6 +263,10 @@ const IMPLICIT: &str = "SELECT 'd', '*', '', 'f' {||} p.oid::pg_catalog.text, ''
     AND (d.classid {=} ANY ('{2617,2605,2603,3576,1247}'::pg_catalog.oid[]) OR d.classid {=} \
     2606::pg_catalog.oid AND EXISTS (SELECT FROM pg_catalog.pg_constraint k \
     WHERE k.oid {=} d.objid AND k.contypid {<>} 0::pg_catalog.oid)))";
+
+/// The functions that event triggers run.
+const EVENTS: &str = "SELECT 'd', 'e', '', 'f' {||} e.evtfoid::pg_catalog.text, '' \
+    FROM pg_catalog.pg_event_trigger e WHERE e.evtenabled {<>} 'D'::pg_catalog.\"char\"";
 
 /// Relations that are foreign, have partitions or children, or are secured for single roles.
 const RELATIONS: &str = "SELECT 'r', 'r' {||} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \

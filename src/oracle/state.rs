@@ -6,7 +6,7 @@
 use super::answer::Answer;
 use super::candidate::Candidate;
 use super::proof::{Meaning, Visibility};
-use crate::statement::database::NamesClaim;
+use crate::statement::database::{Made, NamesClaim};
 use crate::statement::guard::Guard;
 use crate::statement::{Millis, Plans, Statement};
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use std::sync::Arc;
 pub(super) enum State {
     /// None is: the lesson has not begun, or is over.
     Idle,
-    /// The question what the catalog looks like, put at this time.
-    Watch(Millis),
+    /// The question what the catalog looks like, put at this time, and what was made before.
+    Watch(Millis, Made),
     /// The question which names have hazards, with the right to put it. Who drops the state leaves
     /// the question to others.
     Names(NamesClaim),

@@ -12,7 +12,7 @@ use crate::sql::hazard::Hazards;
 use crate::sql::scan::Scan;
 use crate::sql::survey;
 use crate::statement::mirror::Name;
-use crate::statement::{Plans, Statement, Terms, Verdict};
+use crate::statement::{Millis, Plans, Statement, Terms, Verdict};
 use std::sync::Arc;
 
 /// Milliseconds after which a question somebody else put counts as forgotten.
@@ -22,7 +22,7 @@ const PATIENCE: u64 = 10_000;
 /// already, or asks about it.
 pub(super) fn teach(wanted: Plans, topic: &mut Topic, env: &mut Env<'_>) -> Result<Step, Reason> {
     // First: whoever moves it changes the names before.
-    let epoch = env.standing.database.epoch();
+    let epoch = env.standing.present_epoch();
     if env.standing.context_count != env.standing.database.contexts() || !env.standing.knows_names()
     {
         return Err(Reason::Unproven);
@@ -55,7 +55,9 @@ pub(super) fn teach(wanted: Plans, topic: &mut Topic, env: &mut Env<'_>) -> Resu
     }
     let max_age = env.lent.settings.statement_max_age;
     if let Some((at, terms)) = statement.trusted(epoch, max_age, env.now) {
-        if is_held(&statement, epoch, env) {
+        let oldest = Millis(env.now.0.saturating_sub(max_age));
+        if env.standing.mirror.holds(&statement, epoch, oldest) {
+            // Only the context was not known.
             return Ok(Step::Learned);
         }
         let candidate = Candidate {
@@ -88,16 +90,6 @@ pub(super) fn teach(wanted: Plans, topic: &mut Topic, env: &mut Env<'_>) -> Resu
 }
 
 /// Whether the connection holds the statement already: then the context was not known when it was
-/// looked for.
-fn is_held(statement: &Arc<Statement>, epoch: u64, env: &mut Env<'_>) -> bool {
-    let found = env.standing.mirror.lookup(statement.key());
-    found.is_some_and(|entry| {
-        entry.epoch == epoch
-            && env.now.since(entry.verified) <= env.lent.settings.statement_max_age
-            && Arc::ptr_eq(&entry.statement, statement)
-    })
-}
-
 /// Why a text whose objects have these hazards is passed through.
 const fn hazard_of(hazards: Hazards) -> Option<Reason> {
     if hazards.has(Hazards::SEES) {

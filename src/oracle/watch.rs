@@ -2,28 +2,37 @@
 
 use super::answer::Answer;
 use super::state::{State, Step};
-use super::{Env, catalog};
+use super::{Env, sign};
 use crate::statement::Millis;
+use crate::statement::database::{Made, Sight};
 
 /// Asks what the catalog looks like.
 pub(super) fn ask(env: &mut Env<'_>) -> Step {
-    env.asks.careful(catalog::sign().as_bytes());
-    Step::Ask(State::Watch(env.now))
+    let made = env.standing.database.made();
+    env.asks.careful(sign::sign(made.names()).as_bytes());
+    Step::Ask(State::Watch(env.now, made))
 }
 
 /// The catalog was looked at. An answer that failed says nothing; the age of statements bounds what
 /// that can cost.
-pub(super) fn answered(asked: Millis, answers: &[Answer], env: &mut Env<'_>) {
+pub(super) fn answered(asked: Millis, made: Made, answers: &[Answer], env: &mut Env<'_>) {
     let Some(answer) = answers.first().filter(|answer| answer.is_good()) else {
         return;
     };
-    let Ok(sign) = <&[String; 2]>::try_from(&answer.values[..]) else {
+    let [naming, rest, rights, last, without @ ..] = &answer.values[..] else {
         return;
+    };
+    let sight = Sight {
+        sign: [naming.clone(), rest.clone()],
+        rights: rights.clone(),
+        last: last.parse().unwrap_or(u32::MAX),
+        without: <&[String; 2]>::try_from(without).ok().cloned(),
+        made,
     };
     let standing = &mut *env.standing;
     let suspect = standing.unverified.is_some();
     standing.is_new = false;
-    if standing.database.observed(sign, asked, env.now, suspect) {
+    if standing.database.observed(sight, asked, env.now, suspect) {
         tracing::debug!(client = env.client, "the catalog has changed");
     }
     if suspect {

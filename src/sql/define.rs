@@ -11,17 +11,18 @@
 
 mod function;
 mod tokens;
+mod touches;
 
 use super::hazard::Hazards;
 use super::survey;
+use super::tag::Command;
+pub use super::touched::Name;
+use super::touched::Touched;
 use super::words::Words;
 use foldhash::fast::RandomState;
 use std::collections::HashSet;
 use std::sync::Arc;
 use tokens::{Tok, Tokens, once, statement};
-
-/// A name, in lower case and as a text writes it between quotes.
-pub type Name = Box<[u8]>;
 
 /// What one statement defines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,6 +50,10 @@ pub struct Definitions {
     pub moves_contexts: bool,
     /// It may run what it names, and not only define something by it.
     pub runs: bool,
+    /// Which statements that were parsed before may be concerned.
+    pub touched: Touched,
+    /// The command tag of a definition among it.
+    pub tag: Command,
 }
 
 /// The longest text that is read, in bytes.
@@ -107,7 +112,16 @@ impl Definitions {
             is_opaque: true,
             moves_contexts: true,
             runs: true,
+            touched: Touched::Everything,
+            tag: Command::UNSEEN,
         }
+    }
+
+    /// The same, if it may do more than that: by functions that the text does not name.
+    #[must_use]
+    pub fn touching_everything(self) -> Self {
+        let touched = Touched::Everything;
+        Self { touched, ..self }
     }
 
     /// What `text` defines.
@@ -135,13 +149,18 @@ impl Definitions {
     /// Whether nothing was defined, nor anything else done.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.list.is_empty() && !self.is_opaque && !self.moves_contexts && !self.runs
+        let is_silent = matches!(self.touched, Touched::Unsaid);
+        self.list.is_empty() && !self.is_opaque && !self.moves_contexts && !self.runs && is_silent
     }
 
     /// Adds what another text defines.
     pub fn extend(&mut self, other: Self) {
         self.moves_contexts |= other.moves_contexts;
         self.runs |= other.runs;
+        self.touched = std::mem::take(&mut self.touched).and(other.touched);
+        if other.tag != Command::UNSEEN {
+            self.tag = other.tag;
+        }
         let is_new = |known: &Vec<Arc<Definition>>, one: &Arc<Definition>| {
             known.iter().all(|known| !Arc::ptr_eq(known, one))
         };
@@ -152,7 +171,9 @@ impl Definitions {
         }
         self.is_opaque |= other.is_opaque || self.list.len() > MAX_DEFINITIONS;
         if self.is_opaque {
+            let tag = self.tag;
             *self = Self::opaque();
+            self.tag = tag;
         }
     }
 
@@ -161,6 +182,13 @@ impl Definitions {
             return;
         };
         let kind = tokens.word(about).unwrap_or_default();
+        let touched = touches::of(tokens, verb, about);
+        let is_bounded = touched.is_bounded();
+        if touched != Touched::Unsaid {
+            let words = (about..about + 3).map_while(|at| tokens.word(at));
+            self.tag = Command::of_words(std::iter::once(verb).chain(words));
+        }
+        self.touched = std::mem::take(&mut self.touched).and(touched);
         self.runs |= match verb {
             b"create" | b"alter" => !RUN_LATER.contains(&kind) || tokens.body.is_some(),
             b"drop" | b"comment" | b"grant" | b"revoke" => false,
@@ -177,7 +205,7 @@ impl Definitions {
         };
         let is_about_objects = matches!(verb, b"create" | b"alter" | b"drop")
             && (OBJECTS.contains(&kind) || tokens.are(about, &[b"foreign", b"table"]));
-        self.moves_contexts |= !is_about_objects && verb != b"comment";
+        self.moves_contexts |= !is_about_objects && !is_bounded;
         match defined {
             Some(definition) => self.list.extend(definition.map(Arc::new)),
             None => self.is_opaque = true,

@@ -10,7 +10,7 @@ use std::ops::{BitOr, BitOrAssign};
 
 /// A set of hazards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Hazards(u8);
+pub struct Hazards(u16);
 
 impl Hazards {
     /// Nothing is known to happen.
@@ -32,8 +32,11 @@ impl Hazards {
     pub const SECURED: Self = Self(1 << 6);
     /// Running it shows, though its result is not used.
     pub const NOISY: Self = Self(1 << 7);
+    /// It may run a function in SQL whose body is read anew with each plan, so that words stand for
+    /// something in it that no text shows.
+    pub const REREADS: Self = Self(1 << 8);
     /// All there are.
-    pub const ALL: Self = Self(u8::MAX);
+    pub const ALL: Self = Self(u16::MAX);
 
     /// Whether one of `other` is among these.
     #[must_use]
@@ -68,7 +71,7 @@ impl Hazards {
 
 impl Hazards {
     /// Those of functions, which all that uses them has.
-    pub const OF_FUNCTIONS: Self = Self(0b1111);
+    pub const OF_FUNCTIONS: Self = Self(0b1_0000_1111);
     /// Those that a table has but its partitions and children have not: what is read through the
     /// parent is secured by the parent's policies only.
     pub const OF_PARENTS: Self = Self(0b0110_0000);

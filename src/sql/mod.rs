@@ -34,6 +34,7 @@ pub mod settings;
 pub mod shape;
 pub mod survey;
 pub mod tag;
+pub mod touched;
 pub mod value;
 mod words;
 

@@ -284,6 +284,8 @@ impl Standing {
     /// Something that is not followed may have changed the context, and may be undone when the
     /// transaction ends.
     pub(super) fn loses_course(&mut self) {
+        // Then it was asked for inside a transaction, and would be again in the next.
+        self.misses_context |= self.course.is_lost && self.context.is_some();
         self.context = None;
         self.course.lose();
     }

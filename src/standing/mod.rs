@@ -11,8 +11,10 @@
 //!   catalog was looked at later than that;
 //! - what a transaction does is honoured for this session at once, and for all when it ends.
 
+mod altered;
 mod check;
 mod course;
+mod follow;
 mod past;
 mod patience;
 mod place;
@@ -22,6 +24,7 @@ mod survey;
 mod transitions;
 mod unsurveyed;
 
+use altered::{Altered, Making};
 pub use past::Past;
 pub use patience::Patience;
 pub use setbacks::Setbacks;
@@ -144,6 +147,8 @@ pub struct Standing {
     pub definitions: Definitions,
     /// Roles or their membership were changed in this transaction.
     pub changes_roles: bool,
+    /// The epoch up to which the statements in `mirror` were brought last.
+    followed: u64,
     /// The names whose use has hazards.
     names: Arc<Names>,
     /// The number of the database's names that `names` is a copy of; `None` if it knows none.
@@ -154,6 +159,14 @@ pub struct Standing {
     unverified_names: u64,
     /// The strongest effect of the statements relayed in this transaction.
     transaction_effect: Effect,
+    /// What the transaction has made and dropped, if all of that can be followed.
+    altered: Option<Box<Altered>>,
+    /// What the text that was sent last makes.
+    making: Option<Making>,
+    /// The context that was asked for inside the last transaction has ended with it.
+    misses_context: bool,
+    /// How often it was asked for behind one for that reason.
+    misses: u8,
     /// How it logged in.
     pub origin: Origin,
     /// Keeps the context that was asked for last from being forgotten.
@@ -195,11 +208,16 @@ impl Standing {
             is_new: true,
             definitions: Definitions::default(),
             changes_roles: false,
+            followed: 0,
             names: Arc::new(Names::unknown()),
             naming: None,
             names_from: 0,
             unverified_names: 0,
             transaction_effect: Effect::None,
+            altered: None,
+            making: None,
+            misses_context: false,
+            misses: 0,
             origin,
             interned: None,
             course: Course::default(),
@@ -247,7 +265,7 @@ impl Standing {
 
     /// A statement with this effect is being relayed, or was just seen to complete.
     pub fn affected(&mut self, effect: Effect) {
-        match effect {
+        let is_bounded = match effect {
             Effect::None => return,
             Effect::Transaction => return self.is_moved_along(),
             Effect::Isolation => {
@@ -257,23 +275,37 @@ impl Standing {
             // What it changes, the end of the transaction may change back.
             Effect::Session => return self.loses_course(),
             // Others can use nothing temporary, but have things of the same name.
-            Effect::LocalCatalog => self.database.define(&self.definitions),
+            Effect::LocalCatalog => {
+                let is_more = self.database.define_for_session(&self.definitions);
+                !is_more && self.definitions.touched.is_bounded()
+            }
             Effect::Unknown => {
                 self.mirror.flush();
                 self.forgets_ways();
                 self.unverified = Some(Millis::NEVER);
                 self.definitions = Definitions::opaque();
+                false
             }
+            // A comment, or what is made for others.
+            Effect::Catalog if self.definitions.touched.is_nothing() => return,
             Effect::Catalog => {
-                self.mirror.flush();
-                self.forgets_ways();
-                self.database.defined(&self.definitions);
+                let is_everything = self.database.defined(&self.definitions);
+                if is_everything || self.changes_roles {
+                    self.mirror.flush();
+                }
+                if is_everything || self.changes_roles || self.definitions.moves_contexts {
+                    self.forgets_ways();
+                }
                 if self.changes_roles {
                     self.database.advance_cluster();
                 }
+                !(is_everything || self.changes_roles || self.definitions.moves_contexts)
             }
+        };
+        if !(is_bounded && self.keeps_context()) {
+            self.altered = None;
+            self.loses_course();
         }
-        self.loses_course();
         self.transaction_effect = self.transaction_effect.max(effect);
     }
 
@@ -300,6 +332,16 @@ impl Standing {
         if self.database.doubts_names() {
             self.names_from = self.unverified_names;
         }
+    }
+
+    /// Whether to ask for the context without patience, because the last transaction had to ask
+    /// inside: if it is known when the next one begins, that can be followed. Where it cannot, a
+    /// few times show it.
+    pub fn misses_context(&mut self) -> bool {
+        const TIMES: u8 = 3;
+        let misses = std::mem::take(&mut self.misses_context) && self.misses < TIMES;
+        self.misses += u8::from(misses);
+        misses
     }
 
     /// The names whose use has hazards, as far as is known now.
@@ -329,15 +371,33 @@ impl Standing {
     #[must_use]
     #[inline]
     pub fn is_dirty(&self) -> bool {
+        self.has_changed() && self.altered.is_none()
+    }
+
+    /// Whether the current transaction has changed catalogs.
+    #[inline]
+    fn has_changed(&self) -> bool {
         self.transaction_effect > Effect::Isolation
+    }
+
+    /// A transaction that had this effect is over.
+    fn concluded(&mut self, effect: Effect) {
+        self.affected(effect);
+        self.altered = None;
+        // What no text shows is for others to notice.
+        if effect == Effect::Unknown {
+            self.database.suspect();
+        }
     }
 
     /// A transaction was committed, and another may have begun at once. What it did is there for
     /// all; if nothing else is part of the request, the new one has done nothing.
     pub fn committed(&mut self, alone: bool) {
-        if self.is_dirty() {
+        if self.has_changed() {
             let effect = self.transaction_effect;
-            self.affected(effect);
+            let status = std::mem::replace(&mut self.status, Status::Idle);
+            self.concluded(effect);
+            self.status = status;
             if alone {
                 self.transaction_effect = Effect::None;
             }
@@ -354,9 +414,9 @@ impl Standing {
             // What was sent meanwhile may begin another.
             self.is_serializable &= !is_idle;
             self.has_old_snapshot &= !is_idle;
-            if self.is_dirty() {
+            if self.has_changed() {
                 let effect = std::mem::replace(&mut self.transaction_effect, Effect::None);
-                self.affected(effect);
+                self.concluded(effect);
                 self.transaction_effect = Effect::None;
                 // What was sent meanwhile may define something.
                 if is_idle {

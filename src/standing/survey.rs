@@ -6,7 +6,7 @@ use crate::sql::define::{Definition, Definitions};
 use crate::sql::effect::Effect;
 use crate::sql::hazard::Hazards;
 use crate::sql::survey::{self, Survey, Tagged};
-use crate::sql::tag;
+use crate::sql::tag::{self, Command};
 use crate::wire::backend::Status;
 use crate::wire::frontend;
 use std::sync::Arc;
@@ -26,10 +26,13 @@ impl Standing {
     pub fn relays_query(&mut self, text: &[u8], reason: Reason, is_idle: bool) -> Relayed {
         let survey = self.survey(text, false);
         self.defines(text, &survey, is_idle);
+        self.makes(text, &survey, is_idle);
         let effect = match self.follow(text, &survey, is_idle) {
             Some(effect) => effect,
             None => {
-                self.affected_unseen(survey.effect, survey.hazards.effect());
+                if survey.effect != Effect::Catalog || !self.definitions.touched.is_nothing() {
+                    self.affected_unseen(survey.effect, survey.hazards.effect());
+                }
                 survey.effect
             }
         };
@@ -120,7 +123,7 @@ impl Standing {
 
     /// Notes what the text defines, if it does.
     fn defines(&mut self, text: &[u8], survey: &Survey, is_idle: bool) {
-        let is_first = !self.is_dirty() && is_idle;
+        let is_first = !self.has_changed() && is_idle;
         if is_first && !self.definitions.is_empty() {
             self.definitions = Definitions::default();
         }
@@ -136,7 +139,10 @@ impl Standing {
         if !self.standard_strings {
             return Definitions::opaque();
         }
-        let defined = Definitions::read(text);
+        let mut defined = Definitions::read(text);
+        if self.may_fire() || survey.hazards.effect() > Effect::None {
+            defined = defined.touching_everything();
+        }
         if !defined.runs {
             return defined;
         }
@@ -245,16 +251,27 @@ impl Standing {
                     self.affected(Effect::Session);
                 }
             }
+            // What is usual need not be looked up in the table of tags.
+            [b'S', b'E', b'L', ..] | [b'I', b'N', b'S', ..] | [b'U', b'P', b'D', ..] => {}
             // AND CHAIN: another transaction is open, and the connection is not idle.
             b"COMMIT" => {
                 let is_alone = relayed.is_none_or(|effect| effect <= Effect::Transaction);
                 self.committed(is_alone);
             }
             _ => match tag::effect(tag) {
+                Effect::None if !Command::of(tag).fires() => {}
+                Effect::None if self.may_fire() => self.tagged(tag, Effect::Catalog, relayed),
                 Effect::None => {}
                 effect => self.tagged(tag, effect, relayed),
             },
         }
+    }
+
+    /// Whether event triggers may run functions of which it is not certain that they change nothing
+    /// else, whenever something is defined.
+    fn may_fire(&mut self) -> bool {
+        let harmful = Hazards::SETTINGS | Hazards::ANYTHING;
+        !self.knows_names() || self.names().events().has(harmful)
     }
 
     /// A statement with this command tag has completed, which tells of this effect.
@@ -268,10 +285,19 @@ impl Standing {
             _ => {}
         }
         if effect == Effect::Catalog {
-            self.changes_roles |= tag::is_about_roles(tag);
+            self.changes_roles |= tag::is_about_cluster(tag);
             // What another session has prepared, nobody knows what.
             if tag == b"COMMIT PREPARED" {
                 self.definitions = Definitions::opaque();
+            }
+            // The text has not shown it, or event triggers do more.
+            let is_unread = relayed.is_some_and(|effect| effect < Effect::LocalCatalog);
+            if is_unread || self.may_fire() {
+                let definitions = std::mem::take(&mut self.definitions);
+                self.definitions = definitions.touching_everything();
+            }
+            if self.definitions.tag == Command::UNSEEN {
+                self.definitions.tag = Command::of(tag);
             }
         }
         self.past.ran(effect);

@@ -151,6 +151,15 @@ impl Contexts {
         }
     }
 
+    /// A context that nobody else is in, and nobody comes back to.
+    #[must_use]
+    pub fn unique(&self) -> Interned {
+        Interned {
+            context: self.fresh(),
+            _key: None,
+        }
+    }
+
     fn fresh(&self) -> Context {
         Context(self.next.fetch_add(1, Ordering::Relaxed))
     }

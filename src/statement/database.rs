@@ -6,15 +6,20 @@
 //!   looks current again, not even after its database was forgotten and came back.
 
 use super::allowance::Allowance;
+use super::changes::Changes;
 use super::context::Origin;
 use super::names::Names;
-use super::naming::{Naming, Question};
+use super::naming::{Naming, Question, Renamed};
+use super::sight::{Difference, Seen};
+pub use super::sight::{Made, Sight};
 use super::tally::{Tallies, Tally};
 use super::{Millis, lock};
 use crate::sql::define::Definitions;
+use crate::sql::tag::Command;
+use crate::sql::touched::Touched;
 use foldhash::quality::FixedState;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Counts the epochs given so far to all databases together.
@@ -33,14 +38,21 @@ pub struct Database {
     number: u64,
     epoch: AtomicU64,
     epochs: Epochs,
+    /// What has moved the epoch lately. The lock is held whenever it moves.
+    changes: Mutex<Changes>,
     /// Counts changes of what all databases of the cluster share: roles and their membership.
     cluster: Arc<AtomicU64>,
     /// The time, in milliseconds, at which the catalog is to be looked at next.
     watch_due: AtomicU64,
-    /// What the catalog looked like last; `None` before the first look.
-    sign: Mutex<Option<[String; 2]>>,
+    /// Something has run that may have changed the catalog: the next look is due at once, as far as
+    /// the allowance goes.
+    is_suspect: AtomicBool,
+    /// What the catalog looked like last, and what was made since.
+    seen: Mutex<Seen>,
     /// The allowance for looks at the catalog that come out of turn.
     looks: Allowance,
+    /// The allowance for looks because of what has run in other sessions.
+    suspicions: Allowance,
     /// The time of the last look at the catalog, in milliseconds plus one.
     looked: AtomicU64,
     /// Counts the changes of schemas, rights and settings that other sessions may notice.
@@ -72,10 +84,13 @@ impl Database {
             number: epochs.next(),
             epoch: AtomicU64::new(epochs.next()),
             epochs: epochs.clone(),
+            changes: Mutex::default(),
             cluster: Arc::clone(cluster),
             watch_due: AtomicU64::new(0),
-            sign: Mutex::default(),
+            is_suspect: AtomicBool::new(false),
+            seen: Mutex::default(),
             looks: Allowance::new(LOOK_SHARE, LOOKS_SAVED),
+            suspicions: Allowance::new(WATCH_SHARE, LOOKS_SAVED),
             looked: AtomicU64::new(0),
             contexts: AtomicU64::new(0),
             naming: AtomicU64::new(0),
@@ -122,14 +137,6 @@ impl Drop for NamesClaim {
 
 /// Regular looks at the catalog may take one part of the time in this many.
 const WATCH_SHARE: u64 = 50;
-
-/// What a look at the catalog has found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Change {
-    None,
-    Other,
-    Names,
-}
 
 /// Looks out of turn may take one part of the time in this many: the session that waits for such a
 /// look converts nothing meanwhile, so they may take more than regular ones.
@@ -197,12 +204,24 @@ impl Database {
     pub fn take_watch(&self, now: Millis, interval: u64) -> bool {
         let due = self.watch_due.load(Ordering::Relaxed);
         let next = now.0.saturating_add(interval);
+        let is_suspect = self.is_suspect.load(Ordering::Relaxed);
+        let is_due = due <= now.0 || is_suspect && self.suspicions.is_left(now);
         interval > 0
-            && due <= now.0
+            && is_due
             && self
                 .watch_due
                 .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok()
+            && {
+                self.is_suspect.store(false, Ordering::Relaxed);
+                true
+            }
+    }
+
+    /// Something has run in a session that may have changed the catalog, and is committed if it
+    /// has: others are to look before they rely on what they know.
+    pub fn suspect(&self) {
+        self.is_suspect.store(true, Ordering::Relaxed);
     }
 
     /// Whether the catalog was looked at after the time `since`.
@@ -267,83 +286,123 @@ impl Database {
         })
     }
 
+    /// What was made through the proxy since the last look at the catalog.
+    #[must_use]
+    pub fn made(&self) -> Made {
+        lock(&self.seen).made()
+    }
+
     /// Records a look at the catalog, which took from `asked` to `now`; returns whether the catalog
-    /// has changed. The first part of `sign` stands for what may give names hazards, the second for
-    /// everything else. A change moves the epoch. After a long look the next one comes later.
-    /// `suspect` says whether a first look counts as a change.
-    pub fn observed(&self, sign: &[String; 2], asked: Millis, now: Millis, suspect: bool) -> bool {
+    /// has changed. A change moves the epoch. After a long look the next one comes later. `suspect`
+    /// says whether a first look counts as a change.
+    pub fn observed(&self, sight: Sight, asked: Millis, now: Millis, suspect: bool) -> bool {
         let took = now.since(asked);
         let due = now.0.saturating_add(took.saturating_mul(WATCH_SHARE));
         self.watch_due.fetch_max(due, Ordering::Relaxed);
         self.looks.spend(took, now);
-        let mut last = lock(&self.sign);
-        let change = match last.as_ref() {
-            Some(last) if last == sign => Change::None,
-            Some([naming, _]) if *naming == sign[0] => self.other_change(),
-            Some(_) => Change::Names,
-            None if suspect => Change::Names,
-            None => Change::None,
-        };
-        *last = Some(sign.clone());
-        let has_names = change == Change::Names;
-        if lock(&self.names).looked(has_names, now) {
+        self.suspicions.spend(took, now);
+        let mut seen = lock(&self.seen);
+        let difference = seen.look(sight, suspect);
+        let mut names = lock(&self.names);
+        let has_names = difference.as_ref().is_some_and(|it| {
+            // What gives no name hazards of its own, a new index or column, may use a function that
+            // has them, and take them on.
+            let spreads = || names.known(0).is_some_and(|names| names.spread());
+            it.names || it.touched != Touched::Refused && spreads()
+        });
+        if names.looked(has_names, now) {
             self.naming.fetch_add(1, Ordering::AcqRel);
         }
-        if change != Change::None {
-            self.contexts.fetch_add(1, Ordering::AcqRel);
-            self.advance_epoch();
+        if let Some(Difference { touched, .. }) = &difference {
+            let touched = names.resolved(touched);
+            if !touched.is_bounded() {
+                self.contexts.fetch_add(1, Ordering::AcqRel);
+            }
+            self.advance_epoch(&touched, Command::UNSEEN);
         }
         // This comes after the epoch, so that a reader who sees it also sees the new epoch.
         self.looked
             .fetch_max(asked.0.saturating_add(1), Ordering::AcqRel);
-        change != Change::None
-    }
-
-    /// What a change means that gives no name hazards of its own. A new index or column may still
-    /// use a function that has hazards, and take them on.
-    fn other_change(&self) -> Change {
-        let names = lock(&self.names);
-        match names.known(0).is_some_and(|names| names.spread()) {
-            true => Change::Names,
-            false => Change::Other,
-        }
+        difference.is_some()
     }
 
     /// Moves the epoch after a change that nothing is known about: every earlier verdict is stale,
     /// and any name may have got hazards.
     pub fn advance(&self) {
         self.define(&Definitions::opaque());
-        self.advance_epoch();
+        self.advance_epoch(&Touched::Everything, Command::UNSEEN);
     }
 
-    /// Moves the epoch for these definitions, which the server has or is about to get.
-    pub fn defined(&self, definitions: &Definitions) {
-        self.define(definitions);
-        lock(&self.names).has_defined();
-        self.advance_epoch();
-    }
-
-    /// Adds the hazards that these definitions give to the names.
-    pub fn define(&self, definitions: &Definitions) {
+    /// Moves the epoch for these definitions, which the server has or is about to get. Returns
+    /// whether every earlier verdict is stale.
+    pub fn defined(&self, definitions: &Definitions) -> bool {
+        let renamed = self.define(definitions);
+        if definitions.touched.is_nothing() {
+            return false;
+        }
         let mut names = lock(&self.names);
-        let mut changed = definitions.is_opaque;
+        names.has_defined();
+        let touched = match renamed {
+            // What got hazards must not be used as if it had none.
+            Renamed::More => Touched::Everything,
+            Renamed::Nothing | Renamed::Own => names.resolved(&definitions.touched),
+        };
+        drop(names);
+        let made = match touched.is_bounded() {
+            true => &definitions.touched,
+            false => &touched,
+        };
+        lock(&self.seen).make(made);
+        self.advance_epoch(&touched, definitions.tag);
+        !touched.is_bounded()
+    }
+
+    /// Adds the hazards that these definitions give to the names, and says which names that were.
+    fn define(&self, definitions: &Definitions) -> Renamed {
+        let mut names = lock(&self.names);
+        let mut renamed = Renamed::Nothing;
         if definitions.is_opaque {
             names.lose();
+            renamed = Renamed::More;
         }
         for definition in &definitions.list {
-            changed |= names.define(definition);
+            renamed = renamed.max(names.define(definition));
         }
-        if changed {
+        if renamed > Renamed::Nothing {
             self.naming.fetch_add(1, Ordering::AcqRel);
         }
         if definitions.moves_contexts {
             self.contexts.fetch_add(1, Ordering::AcqRel);
         }
+        renamed
     }
 
-    fn advance_epoch(&self) {
-        // Of two sessions that advance at once either may be last: both numbers are new.
-        self.epoch.store(self.epochs.next(), Ordering::Release);
+    /// Adds the hazards that these definitions give to the names. They are temporary. Returns
+    /// whether more than what is defined has got hazards.
+    pub fn define_for_session(&self, definitions: &Definitions) -> bool {
+        self.define(definitions) == Renamed::More
+    }
+
+    fn advance_epoch(&self, touched: &Touched, tag: Command) {
+        let mut changes = lock(&self.changes);
+        // If it moves meanwhile, what is written down will not be found to fit.
+        let cluster = self.cluster.load(Ordering::Acquire);
+        let before = self.epoch.load(Ordering::Acquire);
+        let after = self.epochs.next();
+        self.epoch.store(after, Ordering::Release);
+        changes.push((before + cluster, after + cluster), touched, tag);
+    }
+
+    /// Whether what was found out at the epoch `since` about a statement still holds, because none
+    /// of the later changes is one that `concerns` it: then it is as good as found out at this
+    /// epoch.
+    ///
+    /// # Errors
+    /// The command tag of the change after which it does not hold.
+    pub fn holds(&self, since: u64, concerns: impl Fn(&Touched) -> bool) -> Result<u64, Command> {
+        let changes = lock(&self.changes);
+        let now = self.epoch();
+        changes.between((since, now), concerns).map(|()| now)
     }
 
     /// Moves the epochs of all databases of the cluster: roles are theirs in common.
@@ -396,78 +455,5 @@ impl Databases {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_catalog_that_looks_otherwise_moves_the_epoch() {
-        let database = Database::default();
-        let before = database.epoch();
-        assert!(!database.take_watch(Millis(0), 0), "switched off");
-        assert!(database.take_watch(Millis(0), 1000));
-        assert!(!database.take_watch(Millis(999), 1000));
-        let observed = |sign: &str, from, to| {
-            let sign = [sign.to_owned(), String::new()];
-            database.observed(&sign, Millis(from), Millis(to), false)
-        };
-        assert!(!observed("a", 0, 1), "the first");
-        assert!(database.take_watch(Millis(1000), 1000));
-        assert!(!observed("a", 1000, 1000));
-        assert_eq!(database.epoch(), before);
-        assert!(observed("b", 1000, 1050));
-        assert!(database.epoch() > before);
-        assert!(!database.take_watch(Millis(3549), 1000), "it took long");
-        assert!(database.take_watch(Millis(3550), 1000));
-    }
-
-    #[test]
-    fn where_lessons_do_not_pay_shapes_wait_longer_until_they_do() {
-        let database = Database::default();
-        let lessons = |count: u32, pay: bool| {
-            (0..count).for_each(|_| database.lesson_ended(pay));
-            database.threshold(3)
-        };
-        assert_eq!(lessons(0, false), 3);
-        assert_eq!(lessons(UNPAID - 1, false), 3);
-        assert_eq!(lessons(1, false), 6);
-        assert_eq!(lessons(1_000_000, false), 48);
-        assert_eq!(lessons(1, true), 48);
-        assert_eq!(lessons(UNPAID, true), 3);
-    }
-
-    #[test]
-    fn the_epoch_moves_for_one_database_only_and_is_nobody_else_s() {
-        let databases = Databases::new(1);
-        let (a, b) = (databases.get(b"a"), databases.get(b"b"));
-        let before = (a.epoch(), b.epoch());
-        assert_ne!(before.0, before.1);
-        a.advance();
-        assert!(databases.get(b"a").epoch() > before.1);
-        assert_eq!(b.epoch(), before.1);
-    }
-
-    #[test]
-    fn a_database_that_was_forgotten_comes_back_at_another_epoch() {
-        let databases = Databases::new(1);
-        let held = databases.get(b"held");
-        let before = databases.get(b"left").epoch();
-        for number in 0..10 * MAX_IDLE {
-            let name = format!("{number}{}", "x".repeat(10_000));
-            assert_ne!(databases.get(name.as_bytes()).epoch(), before);
-        }
-        let known = lock(&databases.known);
-        assert!(known.len() <= MAX_IDLE + 1);
-        assert!(known.keys().all(|name| name.len() <= NAME));
-        drop(known);
-        assert!(Arc::ptr_eq(&held, &databases.get(b"held")));
-        assert_ne!(databases.get(b"left").epoch(), before);
-    }
-
-    #[test]
-    fn the_server_cuts_long_names_and_so_do_we() {
-        let databases = Databases::new(1);
-        let of = |length| databases.get("x".repeat(length).as_bytes());
-        assert!(Arc::ptr_eq(&of(63), &of(100)));
-        assert!(!Arc::ptr_eq(&of(62), &of(63)));
-    }
-}
+#[path = "database_tests.rs"]
+mod tests;

@@ -126,7 +126,7 @@ pub struct Mirror {
     capacity: Capacity,
     /// What the entries are estimated to take.
     bytes: usize,
-    tally: Tally,
+    tally: MemoryChange,
     tag: Tag,
     next_name: u32,
     /// The number of lookups so far, which serves as the time.
@@ -155,7 +155,7 @@ pub struct Capacity {
 
 /// Bytes that were taken and given back since that was last asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct MemoryChange {
     /// Bytes that statements have been estimated to take.
     pub taken: u64,
     /// Bytes of statements that are no longer there.
@@ -178,7 +178,7 @@ impl Mirror {
             owed: Vec::new(),
             capacity,
             bytes: 0,
-            tally: Tally::default(),
+            tally: MemoryChange::default(),
             tag,
             next_name: 1,
             clock: 0,
@@ -212,7 +212,7 @@ impl Mirror {
 
     /// What has changed about that since the last call.
     #[must_use = "it is not told again"]
-    pub fn take_tally(&mut self) -> Tally {
+    pub fn take_tally(&mut self) -> MemoryChange {
         std::mem::take(&mut self.tally)
     }
 
@@ -242,6 +242,34 @@ impl Mirror {
     /// The entry at `key` if it is there and ready, which is no use of it.
     pub fn held(&mut self, key: Key) -> Option<&mut Entry> {
         self.entries.get_mut(&key).filter(|entry| entry.ready)
+    }
+
+    /// Whether the server holds this statement, as parsed at this epoch and found out about no
+    /// earlier than `oldest`.
+    #[must_use]
+    pub fn holds(&self, statement: &Arc<Statement>, epoch: u64, oldest: Millis) -> bool {
+        self.entries.get(&statement.key()).is_some_and(|entry| {
+            let is_current = entry.epoch == epoch && entry.verified >= oldest;
+            entry.ready
+                && is_current
+                && Arc::ptr_eq(&entry.statement, statement)
+                && !statement.is_withdrawn()
+        })
+    }
+
+    /// Takes the epoch of each entry for the one that `follow` gives for its statement and its
+    /// epoch; if there is none, the entry is removed and the server is owed a Close for it.
+    pub fn follow(&mut self, follow: impl Fn(&Statement, u64) -> Option<u64>) {
+        let mut outdated = Vec::new();
+        for (key, entry) in &mut self.entries {
+            match follow(&entry.statement, entry.epoch) {
+                Some(epoch) => entry.epoch = epoch,
+                None => outdated.push(*key),
+            }
+        }
+        for key in outdated {
+            self.remove(key);
+        }
     }
 
     /// Whether there is room for one more that takes these bytes, or entries have been idle for so
@@ -461,31 +489,5 @@ impl Mirror {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_name_fits_and_is_another_one() {
-        let tag = Tag::random();
-        let mut names = std::collections::HashSet::new();
-        for number in [
-            0,
-            1,
-            35,
-            36,
-            37,
-            1295,
-            1296,
-            1 << 16,
-            u32::MAX - 1,
-            u32::MAX,
-        ] {
-            let name = Name::new(tag, number);
-            assert!(
-                name.as_bytes().len() <= 24 && name.as_bytes().starts_with(NAME_PREFIX.as_bytes())
-            );
-            assert!(names.insert(name.as_bytes().to_vec()), "{number}");
-        }
-        assert_eq!(Name::new(tag, u32::MAX).as_bytes().len(), 24);
-    }
-}
+#[path = "mirror_tests.rs"]
+mod tests;

@@ -11,6 +11,8 @@
 //! - losing an entry of the table costs time, never correctness.
 
 mod allowance;
+mod changes;
+mod clock;
 pub mod common_values;
 pub mod context;
 pub mod database;
@@ -24,16 +26,19 @@ pub mod questions;
 mod recipe;
 pub mod routes;
 pub mod shapes;
+mod sight;
 pub mod sightings;
 pub mod tally;
 mod terms;
 pub mod validity;
+mod verdict;
 pub mod weight;
 
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::sql::rewrite::{self, Rewritten};
 use crate::sql::scan::Scan;
+pub use clock::{Micros, Millis};
 pub use context::Context;
 use payback::Payback;
 pub use recipe::Recipe;
@@ -42,46 +47,8 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub use terms::Terms;
+pub use verdict::Verdict;
 use weight::{Age, Kept, Scales, Weight};
-
-/// Milliseconds of a monotonic clock. The caller reads the clock, the core never does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Millis(pub u64);
-
-impl Millis {
-    /// Later than any other.
-    pub const NEVER: Self = Self(u64::MAX);
-
-    /// Milliseconds from `earlier` to `self`; zero if the order is the other way round.
-    #[must_use]
-    pub const fn since(self, earlier: Self) -> u64 {
-        self.0.saturating_sub(earlier.0)
-    }
-}
-
-/// Microseconds of the same clock, for what is compared with each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Micros(pub u64);
-
-impl Micros {
-    /// Microseconds from `earlier` to `self`; zero if the order is the other way round.
-    #[must_use]
-    pub const fn since(self, earlier: Self) -> u64 {
-        self.0.saturating_sub(earlier.0)
-    }
-
-    /// The whole milliseconds.
-    #[must_use]
-    pub const fn millis(self) -> Millis {
-        Millis(self.0 / 1_000)
-    }
-}
-
-impl From<Millis> for Micros {
-    fn from(millis: Millis) -> Self {
-        Self(millis.0.saturating_mul(1_000))
-    }
-}
 
 /// How the server is to plan the executions of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -112,47 +79,6 @@ impl Key {
         match plans {
             Plans::Generic => self,
             Plans::Custom => Self(self.0 ^ 0x9e37_79b9_7f4a_7c15),
-        }
-    }
-}
-
-/// What is known of a statement's right to stand for its original.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// The oracle has not been asked.
-    Unasked,
-    /// A session has been asking the oracle since then.
-    Asking(Millis),
-    /// The oracle agreed: the statement may stand for its original.
-    Trusted {
-        /// The database's catalog epoch when the oracle agreed.
-        epoch: u64,
-        /// When the oracle agreed.
-        at: Millis,
-        /// What the statement is trusted with.
-        terms: Arc<Terms>,
-    },
-    /// The oracle agreed, but a client could see that a generic plan is used. At this catalog epoch
-    /// only the statement with [`Plans::Custom`] is trusted.
-    Specific {
-        /// The database's catalog epoch when that was found.
-        epoch: u64,
-    },
-    /// The oracle did not agree, at this catalog epoch.
-    Declined {
-        /// Why the statement may not stand for its original.
-        reason: Reason,
-        /// The database's catalog epoch when the oracle declined.
-        epoch: u64,
-    },
-}
-
-impl Verdict {
-    /// The bytes that the verdict takes beside its own size.
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Trusted { terms, .. } => terms.bytes(),
-            Self::Unasked | Self::Asking(_) | Self::Specific { .. } | Self::Declined { .. } => 0,
         }
     }
 }
@@ -386,6 +312,36 @@ impl Statement {
             Verdict::Declined { reason, epoch: at } if at == epoch => Some(reason),
             _ => None,
         }
+    }
+
+    /// The catalog epoch of the verdict, if there is one.
+    #[must_use]
+    pub fn known_at(&self) -> Option<u64> {
+        lock(&self.verdict).epoch()
+    }
+
+    /// Takes the verdict of the epoch `from` for one of the epoch `to`, because nothing has changed
+    /// in between that concerns the statement.
+    pub fn renew(&self, from: u64, to: u64) {
+        let mut verdict = lock(&self.verdict);
+        if let Verdict::Trusted { epoch, .. }
+        | Verdict::Specific { epoch }
+        | Verdict::Declined { epoch, .. } = &mut *verdict
+            && *epoch == from
+        {
+            *epoch = to;
+        }
+    }
+
+    /// Drops the verdict of the epoch `from`, which no longer holds; false if another one has come.
+    #[must_use]
+    pub fn outdate(&self, from: u64) -> bool {
+        let mut verdict = lock(&self.verdict);
+        let is_it = verdict.epoch() == Some(from);
+        if is_it {
+            self.exchange(&mut verdict, Verdict::Unasked);
+        }
+        is_it
     }
 
     /// Whether, at this catalog epoch, only custom plans will do.

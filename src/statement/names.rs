@@ -34,6 +34,8 @@ pub struct Names {
     /// The hazards of the names with characters beyond ASCII together. Each client's encoding
     /// spells such names in its own way.
     beyond: Hazards,
+    /// The hazards of the functions that event triggers run.
+    events: Hazards,
     used: Arc<Used>,
     /// The names of the functions of `pg_catalog` whose run shows.
     volatile: Arc<HashSet<Box<[u8]>, RandomState>>,
@@ -71,9 +73,16 @@ impl Names {
             implicit: Hazards::ALL,
             any: Hazards::ALL,
             beyond: Hazards::ALL,
+            events: Hazards::ALL,
             used: Arc::default(),
             volatile: Arc::default(),
         }
+    }
+
+    /// The hazards of the functions that event triggers run when something is defined.
+    #[must_use]
+    pub const fn events(&self) -> Hazards {
+        self.events
     }
 
     /// Whether a name has hazards of functions, which spread to what uses the name.
@@ -323,9 +332,10 @@ mod tests {
             by_writing,
             inherits: false,
         };
-        assert_eq!(of(&[volatile, draws, fires(true), reads]), Hazards::NONE);
+        let only_rereads = Hazards::REREADS;
+        assert_eq!(of(&[volatile, draws, fires(true), reads]), only_rereads);
         assert!(of(&[volatile, draws, fires(false), reads]).has(Hazards::PLANS));
-        assert_eq!(of(&[stable("select 1")]), Hazards::NONE);
+        assert_eq!(of(&[stable("select 1")]), only_rereads);
         assert!(of(&[stable("select set_config('a', 'b', true)")]).has(Hazards::PLANS));
     }
 

@@ -12,6 +12,7 @@
 use super::Millis;
 use super::names::{Defined, Names};
 use crate::sql::define::Definition;
+use crate::sql::touched::Touched;
 use std::sync::Arc;
 
 /// The most definitions that are remembered. If there are more, anything counts as defined.
@@ -27,6 +28,17 @@ pub(super) struct Question {
     number: u64,
     /// How many definitions there were when the question was put.
     defined: u64,
+}
+
+/// Which names have got hazards by a definition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Renamed {
+    /// None.
+    Nothing,
+    /// Only those that were defined.
+    Own,
+    /// Others, too.
+    More,
 }
 
 /// Milliseconds for which sessions without doubt go on relying on the names after the catalog has
@@ -124,16 +136,16 @@ impl Naming {
     }
 
     /// Adds a definition that is on its way to the server, or has been committed there. Returns
-    /// whether the names have changed.
-    pub(super) fn define(&mut self, definition: &Arc<Definition>) -> bool {
+    /// what has changed.
+    pub(super) fn define(&mut self, definition: &Arc<Definition>) -> Renamed {
         if self.known.is_none() && self.asked.is_empty() {
-            return false;
+            return Renamed::Nothing;
         }
         let is_it = |known: &Arc<Definition>| Arc::ptr_eq(known, definition);
         let seen = self.since.iter().rposition(is_it);
         let of = |at: usize| self.before + at as u64;
         if seen.is_some_and(|at| self.asked.iter().all(|asked| of(at) >= *asked)) {
-            return false;
+            return Renamed::Nothing;
         }
         let changed = match &self.known {
             Some(names) if seen.is_none() => names.define(definition, &self.since),
@@ -143,16 +155,31 @@ impl Naming {
         self.mentioned += definition.mentions.len();
         let fits = self.since.len() <= MAX_SINCE && self.mentioned <= MAX_MENTIONED;
         match changed {
-            Defined::Same if fits => false,
-            Defined::More(names) if fits => {
+            Defined::Same if fits => Renamed::Nothing,
+            Defined::More { names, beyond } if fits => {
                 self.known = Some(Arc::new(names));
-                true
+                match beyond {
+                    true => Renamed::More,
+                    false => Renamed::Own,
+                }
             }
             _ => {
                 self.lose();
-                true
+                Renamed::More
             }
         }
+    }
+
+    /// What is touched, with the names of all users if these are.
+    pub(super) fn resolved(&self, touched: &Touched) -> Touched {
+        let of = match touched {
+            Touched::Users(of) => of,
+            Touched::Names(_) | Touched::Refused => return touched.clone(),
+            Touched::Unsaid | Touched::Everything => return Touched::Everything,
+        };
+        let known = self.known.as_ref();
+        let users = known.and_then(|names| names.users(of, &self.since));
+        users.map_or(Touched::Everything, Touched::names)
     }
 
     /// Counts a question for the names that is put now.
@@ -199,7 +226,7 @@ impl Naming {
             }
             match names.define(definition, &since[..index]) {
                 Defined::Same => {}
-                Defined::More(more) => names = more,
+                Defined::More { names: more, .. } => names = more,
                 Defined::Lost => return false,
             }
         }
@@ -394,7 +421,8 @@ mod tests {
     #[test]
     fn what_is_defined_while_an_answer_is_awaited_is_added_to_it() {
         let mut naming = Naming::default();
-        assert!(!naming.define(&Arc::default()), "nobody knows anything");
+        let nobody_knows = naming.define(&Arc::default());
+        assert_eq!(nobody_knows, Renamed::Nothing);
         let asked = naming.ask();
         let harmful = define(&mut naming, HARMFUL);
         assert!(naming.answer(asked, Names::default()));
@@ -402,10 +430,8 @@ mod tests {
         assert!(of(&naming, "f").unwrap().has(Hazards::SETTINGS));
         // It is committed behind the next question, which may not see it.
         let asked = naming.ask();
-        assert!(
-            !naming.define(&harmful),
-            "they are known to have its hazards"
-        );
+        let has_them = naming.define(&harmful);
+        assert_eq!(has_them, Renamed::Nothing);
         assert!(naming.answer(asked, Names::default()));
         assert!(of(&naming, "f").unwrap().has(Hazards::SETTINGS));
     }

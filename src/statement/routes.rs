@@ -9,9 +9,9 @@
 //! bring the next one forward.
 //!
 //! Invariants:
-//! - trials by the worse route take at most one part in [`SHARE`] of the time that the statement
+//! - trials by the worse route take at most one part in `SHARE` of the time that the statement
 //!   takes by the better one, but for the first few;
-//! - the usual route changes only after [`ENOUGH`] pairs that all but one agree, and by more than
+//! - the usual route changes only after `ENOUGH` pairs that all but one agree, and by more than
 //!   noise makes up.
 
 use super::{Micros, lock};

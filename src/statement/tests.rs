@@ -1,6 +1,6 @@
 //! Tests of the table and the mirror together: statements made from real texts.
 
-use super::mirror::{Capacity, Mirror, NAME_PREFIX, Tag, Tally};
+use super::mirror::{Capacity, MemoryChange, Mirror, NAME_PREFIX, Tag};
 use super::shapes::Shapes;
 use super::{Context, Key, MAX_VARIANTS, Millis, Plans, Recipe, Statement, Terms, Verdict};
 use crate::reason::Reason;
@@ -335,7 +335,7 @@ fn the_bounds_are_kept_whatever_happens() {
     };
     let mut mirror = Mirror::new(capacity, Tag::random());
     let mut on_server = std::collections::HashSet::new();
-    let (mut tally, mut seed) = (Tally::default(), 1_u64);
+    let (mut tally, mut seed) = (MemoryChange::default(), 1_u64);
     let mut dice = |sides: u64| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (seed >> 33) % sides

@@ -9,23 +9,25 @@ use std::time::Duration;
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The last OID that means the same relation in both databases.
+/// The last OID that means the same relation or type in both databases.
 static LAST: OnceLock<u32> = OnceLock::new();
 
-/// Relations with larger OIDs are told apart by nothing.
+/// Relations and types with larger OIDs are told apart by nothing.
 pub(crate) fn alike_up_to(oid: u32) {
     LAST.set(oid).unwrap();
 }
 
-/// Blots out which relations made later the columns of a RowDescription are from.
+/// Blots out which relations and types made later the columns of a RowDescription are of.
 fn blot(body: &mut [u8]) {
     let last = LAST.get().copied().unwrap_or(u32::MAX);
     let mut at = 2;
     while let Some(length) = body[at..].iter().position(|byte| *byte == 0) {
         let relation = at + length + 1;
-        let oid = &mut body[relation..relation + 4];
-        if u32::from_be_bytes([oid[0], oid[1], oid[2], oid[3]]) > last {
-            oid.fill(0xff);
+        for from in [relation, relation + 6] {
+            let oid = &mut body[from..from + 4];
+            if u32::from_be_bytes([oid[0], oid[1], oid[2], oid[3]]) > last {
+                oid.fill(0xff);
+            }
         }
         at = relation + 18;
     }

@@ -1,8 +1,8 @@
 //! The proxy against the server itself: texts and statements nobody chose by hand, and a search
 //! for the smallest that tells the two apart.
 //!
-//! `PGAUTOPREP_RANDOM_SEED` and `PGAUTOPREP_RANDOM_COUNT` run other random conversations and more
-//! of them, `PGAUTOPREP_RANDOM_MAJOR` runs them on another major version.
+//! `PGAUTOPREP_RANDOM_SEED` and `PGAUTOPREP_RANDOM_COUNT` run other random conversations and
+//! sessions, and more of them, `PGAUTOPREP_RANDOM_MAJOR` runs them on another major version.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -33,5 +33,9 @@ mod shrink;
 mod lexer;
 // The random conversations.
 mod random;
+// Texts of random sessions: transactions, settings, definitions.
+mod habits;
+// The random sessions.
+mod sessions;
 // What the random conversations have found.
 mod regression;

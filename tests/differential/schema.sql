@@ -113,6 +113,9 @@ CREATE SCHEMA other;
 CREATE TABLE other.tag (item text, name varchar(4), weight numeric, parent bigint);
 CREATE FUNCTION other.twice(int) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT $1::text';
 
+-- Who is held to policies in `habits.sql`.
+CREATE ROLE clerk;
+
 CREATE SCHEMA pristine;
 CREATE TABLE pristine.item AS TABLE item;
 CREATE TABLE pristine.kv AS TABLE kv;

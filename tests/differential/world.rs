@@ -83,6 +83,13 @@ impl Pair {
         }
     }
 
+    /// Where sessions that begin from now on look for names.
+    pub(crate) fn search(&mut self, path: &str) {
+        for (admin, name) in self.admins.iter_mut().zip(&self.names) {
+            admin.run(&format!("ALTER DATABASE {name} SET search_path = {path}"));
+        }
+    }
+
     /// The same for what they define, too.
     pub(crate) fn restore(&mut self) {
         for admin in &mut self.admins {

@@ -182,7 +182,7 @@ fn a_statement_that_keeps_losing_its_verdict_is_asked_about_less_and_less() {
         passed.push(count);
         if round == 0 {
             // What was read was the question what the catalog looks like.
-            connection.1.answer_rows(&["sign", ""]);
+            connection.1.answer_rows(&["sign", "", "", "1"]);
             connection.1.answer_context();
         } else {
             // It was the Close of the statement that has grown old.

@@ -59,7 +59,7 @@ fn a_cancelled_lesson_is_a_cancelled_query() {
 #[test]
 fn a_request_between_two_questions_ends_the_query() {
     let mut scene = cancelled_lesson();
-    scene.peer.answer_rows(&["sign", ""]);
+    scene.peer.answer_rows(&["sign", "", "", "1"]);
     cancel_itself(&mut scene, b'I');
     scene.client.expect(&cancelled(b'I'));
     scene.client.send(&frames::query(SQL));
@@ -94,7 +94,7 @@ fn a_lesson_that_was_cancelled_is_given_again() {
 #[test]
 fn a_server_that_may_not_cancel_itself_ends_the_query_all_the_same() {
     let mut scene = cancelled_lesson();
-    scene.peer.answer_rows(&["sign", ""]);
+    scene.peer.answer_rows(&["sign", "", "", "1"]);
     scene.peer.take("Q");
     scene
         .peer

@@ -221,19 +221,29 @@ fn a_session_that_listens_no_more_is_asked_and_listens_again() {
 
 #[test]
 fn a_catalog_that_has_changed_ends_what_was_learned_of_the_ways() {
-    let (mut scene, [_, second]) = between_under(&[("ddl_notices", "on")], A, B);
+    let (mut scene, names) = between_under(&[("ddl_notices", "on")], A, B);
     scene
         .peer
         .send(&frames::notification(8, "pgautoprep_ddl", ""));
     runs(&mut scene, B, "SET", b'I');
     scene.client.send(&frames::query(SQL));
-    let names = scene.peer.take("Q").remove(0).body;
-    assert!(String::from_utf8_lossy(&names).contains("SET LOCAL jit"));
+    let asked = scene.peer.take("Q").remove(0).body;
+    assert!(String::from_utf8_lossy(&asked).contains("SET LOCAL jit"));
     let none = [complete("SELECT 0"), ready(b'I')].concat();
     scene.peer.send(&none);
     is(&mut scene, "other");
-    scene.peer.expect(&frames::close(b'S', &second));
-    scene.peer.send(&frames::frame(b'3', b""));
+    let closed = scene
+        .peer
+        .take("CC")
+        .iter()
+        .map(frames::Frame::bytes)
+        .collect::<Vec<_>>();
+    assert!(
+        names
+            .iter()
+            .all(|name| closed.contains(&frames::close(b'S', name)))
+    );
+    scene.peer.send(&frames::frame(b'3', b"").repeat(2));
     let name = scene.peer.answer_oracle(&SELECT);
     ends(&mut scene, &name, b'I');
 }

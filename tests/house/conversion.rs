@@ -169,7 +169,7 @@ fn notifications_and_settings_during_a_lesson_reach_the_client() {
     let mut scene = met(&[]);
     scene.client.send(&frames::query(SQL));
     scene.peer.take("Q");
-    scene.peer.answer_rows(&["sign", ""]);
+    scene.peer.answer_rows(&["sign", "", "", "1"]);
     scene.peer.take("Q");
     scene
         .peer

@@ -89,7 +89,7 @@ fn learning() -> Scene {
 fn a_lesson_ends_when_its_client_has_finished_and_the_query_is_sent() {
     let mut scene = learning();
     scene.client.socket.finish();
-    scene.peer.answer_rows(&["sign", ""]);
+    scene.peer.answer_rows(&["sign", "", "", "1"]);
     scene.peer.expect(&frames::query(SQL));
     assert!(scene.peer.is_closed());
     scene.peer.send(&seen(&SELECT, b'I'));
@@ -109,7 +109,7 @@ fn the_query_of_a_client_that_has_gone_is_sent_behind_its_lesson() {
             client.send(&terminate());
         }
         drop(client);
-        peer.answer_rows(&["sign", ""]);
+        peer.answer_rows(&["sign", "", "", "1"]);
         peer.expect(&frames::query(SQL));
         if how == "terminated" {
             peer.expect(&terminate());

@@ -35,7 +35,7 @@ pub(crate) fn answer(model: &Model, text: &str) -> Option<Said> {
         let who = frames::row(&["4194304", "0", "77"]);
         settings.into_iter().chain([x, who]).collect()
     } else if text.contains("concat_ws('|', (SELECT") {
-        vec![frames::row(&["sign", &model.catalog.to_string()])]
+        vec![frames::row(&["sign", &model.catalog.to_string(), "", "1"])]
     } else if text.contains("SET LOCAL jit") {
         Vec::new()
     } else if text.contains("; SELECT (SELECT pg_catalog.string_agg") {

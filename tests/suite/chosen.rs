@@ -2,7 +2,7 @@
 //! nothing orders may come in another order; everything else is the same to the byte.
 
 use crate::harness::client::Client;
-use crate::harness::matrix::{same, same_in_any_order, same_under};
+use crate::harness::matrix::{same_in_any_order, same_under};
 use crate::harness::proxy::Proxy;
 use crate::harness::server;
 use pgautoprep::metrics::{Counter, Summary};
@@ -29,8 +29,9 @@ fn stays_prepared(setup: &str, text: impl Fn(usize) -> String) {
     let body = |client: &mut Client, round: usize| {
         client.query(&text(round));
     };
-    let strict = same(setup, body);
-    let summary = same_in_any_order(setup, |client, _, round| body(client, round));
+    // Where an UPDATE puts a row depends on when the server last tidied up the page.
+    let strict = same_in_any_order("proven", setup, |client, _, round| body(client, round));
+    let summary = same_in_any_order("server", setup, |client, _, round| body(client, round));
     let renewed = |summary: &Summary| summary.count(Counter::StatementsRenewed);
     assert!(renewed(&strict) > 0, "{}\n{strict}", text(5));
     assert_eq!(renewed(&summary), 0, "{}\n{summary}", text(5));
@@ -109,7 +110,7 @@ fn joins_stay_prepared() {
 
 #[test]
 fn errors_of_constants_come_before_the_rows() {
-    let summary = same_in_any_order(SKEWED, |client, _, round| {
+    let summary = same_in_any_order("server", SKEWED, |client, _, round| {
         let value = if decides(round) { 99_999 } else { round };
         // The planner makes a smallint of it; a generic plan would when a row comes.
         client.query(&format!(
@@ -139,7 +140,7 @@ fn which_rows_are_looked_at_does_not_show() {
         CREATE INDEX ON t (s); ANALYZE t; \
         CREATE FUNCTION said(i int) RETURNS int VOLATILE LANGUAGE plpgsql AS \
         'BEGIN RAISE NOTICE ''%'', i; RETURN i; END'";
-    same_in_any_order(setup, |client, _, round| {
+    same_in_any_order("server", setup, |client, _, round| {
         let s = if decides(round) { 1003 } else { 1 };
         let id = 2 + 2 * round;
         client.query(&format!(
@@ -165,7 +166,7 @@ fn what_the_planner_tries_out_is_tried_out_each_time() {
         'BEGIN RAISE NOTICE ''called''; RETURN 7; END'; \
         CREATE FUNCTION set_tenant(i text) RETURNS text LANGUAGE plpgsql AS \
         'BEGIN RETURN set_config(''app.tenant'', i, false); END'";
-    same_in_any_order(setup, |client, _, round| {
+    same_in_any_order("server", setup, |client, _, round| {
         let tenant = if decides(round) { "" } else { "3" };
         client.query(&format!("SELECT set_tenant('{tenant}')"));
         let text = format!(
@@ -181,7 +182,7 @@ fn what_the_planner_tries_out_is_tried_out_each_time() {
 fn predicate_locks_are_those_of_the_literals() {
     let locks = "SELECT relation::regclass, locktype, page, tuple FROM pg_locks \
         WHERE mode = 'SIReadLock' AND pid = pg_backend_pid() ORDER BY 1, 2, 3, 4";
-    same_in_any_order(SKEWED, |client, _, round| {
+    same_in_any_order("server", SKEWED, |client, _, round| {
         let kind = if decides(round) { 1 } else { 100 + 10 * round };
         let text = format!(
             "SELECT id FROM t WHERE kind >= {kind} AND kind < {}",
@@ -202,7 +203,7 @@ fn a_locked_partition_that_is_not_read_is_not_waited_for() {
         CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1); \
         CREATE TABLE p2 PARTITION OF p FOR VALUES IN (2); \
         INSERT INTO p SELECT 1 + i % 2, i FROM generate_series(1, 1000) i; ANALYZE p";
-    let summary = same_in_any_order(setup, |client, other, round| {
+    let summary = same_in_any_order("server", setup, |client, other, round| {
         client.query("SET lock_timeout = 300");
         if round % 11 == 8 {
             other.query("BEGIN");

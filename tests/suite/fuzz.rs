@@ -203,7 +203,7 @@ impl Model {
 
     fn rows(&self, text: &str) -> Vec<u8> {
         let row = if text.contains("concat_ws('|', (SELECT") {
-            frames::row(&["sign", ""])
+            frames::row(&["sign", "", "", "1"])
         } else if text.contains("SET LOCAL jit") {
             frames::row(&["v", "nextval", "", "", ""])
         } else if text.contains("pg_rewrite") {

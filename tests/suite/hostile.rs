@@ -189,7 +189,7 @@ fn dying_server(upstream: &Upstream, mut budget: usize) {
             let answer = if asks("SET LOCAL jit") {
                 [complete("SELECT 0"), ready(b'I')].concat()
             } else if asks("concat_ws('|', (SELECT") {
-                rows(&["sign", ""])
+                rows(&["sign", "", "", "1"])
             } else {
                 break;
             };

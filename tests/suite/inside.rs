@@ -167,3 +167,29 @@ fn short_transactions_for_ever_are_learned() {
     });
     assert!(count >= 95, "{count} of 100\n{}", proxy.summary());
 }
+
+/// Settings of the transaction's own, from its first statement on: the session is asked once where
+/// they lead, and not in each transaction.
+#[test]
+fn settings_of_each_transaction_are_not_asked_about_in_each() {
+    let upstream = server::address();
+    let database = server::database(SETUP);
+    let proxy = Proxy::with(&upstream, &[("prepare_threshold", "2"), ("audit", "off")]);
+    for set in [
+        "SET LOCAL app.tenant = '7'",
+        "SET LOCAL search_path = public",
+    ] {
+        let mut client = Client::login(proxy.address(), &database);
+        let transaction = |client: &mut Client, id: usize| {
+            let read = format!("SELECT v FROM t WHERE id = {id}");
+            client.queries(&["BEGIN", set, &read, &read, "COMMIT"]);
+        };
+        (0..10).for_each(|id| transaction(&mut client, id));
+        let before = proxy.summary();
+        (10..40).for_each(|id| transaction(&mut client, id));
+        let after = proxy.summary();
+        let count = |counter| after.count(counter) - before.count(counter);
+        assert!(count(Counter::Converted) >= 58, "{set}\n{after}");
+        assert!(count(Counter::Questions) <= 3, "{set}\n{after}");
+    }
+}

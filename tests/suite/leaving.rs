@@ -70,7 +70,7 @@ fn the_query_of_a_client_that_was_reset_is_sent_behind_its_lesson() {
     peer.take("Q");
     reset(client);
     std::thread::sleep(Duration::from_millis(50));
-    peer.answer_rows(&["sign", ""]);
+    peer.answer_rows(&["sign", "", "", "1"]);
     peer.expect(&frames::query(SQL));
     assert!(peer.is_closed());
     drop(peer);

@@ -29,6 +29,8 @@ mod errors;
 mod transactions;
 // Settings, roles and definitions that change between two executions.
 mod staleness;
+// What a change of the catalog costs those it does not concern.
+mod changes;
 // What is asked about settings, and what must not be shown.
 mod settings;
 // What statements do to their session without saying so.
@@ -56,6 +58,8 @@ mod list_types;
 mod rows;
 // The client's own prepared statements, and the extended protocol.
 mod extended;
+// What frameworks do all day, and how much of it is converted.
+mod habits;
 // Bugs that were, so that they stay gone.
 mod regression;
 // Conversations that are legal and rare.
@@ -81,6 +85,7 @@ mod backpressure;
 // Large results and COPY, byte by byte.
 mod bulk;
 // What a client costs while it waits.
+mod made;
 mod memory;
 // Peers that send nonsense, stop in the middle, or never come.
 mod hostile;

@@ -346,3 +346,35 @@ fn definitions_changed_past_the_proxy_are_announced() {
     );
     assert!(proxy.converted() > 6, "{}", proxy.summary());
 }
+
+/// What code that another session runs has changed is seen before the next query, not only at the
+/// next regular look.
+#[test]
+fn code_of_another_session_that_changes_the_catalog_is_noticed() {
+    let setup = "CREATE TABLE kv (k text, ch char(6)); \
+        INSERT INTO kv SELECT 'k' || i, 'c' FROM generate_series(1, 20) i; \
+        CREATE PROCEDURE migrate() LANGUAGE plpgsql AS \
+        'BEGIN ALTER TABLE kv ALTER ch TYPE text; END'";
+    for migration in [
+        &["DO 'BEGIN ALTER TABLE kv ALTER ch TYPE text; END'"][..],
+        &["CALL migrate()"],
+        &["BEGIN", "CALL migrate()", "COMMIT"],
+    ] {
+        let upstream = server::address();
+        let proxy = Proxy::with(&upstream, &[("catalog_watch_ms", "60000")]);
+        let database = server::database(setup);
+        let mut client = Client::login(proxy.address(), &database);
+        let mut other = Client::login(proxy.address(), &database);
+        // After five and ten executions an audit would find out, too.
+        for blanks in ["", " ", "  "].into_iter().cycle().take(12) {
+            let sql = format!("SELECT count(*) FROM kv WHERE ch = 'c{blanks}' OR k = 'zz'");
+            assert_eq!(client.value(&sql), "20");
+            // The regular looks are over then, and the next is far.
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert!(proxy.converted() > 0);
+        migration.iter().for_each(|text| other.run(text));
+        let sql = "SELECT count(*) FROM kv WHERE ch = 'c  ' OR k = 'zz'";
+        assert_eq!(client.value(sql), "0", "{migration:?}");
+    }
+}

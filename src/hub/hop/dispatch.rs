@@ -53,8 +53,13 @@ impl Hop<'_> {
                 self.learn(Lesson::new(subject, about));
             }
             Err(reason) => {
-                let is_lost = reason == Reason::Unproven && self.upstream.standing.has_moved();
+                let standing = &self.upstream.standing;
+                let has_changed = standing.has_moved() || standing.has_altered();
+                let is_lost = reason == Reason::Unproven && has_changed;
                 self.client.habits.missed |= is_lost || reason == Reason::DirtyTransaction;
+                let is_miss = reason == Reason::DirtyTransaction;
+                let habits = &mut self.client.habits;
+                habits.misses = habits.misses.saturating_add(is_miss.into());
                 self.client.turn = Turn::Free;
                 self.relay_query(text, reason);
             }

@@ -116,6 +116,13 @@ impl Hop<'_> {
         if tag != frontend::TERMINATE {
             self.upstream.standing.only_begun.clear();
         }
+        // COPY's data say nothing else.
+        if !matches!(
+            tag,
+            frontend::COPY_DATA | frontend::COPY_DONE | frontend::COPY_FAIL
+        ) {
+            self.upstream.standing.follows_no_more();
+        }
         // COPY's own messages belong to either protocol.
         if !matches!(
             tag,

@@ -3,6 +3,7 @@
 use super::tokens::{Tok, Tokens};
 use super::{Definition, Name};
 use crate::sql::body::{Body, string};
+use crate::sql::hazard::Hazards;
 
 /// Whether a setting changes how the function's body is read.
 fn reads_otherwise(tokens: &Tokens<'_>) -> bool {
@@ -26,6 +27,9 @@ pub(super) fn created(tokens: &Tokens<'_>, about: usize) -> Definition {
         None if tokens.body.is_some() && !tokens.has(b"language") => Body::default(),
         None => Body::opaque(),
     };
+    if tokens.body.is_none() && language(tokens) != Some(false) {
+        body.hazards |= Hazards::REREADS;
+    }
     if let Some(statements) = tokens.body {
         let parsed = Body::read(statements, true, |_| false);
         body.hazards |= parsed.hazards;

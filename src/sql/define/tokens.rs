@@ -184,6 +184,52 @@ impl Tokens<'_> {
             .then(|| found.into_iter().flatten().collect())
     }
 
+    /// The names of a list of objects at `at`, behind `IF EXISTS`, to the end of the statement or
+    /// of the list; arguments of functions are left out. `None` if it is not understood.
+    pub(super) fn objects(&self, at: usize) -> Option<Vec<Name>> {
+        let skipped = if self.are(at, &[b"if", b"exists"]) {
+            2
+        } else {
+            0
+        };
+        let mut at = at + skipped;
+        let mut found = Vec::new();
+        loop {
+            let (name, end) = self.name(at)?;
+            found.push(name);
+            at = end;
+            if matches!(self.list.get(at), Some(Tok::Other(b'('))) {
+                at = self.behind_parentheses(at)?;
+            }
+            match self.list.get(at) {
+                Some(Tok::Other(b',')) if found.len() < MAX_NAMES => at += 1,
+                None => return Some(found),
+                Some(Tok::Word(word)) if [&b"to"[..], b"from", b"restrict"].contains(&&**word) => {
+                    return Some(found);
+                }
+                Some(_) => return None,
+            }
+        }
+    }
+
+    /// What follows the parentheses that open at `at`.
+    fn behind_parentheses(&self, at: usize) -> Option<usize> {
+        let mut depth = 0_usize;
+        for (index, token) in self.list.iter().enumerate().skip(at) {
+            match token {
+                Tok::Other(b'(') => depth += 1,
+                Tok::Other(b')') => {
+                    depth = depth.checked_sub(1)?;
+                    if depth == 0 {
+                        return Some(index + 1);
+                    }
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
     /// The names behind every occurrence of the unquoted word, each of which may be a list;
     /// `None` if they are too many.
     pub(super) fn behind(&self, word: &[u8]) -> Option<Vec<Name>> {

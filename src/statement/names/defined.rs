@@ -13,8 +13,13 @@ use std::sync::Arc;
 pub enum Defined {
     /// No name gets a hazard that it has not had.
     Same,
-    /// Some names get hazards, and these are the names now.
-    More(Names),
+    /// Some names get hazards.
+    More {
+        /// The names now.
+        names: Names,
+        /// Whether others get any than what was defined.
+        beyond: bool,
+    },
     /// Some names get hazards, and it is not known what uses them.
     Lost,
 }
@@ -53,8 +58,8 @@ impl Names {
         {
             return Defined::Same;
         }
-        match self.with(all, others) {
-            Some(names) => Defined::More(names),
+        match self.with(all, (of, others)) {
+            Some((names, beyond)) => Defined::More { names, beyond },
             None => Defined::Lost,
         }
     }
@@ -86,19 +91,24 @@ impl Names {
         Some(all)
     }
 
-    /// These names with more hazards for some, and for all that use them; `None` if it is not known
-    /// what uses them.
-    fn with(&self, of: Vec<(Name, Hazards)>, others: &[Arc<Definition>]) -> Option<Self> {
+    /// These names with more hazards for some, and for all that use them, and whether the latter
+    /// are others than were defined; `None` if it is not known what uses them.
+    fn with(
+        &self,
+        all: Vec<(Name, Hazards)>,
+        (of, others): (&[Name], &[Arc<Definition>]),
+    ) -> Option<(Self, bool)> {
         if self.hazards.len() > MAX_COPIED {
             return None;
         }
         let mut names = self.clone();
-        let (mut next, mut added) = (of, 0);
+        let (mut next, mut added, mut beyond) = (all, 0, false);
         while let Some((name, hazards)) = next.pop() {
             if hazards.without(names.of(&name)).is_none() {
                 continue;
             }
             added += 1;
+            beyond |= !of.contains(&name);
             if added > MAX_ADDED || next.len() > MAX_COPIED {
                 return None;
             }
@@ -116,7 +126,29 @@ impl Names {
             names.any |= hazards;
             *names.hazards.entry(name).or_default() |= hazards;
         }
-        Some(names)
+        Some((names, beyond))
+    }
+
+    /// These names with those of their partitions and children, and of all that uses one of them;
+    /// `None` if it is not known what does.
+    #[must_use]
+    pub fn users(&self, of: &[Name], others: &[Arc<Definition>]) -> Option<Vec<Name>> {
+        let mut all = HashSet::<Name, RandomState>::default();
+        let mut next: Vec<Name> = self.family(of, others)?.into_iter().collect();
+        while let Some(name) = next.pop() {
+            if all.contains(&name) {
+                continue;
+            }
+            next.extend(self.used.of(&name)?.cloned());
+            for other in others.iter().filter(|other| other.uses(&name)) {
+                next.extend(other.of.as_ref()?.iter().cloned());
+            }
+            all.insert(name);
+            if all.len() > MAX_ADDED || next.len() > MAX_COPIED {
+                return None;
+            }
+        }
+        Some(all.into_iter().collect())
     }
 
     /// The hazards of the object that `definition` defines.

@@ -4,7 +4,7 @@
 //! add rows to the catalog, so time and memory must not grow faster than the rows do.
 //!
 //! Invariant: the hazards of a node only grow, and a node is looked at again only after they have
-//! grown. There are eight hazards, so every edge is followed at most eight times.
+//! grown. There are nine hazards, so every edge is followed at most nine times.
 
 use super::used::{NAMELESS, Used, hash};
 use super::{MAX_NAME, Map, Names, Row};
@@ -21,8 +21,12 @@ const BEYOND: u32 = 1;
 /// The node of all objects that a text can use without naming them.
 const IMPLICIT: u32 = 2;
 
-/// The name of the node [`IMPLICIT`] in the rows.
+/// The node of all event triggers.
+const EVENTS: u32 = 3;
+
+/// The names of the nodes [`IMPLICIT`] and [`EVENTS`] in the rows.
 const IMPLICIT_OBJECT: &str = "*";
+const EVENTS_OBJECT: &str = "e";
 
 /// An object or a name.
 #[derive(Debug, Default)]
@@ -64,8 +68,13 @@ pub(super) struct Graph {
 impl Graph {
     pub(super) fn new() -> Self {
         Self {
-            nodes: [ANY, BEYOND, IMPLICIT].map(|_| Node::default()).into(),
-            objects: Map::from_iter([(IMPLICIT_OBJECT.into(), IMPLICIT)]),
+            nodes: [ANY, BEYOND, IMPLICIT, EVENTS]
+                .map(|_| Node::default())
+                .into(),
+            objects: Map::from_iter([
+                (IMPLICIT_OBJECT.into(), IMPLICIT),
+                (EVENTS_OBJECT.into(), EVENTS),
+            ]),
             names: Map::default(),
             children: Vec::new(),
             bodies: Vec::new(),
@@ -90,6 +99,9 @@ impl Graph {
                     "internal" if !source.is_empty() => read(false),
                     _ => Body::opaque(),
                 };
+                if language == "sql" && !source.is_empty() {
+                    body.hazards |= Hazards::REREADS;
+                }
                 if volatile {
                     // The planner does not run it, but may run what calls it.
                     body.hazards = body.hazards.without(Hazards::PLANS);
@@ -210,6 +222,7 @@ impl Graph {
             implicit: of(IMPLICIT),
             any: of(ANY) | of(IMPLICIT),
             beyond: of(BEYOND),
+            events: of(EVENTS),
             used: Arc::new(used),
             volatile: Arc::default(),
         }

@@ -57,12 +57,13 @@ pub(crate) fn same_under(
 /// [`same_with_two`] where the server chooses the plans. The rows of each answer may come in any
 /// order, and nothing else may differ.
 pub(crate) fn same_in_any_order(
+    plans: &str,
     setup: &str,
     body: impl Fn(&mut Client, &mut Client, usize),
 ) -> Summary {
     let upstream = server::address();
     let direct = play(&upstream, setup, &body);
-    let proxy = Proxy::with(&upstream, &[("plans", "server")]);
+    let proxy = Proxy::with(&upstream, &[("plans", plans)]);
     let proxied = play(proxy.address(), setup, &body);
     compare(&without_order(direct), &without_order(proxied));
     let summary = proxy.summary();

@@ -197,7 +197,7 @@ impl<S: Read + Write> Peer<S> {
             if question.contains("SET LOCAL jit") {
                 self.send(&[frames::complete("SELECT 0"), frames::ready(b'I')].concat());
             } else if question.contains("concat_ws('|', (SELECT") {
-                self.answer_rows(&["sign", ""]);
+                self.answer_rows(&["sign", "", "", "1"]);
             } else {
                 break;
             }

@@ -1,0 +1,38 @@
+//! By which route a statement that is ready is executed.
+
+use super::habits::{Habits, Sent, Timing};
+use crate::reason::Reason;
+use crate::statement::Micros;
+use crate::statement::mirror::Entry;
+use crate::statement::routes::{Route, Trial};
+
+/// By which route the statement of this entry is to be executed now, and whether its time is taken.
+///
+/// # Errors
+/// [`Reason::Slower`] or [`Reason::Trial`] if the original is to be sent.
+#[inline]
+pub(super) fn choose(entry: &mut Entry, habits: &mut Habits, clock: Micros) -> Result<(), Reason> {
+    let routes = entry.statement.routes();
+    let (timed, usual) = (entry.trial.next(routes), routes.usual());
+    habits.sent = Sent {
+        key: entry.statement.key(),
+        limit: Trial::limit(routes),
+        since: clock,
+    };
+    match timed {
+        None if usual == Route::Prepared => Ok(()),
+        None => Err(Reason::Slower),
+        Some(route) => {
+            habits.timing = Some(Timing {
+                key: entry.statement.key(),
+                route,
+                since: clock,
+            });
+            match route {
+                Route::Prepared => Ok(()),
+                Route::Original if usual == Route::Original => Err(Reason::Slower),
+                Route::Original => Err(Reason::Trial),
+            }
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Transactions that have made or dropped something of known names, and go on.
+//!
+//! What such a change does not name means what it meant
+//! ([`Touched`](crate::sql::touched::Touched)). What names it is learned anew, in a context of the
+//! transaction's own, which nobody else ever is in. Only temporary tables that end with their
+//! transaction come back: the same texts in the same context at the same epoch make the same
+//! tables, so what was learned of these is found again.
+//!
+//! Invariants:
+//! - a change is followed only as the one statement of a text that was sent inside the transaction
+//!   while nothing was in flight, and only while all changes before it in the transaction were;
+//! - whatever goes back in the transaction leads to a context of its own, and whatever is sent by
+//!   the extended protocol, which is not read here, ends the following;
+//! - what a text makes follows from the text, the context and the epoch in which it was sent: one
+//!   that executes what was prepared is not known again;
+//! - nothing that others rely on is asked here: the catalog is seen as nobody else sees it.
+
+use super::Standing;
+use crate::sql::effect::Effect;
+use crate::sql::hazard::Hazards;
+use crate::sql::survey::{self, Survey};
+use crate::statement::Context;
+use crate::statement::context::{Contexts, Interned};
+use crate::wire::backend::Status;
+
+/// What a text that was sent last makes or drops, alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Making {
+    /// It goes with the transaction.
+    ends: bool,
+}
+
+/// What a transaction has made.
+#[derive(Debug, Default)]
+pub(super) struct Altered {
+    /// The texts that have made temporary tables, each behind the context and the epoch in which it
+    /// was sent, and between zeros.
+    texts: Vec<u8>,
+    /// The context of what names one of these, once it was needed, and that of the session then.
+    context: Option<(Context, Interned)>,
+    /// The transaction has done more than the texts say, or gone back.
+    is_unique: bool,
+    /// All that is temporary goes with the transaction.
+    ends: bool,
+    /// Something is temporary.
+    is_temporary: bool,
+    /// The context of the text at hand.
+    of_text: Option<Context>,
+}
+
+/// The most bytes of texts by which temporary tables are known again.
+const MAX_TEXTS: usize = 8 * 1024;
+
+impl Standing {
+    /// Notes whether the text that is about to be sent is one that can be followed.
+    pub(super) fn makes(&mut self, text: &[u8], survey: &Survey, is_idle: bool) {
+        let effect = survey.effect;
+        let is_definition = matches!(effect, Effect::LocalCatalog | Effect::Catalog);
+        self.making = None;
+        if effect == Effect::Transaction
+            && let Some(altered) = &mut self.altered
+            && !only_marks(text)
+        {
+            altered.is_unique = true;
+            altered.context = None;
+        }
+        if !is_definition || !is_idle || !is_one(text) {
+            return;
+        }
+        let ends = ends_with_transaction(text);
+        self.making = Some(Making { ends });
+        let has_altered = self.transaction_effect > Effect::Isolation;
+        if self.status != Status::Transaction || has_altered && self.altered.is_none() {
+            return;
+        }
+        let altered = self.altered.get_or_insert_with(|| {
+            Box::new(Altered {
+                ends: true,
+                ..Altered::default()
+            })
+        });
+        altered.context = None;
+        // What was prepared under a name may be something else each time.
+        altered.is_unique |= effect == Effect::Catalog || survey.executes;
+        altered.ends &= ends || effect == Effect::Catalog;
+        altered.is_temporary |= effect == Effect::LocalCatalog;
+        match self.context {
+            Some(context) => {
+                let place = format!("\0{context:?} {}\0", self.database.epoch());
+                altered.texts.extend_from_slice(place.as_bytes());
+                altered.texts.extend_from_slice(text);
+            }
+            None => altered.is_unique = true,
+        }
+        altered.is_unique |= altered.texts.len() > MAX_TEXTS;
+        if altered.is_unique {
+            altered.texts = Vec::new();
+        }
+    }
+
+    /// Something is sent by the extended protocol, which may go back in the transaction, unseen:
+    /// nothing of what it has made is followed any more.
+    pub fn follows_no_more(&mut self) {
+        if self.altered.take().is_some() {
+            self.loses_course();
+        }
+    }
+
+    /// Whether the context is the same after a change in a transaction that is bounded by names:
+    /// when it is sent, when it completes, and, with the transaction's status idle, at the end of
+    /// this.
+    pub(super) fn keeps_context(&self) -> bool {
+        match (&self.altered, self.status) {
+            (Some(_), Status::Transaction) => self.making.is_some(),
+            (Some(altered), _) => altered.ends,
+            (None, _) => false,
+        }
+    }
+
+    /// Whether the tables of the catalog are seen inside the transaction as nobody else sees them.
+    #[must_use]
+    pub const fn has_altered(&self) -> bool {
+        self.altered.is_some()
+    }
+
+    /// Whether the transaction has made something temporary, which is part of the context that the
+    /// server tells.
+    #[must_use]
+    pub fn has_made_temporary(&self) -> bool {
+        let altered = self.altered.as_ref();
+        altered.is_some_and(|altered| altered.is_temporary)
+    }
+
+    /// Whether questions inside the transaction are answered from another catalog than others see.
+    #[must_use]
+    pub const fn sees_otherwise(&self) -> bool {
+        self.has_old_snapshot || self.has_altered()
+    }
+
+    /// The context in which the text at hand has its meaning.
+    #[must_use]
+    #[inline]
+    pub fn text_context(&self) -> Option<Context> {
+        match &self.altered {
+            None => self.context,
+            Some(altered) => altered.of_text,
+        }
+    }
+
+    /// From now on this text is at hand.
+    #[inline]
+    pub fn takes_text(&mut self, text: &[u8], contexts: &Contexts) {
+        if self.altered.is_some() {
+            self.finds_context(text, contexts);
+        }
+    }
+
+    #[cold]
+    fn finds_context(&mut self, text: &[u8], contexts: &Contexts) {
+        let is_known = self.knows_names();
+        let Some(altered) = &mut self.altered else {
+            return;
+        };
+        altered.of_text = None;
+        let Some(context) = self.context.filter(|_| is_known) else {
+            return;
+        };
+        let hazards = survey::survey(text, &*self.names).hazards;
+        let touched = &self.definitions.touched;
+        if !touched.concerns(text) && !hazards.has(Hazards::REREADS) {
+            altered.of_text = Some(context);
+            return;
+        }
+        if altered
+            .context
+            .as_ref()
+            .is_none_or(|(of, _)| *of != context)
+        {
+            let own = if altered.is_unique {
+                contexts.unique()
+            } else {
+                let place = format!("made {context:?} {} ", self.database.epoch());
+                let key = [place.as_bytes(), &altered.texts].concat();
+                contexts.intern(&self.origin, &String::from_utf8_lossy(&key))
+            };
+            altered.context = Some((context, own));
+        }
+        altered.of_text = altered.context.as_ref().map(|(_, own)| own.context());
+    }
+}
+
+/// Whether what the text makes is dropped at the end of the transaction. In front of the words that
+/// say so, nothing may keep them from being words.
+fn ends_with_transaction(text: &[u8]) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let Some(at) = memchr::memmem::find(&lower, b" on commit drop") else {
+        return false;
+    };
+    let before = &lower[..at];
+    let hides = |mark: &[u8]| memchr::memmem::find(before, mark).is_some();
+    let hidden: [&[u8]; 5] = [b"'", b"\"", b"$", b"--", b"/*"];
+    !hidden.into_iter().any(hides)
+}
+
+/// Whether the text is one statement, as far as a look at its semicolons can tell.
+fn is_one(text: &[u8]) -> bool {
+    let text = text.trim_ascii_end();
+    let text = text.strip_suffix(b";").unwrap_or(text);
+    memchr::memchr(b';', text).is_none() && std::str::from_utf8(text).is_ok()
+}
+
+/// Whether the text marks a place in the transaction, and does not go back to one.
+fn only_marks(text: &[u8]) -> bool {
+    let text = text.trim_ascii_start();
+    let begins = |word: &[u8]| {
+        let head = text.get(..word.len());
+        head.is_some_and(|head| head.eq_ignore_ascii_case(word))
+    };
+    (begins(b"savepoint") || begins(b"release")) && is_one(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_words_say_that_a_table_goes_with_its_transaction() {
+        for yes in [
+            "create temp table t (a int) on commit drop",
+            "CREATE TEMP TABLE t ON COMMIT DROP AS SELECT 'a'",
+        ] {
+            assert!(ends_with_transaction(yes.as_bytes()), "{yes}");
+        }
+        for no in [
+            "create temp table t (a int)",
+            "create temp table t as select ' on commit drop'",
+            "create temp table t (a int) -- on commit drop",
+            "create temp table t (a int) /* on commit drop */",
+            "create temp table \" on commit drop\" (a int)",
+            "create temp table t as select $$ on commit drop$$",
+            "create temp table t (a int) on commit delete rows",
+        ] {
+            assert!(!ends_with_transaction(no.as_bytes()), "{no}");
+        }
+    }
+
+    #[test]
+    fn marks_are_not_ways_back() {
+        for yes in ["SAVEPOINT a", " release savepoint a;"] {
+            assert!(only_marks(yes.as_bytes()), "{yes}");
+        }
+        for no in [
+            "rollback to a",
+            "release a; rollback to b",
+            "abort",
+            "commit and chain",
+        ] {
+            assert!(!only_marks(no.as_bytes()), "{no}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What of that which was found out before the last changes of the catalog still holds.
+
+use super::Standing;
+use crate::sql::hazard::Hazards;
+use crate::sql::survey;
+use crate::sql::tag::Command;
+use crate::sql::touched::Touched;
+use crate::statement::Statement;
+use crate::statement::database::Database;
+use crate::statement::names::Names;
+
+impl Standing {
+    /// The present epoch. Statements that the server holds are brought up to it if nothing has
+    /// changed since they were parsed that concerns them, and are closed if something has.
+    #[inline]
+    pub fn present_epoch(&mut self) -> u64 {
+        let epoch = self.database.epoch();
+        if epoch != self.followed {
+            self.catch_up(epoch);
+        }
+        epoch
+    }
+
+    #[cold]
+    fn catch_up(&mut self, epoch: u64) {
+        // It takes the names to tell, and none of the statements is of use before they are known.
+        if !self.knows_names() {
+            return;
+        }
+        let (database, names) = (&self.database, &self.names);
+        self.mirror.follow(|statement, at| match at == epoch {
+            true => Some(at),
+            false => still_holds((database, names), (statement, false), at).ok(),
+        });
+        self.followed = epoch;
+    }
+
+    /// Brings the verdict of a statement up to the present epoch, or drops it if something has
+    /// changed that may concern the statement; returns the command tag of what has.
+    #[must_use]
+    pub fn follow_verdict(&self, statement: &Statement) -> Option<Command> {
+        let at = statement.known_at()?;
+        let is_known = self.naming == Some(self.database.naming());
+        if at == self.database.epoch() || !is_known {
+            return None;
+        }
+        let is_refused = statement.settled_against(at).is_some();
+        let about = (statement, is_refused);
+        match still_holds((&self.database, &self.names), about, at) {
+            Ok(epoch) => {
+                statement.renew(at, epoch);
+                None
+            }
+            Err(tag) => statement.outdate(at).then_some(tag),
+        }
+    }
+}
+
+/// Up to which epoch what was known of a statement at the epoch `at` holds; it may have been
+/// refused for want of a right.
+///
+/// A function in SQL may be read again with each plan, and then what its body names may be
+/// something else, whatever the statement itself names.
+///
+/// # Errors
+/// The command tag of what has changed.
+fn still_holds(
+    (database, names): (&Database, &Names),
+    (statement, is_refused): (&Statement, bool),
+    at: u64,
+) -> Result<u64, Command> {
+    let text = statement.text();
+    let is_reread = survey::survey(text, names).hazards.has(Hazards::REREADS);
+    database.holds(at, |touched| match touched {
+        Touched::Refused => is_refused,
+        touched => is_reread && !touched.is_nothing() || touched.concerns(text),
+    })
+}

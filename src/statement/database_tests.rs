@@ -1,0 +1,81 @@
+//! When the epoch of a database moves, and how databases are remembered.
+
+use super::*;
+
+#[test]
+fn a_catalog_that_looks_otherwise_moves_the_epoch() {
+    let database = Database::default();
+    let before = database.epoch();
+    assert!(!database.take_watch(Millis(0), 0), "switched off");
+    assert!(database.take_watch(Millis(0), 1000));
+    assert!(!database.take_watch(Millis(999), 1000));
+    let observed = |sign: &str, from, to| {
+        let sight = Sight {
+            sign: [sign.to_owned(), String::new()],
+            rights: String::new(),
+            last: 0,
+            without: None,
+            made: database.made(),
+        };
+        database.observed(sight, Millis(from), Millis(to), false)
+    };
+    assert!(!observed("a", 0, 1), "the first");
+    assert!(database.take_watch(Millis(1000), 1000));
+    assert!(!observed("a", 1000, 1000));
+    assert_eq!(database.epoch(), before);
+    assert!(observed("b", 1000, 1050));
+    assert!(database.epoch() > before);
+    assert!(!database.take_watch(Millis(3549), 1000), "it took long");
+    assert!(database.take_watch(Millis(3550), 1000));
+}
+
+#[test]
+fn where_lessons_do_not_pay_shapes_wait_longer_until_they_do() {
+    let database = Database::default();
+    let lessons = |count: u32, pay: bool| {
+        (0..count).for_each(|_| database.lesson_ended(pay));
+        database.threshold(3)
+    };
+    assert_eq!(lessons(0, false), 3);
+    assert_eq!(lessons(UNPAID - 1, false), 3);
+    assert_eq!(lessons(1, false), 6);
+    assert_eq!(lessons(1_000_000, false), 48);
+    assert_eq!(lessons(1, true), 48);
+    assert_eq!(lessons(UNPAID, true), 3);
+}
+
+#[test]
+fn the_epoch_moves_for_one_database_only_and_is_nobody_else_s() {
+    let databases = Databases::new(1);
+    let (a, b) = (databases.get(b"a"), databases.get(b"b"));
+    let before = (a.epoch(), b.epoch());
+    assert_ne!(before.0, before.1);
+    a.advance();
+    assert!(databases.get(b"a").epoch() > before.1);
+    assert_eq!(b.epoch(), before.1);
+}
+
+#[test]
+fn a_database_that_was_forgotten_comes_back_at_another_epoch() {
+    let databases = Databases::new(1);
+    let held = databases.get(b"held");
+    let before = databases.get(b"left").epoch();
+    for number in 0..10 * MAX_IDLE {
+        let name = format!("{number}{}", "x".repeat(10_000));
+        assert_ne!(databases.get(name.as_bytes()).epoch(), before);
+    }
+    let known = lock(&databases.known);
+    assert!(known.len() <= MAX_IDLE + 1);
+    assert!(known.keys().all(|name| name.len() <= NAME));
+    drop(known);
+    assert!(Arc::ptr_eq(&held, &databases.get(b"held")));
+    assert_ne!(databases.get(b"left").epoch(), before);
+}
+
+#[test]
+fn the_server_cuts_long_names_and_so_do_we() {
+    let databases = Databases::new(1);
+    let of = |length| databases.get("x".repeat(length).as_bytes());
+    assert!(Arc::ptr_eq(&of(63), &of(100)));
+    assert!(!Arc::ptr_eq(&of(62), &of(63)));
+}

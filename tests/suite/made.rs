@@ -1,0 +1,254 @@
+//! Transactions that make tables and go on: what is known of others holds, what is new is learned.
+
+use crate::harness::client::Client;
+use crate::harness::frames;
+use crate::harness::matrix::{converts, same_with_two};
+use crate::harness::proxy::Proxy;
+use crate::harness::server;
+use pgautoprep::metrics::Counter;
+
+const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, v text); \
+    INSERT INTO t SELECT i, 'v' || i FROM generate_series(1, 50) i; \
+    CREATE SCHEMA s; CREATE TABLE s.t (id text, v date, w int); \
+    INSERT INTO s.t VALUES ('1', '2020-01-01', 1)";
+
+fn converted(proxy: &Proxy, client: &mut Client, texts: &[String]) -> u64 {
+    let before = proxy.summary().count(Counter::Converted);
+    texts.iter().for_each(|text| client.run(text));
+    proxy.summary().count(Counter::Converted) - before
+}
+
+/// Tables of the same name and other definitions come and go in transactions, hide each other, and
+/// are gone back on.
+#[test]
+fn what_is_made_in_a_transaction_hides_what_it_should_and_nothing_else() {
+    for kind in ["TEMP TABLE", "TABLE s."] {
+        let kind = kind.replace("TABLE", "TABLE ").replace("  ", " ");
+        converts(SETUP, |client, round| {
+            let (name, types) = match round % 3 {
+                0 => ("t", "id int, v timestamptz"),
+                1 => ("t", "id text, v date"),
+                _ => ("other", "id int, v date"),
+            };
+            let name = if kind.contains("s.") {
+                format!("{name}2")
+            } else {
+                name.to_owned()
+            };
+            let (ends, path) = match kind.contains("TEMP") {
+                true => ("ON COMMIT DROP", "public"),
+                false => ("", "s, public"),
+            };
+            let read = format!("SELECT v, '{round}' FROM t WHERE id = '{}'", 1 + round % 2);
+            let write = format!("INSERT INTO {name} VALUES ('{round}', '2020-01-01 23:30+00')");
+            let all = format!("SELECT * FROM {name} WHERE id <> '77'");
+            let create = format!("CREATE {kind}{name} ({types}) {ends}");
+            client.queries(&[&format!("SET search_path = {path}"), &read, &read]);
+            client.queries(&["BEGIN", &read, "SAVEPOINT a", &create]);
+            client.queries(&[&read, &write, &write, &all, &all, "SAVEPOINT b", &write]);
+            client.queries(&["ROLLBACK TO b", &write, &all, "RELEASE b", &read]);
+            client.queries(&["ROLLBACK TO a", &read, &read]);
+            client.queries(&[&create, &write, &all, &read, &read]);
+            client.queries(&[if round % 4 == 3 { "ROLLBACK" } else { "COMMIT" }]);
+            client.queries(&[
+                &read,
+                &read,
+                &format!("DROP TABLE IF EXISTS s.{name}"),
+                &read,
+            ]);
+            client.query(&read);
+        });
+    }
+}
+
+/// Tables that outlive their transaction, or are dropped in it, and settings that end with it.
+#[test]
+fn what_outlives_its_transaction_is_there_behind_it() {
+    converts(SETUP, |client, round| {
+        let types = ["id int, v date", "id text, v timestamptz"][round % 2];
+        let read = format!("SELECT v FROM t WHERE id = '{}'", 1 + round % 2);
+        let write = format!("INSERT INTO t VALUES ('{round}', '2020-01-01 23:30+00')");
+        client.queries(&[
+            &read,
+            "BEGIN",
+            &format!("CREATE TEMP TABLE t ({types})"),
+            &write,
+        ]);
+        client.queries(&[&write, &read, "COMMIT", &read, &write, &read]);
+        client.queries(&[
+            "BEGIN",
+            "SET LOCAL search_path = s",
+            &read,
+            "DROP TABLE pg_temp.t",
+        ]);
+        client.queries(&[&read, &read, "COMMIT", &read, &read]);
+        client.queries(&["BEGIN", &format!("CREATE TABLE x{round} ({types})")]);
+        let into = format!("INSERT INTO x{round} VALUES ('{round}', '2020-01-01 23:30+00')");
+        client.queries(&[
+            &into,
+            &into,
+            &read,
+            &format!("CREATE INDEX ON x{round} (id)"),
+            &into,
+        ]);
+        client.queries(&[
+            &format!("ALTER TABLE x{round} ALTER v TYPE text"),
+            &into,
+            &into,
+        ]);
+        client.queries(&[&format!("SELECT * FROM x{round} WHERE id <> '9'"), "COMMIT"]);
+        client.queries(&[&into, &format!("SELECT * FROM x{round} WHERE id <> '9'")]);
+    });
+}
+
+#[test]
+fn others_see_what_was_committed_and_no_more() {
+    same_with_two(SETUP, |client, other, round| {
+        let types = ["id int, v date", "id text, v timestamptz"][round % 2];
+        let read = format!("SELECT v FROM s.made WHERE id = '{}'", 1 + round % 2);
+        let write = "INSERT INTO s.made VALUES ('1', '2020-01-01 23:30+00')";
+        client.queries(&[
+            "BEGIN",
+            &format!("CREATE TABLE s.made ({types})"),
+            write,
+            write,
+        ]);
+        other.queries(&[&read, write]);
+        client.queries(&[&read, if round % 3 == 2 { "ROLLBACK" } else { "COMMIT" }]);
+        other.queries(&[write, &read, &read]);
+        client.queries(&[write, &read, "DROP TABLE IF EXISTS s.made"]);
+        other.queries(&[&read, write]);
+    });
+}
+
+#[test]
+fn a_table_is_filled_in_the_transaction_that_makes_it() {
+    let upstream = server::address();
+    let database = server::database(SETUP);
+    let proxy = Proxy::with(&upstream, &[("prepare_threshold", "2")]);
+    let mut client = Client::login(proxy.address(), &database);
+    client.queries(&[
+        "SELECT v FROM t WHERE id = 1",
+        "SELECT v FROM t WHERE id = 2",
+    ]);
+    client.queries(&["SELECT v FROM t WHERE id = 3"]);
+    let inserts = (0..500).map(|id| format!("INSERT INTO load VALUES ({id}, 'row {id}')"));
+    let texts = ["BEGIN", "CREATE TABLE load (id int PRIMARY KEY, v text)"].map(str::to_owned);
+    let texts: Vec<_> = texts.into_iter().chain(inserts).collect();
+    let count = converted(&proxy, &mut client, &texts);
+    assert!(count >= 490, "{count} of 500\n{}", proxy.summary());
+    client.run("COMMIT");
+}
+
+#[test]
+fn temporary_tables_that_come_and_go_are_known_again() {
+    let upstream = server::address();
+    let database = server::database(SETUP);
+    let proxy = Proxy::with(&upstream, &[("prepare_threshold", "2")]);
+    let mut client = Client::login(proxy.address(), &database);
+    let round = |client: &mut Client, n: usize| {
+        let texts = [
+            "BEGIN".to_owned(),
+            "CREATE TEMP TABLE work (id int, v text) ON COMMIT DROP".to_owned(),
+            format!("INSERT INTO work VALUES ({n}, 'x')"),
+            format!("INSERT INTO work VALUES ({n}, 'y')"),
+            format!("SELECT t.v FROM t JOIN work ON t.id = work.id WHERE work.v = 'x{n}'"),
+            format!("SELECT v FROM t WHERE id = {n}"),
+            "COMMIT".to_owned(),
+        ];
+        converted(&proxy, client, &texts)
+    };
+    let _: u64 = (0..5).map(|n| round(&mut client, n)).sum();
+    let questions = proxy.summary().count(Counter::OracleQuestions);
+    let count: u64 = (5..30).map(|n| round(&mut client, n)).sum();
+    assert!(count >= 98, "{count} of 100\n{}", proxy.summary());
+    assert_eq!(proxy.summary().count(Counter::OracleQuestions), questions);
+}
+
+/// The same text makes another table where it means something else: under another search path, or
+/// where another statement was prepared under the name it executes.
+#[test]
+fn what_the_same_text_makes_depends_on_more_than_the_text() {
+    let setup = "CREATE SCHEMA a; CREATE TABLE a.x (v date); CREATE SCHEMA b; \
+        CREATE TABLE b.x (v timestamptz); CREATE TABLE a.y (v date); CREATE TABLE b.y (v text)";
+    let make = "CREATE TEMP TABLE t ON COMMIT DROP AS SELECT v FROM x";
+    let write = "INSERT INTO t VALUES ('2020-01-01 23:30+00')";
+    let both = "INSERT INTO t SELECT v::date FROM y WHERE v = '2020-01-01 23:30+00'";
+    converts(setup, |client, round| {
+        let paths = ["SET LOCAL search_path = a", "SET LOCAL search_path = b"];
+        let [first, second] = [paths[round % 2], paths[1 - round % 2]];
+        client.queries(&[
+            "SET timezone = 'Asia/Tokyo'",
+            "SELECT v FROM a.x WHERE v = '2020-01-01'",
+        ]);
+        // Where both paths lead is asked without a table of the transaction's own.
+        let known = "SELECT * FROM y WHERE v = '2020-01-01'";
+        client.query("SET search_path = a");
+        client.queries(&[known, "BEGIN", paths[1], known, paths[0], known, "COMMIT"]);
+        client.queries(&["BEGIN", paths[0], known, paths[1], known, "COMMIT", known]);
+        // Made before the path is set, and behind it.
+        client.queries(&[
+            "SET search_path = a",
+            "BEGIN",
+            make,
+            paths[1],
+            write,
+            write,
+            both,
+        ]);
+        client.queries(&["SELECT * FROM t WHERE v <> '1999-01-01'", "COMMIT"]);
+        client.queries(&["BEGIN", paths[1], make, write, write, both]);
+        client.queries(&["SELECT * FROM t WHERE v <> '1999-01-01'", "COMMIT"]);
+        // And the path is set between two statements about it.
+        client.queries(&[
+            "BEGIN", first, make, write, both, second, both, both, "ROLLBACK",
+        ]);
+        let prepared = ["SELECT v FROM a.x", "SELECT v FROM b.x"][round % 2];
+        client.queries(&[
+            "DEALLOCATE ALL",
+            &format!("PREPARE made AS {prepared}"),
+            "BEGIN",
+        ]);
+        client.query("CREATE TEMP TABLE t ON COMMIT DROP AS EXECUTE made");
+        client.queries(&[
+            write,
+            write,
+            "SELECT * FROM t WHERE v <> '1999-01-01'",
+            "COMMIT",
+        ]);
+    });
+}
+
+/// What goes back by the extended protocol is not seen to.
+#[test]
+fn what_goes_back_by_the_extended_protocol_is_not_followed() {
+    converts(SETUP, |client, round| {
+        let read = format!("SELECT v FROM t WHERE id = '{}'", 1 + round % 2);
+        let write = "UPDATE t SET v = '2020-01-01 23:30+00' WHERE id = '1'";
+        client.queries(&["SET search_path = public", &read, "BEGIN", "SAVEPOINT a"]);
+        client.query("CREATE TEMP TABLE t (id int, v date) ON COMMIT DROP");
+        client.query("INSERT INTO t VALUES ('1', '2020-01-01')");
+        client.queries(&[&read, &read, write, write]);
+        let back = [
+            frames::parse("", "ROLLBACK TO SAVEPOINT a", &[]),
+            frames::bind("", "", &[]),
+            frames::execute("", 0),
+            frames::sync(),
+        ];
+        client.send(&back.concat());
+        client.until_ready();
+        client.queries(&[&read, write, write, &read, "ROLLBACK", &read]);
+    });
+}
+
+/// A table whose text only seems to say so does not go with its transaction.
+#[test]
+fn a_table_that_stays_hides_what_it_hides_behind_its_transaction() {
+    converts(SETUP, |client, round| {
+        let read = format!("SELECT v FROM t WHERE id = '{}'", 1 + round % 2);
+        client.queries(&[&read, &read, "BEGIN"]);
+        client.query("CREATE TEMP TABLE t (id int, v date DEFAULT now()) /* on commit drop */");
+        client.queries(&["INSERT INTO t VALUES ('1', '2020-01-01')", &read, "COMMIT"]);
+        client.queries(&[&read, &read, "DROP TABLE pg_temp.t", &read, &read]);
+    });
+}
