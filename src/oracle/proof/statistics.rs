@@ -163,21 +163,22 @@ impl<'a> Fact<'a> {
 }
 
 impl Known {
-    /// Reads the type, whether it is total (`e` if it is an enumeration that is), and the rest.
+    /// Reads the type, whether it is one that is known (`e` if it is an enumeration), whether its
+    /// collation is, and the rest.
     fn read(words: &str) -> Option<Self> {
         let words: Vec<&str> = words.split(' ').collect();
-        let [declared, total, bytewise, text, estimated] = words[..] else {
+        let [declared, kind, collated, bytewise, text, estimated] = words[..] else {
             return None;
         };
         let declared = declared.parse().ok()?;
-        let (is_total, is_bytewise) = (matches!(total, "t" | "e"), bytewise == "t");
+        let (is_known, is_bytewise) = (matches!(kind, "t" | "e"), bytewise == "t");
         Some(Self {
             declared,
-            type_oid: if total == "e" { oid::TEXT } else { declared },
-            is_total,
+            type_oid: if kind == "e" { oid::TEXT } else { declared },
+            is_total: is_known && collated == "t",
             is_bytewise,
             is_text: text == "t",
-            is_estimated: is_total && is_bytewise && estimated == "t",
+            is_estimated: is_known && is_bytewise && estimated == "t",
         })
     }
 }
@@ -239,16 +240,21 @@ const TOTAL_TYPES: [u32; 27] = [
     1184, 1186, 1266, 1700, 2950, 3220, 3802,
 ];
 
-/// The first OID that is a user's.
+/// The first OID that is a user's. It says of types alone who made them: what is made before the
+/// server's first start as such, in single-user mode, has OIDs from [`MADE`] on, in any schema.
 const USERS: &str = "16384::pg_catalog.oid";
+
+/// The first OID that the server gives by itself: those below are in the file it is made from, and
+/// nothing that is made later gets one, not even by pg_upgrade.
+const MADE: &str = "12000::pg_catalog.oid";
 
 /// Asks for the unique keys of these tables, and whether the columns compared may fail to be.
 ///
 /// A key that is deferrable may be violated for a while; one with a predicate or of expressions
 /// says nothing about its columns alone. It is unique by the equality of its own operators and
 /// collations, by which it is searched, too; its operator classes are those that the server was
-/// made with, and [`key`] looks at its types. What is one value a row comes from a sub-select or a
-/// function, because a join takes longer to plan.
+/// made with, of whose operators none can be taken away, and [`key`] looks at its types. What is
+/// one value a row comes from a sub-select or a function, because a join takes longer to plan.
 pub(super) fn keys_query(of: &Subject<'_>) -> String {
     let keys = format!(
         "; SELECT 'k', {index}, (SELECT pg_catalog.concat_ws(' ', x.relam, x.relname) \
@@ -262,7 +268,7 @@ pub(super) fn keys_query(of: &Subject<'_>) -> String {
          AND i.indisunique AND i.indisvalid AND i.indimmediate \
          AND i.indpred IS NULL AND i.indexprs IS NULL \
          AND a.attnum OPERATOR(pg_catalog.<=) i.indnkeyatts \
-         AND {USERS} OPERATOR(pg_catalog.>) ALL (i.indclass)",
+         AND {MADE} OPERATOR(pg_catalog.>) ALL (i.indclass)",
         index = of.tables.index_of("i.indrelid"),
         oids = of.tables.oids(),
     );
@@ -332,8 +338,7 @@ pub(super) fn meaning_query(of: &Subject<'_>) -> String {
          WHERE o.oprname OPERATOR(pg_catalog.=) \
          ANY ('{{~~,!~~,~~*,!~~*}}'::pg_catalog.name[]) \
          AND o.oprleft OPERATOR(pg_catalog.<) {USERS} \
-         AND o.oprnamespace OPERATOR(pg_catalog.<>) \
-         'pg_catalog'::pg_catalog.regnamespace::pg_catalog.oid)"
+         AND o.oid OPERATOR(pg_catalog.>=) {MADE})"
     );
     premises(of) + &patterns + &columns_query(of, "false")
 }
@@ -343,8 +348,7 @@ pub(super) fn meaning_query(of: &Subject<'_>) -> String {
 fn premises(of: &Subject<'_>) -> String {
     let built_in = format!(
         "SELECT 'b', '0', '', '' WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_operator o \
-         WHERE CASE WHEN o.oprnamespace OPERATOR(pg_catalog.=) \
-         'pg_catalog'::pg_catalog.regnamespace::pg_catalog.oid THEN false \
+         WHERE CASE WHEN o.oid OPERATOR(pg_catalog.<) {MADE} THEN false \
          ELSE o.oprname OPERATOR(pg_catalog.=) ANY ('{{=,<>,<,<=,>,>=}}'::pg_catalog.name[]) \
          AND (o.oprleft OPERATOR(pg_catalog.<) {USERS} \
          OR o.oprright OPERATOR(pg_catalog.<) {USERS}) \
@@ -353,10 +357,9 @@ fn premises(of: &Subject<'_>) -> String {
          AND o.oprright OPERATOR(pg_catalog.=) ANY ('{{20,21,23}}'::pg_catalog.oid[]) END) \
          AND NOT EXISTS (SELECT FROM pg_catalog.pg_proc f \
          WHERE f.proname OPERATOR(pg_catalog.=) ANY ({total}) \
-         AND f.pronamespace OPERATOR(pg_catalog.<>) \
-         'pg_catalog'::pg_catalog.regnamespace::pg_catalog.oid) \
+         AND f.oid OPERATOR(pg_catalog.>=) {MADE}) \
          AND NOT EXISTS (SELECT FROM pg_catalog.pg_cast k \
-         WHERE k.oid OPERATOR(pg_catalog.>=) {USERS} \
+         WHERE k.oid OPERATOR(pg_catalog.>=) {MADE} \
          AND k.castsource OPERATOR(pg_catalog.<) {USERS} \
          AND k.casttarget OPERATOR(pg_catalog.<) {USERS}); ",
         total = array(&TOTAL),
@@ -372,8 +375,7 @@ fn premises(of: &Subject<'_>) -> String {
         query += &format!(
             "; SELECT 't', '0', '', '' WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_proc f \
              WHERE f.proname OPERATOR(pg_catalog.=) ANY ({clocks}) \
-             AND f.pronamespace OPERATOR(pg_catalog.<>) \
-             'pg_catalog'::pg_catalog.regnamespace::pg_catalog.oid \
+             AND f.oid OPERATOR(pg_catalog.>=) {MADE} \
              AND pg_catalog.pg_function_is_visible(f.oid))",
             clocks = array(&CLOCKS)
         );
@@ -411,15 +413,15 @@ fn columns_query(of: &Subject<'_>, is_estimated: &str) -> String {
     let total = TOTAL_TYPES.map(|oid| oid.to_string()).join(",");
     format!(
         "; SELECT 'c', {index}, a.attname::pg_catalog.text, pg_catalog.concat_ws(' ', a.atttypid, \
-         CASE WHEN NOT a.attcollation OPERATOR(pg_catalog.=) \
-         ANY ('{{0,100,950,951}}'::pg_catalog.oid[]) THEN 'f' \
-         WHEN a.atttypid OPERATOR(pg_catalog.=) ANY ('{{{total}}}'::pg_catalog.oid[]) THEN 't' \
+         CASE WHEN a.atttypid OPERATOR(pg_catalog.=) \
+         ANY ('{{{total}}}'::pg_catalog.oid[]) THEN 't' \
          WHEN a.atttypid OPERATOR(pg_catalog.>=) {USERS} AND (SELECT y.typtype \
          FROM pg_catalog.pg_type y WHERE y.oid OPERATOR(pg_catalog.=) a.atttypid) \
          OPERATOR(pg_catalog.=) 'e'::pg_catalog.\"char\" \
          AND NOT EXISTS (SELECT FROM pg_catalog.pg_operator o \
          WHERE o.oprleft OPERATOR(pg_catalog.=) a.atttypid \
          OR o.oprright OPERATOR(pg_catalog.=) a.atttypid) THEN 'e' ELSE 'f' END, \
+         a.attcollation OPERATOR(pg_catalog.=) ANY ('{{0,100,950,951}}'::pg_catalog.oid[]), \
          a.attcollation OPERATOR(pg_catalog.=) 0::pg_catalog.oid \
          OR NOT EXISTS (SELECT FROM pg_catalog.pg_collation l WHERE NOT l.collisdeterministic), \
          a.atttypid OPERATOR(pg_catalog.=) ANY ('{{25,1043}}'::pg_catalog.oid[]), {is_estimated}) \

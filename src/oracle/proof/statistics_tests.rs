@@ -18,7 +18,7 @@ fn names_are_quoted_for_the_server() {
 fn a_key_is_a_whole_btree_of_known_types() {
     let row = |cells: [&str; 4]| cells.map(str::to_owned);
     let id = row(["k", "0", "403 k", "2 23 id"]);
-    let column = |total| row(["c", "0", "mood", &format!("16400 {total} t f f")]);
+    let column = |total| row(["c", "0", "mood", &format!("16400 {total} t t f f")]);
     for (method, declared, column, found) in [
         ("403", "25", None, true),
         ("783", "25", None, false),
@@ -58,6 +58,24 @@ fn what_is_known_or_not_needed_is_not_asked_for() {
     assert_eq!(asks(false, false), [true, false]);
     assert_eq!(asks(false, true), [true, true]);
     assert_eq!(asks(true, false), [false, false]);
+}
+
+#[test]
+fn what_a_column_is_tells_what_may_be_done_with_it() {
+    let known = |words| Known::read(words).expect("six words");
+    let text = known("25 t t t t t");
+    assert!(text.is_total && text.is_bytewise && text.is_text && text.is_estimated);
+    // Another collation tells strings apart, and may not have a result for all.
+    let collated = known("25 t f t t t");
+    assert!(!collated.is_total && collated.is_bytewise && collated.is_estimated);
+    let loose = known("25 t t f t t");
+    assert!(loose.is_total && !loose.is_bytewise && !loose.is_estimated);
+    let kind = known("16400 e t t f t");
+    assert!(kind.is_total && kind.is_estimated);
+    assert_eq!((kind.declared, kind.type_oid), (16400, oid::TEXT));
+    let own = known("16400 f t t f t");
+    assert!(!own.is_total && !own.is_estimated && own.type_oid == 16400);
+    assert_eq!(Known::read("25 t t t t"), None);
 }
 
 /// Operators stand only where their schema is said, and nothing looks for one by itself.
@@ -122,7 +140,7 @@ fn rows_are_read_as_facts() {
             },
         ),
         (
-            ["c", "3", "a", "23 t t f t"],
+            ["c", "3", "a", "23 t t t f t"],
             Fact::Column {
                 table,
                 name: "a",

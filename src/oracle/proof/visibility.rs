@@ -8,6 +8,7 @@ use super::tree::text;
 use crate::oracle::answer::Answer;
 use crate::sql::eligible::{Eligible, Named};
 use crate::statement::common_values::Common;
+use std::collections::BTreeSet;
 
 /// What the answer depends on, of one plan.
 #[derive(Debug)]
@@ -287,12 +288,15 @@ impl Visibility {
                     && known.is_some_and(|known| known.is_total && known.is_bytewise)
             })
         };
-        facts.iter().any(|fact| match fact {
-            Fact::KeyColumn { table, index, .. } if *table == scan.table => {
-                let names = statistics::key(*table, index, facts);
-                names.is_some_and(|names| names.into_iter().all(is_compared))
-            }
-            _ => false,
+        let indexes = facts.iter().filter_map(|fact| match fact {
+            Fact::KeyColumn { table, index, .. } if *table == scan.table => Some(*index),
+            _ => None,
+        });
+        // Each once: a key may have many columns.
+        let indexes: BTreeSet<&str> = indexes.collect();
+        indexes.into_iter().any(|index| {
+            let names = statistics::key(scan.table, index, facts);
+            names.is_some_and(|names| names.into_iter().all(is_compared))
         })
     }
 
