@@ -6,9 +6,9 @@
 //!
 //! The server takes longer to plan them than to run them, so what can be decided here is not asked,
 //! and one value is a sub-select rather than a join. Measured on 15, milliseconds of the server's
-//! CPU in a session that has asked before, and in a new one: a row by its key 0.5 and 2.2, a join
-//! by keys 0.6 and 2.2, a range 0.4 and 1.5. With joins it was 1.4 and 4.0, 1.7 and 4.3, 0.8 and
-//! 2.4.
+//! CPU in a session that has asked before, and in a new one: a row by its key 0.5 and 2.0, a join
+//! by keys 0.6 and 2.4, a range 0.3 and 1.3, common values 1.0 and 3.3. With joins it was 1.5 and
+//! 4.0, 1.8 and 4.5, 0.8 and 2.2, 1.1 and 4.8.
 
 use super::super::catalog::quoted;
 use super::constant::{CLOCKS, TOTAL};
