@@ -391,11 +391,11 @@ impl Circumstances<'_> {
                 Status::Idle => self.standing.patience.may_ask(),
                 _ => self.standing.idle_patience.may_ask(),
             };
-            if !(may_ask && self.may_look()) {
+            let is_eager = self.lent.settings.is_eager();
+            if !(is_eager || may_ask && self.may_look()) {
                 return Err(Reason::Unproven);
             }
-            let settings = &self.lent.settings;
-            if !settings.is_eager() && !self.lent.shapes.questions().are_left(self.now) {
+            if !is_eager && !self.lent.shapes.questions().are_left(self.now) {
                 return Err(Reason::Budget);
             }
         }

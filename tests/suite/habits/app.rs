@@ -70,7 +70,9 @@ pub(super) struct App {
 fn template() -> &'static str {
     static TEMPLATE: OnceLock<String> = OnceLock::new();
     TEMPLATE.get_or_init(|| {
-        let name = server::database("");
+        // No thread's own: it outlives the test that makes it.
+        let name = "habits".to_owned();
+        Client::login(&server::address(), "postgres").run("CREATE DATABASE habits");
         let mut loader = Client::login(&server::address(), &name);
         let schema = include_str!("schema.sql");
         schema.lines().for_each(|line| loader.run(line));
@@ -94,6 +96,7 @@ fn copy() -> String {
         is_made
     });
     assert!(is_made, "no copy of the template");
+    server::forget(&name);
     name
 }
 

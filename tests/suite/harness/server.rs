@@ -2,6 +2,7 @@
 
 use super::client::Client;
 use pgautoprep::lab::postgres::{Options, Scratch, Wanted};
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -18,7 +19,13 @@ pub(crate) fn own() -> Scratch {
         wanted: Wanted::from_environment().unwrap_or_else(|error| panic!("{error}")),
         ..Options::default()
     };
-    for (name, value) in [("max_connections", "200"), ("autovacuum", "off")] {
+    let settings = [
+        ("max_connections", "200"),
+        ("autovacuum", "off"),
+        // The disk is small where these tests run, and every new database is logged.
+        ("max_wal_size", "128MB"),
+    ];
+    for (name, value) in settings {
         options.settings.push((name.to_owned(), value.to_owned()));
     }
     Scratch::start(&options).unwrap_or_else(|error| panic!("{error}"))
@@ -29,17 +36,46 @@ pub(crate) fn address() -> String {
     server().host_port()
 }
 
-/// A new database in which `setup` has run.
+/// The databases of one thread, dropped when it ends: those of all tests together would fill
+/// several gigabytes.
+struct Databases(RefCell<Vec<String>>);
+
+impl Drop for Databases {
+    fn drop(&mut self) {
+        let names = self.0.take();
+        // The server may have gone, and a panic would hide why the test failed.
+        let _ = std::panic::catch_unwind(|| {
+            let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut admin = Client::login(&address(), "postgres");
+            for name in names {
+                admin.query(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"));
+            }
+        });
+    }
+}
+
+thread_local! {
+    static DATABASES: Databases = const { Databases(RefCell::new(Vec::new())) };
+}
+
+/// Two copies of a template at the same time can get into each other's way.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Drops a database when this thread ends.
+pub(crate) fn forget(database: &str) {
+    DATABASES.with(|databases| databases.0.borrow_mut().push(database.to_owned()));
+}
+
+/// A new database in which `setup` has run. It lives as long as the thread that asked for it.
 pub(crate) fn database(setup: &str) -> String {
     static NUMBER: AtomicU32 = AtomicU32::new(1);
-    // Two copies of a template at the same time can get into each other's way.
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let name = format!("t{}", NUMBER.fetch_add(1, Ordering::Relaxed));
     {
         let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let mut admin = Client::login(&address(), "postgres");
         admin.run(&format!("CREATE DATABASE {name}"));
     }
+    forget(&name);
     if !setup.is_empty() {
         Client::login(&address(), &name).run(setup);
     }
