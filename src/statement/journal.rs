@@ -178,8 +178,9 @@ impl Journal {
     #[must_use]
     pub fn last(&self, number: usize) -> Vec<Arc<Event>> {
         let events = lock(&self.events);
-        let harmful = events.iter().filter(|event| event.outdated() > 0);
+        let harmful = events.iter().rev().filter(|event| event.outdated() > 0);
         let mut last: Vec<_> = harmful.map(Arc::clone).collect();
+        // Stable: of those within a second the later stay in front.
         last.sort_by_key(|event| std::cmp::Reverse(event.at().0));
         last.truncate(number);
         last
@@ -221,6 +222,21 @@ mod tests {
         assert_eq!(lock(&journal.events).len(), MAX);
         let last: Vec<_> = journal.last(2).iter().map(|event| event.at().0).collect();
         assert_eq!(last, [1999, 1998]);
+        let [first, second] = ["DROP TABLE", "ALTER TABLE"].map(|tag| {
+            let nothing = Touched::nothing();
+            let event = Event::new(
+                Command::of(tag.as_bytes()),
+                &nothing,
+                &nothing,
+                Millis(3000),
+            );
+            event.outdated.fetch_add(1, Relaxed);
+            Arc::new(event)
+        });
+        journal.push(Arc::clone(&first));
+        journal.push(Arc::clone(&second));
+        let last: Vec<_> = journal.last(2).iter().map(|event| event.tag).collect();
+        assert_eq!(last, [second.tag, first.tag]);
     }
 
     #[test]
