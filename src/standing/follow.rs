@@ -67,8 +67,8 @@ impl Standing {
     }
 }
 
-/// Takes the verdict of the epoch `at` for one of the epoch `held`, up to which it holds, and counts
-/// that unless another session has.
+/// Takes the verdict of the epoch `at` for one of the epoch `held`, up to which it holds, and
+/// counts that unless another session has.
 fn outlives(database: &Database, statement: &Statement, (at, held): (u64, u64)) {
     if statement.renew(at, held) {
         database.outlived(at, held);
