@@ -299,8 +299,11 @@ impl Outline<'_> {
             return Some(());
         }
         self.hides |= self.has_values() && is_one_of(&BEFORE_VALUES);
-        let shown = self.legible(word);
-        self.show(&shown, Last::Operand);
+        match std::str::from_utf8(word) {
+            // Nearly every word: nothing in it is to be replaced.
+            Ok(plain) if plain.is_ascii() && !self.has_values() => self.show(plain, Last::Operand),
+            _ => self.show(&self.legible(word), Last::Operand),
+        }
         Some(())
     }
 
