@@ -37,7 +37,8 @@ const CLIENTS: usize = 4;
 /// planned for its values is parsed anew.
 const QUERIES: u64 = 400;
 
-/// Queries before, where the first of a phase are told apart (`metrics`): after these hardly any are.
+/// Queries before, where the first of a phase are told apart (`metrics`): after these hardly any
+/// are.
 const FIRST: u64 = 2000;
 
 /// Says in a child process, which runs under valgrind, what to count.
