@@ -3,13 +3,21 @@
 //! Invariant: only one thread writes a set of counters. So adding needs neither a lock nor an
 //! atomic read-modify-write, which would cost more than the warm path can spare. Any thread may
 //! read. The labels are enums: their number is fixed, and no query text, user or address can become
-//! one.
+//! one. What is shown of texts are the shapes of those that are passed through most (`most`),
+//! without a value.
 
-use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+mod most;
+mod table;
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
 use crate::reason::Reason;
+use crate::sql::outline::outline;
 use crate::sql::tag::{self, Command};
+use most::Most;
+pub use most::Passed;
+pub use table::Growth;
 
 /// Something that is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -95,6 +103,9 @@ pub struct Counters {
     counts: [AtomicU64; Counter::COUNT],
     passed: [AtomicU64; Reason::ALL.len()],
     outdated: [AtomicU64; OUTDATED],
+    /// Queries passed through until the shape of one is noted, that one included.
+    until_noted: AtomicU32,
+    most: Mutex<Most>,
 }
 
 /// The command tags, and one that is not known.
@@ -121,11 +132,42 @@ impl Counters {
         }
     }
 
+    /// Notes the shape of a text that was passed through, if it is the turn of this one. Only the
+    /// worker that these counters belong to may call this.
+    #[inline]
+    pub fn passed_text(&self, reason: Reason, text: &[u8]) {
+        let left = self.until_noted.load(Relaxed);
+        if left > 1 {
+            self.until_noted.store(left - 1, Relaxed);
+        } else {
+            self.note(reason, text);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note(&self, reason: Reason, text: &[u8]) {
+        let shape = outline(text);
+        let mut most = self.most.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = most.note(reason, shape);
+        self.until_noted.store(next, Relaxed);
+    }
+
+    /// Takes what was noted, so that the next one begins anew. If the worker is passing through
+    /// one meanwhile, it may begin at the next that it would have noted.
+    fn take_most(&self) -> Most {
+        let mut most = self.most.lock().unwrap_or_else(PoisonError::into_inner);
+        self.until_noted.store(1, Relaxed);
+        std::mem::take(&mut most)
+    }
+
     fn new() -> Self {
         Self {
             counts: std::array::from_fn(|_| AtomicU64::new(0)),
             passed: std::array::from_fn(|_| AtomicU64::new(0)),
             outdated: std::array::from_fn(|_| AtomicU64::new(0)),
+            until_noted: AtomicU32::new(1),
+            most: Mutex::default(),
         }
     }
 }
@@ -188,6 +230,12 @@ impl Metrics {
             }
         }
         summary
+    }
+
+    /// The `number` shapes that were passed through most since this was last called.
+    #[must_use]
+    pub fn take_most_passed(&self, number: usize) -> Vec<Passed> {
+        most::merged(self.workers.iter().map(Counters::take_most), number)
     }
 }
 
@@ -254,96 +302,6 @@ impl Summary {
         }
         difference
     }
-
-    /// The command tags after which statements had to be learned again, the most frequent first.
-    fn tags(&self) -> Vec<(&'static str, u64)> {
-        let tags = self.outdated.iter().enumerate();
-        let mut tags: Vec<_> = tags
-            .filter(|(_, count)| **count > 0)
-            .map(|(index, count)| (Command::label(index), *count))
-            .collect();
-        tags.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        tags
-    }
-
-    /// The reasons that occurred, the most frequent first.
-    fn reasons(&self) -> Vec<(Reason, u64)> {
-        let mut reasons: Vec<_> = Reason::ALL
-            .into_iter()
-            .zip(self.passed)
-            .filter(|(_, count)| *count > 0)
-            .collect();
-        reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        reasons
-    }
-}
-
-impl fmt::Display for Summary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use Counter::*;
-        let queries = self.count(Queries);
-        let mut share = |indent: usize, label: &str, count: u64| {
-            let percent = 100.0 * count as f64 / queries.max(1) as f64;
-            let label = format!("{:indent$}{label}", "");
-            writeln!(f, "{label:<28}{count:>16}{percent:>8.1} %")
-        };
-        share(0, "queries", queries)?;
-        share(2, "converted", self.count(Converted))?;
-        share(4, "warm", self.count(Warm))?;
-        share(4, "cold", self.count(Cold))?;
-        share(4, "replayed", self.count(Replayed))?;
-        share(2, "passed through", self.passed_through())?;
-        for (reason, count) in self.reasons() {
-            share(4, reason.label(), count)?;
-        }
-
-        let group = |f: &mut fmt::Formatter<'_>, title: &str, rows: &[(&str, u64)]| {
-            writeln!(f, "{title}")?;
-            rows.iter()
-                .try_for_each(|(label, count)| writeln!(f, "  {label:<26}{count:>16}"))
-        };
-        let counted = |(label, counter)| (label, self.count(counter));
-        let statements = [
-            ("prepared", self.count(StatementsPrepared)),
-            ("renewed", self.count(StatementsRenewed)),
-            ("closed", self.count(StatementsClosed)),
-            ("evicted", self.count(StatementsEvicted)),
-            ("server memory, bytes", self.statement_memory()),
-        ];
-        group(f, "statements", &statements)?;
-        let shapes = [
-            ("oracle asked", OracleQuestions),
-            ("accepted", OracleAccepted),
-            ("declined", OracleDeclined),
-            ("dropped unpaid", LessonsUnpaid),
-            ("arguments demoted", Demotions),
-            ("audits passed", AuditsPassed),
-            ("audits failed", AuditsFailed),
-            ("routes compared", Trials),
-            ("left for slowness", RoutesLeft),
-            ("taken again", RoutesTaken),
-        ];
-        group(f, "shapes", &shapes.map(counted))?;
-        let questions = [("answered", Questions), ("milliseconds", QuestionsMillis)];
-        group(f, "questions", &questions.map(counted))?;
-        group(f, "learned again after", &self.tags())?;
-        let connections = [
-            ("open", self.connections_open()),
-            ("opened", self.count(ConnectionsOpened)),
-            ("closed", self.count(ConnectionsClosed)),
-            ("refused", self.count(ConnectionsRefused)),
-            ("cancel requests", self.count(Cancels)),
-            ("bytes from clients", self.count(BytesFromClients)),
-            ("bytes from upstream", self.count(BytesFromUpstream)),
-        ];
-        group(f, "connections", &connections)?;
-        let errors = [
-            ("client", ErrorsClient),
-            ("upstream", ErrorsUpstream),
-            ("proxy", ErrorsProxy),
-        ];
-        group(f, "errors by fault", &errors.map(counted))
-    }
 }
 
 #[cfg(test)]
@@ -398,63 +356,33 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_aligned_and_shows_only_the_reasons_that_occurred() {
-        let metrics = Metrics::new(1);
-        let worker = metrics.worker(0);
-        worker.add(Counter::Queries, 8);
-        worker.add(Counter::Converted, 5);
-        worker.add(Counter::Warm, 5);
-        worker.passed(Reason::Threshold);
-        worker.passed(Reason::NotPreparable);
-        worker.passed(Reason::NotPreparable);
-        worker.add(Counter::ErrorsProxy, u64::MAX / 1_000_000);
-        worker.outdated(Command::UNSEEN);
-        (0..2).for_each(|_| worker.outdated(Command::of(b"CREATE INDEX")));
-        let expected = "\
-queries                                    8   100.0 %
-  converted                                5    62.5 %
-    warm                                   5    62.5 %
-    cold                                   0     0.0 %
-    replayed                               0     0.0 %
-  passed through                           3    37.5 %
-    not_preparable                         2    25.0 %
-    threshold                              1    12.5 %
-statements
-  prepared                                 0
-  renewed                                  0
-  closed                                   0
-  evicted                                  0
-  server memory, bytes                     0
-shapes
-  oracle asked                             0
-  accepted                                 0
-  declined                                 0
-  dropped unpaid                           0
-  arguments demoted                        0
-  audits passed                            0
-  audits failed                            0
-  routes compared                          0
-  left for slowness                        0
-  taken again                              0
-questions
-  answered                                 0
-  milliseconds                             0
-learned again after
-  CREATE INDEX                             2
-  unseen                                   1
-connections
-  open                                     0
-  opened                                   0
-  closed                                   0
-  refused                                  0
-  cancel requests                          0
-  bytes from clients                       0
-  bytes from upstream                      0
-errors by fault
-  client                                   0
-  upstream                                 0
-  proxy                       18446744073709
-";
-        assert_eq!(metrics.summary().to_string(), expected);
+    fn what_is_passed_through_most_is_told_once_and_then_anew() {
+        let metrics = Metrics::new(2);
+        for id in 0..3 {
+            let text = format!("SELECT a FROM t WHERE id = {id}");
+            metrics
+                .worker(id % 2)
+                .passed_text(Reason::Trivial, text.as_bytes());
+        }
+        metrics
+            .worker(0)
+            .passed_text(Reason::Copy, b"COPY t FROM STDIN");
+        let shape = |reason, shape: &str, count| Passed {
+            reason,
+            shape: shape.to_owned(),
+            count,
+        };
+        let select = "SELECT a FROM t WHERE id = ?";
+        let copy = shape(Reason::Copy, "COPY t FROM STDIN", 1);
+        let expected = [shape(Reason::Trivial, select, 3), copy];
+        assert_eq!(metrics.take_most_passed(10), expected);
+        assert!(metrics.take_most_passed(10).is_empty());
+        // However rarely it has read before, the first of a phase are all read.
+        let pass = || metrics.worker(0).passed_text(Reason::Trivial, b"BEGIN");
+        (0..10_000).for_each(|_| pass());
+        assert_eq!(metrics.take_most_passed(1).len(), 1);
+        pass();
+        let begin = shape(Reason::Trivial, "BEGIN", 1);
+        assert_eq!(metrics.take_most_passed(10), [begin]);
     }
 }

@@ -37,6 +37,10 @@ const CLIENTS: usize = 4;
 /// planned for its values is parsed anew.
 const QUERIES: u64 = 400;
 
+/// Queries before, where the first of a phase are told apart (`metrics`): after these hardly any
+/// are.
+const FIRST: u64 = 2000;
+
 /// Says in a child process, which runs under valgrind, what to count.
 const RUN: &str = "--run";
 
@@ -105,6 +109,16 @@ fn counted_reply(hub: &mut Hub, pair: Pair, bytes: &[u8]) {
 fn run(path: &Path) {
     let mut bench = Bench::new(path.sample, path.plans, CLIENTS);
     bench.hub.lent.settings.mode = path.mode;
+    if path.plans == Plans::Apart {
+        for _ in 0..FIRST / CLIENTS as u64 {
+            for pair in &bench.pairs {
+                ask(&mut bench.hub, *pair, black_box(&bench.query));
+                sent(&mut bench.hub, *pair);
+                hear(&mut bench.hub, *pair, black_box(&bench.reply));
+                told(&mut bench.hub, *pair);
+            }
+        }
+    }
     let before = bench.converted();
     for _ in 0..QUERIES / CLIENTS as u64 {
         for pair in &bench.pairs {

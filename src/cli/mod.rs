@@ -8,6 +8,7 @@ mod explain;
 mod flags;
 pub mod logging;
 mod serve;
+mod summary;
 
 use std::ffi::OsString;
 use std::io::{self, Write};

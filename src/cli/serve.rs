@@ -8,8 +8,8 @@ use tokio::sync::oneshot;
 
 use super::SettingFlags;
 use super::logging::{self, Output};
+use super::summary::Summaries;
 use crate::config::Config;
-use crate::metrics::Metrics;
 use crate::net::{Proxy, other_files};
 
 /// Arguments of `serve`.
@@ -90,14 +90,18 @@ async fn serve(config: Config, output: &Output) -> anyhow::Result<()> {
         super::print(&format!("listening on {address}\n"))?;
         tracing::info!(%address, %upstream, ?mode, "listening");
     }
-    let metrics = proxy.metrics();
+    let summaries = Arc::new(Summaries::of(&proxy));
     let others = [summary?, hangup?, ignored?];
-    tokio::spawn(answer_signals(others, Arc::clone(&metrics), output.clone()));
+    tokio::spawn(answer_signals(
+        others,
+        Arc::clone(&summaries),
+        output.clone(),
+    ));
     // Neither sender is dropped before it is used: the signals never end.
     let stop = async { drop(stopped.await) };
     let hurry = async { drop(hurried.await) };
     proxy.serve_until(stop, hurry).await?;
-    output.say(metrics.summary().to_string().as_bytes());
+    output.say(summaries.next().as_bytes());
     Ok(())
 }
 
@@ -121,12 +125,12 @@ async fn stop_on_signal(
 /// Does what the signals ask for that do not end the program.
 async fn answer_signals(
     [mut summary, mut hangup, mut ignored]: [Signal; 3],
-    metrics: Arc<Metrics>,
+    summaries: Arc<Summaries>,
     output: Output,
 ) {
     loop {
         tokio::select! {
-            _ = summary.recv() => output.say(metrics.summary().to_string().as_bytes()),
+            _ = summary.recv() => output.say(summaries.next().as_bytes()),
             // Sent by those who have moved a log file away, and by a terminal that closes.
             _ = hangup.recv() => {
                 tracing::info!("SIGHUP: nothing to reload, the configuration is read at the start");

@@ -44,6 +44,9 @@ use timers::{Timer, Timers};
 /// Milliseconds between two looks for what nobody uses any more.
 pub const REST: u64 = 60_000;
 
+/// Milliseconds after which the journal of changes is told the time, which people read there.
+const SECOND: u64 = 1000;
+
 /// Milliseconds a converted query is kept ready to be sent again after its client has finished.
 ///
 /// Only after that is the server told of the end, because nothing can be sent behind it. An error
@@ -147,6 +150,7 @@ pub struct Hub {
     now: Millis,
     clock: Micros,
     rested: Millis,
+    told: Millis,
 }
 
 impl Hub {
@@ -161,6 +165,7 @@ impl Hub {
             now: Millis(0),
             clock: Micros(0),
             rested: Millis(0),
+            told: Millis(0),
         }
     }
 
@@ -174,6 +179,10 @@ impl Hub {
         self.clock = now.into();
         let now = self.clock.millis();
         self.now = now;
+        if now.since(self.told) >= SECOND {
+            self.told = now;
+            self.lent.shapes.journal().tick(now);
+        }
         if now.since(self.rested) >= REST {
             self.rested = now;
             self.lent.rest(now);

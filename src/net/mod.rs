@@ -18,6 +18,7 @@ mod worker;
 use crate::config::{Address, Config, Mode, PlanChoice};
 use crate::convert::{self, Limits, Settings, Strictness};
 use crate::metrics::Metrics;
+use crate::statement::journal::Journal;
 use crate::statement::mirror::Capacity;
 use crate::statement::shapes::Shapes;
 use accept::{Environment, LAST_WORD};
@@ -26,6 +27,7 @@ use cancel::Registry;
 use orders::Order;
 use std::io;
 use std::sync::Arc;
+use std::time::Instant;
 use stream::Listener;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
@@ -63,6 +65,9 @@ pub enum Error {
 pub struct Proxy {
     config: Arc<Config>,
     metrics: Arc<Metrics>,
+    shapes: Arc<Shapes>,
+    seed: u64,
+    started: Instant,
     listeners: Vec<Listener>,
 }
 
@@ -70,7 +75,7 @@ impl Proxy {
     /// Listens on every configured address.
     ///
     /// # Errors
-    /// The first address that cannot be listened on.
+    /// The first address that cannot be listened on, or a system without random numbers.
     pub async fn bind(config: Config) -> Result<Self, Error> {
         let mut listeners = Vec::new();
         for address in &config.listen {
@@ -80,7 +85,14 @@ impl Proxy {
                 source,
             })?);
         }
+        let mut seed = [0; 8];
+        getrandom::fill(&mut seed).map_err(|error| Error::Worker(error.into()))?;
+        let seed = u64::from_ne_bytes(seed);
+        let shapes = Shapes::new(config.max_shapes, config.oracle_per_second, seed);
         Ok(Self {
+            shapes: Arc::new(shapes),
+            seed,
+            started: Instant::now(),
             metrics: Arc::new(Metrics::new(config.workers)),
             config: Arc::new(config),
             listeners,
@@ -98,6 +110,18 @@ impl Proxy {
     #[must_use]
     pub fn metrics(&self) -> Arc<Metrics> {
         Arc::clone(&self.metrics)
+    }
+
+    /// What has changed in the catalogs lately. Its times count from [`Self::started`].
+    #[must_use]
+    pub fn journal(&self) -> Arc<Journal> {
+        Arc::clone(self.shapes.journal())
+    }
+
+    /// What the clocks of the workers count from.
+    #[must_use]
+    pub const fn started(&self) -> Instant {
+        self.started
     }
 
     /// Serves until `stop` resolves, then drains: idle clients are told to go, busy ones may
@@ -172,22 +196,16 @@ impl Proxy {
         registry: &Arc<Registry>,
         parting: mpsc::Sender<()>,
     ) -> Result<(Vec<Handle>, Vec<Thread>), Error> {
-        let mut seed = [0; 8];
-        getrandom::fill(&mut seed).map_err(|error| Error::Worker(error.into()))?;
-        let seed = u64::from_ne_bytes(seed);
         let config = &self.config;
-        let table = Shapes::new(config.max_shapes, config.oracle_per_second, seed);
-        let table = Arc::new(table);
-        let started = std::time::Instant::now();
         let settings = settings(config);
         (0..config.workers)
             .map(|index| {
-                let (table, metrics) = (Arc::clone(&table), Arc::clone(&self.metrics));
+                let (table, metrics) = (Arc::clone(&self.shapes), Arc::clone(&self.metrics));
                 let setup = Setup {
                     config: Arc::clone(config),
                     registry: Arc::clone(registry),
-                    lent: convert::Lent::new(settings, table, metrics, index, seed),
-                    started,
+                    lent: convert::Lent::new(settings, table, metrics, index, self.seed),
+                    started: self.started,
                     runtime: tokio::runtime::Handle::current(),
                     parting: parting.clone(),
                 };

@@ -26,6 +26,7 @@ mod list;
 mod literal;
 pub mod moves;
 pub mod oid;
+pub mod outline;
 mod pass;
 pub mod rewrite;
 mod rows;

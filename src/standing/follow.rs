@@ -7,6 +7,7 @@ use crate::sql::tag::Command;
 use crate::sql::touched::Touched;
 use crate::statement::Statement;
 use crate::statement::database::Database;
+use crate::statement::journal::Cause;
 use crate::statement::names::Names;
 
 impl Standing {
@@ -30,7 +31,14 @@ impl Standing {
         let (database, names) = (&self.database, &self.names);
         self.mirror.follow(|statement, at| match at == epoch {
             true => Some(at),
-            false => still_holds((database, names), (statement, false), at).ok(),
+            false => {
+                let held = still_holds((database, names), (statement, false), at).ok()?;
+                // What was refused may be known to hold otherwise.
+                if statement.settled_against(at).is_none() {
+                    outlives(database, statement, (at, held));
+                }
+                Some(held)
+            }
         });
         self.followed = epoch;
     }
@@ -48,11 +56,22 @@ impl Standing {
         let about = (statement, is_refused);
         match still_holds((&self.database, &self.names), about, at) {
             Ok(epoch) => {
-                statement.renew(at, epoch);
+                outlives(&self.database, statement, (at, epoch));
                 None
             }
-            Err(tag) => statement.outdate(at).then_some(tag),
+            Err(cause) => statement.outdate(at).then(|| {
+                cause.count();
+                cause.tag
+            }),
         }
+    }
+}
+
+/// Takes the verdict of the epoch `at` for one of the epoch `held`, up to which it holds, and
+/// counts that unless another session has.
+fn outlives(database: &Database, statement: &Statement, (at, held): (u64, u64)) {
+    if statement.renew(at, held) {
+        database.outlived(at, held);
     }
 }
 
@@ -63,12 +82,12 @@ impl Standing {
 /// something else, whatever the statement itself names.
 ///
 /// # Errors
-/// The command tag of what has changed.
+/// What has changed.
 fn still_holds(
     (database, names): (&Database, &Names),
     (statement, is_refused): (&Statement, bool),
     at: u64,
-) -> Result<u64, Command> {
+) -> Result<u64, Cause> {
     let text = statement.text();
     let is_reread = survey::survey(text, names).hazards.has(Hazards::REREADS);
     database.holds(at, |touched| match touched {

@@ -6,8 +6,9 @@
 //!   looks current again, not even after its database was forgotten and came back.
 
 use super::allowance::Allowance;
-use super::changes::Changes;
+use super::changes::{Change, Changes};
 use super::context::Origin;
+use super::journal::{Cause, Journal};
 use super::names::Names;
 use super::naming::{Naming, Question, Renamed};
 use super::sight::{Difference, Seen};
@@ -22,13 +23,16 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Counts the epochs given so far to all databases together.
+/// Counts the epochs given so far to all databases together, and knows what has moved them.
 #[derive(Debug, Clone, Default)]
-struct Epochs(Arc<AtomicU64>);
+struct Epochs {
+    given: Arc<AtomicU64>,
+    journal: Arc<Journal>,
+}
 
 impl Epochs {
     fn next(&self) -> u64 {
-        self.0.fetch_add(1, Ordering::Relaxed) + 1
+        self.given.fetch_add(1, Ordering::Relaxed) + 1
     }
 }
 
@@ -318,7 +322,7 @@ impl Database {
             if !touched.is_bounded() {
                 self.contexts.fetch_add(1, Ordering::AcqRel);
             }
-            self.advance_epoch(&touched, Command::UNSEEN);
+            self.advance_epoch((&touched, &touched), Command::UNSEEN);
         }
         // This comes after the epoch, so that a reader who sees it also sees the new epoch.
         self.looked
@@ -330,7 +334,10 @@ impl Database {
     /// and any name may have got hazards.
     pub fn advance(&self) {
         self.define(&Definitions::opaque());
-        self.advance_epoch(&Touched::Everything, Command::UNSEEN);
+        self.advance_epoch(
+            (&Touched::Everything, &Touched::Everything),
+            Command::UNSEEN,
+        );
     }
 
     /// Moves the epoch for these definitions, which the server has or is about to get. Returns
@@ -353,7 +360,7 @@ impl Database {
             false => &touched,
         };
         lock(&self.seen).make(made);
-        self.advance_epoch(&touched, definitions.tag);
+        self.advance_epoch((&touched, &definitions.touched), definitions.tag);
         !touched.is_bounded()
     }
 
@@ -383,14 +390,23 @@ impl Database {
         self.define(definitions) == Renamed::More
     }
 
-    fn advance_epoch(&self, touched: &Touched, tag: Command) {
+    fn advance_epoch(&self, (touched, named): (&Touched, &Touched), tag: Command) {
         let mut changes = lock(&self.changes);
         // If it moves meanwhile, what is written down will not be found to fit.
         let cluster = self.cluster.load(Ordering::Acquire);
         let before = self.epoch.load(Ordering::Acquire);
         let after = self.epochs.next();
         self.epoch.store(after, Ordering::Release);
-        changes.push((before + cluster, after + cluster), touched, tag);
+        let journal = &self.epochs.journal;
+        let change = Change {
+            touched,
+            named,
+            tag,
+            at: journal.now(),
+        };
+        if let Some(event) = changes.push((before + cluster, after + cluster), change) {
+            journal.push(event);
+        }
     }
 
     /// Whether what was found out at the epoch `since` about a statement still holds, because none
@@ -398,11 +414,18 @@ impl Database {
     /// epoch.
     ///
     /// # Errors
-    /// The command tag of the change after which it does not hold.
-    pub fn holds(&self, since: u64, concerns: impl Fn(&Touched) -> bool) -> Result<u64, Command> {
+    /// The change after which it does not hold.
+    pub fn holds(&self, since: u64, concerns: impl Fn(&Touched) -> bool) -> Result<u64, Cause> {
         let changes = lock(&self.changes);
         let now = self.epoch();
         changes.between((since, now), concerns).map(|()| now)
+    }
+
+    /// Counts a statement that holds at the epoch `now` as it did at `since`.
+    pub fn outlived(&self, since: u64, now: u64) {
+        let changes = lock(&self.changes);
+        let tags = changes.outlived((since, now));
+        tags.for_each(|tag| self.epochs.journal.count_outlived(tag));
     }
 
     /// Moves the epochs of all databases of the cluster: roles are theirs in common.
@@ -433,6 +456,11 @@ impl Databases {
             epochs: Epochs::default(),
             cluster: Arc::default(),
         }
+    }
+
+    /// What has moved the epochs.
+    pub(super) fn journal(&self) -> &Arc<Journal> {
+        &self.epochs.journal
     }
 
     /// What is shared about the database of this name. If there are too many databases without

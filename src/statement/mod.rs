@@ -17,6 +17,7 @@ pub mod common_values;
 pub mod context;
 pub mod database;
 pub mod guard;
+pub mod journal;
 mod memory;
 pub mod mirror;
 pub mod names;
@@ -321,8 +322,8 @@ impl Statement {
     }
 
     /// Takes the verdict of the epoch `from` for one of the epoch `to`, because nothing has changed
-    /// in between that concerns the statement.
-    pub fn renew(&self, from: u64, to: u64) {
+    /// in between that concerns the statement; false if another one has come.
+    pub fn renew(&self, from: u64, to: u64) -> bool {
         let mut verdict = lock(&self.verdict);
         if let Verdict::Trusted { epoch, .. }
         | Verdict::Specific { epoch }
@@ -330,7 +331,9 @@ impl Statement {
             && *epoch == from
         {
             *epoch = to;
+            return true;
         }
+        false
     }
 
     /// Drops the verdict of the epoch `from`, which no longer holds; false if another one has come.

@@ -7,6 +7,7 @@
 
 use super::context::Contexts;
 use super::database::{Database, Databases};
+use super::journal::Journal;
 use super::mirror::Tag;
 use super::questions::Questions;
 use super::sightings::Sketch;
@@ -98,6 +99,12 @@ impl Shapes {
     #[must_use]
     pub fn database(&self, name: &[u8]) -> Arc<Database> {
         self.databases.get(name)
+    }
+
+    /// What has changed in the databases lately.
+    #[must_use]
+    pub fn journal(&self) -> &Arc<Journal> {
+        self.databases.journal()
     }
 
     /// The tag in the names of the proxy's statements.

@@ -5,6 +5,7 @@ use crate::harness::client::Client;
 use crate::harness::proxy::Proxy;
 use crate::harness::server;
 use pgautoprep::metrics::Counter;
+use pgautoprep::sql::tag::Command;
 use std::time::{Duration, Instant};
 
 const SETUP: &str = "CREATE SCHEMA front; ALTER ROLE postgres IN DATABASE :db SET search_path = \
@@ -265,6 +266,34 @@ fn whatever_else_changes_is_learned_again() {
     }
     let summary = scene.proxy.summary().to_string();
     assert!(summary.contains("\n  ALTER TABLE "), "{summary}");
+}
+
+#[test]
+fn what_each_change_was_to_statements_is_told() {
+    let mut scene = Scene::new(&[]);
+    let [read, other] = [READS[0], READS[4]];
+    scene.settle(&[read, other]);
+    scene.keeps("CREATE TABLE unrelated (a int)", &[read, other]);
+    let kept = scene.proxy.journal().outlived();
+    let made = kept[Command::of(b"CREATE TABLE").index()];
+    assert_eq!(made, 2, "each once, in however many sessions");
+    assert!(scene.proxy.journal().last(9).is_empty());
+    scene.relearns("GRANT SELECT ON other TO PUBLIC", &[other]);
+    scene.read(&[read]);
+    let last = scene.proxy.journal().last(9);
+    assert_eq!(last.len(), 1, "{last:?}");
+    assert_eq!(last[0].tag, Command::of(b"GRANT"));
+    assert_eq!(*last[0].names, ["other".into()]);
+    // What is planned for its values counts twice: that it has to be was learned, too.
+    assert!((1..=2).contains(&last[0].outdated()), "{last:?}");
+    assert_eq!(last[0].outlived(), 1, "{last:?}");
+    scene.relearns("ALTER TABLE t ADD extra int", &[read, other]);
+    let last = scene.proxy.journal().last(9);
+    assert_eq!(last[0].tag, Command::of(b"ALTER TABLE"), "{last:?}");
+    assert!(
+        last[0].names.is_empty() && last[0].outdated() >= 2,
+        "{last:?}"
+    );
 }
 
 /// An event trigger may do anything when a comment is made.

@@ -216,8 +216,18 @@ fn a_signal_prints_the_counters() {
     client.run("SELECT oid FROM pg_class WHERE relname = 'x'");
     proxy.signal(Signal::USR1);
     let stderr = BufReader::new(proxy.stderr());
-    let line = stderr.lines().map_while(Result::ok);
-    let line = line.into_iter().find(|line| line.starts_with("queries"));
-    assert!(line.unwrap().contains(" 1 "));
+    let mut lines = stderr.lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.starts_with("printed at  ")));
+    let line = lines.find(|line| line.starts_with("queries")).unwrap();
+    assert!(line.contains(" 1 ") && line.ends_with(" +1"), "{line}");
+    client.run("SET app.tenant = 'secret'");
+    client.run("SET app.tenant = 'another' -- secret");
+    proxy.signal(Signal::USR1);
+    let line = lines.find(|line| line.starts_with("queries")).unwrap();
+    assert!(line.contains(" 3 ") && line.ends_with(" +2"), "{line}");
+    assert!(lines.any(|line| line.starts_with("passed through most")));
+    let shape = format!("  {:<26}{:>16}  SET app.tenant = ?", "not_preparable", 2);
+    assert_eq!(lines.next().unwrap(), shape);
+    assert!(lines.next().unwrap().starts_with("last changes"));
     client.run("SELECT 1");
 }

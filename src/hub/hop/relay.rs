@@ -17,6 +17,9 @@ impl Hop<'_> {
     /// Relays a Query with this text, and notes what it may do.
     pub(super) fn relay_query(&mut self, text: &[u8], reason: Reason) {
         self.count_passed(reason);
+        if self.lent.settings.mode != Policy::Off {
+            self.lent.counters().passed_text(reason, text);
+        }
         let effect = match self.lent.settings.mode == Policy::Convert && !self.client.relay_only {
             true => self.before_relay(text, reason),
             false => Effect::Unknown,

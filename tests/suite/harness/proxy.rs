@@ -4,6 +4,7 @@
 use super::client::PATIENCE;
 use pgautoprep::config::Config;
 use pgautoprep::metrics::{Counter, Metrics, Summary};
+use pgautoprep::statement::journal::Journal;
 use rustix::process::{Pid, Signal, kill_process};
 use settings::settings;
 use std::io::{BufRead, BufReader, Read};
@@ -20,6 +21,7 @@ mod settings;
 pub(crate) struct Proxy {
     addresses: Vec<String>,
     metrics: Arc<Metrics>,
+    journal: Arc<Journal>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -47,14 +49,16 @@ impl Proxy {
                 .unwrap();
             runtime.block_on(async move {
                 let proxy = pgautoprep::net::Proxy::bind(config).await.unwrap();
-                sender.send((proxy.addresses(), proxy.metrics())).unwrap();
+                let own = (proxy.addresses(), proxy.metrics(), proxy.journal());
+                sender.send(own).unwrap();
                 proxy.serve(async { drop(stopped.await) }).await.unwrap();
             });
         });
-        let (addresses, metrics) = receiver.recv().unwrap();
+        let (addresses, metrics, journal) = receiver.recv().unwrap();
         Self {
             addresses,
             metrics,
+            journal,
             stop: Some(stop),
             thread: Some(thread),
         }
@@ -68,6 +72,11 @@ impl Proxy {
     /// Its counters.
     pub(crate) fn summary(&self) -> Summary {
         self.metrics.summary()
+    }
+
+    /// What has changed in the catalogs lately.
+    pub(crate) fn journal(&self) -> &Journal {
+        &self.journal
     }
 
     /// Waits until no more than `left` clients are connected.

@@ -1,0 +1,300 @@
+//! The counters as a table for people.
+
+use std::fmt;
+
+use super::{Counter, Summary};
+use crate::reason::Reason;
+use crate::sql::tag::Command;
+
+/// A summary, and beside each count what it has grown by since an earlier one.
+#[derive(Debug, Clone, Copy)]
+pub struct Growth<'s> {
+    /// The later one.
+    pub now: &'s Summary,
+    /// The earlier one, of the same metrics.
+    pub before: &'s Summary,
+}
+
+impl fmt::Display for Growth<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Table {
+            now: self.now,
+            before: Some(self.before),
+        }
+        .write(f)
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Table {
+            now: self,
+            before: None,
+        }
+        .write(f)
+    }
+}
+
+/// What is written.
+#[derive(Debug, Clone, Copy)]
+struct Table<'s> {
+    now: &'s Summary,
+    before: Option<&'s Summary>,
+}
+
+/// Reads one number out of a summary.
+type Read<'r> = &'r dyn Fn(&Summary) -> u64;
+
+impl Table<'_> {
+    fn write(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.queries(f)?;
+        self.work(f)?;
+        writeln!(f, "learned again after")?;
+        let mut tags: Vec<_> = self.now.outdated.into_iter().enumerate().collect();
+        tags.retain(|(_, count)| *count > 0);
+        tags.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        for (index, _) in tags {
+            self.row(f, Command::label(index), &|it| it.outdated[index])?;
+        }
+        self.peers(f)
+    }
+
+    fn queries(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use Counter::*;
+        let queries = self.now.count(Queries);
+        let mut share = |indent: usize, label: &str, count: Read<'_>| {
+            let percent = 100.0 * count(self.now) as f64 / queries.max(1) as f64;
+            let label = format!("{:indent$}{label}", "");
+            write!(f, "{label:<28}{:>16}{percent:>8.1} %", count(self.now))?;
+            self.end(f, 0, count)
+        };
+        share(0, "queries", &|it| it.count(Queries))?;
+        share(2, "converted", &|it| it.count(Converted))?;
+        share(4, "warm", &|it| it.count(Warm))?;
+        share(4, "cold", &|it| it.count(Cold))?;
+        share(4, "replayed", &|it| it.count(Replayed))?;
+        share(2, "passed through", &Summary::passed_through)?;
+        let mut reasons = Reason::ALL.map(|reason| (reason, self.now.passed(reason)));
+        reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        for (reason, _) in reasons.into_iter().filter(|(_, count)| *count > 0) {
+            share(4, reason.label(), &|it| it.passed(reason))?;
+        }
+        Ok(())
+    }
+
+    /// What the proxy does for them.
+    fn work(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use Counter::*;
+        writeln!(f, "statements")?;
+        let statements = [
+            ("prepared", StatementsPrepared),
+            ("renewed", StatementsRenewed),
+            ("closed", StatementsClosed),
+            ("evicted", StatementsEvicted),
+        ];
+        self.group(f, &statements)?;
+        self.row(f, "server memory, bytes", &Summary::statement_memory)?;
+        writeln!(f, "shapes")?;
+        let shapes = [
+            ("oracle asked", OracleQuestions),
+            ("accepted", OracleAccepted),
+            ("declined", OracleDeclined),
+            ("dropped unpaid", LessonsUnpaid),
+            ("arguments demoted", Demotions),
+            ("audits passed", AuditsPassed),
+            ("audits failed", AuditsFailed),
+            ("routes compared", Trials),
+            ("left for slowness", RoutesLeft),
+            ("taken again", RoutesTaken),
+        ];
+        self.group(f, &shapes)?;
+        writeln!(f, "questions")?;
+        self.group(
+            f,
+            &[("answered", Questions), ("milliseconds", QuestionsMillis)],
+        )
+    }
+
+    /// Who it does it for.
+    fn peers(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use Counter::*;
+        writeln!(f, "connections")?;
+        self.row(f, "open", &Summary::connections_open)?;
+        let connections = [
+            ("opened", ConnectionsOpened),
+            ("closed", ConnectionsClosed),
+            ("refused", ConnectionsRefused),
+            ("cancel requests", Cancels),
+            ("bytes from clients", BytesFromClients),
+            ("bytes from upstream", BytesFromUpstream),
+        ];
+        self.group(f, &connections)?;
+        writeln!(f, "errors by fault")?;
+        let errors = [
+            ("client", ErrorsClient),
+            ("upstream", ErrorsUpstream),
+            ("proxy", ErrorsProxy),
+        ];
+        self.group(f, &errors)
+    }
+
+    fn group(self, f: &mut fmt::Formatter<'_>, rows: &[(&str, Counter)]) -> fmt::Result {
+        rows.iter()
+            .try_for_each(|(label, counter)| self.row(f, label, &|it| it.count(*counter)))
+    }
+
+    fn row(self, f: &mut fmt::Formatter<'_>, label: &str, count: Read<'_>) -> fmt::Result {
+        write!(f, "  {label:<26}{:>16}", count(self.now))?;
+        self.end(f, 10, count)
+    }
+
+    /// Ends a row with its growth, behind so many blanks. What is open, or taken, may shrink.
+    fn end(self, f: &mut fmt::Formatter<'_>, blanks: usize, count: Read<'_>) -> fmt::Result {
+        let Some(before) = self.before else {
+            return writeln!(f);
+        };
+        let grown = i128::from(count(self.now)) - i128::from(count(before));
+        writeln!(f, "{:blanks$}{grown:>+16}", "")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::Metrics;
+
+    fn used() -> Metrics {
+        let metrics = Metrics::new(1);
+        let worker = metrics.worker(0);
+        worker.add(Counter::Queries, 8);
+        worker.add(Counter::Converted, 5);
+        worker.add(Counter::Warm, 5);
+        worker.passed(Reason::Threshold);
+        worker.passed(Reason::NotPreparable);
+        worker.passed(Reason::NotPreparable);
+        worker.add(Counter::ErrorsProxy, u64::MAX / 1_000_000);
+        worker.outdated(Command::UNSEEN);
+        (0..2).for_each(|_| worker.outdated(Command::of(b"CREATE INDEX")));
+        metrics
+    }
+
+    #[test]
+    fn the_table_is_aligned_and_shows_only_the_reasons_that_occurred() {
+        let metrics = used();
+        let expected = "\
+queries                                    8   100.0 %
+  converted                                5    62.5 %
+    warm                                   5    62.5 %
+    cold                                   0     0.0 %
+    replayed                               0     0.0 %
+  passed through                           3    37.5 %
+    not_preparable                         2    25.0 %
+    threshold                              1    12.5 %
+statements
+  prepared                                 0
+  renewed                                  0
+  closed                                   0
+  evicted                                  0
+  server memory, bytes                     0
+shapes
+  oracle asked                             0
+  accepted                                 0
+  declined                                 0
+  dropped unpaid                           0
+  arguments demoted                        0
+  audits passed                            0
+  audits failed                            0
+  routes compared                          0
+  left for slowness                        0
+  taken again                              0
+questions
+  answered                                 0
+  milliseconds                             0
+learned again after
+  CREATE INDEX                             2
+  unseen                                   1
+connections
+  open                                     0
+  opened                                   0
+  closed                                   0
+  refused                                  0
+  cancel requests                          0
+  bytes from clients                       0
+  bytes from upstream                      0
+errors by fault
+  client                                   0
+  upstream                                 0
+  proxy                       18446744073709
+";
+        assert_eq!(metrics.summary().to_string(), expected);
+    }
+
+    #[test]
+    fn beside_each_count_stands_what_it_has_grown_by() {
+        let metrics = used();
+        let worker = metrics.worker(0);
+        worker.add(Counter::MemoryTaken, 28_000);
+        worker.add(Counter::ConnectionsOpened, 3);
+        let before = metrics.summary();
+        worker.add(Counter::Queries, 12);
+        worker.add(Counter::Converted, 12);
+        worker.add(Counter::Warm, 11);
+        worker.add(Counter::Cold, 1);
+        worker.add(Counter::MemoryFreed, 8_000);
+        worker.add(Counter::ConnectionsOpened, 1);
+        worker.add(Counter::ConnectionsClosed, 4);
+        worker.outdated(Command::of(b"DROP TABLE"));
+        let now = metrics.summary();
+        let growth = Growth {
+            now: &now,
+            before: &before,
+        };
+        let expected = "\
+queries                                   20   100.0 %             +12
+  converted                               17    85.0 %             +12
+    warm                                  16    80.0 %             +11
+    cold                                   1     5.0 %              +1
+    replayed                               0     0.0 %              +0
+  passed through                           3    15.0 %              +0
+    not_preparable                         2    10.0 %              +0
+    threshold                              1     5.0 %              +0
+statements
+  prepared                                 0                        +0
+  renewed                                  0                        +0
+  closed                                   0                        +0
+  evicted                                  0                        +0
+  server memory, bytes                 20000                     -8000
+shapes
+  oracle asked                             0                        +0
+  accepted                                 0                        +0
+  declined                                 0                        +0
+  dropped unpaid                           0                        +0
+  arguments demoted                        0                        +0
+  audits passed                            0                        +0
+  audits failed                            0                        +0
+  routes compared                          0                        +0
+  left for slowness                        0                        +0
+  taken again                              0                        +0
+questions
+  answered                                 0                        +0
+  milliseconds                             0                        +0
+learned again after
+  CREATE INDEX                             2                        +0
+  DROP TABLE                               1                        +1
+  unseen                                   1                        +0
+connections
+  open                                     0                        -3
+  opened                                   4                        +1
+  closed                                   4                        +4
+  refused                                  0                        +0
+  cancel requests                          0                        +0
+  bytes from clients                       0                        +0
+  bytes from upstream                      0                        +0
+errors by fault
+  client                                   0                        +0
+  upstream                                 0                        +0
+  proxy                       18446744073709                        +0
+";
+        assert_eq!(growth.to_string(), expected);
+    }
+}
