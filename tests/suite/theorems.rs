@@ -5,6 +5,7 @@
 
 use crate::harness::client::Client;
 use crate::harness::matrix::{converts, same};
+use crate::harness::server;
 use pgautoprep::metrics::Counter;
 
 /// Whether the values that decide come in this round.
@@ -209,6 +210,30 @@ fn who_may_not_see_a_table_is_told_of_its_keys_all_the_same() {
     });
     assert_eq!(summary.count(Counter::StatementsRenewed), 0, "{summary}");
     assert!(summary.count(Counter::Converted) > 40, "{summary}");
+}
+
+#[test]
+fn who_may_not_look_into_a_schema_is_asked_nothing_that_fails_there() {
+    let setup = "CREATE SCHEMA theorem_private; CREATE SCHEMA api; \
+        CREATE TABLE theorem_private.t (id int PRIMARY KEY, v int); \
+        INSERT INTO theorem_private.t SELECT g, g % 7 FROM generate_series(1, 2000) g; ANALYZE; \
+        CREATE VIEW api.t AS SELECT id, v FROM theorem_private.t; \
+        DO 'BEGIN CREATE ROLE theorem_api; EXCEPTION WHEN duplicate_object THEN NULL; END'; \
+        GRANT USAGE ON SCHEMA api TO theorem_api; GRANT SELECT ON api.t TO theorem_api";
+    let summary = converts(setup, |client, round| {
+        set(client, round, "ROLE theorem_api");
+        client.query(&format!("SELECT v FROM api.t WHERE id = {round}"));
+        client.query(&format!(
+            "SELECT id FROM api.t WHERE v = {round} ORDER BY id"
+        ));
+    });
+    assert!(summary.count(Counter::Converted) > 30, "{summary}");
+    let log = std::fs::read(server::server().socket_dir().join("log")).unwrap();
+    let log = String::from_utf8_lossy(&log);
+    let denied = log
+        .lines()
+        .find(|line| line.contains("denied for schema theorem_private"));
+    assert_eq!(denied, None);
 }
 
 #[test]

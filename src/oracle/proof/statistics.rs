@@ -31,11 +31,19 @@ impl Tables {
         })
     }
 
-    /// An expression for the OID of one of them.
+    /// An expression for the OID of one of them; NULL for a role that may not look into its schema,
+    /// as where the text reads a view: to such a role `to_regclass` is an error.
     fn oid(schema: &str, name: &str) -> String {
         let identifier = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
-        let name = format!("{}.{}", identifier(schema), identifier(name));
-        format!("pg_catalog.to_regclass({})", quoted(&name))
+        let full = format!("{}.{}", identifier(schema), identifier(name));
+        let oid = format!("pg_catalog.to_regclass({})", quoted(&full));
+        if schema == "pg_temp" {
+            return oid;
+        }
+        let schema = quoted(schema);
+        format!(
+            "CASE WHEN pg_catalog.has_schema_privilege({schema}::pg_catalog.text,              'USAGE'::pg_catalog.text) THEN {oid} END"
+        )
     }
 
     /// An array of the OIDs of all.
@@ -321,8 +329,9 @@ pub(super) fn statistics_query(of: &Subject<'_>) -> String {
          p (index, attname, common), LATERAL pg_catalog.unnest( \
          p.common::pg_catalog.text::pg_catalog.text[]) m (value)",
         index = tables.index_of(
-            "pg_catalog.to_regclass(pg_catalog.format('%I.%I', p.schemaname, p.tablename)\
-             )::pg_catalog.oid"
+            "CASE WHEN pg_catalog.has_schema_privilege(p.schemaname::pg_catalog.text, \
+             'USAGE'::pg_catalog.text) THEN pg_catalog.to_regclass(\
+             pg_catalog.format('%I.%I', p.schemaname, p.tablename)) END::pg_catalog.oid"
         ),
         schemas = schemas.collect::<Vec<_>>().join(", "),
         names = array(&tables.0.iter().map(|(_, name)| &**name).collect::<Vec<_>>()),
