@@ -1,11 +1,14 @@
 //! Texts that move a session from one context to another, or along its transaction, read exactly.
 //!
 //! [`super::survey`] finds the most that a text may do. Here is found all that it does: the text is
-//! one statement of a few forms, and whatever is not read to its end is none of them. How a value
+//! one statement of a few forms, or several of fewer, and whatever is not read to its end is none
+//! of them. How a value
 //! is written is not looked at, beyond where it ends: `gram.y` takes nothing but words, numbers and
 //! strings there, so the same text always means the same value.
 
-use super::words::{Item, Token, Words};
+mod reader;
+
+use reader::Reader;
 
 /// What a text does to the settings of its session, or to its transaction, if it does not fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +31,44 @@ pub enum Move {
     Savepoint(Box<[u8]>),
     /// No more savepoint of this name, nor any later one.
     Release(Box<[u8]>),
+    /// Several statements, which leave nothing behind unless all of them complete: drivers and
+    /// poolers end with such a text what a client has left of its session.
+    Several(Vec<Part>),
+}
+
+/// One of several statements of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// It changes these settings until they are changed again.
+    Settings(Vec<Assignment>),
+    /// RESET ALL.
+    ResetAll,
+    /// It leaves the settings as they are, and completes with this tag.
+    Quiet(&'static str),
+}
+
+impl Move {
+    /// Whether the session listens to nothing any more.
+    #[must_use]
+    pub fn stops_listening(&self) -> bool {
+        match self {
+            Self::DiscardAll => true,
+            Self::Several(parts) => parts.contains(&Part::Quiet(UNLISTEN)),
+            _ => false,
+        }
+    }
+}
+
+impl Part {
+    /// Whether a statement of this kind completes with this tag.
+    #[must_use]
+    pub fn completes_with(&self, tag: &[u8]) -> bool {
+        match self {
+            Self::Settings(_) => matches!(tag, b"SET" | b"RESET"),
+            Self::ResetAll => tag == b"RESET",
+            Self::Quiet(quiet) => tag == quiet.as_bytes(),
+        }
+    }
 }
 
 /// A change of one setting.
@@ -43,367 +84,42 @@ pub struct Assignment {
     pub is_call: bool,
 }
 
+/// How UNLISTEN completes.
+const UNLISTEN: &str = "UNLISTEN";
+
 /// The longest text that is read. A longer value is not worth being remembered.
 const MAX_TEXT: usize = 1024;
 
-/// The most bytes of an identifier that the server looks at.
-const MAX_NAME: usize = 63;
-
-/// The forms in which a change is written.
-const ASSIGNED: u8 = b'=';
-const SPECIAL: u8 = b' ';
-const CALLED: u8 = b'(';
-const RESET: u8 = b'r';
-
-/// What `text` does, if it is one statement that is understood. Strings are read as the standard
-/// has them.
+/// What `text` does, if it is one statement that is understood, or several of which each leaves
+/// nothing else changed. Strings are read as the standard has them.
 #[must_use]
 pub fn read(text: &[u8]) -> Option<Move> {
     if text.len() > MAX_TEXT {
         return None;
     }
-    let mut reader = Reader {
-        words: Words::new(text),
-        size: text.len(),
-        text,
-    };
-    let verb = reader.keyword()?;
-    if is(verb, "set") {
-        return reader.set();
+    let mut reader = Reader::new(text);
+    let mut quiet = reader.fork();
+    if let Some(part) = quiet.quiet() {
+        return quiet.several(part);
     }
-    if is(verb, "select") {
-        return reader.calls();
+    let first = reader.statement()?;
+    if reader.fork().is_at_end()? {
+        return Some(first);
     }
-    let read = if is(verb, "reset") {
-        reader.reset()?
-    } else if is(verb, "discard") {
-        reader.expect("all")?;
-        Move::DiscardAll
-    } else if is(verb, "deallocate") {
-        reader.value()?;
-        return Some(Move::Nothing);
-    } else if is(verb, "savepoint") {
-        Move::Savepoint(reader.identifier()?)
-    } else if is(verb, "release") {
-        Move::Release(reader.savepoint()?)
-    } else if is(verb, "commit") || is(verb, "end") {
-        reader.work();
-        reader.no_chain()?;
-        Move::Commit
-    } else if is(verb, "rollback") || is(verb, "abort") {
-        reader.work();
-        match reader.skip("to") {
-            true => Move::RollbackTo(reader.savepoint()?),
-            false => {
-                reader.no_chain()?;
-                Move::Rollback
-            }
-        }
-    } else {
-        return None;
-    };
-    reader.end()?;
-    Some(read)
+    let first = part(first)?;
+    reader.several(first)
 }
 
-fn is(word: &[u8], lower: &str) -> bool {
-    word.eq_ignore_ascii_case(lower.as_bytes())
-}
-
-/// The tokens of a text.
-struct Reader<'a> {
-    words: Words<'a>,
-    text: &'a [u8],
-    size: usize,
-}
-
-impl<'a> Reader<'a> {
-    /// The next word, if it is one without quotes.
-    fn keyword(&mut self) -> Option<&'a [u8]> {
-        match self.words.token() {
-            Token::Item(Item::Word(word)) if !self.words.is_quoted() => Some(word),
-            _ => None,
+/// This statement among others.
+fn part(does: Move) -> Option<Part> {
+    match does {
+        Move::ResetAll => Some(Part::ResetAll),
+        Move::Settings(changes) => {
+            let lasts = |change: &Assignment| !change.is_local && !change.is_call;
+            changes.iter().all(lasts).then_some(Part::Settings(changes))
         }
+        _ => None,
     }
-
-    fn expect(&mut self, word: &str) -> Option<()> {
-        self.keyword().filter(|found| is(found, word)).map(drop)
-    }
-
-    fn byte(&mut self, wanted: u8) -> Option<()> {
-        match self.words.token() {
-            Token::Item(Item::Other(byte)) if byte == wanted => Some(()),
-            _ => None,
-        }
-    }
-
-    /// The word that comes next, which is not taken.
-    fn peek(&self) -> Option<&'a [u8]> {
-        let mut ahead = Reader {
-            words: Words::new(self.words.rest()),
-            ..*self
-        };
-        ahead.keyword()
-    }
-
-    /// Takes this word, if it comes next.
-    fn skip(&mut self, word: &str) -> bool {
-        let is_next = self.peek().is_some_and(|next| is(next, word));
-        is_next && self.keyword().is_some()
-    }
-
-    /// `[WORK | TRANSACTION]`
-    fn work(&mut self) {
-        if !self.skip("work") {
-            self.skip("transaction");
-        }
-    }
-
-    /// `[AND NO CHAIN]`. With a chain another transaction begins at once.
-    fn no_chain(&mut self) -> Option<()> {
-        if self.skip("and") {
-            self.expect("no")?;
-            self.expect("chain")?;
-        }
-        Some(())
-    }
-
-    /// The end of the text, behind semicolons.
-    fn end(&mut self) -> Option<()> {
-        loop {
-            match self.words.token() {
-                Token::Item(Item::Other(b';')) => {}
-                Token::Item(Item::End) => return Some(()),
-                _ => return None,
-            }
-        }
-    }
-
-    /// `[SAVEPOINT] name`
-    fn savepoint(&mut self) -> Option<Box<[u8]>> {
-        if self.skip("savepoint") && matches!(self.words.peek()?, 0 | b';') {
-            return Some((*b"savepoint").into());
-        }
-        self.identifier()
-    }
-
-    /// An identifier as the server folds it. Beyond ASCII that depends on the server's locale.
-    fn identifier(&mut self) -> Option<Box<[u8]>> {
-        let Token::Item(Item::Word(word)) = self.words.token() else {
-            return None;
-        };
-        if !word.is_ascii() || word.len() > MAX_NAME {
-            return None;
-        }
-        match self.words.is_quoted() {
-            true => (!word.contains(&b'"')).then(|| word.into()),
-            false => Some(word.to_ascii_lowercase().into()),
-        }
-    }
-
-    /// The name of a setting, of one part or more, whose first part is this word.
-    fn name(&mut self, first: &[u8]) -> Option<Box<[u8]>> {
-        let mut name = first.to_ascii_lowercase();
-        while self.words.peek()? == b'.' {
-            self.byte(b'.')?;
-            name.push(b'.');
-            name.extend(self.identifier()?.to_ascii_lowercase());
-        }
-        is_plain(&name).then(|| name.into())
-    }
-
-    /// Everything up to the end of the statement, as it is written; that is the end of the text.
-    fn value(&mut self) -> Option<&'a [u8]> {
-        let start = self.at();
-        loop {
-            let end = self.at();
-            match self.words.token() {
-                Token::Item(Item::End) => return Some(self.between(start, end)),
-                Token::Item(Item::Other(b';')) => {
-                    self.end()?;
-                    return Some(self.between(start, end));
-                }
-                Token::Item(Item::Broken | Item::Escaped) => return None,
-                Token::Item(_) | Token::Literal(_) => {}
-            }
-        }
-    }
-
-    fn at(&self) -> usize {
-        self.size - self.words.rest().len()
-    }
-
-    fn between(&self, start: usize, end: usize) -> &'a [u8] {
-        self.text.get(start..end).unwrap_or_default().trim_ascii()
-    }
-
-    /// Behind SET.
-    fn set(&mut self) -> Option<Move> {
-        let mut scope = None;
-        let (word, is_quoted) = loop {
-            let Token::Item(Item::Word(word)) = self.words.token() else {
-                return None;
-            };
-            let is_quoted = self.words.is_quoted();
-            if is_quoted || scope.is_some() {
-                break (word, is_quoted);
-            }
-            if is(word, "local") {
-                scope = Some(true);
-            } else if is(word, "session") && !self.authorizes() {
-                scope = Some(false);
-            } else {
-                break (word, is_quoted);
-            }
-        };
-        let is_local = scope.unwrap_or_default();
-        let special = match is_quoted {
-            true => None,
-            false => self.special(word)?,
-        };
-        let (name, form) = match special {
-            Some(Special::Setting(name)) => (name.as_bytes().into(), SPECIAL),
-            Some(Special::Transaction) => {
-                self.value()?;
-                return Some(Move::Nothing);
-            }
-            None => {
-                let name = self.name(word)?;
-                let is_assigned = self.words.peek()? == b'=';
-                if !(is_assigned && self.byte(b'=').is_some() || self.skip("to")) {
-                    return None;
-                }
-                (name, ASSIGNED)
-            }
-        };
-        let value = self.value()?;
-        let change = change(name, form, value, is_local);
-        Some(Move::Settings(vec![change]))
-    }
-
-    fn authorizes(&self) -> bool {
-        self.peek().is_some_and(|next| is(next, "authorization"))
-    }
-
-    /// What this word behind SET stands for, if not for a setting of that name; `None` if that is
-    /// not understood.
-    fn special(&mut self, word: &[u8]) -> Option<Option<Special>> {
-        let special = if is(word, "transaction") || is(word, "constraints") {
-            Special::Transaction
-        } else if is(word, "time") {
-            self.expect("zone")?;
-            Special::Setting("timezone")
-        } else if is(word, "session") {
-            self.expect("authorization")?;
-            Special::Setting("session_authorization")
-        } else if is(word, "names") {
-            Special::Setting("client_encoding")
-        } else if is(word, "schema") {
-            Special::Setting("search_path")
-        } else if is(word, "role") && !self.assigns() {
-            Special::Setting("role")
-        } else if ["characteristics", "xml", "local", "catalog"]
-            .iter()
-            .any(|other| is(word, other))
-        {
-            return None;
-        } else {
-            return Some(None);
-        };
-        Some(Some(special))
-    }
-
-    fn assigns(&self) -> bool {
-        self.words.peek() == Some(b'=') || self.peek().is_some_and(|next| is(next, "to"))
-    }
-
-    /// Behind RESET.
-    fn reset(&mut self) -> Option<Move> {
-        let Token::Item(Item::Word(word)) = self.words.token() else {
-            return None;
-        };
-        let is_quoted = self.words.is_quoted();
-        let name: Box<[u8]> = if is_quoted {
-            self.name(word)?
-        } else if is(word, "all") {
-            return Some(Move::ResetAll);
-        } else if is(word, "time") {
-            self.expect("zone")?;
-            (*b"timezone").into()
-        } else if is(word, "session") {
-            self.expect("authorization")?;
-            (*b"session_authorization").into()
-        } else {
-            self.name(word)?
-        };
-        Some(Move::Settings(vec![change(name, RESET, b"", false)]))
-    }
-
-    /// Behind SELECT: calls of `set_config` with strings, and nothing else.
-    fn calls(&mut self) -> Option<Move> {
-        let mut changes = Vec::new();
-        loop {
-            if self.skip("pg_catalog") {
-                self.byte(b'.')?;
-            }
-            self.expect("set_config")?;
-            self.byte(b'(')?;
-            let name = self.string()?;
-            self.byte(b',')?;
-            let value = self.string()?;
-            self.byte(b',')?;
-            let flag = self.keyword()?;
-            let is_local = is(flag, "true");
-            if !is_local && !is(flag, "false") {
-                return None;
-            }
-            self.byte(b')')?;
-            let name = name.get(1..name.len().checked_sub(1)?)?;
-            if !is_plain(name) {
-                return None;
-            }
-            let name = name.to_ascii_lowercase().into();
-            changes.push(Assignment {
-                is_call: true,
-                ..change(name, CALLED, value, is_local)
-            });
-            if self.words.peek()? != b',' {
-                break;
-            }
-            self.byte(b',')?;
-        }
-        self.end()?;
-        Some(Move::Settings(changes))
-    }
-
-    /// A string between two quotes.
-    fn string(&mut self) -> Option<&'a [u8]> {
-        match self.words.token() {
-            Token::Literal(literal) if literal.starts_with(b"'") => Some(literal),
-            _ => None,
-        }
-    }
-}
-
-/// What a word behind SET may stand for.
-enum Special {
-    Setting(&'static str),
-    Transaction,
-}
-
-fn change(name: Box<[u8]>, form: u8, value: &[u8], is_local: bool) -> Assignment {
-    Assignment {
-        name,
-        to: [&[form], value].concat().into(),
-        is_local,
-        is_call: false,
-    }
-}
-
-/// Whether all of the name is what names of settings are made of.
-fn is_plain(name: &[u8]) -> bool {
-    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'.');
-    !name.is_empty() && name.iter().all(is_part)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Texts that move a session, and texts that only look like it.
 
+use super::reader::{MAX_NAME, MAX_PARTS};
 use super::*;
 
 fn set(name: &str, to: &str) -> Option<Move> {
@@ -116,6 +117,7 @@ fn the_ends_of_transactions_are_read_to_the_last_word() {
 fn what_is_not_understood_is_no_move() {
     let long = format!("SET x = '{}'", "y".repeat(MAX_TEXT));
     let name = format!("SAVEPOINT {}", "y".repeat(MAX_NAME + 1));
+    let many = "CLOSE ALL;".repeat(MAX_PARTS + 1);
     for text in [
         "",
         ";",
@@ -134,7 +136,19 @@ fn what_is_not_understood_is_no_move() {
         "RESET",
         "RESET TRANSACTION ISOLATION LEVEL",
         "RESET a, b",
-        "DISCARD PLANS",
+        "DISCARD TEMP",
+        "CLOSE a",
+        "UNLISTEN a",
+        "SELECT pg_advisory_unlock_all() FROM t",
+        "SELECT public.pg_advisory_unlock_all()",
+        "RESET ALL; DISCARD ALL",
+        "RESET ALL CLOSE ALL",
+        "RESET ALL; SET LOCAL x = 1",
+        "RESET ALL; SELECT set_config('a', 'b', false)",
+        "RESET ALL; DEALLOCATE ALL",
+        "RESET ALL; COMMIT",
+        "CLOSE ALL; SELECT 1",
+        &many,
         "COMMIT AND CHAIN",
         "ROLLBACK AND CHAIN",
         "COMMIT PREPARED 'x'",
@@ -150,4 +164,49 @@ fn what_is_not_understood_is_no_move() {
     ] {
         assert_eq!(read(text.as_bytes()), None, "{text}");
     }
+}
+
+#[test]
+fn several_statements_are_read_that_clean_a_session_up() {
+    let quiet = |tag| Part::Quiet(tag);
+    let settings = |name, to| match set(name, to) {
+        Some(Move::Settings(changes)) => Part::Settings(changes),
+        other => panic!("{other:?}"),
+    };
+    for (text, wanted) in [
+        (
+            "SELECT pg_advisory_unlock_all();\nCLOSE ALL;\nUNLISTEN *;\nRESET ALL;",
+            vec![
+                quiet("SELECT 1"),
+                quiet("CLOSE CURSOR ALL"),
+                quiet("UNLISTEN"),
+                Part::ResetAll,
+            ],
+        ),
+        (
+            "SET SESSION AUTHORIZATION DEFAULT;RESET ALL;;DISCARD SEQUENCES",
+            vec![
+                settings("session_authorization", " DEFAULT"),
+                Part::ResetAll,
+                quiet("DISCARD SEQUENCES"),
+            ],
+        ),
+        (
+            "RESET ROLE; reset search_path; -- and more",
+            vec![settings("role", "r"), settings("search_path", "r")],
+        ),
+        ("UNLISTEN *", vec![quiet("UNLISTEN")]),
+        ("DISCARD PLANS;", vec![quiet("DISCARD PLANS")]),
+    ] {
+        let read = read(text.as_bytes());
+        let stops = text.contains("UNLISTEN");
+        assert_eq!(
+            read.as_ref().map(Move::stops_listening),
+            Some(stops),
+            "{text}"
+        );
+        assert_eq!(read, Some(Move::Several(wanted)), "{text}");
+    }
+    let most = "CLOSE ALL;".repeat(MAX_PARTS);
+    assert!(read(most.as_bytes()).is_some());
 }

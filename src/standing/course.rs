@@ -14,13 +14,14 @@
 //! - the marks begin with the first change in a transaction. What is not among them was set before,
 //!   where the context was that of the start.
 
+use super::pending::{Done, Pending};
 use super::place::{Known, Place};
 use super::reports::Reports;
 use super::transitions::Transitions;
 use super::{Encoding, ServerSettings, Standing};
 use crate::sql::effect::Effect;
 use crate::sql::hazard::Hazards;
-use crate::sql::moves::{self, Assignment, Move};
+use crate::sql::moves::{self, Assignment, Move, Part};
 use crate::sql::settings;
 use crate::sql::survey::{Known as _, Survey};
 use crate::statement::Context;
@@ -44,27 +45,6 @@ pub(super) struct Course {
     /// What the server has reported.
     pub(super) reports: Reports,
     transitions: Transitions,
-}
-
-/// A text in flight that is followed.
-#[derive(Debug)]
-struct Pending {
-    does: Move,
-    /// A transaction was open when it was sent.
-    is_inside: bool,
-    /// The text did not show by its verb that it changes settings.
-    is_unseen: bool,
-    /// It has completed, as this says.
-    done: Option<Done>,
-}
-
-/// How a text has completed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Done {
-    /// As it should.
-    Well,
-    /// It was to commit a transaction that had failed.
-    RolledBack,
 }
 
 /// What was changed in a transaction since it began.
@@ -102,23 +82,7 @@ impl Course {
         let Some(pending) = &mut self.pending else {
             return;
         };
-        let done = match (&pending.does, tag) {
-            _ if pending.done.is_some() => None,
-            (Move::Commit, b"ROLLBACK") => Some(Done::RolledBack),
-            (Move::Commit, b"COMMIT")
-            | (Move::Rollback | Move::RollbackTo(_), b"ROLLBACK")
-            | (Move::Savepoint(_), b"SAVEPOINT")
-            | (Move::Release(_), b"RELEASE")
-            | (Move::DiscardAll, b"DISCARD ALL")
-            | (Move::ResetAll, b"RESET")
-            | (Move::Settings(_), b"SET" | b"RESET" | b"SELECT 1")
-            | (Move::Nothing, b"SET" | b"SET CONSTRAINTS" | b"DEALLOCATE" | b"DEALLOCATE ALL") => {
-                Some(Done::Well)
-            }
-            _ => None,
-        };
-        pending.done = done;
-        if done.is_none() {
+        if !pending.completes(tag) {
             self.lose();
         }
     }
@@ -344,22 +308,21 @@ impl Standing {
             }
         } else if is_unseen {
             return None;
+        } else if let Move::Several(parts) = &mut does
+            && !self.reduce_all(parts, is_inside)
+        {
+            effect = Effect::None;
         }
         if effect == Effect::Isolation {
             self.is_serializable = true;
         }
-        if does == Move::DiscardAll && self.place_listens() {
+        if does.stops_listening() && self.place_listens() {
             // It listens no more, and does so again when it is asked.
             return None;
         }
         if effect != Effect::None {
             self.context = None;
-            self.course.pending = Some(Box::new(Pending {
-                does,
-                is_inside,
-                is_unseen,
-                done: None,
-            }));
+            self.course.pending = Some(Box::new(Pending::new(does, is_inside, is_unseen)));
         }
         Some(effect)
     }
@@ -395,6 +358,17 @@ impl Standing {
         // Outside a transaction these end with the statement.
         changes.retain(|change| is_inside || !change.is_local);
         matters
+    }
+
+    /// The same for several statements.
+    fn reduce_all(&mut self, parts: &mut [Part], is_inside: bool) -> bool {
+        let matters = parts.iter_mut().map(|part| match part {
+            Part::Settings(changes) => self.reduce(changes, is_inside),
+            Part::ResetAll => true,
+            Part::Quiet(_) => false,
+        });
+        // Each is to be reduced, whatever the others are.
+        matters.fold(false, |any, matters| any | matters)
     }
 
     /// Whether something about the course is left to be done at ReadyForQuery.
@@ -445,6 +419,11 @@ impl Standing {
                 Move::Settings(changes) => course.changed(&changes, is_inside),
                 Move::ResetAll => course.changed_all(is_inside, Place::reset_all),
                 Move::DiscardAll => course.changed_all(is_inside, Place::discard_all),
+                Move::Several(parts) => parts.iter().for_each(|part| match part {
+                    Part::Settings(changes) => course.changed(changes, is_inside),
+                    Part::ResetAll => course.changed_all(is_inside, Place::reset_all),
+                    Part::Quiet(_) => {}
+                }),
                 Move::Commit => course.committed(),
                 Move::Rollback => course.rolled_back(),
                 Move::RollbackTo(name) => course.rolled_back_to(&name),

@@ -17,6 +17,7 @@ mod course;
 mod follow;
 mod past;
 mod patience;
+mod pending;
 mod place;
 mod reports;
 mod setbacks;

@@ -463,9 +463,11 @@ impl Mirror {
     }
 
     /// Removes every entry after the server has dropped all its statements (DISCARD ALL, DEALLOCATE
-    /// ALL). The server is owed nothing.
+    /// ALL). The server is owed nothing. Whether it pays to prepare them again is decided as on a
+    /// new connection.
     pub fn forget_all(&mut self) {
         self.flush();
+        self.uses.start_anew();
         self.owed = Vec::new();
         self.free(self.bytes);
     }

@@ -173,6 +173,14 @@ impl Uses {
         seen.count
     }
 
+    /// All statements are gone, as if the connection had ended and another begun.
+    pub(super) fn start_anew(&mut self) {
+        for seen in self.shapes.values_mut().filter(|seen| seen.count > 0) {
+            seen.tally.ended(seen.count);
+            seen.count = 0;
+        }
+    }
+
     /// A shape was executed so often.
     pub(super) fn add(&mut self, family: u64, uses: u32) {
         let Some(seen) = self.shapes.get_mut(&family) else {
@@ -195,9 +203,7 @@ const fn oftener(before: u32, now: u32) -> u32 {
 
 impl Drop for Uses {
     fn drop(&mut self) {
-        for seen in self.shapes.values() {
-            seen.tally.ended(seen.count);
-        }
+        self.start_anew();
         if let Some(visits) = &self.visits {
             visits.ended(self.often);
         }
@@ -271,6 +277,29 @@ mod tests {
         assert_eq!(other.promises(0, 2), Some(false));
         assert_eq!(visits.promises(0, 12), Some(true));
         assert_eq!(visits.promises(0, 13), Some(false));
+    }
+
+    #[test]
+    fn a_connection_that_loses_its_statements_is_like_another() {
+        let (shape, visits) = (Arc::default(), Arc::<Tally>::default());
+        let mut uses = Uses::default();
+        uses.begin(|| Arc::clone(&visits));
+        for _ in 0..5 {
+            assert_eq!(uses.sight(1, &shape, 2), 1);
+            assert_eq!(uses.sight(1, &shape, 2), 2);
+            uses.start_anew();
+            uses.start_anew();
+        }
+        assert_eq!(shape.promises(0, PREPARE_PAYS), Some(false));
+        assert_eq!(shape.promises(0, 2), Some(true));
+        assert!(uses.has_seen(1));
+        drop(uses);
+        assert_eq!(lock(&visits.0).ended.iter().sum::<u8>(), 1);
+        assert_eq!(
+            lock(&shape.0).ended.iter().sum::<u8>(),
+            5,
+            "it was sent in five visits"
+        );
     }
 
     #[test]

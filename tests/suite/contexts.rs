@@ -54,6 +54,61 @@ fn each_tenant_sees_its_own_tables_whichever_way_it_came() {
     assert!(summary.count(Counter::Converted) > 1_000, "{summary}");
 }
 
+/// As the pools of drivers do when a client gives its session back.
+#[test]
+fn a_session_that_is_cleaned_up_by_several_statements_is_followed() {
+    let clean = "SELECT pg_advisory_unlock_all();\nCLOSE ALL;\nUNLISTEN *;\nRESET ALL;";
+    let summary = converts(TENANTS, |client, round| {
+        for change in [
+            "SET search_path = a, public",
+            clean,
+            "SET search_path = b, public; SET timezone = 'Asia/Tokyo'",
+            // Nothing is left of a text that fails.
+            "RESET ALL; SET ROLE nobody_at_all",
+            "SET SESSION AUTHORIZATION DEFAULT; RESET ALL; CLOSE ALL; DISCARD SEQUENCES",
+            "SET search_path = b, public; RESET ALL; SET search_path = a, public",
+            "CLOSE ALL; SELECT 1 / 0",
+            "UNLISTEN *",
+            "RESET search_path; SET search_path TO b, public",
+            clean,
+        ] {
+            client.query(change);
+            store(client, round);
+            store(client, round);
+        }
+        for end in ["COMMIT", "ROLLBACK"] {
+            client.query("SET search_path = a, public");
+            client.query("BEGIN");
+            store(client, round);
+            client.query("SAVEPOINT s");
+            client.query("RESET ALL; SET search_path = b, public");
+            store(client, round);
+            client.query("ROLLBACK TO s");
+            store(client, round);
+            client.query(clean);
+            store(client, round);
+            client.query(end);
+            store(client, round);
+        }
+    });
+    assert!(summary.count(Counter::Converted) > 600, "{summary}");
+
+    let proxy = Proxy::with(&server::address(), &[("workers", "1")]);
+    let database = server::database(TENANTS);
+    let mut client = Client::login(proxy.address(), &database);
+    for round in 0..40 {
+        store(&mut client, round);
+        client.run(clean);
+    }
+    let summary = proxy.summary();
+    let asked = summary.count(Counter::Questions);
+    assert!(summary.count(Counter::Converted) >= 110, "{summary}");
+    assert!(
+        asked < 60,
+        "it is asked once what RESET ALL leads to: {summary}"
+    );
+}
+
 #[test]
 fn a_transaction_leaves_the_settings_it_found_or_those_it_set() {
     let summary = converts(TENANTS, |client, round| {
