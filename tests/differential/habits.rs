@@ -113,7 +113,7 @@ fn literals(kind: &str) -> &'static [&'static str] {
 }
 
 /// What a session does to itself.
-const OWN: [&str; 45] = [
+const OWN: [&str; 52] = [
     "SET search_path = two, one, public",
     "SET search_path = one",
     "SET search_path = three, two, public",
@@ -144,6 +144,13 @@ const OWN: [&str; 45] = [
     "SET SESSION AUTHORIZATION clerk",
     "RESET SESSION AUTHORIZATION",
     "RESET ALL",
+    "SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET ALL;",
+    "SET search_path = two, one; SET DateStyle = 'SQL, MDY'",
+    "RESET ALL; SET search_path = three, one",
+    "SET DateStyle = 'German, YMD'; RESET search_path; SET ROLE nobody_at_all",
+    "RESET ROLE; SET TimeZone = 'Asia/Tokyo'; DISCARD SEQUENCES",
+    "SET SESSION AUTHORIZATION clerk; RESET ALL",
+    "SET ROLE clerk; SET SESSION AUTHORIZATION DEFAULT; RESET ALL",
     "DISCARD ALL",
     "DISCARD TEMP",
     "DISCARD PLANS",
