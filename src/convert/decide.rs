@@ -367,6 +367,9 @@ impl Circumstances<'_> {
         } else if !self.sight(recipe, text) {
             return Err(Reason::Threshold);
         }
+        if !self.lent.settings.is_eager() && !self.standing.lasts_for(recipe.family()) {
+            return Err(Reason::Threshold);
+        }
         if self.lent.settings.mode == Policy::Observe {
             return Err(Reason::Mode);
         }

@@ -89,7 +89,6 @@ pub(super) fn teach(wanted: Plans, topic: &mut Topic, env: &mut Env<'_>) -> Resu
     describe::ask(candidate, &topic.text, env)
 }
 
-/// Whether the connection holds the statement already: then the context was not known when it was
 /// Why a text whose objects have these hazards is passed through.
 const fn hazard_of(hazards: Hazards) -> Option<Reason> {
     if hazards.has(Hazards::SEES) {

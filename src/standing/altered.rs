@@ -22,6 +22,8 @@ use crate::sql::survey::{self, Survey};
 use crate::statement::Context;
 use crate::statement::context::{Contexts, Interned};
 use crate::wire::backend::Status;
+use foldhash::fast::FixedState;
+use std::collections::HashMap;
 
 /// What a text that was sent last makes or drops, alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,10 +48,28 @@ pub(super) struct Altered {
     is_temporary: bool,
     /// The context of the text at hand.
     of_text: Option<Context>,
+    /// How often each shape was met in a context that ends with the transaction, by family.
+    met: HashMap<u64, u32, FixedState>,
 }
+
+/// How often a shape must be met in a context that ends with the transaction, before it is learned
+/// for the rest of it: about half as often as pays for a lesson (`statement::payback`). Who is met
+/// so often is likely to be met as often again; transactions that reset a few tables never are.
+const PASSING: u32 = 50;
+
+/// The most shapes that are counted in a transaction.
+const MAX_MET: usize = 256;
 
 /// The most bytes of texts by which temporary tables are known again.
 const MAX_TEXTS: usize = 8 * 1024;
+
+impl Altered {
+    /// What was learned in the context so far is of no use any more.
+    fn is_elsewhere(&mut self) {
+        self.context = None;
+        self.met = HashMap::default();
+    }
+}
 
 impl Standing {
     /// Notes whether the text that is about to be sent is one that can be followed.
@@ -62,7 +82,7 @@ impl Standing {
             && !only_marks(text)
         {
             altered.is_unique = true;
-            altered.context = None;
+            altered.is_elsewhere();
         }
         if !is_definition || !is_idle || !is_one(text) {
             return;
@@ -79,7 +99,7 @@ impl Standing {
                 ..Altered::default()
             })
         });
-        altered.context = None;
+        altered.is_elsewhere();
         // What was prepared under a name may be something else each time.
         altered.is_unique |= effect == Effect::Catalog || survey.executes;
         altered.ends &= ends || effect == Effect::Catalog;
@@ -145,6 +165,23 @@ impl Standing {
             None => self.context,
             Some(altered) => altered.of_text,
         }
+    }
+
+    /// Counts that the text at hand, of this family of shapes, was met without a verdict. Returns
+    /// whether a lesson about it may pay before its context ends.
+    pub fn lasts_for(&mut self, family: u64) -> bool {
+        let Some(altered) = &mut self.altered else {
+            return true;
+        };
+        if !altered.is_unique || altered.of_text == self.context {
+            return true;
+        }
+        if altered.met.len() >= MAX_MET && !altered.met.contains_key(&family) {
+            return false;
+        }
+        let met = altered.met.entry(family).or_default();
+        *met = met.saturating_add(1);
+        *met >= PASSING
     }
 
     /// From now on this text is at hand.

@@ -42,7 +42,8 @@ impl Tables {
         }
         let schema = quoted(schema);
         format!(
-            "CASE WHEN pg_catalog.has_schema_privilege({schema}::pg_catalog.text,              'USAGE'::pg_catalog.text) THEN {oid} END"
+            "CASE WHEN pg_catalog.has_schema_privilege(\
+             {schema}::pg_catalog.text, 'USAGE'::pg_catalog.text) THEN {oid} END"
         )
     }
 
