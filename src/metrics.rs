@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use crate::reason::Reason;
-use crate::sql::outline::outline;
 use crate::sql::tag::{self, Command};
 use most::Most;
 pub use most::Passed;
@@ -147,9 +146,8 @@ impl Counters {
     #[cold]
     #[inline(never)]
     fn note(&self, reason: Reason, text: &[u8]) {
-        let shape = outline(text);
         let mut most = self.most.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = most.note(reason, shape);
+        let next = most.note(reason, text);
         self.until_noted.store(next, Relaxed);
     }
 

@@ -9,6 +9,7 @@
 //! that of the shape met least, and its count, which is then known to be too much by so much.
 
 use crate::reason::Reason;
+use crate::sql::outline::outline;
 
 /// Shapes that a worker counts apart. What is met more often than one time in so many is among
 /// them.
@@ -47,6 +48,8 @@ pub(super) struct Most {
     /// How many queries the next one that is read stands for.
     gap: u32,
     random: u64,
+    /// Memory for the next shape, so that one that has a slot allocates nothing.
+    spare: String,
 }
 
 impl Default for Most {
@@ -56,14 +59,16 @@ impl Default for Most {
             read: 0,
             gap: 1,
             random: 0x9e37_79b9_7f4a_7c15,
+            spare: String::new(),
         }
     }
 }
 
 impl Most {
-    /// Notes a query that was read; returns the number of the one to be read next, counted from it.
-    pub(super) fn note(&mut self, reason: Reason, shape: String) -> u32 {
-        self.add(reason, shape, self.gap.into());
+    /// Notes a query that is to be read; returns the number of the next one, counted from it.
+    pub(super) fn note(&mut self, reason: Reason, text: &[u8]) -> u32 {
+        let shape = outline(text, std::mem::take(&mut self.spare));
+        self.spare = self.add(reason, shape, self.gap.into());
         self.read = self.read.saturating_add(1);
         let doublings = self.read / DOUBLES_AFTER;
         let mean = 1_u32.checked_shl(doublings).unwrap_or(SPARSEST);
@@ -80,11 +85,12 @@ impl Most {
         self.random
     }
 
-    fn add(&mut self, reason: Reason, shape: String, count: u64) {
+    /// Returns memory that is not used any more.
+    fn add(&mut self, reason: Reason, shape: String, count: u64) -> String {
         let is_same = |slot: &&mut Slot| slot.passed.reason == reason && slot.passed.shape == shape;
         if let Some(slot) = self.slots.iter_mut().find(is_same) {
             slot.passed.count = slot.passed.count.saturating_add(count);
-            return;
+            return shape;
         }
         let least = || {
             self.slots
@@ -106,8 +112,11 @@ impl Most {
             error,
         };
         match at.and_then(|at| self.slots.get_mut(at)) {
-            Some(place) => *place = slot,
-            None => self.slots.push(slot),
+            Some(place) => std::mem::replace(place, slot).passed.shape,
+            None => {
+                self.slots.push(slot);
+                String::new()
+            }
         }
     }
 
@@ -148,7 +157,7 @@ mod tests {
         for shape in shapes {
             next -= 1;
             if next == 0 {
-                next = most.note(Reason::Threshold, format!("s{shape}"));
+                next = most.note(Reason::Threshold, format!("SELECT s{shape}").as_bytes());
             }
         }
     }
@@ -159,7 +168,7 @@ mod tests {
         pass(&mut most, (0..15).map(|at| at % 3));
         let all = merged(std::iter::once(most), 10);
         let all: Vec<_> = all.iter().map(|it| (&*it.shape, it.count)).collect();
-        assert_eq!(all, [("s0", 5), ("s1", 5), ("s2", 5)]);
+        assert_eq!(all, [("SELECT s0", 5), ("SELECT s1", 5), ("SELECT s2", 5)]);
     }
 
     #[test]
@@ -185,7 +194,7 @@ mod tests {
         );
         assert_eq!(most.slots.len(), SLOTS);
         let all = merged(std::iter::once(most), 3);
-        assert_eq!((all[0].shape.as_str(), all.len()), ("s0", 3));
+        assert_eq!((all[0].shape.as_str(), all.len()), ("SELECT s0", 3));
         assert!((15_000..=23_000).contains(&all[0].count), "{all:?}");
         assert!(all[1].count < 2_000, "{all:?}");
     }
@@ -194,9 +203,9 @@ mod tests {
     fn shapes_of_several_workers_are_one_and_reasons_keep_them_apart() {
         let mut workers = [Most::default(), Most::default()];
         for most in &mut workers {
-            most.note(Reason::Trivial, "a".to_owned());
-            most.note(Reason::Threshold, "a".to_owned());
-            most.note(Reason::Trivial, "a".to_owned());
+            most.note(Reason::Trivial, b"a");
+            most.note(Reason::Threshold, b"a");
+            most.note(Reason::Trivial, b"a");
         }
         let all = merged(workers.into_iter(), 10);
         let all: Vec<_> = all.iter().map(|it| (it.reason, it.count)).collect();

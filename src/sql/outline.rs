@@ -39,13 +39,15 @@ const BEFORE_VALUES: [&[u8]; 5] = [b"to", b"role", b"authorization", b"zone", b"
 /// `text` with `?` for each constant, `...` for what follows the first constant in a list of them,
 /// and neither comments nor line breaks. It is never longer than [`MAX_BYTES`] and three dots.
 #[must_use]
-pub fn outline(text: &[u8]) -> String {
+pub fn outline(text: &[u8], mut out: String) -> String {
+    out.clear();
+    out.reserve(MAX_BYTES + MAX_NAME);
     let seen = text.get(..MAX_LOOK).unwrap_or(text);
     let is_sure = seen.len() == text.len() && std::str::from_utf8(text).is_ok();
     let mut outline = Outline {
         text: seen,
         at: 0,
-        out: String::with_capacity(MAX_BYTES + MAX_NAME),
+        out,
         space: false,
         comma: false,
         last: Last::Opening,
@@ -153,14 +155,19 @@ impl Outline<'_> {
 
     /// Shows a token that is no constant.
     fn show(&mut self, token: &str, last: Last) {
+        self.separate();
+        self.push(token);
+        self.last = last;
+    }
+
+    /// What stands in front of the next token.
+    fn separate(&mut self) {
         if std::mem::take(&mut self.comma) {
             self.push(",");
         }
         if std::mem::take(&mut self.space) && !self.out.is_empty() {
             self.push(" ");
         }
-        self.push(token);
-        self.last = last;
     }
 
     fn push(&mut self, piece: &str) {
@@ -261,11 +268,10 @@ impl Outline<'_> {
         self.at = end;
         // What holds anything else was perhaps meant to be a string.
         let is_name = name.iter().all(|byte| lex::continues_word(*byte));
-        let shown = match is_name && name.len() <= MAX_NAME && !(self.hides && self.has_values()) {
-            true => format!("\"{}\"", self.legible(name)),
-            false => "\"?\"".to_owned(),
-        };
-        self.show(&shown, Last::Operand);
+        match is_name && name.len() <= MAX_NAME && !(self.hides && self.has_values()) {
+            true => self.show_legible("\"", name),
+            false => self.show("\"?\"", Last::Operand),
+        }
         Some(())
     }
 
@@ -302,26 +308,32 @@ impl Outline<'_> {
         match std::str::from_utf8(word) {
             // Nearly every word: nothing in it is to be replaced.
             Ok(plain) if plain.is_ascii() && !self.has_values() => self.show(plain, Last::Operand),
-            _ => self.show(&self.legible(word), Last::Operand),
+            _ => self.show_legible("", word),
         }
         Some(())
     }
 
-    /// A name without what a terminal could take for an order; without numbers in it, too, where
-    /// these tell what clients have made up.
-    fn legible(&self, name: &[u8]) -> String {
+    /// Shows a name without what a terminal could take for an order; without numbers in it, too,
+    /// where these tell what clients have made up.
+    fn show_legible(&mut self, quote: &str, name: &[u8]) {
+        self.separate();
+        self.last = Last::Operand;
+        if self.out.len() > MAX_BYTES {
+            return;
+        }
         let is_plain = !self.has_values();
-        let mut out = String::with_capacity(name.len());
+        self.out.push_str(quote);
+        let start = self.out.len();
         for c in String::from_utf8_lossy(name).chars() {
             match c {
-                '0'..='9' if !is_plain && out.ends_with('?') => {}
-                '0'..='9' if !is_plain => out.push('?'),
-                '_' | '$' => out.push(c),
-                c if c.is_alphanumeric() => out.push(c),
-                _ => out.push('?'),
+                '0'..='9' if !is_plain && self.out[start..].ends_with('?') => {}
+                '0'..='9' if !is_plain => self.out.push('?'),
+                '_' | '$' => self.out.push(c),
+                c if c.is_alphanumeric() => self.out.push(c),
+                _ => self.out.push('?'),
             }
         }
-        out
+        self.out.push_str(quote);
     }
 
     fn finish(mut self) -> String {

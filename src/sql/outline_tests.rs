@@ -2,6 +2,10 @@
 
 use super::*;
 
+fn outline(text: &[u8]) -> String {
+    super::outline(text, "x".to_owned())
+}
+
 #[test]
 fn constants_are_question_marks_and_lists_of_them_are_short() {
     for (text, expected) in [
