@@ -394,11 +394,11 @@ impl Circumstances<'_> {
                 Status::Idle => self.standing.patience.may_ask(),
                 _ => self.standing.idle_patience.may_ask(),
             };
-            let is_eager = self.lent.settings.is_eager();
-            if !(is_eager || may_ask && self.may_look()) {
+            if !(may_ask && self.may_look()) {
                 return Err(Reason::Unproven);
             }
-            if !is_eager && !self.lent.shapes.questions().are_left(self.now) {
+            let settings = &self.lent.settings;
+            if !settings.is_eager() && !self.lent.shapes.questions().are_left(self.now) {
                 return Err(Reason::Budget);
             }
         }
