@@ -59,6 +59,11 @@ pub(super) fn temporary() -> String {
 /// OIDs from here on are not assigned by hand: user types, and the information schema's domains.
 const FIRST_UNPINNED: u32 = 10_000;
 
+/// Whether some of these types may be domains, or built of such.
+pub(super) fn may_be_domains(types: &[u32]) -> bool {
+    types.iter().any(|oid| *oid >= FIRST_UNPINNED)
+}
+
 /// Asks the catalog what the texts of a statement alone cannot tell; `None` if there is nothing to
 /// ask.
 ///

@@ -32,13 +32,33 @@ struct Answers {
 /// Asks for the plans of the candidate, and for what only the catalog knows. `text` is the one that
 /// was scanned last.
 ///
-/// The order of the questions is that in which [`read`] reads the answers.
+/// EXPLAIN EXECUTE reads the values, for which a domain runs the checks that users have made. So
+/// where the types may be domains, that is asked alone and first.
 pub(super) fn ask(
     candidate: Candidate,
     eligible: &Eligible,
     text: &[u8],
     env: &mut Env<'_>,
 ) -> Step {
+    let types = &candidate.terms.types;
+    let question = catalog::of_statement(types, eligible);
+    match question.filter(|_| catalog::may_be_domains(types)) {
+        Some(question) => {
+            env.asks.careful(&question);
+            let put = Questions {
+                is_first: true,
+                ..Questions::default()
+            };
+            Step::ask(candidate, About::Explain(put))
+        }
+        None => ask_plans(candidate, eligible, text, env),
+    }
+}
+
+/// Asks for the plans, and for the rest.
+///
+/// The order of the questions is that in which [`read`] reads the answers.
+fn ask_plans(candidate: Candidate, eligible: &Eligible, text: &[u8], env: &mut Env<'_>) -> Step {
     let (statement, types) = (&candidate.statement, &candidate.terms.types);
     let (scan, asks) = (&env.lent.scan, &mut *env.asks);
     let (recipe, name) = (statement.recipe(), candidate.name.as_bytes());
@@ -48,6 +68,7 @@ pub(super) fn ask(
     let rights = has_indirect_rights.then(|| catalog::indirect_rights(text));
     let catalog = catalog::of_statement(types, eligible);
     let put = Questions {
+        is_first: false,
         generic: statement.plans() == Plans::Generic,
         lengths: lists::asks_for_lengths(statement),
         others: others.is_some(),
@@ -87,6 +108,29 @@ fn read(put: Questions, answers: Vec<Answer>) -> Option<Answers> {
     })
 }
 
+/// It is known whether the types are domains.
+fn first_answered(
+    candidate: Candidate,
+    answers: &[Answer],
+    topic: &mut Topic,
+    env: &mut Env<'_>,
+) -> Result<Step, Reason> {
+    let answer = answers.first().ok_or(Reason::OracleFailed)?;
+    let found = match catalog::read(answer) {
+        Ok(found) => found,
+        Err(reason) => return Err(candidate.decline(reason, "", env)),
+    };
+    if !found.domains.is_empty() {
+        let demoted = positions(&candidate.terms.types, |o| found.domains.contains(&o));
+        return candidate.demote(&demoted, topic, env).map(Step::Teach);
+    }
+    let recipe = Arc::clone(candidate.statement.recipe());
+    let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
+    let (text, dialect) = (&topic.text, env.standing.dialect);
+    env.lent.scan_again(text, dialect, &recipe)?;
+    Ok(ask_plans(candidate, eligible, text, env))
+}
+
 /// The plans are here: the custom plan must be the original's to the letter, the generic plan the
 /// same but for its constants.
 pub(super) fn answered(
@@ -96,6 +140,9 @@ pub(super) fn answered(
     topic: &mut Topic,
     env: &mut Env<'_>,
 ) -> Result<Step, Reason> {
+    if put.is_first {
+        return first_answered(candidate, &answers, topic, env);
+    }
     let answers = read(put, answers).ok_or(Reason::OracleFailed)?;
     let (original, custom) = (answers.original, answers.custom);
     if original.overflowed || custom.overflowed {

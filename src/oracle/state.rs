@@ -50,8 +50,10 @@ pub(super) enum About {
 
 /// Which questions were put about the plans of a candidate, beside those for the original's and for
 /// its own.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Questions {
+    /// Only what the catalog knows, before anything else.
+    pub(super) is_first: bool,
     /// The generic plan.
     pub(super) generic: bool,
     /// The plans for lists of other lengths.

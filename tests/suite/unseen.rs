@@ -97,6 +97,23 @@ fn a_view_a_default_a_check_and_an_operator_may_call_it() {
     });
 }
 
+/// EXPLAIN EXECUTE reads the values of a statement, and runs the checks of a domain for that.
+#[test]
+fn no_question_runs_the_checks_of_a_domain() {
+    let setup = "CREATE SEQUENCE drawn; CREATE TABLE t (id int PRIMARY KEY, v text); \
+        CREATE FUNCTION draw(text) RETURNS bool LANGUAGE plpgsql AS \
+        'BEGIN PERFORM nextval(''drawn''); RAISE NOTICE ''checked %'', $1; RETURN true; END'; \
+        CREATE DOMAIN checked AS text CHECK (draw(value))";
+    let summary = same(setup, |client, round| {
+        client.query(&format!("SELECT 'x{round}'::checked AS v, {round} AS n"));
+        client.query(&format!(
+            "INSERT INTO t VALUES ({round}, 'x{round}'::checked) ON CONFLICT DO NOTHING"
+        ));
+        client.query("SELECT last_value FROM drawn");
+    });
+    assert_eq!(summary.count(Counter::ErrorsProxy), 0, "{summary}");
+}
+
 #[test]
 fn a_cursor_may_call_it_later() {
     tenants("", |client, _| {
