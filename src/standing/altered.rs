@@ -54,7 +54,7 @@ pub(super) struct Altered {
 
 /// How often a shape must be met in a context that ends with the transaction, before it is learned
 /// for the rest of it: about half as often as pays for a lesson (`statement::payback`). Who is met
-/// so often is likely to be met as often again; transactions that reset a few tables never are.
+/// so often is likely to be met as often again; what resets a few tables seldom is.
 const PASSING: u32 = 50;
 
 /// The most shapes that are counted in a transaction.
