@@ -16,7 +16,7 @@ use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::standing::Standing;
 use crate::statement::mirror::{Entry, Name};
-use crate::statement::tally::{CONTEXT_PAYS, PREPARE_PAYS};
+use crate::statement::tally::{CONTEXT_PAYS, PREPARE_PAYS, Place};
 use crate::statement::{Context, Micros, Millis, Plans, Recipe, Statement, Terms};
 use crate::wire::backend::Status;
 use std::ops::ControlFlow;
@@ -359,12 +359,15 @@ impl Circumstances<'_> {
         text: &[u8],
     ) -> Result<Decision, Reason> {
         self.known_settled(recipe, plans, text)?;
-        if self.lessons > 0 && self.standing.mirror.uses.has_seen(recipe.family()) {
+        let context = self.standing.text_context();
+        let uses = &mut self.standing.mirror.uses;
+        let place = uses.place(recipe.family(), context);
+        if self.lessons > 0 && uses.has_seen(place) {
             // Lessons were taken for this very query and ended without a usable statement.
             if self.lessons >= MAX_LESSONS {
                 return Err(Reason::Unstable);
             }
-        } else if !self.sight(recipe, text) {
+        } else if !self.sight(recipe, place, text) {
             return Err(Reason::Threshold);
         }
         if !self.lent.settings.is_eager() && !self.standing.lasts_for(recipe.family()) {
@@ -412,19 +415,18 @@ impl Circumstances<'_> {
     /// connection is going to use it, about which others that have ended tell. Where they do not,
     /// or are wrong, it shows after a few times. A lesson is for all connections, but is of use
     /// only to such as gain from the Parse.
-    fn sight(&mut self, recipe: &Recipe, text: &[u8]) -> bool {
+    fn sight(&mut self, recipe: &Recipe, place: Place, text: &[u8]) -> bool {
         let settings = &self.lent.settings;
         let most = MIN_SEEN.max(SEEN_PER_STATEMENT * settings.limits.statements.statements);
         let database = &self.standing.database;
         let tally = recipe.tally(database);
         let uses = &mut self.standing.mirror.uses;
-        let family = recipe.family();
         if recipe.sight(text, &self.lent.scan, self.lent.shapes.hasher()) == 1 {
             // The shape's first sighting has only left a mark in the sketch.
             tally.sight();
-            uses.sight(family, &tally, most);
+            uses.sight(place, &tally, most);
         }
-        let (by_all, here) = (tally.sight(), uses.sight(family, &tally, most));
+        let (by_all, here) = (tally.sight(), uses.sight(place, &tally, most));
         uses.begin(|| database.visits(&self.standing.origin));
         if settings.is_eager() {
             return true;
@@ -477,7 +479,7 @@ impl Circumstances<'_> {
         }
         let max_age = self.lent.settings.statement_max_age;
         let is_trusted = statement.trusted(epoch, max_age, self.now).is_some();
-        if !is_trusted && self.lent.rests(&statement) {
+        if !is_trusted && self.lent.rests(&statement, self.now) {
             return Err(Reason::Threshold);
         }
         if self.lent.settings.trials && statement.is_left(self.now) {

@@ -10,6 +10,7 @@ use crate::sql::scan::Scan;
 use crate::sql::{Dialect, ScanLimits};
 use crate::standing::Standing;
 use crate::statement::mirror::{Capacity, MemoryChange};
+use crate::statement::payback::Payback;
 use crate::statement::shapes::Shapes;
 use crate::statement::{Millis, Plans, Recipe, Statement};
 use std::collections::HashMap;
@@ -284,10 +285,12 @@ impl Lent {
     /// Whether a statement that was just met, and has no verdict, must be met more often before the
     /// next lesson about it, because the last has not paid.
     #[must_use]
-    pub fn rests(&self, statement: &Statement) -> bool {
+    pub fn rests(&self, statement: &Statement, now: Millis) -> bool {
         let executions = self.shapes.executions(statement);
         let threshold = self.settings.prepare_threshold;
-        !self.settings.is_eager() && statement.payback().rests(executions, threshold)
+        let is_ample = self.shapes.questions().are_ample(now);
+        let rests = |payback: &mut Payback| payback.rests(executions, threshold, is_ample);
+        !self.settings.is_eager() && rests(&mut statement.payback())
     }
 
     /// Brings the verdict of a statement up to date, and counts what has made an end of it.

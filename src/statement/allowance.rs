@@ -26,8 +26,12 @@ impl Allowance {
 
     /// Whether a question may be put now.
     pub(super) fn is_left(&self, now: Millis) -> bool {
-        let owed = self.paid.load(Ordering::Relaxed).saturating_sub(now.0);
-        owed <= self.most.saturating_mul(self.share)
+        self.owed(now) <= self.most.saturating_mul(self.share)
+    }
+
+    /// The milliseconds until everything spent will have been made up for.
+    pub(super) fn owed(&self, now: Millis) -> u64 {
+        self.paid.load(Ordering::Relaxed).saturating_sub(now.0)
     }
 
     /// Records that a question took `took` milliseconds.

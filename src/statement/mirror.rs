@@ -9,7 +9,7 @@
 //! - an entry is usable only after [`Mirror::confirm`], which the caller calls at ParseComplete.
 
 use super::routes::Trial;
-use super::tally::Uses;
+use super::tally::{Place, Uses};
 use super::{Key, Millis, Statement, Terms};
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -189,7 +189,14 @@ impl Mirror {
 
     /// Counts what an entry was used for that is gone.
     fn gone(uses: &mut Uses, entry: &Entry) {
-        uses.add(entry.statement.recipe().family(), entry.lookups);
+        let place = Self::place(uses, entry);
+        uses.add(place, entry.lookups);
+    }
+
+    /// Where the uses of the entry are counted.
+    fn place(uses: &mut Uses, entry: &Entry) -> Place {
+        let statement = &entry.statement;
+        uses.place(statement.recipe().family(), Some(statement.context))
     }
 
     /// How many lookups there have been.
@@ -373,7 +380,12 @@ impl Mirror {
         while !self.fits(bytes)
             && let Some(key) = self.least_useful()
         {
+            let place = self.entries.get(&key);
+            let place = place.map(|entry| Self::place(&mut self.uses, entry));
             evicted += u64::from(self.remove(key));
+            if let Some(place) = place {
+                self.uses.evicted(place);
+            }
         }
         evicted
     }

@@ -8,6 +8,10 @@ use super::questions::SHARE;
 /// the question about the catalog, and an execution saves 5 to 75 µs (`statement::tally`).
 const LESSON_PAYS: u32 = 100;
 
+/// Sightings of a statement after which it is asked about, whether or not others have paid: about
+/// half as many as pay. What was met so often is likely to be met as often again.
+const PATIENCE: u32 = LESSON_PAYS / 2;
+
 /// The most doublings of the sightings that are waited for.
 const MOST_DOUBLINGS: u32 = 10;
 
@@ -26,11 +30,15 @@ pub struct Payback {
 impl Payback {
     /// The statement was met and has no verdict: whether it must be met more often before the next
     /// lesson, which the first needed `threshold` sightings for. It has been executed so often.
-    pub fn rests(&mut self, executions: u32, threshold: u32) -> bool {
-        if !self.is_asked || self.has_paid(executions) {
+    /// `is_ample` says that the first lesson need not be sure to pay.
+    pub fn rests(&mut self, executions: u32, threshold: u32, is_ample: bool) -> bool {
+        if self.is_asked && self.has_paid(executions) {
             return false;
         }
         self.sightings = self.sightings.saturating_add(1);
+        if !self.is_asked {
+            return !is_ample && self.sightings < PATIENCE;
+        }
         let doublings = (self.doublings + 1).min(MOST_DOUBLINGS);
         self.sightings < threshold.saturating_mul(1 << doublings)
     }
@@ -75,12 +83,20 @@ mod tests {
     }
 
     #[test]
+    fn the_first_lesson_waits_until_it_is_likely_to_pay_unless_there_is_plenty() {
+        let mut payback = Payback::default();
+        assert!(!payback.rests(0, 3, true));
+        let waits = (2..).find(|_| !payback.rests(0, 3, false));
+        assert_eq!(waits, Some(PATIENCE));
+    }
+
+    #[test]
     fn what_does_not_pay_is_asked_about_less_and_less_until_it_pays() {
         let mut payback = Payback::default();
         let mut executions = 0;
         let mut waits = |payback: &mut Payback, more| {
             executions += more;
-            let count = (1..).find(|_| !payback.rests(executions, 3));
+            let count = (1..).find(|_| !payback.rests(executions, 3, true));
             let paid = payback.asked(executions);
             (count.unwrap(), paid)
         };

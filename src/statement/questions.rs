@@ -11,7 +11,12 @@ pub const SHARE: u64 = 50;
 /// The most milliseconds of questions that are saved up, so that a proxy that has just been started
 /// learns its first hundreds of shapes at once. A lesson takes the server two or three (`payback`),
 /// and on a busy machine it takes ten times as long until all answers are here.
-const SAVED: u64 = 10_000;
+const SAVED: u64 = 5_000;
+
+/// As long as no more of that is taken, statements are asked about as soon as they seem to pay;
+/// then only those that have been met so often that it would have paid (`payback::PATIENCE`). A
+/// thousand shapes of fifty tenants are fifty thousand statements, most of which never pay.
+const EASY: u64 = 1_000;
 
 /// The microseconds that a question takes in any case. Clocks and networks say less of short ones.
 const LEAST: u64 = 100;
@@ -44,6 +49,12 @@ impl Questions {
     #[must_use]
     pub fn are_left(&self, now: Millis) -> bool {
         self.share.is_left(now)
+    }
+
+    /// Whether so little was asked lately that a statement may be asked about that may never pay.
+    #[must_use]
+    pub fn are_ample(&self, now: Millis) -> bool {
+        self.share.owed(now) <= EASY * SHARE
     }
 
     /// Records that so many questions, put at once, were answered in `took` milliseconds.

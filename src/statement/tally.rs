@@ -5,7 +5,7 @@
 //! a statement is prepared at its first sighting where connections use it often, and not at all
 //! where each uses it once or twice.
 
-use super::lock;
+use super::{Context, lock};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
@@ -121,9 +121,14 @@ impl Tallies {
     }
 }
 
-/// How often one connection has used what; it tells the tallies when it ends.
+/// How often one connection has used what in which context; it tells the tallies when it ends.
+///
+/// In each context a shape is another statement, which is asked about and parsed by itself: whose
+/// transactions belong to fifty tenants uses most shapes for most of these once in a while.
 #[derive(Debug, Default)]
 pub struct Uses {
+    /// The first context that was known. What was used before is counted there.
+    home: Option<Context>,
     shapes: HashMap<u64, Seen, foldhash::fast::FixedState>,
     /// Uses of the shapes that are used often enough here to be prepared.
     often: u32,
@@ -151,19 +156,30 @@ impl Uses {
         promised.unwrap_or(true) || self.often >= CONTEXT_PAYS
     }
 
-    /// Whether a sighting of a recipe of this family was counted.
+    /// Under which number the uses of shapes of this family in this context are counted. Two that
+    /// share one by accident are counted together, which does no harm.
+    pub fn place(&mut self, family: u64, context: Option<Context>) -> Place {
+        let home = self.home.or(context);
+        self.home = home;
+        Place(match context {
+            Some(other) if context != home => family ^ mixed(other.number()),
+            _ => family,
+        })
+    }
+
+    /// Whether a sighting of this was counted.
     #[must_use]
-    pub fn has_seen(&self, family: u64) -> bool {
-        self.shapes.contains_key(&family)
+    pub fn has_seen(&self, place: Place) -> bool {
+        self.shapes.contains_key(&place.0)
     }
 
     /// Counts a sighting of a shape; returns how many there have been on this connection. If there
     /// are more than `most` shapes, the counts start anew.
-    pub fn sight(&mut self, family: u64, tally: &Arc<Tally>, most: usize) -> u32 {
-        if self.shapes.len() >= most && !self.has_seen(family) {
+    pub fn sight(&mut self, place: Place, tally: &Arc<Tally>, most: usize) -> u32 {
+        if self.shapes.len() >= most && !self.has_seen(place) {
             self.shapes.clear();
         }
-        let seen = self.shapes.entry(family).or_insert_with(|| Seen {
+        let seen = self.shapes.entry(place.0).or_insert_with(|| Seen {
             count: 0,
             tally: Arc::clone(tally),
         });
@@ -182,14 +198,31 @@ impl Uses {
     }
 
     /// A shape was executed so often.
-    pub(super) fn add(&mut self, family: u64, uses: u32) {
-        let Some(seen) = self.shapes.get_mut(&family) else {
+    pub(super) fn add(&mut self, place: Place, uses: u32) {
+        let Some(seen) = self.shapes.get_mut(&place.0) else {
             return;
         };
         let before = seen.count;
         seen.count = before.saturating_add(uses);
         self.often = self.often.saturating_add(oftener(before, seen.count));
     }
+
+    /// A statement has made way for others: whether it pays to prepare it again is decided as on a
+    /// new connection.
+    pub(super) fn evicted(&mut self, place: Place) {
+        if let Some(seen) = self.shapes.remove(&place.0) {
+            seen.tally.ended(seen.count);
+        }
+    }
+}
+
+/// Where the uses of a shape in a context are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place(u64);
+
+/// Spreads small numbers over all bits.
+const fn mixed(number: u64) -> u64 {
+    number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// How much a count that was `before` and is `now` adds to the uses that pay.
@@ -264,11 +297,11 @@ mod tests {
         for _ in 0..4 {
             let mut uses = Uses::default();
             uses.begin(|| Arc::clone(&visits));
-            assert_eq!(uses.sight(1, &shape, 2), 1);
-            assert_eq!(uses.sight(1, &shape, 2), 2);
-            uses.sight(2, &other, 2);
-            uses.add(1, 10);
-            uses.add(3, 10);
+            assert_eq!(uses.sight(Place(1), &shape, 2), 1);
+            assert_eq!(uses.sight(Place(1), &shape, 2), 2);
+            uses.sight(Place(2), &other, 2);
+            uses.add(Place(1), 10);
+            uses.add(Place(3), 10);
             assert_eq!(uses.often, 12);
         }
         assert_eq!(shape.promises(0, 12), Some(true));
@@ -285,14 +318,14 @@ mod tests {
         let mut uses = Uses::default();
         uses.begin(|| Arc::clone(&visits));
         for _ in 0..5 {
-            assert_eq!(uses.sight(1, &shape, 2), 1);
-            assert_eq!(uses.sight(1, &shape, 2), 2);
+            assert_eq!(uses.sight(Place(1), &shape, 2), 1);
+            assert_eq!(uses.sight(Place(1), &shape, 2), 2);
             uses.start_anew();
             uses.start_anew();
         }
         assert_eq!(shape.promises(0, PREPARE_PAYS), Some(false));
         assert_eq!(shape.promises(0, 2), Some(true));
-        assert!(uses.has_seen(1));
+        assert!(uses.has_seen(Place(1)));
         drop(uses);
         assert_eq!(lock(&visits.0).ended.iter().sum::<u8>(), 1);
         assert_eq!(
@@ -306,7 +339,34 @@ mod tests {
     fn a_connection_with_too_many_shapes_counts_anew() {
         let tally = Arc::default();
         let mut uses = Uses::default();
-        (0..1000).for_each(|family| assert_eq!(uses.sight(family, &tally, 64), 1));
+        (0..1000).for_each(|family| assert_eq!(uses.sight(Place(family), &tally, 64), 1));
         assert!(uses.shapes.len() <= 64);
+    }
+
+    #[test]
+    fn each_context_is_counted_by_itself_and_none_as_the_first() {
+        let (tally, mut uses) = (Arc::default(), Uses::default());
+        let [one, other] = [Some(Context(1)), Some(Context(2))];
+        let sight = |uses: &mut Uses, context| {
+            let place = uses.place(7, context);
+            uses.sight(place, &tally, 64)
+        };
+        let contexts = [None, one, other, one, None, other];
+        let counts = contexts.map(|context| sight(&mut uses, context));
+        assert_eq!(counts, [1, 2, 1, 3, 4, 2]);
+    }
+
+    #[test]
+    fn what_makes_way_for_others_starts_anew_and_says_how_often_it_was_used() {
+        let (tally, mut uses) = (Arc::default(), Uses::default());
+        let place = uses.place(7, None);
+        for _ in 0..EVIDENCE {
+            uses.sight(place, &tally, 64);
+            uses.add(place, 1);
+            uses.evicted(place);
+            assert!(!uses.has_seen(place));
+        }
+        assert_eq!(tally.promises(0, 2), Some(true));
+        assert_eq!(tally.promises(0, 3), Some(false));
     }
 }
