@@ -114,6 +114,31 @@ fn no_question_runs_the_checks_of_a_domain() {
     assert_eq!(summary.count(Counter::ErrorsProxy), 0, "{summary}");
 }
 
+/// Literals of arrays and composites are read when their text is parsed, and the checks of a domain
+/// in them are run for that.
+#[test]
+fn no_question_reads_what_is_built_over_a_domain_with_checks() {
+    let setup = "CREATE SEQUENCE drawn; \
+        CREATE FUNCTION draw(text) RETURNS bool LANGUAGE plpgsql AS \
+        'BEGIN PERFORM nextval(''drawn''); RETURN true; END'; \
+        CREATE DOMAIN checked AS text CHECK (draw(value)); CREATE DOMAIN several AS checked[]; \
+        CREATE TYPE pair AS (n int, c checked); CREATE TABLE t (id int, v checked[]); \
+        CREATE FUNCTION number(several) RETURNS int LANGUAGE sql AS 'SELECT cardinality($1)'";
+    same(setup, |client, round| {
+        for text in [
+            format!("SELECT '{{x{round}}}'::checked[] AS v, {round} AS n"),
+            format!("SELECT '({round},x)'::pair AS v"),
+            format!("SELECT '{{\"({round},x)\"}}'::pair[] AS v"),
+            format!("SELECT number('{{x{round}}}') AS v"),
+            format!("INSERT INTO t VALUES ({round}, '{{a,b}}')"),
+            format!("UPDATE t SET v = '{{x{round}}}' WHERE id = 1"),
+            "SELECT last_value FROM drawn".to_owned(),
+        ] {
+            client.query(&text);
+        }
+    });
+}
+
 #[test]
 fn a_cursor_may_call_it_later() {
     tenants("", |client, _| {

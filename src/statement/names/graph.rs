@@ -142,6 +142,7 @@ impl Graph {
                     "f" => Hazards::FOREIGN,
                     "p" => Hazards::PARTITIONED,
                     "n" => Hazards::NOISY,
+                    "b" => Hazards::PLANS,
                     "u" => Hazards::NONE,
                     _ => Hazards::SECURED,
                 };
