@@ -20,6 +20,7 @@ pub mod guard;
 pub mod journal;
 mod memory;
 pub mod mirror;
+mod name;
 pub mod names;
 mod naming;
 pub mod payback;
