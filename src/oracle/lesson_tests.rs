@@ -98,6 +98,7 @@ impl Room {
             sign: ["sign", "changed"].map(str::to_owned),
             rights: String::new(),
             last: 1,
+            reading: None,
             without: None,
             made: database.made(),
         };

@@ -75,21 +75,37 @@ fn hashed(columns: &str, from: &str) -> String {
 
 /// Asks what the catalog looks like: of everything users define, how many rows there are, and what
 /// stands in them or which transactions wrote them. Statistics do not count. Temporary objects are
-/// their session's business. Roles are the cluster's, and so is when the configuration was read
-/// last.
+/// their session's business. Roles are the cluster's.
 ///
 /// The answer has four columns: what may give names hazards, everything else, the rights on
-/// relations, and the largest number that a relation has. If there are `made` names and such a
-/// number of an earlier look, two more say what the first two would be without the relations that
-/// have got a number since and are called like one of these, or like what is made with it.
+/// relations, and the largest number that a relation has with [`times`] behind it. If there are
+/// `made` names and such a number of an earlier look, two more say what the first two would be
+/// without the relations that have got a number since and are called like one of these, or like
+/// what is made with it.
 pub(super) fn sign(made: Option<(&[Name], u32)>) -> String {
     let last = "(SELECT pg_catalog.max(c.oid) FROM pg_catalog.pg_class c)";
-    let mut columns = vec![parts(None), rights(), last.to_owned()];
+    let last = format!("pg_catalog.concat_ws(' ', {last}, {})", times());
+    let mut columns = vec![parts(None), rights(), last];
     if let Some((names, after)) = made {
         let names = names_of(names);
         columns.push(parts(Some((&names, &made_since(&names, after)))));
     }
     qualified(&format!("SELECT {}", columns.join(", ")))
+}
+
+/// The time that this function tells, in milliseconds: as text, it would depend on the session.
+fn millis(time: &str) -> String {
+    format!(
+        "(pg_catalog.date_part('epoch', pg_catalog.{time}()) {{*}} \
+         1000::pg_catalog.float8)::pg_catalog.int8"
+    )
+}
+
+/// When the session's process has read the configuration last, and when the question was put. Each
+/// process reads it by itself when it is told to and has something to do.
+fn times() -> String {
+    let read = millis("pg_conf_load_time");
+    format!("{read}, {}", millis("now"))
 }
 
 /// The rights on relations, which are checked with each execution: who had none may have them now.
@@ -241,7 +257,8 @@ fn rest(user: impl Fn(&str) -> String, without: impl Fn(&str) -> String) -> Vec<
         "(SELECT pg_catalog.sum(pg_catalog.hashtext(pg_catalog.concat_ws(' ', r.oid, r.rolsuper, \
          r.rolinherit, r.rolbypassrls, r.rolname))) FROM pg_catalog.pg_roles r)"
             .to_owned(),
-        "pg_catalog.pg_conf_load_time()".to_owned(),
+        // Another server may be configured otherwise.
+        millis("pg_postmaster_start_time"),
     ]
 }
 

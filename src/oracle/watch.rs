@@ -4,7 +4,7 @@ use super::answer::Answer;
 use super::state::{State, Step};
 use super::{Env, sign};
 use crate::statement::Millis;
-use crate::statement::database::{Made, Sight};
+use crate::statement::database::{Made, Reading, Sight};
 
 /// Asks what the catalog looks like.
 pub(super) fn ask(env: &mut Env<'_>) -> Step {
@@ -22,10 +22,14 @@ pub(super) fn answered(asked: Millis, made: Made, answers: &[Answer], env: &mut 
     let [naming, rest, rights, last, without @ ..] = &answer.values[..] else {
         return;
     };
+    let mut numbers = last.split(' ').map(str::parse::<u64>);
+    let mut number = || numbers.next()?.ok();
+    let last = number().and_then(|last| u32::try_from(last).ok());
     let sight = Sight {
         sign: [naming.clone(), rest.clone()],
         rights: rights.clone(),
-        last: last.parse().unwrap_or(u32::MAX),
+        last: last.unwrap_or(u32::MAX),
+        reading: number().zip(number()).map(|(at, now)| Reading { at, now }),
         without: <&[String; 2]>::try_from(without).ok().cloned(),
         made,
     };

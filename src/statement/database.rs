@@ -12,7 +12,7 @@ use super::journal::{Cause, Journal};
 use super::names::Names;
 use super::naming::{Naming, Question, Renamed};
 use super::sight::{Difference, Seen};
-pub use super::sight::{Made, Sight};
+pub use super::sight::{Made, Reading, Sight};
 use super::tally::{Tallies, Tally};
 use super::{Millis, lock};
 use crate::sql::define::Definitions;

@@ -14,6 +14,7 @@ fn a_catalog_that_looks_otherwise_moves_the_epoch() {
             sign: [sign.to_owned(), String::new()],
             rights: String::new(),
             last: 0,
+            reading: None,
             without: None,
             made: database.made(),
         };

@@ -25,6 +25,27 @@ impl Made {
     }
 }
 
+/// Which configuration the session that looks has read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    /// When it has read that, in milliseconds of the server's clock.
+    pub at: u64,
+    /// The server's time.
+    pub now: u64,
+}
+
+/// Milliseconds by which processes may be told later than others to read the configuration.
+const TELLING: u64 = 1_000;
+
+impl Reading {
+    /// Whether this may be another configuration than that of earlier looks, of which these are the
+    /// last reading and the latest time. Processes read the same one at different times; but who
+    /// looked after this one had read it, has read it, too.
+    const fn is_new(self, last: Self) -> bool {
+        self.at != last.at && self.at.saturating_add(TELLING) > last.now
+    }
+}
+
 /// What a look at the catalog has seen.
 #[derive(Debug)]
 pub struct Sight {
@@ -34,6 +55,8 @@ pub struct Sight {
     pub rights: String,
     /// The largest number that a relation has.
     pub last: u32,
+    /// Which configuration it is.
+    pub reading: Option<Reading>,
     /// The sign without the relations that were made since the last look and have names of what
     /// the proxy has made, if there are such names.
     pub without: Option<[String; 2]>,
@@ -48,6 +71,7 @@ pub(super) struct Seen {
     sign: Option<[String; 2]>,
     rights: String,
     last: Option<u32>,
+    reading: Option<Reading>,
     touched: Touched,
     /// Counts what was made.
     generation: u64,
@@ -86,11 +110,21 @@ impl Seen {
             sign,
             rights,
             last,
+            reading,
             without,
             made,
         } = sight;
+        let is_reread = match (self.reading, reading) {
+            (Some(last), Some(new)) => new.is_new(last),
+            (None, None) => false,
+            _ => true,
+        };
         let difference = match &self.sign {
             None if !suspect => None,
+            Some(known) if is_reread => Some(Difference {
+                names: known[0] != sign[0],
+                touched: Touched::Everything,
+            }),
             Some(known) if *known == sign && self.rights == rights => None,
             Some(known) if *known == sign => Some(Difference {
                 names: false,
@@ -109,6 +143,11 @@ impl Seen {
             }),
         };
         (self.sign, self.rights, self.last) = (Some(sign), rights, Some(last));
+        let latest = self.reading.map_or(0, |last| last.now);
+        self.reading = reading.map(|Reading { at, now }| Reading {
+            at,
+            now: now.max(latest),
+        });
         if self.generation == made.generation {
             self.touched = Touched::Unsaid;
         }
@@ -129,6 +168,7 @@ mod tests {
             sign: sign.map(str::to_owned),
             rights: String::new(),
             last: 7,
+            reading: None,
             without: Some(without.map(str::to_owned)),
             made,
         };
@@ -156,6 +196,30 @@ mod tests {
         assert_eq!(made.names().map(|(names, _)| names.len()), Some(2));
         assert_eq!(look(&mut seen, made, ["a", "c"], ["a", "b"]), None);
         assert!(seen.made().names().is_none());
+    }
+
+    #[test]
+    fn a_configuration_is_new_once_and_not_each_time_a_process_reads_it() {
+        let mut seen = Seen::default();
+        let mut reads = |at: u64, now: u64| {
+            let sight = Sight {
+                sign: Default::default(),
+                rights: String::new(),
+                last: 7,
+                reading: Some(Reading { at, now }),
+                without: None,
+                made: seen.made(),
+            };
+            seen.look(sight, false).is_some()
+        };
+        assert!(!reads(1_000, 50_000), "the first");
+        assert!(reads(60_000, 61_000), "it was read anew");
+        assert!(!reads(60_000, 62_000));
+        assert!(!reads(60_007, 63_000), "by another process");
+        assert!(!reads(60_000, 64_000));
+        assert!(reads(63_500, 64_100), "it may be another");
+        assert!(reads(64_900, 64_900), "and another");
+        assert!(!reads(60_000, 65_000));
     }
 
     #[test]

@@ -311,6 +311,34 @@ fn reload(client: &mut Client, change: &str) {
     std::thread::sleep(std::time::Duration::from_millis(200));
 }
 
+/// Each process of the server reads the configuration by itself, and none at the same time.
+#[test]
+fn a_configuration_that_was_read_once_is_learned_once() {
+    let server = server::own();
+    let proxy = Proxy::with(&server.host_port(), &[("catalog_watch_ms", "100")]);
+    let mut direct = Client::login(&server.host_port(), "postgres");
+    direct.run("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (5); ANALYZE t");
+    let mut clients = [0; 3].map(|_| Client::login(proxy.address(), "postgres"));
+    let mut round = |count: u32| {
+        for _ in 0..count {
+            for client in &mut clients {
+                assert_eq!(client.value("SELECT id FROM t WHERE id = 5"), "5");
+                std::thread::sleep(std::time::Duration::from_millis(150));
+            }
+        }
+    };
+    round(1);
+    let lessons = || proxy.summary().count(Counter::OracleQuestions);
+    let before = lessons();
+    direct.run("SELECT pg_reload_conf()");
+    // It may be another configuration for a second.
+    round(4);
+    let again = lessons() - before;
+    assert!(again >= 1, "{}", proxy.summary());
+    round(8);
+    assert_eq!(lessons() - before, again, "{}", proxy.summary());
+}
+
 /// What RESET leads to is the server's to change. If it is reported, that is noticed at once, else
 /// with the next look at the catalog.
 #[test]
