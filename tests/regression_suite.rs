@@ -5,7 +5,9 @@
 //! for version 15 or later:
 //!
 //! - `PGAUTOPREP_REGRESS`: `src/test/regress` of the sources of the server's version;
-//! - `PGAUTOPREP_REGRESS_LIB`: the directory of `regress.so`, `autoinc.so` and `refint.so`.
+//! - `PGAUTOPREP_REGRESS_LIB`: the directory of `regress.so`, `autoinc.so` and `refint.so`;
+//! - `PGAUTOPREP_REGRESS_ALONE`: if set, the files of a group run one after the other, so that no
+//!   file's DDL changes the catalog under another.
 //!
 //! `cargo test --features regression --test regression_suite -- --nocapture` runs the files in the
 //! order of `parallel_schedule`, twice directly and then three times through the proxy: with
@@ -91,6 +93,7 @@ impl Suite {
         let groups = schedule
             .lines()
             .filter_map(|line| line.strip_prefix("test:"));
+        let alone = std::env::var_os("PGAUTOPREP_REGRESS_ALONE").is_some();
         let build = tempfile::tempdir().unwrap();
         fs::set_permissions(build.path(), Permissions::from_mode(0o755)).unwrap();
         Self {
@@ -102,7 +105,11 @@ impl Suite {
             },
             server: Scratch::start(&options).unwrap_or_else(|error| panic!("{error}")),
             groups: groups
-                .map(|group| group.split_whitespace().map(str::to_owned).collect())
+                .flat_map(|group| {
+                    let files: Vec<_> = group.split_whitespace().map(str::to_owned).collect();
+                    let most = if alone { 1 } else { files.len().max(1) };
+                    files.chunks(most).map(<[_]>::to_vec).collect::<Vec<_>>()
+                })
                 .collect(),
             time_zone: time_zone(&source),
             source,

@@ -169,6 +169,7 @@ impl Circumstances<'_> {
             && !self.relay_only
             && self.lessons < MAX_LESSONS
             && !standing.is_serializable
+            && !standing.database.has_shown_commands()
             && (!standing.has_old_snapshot || standing.sees_the_present())
             && (!standing.sees_otherwise() || standing.unverified.is_none())
             && (!standing.has_made_temporary() || standing.text_context().is_some())

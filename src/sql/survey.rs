@@ -31,6 +31,8 @@ pub struct Survey {
     pub partitioned: u32,
     /// It begins with INSERT.
     pub inserts: bool,
+    /// It names a column that numbers the commands of transactions (`cmin`, `cmax`).
+    pub counts: bool,
 }
 
 impl Survey {
@@ -78,6 +80,7 @@ pub fn survey(text: &[u8], known: &impl Known) -> Survey {
         names: false,
         partitioned: 0,
         inserts: false,
+        counts: false,
         is_blind: true,
         known,
     };
@@ -99,6 +102,7 @@ pub fn survey(text: &[u8], known: &impl Known) -> Survey {
         names: words.names,
         partitioned: words.partitioned,
         inserts: words.inserts,
+        counts: words.counts,
     }
 }
 
@@ -131,6 +135,7 @@ struct Reader<'a, K> {
     names: bool,
     partitioned: u32,
     inserts: bool,
+    counts: bool,
     /// Words are not looked up.
     is_blind: bool,
     known: &'a K,
@@ -148,6 +153,7 @@ impl<'a, K: Known> Reader<'a, K> {
                 let hazards = hazard::builtin(word) | self.known.of(word);
                 self.partitioned += u32::from(hazards.has(Hazards::PARTITIONED));
                 self.hazards |= hazards;
+                self.counts |= word.len() == 4 && (is(word, "cmin") || is(word, "cmax"));
             }
             Item::Escaped => (self.names, self.hazards) = (true, Hazards::ALL),
             // Operators of users have no name to be looked up by.

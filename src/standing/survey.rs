@@ -25,6 +25,9 @@ impl Standing {
     /// is in flight before it.
     pub fn relays_query(&mut self, text: &[u8], reason: Reason, is_idle: bool) -> Relayed {
         let survey = self.survey(text, false);
+        if survey.counts {
+            self.database.shows_commands();
+        }
         self.defines(text, &survey, is_idle);
         self.makes(text, &survey, is_idle);
         let effect = match self.follow(text, &survey, is_idle) {
@@ -60,6 +63,9 @@ impl Standing {
     /// The client has this text parsed. Returns whether what it makes may show our statements.
     pub fn relays_parse(&mut self, text: &[u8]) -> bool {
         let survey = self.survey(text, true);
+        if survey.counts {
+            self.database.shows_commands();
+        }
         let unseen = survey.hazards.effect();
         let is_tagged = match survey::tagged(text) {
             Some(Tagged::Code) => true,

@@ -73,6 +73,8 @@ pub struct Database {
     visits: Tallies,
     /// How many lessons more have not paid here than have, lately.
     unpaid: AtomicU32,
+    /// Somebody reads the numbers of commands in transactions.
+    has_shown_commands: AtomicBool,
 }
 
 impl Default for Database {
@@ -103,6 +105,7 @@ impl Database {
             asking: Allowance::new(NAMES_SHARE, NAMES_SAVED),
             visits: Tallies::default(),
             unpaid: AtomicU32::new(0),
+            has_shown_commands: AtomicBool::new(false),
         }
     }
 }
@@ -173,6 +176,16 @@ impl Database {
     #[must_use]
     pub fn visits(&self, origin: &Origin) -> Arc<Tally> {
         self.visits.get(origin.hash()).0
+    }
+
+    /// A text was met that shows the numbers of commands: explaining one that writes takes one.
+    pub fn shows_commands(&self) {
+        self.has_shown_commands.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether such a text was met.
+    pub fn has_shown_commands(&self) -> bool {
+        self.has_shown_commands.load(Ordering::Relaxed)
     }
 
     /// A lesson has paid by the time of the next one, or not.

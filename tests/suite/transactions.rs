@@ -30,6 +30,25 @@ fn states_and_savepoints_are_the_same() {
 }
 
 /// Tests the fidelity rule H-25.
+/// A question about a statement that writes would take a number of the transaction's commands.
+#[test]
+fn commands_are_numbered_as_without_us() {
+    let setup = "CREATE TABLE t (id int, n int)";
+    converts(setup, |client, round| {
+        client.query("SELECT cmin, cmax FROM t");
+        let column = ["id", "n"][round % 2];
+        client.queries(&[
+            "BEGIN",
+            &format!("INSERT INTO t ({column}) VALUES ({round})"),
+            &format!("INSERT INTO t VALUES ({round}, {round})"),
+            &format!("UPDATE t SET n = {round} WHERE {column} = {}", round / 2),
+            "SELECT cmin, cmax, * FROM t WHERE id < 100 ORDER BY ctid",
+            "COMMIT",
+        ]);
+        client.query(&format!("SELECT n FROM t WHERE id = {round}"));
+    });
+}
+
 #[test]
 fn an_error_at_commit_is_an_error_of_the_statement() {
     let setup = "CREATE TABLE p (id int PRIMARY KEY); INSERT INTO p VALUES (1); \

@@ -46,6 +46,8 @@ const INTERVAL_FIELDS: &str = "year month day hour minute second";
 
 /// Names whose mere mention sends the text through untouched.
 const FORBIDDEN: &[(&str, Reason)] = &[
+    ("cmax", Reason::Introspection),
+    ("cmin", Reason::Introspection),
     ("current_query", Reason::Introspection),
     ("pg_cursor", Reason::Introspection),
     ("pg_cursors", Reason::Introspection),
