@@ -60,6 +60,8 @@ mod rows;
 mod extended;
 // What frameworks do all day, and how much of it is converted.
 mod habits;
+// Many shapes of many tenants, most of which come seldom.
+mod tenants;
 // Bugs that were, so that they stay gone.
 mod regression;
 // Conversations that are legal and rare.
