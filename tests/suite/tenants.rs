@@ -1,5 +1,5 @@
 //! Many shapes with skewed frequencies, for many tenants, in short transactions: most statements
-//! come so seldom that asking about them and preparing them never pays, and a few come all the time.
+//! come so seldom that asking about them and preparing them never pays, a few come all the time.
 //!
 //! `cargo test --test suite tenants -- --nocapture` prints what the proxy has done.
 
