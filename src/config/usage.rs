@@ -22,7 +22,7 @@ pub fn table() -> String {
             &flag,
             &setting.variable(),
             setting.key,
-            setting.default.unwrap_or("(required)"),
+            setting.shown_default(),
         );
     }
     out
