@@ -32,6 +32,12 @@ pub enum ConnectionError {
     /// The server could not be reached.
     #[error("could not connect to the server: {0}")]
     Unreachable(io::Error),
+    /// Encryption with the client failed.
+    #[error("TLS with the client failed: {0}")]
+    ClientTls(io::Error),
+    /// The client does not encrypt, and must.
+    #[error("the client does not use TLS")]
+    NotEncrypted,
     /// The client took too long to log in.
     #[error("login took longer than the login timeout")]
     LoginTimeout,
@@ -51,7 +57,11 @@ impl ConnectionError {
     #[must_use]
     pub const fn fault(&self) -> Fault {
         match self {
-            Self::ClientProtocol(_) | Self::ClientIo(_) | Self::LoginTimeout => Fault::Client,
+            Self::ClientProtocol(_)
+            | Self::ClientIo(_)
+            | Self::ClientTls(_)
+            | Self::NotEncrypted
+            | Self::LoginTimeout => Fault::Client,
             Self::UpstreamProtocol(_) | Self::UpstreamIo(_) | Self::Unreachable(_) => {
                 Fault::Upstream
             }
@@ -64,7 +74,12 @@ impl ConnectionError {
     #[must_use]
     pub fn client_response(&self) -> Option<(&'static str, String)> {
         Some(match self {
-            Self::ClientIo(_) => return None,
+            // An alert of TLS has said it, if anything can.
+            Self::ClientIo(_) | Self::ClientTls(_) => return None,
+            Self::NotEncrypted => (
+                "28000",
+                "no encryption: the proxy takes connections with TLS only".to_owned(),
+            ),
             Self::ClientProtocol(error @ wire::Error::Version { .. }) => {
                 ("0A000", error.to_string())
             }

@@ -75,6 +75,10 @@ pub enum Counter {
     ConnectionsClosed,
     /// Client connections turned away.
     ConnectionsRefused,
+    /// Handshakes of TLS with clients that were completed.
+    TlsHandshakes,
+    /// Handshakes of TLS with clients that failed.
+    TlsFailures,
     /// Cancel requests.
     Cancels,
     /// Bytes received from clients.
