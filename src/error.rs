@@ -38,6 +38,9 @@ pub enum ConnectionError {
     /// The client does not encrypt, and must.
     #[error("the client does not use TLS")]
     NotEncrypted,
+    /// Encryption with the server failed.
+    #[error("TLS with the server failed: {0}")]
+    UpstreamTls(io::Error),
     /// The client took too long to log in.
     #[error("login took longer than the login timeout")]
     LoginTimeout,
@@ -62,9 +65,10 @@ impl ConnectionError {
             | Self::ClientTls(_)
             | Self::NotEncrypted
             | Self::LoginTimeout => Fault::Client,
-            Self::UpstreamProtocol(_) | Self::UpstreamIo(_) | Self::Unreachable(_) => {
-                Fault::Upstream
-            }
+            Self::UpstreamProtocol(_)
+            | Self::UpstreamIo(_)
+            | Self::UpstreamTls(_)
+            | Self::Unreachable(_) => Fault::Upstream,
             Self::TooManyClients | Self::ShuttingDown | Self::System(_) => Fault::Proxy,
         }
     }
@@ -89,6 +93,11 @@ impl ConnectionError {
             Self::Unreachable(error) => {
                 ("08006", format!("could not connect to the server: {error}"))
             }
+            // The reason names the server's certificate; it is for the log.
+            Self::UpstreamTls(_) => (
+                "08006",
+                "could not connect to the server: TLS with it failed".to_owned(),
+            ),
             Self::LoginTimeout => ("08000", "login timed out".to_owned()),
             Self::TooManyClients => ("53300", "sorry, too many clients already".to_owned()),
             Self::ShuttingDown => (

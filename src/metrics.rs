@@ -79,6 +79,8 @@ pub enum Counter {
     TlsHandshakes,
     /// Handshakes of TLS with clients that failed.
     TlsFailures,
+    /// Server connections that go on in the clear, because the server knows no TLS and need not.
+    TlsRefused,
     /// Cancel requests.
     Cancels,
     /// Bytes received from clients.

@@ -53,6 +53,9 @@ fn render(effective: &Effective, config: Option<&Config>) -> String {
     if let Some(config) = config {
         let (workers, upstream) = (config.workers, &config.upstream);
         let _ = writeln!(out, "# good: {workers} workers will relay to {upstream}");
+        if let Some(sentence) = config.tls_conflict() {
+            let _ = writeln!(out, "# but {sentence}");
+        }
     }
     out
 }

@@ -10,7 +10,7 @@ use super::SettingFlags;
 use super::logging::{self, Output};
 use super::summary::Summaries;
 use crate::config::Config;
-use crate::net::tls::ClientSide;
+use crate::net::tls::Encryption;
 use crate::net::{Proxy, other_files};
 
 /// Arguments of `serve`.
@@ -86,7 +86,11 @@ async fn serve(config: Config, output: &Output) -> anyhow::Result<()> {
     let [summary, hangup, ignored] = others.map(signal);
     let upstream = config.upstream.clone();
     let mode = config.mode;
+    let conflict = config.tls_conflict();
     let proxy = Proxy::bind(config).await?;
+    if let Some(sentence) = conflict {
+        tracing::warn!("{sentence}");
+    }
     for address in proxy.addresses() {
         // On standard output, so that whoever has started us learns the port the system chose.
         super::print(&format!("listening on {address}\n"))?;
@@ -97,7 +101,7 @@ async fn serve(config: Config, output: &Output) -> anyhow::Result<()> {
     let signals = answer_signals(
         others,
         Arc::clone(&summaries),
-        proxy.client_tls(),
+        proxy.encryption(),
         output.clone(),
     );
     tokio::spawn(signals);
@@ -130,7 +134,7 @@ async fn stop_on_signal(
 async fn answer_signals(
     [mut summary, mut hangup, mut ignored]: [Signal; 3],
     summaries: Arc<Summaries>,
-    tls: Arc<ClientSide>,
+    tls: Arc<Encryption>,
     output: Output,
 ) {
     loop {
@@ -144,8 +148,8 @@ async fn answer_signals(
 }
 
 /// Reads again what may change while the proxy runs: keys and certificates, which expire.
-fn reload(tls: &ClientSide) {
-    if !tls.is_offered() {
+fn reload(tls: &Encryption) {
+    if !tls.is_used() {
         tracing::info!("SIGHUP: nothing to reload, the configuration is read at the start");
         return;
     }

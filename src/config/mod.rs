@@ -21,7 +21,7 @@ pub use address::{Address, AddressError};
 pub use error::Error;
 pub use raw::{Source, Written};
 pub use settings::{SETTINGS, Setting, ValueForm};
-pub use tls::{ClientTls, ClientTlsMode, TlsVersions};
+pub use tls::{ClientTls, ClientTlsMode, ServerTls, ServerTlsMode, TlsVersions};
 
 /// Everything the program may rely on about how it was set up.
 ///
@@ -86,6 +86,8 @@ pub struct Config {
     pub unix_socket_mode: u32,
     /// TLS with clients.
     pub client_tls: ClientTls,
+    /// TLS with the server.
+    pub server_tls: ServerTls,
 }
 
 /// How much the proxy may do with a query.
@@ -275,6 +277,7 @@ impl Effective {
             log_level: self.log_level()?,
             unix_socket_mode: self.unix_socket_mode()?,
             client_tls: self.client_tls()?,
+            server_tls: self.server_tls()?,
         };
         if config.listen.contains(&config.upstream) {
             return Err(Error::Loop(config.upstream));

@@ -7,7 +7,8 @@ mod tls;
 
 pub use tls::{
     CLIENT_TLS_CA_FILE, CLIENT_TLS_CERT_FILE, CLIENT_TLS_KEY_FILE, CLIENT_TLS_PROTOCOLS,
-    CLIENT_TLS_SSLMODE,
+    CLIENT_TLS_SSLMODE, SERVER_TLS_CA_FILE, SERVER_TLS_CERT_FILE, SERVER_TLS_KEY_FILE,
+    SERVER_TLS_SSLMODE,
 };
 
 /// The kind of value that a setting takes.
@@ -303,7 +304,7 @@ pub const CONNECT_TIMEOUT_S: Setting = Setting {
     key: "connect_timeout_s",
     kind: ValueForm::Integer { min: 1, max: 3_600 },
     default: Some("5"),
-    what: "Seconds to wait for the server to accept a connection.",
+    what: "Seconds to wait for the server to accept a connection, TLS included.",
     because: "it leaves room for two lost packets, and clients commonly give up after ten.",
 };
 
@@ -436,6 +437,10 @@ pub const SETTINGS: &[Setting] = &[
     CLIENT_TLS_CERT_FILE,
     CLIENT_TLS_CA_FILE,
     CLIENT_TLS_PROTOCOLS,
+    SERVER_TLS_SSLMODE,
+    SERVER_TLS_CA_FILE,
+    SERVER_TLS_KEY_FILE,
+    SERVER_TLS_CERT_FILE,
 ];
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::settings::{self, Setting};
-use super::{Effective, Error, refuse};
+use super::{Address, Config, Effective, Error, refuse};
 
 /// Whether clients may or must use TLS, and with what.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +44,82 @@ pub enum TlsVersions {
     Only13,
 }
 
+/// Whether the server is spoken to by TLS, and with what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerTls {
+    /// Whether, and what its certificate has to prove.
+    pub mode: ServerTlsMode,
+    /// Who may have signed its certificate; empty for those that the system trusts.
+    pub ca_file: PathBuf,
+    /// The private key that the proxy has for the server; empty for none.
+    pub key_file: PathBuf,
+    /// The certificate of that key; empty for none.
+    pub cert_file: PathBuf,
+}
+
+/// What TLS with the server must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ServerTlsMode {
+    /// There is none.
+    Disable,
+    /// It is used if the server knows it.
+    Prefer,
+    /// The server must know it.
+    Require,
+    /// The server must have a certificate of an authority.
+    VerifyCa,
+    /// Which must name the host that was connected to.
+    VerifyFull,
+}
+
+impl Config {
+    /// What cannot work if both clients and the server use TLS, and what can be done about it.
+    ///
+    /// A client that encrypts and knows channel binding either binds its login to the certificate
+    /// it has seen, which is not the server's, or says that it could have, which the server takes
+    /// for a sign that somebody has kept its own offer from the client (RFC 5802, section 6).
+    #[must_use]
+    pub const fn tls_conflict(&self) -> Option<&'static str> {
+        let is_remote = matches!(self.upstream, Address::Tcp { .. });
+        let clients = !matches!(self.client_tls.mode, ClientTlsMode::Disable);
+        let server = !matches!(self.server_tls.mode, ServerTlsMode::Disable);
+        match clients && server && is_remote {
+            true => Some(
+                "clients and the server both use TLS, so a login by SCRAM fails for clients that \
+                 know channel binding, as libpq does: have them set channel_binding=disable, or \
+                 reach the server without TLS or by its Unix socket, or give the proxy the \
+                 server's own key and certificate",
+            ),
+            false => None,
+        }
+    }
+}
+
 impl Effective {
+    /// What was written about TLS with the server.
+    pub(super) fn server_tls(&self) -> Result<ServerTls, Error> {
+        let mode = match self.text(&settings::SERVER_TLS_SSLMODE)? {
+            "disable" => ServerTlsMode::Disable,
+            "prefer" => ServerTlsMode::Prefer,
+            "require" => ServerTlsMode::Require,
+            "verify-ca" => ServerTlsMode::VerifyCa,
+            _ => ServerTlsMode::VerifyFull,
+        };
+        let verified = mode == ServerTlsMode::VerifyCa;
+        let verified = verified.then_some(&settings::SERVER_TLS_SSLMODE);
+        let (key, certificate) = (
+            &settings::SERVER_TLS_KEY_FILE,
+            &settings::SERVER_TLS_CERT_FILE,
+        );
+        let given = |setting| self.text(setting).is_ok_and(|text| !text.is_empty());
+        Ok(ServerTls {
+            mode,
+            ca_file: self.file(&settings::SERVER_TLS_CA_FILE, verified)?,
+            key_file: self.file(key, given(certificate).then_some(certificate))?,
+            cert_file: self.file(certificate, given(key).then_some(key))?,
+        })
+    }
+
     /// What was written about TLS with clients.
     pub(super) fn client_tls(&self) -> Result<ClientTls, Error> {
         let mode = match self.text(&settings::CLIENT_TLS_SSLMODE)? {

@@ -126,6 +126,7 @@ impl Table<'_> {
             ("refused", ConnectionsRefused),
             ("TLS handshakes", TlsHandshakes),
             ("TLS failures", TlsFailures),
+            ("TLS refused by server", TlsRefused),
             ("cancel requests", Cancels),
             ("bytes from clients", BytesFromClients),
             ("bytes from upstream", BytesFromUpstream),
@@ -222,6 +223,7 @@ connections
   refused                                  0
   TLS handshakes                           0
   TLS failures                             0
+  TLS refused by server                    0
   cancel requests                          0
   bytes from clients                       0
   bytes from upstream                      0
@@ -293,6 +295,7 @@ connections
   refused                                  0                        +0
   TLS handshakes                           0                        +0
   TLS failures                             0                        +0
+  TLS refused by server                    0                        +0
   cancel requests                          0                        +0
   bytes from clients                       0                        +0
   bytes from upstream                      0                        +0

@@ -5,10 +5,11 @@
 
 use super::Phase;
 use super::cancel::Registry;
+use super::dial::dial;
 use super::orders::{Arrival, Joined, OpenClient};
 use super::places::Places;
-use super::stream::{Handover, Stream};
-use super::tls::{ClientSide, PROTOCOL, Session};
+use super::stream::{Handover, Stream, read, write_all};
+use super::tls::{Encryption, PROTOCOL, Session};
 use crate::client::{Asks, CancelKey, Greeting, Login};
 use crate::config::Config;
 use crate::error::{ConnectionError, Fault};
@@ -41,7 +42,7 @@ pub(super) struct Environment {
     pub(super) metrics: Arc<Metrics>,
     /// Says when the proxy is ending.
     pub(super) draining: watch::Receiver<Phase>,
-    pub(super) tls: Arc<ClientSide>,
+    pub(super) tls: Arc<Encryption>,
     /// Those who are in the middle of a handshake of TLS.
     pub(super) handshakes: Mutex<Places>,
 }
@@ -170,10 +171,11 @@ async fn converse(
 /// Connects to the server and sends the startup packet.
 async fn connect(login: &Login, environment: &Environment) -> Result<Stream, ConnectionError> {
     let config = &environment.config;
-    let connecting = Stream::connect(&config.upstream);
-    let connected = tokio::time::timeout(config.connect_timeout, connecting).await;
-    let connected = connected.unwrap_or(Err(io::ErrorKind::TimedOut.into()));
-    let mut upstream = connected.map_err(ConnectionError::Unreachable)?;
+    let counters = environment.metrics.acceptor();
+    let dialled = dial(&config.upstream, &environment.tls.servers, counters);
+    let connected = tokio::time::timeout(config.connect_timeout, dialled).await;
+    let late = |_| Err(ConnectionError::Unreachable(io::ErrorKind::TimedOut.into()));
+    let mut upstream = connected.unwrap_or_else(late)?;
     write_all(&mut upstream, &login.packet)
         .await
         .map_err(ConnectionError::UpstreamIo)?;
@@ -222,7 +224,7 @@ impl Greeted {
         client: &mut Stream,
         environment: &Environment,
     ) -> Result<Option<Wish>, ConnectionError> {
-        let tls = &environment.tls;
+        let tls = &environment.tls.clients;
         let mut greeting = Greeting::new(tls.is_offered() && !client.is_local());
         loop {
             let (step, used) = greeting
@@ -289,7 +291,7 @@ impl Greeted {
             counters.add(Counter::TlsFailures, 1);
             ConnectionError::ClientTls(error)
         };
-        let session = match environment.tls.session() {
+        let session = match environment.tls.clients.session() {
             Some(Ok(session)) => session,
             Some(Err(error)) => return Err(failed(io::Error::other(error))),
             None => return Err(failed(io::ErrorKind::Unsupported.into())),
@@ -313,18 +315,23 @@ impl Greeted {
 
 /// Relays a cancel request; whether it was one of ours is nobody's business.
 async fn cancel(pid: u32, key: &[u8], environment: &Environment) {
-    environment.metrics.acceptor().add(Counter::Cancels, 1);
+    let counters = environment.metrics.acceptor();
+    counters.add(Counter::Cancels, 1);
     let Some(target) = environment.registry.cancel(pid, key) else {
         return;
     };
     let mut request = Vec::new();
     cancel_request(&mut request, pid, target.secret());
     let send = async {
-        let mut upstream = Stream::connect(&environment.config.upstream).await?;
-        write_all(&mut upstream, &request).await?;
+        let (config, tls) = (&environment.config, &environment.tls);
+        let dialled = dial(&config.upstream, &tls.servers, counters);
+        let mut upstream = dialled.await?;
+        let sent = write_all(&mut upstream, &request).await;
+        sent.map_err(ConnectionError::UpstreamIo)?;
         // The server closes when it has signalled; libpq waits for that, and so do we, so that the
         // client's own wait means something.
-        read(&mut upstream, &mut [0; 8]).await
+        let ended = read(&mut upstream, &mut [0; 64]).await;
+        ended.map_err(ConnectionError::UpstreamIo)
     };
     let limit = environment.config.connect_timeout;
     match tokio::time::timeout(limit, send).await {
@@ -365,19 +372,4 @@ async fn farewell(client: &mut Stream) {
         let speak = poll_fn(|context| client.poll_shutdown(context));
         let _ = tokio::time::timeout(LAST_WORD, speak).await;
     }
-}
-
-async fn read(stream: &mut Stream, bytes: &mut [u8]) -> io::Result<usize> {
-    poll_fn(|context| stream.poll_read(context, bytes)).await
-}
-
-async fn write_all(stream: &mut Stream, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let count = poll_fn(|context| stream.poll_write(context, bytes)).await?;
-        if count == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-        bytes = bytes.get(count..).unwrap_or_default();
-    }
-    poll_fn(|context| stream.poll_flush(context)).await
 }

@@ -9,6 +9,7 @@ mod accept;
 mod acceptor;
 mod buffers;
 mod cancel;
+mod dial;
 mod orders;
 mod places;
 mod port;
@@ -32,7 +33,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use stream::Listener;
-use tls::ClientSide;
+use tls::Encryption;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use worker::{Handle, Setup, Thread};
@@ -76,7 +77,7 @@ pub struct Proxy {
     seed: u64,
     started: Instant,
     listeners: Vec<Listener>,
-    tls: Arc<ClientSide>,
+    tls: Arc<Encryption>,
 }
 
 impl Proxy {
@@ -86,7 +87,7 @@ impl Proxy {
     /// The first file of TLS that cannot be used, the first address that cannot be listened on, or
     /// a system without random numbers.
     pub async fn bind(config: Config) -> Result<Self, Error> {
-        let tls = Arc::new(ClientSide::load(&config.client_tls)?);
+        let tls = Arc::new(Encryption::load(&config)?);
         let mut listeners = Vec::new();
         for address in &config.listen {
             let listener = Listener::bind(address, config.unix_socket_mode).await;
@@ -123,9 +124,9 @@ impl Proxy {
         Arc::clone(&self.metrics)
     }
 
-    /// The key and the certificates for clients, which can be read again.
+    /// What TLS takes, which can be read again.
     #[must_use]
-    pub fn client_tls(&self) -> Arc<ClientSide> {
+    pub fn encryption(&self) -> Arc<Encryption> {
         Arc::clone(&self.tls)
     }
 
@@ -239,7 +240,7 @@ impl Proxy {
 /// # Errors
 /// The first that cannot be used.
 pub fn check(config: &Config) -> Result<(), Error> {
-    ClientSide::load(&config.client_tls)?;
+    Encryption::load(config)?;
     Ok(())
 }
 

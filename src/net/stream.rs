@@ -184,6 +184,23 @@ impl Stream {
     }
 }
 
+/// Reads what has come; 0 is the end.
+pub(super) async fn read(stream: &mut Stream, bytes: &mut [u8]) -> io::Result<usize> {
+    poll_fn(|context| stream.poll_read(context, bytes)).await
+}
+
+/// Writes all of it.
+pub(super) async fn write_all(stream: &mut Stream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let count = poll_fn(|context| stream.poll_write(context, bytes)).await?;
+        if count == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        bytes = bytes.get(count..).unwrap_or_default();
+    }
+    poll_fn(|context| stream.poll_flush(context)).await
+}
+
 fn tune(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let keepalive = socket2::TcpKeepalive::new().with_time(KEEPALIVE);

@@ -95,5 +95,7 @@ mod strangers;
 // TLS with clients, and peers that speak it badly.
 mod tls;
 mod tls_hostile;
+// TLS with the server.
+mod tls_server;
 // The core without sockets, fed with whatever a client and a server can send.
 mod fuzz;

@@ -5,12 +5,11 @@ use crate::harness::client::{Client, PATIENCE};
 use crate::harness::frames::{self, query, startup, tags};
 use crate::harness::proxy::{Process, Proxy};
 use crate::harness::server;
-use crate::harness::tls::{Certificates, Trusting, pairs, ssl_request};
+use crate::harness::tls::{Certificates, Trusting, pairs, psql, ssl_request};
 use crate::harness::upstream::Upstream;
-use pgautoprep::lab::postgres::{Auth, Binaries, Options, Scratch, Wanted};
+use pgautoprep::lab::postgres::{Auth, Options, Scratch};
 use pgautoprep::metrics::Counter;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 const ME: [(&str, &str); 2] = [("user", "postgres"), ("database", "postgres")];
@@ -373,22 +372,6 @@ fn files_are_read_again_when_the_proxy_is_told_to() {
     told("cannot read a certificate from");
     assert_eq!(shown(), new);
     assert_eq!(logged_in.value("SELECT 1 + 1"), "2");
-}
-
-/// What psql prints, and whether it was content; none if there is no psql.
-fn psql(address: &str, parameters: &str, sql: &str) -> Option<(bool, String)> {
-    let binaries = Binaries::obtain(Wanted::Any, false).unwrap();
-    let (host, port) = address.rsplit_once(':').unwrap();
-    let connection = format!("host={host} port={port} user=postgres dbname=postgres {parameters}");
-    let mut command = Command::new(binaries.directory.join("psql"));
-    command.args(["-X", "-A", "-t", "-c", sql, &connection]);
-    for name in ["PGSSLMODE", "PGOPTIONS", "PGPASSWORD", "PGSSLROOTCERT"] {
-        command.env_remove(name);
-    }
-    let output = command.output().ok()?;
-    let text = [output.stdout, output.stderr].concat();
-    let text = String::from_utf8_lossy(&text).trim().to_owned();
-    Some((output.status.success(), text))
 }
 
 #[test]

@@ -60,3 +60,45 @@ pub const CLIENT_TLS_PROTOCOLS: Setting = Setting {
     what: "The versions of TLS that clients may use; secure is 1.2 and 1.3.",
     because: "older versions are broken, and clients that know only 1.2 are still many.",
 };
+
+/// `server_tls_sslmode`: whether the server connections are encrypted.
+pub const SERVER_TLS_SSLMODE: Setting = Setting {
+    key: "server_tls_sslmode",
+    kind: ValueForm::Choice(&["disable", "prefer", "require", "verify-ca", "verify-full"]),
+    default: Some("disable"),
+    what: "Whether the server is spoken to by TLS, unless by its Unix socket: disable never; \
+           prefer if it knows TLS; require always, whatever certificate it has; verify-ca if an \
+           authority of server_tls_ca_file has signed it; verify-full if it names the host, too.",
+    because: "a proxy stands beside its server, usually; and a client that encrypts, and logs in \
+              by SCRAM, is told by a server that encrypts, too, that somebody stands between.",
+};
+
+/// `server_tls_ca_file`: who signs certificates of servers.
+pub const SERVER_TLS_CA_FILE: Setting = Setting {
+    key: "server_tls_ca_file",
+    kind: ValueForm::Text("FILE"),
+    default: Some(""),
+    what: "The authorities, in PEM, that may have signed the server's certificate; with \
+           verify-full and none, those that this system trusts. Read again, as the two files \
+           below are, on SIGHUP.",
+    because: "verify-ca with everybody's authorities would trust everybody.",
+};
+
+/// `server_tls_key_file`: the private key that the server is shown.
+pub const SERVER_TLS_KEY_FILE: Setting = Setting {
+    key: "server_tls_key_file",
+    kind: ValueForm::Text("FILE"),
+    default: Some(""),
+    what: "The private key, in PEM, of server_tls_cert_file.",
+    because: "hardly a server asks for a certificate.",
+};
+
+/// `server_tls_cert_file`: the certificate that the server is shown.
+pub const SERVER_TLS_CERT_FILE: Setting = Setting {
+    key: "server_tls_cert_file",
+    kind: ValueForm::Text("FILE"),
+    default: Some(""),
+    what: "The certificate, in PEM, that the proxy shows to a server that asks for one: the same \
+           for all clients.",
+    because: "hardly a server asks for one.",
+};

@@ -16,7 +16,7 @@ pub(in crate::net) const PROTOCOL: &[u8] = b"postgresql";
 
 /// What TLS with clients takes.
 #[derive(Debug)]
-pub struct ClientSide {
+pub(in crate::net) struct ClientSide {
     settings: ClientTls,
     /// What new connections get; none if TLS is refused.
     current: RwLock<Option<Arc<ServerConfig>>>,
@@ -24,31 +24,55 @@ pub struct ClientSide {
 
 impl ClientSide {
     /// Reads the files.
-    ///
-    /// # Errors
-    /// What is wrong with the files.
-    pub fn load(settings: &ClientTls) -> Result<Self, Error> {
-        Ok(Self {
-            current: RwLock::new(read(settings)?),
+    pub(super) fn load(settings: &ClientTls) -> Result<Self, Error> {
+        let side = Self {
             settings: settings.clone(),
-        })
+            current: RwLock::new(None),
+        };
+        let read = side.read()?;
+        side.install(read);
+        Ok(side)
     }
 
-    /// Reads the files again, for connections to come. If they cannot be used, what was read before
-    /// stays in force.
-    ///
-    /// # Errors
-    /// What is wrong with the files.
-    pub fn reload(&self) -> Result<(), Error> {
-        let read = read(&self.settings)?;
-        let mut current = self.current.write();
-        *current.as_deref_mut().unwrap_or_else(|held| held.get_mut()) = read;
-        Ok(())
+    /// Has new connections get what was read.
+    pub(super) fn install(&self, read: Option<Arc<ServerConfig>>) {
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = read;
+    }
+
+    /// Reads the files. Clients are offered what PostgreSQL offers: neither tickets nor resumption,
+    /// which save little beside a login and would be one more secret to keep.
+    pub(super) fn read(&self) -> Result<Option<Arc<ServerConfig>>, Error> {
+        let settings = &self.settings;
+        if settings.mode == ClientTlsMode::Disable {
+            return Ok(None);
+        }
+        let setup = |error: &dyn std::error::Error| Error::Setup(error.to_string());
+        let builder = ServerConfig::builder_with_provider(provider())
+            .with_protocol_versions(versions(settings.versions))
+            .map_err(|error| setup(&error))?;
+        let builder = if settings.mode == ClientTlsMode::Verified {
+            let roots = Arc::new(files::authorities(&settings.ca_file)?);
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider()).build();
+            builder.with_client_cert_verifier(verifier.map_err(|error| setup(&error))?)
+        } else {
+            builder.with_no_client_auth()
+        };
+        let chain = files::certificates(&settings.cert_file)?;
+        let key = files::private_key(&settings.key_file)?;
+        let config = builder.with_single_cert(chain, key);
+        let mut config = config.map_err(|source| Error::Pair {
+            key: settings.key_file.clone(),
+            certificate: settings.cert_file.clone(),
+            source,
+        })?;
+        config.alpn_protocols = vec![PROTOCOL.to_vec()];
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        Ok(Some(Arc::new(config)))
     }
 
     /// Whether clients may use TLS.
-    #[must_use]
-    pub fn is_offered(&self) -> bool {
+    pub(in crate::net) fn is_offered(&self) -> bool {
         self.settings.mode != ClientTlsMode::Disable
     }
 
@@ -69,37 +93,6 @@ impl ClientSide {
 /// The cryptography, named instead of found, so that no other can be in force.
 pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
-}
-
-/// What clients are offered: as PostgreSQL does it, without tickets and without resumption, for
-/// they save little beside a login and would be one more secret to keep.
-fn read(settings: &ClientTls) -> Result<Option<Arc<ServerConfig>>, Error> {
-    if settings.mode == ClientTlsMode::Disable {
-        return Ok(None);
-    }
-    let setup = |error: &dyn std::error::Error| Error::Setup(error.to_string());
-    let builder = ServerConfig::builder_with_provider(provider())
-        .with_protocol_versions(versions(settings.versions))
-        .map_err(|error| setup(&error))?;
-    let builder = if settings.mode == ClientTlsMode::Verified {
-        let roots = Arc::new(files::authorities(&settings.ca_file)?);
-        let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider()).build();
-        builder.with_client_cert_verifier(verifier.map_err(|error| setup(&error))?)
-    } else {
-        builder.with_no_client_auth()
-    };
-    let chain = files::certificates(&settings.cert_file)?;
-    let key = files::private_key(&settings.key_file)?;
-    let config = builder.with_single_cert(chain, key);
-    let mut config = config.map_err(|source| Error::Pair {
-        key: settings.key_file.clone(),
-        certificate: settings.cert_file.clone(),
-        source,
-    })?;
-    config.alpn_protocols = vec![PROTOCOL.to_vec()];
-    config.session_storage = Arc::new(NoServerSessionStorage {});
-    config.send_tls13_tickets = 0;
-    Ok(Some(Arc::new(config)))
 }
 
 fn versions(versions: TlsVersions) -> &'static [&'static SupportedProtocolVersion] {

@@ -423,6 +423,9 @@ impl Worker {
             relay_only: joined.login.replication,
             deadline: self.millis(joined.deadline),
         });
+        if joined.client.tls.is_none() && joined.upstream.tls.is_some() {
+            self.hub.hide_binding(id);
+        }
         let events = self.poll.registry();
         let register = |handover: Handover, id: PortId, pending| {
             let socket = Socket::register(handover.socket, events, id.token())?;

@@ -1,19 +1,24 @@
 //! Certificates made on the fly, and a client that encrypts by a library of its own accord.
 
-use super::client::Client;
+use super::client::{Client, PATIENCE};
 use super::frames;
+use pgautoprep::lab::postgres::{Binaries, Scratch, Wanted};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
+use rustix::process::{Pid, Signal, kill_process};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use socket2::Socket;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// A socket with TLS on it.
@@ -189,4 +194,56 @@ fn over(client: Client, mut connection: ClientConnection) -> std::io::Result<Cli
 
 pub(crate) fn ssl_request() -> Vec<u8> {
     frames::untagged(&80_877_103_u32.to_be_bytes())
+}
+
+/// What psql prints, and whether it was content; none if there is no psql.
+pub(crate) fn psql(address: &str, parameters: &str, sql: &str) -> Option<(bool, String)> {
+    let binaries = Binaries::obtain(Wanted::Any, false).unwrap();
+    let (host, port) = address.rsplit_once(':').unwrap();
+    let connection = format!("host={host} port={port} user=postgres dbname=postgres {parameters}");
+    let mut command = Command::new(binaries.directory.join("psql"));
+    command.args(["-X", "-A", "-t", "-c", sql, &connection]);
+    for name in ["PGSSLMODE", "PGOPTIONS", "PGPASSWORD", "PGSSLROOTCERT"] {
+        command.env_remove(name);
+    }
+    let output = command.output().ok()?;
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text).trim().to_owned();
+    Some((output.status.success(), text))
+}
+
+/// Has the server encrypt with the key and certificate of this name.
+pub(crate) fn encrypting(server: &Scratch, certificates: &Certificates, name: &str) {
+    let data = server.data_dir();
+    let owner = std::fs::metadata(&data).unwrap();
+    for (kind, file) in [
+        ("crt", "server.crt"),
+        ("key", "server.key"),
+        ("", "root.crt"),
+    ] {
+        let from = match kind {
+            "" => certificates.path("ca.crt"),
+            _ => certificates.path(&format!("{name}.{kind}")),
+        };
+        let to = data.join(file);
+        std::fs::copy(from, &to).unwrap();
+        std::os::unix::fs::chown(to, Some(owner.uid()), Some(owner.gid())).unwrap();
+    }
+    let conf = data.join("postgresql.conf");
+    let mut text = std::fs::read_to_string(&conf).unwrap();
+    text.push_str("\nssl = on\nssl_ca_file = 'root.crt'\n");
+    std::fs::write(&conf, text).unwrap();
+    // Whoever may log in: the server rereads its files on this signal.
+    let pid = Pid::from_raw(i32::try_from(server.pid()).unwrap()).unwrap();
+    kill_process(pid, Signal::HUP).unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let mut client = Client::connect(&server.host_port());
+        client.send(&ssl_request());
+        if client.byte() == b'S' {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{}", server.log_tail());
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
