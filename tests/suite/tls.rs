@@ -402,3 +402,52 @@ fn libpq_logs_in_with_scram_in_every_mode() {
     let (content, text) = try_with(wrong).unwrap();
     assert!(!content && text.contains("other.example"), "{text}");
 }
+
+/// The bar, and far more than is measured: 40 KiB for an encrypted client and its server connection.
+#[test]
+fn an_encrypted_client_that_waits_costs_little() {
+    const CLIENTS: u64 = 200;
+    const COST: u64 = 40 * 1024;
+    let upstream = Upstream::listen();
+    let certificates = Certificates::new();
+    let settings = certificates.settings("require");
+    let large = "x".repeat(1 << 20);
+    for (name, trusting) in [
+        ("1.3", certificates.trusting()),
+        ("1.2", certificates.trusting().old()),
+    ] {
+        for sends_much in [false, true] {
+            let proxy = Process::start(&upstream.address(), &pairs(&settings));
+            let login = || {
+                let mut client = trusting.connect(&proxy.address).unwrap();
+                client.send(&startup(&ME));
+                let mut peer = upstream.accept();
+                peer.expect(&startup(&ME));
+                peer.send(&crate::harness::script::greeting());
+                client.logged_in();
+                if sends_much {
+                    let sql = query(&format!("SHOW '{large}'"));
+                    std::thread::scope(|scope| {
+                        scope.spawn(|| client.send(&sql));
+                        peer.expect(&sql);
+                    });
+                    let row = frames::row(&[&large]);
+                    let answer = [row, frames::complete("SHOW"), frames::ready(b'I')].concat();
+                    std::thread::scope(|scope| {
+                        scope.spawn(|| peer.send(&answer));
+                        client.expect(&answer);
+                    });
+                }
+                (client, peer)
+            };
+            // The first has what all share made ready, and does not count.
+            let first = login();
+            let before = proxy.resident_kib();
+            let clients: Vec<_> = (0..CLIENTS).map(|_| login()).collect();
+            let cost = proxy.resident_kib().saturating_sub(before) * 1024 / CLIENTS;
+            println!("TLS {name}, large messages {sends_much}: {cost} bytes a client");
+            assert!(cost <= COST, "{cost} bytes a client");
+            drop((first, clients));
+        }
+    }
+}

@@ -7,6 +7,9 @@ mod servers;
 mod session;
 mod verify;
 
+#[cfg(test)]
+mod session_tests;
+
 pub use files::Error;
 
 use crate::config::Config;

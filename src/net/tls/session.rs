@@ -25,6 +25,18 @@ const PIECE_WRITTEN: usize = 32 * 1024;
 /// The largest buffer for ciphertext that is kept while there is none: what usual answers need.
 const KEPT: usize = 1024;
 
+/// Ciphertext after which the library's own buffer has grown: it reads as much at once.
+const SMALL: usize = 4096;
+
+/// Nothing to be read yet.
+struct Nothing;
+
+impl Read for Nothing {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(ErrorKind::WouldBlock.into())
+    }
+}
+
 /// Where ciphertext comes from and goes to: a socket that does not block.
 pub(in crate::net) trait Transport {
     /// Reads what has come; 0 is the end.
@@ -55,6 +67,8 @@ pub(in crate::net) struct Session {
     /// Bytes decrypted and not taken.
     decrypted: usize,
     end: PeerEnd,
+    /// The library's buffer for what comes has grown.
+    has_grown: bool,
 }
 
 impl Session {
@@ -66,6 +80,7 @@ impl Session {
             sent: 0,
             decrypted: 0,
             end: PeerEnd::Open,
+            has_grown: false,
         }
     }
 
@@ -138,6 +153,13 @@ impl Session {
             return Poll::Ready(Ok(Some(0)));
         }
         let fed = self.feed(raw.get(..count).unwrap_or_default(), bytes);
+        self.has_grown |= count > SMALL;
+        if self.has_grown && count < raw.len() {
+            // Before it reads, the library gives back what it does not need; and all has come that
+            // there is.
+            let _ = self.connection.read_tls(&mut Nothing);
+            self.has_grown = false;
+        }
         self.collect()?;
         // A peer that cannot be written to is noticed by who has something to say.
         let _ = self.flush(transport);
@@ -249,5 +271,11 @@ impl Session {
     /// read.
     pub(in crate::net) fn is_ending(&self) -> bool {
         self.end != PeerEnd::Open
+    }
+    /// Changes the keys, as a peer may at any time.
+    #[cfg(test)]
+    pub(super) fn refresh(&mut self) {
+        let connection = &mut self.connection;
+        connection.refresh_traffic_keys().expect("TLS 1.3");
     }
 }
