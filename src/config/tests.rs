@@ -308,6 +308,10 @@ fn tls_on_both_sides_is_told_what_it_cannot_do() {
     assert!(sentence.contains("channel_binding=disable"), "{sentence}");
     assert_eq!(conflict("db:1", "disable"), None);
     assert_eq!(conflict("/run/.s.PGSQL.5432", "require"), None);
+    let early = message(
+        "upstream = 'db:1'\nserver_tls_sslmode = 'prefer'\nserver_tls_negotiation = 'direct'",
+    );
+    assert!(early.contains("expected postgres, because of "), "{early}");
     let server = [("upstream", "db:1"), ("server_tls_sslmode", "require")];
     let config = Config::from_pairs(&server).expect("valid");
     assert_eq!(config.tls_conflict(), None);

@@ -55,6 +55,8 @@ pub struct ServerTls {
     pub key_file: PathBuf,
     /// The certificate of that key; empty for none.
     pub cert_file: PathBuf,
+    /// It begins without having been asked for.
+    pub at_once: bool,
 }
 
 /// What TLS with the server must be.
@@ -117,7 +119,20 @@ impl Effective {
             ca_file: self.file(&settings::SERVER_TLS_CA_FILE, verified)?,
             key_file: self.file(key, given(certificate).then_some(certificate))?,
             cert_file: self.file(certificate, given(key).then_some(key))?,
+            at_once: self.begins_at_once(mode)?,
         })
+    }
+
+    /// Whether TLS with the server begins without having been asked for. A server that does not
+    /// know that cannot say so.
+    fn begins_at_once(&self, mode: ServerTlsMode) -> Result<bool, Error> {
+        let setting = &settings::SERVER_TLS_NEGOTIATION;
+        let text = self.text(setting)?;
+        if text == "direct" && mode < ServerTlsMode::Require {
+            let expected = format!("postgres, because of {}", settings::SERVER_TLS_SSLMODE.key);
+            return Err(refuse(setting, self.written(setting)?, expected, text));
+        }
+        Ok(text == "direct")
     }
 
     /// What was written about TLS with clients.

@@ -9,7 +9,7 @@ use super::dial::dial;
 use super::orders::{Arrival, Joined, OpenClient};
 use super::places::Places;
 use super::stream::{Handover, Stream, read, write_all};
-use super::tls::{Encryption, PROTOCOL, Session};
+use super::tls::{Encryption, PROTOCOL, Tunnel};
 use crate::client::{Asks, CancelKey, Greeting, Login};
 use crate::config::Config;
 use crate::error::{ConnectionError, Fault};
@@ -143,7 +143,7 @@ async fn converse(
         }
         Ok(Some(Wish::Login(_))) if admission.is_refusal() => ConnectionError::TooManyClients,
         Ok(Some(Wish::Login(login))) => {
-            let tls = client.tls().map(Session::describe);
+            let tls = client.tls().map(Tunnel::describe);
             tracing::debug!(
                 client = number,
                 replication = login.replication,
@@ -291,8 +291,8 @@ impl Greeted {
             counters.add(Counter::TlsFailures, 1);
             ConnectionError::ClientTls(error)
         };
-        let session = match environment.tls.clients.session() {
-            Some(Ok(session)) => session,
+        let tunnel = match environment.tls.clients.tunnel() {
+            Some(Ok(tunnel)) => tunnel,
             Some(Err(error)) => return Err(failed(io::Error::other(error))),
             None => return Err(failed(io::ErrorKind::Unsupported.into())),
         };
@@ -301,11 +301,11 @@ impl Greeted {
             handshakes.unwrap_or_else(PoisonError::into_inner).take()
         };
         let outcome = tokio::select! {
-            outcome = client.encrypt(session, &mut self.pending) => outcome,
+            outcome = client.encrypt(tunnel, &mut self.pending) => outcome,
             _ = place => Err(io::Error::other("too many handshakes at once")),
         };
         outcome.map_err(failed)?;
-        if at_once && client.tls().and_then(Session::protocol) != Some(PROTOCOL) {
+        if at_once && client.tls().and_then(Tunnel::protocol) != Some(PROTOCOL) {
             return Err(failed(io::Error::other("no protocol was named in ALPN")));
         }
         counters.add(Counter::TlsHandshakes, 1);
@@ -354,7 +354,7 @@ async fn last_word(client: &mut Stream, mut unsent: Vec<u8>, error: &ConnectionE
     let Some((sqlstate, message)) = error.client_response() else {
         return;
     };
-    if client.tls().is_some_and(Session::is_handshaking) {
+    if client.tls().is_some_and(Tunnel::is_handshaking) {
         return;
     }
     backend::error_response(&mut unsent, "FATAL", sqlstate, &message);

@@ -1,7 +1,7 @@
 //! The way to the server: a connection, encrypted as the settings say.
 
 use super::stream::{Stream, read, write_all};
-use super::tls::ServerSide;
+use super::tls::{PROTOCOL, ServerSide, Tunnel};
 use crate::config::Address;
 use crate::error::ConnectionError;
 use crate::metrics::{Counter, Counters};
@@ -20,35 +20,48 @@ pub(super) async fn dial(
 ) -> Result<Stream, ConnectionError> {
     let stream = Stream::connect(address).await;
     let mut stream = stream.map_err(ConnectionError::Unreachable)?;
-    let Some(session) = tls.session() else {
+    let Some(tunnel) = tls.tunnel() else {
         return Ok(stream);
     };
     let failed = |error: io::Error| {
         tracing::warn!(%error, "no TLS with the server");
         ConnectionError::UpstreamTls(error)
     };
-    let session = session.map_err(|error| failed(io::Error::other(error)))?;
+    let tunnel = tunnel.map_err(|error| failed(io::Error::other(error)))?;
+    if !tls.begins_at_once() {
+        match ask(&mut stream)
+            .await
+            .map_err(ConnectionError::UpstreamIo)?
+        {
+            Some(b'S') => {}
+            Some(b'N') if tls.is_optional() => {
+                counters.add(Counter::TlsRefused, 1);
+                return Ok(stream);
+            }
+            Some(b'N') => return Err(failed(io::Error::other("it knows no TLS"))),
+            Some(_) => {
+                return Err(failed(io::Error::other(
+                    "it does not say whether it knows TLS",
+                )));
+            }
+            None => return Err(failed(io::ErrorKind::UnexpectedEof.into())),
+        }
+    }
+    let encrypted = stream.encrypt(tunnel, &mut Vec::new()).await;
+    encrypted.map_err(failed)?;
+    // As libpq does: only a server that has named the protocol has understood.
+    if tls.begins_at_once() && stream.tls().and_then(Tunnel::protocol) != Some(PROTOCOL) {
+        return Err(failed(io::Error::other("it has named no protocol in ALPN")));
+    }
+    Ok(stream)
+}
+
+/// Asks the server for TLS: its answer is one byte, unless it hangs up.
+async fn ask(stream: &mut Stream) -> io::Result<Option<u8>> {
     let mut request = Vec::new();
     ssl_request(&mut request);
+    write_all(stream, &request).await?;
     let mut answer = [0];
-    let asked = async {
-        write_all(&mut stream, &request).await?;
-        read(&mut stream, &mut answer).await
-    };
-    match (asked.await.map_err(ConnectionError::UpstreamIo)?, answer) {
-        (1, [b'S']) => {
-            let encrypted = stream.encrypt(session, &mut Vec::new()).await;
-            encrypted.map_err(failed)?;
-            Ok(stream)
-        }
-        (1, [b'N']) if tls.is_optional() => {
-            counters.add(Counter::TlsRefused, 1);
-            Ok(stream)
-        }
-        (1, [b'N']) => Err(failed(io::Error::other("it knows no TLS"))),
-        (0, _) => Err(failed(io::ErrorKind::UnexpectedEof.into())),
-        _ => Err(failed(io::Error::other(
-            "it does not answer whether it knows TLS",
-        ))),
-    }
+    let count = read(stream, &mut answer).await?;
+    Ok((count > 0).then_some(answer[0]))
 }

@@ -3,7 +3,7 @@
 use super::buffers::Spares;
 use super::socket::Socket;
 use super::stream::Handover;
-use super::tls::Session;
+use super::tls::Tunnel;
 use crate::wire::frame::HEADER;
 use mio::Registry;
 use std::io;
@@ -21,7 +21,7 @@ const STALE: usize = 8 * 1024;
 pub(super) struct Port {
     pub(super) socket: Socket,
     /// What it is encrypted by.
-    tls: Option<Box<Session>>,
+    tls: Option<Box<Tunnel>>,
     /// Bytes read that the hub could not use yet.
     pub(super) pending: Vec<u8>,
     /// Bytes of the hub's output already written.
@@ -35,7 +35,7 @@ pub(super) struct Port {
 }
 
 impl Port {
-    pub(super) const fn new(socket: Socket, tls: Option<Box<Session>>, pending: Vec<u8>) -> Self {
+    pub(super) const fn new(socket: Socket, tls: Option<Box<Tunnel>>, pending: Vec<u8>) -> Self {
         Self {
             socket,
             tls,
@@ -54,7 +54,7 @@ impl Port {
         let (front, free) = scratch.split_at_mut(joined);
         let count = match &mut self.tls {
             None => ready!(self.socket.read(free))?,
-            Some(session) => match ready!(session.read(&mut self.socket, free))? {
+            Some(tunnel) => match ready!(tunnel.read(&mut self.socket, free))? {
                 Some(count) => count,
                 None => return Poll::Pending,
             },
@@ -137,7 +137,7 @@ impl Port {
     fn send(&mut self, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match &mut self.tls {
             None => self.socket.write(bytes),
-            Some(session) => session.write(&mut self.socket, bytes),
+            Some(tunnel) => tunnel.write(&mut self.socket, bytes),
         }
     }
 
@@ -164,8 +164,8 @@ impl Port {
         self.written = 0;
         output.clear();
         // All of it is encrypted; some may be left of what that has made.
-        if let Some(session) = &mut self.tls
-            && let Poll::Ready(Err(error)) = session.flush(&mut self.socket)
+        if let Some(tunnel) = &mut self.tls
+            && let Poll::Ready(Err(error)) = tunnel.flush(&mut self.socket)
         {
             return Poll::Ready(Err(error));
         }
@@ -175,34 +175,34 @@ impl Port {
     /// Bytes that wait to be sent, of `output` and beyond it.
     #[inline]
     pub(super) fn unsent(&self, output: &[u8]) -> usize {
-        let encrypted = self.tls.as_ref().map_or(0, |session| session.unsent());
+        let encrypted = self.tls.as_ref().map_or(0, |tunnel| tunnel.unsent());
         output.len() - self.written + encrypted
     }
 
     /// Whether a read may find something.
     #[inline]
     pub(super) fn may_read(&self) -> bool {
-        let holds_more = |session: &Session| session.may_read();
+        let holds_more = |tunnel: &Tunnel| tunnel.may_read();
         self.socket.may_read() || self.tls.as_deref().is_some_and(holds_more)
     }
 
     /// Whether reading has made something to be sent.
     pub(super) fn has_unsent_answer(&self) -> bool {
-        let is_unsent = |session: &Session| session.unsent() > 0;
+        let is_unsent = |tunnel: &Tunnel| tunnel.unsent() > 0;
         self.tls.as_deref().is_some_and(is_unsent)
     }
 
     /// Whether it is encrypted, and the peer has said inside that nothing more comes.
     #[inline]
     pub(super) fn is_ending_inside(&self) -> bool {
-        self.tls.as_deref().is_some_and(Session::is_ending)
+        self.tls.as_deref().is_some_and(Tunnel::is_ending)
     }
 
     /// Says that nothing more will be written.
     pub(super) fn shut_down(&mut self) -> io::Result<()> {
-        if let Some(session) = &mut self.tls {
+        if let Some(tunnel) = &mut self.tls {
             // Who has no room for a farewell does without.
-            let _ = session.close(&mut self.socket);
+            let _ = tunnel.close(&mut self.socket);
         }
         self.socket.shut_down()
     }

@@ -1,7 +1,7 @@
 //! One kind of stream and one kind of listener for TCP and Unix sockets, encrypted or not, in
 //! tokio's runtime.
 
-use super::tls::{Session, Transport};
+use super::tls::{Transport, Tunnel};
 use crate::config::Address;
 use std::future::poll_fn;
 use std::io;
@@ -26,7 +26,7 @@ const KEEPALIVE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Stream {
     socket: Plain,
-    tls: Option<Box<Session>>,
+    tls: Option<Box<Tunnel>>,
 }
 
 /// Its socket.
@@ -125,18 +125,14 @@ impl Stream {
 
     /// Encrypts it from now on. `early` is what was read of the handshake already; it is empty
     /// afterwards.
-    pub(super) async fn encrypt(
-        &mut self,
-        session: Session,
-        early: &mut Vec<u8>,
-    ) -> io::Result<()> {
-        let session = self.tls.insert(Box::new(session));
+    pub(super) async fn encrypt(&mut self, tunnel: Tunnel, early: &mut Vec<u8>) -> io::Result<()> {
+        let tunnel = self.tls.insert(Box::new(tunnel));
         let socket = &mut self.socket;
-        poll_fn(|context| session.handshake(&mut Awaited(socket, context), early)).await
+        poll_fn(|context| tunnel.handshake(&mut Awaited(socket, context), early)).await
     }
 
     /// The TLS that it is encrypted by.
-    pub(super) fn tls(&self) -> Option<&Session> {
+    pub(super) fn tls(&self) -> Option<&Tunnel> {
         self.tls.as_deref()
     }
 
@@ -146,12 +142,12 @@ impl Stream {
         context: &mut Context<'_>,
         bytes: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        let Some(session) = &mut self.tls else {
+        let Some(tunnel) = &mut self.tls else {
             return self.socket.poll_read(context, bytes);
         };
         loop {
             let mut socket = Awaited(&mut self.socket, context);
-            if let Some(count) = ready!(session.read(&mut socket, bytes))? {
+            if let Some(count) = ready!(tunnel.read(&mut socket, bytes))? {
                 return Poll::Ready(Ok(count));
             }
         }
@@ -165,20 +161,20 @@ impl Stream {
     ) -> Poll<io::Result<usize>> {
         match &mut self.tls {
             None => self.socket.poll_write(context, bytes),
-            Some(session) => session.write(&mut Awaited(&mut self.socket, context), bytes),
+            Some(tunnel) => tunnel.write(&mut Awaited(&mut self.socket, context), bytes),
         }
     }
 
     pub(super) fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.tls {
             None => Poll::Ready(Ok(())),
-            Some(session) => session.flush(&mut Awaited(&mut self.socket, context)),
+            Some(tunnel) => tunnel.flush(&mut Awaited(&mut self.socket, context)),
         }
     }
 
     pub(super) fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if let Some(session) = &mut self.tls {
-            ready!(session.close(&mut Awaited(&mut self.socket, context)))?;
+        if let Some(tunnel) = &mut self.tls {
+            ready!(tunnel.close(&mut Awaited(&mut self.socket, context)))?;
         }
         self.socket.poll_shutdown(context)
     }
@@ -211,7 +207,7 @@ fn tune(stream: &TcpStream) -> io::Result<()> {
 #[derive(Debug)]
 pub(super) struct Handover {
     pub(super) socket: Bare,
-    pub(super) tls: Option<Box<Session>>,
+    pub(super) tls: Option<Box<Tunnel>>,
 }
 
 /// A socket without an event loop, and of which kind it is.

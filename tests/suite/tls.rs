@@ -403,7 +403,7 @@ fn libpq_logs_in_with_scram_in_every_mode() {
     assert!(!content && text.contains("other.example"), "{text}");
 }
 
-/// The bar, and far more than is measured: 40 KiB for an encrypted client and its server connection.
+/// The bar is far above what is measured.
 #[test]
 fn an_encrypted_client_that_waits_costs_little() {
     const CLIENTS: u64 = 200;

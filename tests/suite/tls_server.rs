@@ -310,3 +310,33 @@ fn both_sides_encrypted_every_byte_arrives() {
     assert!(seen == rows.as_bytes());
     assert_eq!(client.value("SELECT 1 + 1"), "2");
 }
+
+/// The server of PostgreSQL 17 is another proxy here, so that any server will do.
+#[test]
+fn tls_with_the_server_may_begin_at_once() {
+    let certificates = Certificates::new();
+    let behind = certificates.settings("require");
+    let behind = Proxy::with(&crate::harness::server::address(), &pairs(&behind));
+    let mut settings = mode(&certificates, "verify-full");
+    settings.push(("server_tls_negotiation", "direct".to_owned()));
+    let proxy = Proxy::with(behind.address(), &pairs(&settings));
+    let mut client = Client::login(proxy.address(), "postgres");
+    assert_eq!(client.value("SELECT 1 + 1"), "2");
+    assert_eq!(behind.summary().count(Counter::TlsHandshakes), 1);
+    // A server that knows only requests hangs up, or says something else.
+    for answer in [&b""[..], b"E\0\0\0\x08abcd", b"S", b"N"] {
+        let upstream = Upstream::listen();
+        let proxy = Proxy::with(&upstream.address(), &pairs(&settings));
+        let mut client = Client::connect(proxy.address());
+        client.send(&startup(&ME));
+        let mut peer = upstream.accept();
+        peer.send(answer);
+        drop(peer);
+        let answers = client.rest();
+        assert_eq!(
+            (tags(&answers).as_str(), &*answers[0].sqlstate()),
+            ("E", "08006")
+        );
+        upstream.nobody_waits();
+    }
+}

@@ -102,3 +102,13 @@ pub const SERVER_TLS_CERT_FILE: Setting = Setting {
            for all clients.",
     because: "hardly a server asks for one.",
 };
+
+/// `server_tls_negotiation`: how TLS with the server begins.
+pub const SERVER_TLS_NEGOTIATION: Setting = Setting {
+    key: "server_tls_negotiation",
+    kind: ValueForm::Choice(&["postgres", "direct"]),
+    default: Some("postgres"),
+    what: "How TLS with the server begins: postgres asks first; direct does not, which saves a \
+           round trip and needs a server of 17 or newer, and at least require.",
+    because: "every server understands it.",
+};

@@ -2,7 +2,7 @@
 //! to.
 
 use super::files::{self, Error};
-use super::session::Session;
+use super::tunnel::Tunnel;
 use crate::config::{ClientTls, ClientTlsMode, TlsVersions};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
@@ -82,11 +82,11 @@ impl ClientSide {
     }
 
     /// The beginning of a connection with a client; none if TLS is refused.
-    pub(in crate::net) fn session(&self) -> Option<Result<Session, rustls::Error>> {
+    pub(in crate::net) fn tunnel(&self) -> Option<Result<Tunnel, rustls::Error>> {
         let current = self.current.read();
         let config = current.unwrap_or_else(PoisonError::into_inner).clone()?;
         let connection = ServerConnection::new(config).map(Connection::Server);
-        Some(connection.map(Session::new))
+        Some(connection.map(Tunnel::new))
     }
 }
 

@@ -4,11 +4,11 @@
 mod clients;
 mod files;
 mod servers;
-mod session;
+mod tunnel;
 mod verify;
 
 #[cfg(test)]
-mod session_tests;
+mod tunnel_tests;
 
 pub use files::Error;
 
@@ -16,7 +16,7 @@ use crate::config::Config;
 
 pub(super) use clients::{ClientSide, PROTOCOL};
 pub(super) use servers::ServerSide;
-pub(super) use session::{Session, Transport};
+pub(super) use tunnel::{Transport, Tunnel};
 
 /// What TLS takes on both sides of the proxy.
 #[derive(Debug)]
@@ -52,6 +52,6 @@ impl Encryption {
     /// Whether there is TLS on either side.
     #[must_use]
     pub fn is_used(&self) -> bool {
-        self.clients.is_offered() || self.servers.session().is_some()
+        self.clients.is_offered() || self.servers.tunnel().is_some()
     }
 }

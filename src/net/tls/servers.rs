@@ -2,7 +2,7 @@
 
 use super::clients::{PROTOCOL, provider};
 use super::files::{self, Error};
-use super::session::Session;
+use super::tunnel::Tunnel;
 use super::verify::{AnyCertificate, AnyName};
 use crate::config::{Address, Config, ServerTls, ServerTlsMode};
 use rustls::client::{Resumption, WebPkiServerVerifier, danger::ServerCertVerifier};
@@ -84,11 +84,16 @@ impl ServerSide {
     }
 
     /// The beginning of a connection to the server; none if there is no TLS.
-    pub(in crate::net) fn session(&self) -> Option<Result<Session, rustls::Error>> {
+    pub(in crate::net) fn tunnel(&self) -> Option<Result<Tunnel, rustls::Error>> {
         let current = self.current.read();
         let Beginning { config, name } = current.unwrap_or_else(PoisonError::into_inner).clone()?;
         let connection = ClientConnection::new(config, name).map(Connection::Client);
-        Some(connection.map(Session::new))
+        Some(connection.map(Tunnel::new))
+    }
+
+    /// Whether TLS begins without having been asked for.
+    pub(in crate::net) const fn begins_at_once(&self) -> bool {
+        self.settings.at_once
     }
 
     /// Whether a server that does not know TLS is spoken to in the clear.

@@ -2,10 +2,10 @@
 //!
 //! It has the shape of a socket that does not block, so that a worker and the acceptor drive it
 //! alike. Invariants, each of which somebody else's proxy has lacked once:
-//! - what is decrypted inside, and not taken yet, has no event of its own: [`Session::may_read`]
+//! - what is decrypted inside, and not taken yet, has no event of its own: [`Tunnel::may_read`]
 //!   says that it is there;
 //! - plaintext counts as written once it is encrypted, and what is encrypted and not sent is
-//!   [`Session::unsent`]; no more is encrypted before that is gone, so it is at most one piece;
+//!   [`Tunnel::unsent`]; no more is encrypted before that is gone, so it is at most one piece;
 //! - all ciphertext takes one way out;
 //! - reading makes ciphertext, too (alerts, answers to key updates), which goes out at once;
 //! - one call reads its socket at most once, so a peer that sends nothing but records without
@@ -58,7 +58,7 @@ enum PeerEnd {
 
 /// One TLS connection.
 #[derive(Debug)]
-pub(in crate::net) struct Session {
+pub(in crate::net) struct Tunnel {
     connection: Connection,
     /// Ciphertext on its way to the peer.
     out: Vec<u8>,
@@ -71,7 +71,7 @@ pub(in crate::net) struct Session {
     has_grown: bool,
 }
 
-impl Session {
+impl Tunnel {
     /// A connection on which nothing was said yet.
     pub(in crate::net) const fn new(connection: Connection) -> Self {
         Self {

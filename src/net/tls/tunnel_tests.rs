@@ -1,7 +1,7 @@
-//! Two sessions that speak to each other over a line that takes and gives as little as it likes.
+//! Two tunnels that speak to each other over a line that takes and gives as little as it likes.
 
 use super::clients::provider;
-use super::session::{Session, Transport};
+use super::tunnel::{Transport, Tunnel};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::version::{TLS12, TLS13};
@@ -71,7 +71,7 @@ impl Transport for End<'_> {
 
 /// A client and a server, and the line between them.
 struct Both {
-    sessions: [Session; 2],
+    tunnels: [Tunnel; 2],
     pipes: [Pipe; 2],
     most: usize,
     dice: u64,
@@ -99,7 +99,7 @@ impl Both {
         let client = ClientConnection::new(Arc::new(client), name).unwrap();
         let server = ServerConnection::new(Arc::new(server)).unwrap();
         Self {
-            sessions: [Connection::Client(client), Connection::Server(server)].map(Session::new),
+            tunnels: [Connection::Client(client), Connection::Server(server)].map(Tunnel::new),
             pipes: [Pipe::default(), Pipe::default()],
             most,
             dice: 7,
@@ -107,7 +107,7 @@ impl Both {
     }
 
     /// One side, and its end of the line.
-    fn side(&mut self, index: usize) -> (&mut Session, End<'_>) {
+    fn side(&mut self, index: usize) -> (&mut Tunnel, End<'_>) {
         let [first, second] = &mut self.pipes;
         let (from, to) = if index == 0 {
             (second, first)
@@ -121,7 +121,7 @@ impl Both {
             dice: &mut self.dice,
             reads: 0,
         };
-        (&mut self.sessions[index], end)
+        (&mut self.tunnels[index], end)
     }
 
     fn shaken(version: &'static SupportedProtocolVersion, most: usize) -> Self {
@@ -129,8 +129,8 @@ impl Both {
         let mut done = [false; 2];
         for _ in 0..200_000 {
             for (index, done) in done.iter_mut().enumerate() {
-                let (session, mut end) = both.side(index);
-                if !*done && let Poll::Ready(outcome) = session.handshake(&mut end, &mut vec![]) {
+                let (tunnel, mut end) = both.side(index);
+                if !*done && let Poll::Ready(outcome) = tunnel.handshake(&mut end, &mut vec![]) {
                     outcome.unwrap();
                     *done = true;
                 }
@@ -144,8 +144,8 @@ impl Both {
 
     /// What one side reads, at most once; it looks at its line at most once.
     fn read(&mut self, index: usize, bytes: &mut [u8]) -> Option<usize> {
-        let (session, mut end) = self.side(index);
-        let outcome = session.read(&mut end, bytes);
+        let (tunnel, mut end) = self.side(index);
+        let outcome = tunnel.read(&mut end, bytes);
         assert!(end.reads <= 1);
         match outcome {
             Poll::Ready(count) => count.unwrap(),
@@ -175,14 +175,14 @@ fn both_ways_at_once_every_byte_arrives_in_order() {
             let mut bytes = vec![0; room];
             while seen.iter().any(|seen| seen.len() < text.len()) {
                 for index in [0, 1] {
-                    let (session, mut end) = both.side(index);
+                    let (tunnel, mut end) = both.side(index);
                     let rest = &text[sent[index]..];
                     if rest.is_empty() {
-                        let _ = session.flush(&mut end);
-                    } else if let Poll::Ready(count) = session.write(&mut end, rest) {
+                        let _ = tunnel.flush(&mut end);
+                    } else if let Poll::Ready(count) = tunnel.write(&mut end, rest) {
                         sent[index] += count.unwrap();
                     }
-                    assert!(session.unsent() < 40_000, "a piece and what surrounds it");
+                    assert!(tunnel.unsent() < 40_000, "a piece and what surrounds it");
                     if let Some(count) = both.read(index, &mut bytes) {
                         seen[index].extend(&bytes[..count]);
                     }
@@ -196,17 +196,17 @@ fn both_ways_at_once_every_byte_arrives_in_order() {
 #[test]
 fn what_is_decrypted_and_not_taken_is_there_without_the_line() {
     let mut both = Both::shaken(&TLS13, usize::MAX);
-    let (session, mut end) = both.side(0);
-    assert!(session.write(&mut end, &[7; 10_000]).is_ready());
-    while session.flush(&mut end).is_pending() {}
+    let (tunnel, mut end) = both.side(0);
+    assert!(tunnel.write(&mut end, &[7; 10_000]).is_ready());
+    while tunnel.flush(&mut end).is_pending() {}
     let mut bytes = [0; 4096];
     let mut seen = 0;
     while seen == 0 {
         seen = both.read(1, &mut bytes).unwrap_or(0);
     }
-    while both.sessions[1].may_read() {
-        let (session, mut end) = both.side(1);
-        let Poll::Ready(Ok(Some(count))) = session.read(&mut end, &mut bytes) else {
+    while both.tunnels[1].may_read() {
+        let (tunnel, mut end) = both.side(1);
+        let Poll::Ready(Ok(Some(count))) = tunnel.read(&mut end, &mut bytes) else {
             // The rest of the record is still on the line.
             break;
         };
@@ -217,16 +217,16 @@ fn what_is_decrypted_and_not_taken_is_there_without_the_line() {
         seen += both.read(1, &mut bytes).unwrap_or(0);
     }
     assert_eq!(seen, 10_000);
-    assert!(!both.sessions[1].may_read());
+    assert!(!both.tunnels[1].may_read());
 }
 
 #[test]
 fn a_farewell_comes_behind_the_last_bytes_and_is_told_once() {
     for version in VERSIONS {
         let mut both = Both::shaken(version, usize::MAX);
-        let (session, mut end) = both.side(0);
-        assert!(session.write(&mut end, b"the last").is_ready());
-        while session.close(&mut end).is_pending() {}
+        let (tunnel, mut end) = both.side(0);
+        assert!(tunnel.write(&mut end, b"the last").is_ready());
+        while tunnel.close(&mut end).is_pending() {}
         let mut bytes = [0; 1000];
         let mut seen: Vec<u8> = Vec::new();
         loop {
@@ -237,11 +237,11 @@ fn a_farewell_comes_behind_the_last_bytes_and_is_told_once() {
             }
         }
         assert_eq!(seen, b"the last");
-        assert!(both.sessions[1].is_ending() && !both.sessions[1].may_read());
+        assert!(both.tunnels[1].is_ending() && !both.tunnels[1].may_read());
         // The other direction still works.
-        let (session, mut end) = both.side(1);
-        assert!(session.write(&mut end, b"answer").is_ready());
-        while session.flush(&mut end).is_pending() {}
+        let (tunnel, mut end) = both.side(1);
+        assert!(tunnel.write(&mut end, b"answer").is_ready());
+        while tunnel.flush(&mut end).is_pending() {}
         let mut count = 0;
         while count == 0 {
             count = both.read(0, &mut bytes).unwrap_or(0);
@@ -256,7 +256,7 @@ fn an_end_without_a_farewell_is_an_end() {
     both.pipes[0].is_closed = true;
     let mut bytes = [0; 1000];
     while both.read(1, &mut bytes) != Some(0) {}
-    assert!(both.sessions[1].is_ending());
+    assert!(both.tunnels[1].is_ending());
 }
 
 #[test]
@@ -264,14 +264,14 @@ fn new_keys_are_answered_though_nobody_writes() {
     let mut both = Both::shaken(&TLS13, usize::MAX);
     let mut bytes = [0; 4096];
     for _ in 0..5 {
-        both.sessions[0].refresh();
-        let (session, mut end) = both.side(0);
-        assert!(session.write(&mut end, b"with new keys").is_ready());
-        while session.flush(&mut end).is_pending() {}
+        both.tunnels[0].refresh();
+        let (tunnel, mut end) = both.side(0);
+        assert!(tunnel.write(&mut end, b"with new keys").is_ready());
+        while tunnel.flush(&mut end).is_pending() {}
         while both.read(1, &mut bytes) != Some(13) {}
-        let (session, mut end) = both.side(1);
-        assert!(session.write(&mut end, b"so have I").is_ready());
-        while session.flush(&mut end).is_pending() {}
+        let (tunnel, mut end) = both.side(1);
+        assert!(tunnel.write(&mut end, b"so have I").is_ready());
+        while tunnel.flush(&mut end).is_pending() {}
         while both.read(0, &mut bytes) != Some(9) {}
     }
 }
@@ -280,21 +280,21 @@ fn new_keys_are_answered_though_nobody_writes() {
 fn bytes_that_were_changed_are_an_error_and_an_alert_goes_out() {
     for version in VERSIONS {
         let mut both = Both::shaken(version, usize::MAX);
-        let (session, mut end) = both.side(0);
-        assert!(session.write(&mut end, b"text").is_ready());
-        while session.flush(&mut end).is_pending() {}
+        let (tunnel, mut end) = both.side(0);
+        assert!(tunnel.write(&mut end, b"text").is_ready());
+        while tunnel.flush(&mut end).is_pending() {}
         *both.pipes[0].bytes.back_mut().unwrap() ^= 1;
         let before = both.pipes[1].bytes.len();
         let mut bytes = [0; 1000];
         let error = loop {
-            let (session, mut end) = both.side(1);
-            if let Poll::Ready(outcome) = session.read(&mut end, &mut bytes) {
+            let (tunnel, mut end) = both.side(1);
+            if let Poll::Ready(outcome) = tunnel.read(&mut end, &mut bytes) {
                 break outcome.unwrap_err();
             }
         };
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
-        let (session, mut end) = both.side(1);
-        while session.flush(&mut end).is_pending() {}
+        let (tunnel, mut end) = both.side(1);
+        while tunnel.flush(&mut end).is_pending() {}
         assert!(both.pipes[1].bytes.len() > before);
     }
 }
