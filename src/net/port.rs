@@ -54,10 +54,7 @@ impl Port {
         let (front, free) = scratch.split_at_mut(joined);
         let count = match &mut self.tls {
             None => ready!(self.socket.read(free))?,
-            Some(tunnel) => match ready!(tunnel.read(&mut self.socket, free))? {
-                Some(count) => count,
-                None => return Poll::Pending,
-            },
+            Some(tunnel) => ready!(read_encrypted(tunnel, &mut self.socket, free))?,
         };
         if joined > 0 {
             front.copy_from_slice(&self.pending);
@@ -142,34 +139,13 @@ impl Port {
     }
 
     /// Writes what it can of `output`. True if anything was written.
+    #[inline]
     pub(super) fn write(&mut self, output: &mut Vec<u8>) -> Poll<io::Result<bool>> {
-        let before = self.written;
-        while let Some(rest) = output.get(self.written..).filter(|rest| !rest.is_empty()) {
-            match self.send(rest) {
-                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                Poll::Ready(Ok(count)) => self.written += count,
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending if self.written == before => return Poll::Pending,
-                Poll::Pending => {
-                    // Half a large buffer of bytes long gone is worth moving the rest.
-                    if self.written > STALE && self.written > output.len() / 2 {
-                        output.drain(..self.written);
-                        self.written = 0;
-                    }
-                    return Poll::Ready(Ok(true));
-                }
-            }
+        let (socket, written) = (&mut self.socket, &mut self.written);
+        match &mut self.tls {
+            None => write_out(output, written, |bytes| socket.write(bytes)),
+            Some(tunnel) => write_encrypted(tunnel, socket, output, written),
         }
-        let any = self.written > before;
-        self.written = 0;
-        output.clear();
-        // All of it is encrypted; some may be left of what that has made.
-        if let Some(tunnel) = &mut self.tls
-            && let Poll::Ready(Err(error)) = tunnel.flush(&mut self.socket)
-        {
-            return Poll::Ready(Err(error));
-        }
-        Poll::Ready(Ok(any))
     }
 
     /// Bytes that wait to be sent, of `output` and beyond it.
@@ -212,5 +188,67 @@ impl Port {
         let socket = self.socket.release(registry)?;
         let tls = self.tls;
         Ok(Handover { socket, tls })
+    }
+}
+
+/// Writes what `send` takes of `output` behind the first `written` bytes. True if that is anything.
+#[inline]
+fn write_out(
+    output: &mut Vec<u8>,
+    written: &mut usize,
+    mut send: impl FnMut(&[u8]) -> Poll<io::Result<usize>>,
+) -> Poll<io::Result<bool>> {
+    let before = *written;
+    while let Some(rest) = output.get(*written..).filter(|rest| !rest.is_empty()) {
+        match send(rest) {
+            Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+            Poll::Ready(Ok(count)) => *written += count,
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+            Poll::Pending if *written == before => return Poll::Pending,
+            Poll::Pending => {
+                // Half a large buffer of bytes long gone is worth moving the rest.
+                if *written > STALE && *written > output.len() / 2 {
+                    output.drain(..*written);
+                    *written = 0;
+                }
+                return Poll::Ready(Ok(true));
+            }
+        }
+    }
+    let any = *written > before;
+    *written = 0;
+    output.clear();
+    Poll::Ready(Ok(any))
+}
+
+/// As [`write_out`]. What is left of what that has made goes out as soon as there is room.
+///
+/// This and the next stand by themselves so that plain ports do without them.
+#[cold]
+#[inline(never)]
+fn write_encrypted(
+    tunnel: &mut Tunnel,
+    socket: &mut Socket,
+    output: &mut Vec<u8>,
+    written: &mut usize,
+) -> Poll<io::Result<bool>> {
+    let any = ready!(write_out(output, written, |bytes| tunnel.write(socket, bytes)))?;
+    match tunnel.flush(socket) {
+        Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+        _ => Poll::Ready(Ok(any)),
+    }
+}
+
+/// Reads plaintext; `Pending` also if what has come makes none.
+#[cold]
+#[inline(never)]
+fn read_encrypted(
+    tunnel: &mut Tunnel,
+    socket: &mut Socket,
+    bytes: &mut [u8],
+) -> Poll<io::Result<usize>> {
+    match ready!(tunnel.read(socket, bytes))? {
+        Some(count) => Poll::Ready(Ok(count)),
+        None => Poll::Pending,
     }
 }

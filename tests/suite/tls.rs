@@ -41,6 +41,21 @@ fn a_client_that_asks_for_tls_gets_it_and_is_served_as_without() {
 }
 
 #[test]
+fn what_comes_together_with_the_login_is_not_forgotten() {
+    let (_files, proxy, trusting) = offering("require", &server::address());
+    for length in [10, 5_000, 40_000] {
+        let mut client = trusting.connect(proxy.address()).unwrap();
+        let text = "x".repeat(length);
+        let two = [query("SELECT 1"), query(&format!("SELECT '{text}'"))].concat();
+        client.send(&[startup(&ME), two].concat());
+        client.logged_in();
+        assert_eq!(tags(&client.until_ready()), "TDCZ");
+        let answer = client.until_ready();
+        assert_eq!(answer[1].columns()[0].as_deref(), Some(&*text));
+    }
+}
+
+#[test]
 fn tls_begins_at_once_if_the_protocol_is_named() {
     let (_files, proxy, trusting) = offering("require", &server::address());
     let named = trusting.clone().naming(b"postgresql");
@@ -398,7 +413,7 @@ fn libpq_logs_in_with_scram_in_every_mode() {
     assert!(!content && text.contains("no encryption"), "{text}");
     let (content, text) = try_with("sslmode=require channel_binding=require").unwrap();
     assert!(!content && text.contains("channel binding"), "{text}");
-    let wrong = "sslmode=verify-full hostaddr=127.0.0.1 host=other.example";
+    let wrong = "sslmode=verify-full host=other.example";
     let (content, text) = try_with(wrong).unwrap();
     assert!(!content && text.contains("other.example"), "{text}");
 }

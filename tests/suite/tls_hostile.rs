@@ -195,3 +195,36 @@ fn records_that_were_changed_or_cut_end_the_session_and_no_other() {
     }
     proxy.await_connections(1);
 }
+
+#[test]
+fn the_log_holds_neither_keys_nor_what_is_inside() {
+    let certificates = Certificates::new();
+    let mut settings = certificates.settings("require");
+    settings.push(("log_level", "trace".to_owned()));
+    let mut proxy = Process::start(&server::address(), &pairs(&settings));
+    let mut client = certificates.trusting().login(&proxy.address, "postgres");
+    client.query("SELECT oid, 'hunter2' FROM pg_class WHERE relname = 'hunter2'");
+    drop(client);
+    // A handshake that fails, and files that do.
+    let mut bad = Client::connect(&proxy.address);
+    bad.send(&[&b"\x16"[..], &hello(&certificates)[..40]].concat());
+    drop(bad);
+    std::fs::copy(
+        certificates.path("client.key"),
+        certificates.path("proxy.key"),
+    )
+    .unwrap();
+    proxy.signal(rustix::process::Signal::HUP);
+    std::thread::sleep(Duration::from_millis(200));
+    proxy.signal(rustix::process::Signal::TERM);
+    let (_, _, log) = proxy.ended();
+    assert!(
+        log.contains("login") && log.contains("stays in force"),
+        "{log}"
+    );
+    let keys = std::fs::read_to_string(certificates.path("client.key")).unwrap();
+    let lines = keys.lines().filter(|line| !line.starts_with('-'));
+    for secret in lines.chain(["hunter2"]) {
+        assert!(!log.contains(secret), "{secret} in {log}");
+    }
+}

@@ -200,7 +200,9 @@ pub(crate) fn ssl_request() -> Vec<u8> {
 pub(crate) fn psql(address: &str, parameters: &str, sql: &str) -> Option<(bool, String)> {
     let binaries = Binaries::obtain(Wanted::Any, false).unwrap();
     let (host, port) = address.rsplit_once(':').unwrap();
-    let connection = format!("host={host} port={port} user=postgres dbname=postgres {parameters}");
+    // libpq before 15 knows certificates of hosts only, not of addresses.
+    let place = format!("host=localhost hostaddr={host} port={port}");
+    let connection = format!("{place} user=postgres dbname=postgres {parameters}");
     let mut command = Command::new(binaries.directory.join("psql"));
     command.args(["-X", "-A", "-t", "-c", sql, &connection]);
     for name in ["PGSSLMODE", "PGOPTIONS", "PGPASSWORD", "PGSSLROOTCERT"] {
