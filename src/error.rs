@@ -32,6 +32,15 @@ pub enum ConnectionError {
     /// The server could not be reached.
     #[error("could not connect to the server: {0}")]
     Unreachable(io::Error),
+    /// Encryption with the client failed.
+    #[error("TLS with the client failed: {0}")]
+    ClientTls(io::Error),
+    /// The client does not encrypt, and must.
+    #[error("the client does not use TLS")]
+    NotEncrypted,
+    /// Encryption with the server failed.
+    #[error("TLS with the server failed: {0}")]
+    UpstreamTls(io::Error),
     /// The client took too long to log in.
     #[error("login took longer than the login timeout")]
     LoginTimeout,
@@ -51,10 +60,15 @@ impl ConnectionError {
     #[must_use]
     pub const fn fault(&self) -> Fault {
         match self {
-            Self::ClientProtocol(_) | Self::ClientIo(_) | Self::LoginTimeout => Fault::Client,
-            Self::UpstreamProtocol(_) | Self::UpstreamIo(_) | Self::Unreachable(_) => {
-                Fault::Upstream
-            }
+            Self::ClientProtocol(_)
+            | Self::ClientIo(_)
+            | Self::ClientTls(_)
+            | Self::NotEncrypted
+            | Self::LoginTimeout => Fault::Client,
+            Self::UpstreamProtocol(_)
+            | Self::UpstreamIo(_)
+            | Self::UpstreamTls(_)
+            | Self::Unreachable(_) => Fault::Upstream,
             Self::TooManyClients | Self::ShuttingDown | Self::System(_) => Fault::Proxy,
         }
     }
@@ -64,7 +78,12 @@ impl ConnectionError {
     #[must_use]
     pub fn client_response(&self) -> Option<(&'static str, String)> {
         Some(match self {
-            Self::ClientIo(_) => return None,
+            // An alert of TLS has said it, if anything can.
+            Self::ClientIo(_) | Self::ClientTls(_) => return None,
+            Self::NotEncrypted => (
+                "28000",
+                "no encryption: the proxy takes connections with TLS only".to_owned(),
+            ),
             Self::ClientProtocol(error @ wire::Error::Version { .. }) => {
                 ("0A000", error.to_string())
             }
@@ -74,6 +93,11 @@ impl ConnectionError {
             Self::Unreachable(error) => {
                 ("08006", format!("could not connect to the server: {error}"))
             }
+            // The reason names the server's certificate; it is for the log.
+            Self::UpstreamTls(_) => (
+                "08006",
+                "could not connect to the server: TLS with it failed".to_owned(),
+            ),
             Self::LoginTimeout => ("08000", "login timed out".to_owned()),
             Self::TooManyClients => ("53300", "sorry, too many clients already".to_owned()),
             Self::ShuttingDown => (

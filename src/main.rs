@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use pgautoprep::cli::{Arguments, EXIT_USAGE};
-use pgautoprep::config;
+use pgautoprep::{config, net};
 
 fn main() -> ExitCode {
     let arguments = match Arguments::parse(std::env::args_os()) {
@@ -25,7 +25,8 @@ fn main() -> ExitCode {
         Err(error) => {
             // The whole chain of causes, once, on one line.
             let _ = writeln!(io::stderr(), "pgautoprep: {error:#}");
-            if error.is::<config::Error>() {
+            let is_tls = matches!(error.downcast_ref(), Some(net::Error::Tls(_)));
+            if is_tls || error.is::<config::Error>() {
                 EXIT_USAGE.into()
             } else {
                 ExitCode::FAILURE

@@ -5,7 +5,7 @@
 //! reasons and the settings with their tables, and `tests/tidy.rs` the numbers of the fidelity
 //! rules with the places that cite them.
 //!
-//! - For users: [`conversion`], [`reasons`], [`staleness`], [`limits`], [`settings`],
+//! - For users: [`conversion`], [`reasons`], [`staleness`], [`limits`], [`settings`], [`tls`],
 //!   [`mod@bench`], [`measured`], [`changelog`].
 //! - For those who change the program: [`architecture`], [`fidelity`].
 
@@ -29,3 +29,5 @@ pub mod reasons {}
 pub mod settings {}
 #[doc = include_str!("manual/staleness.md")]
 pub mod staleness {}
+#[doc = include_str!("manual/tls.md")]
+pub mod tls {}

@@ -75,6 +75,12 @@ pub enum Counter {
     ConnectionsClosed,
     /// Client connections turned away.
     ConnectionsRefused,
+    /// Handshakes of TLS with clients that were completed.
+    TlsHandshakes,
+    /// Handshakes of TLS with clients that failed.
+    TlsFailures,
+    /// Server connections that go on in the clear, because the server knows no TLS and need not.
+    TlsRefused,
     /// Cancel requests.
     Cancels,
     /// Bytes received from clients.

@@ -51,6 +51,27 @@ fn a_bad_configuration_ends_with_64_and_one_line() {
 }
 
 #[test]
+fn files_of_tls_that_cannot_be_used_end_with_64_and_say_which() {
+    let tls = ["--upstream=db:1", "--client-tls-sslmode=require"];
+    let files = [
+        "--client-tls-cert-file=/not/a.crt",
+        "--client-tls-key-file=/not/a.key",
+    ];
+    for command in ["check", "serve"] {
+        let (code, _, err) = answer(&run(&[&[command], &tls[..]].concat(), &[]));
+        let expected = "pgautoprep: default: client_tls_key_file: expected a file, because of \
+                        client_tls_sslmode, found \"\"\n";
+        assert_eq!((code, err.as_str()), (Some(64), expected));
+        let (code, _, err) = answer(&run(&[&[command], &tls[..], &files[..]].concat(), &[]));
+        assert_eq!(code, Some(64));
+        assert!(
+            err.contains("cannot read a certificate from /not/a.crt"),
+            "{err}"
+        );
+    }
+}
+
+#[test]
 fn an_unknown_flag_ends_with_64_and_a_tip() {
     let (code, out, err) = answer(&run(&["check", "--upstrem", "db:1"], &[]));
     assert_eq!((code, out.as_str()), (Some(64), ""));

@@ -165,6 +165,7 @@ fn settings() -> String {
     let mut out = SETTINGS_HEAD.to_owned();
     for setting in SETTINGS {
         let default = match setting.default {
+            Some("") => "none".to_owned(),
             Some(default) => format!("`{default}`"),
             None => "none, it is required".to_owned(),
         };

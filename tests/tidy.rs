@@ -104,9 +104,10 @@ const LAYERS: [(&str, &[&str]); 17] = [
 ];
 
 /// Names that may stand only in files whose path begins with one of these.
-const CONFINED: [(&str, &[&str]); 13] = [
+const CONFINED: [(&str, &[&str]); 14] = [
     ("tokio::", SHELL),
     ("mio::", &["src/net/"]),
+    ("rustls::", &["src/net/tls/"]),
     ("Instant::now", SHELL),
     ("SystemTime::now", SHELL),
     ("TcpStream", SHELL),

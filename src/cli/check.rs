@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::SettingFlags;
 use crate::config::{Config, Effective};
+use crate::net;
 
 /// The arguments of `check`: those of every setting, so that a whole command line can be tried.
 #[derive(Debug, Args)]
@@ -15,12 +16,12 @@ pub(super) struct Check {
 }
 
 impl Check {
-    /// Prints the settings, also when one of them turns out to be bad.
+    /// Prints the settings, also when one of them, or a file that it names, turns out to be bad.
     pub(super) fn run(self) -> anyhow::Result<()> {
         let effective = Effective::load(&self.settings.sources())?;
         let checked = effective.config();
         super::print(&render(&effective, checked.as_ref().ok()))?;
-        checked?;
+        net::check(&checked?)?;
         Ok(())
     }
 }
@@ -52,6 +53,9 @@ fn render(effective: &Effective, config: Option<&Config>) -> String {
     if let Some(config) = config {
         let (workers, upstream) = (config.workers, &config.upstream);
         let _ = writeln!(out, "# good: {workers} workers will relay to {upstream}");
+        if let Some(sentence) = config.tls_conflict() {
+            let _ = writeln!(out, "# but {sentence}");
+        }
     }
     out
 }

@@ -71,7 +71,7 @@ fn flag(setting: &Setting) -> Arg {
         ValueForm::Switch => (String::from("on|off"), ArgAction::Set),
     };
     let default = match setting.default {
-        Some(default) => format!("Default {default}, because"),
+        Some(_) => format!("Default {}, because", setting.shown_default()),
         None => String::from("Required:"),
     };
     Arg::new(setting.key)

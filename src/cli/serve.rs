@@ -10,6 +10,7 @@ use super::SettingFlags;
 use super::logging::{self, Output};
 use super::summary::Summaries;
 use crate::config::Config;
+use crate::net::tls::Encryption;
 use crate::net::{Proxy, other_files};
 
 /// Arguments of `serve`.
@@ -21,7 +22,8 @@ pub(super) struct Serve {
 
 impl Serve {
     /// Serves until SIGTERM or SIGINT, the second of which cuts off who is still busy; SIGUSR1
-    /// prints a summary of the counters to standard error. SIGHUP and SIGUSR2 change nothing.
+    /// prints a summary of the counters to standard error; SIGHUP has the files of TLS read again.
+    /// SIGUSR2 changes nothing.
     ///
     /// # Errors
     /// The configuration cannot be used, or an address cannot be listened on.
@@ -84,7 +86,11 @@ async fn serve(config: Config, output: &Output) -> anyhow::Result<()> {
     let [summary, hangup, ignored] = others.map(signal);
     let upstream = config.upstream.clone();
     let mode = config.mode;
+    let conflict = config.tls_conflict();
     let proxy = Proxy::bind(config).await?;
+    if let Some(sentence) = conflict {
+        tracing::warn!("{sentence}");
+    }
     for address in proxy.addresses() {
         // On standard output, so that whoever has started us learns the port the system chose.
         super::print(&format!("listening on {address}\n"))?;
@@ -92,11 +98,13 @@ async fn serve(config: Config, output: &Output) -> anyhow::Result<()> {
     }
     let summaries = Arc::new(Summaries::of(&proxy));
     let others = [summary?, hangup?, ignored?];
-    tokio::spawn(answer_signals(
+    let signals = answer_signals(
         others,
         Arc::clone(&summaries),
+        proxy.encryption(),
         output.clone(),
-    ));
+    );
+    tokio::spawn(signals);
     // Neither sender is dropped before it is used: the signals never end.
     let stop = async { drop(stopped.await) };
     let hurry = async { drop(hurried.await) };
@@ -126,16 +134,29 @@ async fn stop_on_signal(
 async fn answer_signals(
     [mut summary, mut hangup, mut ignored]: [Signal; 3],
     summaries: Arc<Summaries>,
+    tls: Arc<Encryption>,
     output: Output,
 ) {
     loop {
         tokio::select! {
             _ = summary.recv() => output.say(summaries.next().as_bytes()),
-            // Sent by those who have moved a log file away, and by a terminal that closes.
-            _ = hangup.recv() => {
-                tracing::info!("SIGHUP: nothing to reload, the configuration is read at the start");
-            }
+            // Also sent by those who have moved a log file away, and by a terminal that closes.
+            _ = hangup.recv() => reload(&tls),
             _ = ignored.recv() => tracing::info!("SIGUSR2 means nothing"),
+        }
+    }
+}
+
+/// Reads again what may change while the proxy runs: keys and certificates, which expire.
+fn reload(tls: &Encryption) {
+    if !tls.is_used() {
+        tracing::info!("SIGHUP: nothing to reload, the configuration is read at the start");
+        return;
+    }
+    match tls.reload() {
+        Ok(()) => tracing::info!("SIGHUP: the files of TLS have been read again"),
+        Err(error) => {
+            tracing::error!(%error, "SIGHUP: what was read before stays in force");
         }
     }
 }

@@ -15,6 +15,11 @@ pub enum Asks {
     Wait,
     /// Encryption was asked for: answer with this one byte and go on.
     Refuse(u8),
+    /// TLS was asked for: answer `S`, shake hands, and go on inside.
+    Encrypt,
+    /// TLS has begun without having been asked for, as clients of PostgreSQL 17 may do: shake hands
+    /// with the bytes that are there, see that the client has named the protocol, and go on inside.
+    EncryptAtOnce,
     /// Cancel the query of the connection with this key; nothing is answered.
     Cancel {
         /// The process id of BackendKeyData.
@@ -43,23 +48,65 @@ pub struct Login {
 /// be somebody keeping a connection busy before login.
 const MAX_REFUSALS: u8 = 4;
 
+/// SSLRequest, in the server's words.
+const SSL_REQUEST: &str = "SSL request";
+
+/// The first byte of a connection that begins with TLS: a record of a handshake.
+const HANDSHAKE: u8 = 0x16;
+
 /// Reads what comes before the login.
 #[derive(Debug, Default)]
 pub struct Greeting {
     refusals: u8,
+    /// TLS may be asked for.
+    offers_tls: bool,
+    /// What was asked for last, if nothing has come since.
+    asked: Option<&'static str>,
 }
 
 impl Greeting {
+    /// A connection that may be encrypted by TLS, or that may not.
+    #[must_use]
+    pub const fn new(offers_tls: bool) -> Self {
+        Self {
+            refusals: 0,
+            offers_tls,
+            asked: None,
+        }
+    }
+
     /// Looks at the front of `bytes`; returns the next step and how many bytes it used.
     ///
     /// # Errors
-    /// What [`packet`] finds wrong, or one encryption request too many.
+    /// What [`packet`] finds wrong, one encryption request too many, or bytes that have not waited
+    /// for the answer to one: the server refuses these, too.
     pub fn step(&mut self, bytes: &[u8]) -> Result<(Asks, usize), Error> {
+        if let Some(request) = self.asked.take()
+            && !bytes.is_empty()
+        {
+            return Err(Error::Unencrypted { request });
+        }
+        if self.offers_tls && self.refusals == 0 && bytes.first() == Some(&HANDSHAKE) {
+            self.offers_tls = false;
+            return Ok((Asks::EncryptAtOnce, 0));
+        }
         let Some((packet, size)) = packet(bytes)? else {
             return Ok((Asks::Wait, 0));
         };
         let step = match packet {
+            Packet::Ssl if self.offers_tls => {
+                let request = SSL_REQUEST;
+                if bytes.len() > size {
+                    return Err(Error::Unencrypted { request });
+                }
+                self.offers_tls = false;
+                Asks::Encrypt
+            }
             Packet::Ssl | Packet::Gssenc => {
+                self.asked = Some(match packet {
+                    Packet::Ssl => SSL_REQUEST,
+                    _ => "GSSAPI encryption request",
+                });
                 self.refusals += 1;
                 if self.refusals > MAX_REFUSALS {
                     return Err(Error::StartupLayout);
@@ -96,6 +143,9 @@ fn asks_for_replication(value: &[u8]) -> bool {
 mod tests {
     use super::*;
 
+    const SSL: &[u8] = b"\0\0\0\x08\x04\xd2\x16\x2f";
+    const GSSENC: &[u8] = b"\0\0\0\x08\x04\xd2\x16\x30";
+
     fn startup(body: &[u8]) -> Vec<u8> {
         let mut out = u32::try_from(body.len() + 8)
             .unwrap()
@@ -109,11 +159,10 @@ mod tests {
     #[test]
     fn encryption_is_refused_and_login_follows() {
         let mut greeting = Greeting::default();
-        let mut bytes = b"\0\0\0\x08\x04\xd2\x16\x2f".to_vec();
         let packet = startup(b"user\0me\0\0");
-        bytes.extend_from_slice(&packet);
-        assert_eq!(greeting.step(&bytes), Ok((Asks::Refuse(b'N'), 8)));
-        let (step, used) = greeting.step(&bytes[8..]).unwrap();
+        assert_eq!(greeting.step(SSL), Ok((Asks::Refuse(b'N'), 8)));
+        assert_eq!(greeting.step(b""), Ok((Asks::Wait, 0)));
+        let (step, used) = greeting.step(&packet).unwrap();
         let login = Login {
             packet: packet.clone(),
             database: b"me".to_vec(),
@@ -124,10 +173,47 @@ mod tests {
     }
 
     #[test]
+    fn what_does_not_wait_for_the_answer_to_a_request_for_encryption_is_refused() {
+        for request in [SSL, GSSENC] {
+            let mut greeting = Greeting::default();
+            let both = [request, b"\0"].concat();
+            assert_eq!(greeting.step(&both), Ok((Asks::Refuse(b'N'), 8)));
+            assert!(matches!(
+                greeting.step(&both[8..]),
+                Err(Error::Unencrypted { .. })
+            ));
+        }
+        let mut greeting = Greeting::new(true);
+        let both = [SSL, &startup(b"user\0me\0\0")].concat();
+        assert!(matches!(
+            greeting.step(&both),
+            Err(Error::Unencrypted { .. })
+        ));
+    }
+
+    #[test]
+    fn tls_begins_once_where_it_is_offered() {
+        let mut greeting = Greeting::new(true);
+        assert_eq!(greeting.step(GSSENC), Ok((Asks::Refuse(b'N'), 8)));
+        assert_eq!(greeting.step(b""), Ok((Asks::Wait, 0)));
+        assert_eq!(greeting.step(SSL), Ok((Asks::Encrypt, 8)));
+        assert_eq!(greeting.step(SSL), Ok((Asks::Refuse(b'N'), 8)));
+
+        let hello = b"\x16\x03\x01\0\0";
+        let mut greeting = Greeting::new(true);
+        assert_eq!(greeting.step(hello), Ok((Asks::EncryptAtOnce, 0)));
+        assert!(greeting.step(hello).is_err());
+        assert!(Greeting::new(false).step(hello).is_err());
+        let mut greeting = Greeting::new(true);
+        assert!(greeting.step(GSSENC).is_ok() && greeting.step(b"").is_ok());
+        assert!(greeting.step(hello).is_err());
+    }
+
+    #[test]
     fn endless_encryption_requests_end_the_connection() {
         let mut greeting = Greeting::default();
         let answers = (0..9)
-            .take_while(|_| greeting.step(b"\0\0\0\x08\x04\xd2\x16\x2f").is_ok())
+            .take_while(|_| greeting.step(SSL).is_ok() && greeting.step(b"").is_ok())
             .count();
         assert_eq!(answers, usize::from(MAX_REFUSALS));
     }

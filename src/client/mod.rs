@@ -55,6 +55,9 @@ pub struct Client {
     pub is_late: bool,
     /// Its frames are relayed, and never read.
     pub relay_only: bool,
+    /// It is not encrypted and its server connection is, so it is not offered to bind its login to
+    /// the server's certificate.
+    pub hides_binding: bool,
     /// The server waits for its part of the authentication.
     pub is_challenged: bool,
     /// Bytes still to come that are relayed unseen: of a large frame, or all (`usize::MAX`).
@@ -86,6 +89,7 @@ impl Client {
             is_parting: false,
             is_late: false,
             relay_only,
+            hides_binding: false,
             is_challenged: false,
             skip: 0,
             out: Vec::new(),

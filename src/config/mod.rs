@@ -9,6 +9,7 @@ mod address;
 mod error;
 mod raw;
 pub mod settings;
+mod tls;
 pub mod usage;
 
 use std::ffi::OsString;
@@ -20,6 +21,7 @@ pub use address::{Address, AddressError};
 pub use error::Error;
 pub use raw::{Source, Written};
 pub use settings::{SETTINGS, Setting, ValueForm};
+pub use tls::{ClientTls, ClientTlsMode, ServerTls, ServerTlsMode, TlsVersions};
 
 /// Everything the program may rely on about how it was set up.
 ///
@@ -82,6 +84,10 @@ pub struct Config {
     pub log_level: String,
     /// Permission bits of the sockets listened on, at most `0o777`.
     pub unix_socket_mode: u32,
+    /// TLS with clients.
+    pub client_tls: ClientTls,
+    /// TLS with the server.
+    pub server_tls: ServerTls,
 }
 
 /// How much the proxy may do with a query.
@@ -270,6 +276,8 @@ impl Effective {
             },
             log_level: self.log_level()?,
             unix_socket_mode: self.unix_socket_mode()?,
+            client_tls: self.client_tls()?,
+            server_tls: self.server_tls()?,
         };
         if config.listen.contains(&config.upstream) {
             return Err(Error::Loop(config.upstream));

@@ -3,6 +3,14 @@
 //! The flags, the variables, the table in `--help`, `config.example.toml` and the manual's chapter
 //! on settings all follow from [`SETTINGS`], so they cannot disagree.
 
+mod tls;
+
+pub use tls::{
+    CLIENT_TLS_CA_FILE, CLIENT_TLS_CERT_FILE, CLIENT_TLS_KEY_FILE, CLIENT_TLS_PROTOCOLS,
+    CLIENT_TLS_SSLMODE, SERVER_TLS_CA_FILE, SERVER_TLS_CERT_FILE, SERVER_TLS_KEY_FILE,
+    SERVER_TLS_NEGOTIATION, SERVER_TLS_SSLMODE,
+};
+
 /// The kind of value that a setting takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueForm {
@@ -49,6 +57,16 @@ impl Setting {
     #[must_use]
     pub fn variable(&self) -> String {
         format!("{VARIABLE_PREFIX}{}", self.key.to_uppercase())
+    }
+
+    /// The default for people to read.
+    #[must_use]
+    pub fn shown_default(&self) -> &'static str {
+        match self.default {
+            Some("") => "(none)",
+            Some(default) => default,
+            None => "(required)",
+        }
     }
 
     /// The values in a text: the parts of a list, or the whole text.
@@ -286,7 +304,7 @@ pub const CONNECT_TIMEOUT_S: Setting = Setting {
     key: "connect_timeout_s",
     kind: ValueForm::Integer { min: 1, max: 3_600 },
     default: Some("5"),
-    what: "Seconds to wait for the server to accept a connection.",
+    what: "Seconds to wait for the server to accept a connection, TLS included.",
     because: "it leaves room for two lost packets, and clients commonly give up after ten.",
 };
 
@@ -414,6 +432,16 @@ pub const SETTINGS: &[Setting] = &[
     LOG_FORMAT,
     LOG_LEVEL,
     UNIX_SOCKET_MODE,
+    CLIENT_TLS_SSLMODE,
+    CLIENT_TLS_KEY_FILE,
+    CLIENT_TLS_CERT_FILE,
+    CLIENT_TLS_CA_FILE,
+    CLIENT_TLS_PROTOCOLS,
+    SERVER_TLS_SSLMODE,
+    SERVER_TLS_CA_FILE,
+    SERVER_TLS_KEY_FILE,
+    SERVER_TLS_CERT_FILE,
+    SERVER_TLS_NEGOTIATION,
 ];
 
 #[cfg(test)]
@@ -484,7 +512,7 @@ mod tests {
             let words: Vec<_> = line.split_whitespace().collect();
             assert_eq!(words[1], setting.variable());
             assert_eq!(words[2], setting.key);
-            assert_eq!(words[3], setting.default.unwrap_or("(required)"));
+            assert_eq!(words[3], setting.shown_default());
         }
         assert!(table.lines().all(|line| line.len() <= 100), "{table}");
     }

@@ -291,3 +291,51 @@ fn a_file_that_is_not_there_is_named() {
     );
     assert!(std::error::Error::source(&error).is_some());
 }
+
+#[test]
+fn tls_on_both_sides_is_told_what_it_cannot_do() {
+    let clients = [
+        ("client_tls_sslmode", "allow"),
+        ("client_tls_key_file", "k"),
+        ("client_tls_cert_file", "c"),
+    ];
+    let conflict = |upstream, server| {
+        let more = [("upstream", upstream), ("server_tls_sslmode", server)];
+        let config = Config::from_pairs(&[&clients[..], &more].concat()).expect("valid");
+        config.tls_conflict()
+    };
+    let sentence = conflict("db:1", "prefer").expect("a conflict");
+    assert!(sentence.contains("channel_binding=disable"), "{sentence}");
+    assert_eq!(conflict("db:1", "disable"), None);
+    assert_eq!(conflict("/run/.s.PGSQL.5432", "require"), None);
+    let early = message(
+        "upstream = 'db:1'\nserver_tls_sslmode = 'prefer'\nserver_tls_negotiation = 'direct'",
+    );
+    assert!(early.contains("expected postgres, because of "), "{early}");
+    let server = [("upstream", "db:1"), ("server_tls_sslmode", "require")];
+    let config = Config::from_pairs(&server).expect("valid");
+    assert_eq!(config.tls_conflict(), None);
+}
+
+#[test]
+fn a_file_of_tls_is_asked_for_where_it_is_needed() {
+    for (given, missing) in [
+        ("client_tls_sslmode = 'prefer'", "client_tls_key_file"),
+        (
+            "client_tls_sslmode = 'require'\nclient_tls_key_file = 'k'",
+            "client_tls_cert_file",
+        ),
+        (
+            "client_tls_sslmode = 'verify-ca'\nclient_tls_key_file = 'k'\n\
+             client_tls_cert_file = 'c'",
+            "client_tls_ca_file",
+        ),
+        ("server_tls_sslmode = 'verify-ca'", "server_tls_ca_file"),
+        ("server_tls_key_file = 'k'", "server_tls_cert_file"),
+        ("server_tls_cert_file = 'c'", "server_tls_key_file"),
+    ] {
+        let message = message(&format!("upstream = 'db:1'\n{given}"));
+        let expected = format!("default: {missing}: expected a file, because of ");
+        assert!(message.starts_with(&expected), "{message}");
+    }
+}

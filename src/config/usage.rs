@@ -13,7 +13,7 @@ pub fn table() -> String {
     );
     let mut row = |flag: &str, variable: &str, key: &str, default: &str| {
         // Writing to a String cannot fail.
-        let _ = writeln!(out, "  {flag:<23}{variable:<32}{key:<21}{default}");
+        let _ = writeln!(out, "  {flag:<25}{variable:<34}{key:<23}{default}");
     };
     row("flag", "variable", "key in the file", "default");
     for setting in SETTINGS {
@@ -22,7 +22,7 @@ pub fn table() -> String {
             &flag,
             &setting.variable(),
             setting.key,
-            setting.default.unwrap_or("(required)"),
+            setting.shown_default(),
         );
     }
     out

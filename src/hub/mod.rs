@@ -241,6 +241,14 @@ impl Hub {
         (client, upstream.unwrap_or(UpstreamId(client.0)))
     }
 
+    /// A client is not encrypted, and its server connection is: it is not offered to bind its login
+    /// to the server's certificate, which it cannot have seen.
+    pub fn hide_binding(&mut self, id: ClientId) {
+        if let Some(client) = self.clients.get_mut(id.0) {
+            client.hides_binding = true;
+        }
+    }
+
     /// Drops a client and the server connection that is held for it.
     pub fn remove(&mut self, id: ClientId) {
         if let Some(client) = self.clients.remove(id.0)

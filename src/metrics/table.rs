@@ -124,6 +124,9 @@ impl Table<'_> {
             ("opened", ConnectionsOpened),
             ("closed", ConnectionsClosed),
             ("refused", ConnectionsRefused),
+            ("TLS handshakes", TlsHandshakes),
+            ("TLS failures", TlsFailures),
+            ("TLS refused by server", TlsRefused),
             ("cancel requests", Cancels),
             ("bytes from clients", BytesFromClients),
             ("bytes from upstream", BytesFromUpstream),
@@ -218,6 +221,9 @@ connections
   opened                                   0
   closed                                   0
   refused                                  0
+  TLS handshakes                           0
+  TLS failures                             0
+  TLS refused by server                    0
   cancel requests                          0
   bytes from clients                       0
   bytes from upstream                      0
@@ -287,6 +293,9 @@ connections
   opened                                   4                        +1
   closed                                   4                        +4
   refused                                  0                        +0
+  TLS handshakes                           0                        +0
+  TLS failures                             0                        +0
+  TLS refused by server                    0                        +0
   cancel requests                          0                        +0
   bytes from clients                       0                        +0
   bytes from upstream                      0                        +0

@@ -5,8 +5,11 @@
 
 use super::Phase;
 use super::cancel::Registry;
+use super::dial::dial;
 use super::orders::{Arrival, Joined, OpenClient};
-use super::stream::{Handover, Stream};
+use super::places::Places;
+use super::stream::{Handover, Stream, read, write_all};
+use super::tls::{Encryption, PROTOCOL, Tunnel};
 use crate::client::{Asks, CancelKey, Greeting, Login};
 use crate::config::Config;
 use crate::error::{ConnectionError, Fault};
@@ -15,9 +18,8 @@ use crate::wire::startup::{MAX_STARTUP, cancel_request};
 use crate::wire::{self, backend};
 use std::future::poll_fn;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::io::ReadBuf;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, timeout_at};
 
@@ -28,6 +30,10 @@ pub(super) const LAST_WORD: Duration = Duration::from_secs(1);
 /// read before the answer, or closing the socket would destroy the answer on its way.
 const REFUSAL: Duration = Duration::from_secs(2);
 
+/// Clients that may be in the middle of a handshake of TLS at once. Each takes some 10 KiB, and for
+/// a fraction of a second if nobody means harm, so these are thousands of logins a second.
+pub(super) const HANDSHAKES: usize = 1024;
+
 /// What greeting a client takes.
 #[derive(Debug)]
 pub(super) struct Environment {
@@ -36,6 +42,9 @@ pub(super) struct Environment {
     pub(super) metrics: Arc<Metrics>,
     /// Says when the proxy is ending.
     pub(super) draining: watch::Receiver<Phase>,
+    pub(super) tls: Arc<Encryption>,
+    /// Those who are in the middle of a handshake of TLS.
+    pub(super) handshakes: Mutex<Places>,
 }
 
 /// Whether there is room for a client.
@@ -117,7 +126,7 @@ async fn converse(
     let mut greeted = Greeted::default();
     let mut draining = environment.draining.clone();
     let greeting = tokio::select! {
-        greeting = timeout_at(deadline, greeted.greet(&mut client)) => {
+        greeting = timeout_at(deadline, greeted.greet(&mut client, environment)) => {
             greeting.unwrap_or(Err(ConnectionError::LoginTimeout))
         }
         _ = draining.wait_for(|phase| *phase != Phase::Serving) => {
@@ -126,14 +135,21 @@ async fn converse(
         () = admission.is_over() => Err(ConnectionError::TooManyClients),
     };
     let error = match greeting {
-        Ok(None | Some(Asks::Wait | Asks::Refuse(_))) => return Ok(None),
-        Ok(Some(Asks::Cancel { pid, key })) => {
+        Ok(None) => return Ok(None),
+        Ok(Some(Wish::Cancel { pid, key })) => {
             cancel(pid, &key, environment).await;
+            farewell(&mut client).await;
             return Ok(None);
         }
-        Ok(Some(Asks::Login(_))) if admission.is_refusal() => ConnectionError::TooManyClients,
-        Ok(Some(Asks::Login(login))) => {
-            tracing::debug!(client = number, replication = login.replication, "login");
+        Ok(Some(Wish::Login(_))) if admission.is_refusal() => ConnectionError::TooManyClients,
+        Ok(Some(Wish::Login(login))) => {
+            let tls = client.tls().map(Tunnel::describe);
+            tracing::debug!(
+                client = number,
+                replication = login.replication,
+                tls,
+                "login"
+            );
             match connect(&login, environment).await {
                 Ok(upstream) => {
                     let deadline = deadline.into_std();
@@ -155,10 +171,11 @@ async fn converse(
 /// Connects to the server and sends the startup packet.
 async fn connect(login: &Login, environment: &Environment) -> Result<Stream, ConnectionError> {
     let config = &environment.config;
-    let connecting = Stream::connect(&config.upstream);
-    let connected = tokio::time::timeout(config.connect_timeout, connecting).await;
-    let connected = connected.unwrap_or(Err(io::ErrorKind::TimedOut.into()));
-    let mut upstream = connected.map_err(ConnectionError::Unreachable)?;
+    let counters = environment.metrics.acceptor();
+    let dialled = dial(&config.upstream, &environment.tls.servers, counters);
+    let connected = tokio::time::timeout(config.connect_timeout, dialled).await;
+    let late = |_| Err(ConnectionError::Unreachable(io::ErrorKind::TimedOut.into()));
+    let mut upstream = connected.unwrap_or_else(late)?;
     write_all(&mut upstream, &login.packet)
         .await
         .map_err(ConnectionError::UpstreamIo)?;
@@ -188,6 +205,12 @@ fn join(
     })
 }
 
+/// What a client has come for.
+enum Wish {
+    Login(Login),
+    Cancel { pid: u32, key: Vec<u8> },
+}
+
 /// What a client has sent before a worker has it.
 #[derive(Debug, Default)]
 struct Greeted {
@@ -196,8 +219,13 @@ struct Greeted {
 
 impl Greeted {
     /// Reads until the client wants to log in or cancel; `None` if it leaves without.
-    async fn greet(&mut self, client: &mut Stream) -> Result<Option<Asks>, ConnectionError> {
-        let mut greeting = Greeting::default();
+    async fn greet(
+        &mut self,
+        client: &mut Stream,
+        environment: &Environment,
+    ) -> Result<Option<Wish>, ConnectionError> {
+        let tls = &environment.tls.clients;
+        let mut greeting = Greeting::new(tls.is_offered() && !client.is_local());
         loop {
             let (step, used) = greeting
                 .step(&self.pending)
@@ -211,7 +239,26 @@ impl Greeted {
                         .map_err(ConnectionError::ClientIo)?;
                     continue;
                 }
-                step => return Ok(Some(step)),
+                Asks::Encrypt => {
+                    write_all(client, b"S")
+                        .await
+                        .map_err(ConnectionError::ClientIo)?;
+                    self.encrypt(client, environment, false).await?;
+                    continue;
+                }
+                Asks::EncryptAtOnce => {
+                    self.encrypt(client, environment, true).await?;
+                    continue;
+                }
+                // A cancel request may come in the clear: libpq before 17 knows no other way.
+                Asks::Cancel { pid, key } => return Ok(Some(Wish::Cancel { pid, key })),
+                Asks::Login(login) => {
+                    let is_safe = client.is_local() || client.tls().is_some();
+                    if tls.is_required() && !is_safe {
+                        return Err(ConnectionError::NotEncrypted);
+                    }
+                    return Ok(Some(Wish::Login(login)));
+                }
             }
             let mut bytes = [0; 1024];
             let count = read(client, &mut bytes)
@@ -230,22 +277,61 @@ impl Greeted {
             debug_assert!(self.pending.len() <= MAX_STARTUP + bytes.len());
         }
     }
+
+    /// Shakes hands, unless others need the place first. Whoever begins `at_once` has to name the
+    /// protocol, because it may believe that it speaks to a web server.
+    async fn encrypt(
+        &mut self,
+        client: &mut Stream,
+        environment: &Environment,
+        at_once: bool,
+    ) -> Result<(), ConnectionError> {
+        let counters = environment.metrics.acceptor();
+        let failed = |error: io::Error| {
+            counters.add(Counter::TlsFailures, 1);
+            ConnectionError::ClientTls(error)
+        };
+        let tunnel = match environment.tls.clients.tunnel() {
+            Some(Ok(tunnel)) => tunnel,
+            Some(Err(error)) => return Err(failed(io::Error::other(error))),
+            None => return Err(failed(io::ErrorKind::Unsupported.into())),
+        };
+        let place = {
+            let handshakes = environment.handshakes.lock();
+            handshakes.unwrap_or_else(PoisonError::into_inner).take()
+        };
+        let outcome = tokio::select! {
+            outcome = client.encrypt(tunnel, &mut self.pending) => outcome,
+            _ = place => Err(io::Error::other("too many handshakes at once")),
+        };
+        outcome.map_err(failed)?;
+        if at_once && client.tls().and_then(Tunnel::protocol) != Some(PROTOCOL) {
+            return Err(failed(io::Error::other("no protocol was named in ALPN")));
+        }
+        counters.add(Counter::TlsHandshakes, 1);
+        Ok(())
+    }
 }
 
 /// Relays a cancel request; whether it was one of ours is nobody's business.
 async fn cancel(pid: u32, key: &[u8], environment: &Environment) {
-    environment.metrics.acceptor().add(Counter::Cancels, 1);
+    let counters = environment.metrics.acceptor();
+    counters.add(Counter::Cancels, 1);
     let Some(target) = environment.registry.cancel(pid, key) else {
         return;
     };
     let mut request = Vec::new();
     cancel_request(&mut request, pid, target.secret());
     let send = async {
-        let mut upstream = Stream::connect(&environment.config.upstream).await?;
-        write_all(&mut upstream, &request).await?;
+        let (config, tls) = (&environment.config, &environment.tls);
+        let dialled = dial(&config.upstream, &tls.servers, counters);
+        let mut upstream = dialled.await?;
+        let sent = write_all(&mut upstream, &request).await;
+        sent.map_err(ConnectionError::UpstreamIo)?;
         // The server closes when it has signalled; libpq waits for that, and so do we, so that the
         // client's own wait means something.
-        read(&mut upstream, &mut [0; 8]).await
+        let ended = read(&mut upstream, &mut [0; 64]).await;
+        ended.map_err(ConnectionError::UpstreamIo)
     };
     let limit = environment.config.connect_timeout;
     match tokio::time::timeout(limit, send).await {
@@ -268,6 +354,9 @@ async fn last_word(client: &mut Stream, mut unsent: Vec<u8>, error: &ConnectionE
     let Some((sqlstate, message)) = error.client_response() else {
         return;
     };
+    if client.tls().is_some_and(Tunnel::is_handshaking) {
+        return;
+    }
     backend::error_response(&mut unsent, "FATAL", sqlstate, &message);
     let speak = async {
         write_all(client, &unsent).await?;
@@ -277,19 +366,10 @@ async fn last_word(client: &mut Stream, mut unsent: Vec<u8>, error: &ConnectionE
     let _ = tokio::time::timeout(LAST_WORD, speak).await;
 }
 
-async fn read(stream: &mut Stream, bytes: &mut [u8]) -> io::Result<usize> {
-    let mut buffer = ReadBuf::new(bytes);
-    poll_fn(|context| stream.poll_read(context, &mut buffer)).await?;
-    Ok(buffer.filled().len())
-}
-
-async fn write_all(stream: &mut Stream, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let count = poll_fn(|context| stream.poll_write(context, bytes)).await?;
-        if count == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-        bytes = bytes.get(count..).unwrap_or_default();
+/// Ends an encrypted connection as it should be. Who does not listen any more misses nothing.
+async fn farewell(client: &mut Stream) {
+    if client.tls().is_some() {
+        let speak = poll_fn(|context| client.poll_shutdown(context));
+        let _ = tokio::time::timeout(LAST_WORD, speak).await;
     }
-    Ok(())
 }

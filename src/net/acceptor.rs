@@ -11,18 +11,18 @@
 
 use super::accept::{Admission, Environment, greet};
 use super::orders::OpenClient;
+use super::places::Places;
 use super::stream::Listener;
 use super::worker::Handle;
 use crate::config::Config;
 use crate::metrics::Counter;
 use rustix::io::Errno;
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 /// Pause after an accept that failed for lack of something (file descriptors, memory): long enough
 /// not to spin, short enough not to be noticed once it is there again.
@@ -62,9 +62,9 @@ pub(super) struct Acceptor {
 }
 
 /// Those who are about to be refused, and what is kept for them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Waiting {
-    refusals: VecDeque<oneshot::Sender<()>>,
+    refusals: Places,
     spare: Vec<File>,
 }
 
@@ -77,25 +77,6 @@ impl Waiting {
                 Err(_) => return,
             }
         }
-    }
-
-    /// Refuses the oldest at once.
-    fn refuse_oldest(&mut self) {
-        if let Some(oldest) = self.refusals.pop_front() {
-            // It may have been refused, or have left, since.
-            let _ = oldest.send(());
-        }
-    }
-
-    /// A place among those who are refused.
-    fn place(&mut self) -> oneshot::Receiver<()> {
-        self.refusals.retain(|waiting| !waiting.is_closed());
-        if self.refusals.len() >= REFUSALS {
-            self.refuse_oldest();
-        }
-        let (sender, receiver) = oneshot::channel();
-        self.refusals.push_back(sender);
-        receiver
     }
 }
 
@@ -111,7 +92,10 @@ impl Acceptor {
             open: Arc::default(),
             next_number: AtomicU64::new(1),
             environment,
-            waiting: Mutex::default(),
+            waiting: Mutex::new(Waiting {
+                refusals: Places::new(REFUSALS),
+                spare: Vec::new(),
+            }),
             _arriving: arriving,
         }
     }
@@ -166,7 +150,7 @@ impl Acceptor {
             let had_spare = !waiting.spare.is_empty();
             waiting.spare.clear();
             if !had_spare {
-                waiting.refuse_oldest();
+                waiting.refusals.free_oldest();
             }
             had_spare
         };
@@ -182,7 +166,7 @@ impl Acceptor {
             return Admission::Admitted;
         }
         counters.add(Counter::ConnectionsRefused, 1);
-        Admission::Refused(self.waiting().place())
+        Admission::Refused(self.waiting().refusals.take())
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {

@@ -9,10 +9,13 @@ mod accept;
 mod acceptor;
 mod buffers;
 mod cancel;
+mod dial;
 mod orders;
+mod places;
 mod port;
 mod socket;
 mod stream;
+pub mod tls;
 mod worker;
 
 use crate::config::{Address, Config, Mode, PlanChoice};
@@ -21,14 +24,16 @@ use crate::metrics::Metrics;
 use crate::statement::journal::Journal;
 use crate::statement::mirror::Capacity;
 use crate::statement::shapes::Shapes;
-use accept::{Environment, LAST_WORD};
+use accept::{Environment, HANDSHAKES, LAST_WORD};
 use acceptor::Acceptor;
 use cancel::Registry;
 use orders::Order;
+use places::Places;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use stream::Listener;
+use tls::Encryption;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use worker::{Handle, Setup, Thread};
@@ -55,6 +60,9 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// Encryption is wanted and cannot be had.
+    #[error(transparent)]
+    Tls(#[from] tls::Error),
     /// A worker could not be started.
     #[error("cannot start a worker: {0}")]
     Worker(#[source] io::Error),
@@ -69,14 +77,17 @@ pub struct Proxy {
     seed: u64,
     started: Instant,
     listeners: Vec<Listener>,
+    tls: Arc<Encryption>,
 }
 
 impl Proxy {
     /// Listens on every configured address.
     ///
     /// # Errors
-    /// The first address that cannot be listened on, or a system without random numbers.
+    /// The first file of TLS that cannot be used, the first address that cannot be listened on, or
+    /// a system without random numbers.
     pub async fn bind(config: Config) -> Result<Self, Error> {
+        let tls = Arc::new(Encryption::load(&config)?);
         let mut listeners = Vec::new();
         for address in &config.listen {
             let listener = Listener::bind(address, config.unix_socket_mode).await;
@@ -96,6 +107,7 @@ impl Proxy {
             metrics: Arc::new(Metrics::new(config.workers)),
             config: Arc::new(config),
             listeners,
+            tls,
         })
     }
 
@@ -110,6 +122,12 @@ impl Proxy {
     #[must_use]
     pub fn metrics(&self) -> Arc<Metrics> {
         Arc::clone(&self.metrics)
+    }
+
+    /// What TLS takes, which can be read again.
+    #[must_use]
+    pub fn encryption(&self) -> Arc<Encryption> {
+        Arc::clone(&self.tls)
     }
 
     /// What has changed in the catalogs lately. Its times count from [`Self::started`].
@@ -152,6 +170,8 @@ impl Proxy {
             registry,
             metrics: self.metrics,
             draining: draining.clone(),
+            tls: self.tls,
+            handshakes: Mutex::new(Places::new(HANDSHAKES)),
         };
         let acceptor = Arc::new(Acceptor::new(workers, environment, arriving));
         for listener in self.listeners {
@@ -213,6 +233,15 @@ impl Proxy {
             })
             .collect()
     }
+}
+
+/// Reads the files that the configuration names, as the proxy would.
+///
+/// # Errors
+/// The first that cannot be used.
+pub fn check(config: &Config) -> Result<(), Error> {
+    Encryption::load(config)?;
+    Ok(())
 }
 
 /// What a hub needs to know of the configuration.

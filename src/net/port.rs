@@ -2,7 +2,10 @@
 
 use super::buffers::Spares;
 use super::socket::Socket;
+use super::stream::Handover;
+use super::tls::Tunnel;
 use crate::wire::frame::HEADER;
+use mio::Registry;
 use std::io;
 use std::task::{Poll, ready};
 
@@ -17,6 +20,8 @@ const STALE: usize = 8 * 1024;
 #[derive(Debug)]
 pub(super) struct Port {
     pub(super) socket: Socket,
+    /// What it is encrypted by.
+    tls: Option<Box<Tunnel>>,
     /// Bytes read that the hub could not use yet.
     pub(super) pending: Vec<u8>,
     /// Bytes of the hub's output already written.
@@ -30,9 +35,10 @@ pub(super) struct Port {
 }
 
 impl Port {
-    pub(super) const fn new(socket: Socket, pending: Vec<u8>) -> Self {
+    pub(super) const fn new(socket: Socket, tls: Option<Box<Tunnel>>, pending: Vec<u8>) -> Self {
         Self {
             socket,
+            tls,
             pending,
             written: 0,
             ended: false,
@@ -46,7 +52,10 @@ impl Port {
     pub(super) fn read(&mut self, scratch: &mut [u8]) -> Poll<io::Result<usize>> {
         let joined = self.joined();
         let (front, free) = scratch.split_at_mut(joined);
-        let count = ready!(self.socket.read(free))?;
+        let count = match &mut self.tls {
+            None => ready!(self.socket.read(free))?,
+            Some(tunnel) => ready!(read_encrypted(tunnel, &mut self.socket, free))?,
+        };
         if joined > 0 {
             front.copy_from_slice(&self.pending);
         }
@@ -110,7 +119,7 @@ impl Port {
         debug_assert!(output.is_empty() && self.written == 0, "bytes overtaken");
         let mut rest = bytes;
         while !rest.is_empty() {
-            match self.socket.write(rest) {
+            match self.send(rest) {
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
                 Poll::Ready(Ok(count)) => rest = rest.get(count..).unwrap_or_default(),
                 Poll::Ready(Err(error)) => return Err(error),
@@ -121,32 +130,125 @@ impl Port {
         Ok(())
     }
 
-    /// Writes what it can of `output`. True if anything was written.
-    pub(super) fn write(&mut self, output: &mut Vec<u8>) -> Poll<io::Result<bool>> {
-        let before = self.written;
-        while let Some(rest) = output.get(self.written..).filter(|rest| !rest.is_empty()) {
-            match self.socket.write(rest) {
-                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                Poll::Ready(Ok(count)) => self.written += count,
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending if self.written == before => return Poll::Pending,
-                Poll::Pending => {
-                    // Half a large buffer of bytes long gone is worth moving the rest.
-                    if self.written > STALE && self.written > output.len() / 2 {
-                        output.drain(..self.written);
-                        self.written = 0;
-                    }
-                    return Poll::Ready(Ok(true));
-                }
-            }
+    #[inline]
+    fn send(&mut self, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match &mut self.tls {
+            None => self.socket.write(bytes),
+            Some(tunnel) => tunnel.write(&mut self.socket, bytes),
         }
-        let any = self.written > before;
-        self.written = 0;
-        output.clear();
-        Poll::Ready(Ok(any))
     }
 
-    pub(super) const fn unsent(&self, output: &[u8]) -> usize {
-        output.len() - self.written
+    /// Writes what it can of `output`. True if anything was written.
+    #[inline]
+    pub(super) fn write(&mut self, output: &mut Vec<u8>) -> Poll<io::Result<bool>> {
+        let (socket, written) = (&mut self.socket, &mut self.written);
+        match &mut self.tls {
+            None => write_out(output, written, |bytes| socket.write(bytes)),
+            Some(tunnel) => write_encrypted(tunnel, socket, output, written),
+        }
+    }
+
+    /// Bytes that wait to be sent, of `output` and beyond it.
+    #[inline]
+    pub(super) fn unsent(&self, output: &[u8]) -> usize {
+        let encrypted = self.tls.as_ref().map_or(0, |tunnel| tunnel.unsent());
+        output.len() - self.written + encrypted
+    }
+
+    /// Whether a read may find something.
+    #[inline]
+    pub(super) fn may_read(&self) -> bool {
+        let holds_more = |tunnel: &Tunnel| tunnel.may_read();
+        self.socket.may_read() || self.tls.as_deref().is_some_and(holds_more)
+    }
+
+    /// Whether reading has made something to be sent.
+    pub(super) fn has_unsent_answer(&self) -> bool {
+        let is_unsent = |tunnel: &Tunnel| tunnel.unsent() > 0;
+        self.tls.as_deref().is_some_and(is_unsent)
+    }
+
+    /// Whether it is encrypted, and the peer has said inside that nothing more comes.
+    #[inline]
+    pub(super) fn is_ending_inside(&self) -> bool {
+        self.tls.as_deref().is_some_and(Tunnel::is_ending)
+    }
+
+    /// Says that nothing more will be written.
+    pub(super) fn shut_down(&mut self) -> io::Result<()> {
+        if let Some(tunnel) = &mut self.tls {
+            // Who has no room for a farewell does without.
+            let _ = tunnel.close(&mut self.socket);
+        }
+        self.socket.shut_down()
+    }
+
+    /// Takes it out of the event loop.
+    pub(super) fn release(self, registry: &Registry) -> io::Result<Handover> {
+        let socket = self.socket.release(registry)?;
+        let tls = self.tls;
+        Ok(Handover { socket, tls })
+    }
+}
+
+/// Writes what `send` takes of `output` behind the first `written` bytes. True if that is anything.
+#[inline]
+fn write_out(
+    output: &mut Vec<u8>,
+    written: &mut usize,
+    mut send: impl FnMut(&[u8]) -> Poll<io::Result<usize>>,
+) -> Poll<io::Result<bool>> {
+    let before = *written;
+    while let Some(rest) = output.get(*written..).filter(|rest| !rest.is_empty()) {
+        match send(rest) {
+            Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+            Poll::Ready(Ok(count)) => *written += count,
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+            Poll::Pending if *written == before => return Poll::Pending,
+            Poll::Pending => {
+                // Half a large buffer of bytes long gone is worth moving the rest.
+                if *written > STALE && *written > output.len() / 2 {
+                    output.drain(..*written);
+                    *written = 0;
+                }
+                return Poll::Ready(Ok(true));
+            }
+        }
+    }
+    let any = *written > before;
+    *written = 0;
+    output.clear();
+    Poll::Ready(Ok(any))
+}
+
+/// As [`write_out`]. What is left of what that has made goes out as soon as there is room.
+///
+/// This and the next stand by themselves so that plain ports do without them.
+#[cold]
+#[inline(never)]
+fn write_encrypted(
+    tunnel: &mut Tunnel,
+    socket: &mut Socket,
+    output: &mut Vec<u8>,
+    written: &mut usize,
+) -> Poll<io::Result<bool>> {
+    let any = ready!(write_out(output, written, |bytes| tunnel.write(socket, bytes)))?;
+    match tunnel.flush(socket) {
+        Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+        _ => Poll::Ready(Ok(any)),
+    }
+}
+
+/// Reads plaintext; `Pending` also if what has come makes none.
+#[cold]
+#[inline(never)]
+fn read_encrypted(
+    tunnel: &mut Tunnel,
+    socket: &mut Socket,
+    bytes: &mut [u8],
+) -> Poll<io::Result<usize>> {
+    match ready!(tunnel.read(socket, bytes))? {
+        Some(count) => Poll::Ready(Ok(count)),
+        None => Poll::Pending,
     }
 }

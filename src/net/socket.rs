@@ -9,7 +9,8 @@
 //! - room to write is only waited for after a write found none. The kernel would report each query
 //!   a server takes off a Unix socket as new room, and wake the worker for nothing.
 
-use super::stream::Handover;
+use super::stream::Bare;
+use super::tls::Transport;
 use mio::event::Event;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
@@ -22,7 +23,7 @@ use std::task::Poll;
 /// A non-blocking stream socket, registered with an event loop.
 #[derive(Debug)]
 pub(super) struct Socket {
-    stream: Handover,
+    stream: Bare,
     token: Token,
     /// A read may find something.
     readable: bool,
@@ -39,11 +40,7 @@ impl Socket {
     ///
     /// # Errors
     /// The system's, when it can watch no more.
-    pub(super) fn register(
-        stream: Handover,
-        registry: &Registry,
-        token: Token,
-    ) -> io::Result<Self> {
+    pub(super) fn register(stream: Bare, registry: &Registry, token: Token) -> io::Result<Self> {
         let fd = stream.as_raw_fd();
         registry.register(&mut SourceFd(&fd), token, Interest::READABLE)?;
         Ok(Self {
@@ -134,9 +131,19 @@ impl Socket {
     }
 
     /// Takes the socket out of the event loop.
-    pub(super) fn release(self, registry: &Registry) -> io::Result<Handover> {
+    pub(super) fn release(self, registry: &Registry) -> io::Result<Bare> {
         registry.deregister(&mut SourceFd(&self.stream.as_raw_fd()))?;
         Ok(self.stream)
+    }
+}
+
+impl Transport for Socket {
+    fn receive(&mut self, bytes: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.read(bytes)
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.write(bytes)
     }
 }
 
@@ -158,7 +165,7 @@ mod tests {
         let poll = mio::Poll::new().unwrap();
         let (ours, theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
-        let ours = Handover::Unix(ours.into());
+        let ours = Bare::Unix(ours.into());
         let ours = Socket::register(ours, poll.registry(), Token(7)).unwrap();
         Pair { poll, ours, theirs }
     }

@@ -1,12 +1,15 @@
-//! One kind of stream and one kind of listener for TCP and Unix sockets, in tokio's runtime.
+//! One kind of stream and one kind of listener for TCP and Unix sockets, encrypted or not, in
+//! tokio's runtime.
 
+use super::tls::{Transport, Tunnel};
 use crate::config::Address;
+use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
@@ -21,68 +24,177 @@ const KEEPALIVE: Duration = Duration::from_secs(60);
 
 /// A connection of either kind, while it is greeted or told a last word.
 #[derive(Debug)]
-pub(super) enum Stream {
+pub(super) struct Stream {
+    socket: Plain,
+    tls: Option<Box<Tunnel>>,
+}
+
+/// Its socket.
+#[derive(Debug)]
+enum Plain {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
-impl Stream {
-    /// Connects to `address`.
-    pub(super) async fn connect(address: &Address) -> io::Result<Self> {
-        match address {
-            Address::Tcp { host, port } => {
-                let stream = TcpStream::connect((host.as_str(), *port)).await?;
-                tune(&stream)?;
-                Ok(Self::Tcp(stream))
-            }
-            Address::Unix(path) => UnixStream::connect(path).await.map(Self::Unix),
-        }
-    }
-
-    /// Takes a socket into this thread's runtime.
-    pub(super) fn adopt(socket: Handover) -> io::Result<Self> {
-        match socket {
-            Handover::Tcp(fd) => TcpStream::from_std(fd.into()).map(Self::Tcp),
-            Handover::Unix(fd) => UnixStream::from_std(fd.into()).map(Self::Unix),
-        }
-    }
-
-    /// Takes the socket out of this thread's runtime. It stays non-blocking.
-    pub(super) fn hand_over(self) -> io::Result<Handover> {
-        match self {
-            Self::Tcp(stream) => Ok(Handover::Tcp(stream.into_std()?.into())),
-            Self::Unix(stream) => Ok(Handover::Unix(stream.into_std()?.into())),
-        }
-    }
-
-    pub(super) fn poll_read(
+impl Plain {
+    fn poll_read(
         &mut self,
         context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self {
-            Self::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
-            Self::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
-        }
-    }
-
-    pub(super) fn poll_write(
-        &mut self,
-        context: &mut Context<'_>,
-        bytes: &[u8],
+        bytes: &mut [u8],
     ) -> Poll<io::Result<usize>> {
+        let mut buffer = ReadBuf::new(bytes);
+        let outcome = match self {
+            Self::Tcp(stream) => Pin::new(stream).poll_read(context, &mut buffer),
+            Self::Unix(stream) => Pin::new(stream).poll_read(context, &mut buffer),
+        };
+        outcome.map_ok(|()| buffer.filled().len())
+    }
+
+    fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self {
             Self::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
             Self::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
         }
     }
 
-    pub(super) fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
             Self::Unix(stream) => Pin::new(stream).poll_shutdown(context),
         }
     }
+}
+
+/// A socket together with the task that waits for it.
+struct Awaited<'a, 'b>(&'a mut Plain, &'a mut Context<'b>);
+
+impl Transport for Awaited<'_, '_> {
+    fn receive(&mut self, bytes: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.0.poll_read(self.1, bytes)
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.0.poll_write(self.1, bytes)
+    }
+}
+
+impl Stream {
+    const fn plain(socket: Plain) -> Self {
+        Self { socket, tls: None }
+    }
+
+    /// Connects to `address`.
+    pub(super) async fn connect(address: &Address) -> io::Result<Self> {
+        match address {
+            Address::Tcp { host, port } => {
+                let stream = TcpStream::connect((host.as_str(), *port)).await?;
+                tune(&stream)?;
+                Ok(Self::plain(Plain::Tcp(stream)))
+            }
+            Address::Unix(path) => {
+                let stream = UnixStream::connect(path).await?;
+                Ok(Self::plain(Plain::Unix(stream)))
+            }
+        }
+    }
+
+    /// Takes a socket into this thread's runtime.
+    pub(super) fn adopt(handover: Handover) -> io::Result<Self> {
+        let socket = match handover.socket {
+            Bare::Tcp(fd) => Plain::Tcp(TcpStream::from_std(fd.into())?),
+            Bare::Unix(fd) => Plain::Unix(UnixStream::from_std(fd.into())?),
+        };
+        let tls = handover.tls;
+        Ok(Self { socket, tls })
+    }
+
+    /// Takes the socket out of this thread's runtime. It stays non-blocking.
+    pub(super) fn hand_over(self) -> io::Result<Handover> {
+        let socket = match self.socket {
+            Plain::Tcp(stream) => Bare::Tcp(stream.into_std()?.into()),
+            Plain::Unix(stream) => Bare::Unix(stream.into_std()?.into()),
+        };
+        let tls = self.tls;
+        Ok(Handover { socket, tls })
+    }
+
+    /// Whether it stays on this machine, where nobody can listen.
+    pub(super) const fn is_local(&self) -> bool {
+        matches!(self.socket, Plain::Unix(_))
+    }
+
+    /// Encrypts it from now on. `early` is what was read of the handshake already; it is empty
+    /// afterwards.
+    pub(super) async fn encrypt(&mut self, tunnel: Tunnel, early: &mut Vec<u8>) -> io::Result<()> {
+        let tunnel = self.tls.insert(Box::new(tunnel));
+        let socket = &mut self.socket;
+        poll_fn(|context| tunnel.handshake(&mut Awaited(socket, context), early)).await
+    }
+
+    /// The TLS that it is encrypted by.
+    pub(super) fn tls(&self) -> Option<&Tunnel> {
+        self.tls.as_deref()
+    }
+
+    /// Reads what has come; 0 is the end. If it is encrypted, part of `bytes` is used for that.
+    pub(super) fn poll_read(
+        &mut self,
+        context: &mut Context<'_>,
+        bytes: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let Some(tunnel) = &mut self.tls else {
+            return self.socket.poll_read(context, bytes);
+        };
+        loop {
+            let mut socket = Awaited(&mut self.socket, context);
+            if let Some(count) = ready!(tunnel.read(&mut socket, bytes))? {
+                return Poll::Ready(Ok(count));
+            }
+        }
+    }
+
+    /// Writes what there is room for; what is encrypted may have to be flushed.
+    pub(super) fn poll_write(
+        &mut self,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.tls {
+            None => self.socket.poll_write(context, bytes),
+            Some(tunnel) => tunnel.write(&mut Awaited(&mut self.socket, context), bytes),
+        }
+    }
+
+    pub(super) fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.tls {
+            None => Poll::Ready(Ok(())),
+            Some(tunnel) => tunnel.flush(&mut Awaited(&mut self.socket, context)),
+        }
+    }
+
+    pub(super) fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Some(tunnel) = &mut self.tls {
+            ready!(tunnel.close(&mut Awaited(&mut self.socket, context)))?;
+        }
+        self.socket.poll_shutdown(context)
+    }
+}
+
+/// Reads what has come; 0 is the end.
+pub(super) async fn read(stream: &mut Stream, bytes: &mut [u8]) -> io::Result<usize> {
+    poll_fn(|context| stream.poll_read(context, bytes)).await
+}
+
+/// Writes all of it.
+pub(super) async fn write_all(stream: &mut Stream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let count = poll_fn(|context| stream.poll_write(context, bytes)).await?;
+        if count == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        bytes = bytes.get(count..).unwrap_or_default();
+    }
+    poll_fn(|context| stream.poll_flush(context)).await
 }
 
 fn tune(stream: &TcpStream) -> io::Result<()> {
@@ -91,14 +203,21 @@ fn tune(stream: &TcpStream) -> io::Result<()> {
     socket2::SockRef::from(stream).set_tcp_keepalive(&keepalive)
 }
 
-/// A stream between two event loops: its socket, and of which kind it is.
+/// A stream between two event loops.
 #[derive(Debug)]
-pub(super) enum Handover {
+pub(super) struct Handover {
+    pub(super) socket: Bare,
+    pub(super) tls: Option<Box<Tunnel>>,
+}
+
+/// A socket without an event loop, and of which kind it is.
+#[derive(Debug)]
+pub(super) enum Bare {
     Tcp(OwnedFd),
     Unix(OwnedFd),
 }
 
-impl AsFd for Handover {
+impl AsFd for Bare {
     #[inline]
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
@@ -107,7 +226,7 @@ impl AsFd for Handover {
     }
 }
 
-impl AsRawFd for Handover {
+impl AsRawFd for Bare {
     fn as_raw_fd(&self) -> RawFd {
         self.as_fd().as_raw_fd()
     }
@@ -166,11 +285,11 @@ impl Listener {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
                 tune(&stream)?;
-                Ok(Stream::Tcp(stream))
+                Ok(Stream::plain(Plain::Tcp(stream)))
             }
             Self::Unix(listener, _) => {
                 let (stream, _) = listener.accept().await?;
-                Ok(Stream::Unix(stream))
+                Ok(Stream::plain(Plain::Unix(stream)))
             }
         }
     }

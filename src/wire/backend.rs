@@ -172,6 +172,33 @@ pub fn put_backend_key_data(out: &mut Vec<u8>, pid: u32, key: &[u8]) {
     });
 }
 
+/// Appends an AuthenticationSASL without the mechanisms that bind a login to the server's
+/// certificate, of which there is one, SCRAM-SHA-256-PLUS. False, and nothing is appended, if
+/// `body` offers none, or is that of another message.
+pub fn put_without_binding(out: &mut Vec<u8>, body: &[u8]) -> bool {
+    const SASL: [u8; 4] = 10_u32.to_be_bytes();
+    let Some(offered) = body.strip_prefix(&SASL) else {
+        return false;
+    };
+    let Some(offered) = offered.strip_suffix(b"\0\0") else {
+        return false;
+    };
+    let binds = |name: &&[u8]| name.ends_with(b"-PLUS");
+    let names = || offered.split(|byte| *byte == 0);
+    if !names().any(|name| binds(&name)) {
+        return false;
+    }
+    put(out, AUTHENTICATION, |out| {
+        out.extend_from_slice(&SASL);
+        for name in names().filter(|name| !binds(name)) {
+            out.extend_from_slice(name);
+            out.push(0);
+        }
+        out.push(0);
+    });
+    true
+}
+
 /// Feeds arbitrary bytes to every reader: for fuzzers and hostile-bytes tests.
 #[doc(hidden)]
 pub fn fuzz_readers(body: &[u8]) -> usize {
@@ -179,6 +206,7 @@ pub fn fuzz_readers(body: &[u8]) -> usize {
         Status::read(body),
         parameter_status(body),
         command_tag(body),
+        put_without_binding(&mut Vec::new(), body),
     );
     let _ = (parameter_description(body), backend_key_data(body));
     columns(body).count()
@@ -220,6 +248,31 @@ mod tests {
         put_backend_key_data(&mut out, 7, b"abcd");
         assert_eq!(out, b"K\0\0\0\x0c\0\0\0\x07abcd");
         assert_eq!(backend_key_data(&out[5..]), Some((7, &b"abcd"[..])));
+    }
+
+    #[test]
+    fn a_login_that_cannot_be_bound_is_offered_no_binding() {
+        let mut out = Vec::new();
+        let both = b"\0\0\0\x0aSCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0";
+        assert!(put_without_binding(&mut out, both));
+        assert_eq!(out, b"R\0\0\0\x17\0\0\0\x0aSCRAM-SHA-256\0\0");
+        out.clear();
+        assert!(put_without_binding(
+            &mut out,
+            b"\0\0\0\x0aSCRAM-SHA-256-PLUS\0\0"
+        ));
+        assert_eq!(out, b"R\0\0\0\x09\0\0\0\x0a\0");
+        out.clear();
+        for other in [
+            &b"\0\0\0\x0aSCRAM-SHA-256\0\0"[..],
+            b"\0\0\0\x0aSCRAM-SHA-256-PLUS",
+            b"\0\0\0\x0a",
+            b"\0\0\0\x0bSCRAM-SHA-256-PLUS\0\0",
+            b"\0\0",
+            b"",
+        ] {
+            assert!(!put_without_binding(&mut out, other) && out.is_empty());
+        }
     }
 
     #[test]

@@ -44,6 +44,13 @@ pub enum Error {
     /// The parameters of a startup packet are not name/value pairs of C strings.
     #[error("invalid startup packet layout: expected terminator as last byte")]
     StartupLayout,
+    /// Bytes follow a request for encryption that should have waited for its answer: somebody who
+    /// is not the client may have put them there (CVE-2021-23214 of PostgreSQL).
+    #[error("received unencrypted data after {request}")]
+    Unencrypted {
+        /// What was asked for, in the words of the server.
+        request: &'static str,
+    },
     /// Neither this proxy nor PostgreSQL 13 to 18 speaks the protocol version.
     #[error("unsupported frontend protocol {major}.{minor}: this proxy supports 3.0 to 3.2")]
     Version {

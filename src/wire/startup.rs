@@ -122,6 +122,12 @@ fn startup(version: u32, body: &[u8]) -> Result<Startup<'_>, Error> {
     }
 }
 
+/// Appends an SSLRequest.
+pub fn ssl_request(out: &mut Vec<u8>) {
+    out.extend_from_slice(&8_u32.to_be_bytes());
+    out.extend_from_slice(&SSL.to_be_bytes());
+}
+
 /// Appends a CancelRequest.
 pub fn cancel_request(out: &mut Vec<u8>, pid: u32, key: &[u8]) {
     let length = u32::try_from(12 + key.len()).unwrap_or(u32::MAX);
@@ -172,6 +178,13 @@ mod tests {
             packet(b"\0\0\0\x08\x04\xd2\x16\x30"),
             Ok(Some((Packet::Gssenc, 8)))
         );
+    }
+
+    #[test]
+    fn ssl_request_bytes() {
+        let mut out = Vec::new();
+        ssl_request(&mut out);
+        assert_eq!(out, b"\0\0\0\x08\x04\xd2\x16\x2f");
     }
 
     #[test]

@@ -15,7 +15,7 @@ const STREAM: usize = 12 << 20;
 const PIECE: usize = 40_009;
 
 /// Frames of type `tag` with bodies of all sizes, most of them small.
-fn stream(tag: u8) -> Vec<u8> {
+pub(crate) fn stream(tag: u8) -> Vec<u8> {
     let mut out = Vec::new();
     for number in 0_usize.. {
         let size = match number % 5000 {
@@ -32,7 +32,7 @@ fn stream(tag: u8) -> Vec<u8> {
 }
 
 /// Carries `bytes` from one end to the other, in pieces, with pauses at the reader's end.
-fn carry(mut from: impl Write + Send, mut to: impl Read, bytes: &[u8]) {
+pub(crate) fn carry(mut from: impl Write + Send, mut to: impl Read, bytes: &[u8]) {
     std::thread::scope(|scope| {
         scope.spawn(move || {
             for piece in bytes.chunks(PIECE) {

@@ -16,6 +16,7 @@ mod harness {
     #[expect(dead_code, reason = "shared with the house, which needs more of it")]
     pub(crate) mod script;
     pub(crate) mod server;
+    pub(crate) mod tls;
     pub(crate) mod upstream;
 }
 
@@ -93,5 +94,10 @@ mod memory;
 mod hostile;
 // What one client can make the proxy keep, and spoil for others.
 mod strangers;
+// TLS with clients, and peers that speak it badly.
+mod tls;
+mod tls_hostile;
+// TLS with the server.
+mod tls_server;
 // The core without sockets, fed with whatever a client and a server can send.
 mod fuzz;

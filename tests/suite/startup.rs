@@ -94,6 +94,23 @@ fn encryption_is_refused_and_login_goes_on() {
 }
 
 #[test]
+fn what_does_not_wait_for_the_answer_to_a_request_is_refused_as_by_the_server() {
+    let direct = server::address();
+    let proxy = Proxy::start(&direct);
+    let told = |address: &str, rest: &[u8]| {
+        let mut client = Client::connect(address);
+        client.send(&[&ssl_request(), rest].concat());
+        assert_eq!(client.byte(), b'N');
+        let answers = client.rest();
+        assert_eq!(tags(&answers), "E");
+        ["S", "C", "M"].map(|code| answers[0].field(code.as_bytes()[0]))
+    };
+    for rest in [&startup(&ME)[..], &ssl_request(), b"\0"] {
+        assert_eq!(told(proxy.address(), rest), told(&direct, rest));
+    }
+}
+
+#[test]
 fn a_client_that_does_not_wait_for_answers_is_served() {
     let proxy = Proxy::start(&server::address());
     let mut client = Client::connect(proxy.address());

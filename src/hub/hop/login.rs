@@ -43,7 +43,14 @@ impl Hop<'_> {
     pub(super) fn login_reply(&mut self, tag: u8, frame: &[u8]) {
         let body = &frame[HEADER..];
         match tag {
-            backend::AUTHENTICATION => self.client.is_challenged = is_challenge(body),
+            backend::AUTHENTICATION => {
+                self.client.is_challenged = is_challenge(body);
+                if self.client.hides_binding
+                    && backend::put_without_binding(&mut self.client.out, body)
+                {
+                    return;
+                }
+            }
             backend::BACKEND_KEY_DATA => {
                 let Some((pid, secret)) = backend::backend_key_data(body) else {
                     self.client.out.extend_from_slice(frame);

@@ -56,7 +56,7 @@ impl Worker {
             // A last word in the middle of a message would be read as part of it.
             return;
         }
-        match client.port.socket.release(self.poll.registry()) {
+        match client.port.release(self.poll.registry()) {
             Ok(socket) => {
                 let (open, parting) = (client.open, self.parting.clone());
                 self.runtime.spawn(async move {

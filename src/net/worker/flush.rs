@@ -39,7 +39,7 @@ impl Worker {
             }
         }
         let has_room = server.port.unsent(output) < self.config.buffer_bytes;
-        let is_sent = output.is_empty();
+        let is_sent = server.port.unsent(output) == 0;
         self.spares.take_back(output, &mut server.port.written);
         self.spares.take_back(&mut server.port.pending, &mut 0);
         let rearmed = server.port.socket.rearm(self.poll.registry());
@@ -61,7 +61,7 @@ impl Worker {
             });
             if is_taken {
                 server.shut = true;
-                let outcome = server.port.socket.shut_down();
+                let outcome = server.port.shut_down();
                 outcome.map_err(ConnectionError::UpstreamIo)?;
             }
         }
@@ -91,7 +91,7 @@ impl Worker {
         if client.finishes {
             if unsent == 0 {
                 // A client that is gone already does not mind.
-                let _ = client.port.socket.shut_down();
+                let _ = client.port.shut_down();
                 self.end(id, End::Done);
             }
             return Ok(());
@@ -151,7 +151,7 @@ impl Worker {
         };
         let known = self.hub.client(id);
         let is_login = known.is_some_and(|known| !known.is_logged_in());
-        let has_more = client.port.socket.may_read() || !client.port.pending.is_empty();
+        let has_more = client.port.may_read() || !client.port.pending.is_empty();
         if is_login || self.hub.is_idle(id) && !has_more {
             return Err(ConnectionError::ShuttingDown);
         }

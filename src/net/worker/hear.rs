@@ -5,6 +5,7 @@ use super::{READ, Worker};
 use crate::error::ConnectionError;
 use crate::ids::{ClientId, UpstreamId};
 use crate::metrics::Counter;
+use crate::net::port::Port;
 use std::task::Poll;
 
 /// A read of at least this many bytes, all to be forwarded as they are, is written from where it
@@ -42,7 +43,10 @@ impl Worker {
                 server.port.ended = true;
                 0
             }
-            Poll::Pending => return Ok(()),
+            Poll::Pending => {
+                self.hear_again(PortId::Upstream(id));
+                return Ok(());
+            }
         };
         self.spares.lend(output);
         let (hub, spares) = (&mut self.hub, &mut self.spares);
@@ -78,6 +82,17 @@ impl Worker {
         self.make_dirty(PortId::Upstream(id));
         self.make_ready(PortId::Upstream(id));
         Ok(())
+    }
+
+    /// Sees to a port that was read for nothing: what has come may be part of a record, or need an
+    /// answer of its own.
+    #[cold]
+    fn hear_again(&mut self, id: PortId) {
+        let has_answer = |port: &mut Port| port.has_unsent_answer();
+        if self.port(id).is_some_and(has_answer) {
+            self.make_dirty(id);
+        }
+        self.make_ready(id);
     }
 
     /// Offers the hub what a client has sent while nothing was taken of it.
@@ -128,6 +143,9 @@ impl Worker {
         match client.port.read(&mut self.scratch) {
             Poll::Ready(Ok(count)) => {
                 self.spares.lend(output);
+                if client.port.is_ending_inside() {
+                    self.hub.client_finishes(id);
+                }
                 self.take_from_client(id, count)?;
             }
             // What it has sent before is still to be written in this turn.
@@ -135,7 +153,10 @@ impl Worker {
                 client.port.ended = true;
                 client.lost = Some(error);
             }
-            Poll::Pending => return Ok(()),
+            Poll::Pending => {
+                self.hear_again(PortId::Client(id));
+                return Ok(());
+            }
         }
         self.make_dirty(PortId::Upstream(link));
         self.make_dirty(PortId::Client(id));

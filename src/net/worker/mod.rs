@@ -27,6 +27,7 @@ use super::cancel::Registry;
 use super::orders::{Arrival, Mailbox, Order};
 use super::port::Port;
 use super::socket::Socket;
+use super::stream::Handover;
 use crate::config::Config;
 use crate::convert::Lent;
 use crate::error::ConnectionError;
@@ -293,7 +294,7 @@ impl Worker {
     fn make_ready(&mut self, id: PortId) {
         if let Some(port) = self.port(id)
             && !port.is_ready
-            && port.socket.may_read()
+            && port.may_read()
         {
             port.is_ready = true;
             self.ready.push(id);
@@ -422,18 +423,25 @@ impl Worker {
             relay_only: joined.login.replication,
             deadline: self.millis(joined.deadline),
         });
+        if joined.client.tls.is_none() && joined.upstream.tls.is_some() {
+            self.hub.hide_binding(id);
+        }
         let events = self.poll.registry();
-        let register = |socket, id: PortId| Socket::register(socket, events, id.token());
-        let sockets = register(joined.client, PortId::Client(id))
-            .and_then(|client| Ok((client, register(joined.upstream, PortId::Upstream(link))?)));
-        let (client, upstream) = match sockets {
-            Ok(sockets) => sockets,
+        let register = |handover: Handover, id: PortId, pending| {
+            let socket = Socket::register(handover.socket, events, id.token())?;
+            Ok(Port::new(socket, handover.tls, pending))
+        };
+        let ports = register(joined.client, PortId::Client(id), joined.pending).and_then(|port| {
+            let upstream = register(joined.upstream, PortId::Upstream(link), Vec::new())?;
+            Ok((port, upstream))
+        });
+        let (port, upstream) = match ports {
+            Ok(ports) => ports,
             Err(error) => {
                 self.hub.remove(id);
                 return Err(error);
             }
         };
-        let port = Port::new(client, joined.pending);
         self.clients.insert(
             id.0,
             ClientPort {
@@ -450,7 +458,7 @@ impl Worker {
         self.upstreams.insert(
             link.0,
             UpstreamPort {
-                port: Port::new(upstream, Vec::new()),
+                port: upstream,
                 holder: id,
                 shut: false,
             },
@@ -458,6 +466,9 @@ impl Worker {
         // What the client has sent behind its startup packet has no event of its own.
         self.guarded(PortId::Client(id), |worker, _| worker.offer_pending(id));
         self.make_dirty(PortId::Client(id));
+        // Nor has what is decrypted already.
+        self.make_ready(PortId::Client(id));
+        self.make_ready(PortId::Upstream(link));
         Ok(())
     }
 }

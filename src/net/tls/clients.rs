@@ -1,0 +1,107 @@
+//! TLS with clients: the proxy's key and certificate, read when it starts and whenever it is told
+//! to.
+
+use super::files::{self, Error};
+use super::tunnel::Tunnel;
+use crate::config::{ClientTls, ClientTlsMode, TlsVersions};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::version::{TLS12, TLS13};
+use rustls::{Connection, ServerConfig, ServerConnection, SupportedProtocolVersion};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// The name of PostgreSQL's protocol in ALPN. Who begins with TLS at once must name it; who has
+/// asked for TLS first may.
+pub(in crate::net) const PROTOCOL: &[u8] = b"postgresql";
+
+/// What TLS with clients takes.
+#[derive(Debug)]
+pub(in crate::net) struct ClientSide {
+    settings: ClientTls,
+    /// What new connections get; none if TLS is refused.
+    current: RwLock<Option<Arc<ServerConfig>>>,
+}
+
+impl ClientSide {
+    /// Reads the files.
+    pub(super) fn load(settings: &ClientTls) -> Result<Self, Error> {
+        let side = Self {
+            settings: settings.clone(),
+            current: RwLock::new(None),
+        };
+        let read = side.read()?;
+        side.install(read);
+        Ok(side)
+    }
+
+    /// Has new connections get what was read.
+    pub(super) fn install(&self, read: Option<Arc<ServerConfig>>) {
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = read;
+    }
+
+    /// Reads the files. Clients are offered what PostgreSQL offers: neither tickets nor resumption,
+    /// which save little beside a login and would be one more secret to keep.
+    pub(super) fn read(&self) -> Result<Option<Arc<ServerConfig>>, Error> {
+        let settings = &self.settings;
+        if settings.mode == ClientTlsMode::Disable {
+            return Ok(None);
+        }
+        let setup = |error: &dyn std::error::Error| Error::Setup(error.to_string());
+        let builder = ServerConfig::builder_with_provider(provider())
+            .with_protocol_versions(versions(settings.versions))
+            .map_err(|error| setup(&error))?;
+        let builder = if settings.mode == ClientTlsMode::Verified {
+            let roots = Arc::new(files::authorities(&settings.ca_file)?);
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider()).build();
+            builder.with_client_cert_verifier(verifier.map_err(|error| setup(&error))?)
+        } else {
+            builder.with_no_client_auth()
+        };
+        let chain = files::certificates(&settings.cert_file)?;
+        let key = files::private_key(&settings.key_file)?;
+        let config = builder.with_single_cert(chain, key);
+        let mut config = config.map_err(|source| Error::Pair {
+            key: settings.key_file.clone(),
+            certificate: settings.cert_file.clone(),
+            source,
+        })?;
+        config.alpn_protocols = vec![PROTOCOL.to_vec()];
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        Ok(Some(Arc::new(config)))
+    }
+
+    /// Whether clients may use TLS.
+    pub(in crate::net) fn is_offered(&self) -> bool {
+        self.settings.mode != ClientTlsMode::Disable
+    }
+
+    /// Whether clients that come over a network must use TLS.
+    pub(in crate::net) fn is_required(&self) -> bool {
+        self.settings.mode >= ClientTlsMode::Required
+    }
+
+    /// The beginning of a connection with a client; none if TLS is refused.
+    pub(in crate::net) fn tunnel(&self) -> Option<Result<Tunnel, rustls::Error>> {
+        let current = self.current.read();
+        let config = current.unwrap_or_else(PoisonError::into_inner).clone()?;
+        let connection = ServerConnection::new(config).map(Connection::Server);
+        Some(connection.map(Tunnel::new))
+    }
+}
+
+/// The cryptography, named instead of found, so that no other can be in force.
+pub(super) fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+fn versions(versions: TlsVersions) -> &'static [&'static SupportedProtocolVersion] {
+    static SECURE: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
+    static ONLY_12: [&SupportedProtocolVersion; 1] = [&TLS12];
+    static ONLY_13: [&SupportedProtocolVersion; 1] = [&TLS13];
+    match versions {
+        TlsVersions::Secure => &SECURE,
+        TlsVersions::Only12 => &ONLY_12,
+        TlsVersions::Only13 => &ONLY_13,
+    }
+}
