@@ -27,7 +27,7 @@ pub(super) fn names(major: u16) -> String {
         uses(&builtins, major),
         depends(),
         IMPLICIT.to_owned(),
-        EVENTS.to_owned(),
+        events(major),
         RELATIONS.to_owned(),
         USED.to_owned(),
     ];
@@ -149,7 +149,7 @@ fn uses(builtins: &str, major: u16) -> String {
 }
 
 /// What views call, among the volatile functions of `pg_catalog`, whose run shows.
-const NOISY: &str = "{nextval,pg_advisory_lock,pg_advisory_xact_lock,pg_notify,pg_sleep,\
+const NOISY: &str = "{currval,lastval,nextval,pg_advisory_lock,pg_advisory_xact_lock,pg_notify,pg_sleep,\
     pg_try_advisory_lock,pg_try_advisory_xact_lock,random,setseed,setval}";
 
 /// The functions a planner may run that were parsed when they were made, or have defaults, and call
@@ -264,7 +264,17 @@ const IMPLICIT: &str = "SELECT 'd', '*', '', 'f' {||} p.oid::pg_catalog.text, ''
     2606::pg_catalog.oid AND EXISTS (SELECT FROM pg_catalog.pg_constraint k \
     WHERE k.oid {=} d.objid AND k.contypid {<>} 0::pg_catalog.oid)))";
 
-/// The functions that event triggers run.
+/// The functions that event triggers run, and whether one of them runs at each login.
+fn events(major: u16) -> String {
+    match major {
+        ..17 => EVENTS.to_owned(),
+        _ => format!("{EVENTS}; {GREETS}"),
+    }
+}
+
+const GREETS: &str = "SELECT 'l', '', '', '', '' FROM pg_catalog.pg_event_trigger e \
+    WHERE e.evtevent {=} 'login'::pg_catalog.name AND e.evtenabled {<>} 'D'::pg_catalog.\"char\"";
+
 const EVENTS: &str = "SELECT 'd', 'e', '', 'f' {||} e.evtfoid::pg_catalog.text, '' \
     FROM pg_catalog.pg_event_trigger e WHERE e.evtenabled {<>} 'D'::pg_catalog.\"char\"";
 

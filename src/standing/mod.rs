@@ -19,6 +19,7 @@ mod past;
 mod patience;
 mod pending;
 mod place;
+mod remains;
 mod reports;
 mod setbacks;
 mod survey;
@@ -34,6 +35,7 @@ pub use survey::{Relayed, mentions_statements};
 use crate::sql::Dialect;
 use crate::sql::define::Definitions;
 use crate::sql::effect::Effect;
+use crate::sql::residue::Residue;
 use crate::statement::context::{Interned, Origin};
 use crate::statement::database::Database;
 use crate::statement::mirror::{Capacity, Mirror, Tag};
@@ -183,6 +185,8 @@ pub struct Standing {
     pub idle_patience: Patience,
     /// Questions of this connection that have failed lately.
     pub setbacks: Setbacks,
+    /// What its texts have left in it since the login.
+    pub residue: Residue,
 }
 
 impl Standing {
@@ -226,6 +230,7 @@ impl Standing {
             patience: Patience::default(),
             idle_patience: Patience::default(),
             setbacks: Setbacks::default(),
+            residue: Residue::Nothing,
         }
     }
 

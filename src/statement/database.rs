@@ -267,6 +267,12 @@ impl Database {
         lock(&self.names).next_question()
     }
 
+    /// Whether it is known which names leave something in the sessions that use them.
+    #[must_use]
+    pub fn is_clear(&self) -> bool {
+        lock(&self.names).is_clear()
+    }
+
     /// Whether names are known, but should be asked for again.
     #[must_use]
     pub fn doubts_names(&self) -> bool {

@@ -100,6 +100,7 @@ impl Hop<'_> {
             self.lent,
             &mut self.upstream.out,
         );
+        self.upstream.standing.leaves(call.residue);
         let standing = &self.upstream.standing;
         let recovery = match (standing.status, &*standing.only_begun) {
             (Status::Idle, _) => Recovery::Replay,

@@ -7,6 +7,7 @@ use crate::hub::Decided;
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::effect::Effect;
+use crate::sql::residue::Residue;
 use crate::standing::mentions_statements;
 use crate::upstream::ledger::{Kind, Recipient};
 use crate::wire::backend::{self, Status};
@@ -22,10 +23,16 @@ impl Hop<'_> {
         }
         let effect = match self.lent.settings.mode == Policy::Convert && !self.client.relay_only {
             true => self.before_relay(text, reason),
-            false => Effect::Unknown,
+            false => self.relays_blindly(),
         };
         self.upstream.ledger.relay_query(self.client.id, effect);
         frontend::query(&mut self.upstream.out, text);
+    }
+
+    /// Of a text that is not looked at.
+    fn relays_blindly(&mut self) -> Effect {
+        self.upstream.standing.leaves(Residue::Anything);
+        Effect::Unknown
     }
 
     fn count_passed(&mut self, reason: Reason) {
@@ -104,6 +111,10 @@ impl Hop<'_> {
         }
         if self.upstream.standing.past.may_show_statements() {
             self.hide_statements();
+        }
+        if tag != frontend::TERMINATE {
+            // Of what the client has in this protocol, nothing is followed to its end.
+            self.upstream.standing.leaves(Residue::Anything);
         }
         match tag {
             frontend::FUNCTION_CALL => self.upstream.standing.relays_call(),
