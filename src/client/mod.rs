@@ -53,6 +53,11 @@ pub struct Client {
     pub is_parting: bool,
     /// It has finished, and the time for which its query was kept ready is over.
     pub is_late: bool,
+    /// It has said that it leaves, and its server connection is to be kept: what else comes of it
+    /// is for nobody.
+    pub leaves: bool,
+    /// What it has run may have changed who may log in, which others find when it is committed.
+    pub changes_logins: bool,
     /// Its frames are relayed, and never read.
     pub relay_only: bool,
     /// The server waits for its part of the authentication.
@@ -85,6 +90,8 @@ impl Client {
             cancels_before: 0,
             is_parting: false,
             is_late: false,
+            leaves: false,
+            changes_logins: false,
             relay_only,
             is_challenged: false,
             skip: 0,

@@ -166,11 +166,8 @@ pub fn builtins() -> impl Iterator<Item = &'static str> {
 }
 
 /// The lengths of [`builtins`], a bit for each.
-const LENGTHS: u64 = lengths(&RUNS)
-    | lengths(&SETS)
-    | lengths(&SHOWS)
-    | lengths(&LEAVES)
-    | lengths(&[WRITTEN]);
+const LENGTHS: u64 =
+    lengths(&RUNS) | lengths(&SETS) | lengths(&SHOWS) | lengths(&LEAVES) | lengths(&[WRITTEN]);
 
 const fn lengths(names: &[&str]) -> u64 {
     let (mut bits, mut at) = (0, 0);

@@ -66,27 +66,25 @@ pub fn residue(text: &[u8], survey: &Survey, leaves: impl Fn(&[u8]) -> bool) -> 
     residue
 }
 
-/// Whether the text may change who may log in, or with which settings: it has a word that roles,
-/// databases, rights, the server's configuration or event triggers are changed with.
+/// Whether the text, which has this effect, may change who may log in, or with which settings: it
+/// has a word that roles, databases, rights, the server's configuration or event triggers are
+/// changed with.
 #[must_use]
-pub fn is_about_logins(text: &[u8]) -> bool {
+pub fn is_about_logins(text: &[u8], effect: Effect) -> bool {
+    const RELOAD: &str = "pg_reload_conf";
     const WORDS: [&str; 11] = [
-        "database",
-        "event",
-        "grant",
-        "group",
-        "owned",
-        "pg_reload_conf",
-        "reassign",
-        "revoke",
-        "role",
-        "system",
-        "user",
+        RELOAD, "database", "event", "grant", "group", "owned", "reassign", "revoke", "role",
+        "system", "user",
     ];
+    // Settings of a session are no others', whatever they are called.
+    let wanted = match effect {
+        Effect::Session => &WORDS[..1],
+        _ => &WORDS,
+    };
     let mut words = Words::new(text);
     loop {
         match words.next() {
-            Item::Word(word) if is_in(&WORDS, word) => return true,
+            Item::Word(word) if is_in(wanted, word) => return true,
             Item::Word(_) | Item::Other(_) => {}
             Item::Escaped | Item::Broken => return true,
             Item::End => return false,
@@ -282,10 +280,18 @@ mod tests {
 
     #[test]
     fn what_changes_logins_is_known_by_a_word() {
-        for text in ["ALTER ROLE a NOLOGIN", "drop Database d", "grant connect on x to y"] {
-            assert!(is_about_logins(text.as_bytes()), "{text}");
+        for text in [
+            "ALTER ROLE a NOLOGIN",
+            "drop Database d",
+            "grant connect on x to y",
+        ] {
+            assert!(is_about_logins(text.as_bytes(), Effect::Catalog), "{text}");
         }
-        assert!(is_about_logins(b"select pg_reload_conf()"));
-        assert!(!is_about_logins(b"create table t (a int) -- role"));
+        assert!(is_about_logins(b"select pg_reload_conf()", Effect::Session));
+        assert!(!is_about_logins(
+            b"create table t (a int) -- role",
+            Effect::Catalog
+        ));
+        assert!(!is_about_logins(b"set role a", Effect::Session));
     }
 }

@@ -469,6 +469,12 @@ impl Databases {
         &self.epochs.journal
     }
 
+    /// What is shared about the database of this name, if it is remembered.
+    pub(super) fn known(&self, name: &[u8]) -> Option<Arc<Database>> {
+        let name = name.get(..NAME).unwrap_or(name);
+        lock(&self.known).get(name).map(Arc::clone)
+    }
+
     /// What is shared about the database of this name. If there are too many databases without
     /// connections, those are forgotten first.
     pub(super) fn get(&self, name: &[u8]) -> Arc<Database> {

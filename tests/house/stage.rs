@@ -228,7 +228,8 @@ impl World {
                         self.settle(line);
                     }
                 }
-                Task::Decided(..) => panic!("nobody wants to know {task:?}"),
+                Task::Login(..) | Task::DropParked => {}
+                Task::Park(_) | Task::Decided(..) => panic!("nobody wants to know {task:?}"),
             }
         }
     }

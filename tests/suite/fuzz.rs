@@ -48,6 +48,7 @@ impl Core {
             strictness: Strictness::Proven,
             prepare_threshold: 1,
             statement_max_age: 5_000,
+            warm: false,
             trials: true,
             audit: true,
             limits,

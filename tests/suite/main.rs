@@ -84,6 +84,8 @@ mod shutdown;
 mod backpressure;
 // Large results and COPY, byte by byte.
 mod bulk;
+// Server connections that outlive their clients.
+mod warm;
 // What a client costs while it waits.
 mod made;
 mod memory;

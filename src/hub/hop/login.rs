@@ -3,7 +3,8 @@
 
 use super::Hop;
 use crate::client::Turn;
-use crate::hub::{ServerKey, Task};
+use crate::hub::{LoginOutcome, ServerKey, Task};
+use crate::upstream::given;
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::HEADER;
 use crate::wire::frontend;
@@ -39,19 +40,27 @@ impl Hop<'_> {
         spoils
     }
 
+    fn decided_login(&mut self, outcome: LoginOutcome) {
+        let task = Task::Login(self.client.id, outcome);
+        self.outbox.tasks.push_back(task);
+    }
+
     /// A reply of the server's to the login.
     pub(super) fn login_reply(&mut self, tag: u8, frame: &[u8]) {
         let body = &frame[HEADER..];
+        let welcome = self.upstream.welcome.as_deref_mut();
+        if welcome.is_some_and(|welcome| !welcome.keep(tag, frame)) {
+            self.upstream.welcome = None;
+        }
         match tag {
+            backend::ERROR => self.decided_login(LoginOutcome::Refused),
             backend::AUTHENTICATION => self.client.is_challenged = is_challenge(body),
             backend::BACKEND_KEY_DATA => {
                 let Some((pid, secret)) = backend::backend_key_data(body) else {
                     self.client.out.extend_from_slice(frame);
                     return;
                 };
-                // As long as the server's: protocol 3.0 knows keys of four bytes only.
-                let ours = self.client.key.secret;
-                let ours = &ours[..secret.len().clamp(4, ours.len())];
+                let ours = given(secret, &self.client.key.secret);
                 backend::put_backend_key_data(&mut self.client.out, pid, ours);
                 let key = ServerKey {
                     pid,
@@ -69,6 +78,10 @@ impl Hop<'_> {
                 standing.database = self.lent.shapes.database(standing.origin.database());
                 self.client.turn = Turn::Free;
                 self.outbox.timers.clear(self.client.id);
+                self.decided_login(match self.upstream.welcome {
+                    Some(_) => LoginOutcome::Open,
+                    None => LoginOutcome::Guarded,
+                });
             }
             _ => {}
         }

@@ -21,12 +21,15 @@ mod end;
 mod flush;
 mod hear;
 mod ports;
+mod warm;
 
+use super::accept::Environment;
 use super::buffers::Spares;
-use super::cancel::Registry;
-use super::orders::{Arrival, Mailbox, Order};
+use super::orders::{Arrival, Joined, Mailbox, OpenClient, Order, Via};
 use super::port::Port;
 use super::socket::Socket;
+use super::stream::Handover;
+use super::warm::Warm;
 use crate::config::Config;
 use crate::convert::Lent;
 use crate::error::ConnectionError;
@@ -106,8 +109,7 @@ impl Thread {
 /// What a worker is made of.
 #[derive(Debug)]
 pub(super) struct Setup {
-    pub(super) config: Arc<Config>,
-    pub(super) registry: Arc<Registry>,
+    pub(super) environment: Arc<Environment>,
     pub(super) lent: Lent,
     /// What the worker's clock counts from.
     pub(super) started: Instant,
@@ -124,6 +126,8 @@ pub(super) struct Setup {
 pub(super) fn start(number: usize, setup: Setup) -> io::Result<(Handle, Thread)> {
     let poll = Poll::new()?;
     let (mailbox, orders) = Mailbox::new(Waker::new(poll.registry(), WOKEN)?);
+    let environment = setup.environment;
+    environment.warm.add_worker(mailbox.clone());
     let worker = Worker {
         poll,
         hub: Hub::new(setup.lent),
@@ -135,8 +139,12 @@ pub(super) fn start(number: usize, setup: Setup) -> io::Result<(Handle, Thread)>
         held: Vec::new(),
         scratch: vec![0; READ].into(),
         spares: Spares::default(),
-        config: setup.config,
-        registry: setup.registry,
+        config: Arc::clone(&environment.config),
+        warm: Arc::clone(&environment.warm),
+        environment,
+        number,
+        parked: Vec::new(),
+        swept_at: None,
         runtime: setup.runtime,
         parting: setup.parting,
         started: setup.started,
@@ -171,7 +179,14 @@ struct Worker {
     scratch: Box<[u8]>,
     spares: Spares,
     config: Arc<Config>,
-    registry: Arc<Registry>,
+    environment: Arc<Environment>,
+    warm: Arc<Warm>,
+    /// Which worker it is.
+    number: usize,
+    /// Server connections without a client.
+    parked: Vec<UpstreamId>,
+    /// When one of them will have waited for too long.
+    swept_at: Option<Instant>,
     runtime: runtime::Handle,
     parting: Sender<()>,
     started: Instant,
@@ -198,6 +213,9 @@ impl Worker {
                 }
             }
             self.tick();
+            if self.swept_at.is_some_and(|at| at <= Instant::now()) {
+                self.sweep();
+            }
             let mut is_woken = false;
             for event in &events {
                 match event.token() {
@@ -240,7 +258,10 @@ impl Worker {
         }
         let timer = self.hub.next_timeout();
         let timer = timer.map(|at| self.started + Duration::from_millis(at.0));
-        let next = [timer, self.drained_by].into_iter().flatten().min();
+        let next = [timer, self.drained_by, self.swept_at]
+            .into_iter()
+            .flatten()
+            .min();
         let next = next.map(|next| next.saturating_duration_since(Instant::now()));
         // Memory is given back also when nobody asks for anything.
         let rest = Duration::from_millis(hub::REST);
@@ -342,13 +363,7 @@ impl Worker {
             Ok(Err(error)) => End::Failed(error),
             Err(_) => End::Panicked,
         };
-        let client = match id {
-            PortId::Client(id) => Some(id),
-            PortId::Upstream(id) => self.upstreams.get_mut(id.0).map(|server| server.holder),
-        };
-        if let Some(client) = client {
-            self.end(client, end);
-        }
+        self.failed(id, end);
     }
 
     fn perform(&mut self, task: Task) {
@@ -358,7 +373,7 @@ impl Worker {
                     let given = (key.pid, key.ours);
                     let cancels = Arc::clone(&client.cancels);
                     let mailbox = self.mailbox.clone();
-                    let registry = &self.registry;
+                    let registry = &self.environment.registry;
                     let registration = registry.register(given, key.secret, cancels, mailbox);
                     client.registration = Some(registration);
                 }
@@ -371,6 +386,12 @@ impl Worker {
                 }
             }
             Task::See(id) => self.make_dirty(PortId::Client(id)),
+            Task::Login(id, outcome) => self.login_decided(id, outcome),
+            Task::Park(id) => self.park(id),
+            Task::DropParked => {
+                self.warm.drop_all();
+                self.close_all_parked();
+            }
             Task::Decided(..) => {}
         }
     }
@@ -382,6 +403,7 @@ impl Worker {
                 Order::NoMore => self.is_closed = true,
                 Order::Drain => self.drain(Instant::now() + self.config.drain_timeout),
                 Order::CutOff => self.drain(Instant::now()),
+                Order::Sweep => self.sweep(),
                 Order::Delivered => {
                     for id in std::mem::take(&mut self.held) {
                         self.make_dirty(PortId::Client(id));
@@ -394,6 +416,7 @@ impl Worker {
     /// Idle clients go, and the others have until then.
     fn drain(&mut self, until: Instant) {
         self.drained_by = Some(self.drained_by.map_or(until, |by| by.min(until)));
+        self.close_all_parked();
         for slot in self.clients.slots() {
             self.make_dirty(PortId::Client(ClientId(slot)));
         }
@@ -401,7 +424,11 @@ impl Worker {
 
     fn adopt(&mut self, arrival: Arrival) {
         let number = arrival.number;
-        if let Err(error) = self.try_adopt(arrival) {
+        let outcome = match arrival.joined.via {
+            Via::Warm(id) => return self.adopt_warm(arrival, id),
+            Via::Connection(_) | Via::Dial => self.try_adopt(arrival),
+        };
+        if let Err(error) = outcome {
             let outcome = Err(ConnectionError::System(error));
             super::accept::count_end(number, self.hub.lent.counters(), &outcome);
         }
@@ -410,29 +437,53 @@ impl Worker {
     /// Takes a client and its server connection into the hub.
     fn try_adopt(&mut self, arrival: Arrival) -> io::Result<()> {
         let Arrival {
-            joined,
+            mut joined,
             number,
             open,
         } = arrival;
-        let cancels = Arc::clone(&joined.key.cancelled);
+        let Via::Connection(upstream) = std::mem::replace(&mut joined.via, Via::Dial) else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
         let (id, link) = self.hub.arrive(hub::Arrival {
             number,
-            key: joined.key,
+            key: joined.key.clone(),
             origin: Origin::new(&joined.login.database, &joined.login.packet),
             relay_only: joined.login.replication,
             deadline: self.millis(joined.deadline),
         });
-        let events = self.poll.registry();
-        let register = |socket, id: PortId| Socket::register(socket, events, id.token());
-        let sockets = register(joined.client, PortId::Client(id))
-            .and_then(|client| Ok((client, register(joined.upstream, PortId::Upstream(link))?)));
-        let (client, upstream) = match sockets {
-            Ok(sockets) => sockets,
-            Err(error) => {
-                self.hub.remove(id);
-                return Err(error);
-            }
-        };
+        let server = self.register(upstream, PortId::Upstream(link));
+        let server = server.map(|socket| UpstreamPort {
+            port: Port::new(socket, Vec::new()),
+            holder: id,
+            shut: false,
+            dies: warm::dies_at(self.config.server_lifetime, number),
+            parked: None,
+            is_spare: joined.is_spare,
+        });
+        let seated = server.and_then(|server| {
+            self.upstreams.insert(link.0, server);
+            self.seat(joined, (id, link), number, open)
+        });
+        if seated.is_err() {
+            self.upstreams.remove(link.0);
+            self.hub.remove(id);
+        }
+        seated
+    }
+
+    fn register(&self, socket: Handover, id: PortId) -> io::Result<Socket> {
+        Socket::register(socket, self.poll.registry(), id.token())
+    }
+
+    /// Gives a client that the hub knows its port.
+    fn seat(
+        &mut self,
+        joined: Joined,
+        (id, link): (ClientId, UpstreamId),
+        number: u64,
+        open: OpenClient,
+    ) -> io::Result<()> {
+        let client = self.register(joined.client, PortId::Client(id))?;
         let port = Port::new(client, joined.pending);
         self.clients.insert(
             id.0,
@@ -442,17 +493,10 @@ impl Worker {
                 number,
                 lost: None,
                 finishes: false,
-                cancels,
+                cancels: joined.key.cancelled,
                 registration: None,
+                began: joined.began,
                 open,
-            },
-        );
-        self.upstreams.insert(
-            link.0,
-            UpstreamPort {
-                port: Port::new(upstream, Vec::new()),
-                holder: id,
-                shut: false,
             },
         );
         // What the client has sent behind its startup packet has no event of its own.

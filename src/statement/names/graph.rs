@@ -6,8 +6,8 @@
 //! Invariant: the hazards of a node only grow, and a node is looked at again only after they have
 //! grown. There are ten hazards, so every edge is followed at most ten times.
 
-use super::used::{NAMELESS, Used, hash};
 use super::leaving::Leaving;
+use super::used::{NAMELESS, Used, hash};
 use super::{MAX_NAME, Map, Names, Row};
 use crate::sql::body::Body;
 use crate::sql::hazard::{self, Hazards};
