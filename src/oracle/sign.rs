@@ -148,6 +148,11 @@ fn parts(but: Option<(&str, &str)>) -> String {
     )
 }
 
+/// With which settings sessions begin, in this database or in all.
+const SETTINGS: &str = "pg_db_role_setting d WHERE d.setdatabase {=} ANY (ARRAY[0::pg_catalog.oid, \
+    (SELECT b.oid FROM pg_catalog.pg_database b \
+    WHERE b.datname {=} pg_catalog.current_database())])";
+
 const LASTING: &str = "c.relpersistence {<>} 't'::pg_catalog.\"char\"";
 
 /// What may give names hazards.
@@ -242,6 +247,7 @@ fn rest(user: impl Fn(&str) -> String, without: impl Fn(&str) -> String) -> Vec<
          r.rolinherit, r.rolbypassrls, r.rolname))) FROM pg_catalog.pg_roles r)"
             .to_owned(),
         "pg_catalog.pg_conf_load_time()".to_owned(),
+        rows("d", SETTINGS),
     ]
 }
 

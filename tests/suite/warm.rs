@@ -71,3 +71,229 @@ fn a_statement_stays_prepared_for_the_next_client() {
     let again = summary.count(Counter::StatementsPrepared) - prepared;
     assert!(again <= 3, "prepared {again} times\n{summary}");
 }
+
+#[test]
+fn a_used_connection_looks_like_a_fresh_one() {
+    let proxy = proxy();
+    let database = server::database(SETUP);
+    let work = |client: &mut Client| {
+        assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
+        client.run("INSERT INTO s (name) VALUES ('x'); BEGIN; UPDATE s SET name = 'y'; COMMIT");
+        client.run("SELECT nextval('s_id_seq'); SELECT 1 / (id - 1) FROM t WHERE id = 2");
+        client.query("SELECT 1 / 0");
+    };
+    let (mut warm, _) = until_woken(&proxy, &database, work);
+    let mut fresh = Client::login(&server::address(), &database);
+    assert_eq!(warm.parameters, fresh.parameters);
+    // What describes the process itself is another's in any case.
+    let probes = [
+        "SELECT name, setting, source, sourcefile, reset_val, boot_val FROM pg_settings \
+         WHERE name <> 'application_name' ORDER BY name",
+        "SELECT lastval()",
+        "SELECT currval('s_id_seq')",
+        "SELECT pg_my_temp_schema()",
+        "SELECT current_schemas(true), current_user, session_user, current_setting('a.b', true)",
+        "SELECT name, statement FROM pg_prepared_statements",
+        "SELECT name FROM pg_cursors",
+        "SELECT pg_listening_channels()",
+        "SELECT locktype, mode FROM pg_locks WHERE pid = pg_backend_pid() \
+         AND locktype NOT IN ('relation', 'virtualxid')",
+        "SHOW transaction_isolation",
+        "SHOW ALL",
+        "EXECUTE _pgautoprep_",
+        "FETCH c",
+    ];
+    for probe in probes {
+        assert_eq!(warm.query(probe), fresh.query(probe), "{probe}");
+    }
+    warm.send(&frames::frame(b'B', b"\0\0\0\0\0\0\0\0"));
+    fresh.send(&frames::frame(b'B', b"\0\0\0\0\0\0\0\0"));
+    for client in [&mut warm, &mut fresh] {
+        client.send(&frames::frame(b'S', b""));
+    }
+    assert_eq!(warm.until_ready(), fresh.until_ready(), "no unnamed statement");
+}
+
+#[test]
+fn a_session_that_is_left_with_something_in_it_is_not_used_again() {
+    let proxy = proxy();
+    let setup = format!(
+        "{SETUP}; CREATE FUNCTION f(int) RETURNS int LANGUAGE sql AS 'SELECT $1'; \
+         CREATE VIEW v AS SELECT f(id) AS id FROM t; CREATE TABLE u (id int DEFAULT f(1)); \
+         CREATE FUNCTION fired() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; \
+         CREATE TABLE g (id int); CREATE TRIGGER g BEFORE INSERT ON g FOR EACH ROW \
+         EXECUTE FUNCTION fired(); CREATE VIEW l AS SELECT pg_try_advisory_lock(5)"
+    );
+    let database = server::database(&setup);
+    let tainting = [
+        "SET my.var = 'x'",
+        "SET application_name = 'x'",
+        "SET search_path = pg_catalog",
+        "SET SESSION AUTHORIZATION postgres",
+        "BEGIN; SET LOCAL my.var = 'x'; COMMIT",
+        "SELECT set_config('my.var', 'x', false)",
+        "SELECT setseed(0.5)",
+        "SELECT pg_advisory_lock(1)",
+        "SELECT pg_try_advisory_lock_shared(1) FROM t WHERE id = 1",
+        "SELECT * FROM l",
+        "CREATE TEMP TABLE x (id int)",
+        "BEGIN; CREATE TEMP TABLE x (id int); ROLLBACK",
+        "SELECT 1 AS a INTO TEMP x",
+        "PREPARE p AS SELECT 1",
+        "BEGIN; DECLARE c CURSOR WITH HOLD FOR SELECT 1; COMMIT",
+        "LISTEN somebody",
+        "LOAD 'plpgsql'",
+        "DO 'BEGIN END'",
+        "DISCARD ALL",
+        "SELECT f(1)",
+        "SELECT id FROM v WHERE id = 3",
+        "INSERT INTO u (id) VALUES (DEFAULT)",
+        "INSERT INTO g (id) VALUES (5)",
+        "SELECT lo_create(0)",
+        "BEGIN",
+        "BEGIN; SELECT 1 / 0",
+        "COPY t TO STDOUT",
+        "SELECT pg_export_snapshot()",
+        "CREATE FUNCTION lower(t) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+        "SELECT lower(t) FROM t WHERE id = 1",
+        "DROP FUNCTION lower(t)",
+    ];
+    let work = |client: &mut Client| assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
+    for text in tainting {
+        let (mut client, _) = until_woken(&proxy, &database, work);
+        let parked = proxy.summary().count(Counter::Parked);
+        client.query(text);
+        let pid = client.key.0;
+        leave(client);
+        std::thread::sleep(Duration::from_millis(10));
+        assert_eq!(proxy.summary().count(Counter::Parked), parked, "{text}");
+        let mut next = Client::login(proxy.address(), &database);
+        assert_ne!(next.key.0, pid, "{text}");
+        work(&mut next);
+    }
+}
+
+#[test]
+fn the_extended_protocol_and_the_fast_path_are_not_followed() {
+    let proxy = proxy();
+    let database = server::database(SETUP);
+    let work = |client: &mut Client| assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
+    let parse = [
+        frames::frame(b'P', b"\0SELECT 1\0\0\0"),
+        frames::frame(b'S', b""),
+    ];
+    let (mut client, _) = until_woken(&proxy, &database, work);
+    client.send(&parse.concat());
+    client.until_ready();
+    let pid = client.key.0;
+    leave(client);
+    std::thread::sleep(Duration::from_millis(10));
+    let (next, _) = (Client::login(proxy.address(), &database), ());
+    assert_ne!(next.key.0, pid);
+}
+
+#[test]
+fn the_key_of_the_predecessor_cancels_nothing() {
+    let proxy = proxy();
+    let database = server::database(SETUP);
+    let work = |client: &mut Client| assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
+    let (client, _) = until_woken(&proxy, &database, work);
+    let old = client.key.clone();
+    leave(client);
+    let mut next = Client::login(proxy.address(), &database);
+    assert_eq!(next.key.0, old.0, "the same process");
+    assert_ne!(next.key.1, old.1, "another secret");
+    let cancel = |key: &(u32, Vec<u8>)| {
+        let mut request = Client::connect(proxy.address());
+        request.send(&frames::cancel(key.0, &key.1));
+        assert_eq!(request.rest(), []);
+    };
+    next.send(&frames::query("SELECT pg_sleep(0.3)"));
+    std::thread::sleep(Duration::from_millis(50));
+    cancel(&old);
+    assert!(next.until_ready().iter().all(|frame| frame.tag != b'E'));
+    next.send(&frames::query("SELECT pg_sleep(10)"));
+    std::thread::sleep(Duration::from_millis(50));
+    cancel(&next.key.clone());
+    let answer = next.until_ready();
+    assert!(answer.iter().any(|frame| frame.tag == b'E'), "{answer:?}");
+    // Who was cancelled leaves a connection that a late request might still hit.
+    let pid = next.key.0;
+    leave(next);
+    assert_ne!(Client::login(proxy.address(), &database).key.0, pid);
+}
+
+#[test]
+fn databases_are_dropped_renamed_and_copied_in_spite_of_warm_connections() {
+    let proxy = proxy();
+    let name = server::database(SETUP);
+    let work = |client: &mut Client| assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
+    let mut admin = Client::login(proxy.address(), "postgres");
+    let texts = [
+        format!("CREATE DATABASE {name}_copy TEMPLATE {name}"),
+        format!("ALTER DATABASE {name}_copy RENAME TO {name}_other"),
+        format!("DROP DATABASE {name}_other"),
+    ];
+    for (text, database) in texts.iter().zip(["", "_copy", "_other"]) {
+        leave(until_woken(&proxy, &format!("{name}{database}"), work).0);
+        admin.run(text);
+    }
+}
+
+#[test]
+fn what_a_login_would_find_is_found() {
+    let own = server::own();
+    let proxy = Proxy::with(&own.host_port(), &[("catalog_watch_ms", "200")]);
+    let mut direct = Client::login(&own.host_port(), "postgres");
+    direct.run(SETUP);
+    direct.run("CREATE ROLE visitor LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO visitor");
+    let parameters = [("user", "visitor"), ("database", "postgres")];
+    let login = || Client::login_with(proxy.address(), &parameters);
+    let settle = || {
+        let started = Instant::now();
+        let before = woken(&proxy);
+        while woken(&proxy) < before + 3 {
+            assert!(started.elapsed() < Duration::from_secs(10), "not warm");
+            let mut client = login();
+            assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
+            leave(client);
+        }
+    };
+    // For a second or so an old login may still be answered.
+    let within = Duration::from_millis(1_500);
+    let changes = [
+        ("ALTER ROLE visitor SET work_mem = '7MB'", "SHOW work_mem", "7MB"),
+        ("ALTER DATABASE postgres SET my.var = 'x'", "SHOW my.var", "x"),
+        ("ALTER SYSTEM SET statement_timeout = '77s'", "SHOW statement_timeout", "77s"),
+    ];
+    for (change, show, value) in changes {
+        settle();
+        direct.run(change);
+        direct.run("SELECT pg_reload_conf()");
+        let started = Instant::now();
+        loop {
+            let mut client = login();
+            client.value(&format!("{SELECT}7"));
+            let answer = client.query(show);
+            leave(client);
+            if answer.iter().any(|frame| frame.body.ends_with(value.as_bytes())) {
+                break;
+            }
+            assert!(started.elapsed() < within, "{change}");
+        }
+    }
+    settle();
+    direct.run("ALTER ROLE visitor NOLOGIN");
+    let started = Instant::now();
+    loop {
+        let mut client = Client::connect(proxy.address());
+        client.send(&frames::startup(&parameters));
+        // AuthenticationOk comes before the role is looked at.
+        let mut frames = std::iter::from_fn(|| client.next());
+        if frames.find(|frame| b"EZ".contains(&frame.tag)).unwrap().tag == b'E' {
+            break;
+        }
+        assert!(started.elapsed() < within, "NOLOGIN");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
