@@ -32,7 +32,7 @@ use crate::client::{CancelKey, Client, Turn};
 use crate::convert::Lent;
 use crate::ids::{Arena, ClientId, UpstreamId};
 use crate::oracle::Lesson;
-use crate::standing::Standing;
+use crate::standing::{Reset, Standing};
 use crate::statement::context::Origin;
 use crate::statement::{Micros, Millis, Plans, Statement, Verdict};
 use crate::upstream::Upstream;
@@ -84,8 +84,10 @@ struct Server {
     lesson: Option<Box<Lesson>>,
     /// What was known when its login began.
     began: Began,
-    /// It has no client, and the server takes away what the last one has left.
-    is_resetting: bool,
+    /// It has no client, and the server is asked to take away what the last one has left.
+    resets: VecDeque<Reset>,
+    /// The first of these has completed.
+    is_reset: bool,
 }
 
 /// How to cancel what a server process does for a client.
@@ -263,7 +265,8 @@ impl Hub {
                 lease,
                 lesson: None,
                 began,
-                is_resetting: false,
+                resets: VecDeque::new(),
+                is_reset: false,
             }));
             link = Some(name);
             Client::new(lease, name, number, key, relay_only)

@@ -14,19 +14,17 @@ use crate::client::{CancelKey, Client, Turn};
 use crate::convert::{Lent, Policy};
 use crate::ids::{ClientId, UpstreamId};
 use crate::sql::residue::Residue;
+use crate::standing::{Reset, Standing};
 use crate::statement::Millis;
 use crate::statement::context::Origin;
 use crate::statement::shapes::Shapes;
-use crate::upstream::Upstream;
+use crate::upstream::{Partial, Upstream, Welcome};
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::{self, HEADER};
 use crate::wire::{Error, frontend};
 
 /// How many times the interval between two looks at the catalog the last one may be ago.
 const MAX_LOOK: u64 = 2;
-
-/// What takes away the values drawn from sequences, and the tag it completes with.
-const DISCARD: &[u8] = b"DISCARD SEQUENCES";
 
 /// What was known when a login began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,27 +51,40 @@ impl Began {
 pub enum Parking {
     /// It waits for the next client.
     Parked,
+    /// First the server is asked what the catalog looks like, as long as the client would be
+    /// remembered for that: see [`Hub::parked_bytes`].
+    Learns,
     /// First the server is asked to take away what is left: see [`Hub::parked_bytes`].
     Resets,
 }
 
-/// Whether a connection with this client may be left to another when nothing of it is in flight.
-pub(super) fn may_park(client: &Client, upstream: &Upstream, lent: &Lent) -> bool {
-    let standing = &upstream.standing;
+/// Whether a connection without this client may be of use to another, or to the proxy to ask by it
+/// what is needed to tell.
+pub(super) fn is_of_use(client: &Client, upstream: &mut Upstream, lent: &Lent) -> bool {
+    is_quiet(client, upstream, lent)
+        && (!upstream.standing.residue.is_anything() || misses_names(&mut upstream.standing))
+}
+
+/// Whether it is not known which names leave something in the sessions that use them.
+fn misses_names(standing: &mut Standing) -> bool {
+    !standing.knows_names() || !standing.database.is_clear()
+}
+
+/// Whether nothing of this client is in flight or owed on a connection that anybody would be given
+/// who claims its identity.
+fn is_quiet(client: &Client, upstream: &Upstream, lent: &Lent) -> bool {
     let is_possible = lent.settings.warm && lent.settings.mode == Policy::Convert;
-    let is_whole = |welcome: &crate::upstream::Welcome| welcome.is_whole();
     is_possible
-        && standing.residue < Residue::Anything
-        && standing.status == Status::Idle
+        && upstream.standing.status == Status::Idle
         && !client.relay_only
         && matches!(client.turn, Turn::Free)
         && client.query.is_empty()
         && client.out.is_empty()
         && client.key.cancelled.requested() == 0
-        && upstream.welcome.as_deref().is_some_and(is_whole)
+        && upstream.welcome.as_deref().is_some_and(Welcome::is_whole)
         && upstream.ledger.is_idle()
         && upstream.out.is_empty()
-        && upstream.partial == crate::upstream::Partial::default()
+        && upstream.partial == Partial::default()
         && !upstream.told_fatal
 }
 
@@ -81,45 +92,104 @@ impl Hub {
     /// A client has left, whose cancel key is not valid any more. Returns what becomes of its
     /// server connection, which is dropped with it if that is nothing.
     pub fn park(&mut self, id: ClientId) -> Option<Parking> {
-        let parking = self.parking(id);
-        match parking {
-            Some(parking) => {
+        if self.learns(id) {
+            self.hop_of_client(id)?.learn_names();
+            let link = self.clients.get(id.0)?.link;
+            if !self.servers.get(link.0).is_none_or(is_without_lesson) {
+                return Some(Parking::Learns);
+            }
+        }
+        match self.resets(id) {
+            Some(resets) => {
+                let parking = match resets.is_empty() {
+                    true => Parking::Parked,
+                    false => Parking::Resets,
+                };
                 let link = self.clients.remove(id.0)?.link;
-                self.outbox.timers.clear(id);
                 let server = self.servers.get_mut(link.0)?;
                 server.upstream.standing.only_begun.clear();
-                if parking == Parking::Resets {
-                    frontend::query(&mut server.upstream.out, DISCARD);
-                    server.is_resetting = true;
-                }
+                self.outbox.timers.clear(id);
+                send_resets(server, resets);
+                Some(parking)
             }
-            None => self.remove(id),
+            None => {
+                self.remove(id);
+                None
+            }
         }
-        parking
     }
 
-    fn parking(&mut self, id: ClientId) -> Option<Parking> {
+    /// Whether the catalog is to be looked at first: nobody has lately, and the connection could be
+    /// of use, or nothing is known that would tell.
+    fn learns(&mut self, id: ClientId) -> bool {
+        let Some(client) = self.clients.get(id.0) else {
+            return false;
+        };
+        let Some(server) = self.servers.get_mut(client.link.0) else {
+            return false;
+        };
+        let interval = self.lent.settings.catalog_watch;
+        server.lesson.is_none()
+            && is_of_use(client, &mut server.upstream, &self.lent)
+            && server
+                .upstream
+                .standing
+                .database
+                .take_watch(self.now, interval)
+    }
+
+    /// What takes away what the client has left in its session; `None` if its server connection
+    /// cannot be kept.
+    fn resets(&mut self, id: ClientId) -> Option<Vec<Reset>> {
         let client = self.clients.get(id.0)?;
         let server = self.servers.get_mut(client.link.0)?;
         let is_possible = server.lesson.is_none()
             && server.lease == id
-            && may_park(client, &server.upstream, &self.lent);
-        if !is_possible || !is_current(server, &self.lent) {
-            return None;
-        }
-        match server.upstream.standing.residue {
-            Residue::Nothing => Some(Parking::Parked),
-            Residue::Sequences => Some(Parking::Resets),
-            Residue::Anything => None,
-        }
+            && is_quiet(client, &server.upstream, &self.lent)
+            && is_current(server, &self.lent);
+        let resets = server.upstream.standing.resets().filter(|_| is_possible)?;
+        let is_true = server
+            .upstream
+            .welcome
+            .as_deref()
+            .is_some_and(Welcome::is_true);
+        // What a reset is to take back is not yet what it was.
+        let is_set = server.upstream.standing.residue.has(Residue::SETTINGS);
+        (is_true || is_set).then_some(resets)
     }
 
-    /// Takes what it can of `bytes` from a server without a client, of which nothing is expected
-    /// but the answers to a reset. Returns how many were used, and whether it is parked now.
+    /// Takes what it can of `bytes` from a server whose client has left, of which nothing is
+    /// expected but the answers to what [`Hub::park`] has asked. Returns how many were used, and
+    /// what becomes of the connection if that is decided.
     ///
     /// # Errors
     /// Anything else: the connection is to be closed.
-    pub fn parked_bytes(&mut self, id: UpstreamId, bytes: &[u8]) -> Result<(usize, bool), Error> {
+    pub fn parked_bytes(
+        &mut self,
+        id: UpstreamId,
+        bytes: &[u8],
+    ) -> Result<(usize, Option<Parking>), Error> {
+        let lease = self.holder(id).ok_or(Error::Unexpected { tag: '?' })?;
+        if self.clients.get(lease.0).is_none() {
+            return self.reset_bytes(id, bytes);
+        }
+        let used = self.upstream_bytes(id, bytes)?;
+        let is_over =
+            |server: &Server| is_without_lesson(server) && server.upstream.ledger.is_idle();
+        let is_over = self.servers.get(id.0).is_none_or(is_over);
+        if !is_over {
+            return Ok((used, None));
+        }
+        let parking = self.park(lease).filter(|_| used == bytes.len());
+        let parking = parking.ok_or(Error::Unexpected { tag: '?' })?;
+        Ok((used, Some(parking)))
+    }
+
+    fn reset_bytes(
+        &mut self,
+        id: UpstreamId,
+        bytes: &[u8],
+    ) -> Result<(usize, Option<Parking>), Error> {
         let unexpected = |tag: u8| Error::Unexpected {
             tag: char::from(tag),
         };
@@ -137,26 +207,17 @@ impl Hub {
                 }
             };
             at += header.size;
-            let body = &frame[HEADER..];
-            let is_left = server.upstream.standing.residue > Residue::Nothing;
-            match header.tag {
-                _ if !server.is_resetting => return Err(unexpected(header.tag)),
-                backend::COMMAND_COMPLETE if is_left => {
-                    if backend::command_tag(body) != Some(DISCARD) {
-                        return Err(unexpected(header.tag));
-                    }
-                    server.upstream.standing.residue = Residue::Nothing;
-                }
-                backend::READY_FOR_QUERY if !is_left && body == b"I" && at == bytes.len() => {
-                    server.is_resetting = false;
-                    return Ok((at, true));
-                }
-                tag => return Err(unexpected(tag)),
+            if !take_reset(server, header.tag, frame) {
+                return Err(unexpected(header.tag));
+            }
+            let is_over = server.resets.is_empty();
+            if is_over && at == bytes.len() {
+                return Ok((at, Some(Parking::Parked)));
             }
         }
-        match server.is_resetting || at == bytes.len() {
-            true => Ok((at, false)),
-            false => Err(unexpected(0)),
+        match server.resets.is_empty() {
+            true => Err(unexpected(0)),
+            false => Ok((at, None)),
         }
     }
 
@@ -164,7 +225,7 @@ impl Hub {
     /// `None` if the connection is no longer what a login would lead to, or no longer there.
     pub fn wake(&mut self, id: UpstreamId, number: u64, key: CancelKey) -> Option<ClientId> {
         let server = self.servers.get_mut(id.0)?;
-        let is_parked = self.clients.get(server.lease.0).is_none() && !server.is_resetting;
+        let is_parked = self.clients.get(server.lease.0).is_none() && server.resets.is_empty();
         let interval = self.lent.settings.catalog_watch;
         let oldest = Millis(self.now.0.saturating_sub(interval.saturating_mul(MAX_LOOK)));
         let standing = &mut server.upstream.standing;
@@ -196,8 +257,13 @@ impl Hub {
         Some(client)
     }
 
-    /// Drops a server connection without a client.
+    /// Drops a server connection without a client, or with one that has left.
     pub fn discard(&mut self, id: UpstreamId) {
+        let lease = self.holder(id);
+        let has_left = |lease: &ClientId| self.client(*lease).is_some_and(|client| client.leaves);
+        if let Some(lease) = lease.filter(has_left) {
+            return self.remove(lease);
+        }
         let is_parked = |server: &Server| self.clients.get(server.lease.0).is_none();
         if self.servers.get(id.0).is_some_and(is_parked)
             && let Some(mut server) = self.servers.remove(id.0)
@@ -214,6 +280,51 @@ impl Hub {
         let standing = &self.upstream(id)?.standing;
         Some(standing.origin.packet())
     }
+}
+
+fn is_without_lesson(server: &Server) -> bool {
+    server.lesson.is_none()
+}
+
+/// Has the server take away what is left.
+fn send_resets(server: &mut Server, resets: Vec<Reset>) {
+    let standing = &mut server.upstream.standing;
+    for (index, reset) in resets.iter().enumerate() {
+        standing.sends_reset(*reset, index == 0);
+        frontend::query(&mut server.upstream.out, reset.text);
+    }
+    server.resets = resets.into();
+}
+
+/// Takes a reply to a reset. Returns false if it is none that is expected.
+fn take_reset(server: &mut Server, tag: u8, frame: &[u8]) -> bool {
+    let body = &frame[HEADER..];
+    let Some(reset) = server.resets.front().copied() else {
+        return false;
+    };
+    match tag {
+        backend::PARAMETER_STATUS => server.upstream.seen(tag, frame),
+        backend::COMMAND_COMPLETE if !server.is_reset => {
+            if backend::command_tag(body) != Some(reset.tag) {
+                return false;
+            }
+            server.is_reset = true;
+            server.upstream.standing.completes_reset(reset);
+        }
+        backend::READY_FOR_QUERY if server.is_reset && body == b"I" => {
+            server.is_reset = false;
+            server.resets.pop_front();
+            let is_over = server.resets.is_empty();
+            server.upstream.standing.ready(Status::Idle, is_over);
+            if is_over {
+                server.upstream.standing.is_clean_again();
+                let welcome = server.upstream.welcome.as_deref();
+                return welcome.is_some_and(Welcome::is_true);
+            }
+        }
+        _ => return false,
+    }
+    true
 }
 
 /// Whether nothing has been seen since the connection's login began that another login might find.

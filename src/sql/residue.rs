@@ -10,21 +10,63 @@ mod known;
 
 use super::effect::Effect;
 use super::hazard::Hazards;
+use super::moves::{self, Assignment, Move, Part};
+use super::settings;
 use super::survey::Survey;
 use super::words::{Item, Token, Words};
 use known::{is_draw, is_known};
+use std::ops::{BitOr, BitOrAssign};
 
-/// What a text leaves behind, weakest first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Residue {
+/// What a text leaves behind: nothing, what a reset takes away, or anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Residue(u8);
+
+impl Residue {
     /// Nothing.
-    Nothing,
+    pub const NOTHING: Self = Self(0);
     /// Values of sequences that it has drawn: `currval` and `lastval` would tell them. DISCARD
     /// SEQUENCES takes them away.
-    Sequences,
+    pub const SEQUENCES: Self = Self(1);
+    /// Settings, of those that RESET ALL takes back to what they were at the login.
+    pub const SETTINGS: Self = Self(1 << 1);
     /// Anything.
-    #[default]
-    Anything,
+    pub const ANYTHING: Self = Self(u8::MAX);
+
+    /// Whether it may be anything.
+    #[must_use]
+    #[inline]
+    pub const fn is_anything(self) -> bool {
+        self.0 == u8::MAX
+    }
+
+    /// Whether some of `other` is left.
+    #[must_use]
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+impl Default for Residue {
+    /// That of what is not known.
+    fn default() -> Self {
+        Self::ANYTHING
+    }
+}
+
+impl BitOr for Residue {
+    type Output = Self;
+
+    #[inline]
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitOrAssign for Residue {
+    #[inline]
+    fn bitor_assign(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
 }
 
 /// Hazards with which a name may leave anything.
@@ -39,10 +81,15 @@ const LEAVING: [Hazards; 4] = [
 /// run a function of a user's, or whatever else leaves something.
 #[must_use]
 pub fn residue(text: &[u8], survey: &Survey, leaves: impl Fn(&[u8]) -> bool) -> Residue {
+    if let Some(does) = moves::read(text)
+        && let Some(residue) = of_move(&does, &leaves)
+    {
+        return residue;
+    }
     let is_hazardous = LEAVING.iter().any(|one| survey.hazards.has(*one));
     let opens = survey.again || survey.executes || survey.fetches;
     if is_hazardous || opens || survey.effect > Effect::Isolation {
-        return Residue::Anything;
+        return Residue::ANYTHING;
     }
     let mut words = Words::new(text);
     let mut reader = Reader {
@@ -50,20 +97,61 @@ pub fn residue(text: &[u8], survey: &Survey, leaves: impl Fn(&[u8]) -> bool) -> 
         into: Into::Elsewhere,
     };
     let mut residue = match survey.hazards.has(Hazards::NOISY) {
-        true => Residue::Sequences,
-        false => Residue::Nothing,
+        true => Residue::SEQUENCES,
+        false => Residue::NOTHING,
     };
-    while residue < Residue::Anything {
-        residue = residue.max(match words.token() {
+    while !residue.is_anything() {
+        residue |= match words.token() {
             Token::Literal(_) => reader.literal(),
-            Token::Item(Item::Word(word)) if leaves(word) => Residue::Anything,
+            Token::Item(Item::Word(word)) if leaves(word) => Residue::ANYTHING,
             Token::Item(Item::Word(word)) => reader.word(word),
             Token::Item(Item::Other(byte)) => reader.other(byte),
             Token::Item(Item::End) => break,
-            Token::Item(Item::Escaped | Item::Broken) => Residue::Anything,
-        });
+            Token::Item(Item::Escaped | Item::Broken) => Residue::ANYTHING,
+        };
     }
     residue
+}
+
+/// What a text leaves behind that changes settings, if it does nothing else.
+fn of_move(does: &Move, leaves: &impl Fn(&[u8]) -> bool) -> Option<Residue> {
+    let set = |changes: &[Assignment]| {
+        let is_server = |change: &Assignment| !change.is_call || !leaves(b"set_config");
+        let is_reset = |change: &Assignment| is_reset_with_all(&change.name) && is_server(change);
+        match changes.iter().all(is_reset) {
+            true => Residue::SETTINGS,
+            false => Residue::ANYTHING,
+        }
+    };
+    match does {
+        Move::Settings(changes) => Some(set(changes)),
+        Move::ResetAll => Some(Residue::SETTINGS),
+        Move::Several(parts) => Some(parts.iter().fold(Residue::NOTHING, |all, one| {
+            all | match one {
+                Part::Settings(changes) => set(changes),
+                Part::ResetAll => Residue::SETTINGS,
+                Part::Quiet(_) => Residue::NOTHING,
+            }
+        })),
+        // What was prepared by the client is not followed.
+        Move::DiscardAll => Some(Residue::NOTHING),
+        Move::Nothing
+        | Move::Commit
+        | Move::Rollback
+        | Move::RollbackTo(_)
+        | Move::Savepoint(_)
+        | Move::Release(_) => None,
+    }
+}
+
+/// Whether RESET ALL takes this setting back to what it was at the login, and leaves no trace of
+/// it. A name with a dot may be one that nobody knew before, and from then on is known.
+fn is_reset_with_all(name: &[u8]) -> bool {
+    const OTHERS: [&str; 4] = ["is_superuser", "role", "seed", "session_authorization"];
+    !name.contains(&b'.')
+        && !is_in(&OTHERS, name)
+        && !settings::is_of_transaction(name)
+        && name != b"*"
 }
 
 /// Whether the text, which has this effect, may change who may log in, or with which settings: it
@@ -121,7 +209,7 @@ struct Reader {
 impl Reader {
     fn literal(&mut self) -> Residue {
         (self.place, self.into) = (Place::Other, Into::Elsewhere);
-        Residue::Nothing
+        Residue::NOTHING
     }
 
     fn word(&mut self, word: &[u8]) -> Residue {
@@ -136,11 +224,11 @@ impl Reader {
             false => Place::Name,
         };
         if is_verb && !is_in(&VERBS, word) {
-            Residue::Anything
+            Residue::ANYTHING
         } else if is_draw(word) || is_in(&WRITES, word) {
-            Residue::Sequences
+            Residue::SEQUENCES
         } else {
-            Residue::Nothing
+            Residue::NOTHING
         }
     }
 
@@ -157,8 +245,8 @@ impl Reader {
             _ => Into::Elsewhere,
         };
         match (before, byte) {
-            (Place::Name, b'(') => Residue::Anything,
-            _ => Residue::Nothing,
+            (Place::Name, b'(') => Residue::ANYTHING,
+            _ => Residue::NOTHING,
         }
     }
 }
@@ -227,7 +315,7 @@ mod tests {
             "show search_path; explain (costs off) select 1; values (1)",
             "select sum(a) over (partition by b), row_number() over (order by a) from t",
         ] {
-            assert_eq!(of(text), Residue::Nothing, "{text}");
+            assert_eq!(of(text), Residue::NOTHING, "{text}");
         }
     }
 
@@ -240,8 +328,27 @@ mod tests {
             "with x as (delete from t returning *) select * from x",
             "select nextval('s')",
         ] {
-            assert_eq!(of(text), Residue::Sequences, "{text}");
+            assert_eq!(of(text), Residue::SEQUENCES, "{text}");
         }
+    }
+
+    #[test]
+    fn settings_are_reset() {
+        for text in [
+            "set application_name = 'a'",
+            "SET NAMES 'utf8'",
+            "set local statement_timeout = 1",
+            "set time zone 'UTC'",
+            "select set_config('search_path', 'a', false)",
+            "reset search_path",
+            "RESET ALL",
+            "SET datestyle = 'ISO'; SET search_path = a, b; RESET work_mem",
+        ] {
+            assert_eq!(of(text), Residue::SETTINGS, "{text}");
+        }
+        assert_eq!(of("discard all"), Residue::NOTHING);
+        let quiet = "CLOSE ALL; SELECT pg_advisory_unlock_all(); UNLISTEN *";
+        assert_eq!(of(quiet), Residue::NOTHING);
     }
 
     #[test]
@@ -256,8 +363,15 @@ mod tests {
             "select mine from t",
             "insert into t select f(1)",
             "insert into t values (1); f(1)",
-            "set application_name = 'a'",
-            "set local statement_timeout = 1",
+            "set my.var = 'a'",
+            "set local my.var = 'a'",
+            "set role a",
+            "set session authorization a",
+            "set seed = 0.5",
+            "select set_config('role', 'a', false)",
+            "set application_name = 'a'; select 1",
+            "set session characteristics as transaction read only",
+            "reset my.var",
             "prepare p as select 1",
             "prepare transaction 'a'",
             "declare c cursor for select 1",
@@ -267,14 +381,15 @@ mod tests {
             "select 1 into t",
             "do 'begin end'",
             "load 'x'",
-            "discard all",
+            "discard temp",
+            "deallocate a",
             "call p()",
             "copy t from stdin",
             "begin; lock t; set role a",
             "select U&\"a\"",
             "select 'a",
         ] {
-            assert_eq!(of(text), Residue::Anything, "{text}");
+            assert_eq!(of(text), Residue::ANYTHING, "{text}");
         }
     }
 

@@ -29,6 +29,7 @@ mod unsurveyed;
 use altered::{Altered, Making};
 pub use past::Past;
 pub use patience::Patience;
+pub use remains::Reset;
 pub use setbacks::Setbacks;
 pub use survey::{Relayed, mentions_statements};
 
@@ -230,7 +231,7 @@ impl Standing {
             patience: Patience::default(),
             idle_patience: Patience::default(),
             setbacks: Setbacks::default(),
-            residue: Residue::Nothing,
+            residue: Residue::NOTHING,
         }
     }
 

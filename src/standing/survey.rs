@@ -26,7 +26,7 @@ impl Standing {
     /// is in flight before it.
     pub fn relays_query(&mut self, text: &[u8], reason: Reason, is_idle: bool) -> Relayed {
         let survey = self.survey(text, false);
-        self.relays_residue(text, &survey);
+        self.relays_residue(text, &survey, is_idle);
         self.defines(text, &survey, is_idle);
         self.makes(text, &survey, is_idle);
         let effect = match self.follow(text, &survey, is_idle) {
@@ -61,7 +61,7 @@ impl Standing {
 
     /// The client has this text parsed. Returns whether what it makes may show our statements.
     pub fn relays_parse(&mut self, text: &[u8]) -> bool {
-        self.leaves(Residue::Anything);
+        self.leaves(Residue::ANYTHING);
         let survey = self.survey(text, true);
         let unseen = survey.hazards.effect();
         let is_tagged = match survey::tagged(text) {
@@ -86,7 +86,7 @@ impl Standing {
     /// A client's frame is about to be relayed that is too large or malformed to be read: if it is
     /// a statement, it may do anything.
     pub fn relays_unread(&mut self, tag: u8) {
-        self.leaves(Residue::Anything);
+        self.leaves(Residue::ANYTHING);
         self.definitions = Definitions::opaque();
         self.past.ran(Effect::Unknown);
         if tag == frontend::PARSE {
@@ -106,7 +106,7 @@ impl Standing {
 
     /// The client calls a function in the fast path, which may be any, as with DO and CALL.
     pub fn relays_call(&mut self) {
-        self.leaves(Residue::Anything);
+        self.leaves(Residue::ANYTHING);
         self.past.ran(Effect::Unknown);
         self.affected(Effect::Unknown);
     }

@@ -72,10 +72,10 @@ impl Upstream {
             backend::PARAMETER_STATUS => {
                 if let Some((name, value)) = backend::parameter_status(&frame[HEADER..]) {
                     self.standing.parameter(name, value);
-                }
-                // Whatever has changed it, the next client would be told what was.
-                if self.welcome.as_deref().is_some_and(Welcome::is_whole) {
-                    self.welcome = None;
+                    let welcome = self.welcome.as_deref_mut();
+                    if welcome.is_some_and(|welcome| !welcome.reported(name, value)) {
+                        self.welcome = None;
+                    }
                 }
             }
             backend::ERROR => {

@@ -1,7 +1,7 @@
 //! What a server says to a login that it accepts at once, kept to be said again.
 
 use crate::wire::backend;
-use crate::wire::frame::HEADER;
+use crate::wire::frame::{self, HEADER};
 
 /// The most bytes that are kept of it: a server's take less than a tenth of that.
 const MAX_BYTES: usize = 16 * 1024;
@@ -16,7 +16,12 @@ pub struct Welcome {
     /// AuthenticationOk has come, and no challenge before it.
     is_open: bool,
     is_whole: bool,
+    /// The settings of which something else was reported since, and what.
+    others: Vec<(Box<[u8]>, Box<[u8]>)>,
 }
+
+/// The most settings of which something else may have been reported.
+const MAX_OTHERS: usize = 32;
 
 impl Welcome {
     /// Keeps a reply. Returns false if the login is not one that could be answered again: the
@@ -54,6 +59,40 @@ impl Welcome {
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.is_whole
+    }
+
+    /// Notes what the server reports of a setting later. Returns false if that is too much.
+    pub fn reported(&mut self, name: &[u8], value: &[u8]) -> bool {
+        if !self.is_whole {
+            return true;
+        }
+        self.others.retain(|(other, _)| **other != *name);
+        if self.value(name) != Some(value) {
+            self.others.push((name.into(), value.into()));
+        }
+        self.others.len() <= MAX_OTHERS
+    }
+
+    /// What it said of a setting.
+    fn value(&self, name: &[u8]) -> Option<&[u8]> {
+        let mut rest = &*self.frames;
+        while let Ok(Some(header)) = frame::header(rest) {
+            let (frame, tail) = rest.split_at_checked(header.size)?;
+            if header.tag == backend::PARAMETER_STATUS
+                && let Some((known, value)) = backend::parameter_status(frame.get(HEADER..)?)
+                && known == name
+            {
+                return Some(value);
+            }
+            rest = tail;
+        }
+        None
+    }
+
+    /// Whether it is still what the server would say of its settings.
+    #[must_use]
+    pub fn is_true(&self) -> bool {
+        self.is_whole && self.others.is_empty()
     }
 
     /// Says it again, with as many bytes of this secret in the place of the server's own. Returns
@@ -104,6 +143,23 @@ mod tests {
         let other = frame(b'K', b"\0\0\0\x07xxxx");
         let frames = [ok, status].map(|(tag, body)| frame(tag, body)).concat();
         assert_eq!(out, [frames, other, frame(b'Z', b"I")].concat());
+    }
+
+    #[test]
+    fn what_is_reported_later_makes_it_false_until_it_is_taken_back() {
+        let frames: [(u8, &[u8]); 4] = [
+            (b'R', &[0; 4]),
+            (b'S', b"a\0b\0"),
+            (b'K', b"\0\0\0\x07abcd"),
+            (b'Z', b"I"),
+        ];
+        let mut welcome = kept(&frames).unwrap();
+        assert!(welcome.is_true());
+        assert!(welcome.reported(b"a", b"c") && !welcome.is_true());
+        assert!(welcome.reported(b"new", b"x") && welcome.reported(b"a", b"b"));
+        assert!(!welcome.is_true(), "one was never reported");
+        let mut numbers = 0..=MAX_OTHERS;
+        assert!(!numbers.all(|number| welcome.reported(&[number as u8], b"x")));
     }
 
     #[test]

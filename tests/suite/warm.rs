@@ -11,6 +11,21 @@ const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, name text); \
     INSERT INTO t SELECT n, 'name ' || n FROM generate_series(1, 100) n; ANALYZE t; \
     CREATE TABLE s (id serial PRIMARY KEY, name text)";
 
+/// Texts that change settings, which are taken back for the next client.
+const SETTING: [&str; 11] = [
+    "SET client_encoding = 'LATIN1'",
+    "SET NAMES 'UTF8'",
+    "SET datestyle = 'SQL, DMY'",
+    "SET TIME ZONE 'Asia/Tokyo'",
+    "SET search_path = pg_catalog, public",
+    "SET application_name = 'somebody'",
+    "SET SESSION work_mem = '7MB'; SET statement_timeout = 1000",
+    "SELECT set_config('extra_float_digits', '-3', false)",
+    "BEGIN",
+    "SET LOCAL lock_timeout = 5",
+    "COMMIT",
+];
+
 const SELECT: &str = "SELECT name FROM t WHERE id = ";
 
 /// A proxy that looks at the catalog as it does by default.
@@ -81,6 +96,9 @@ fn a_used_connection_looks_like_a_fresh_one() {
         client.run("INSERT INTO s (name) VALUES ('x'); BEGIN; UPDATE s SET name = 'y'; COMMIT");
         client.run("SELECT nextval('s_id_seq'); SELECT 1 / (id - 1) FROM t WHERE id = 2");
         client.query("SELECT 1 / 0");
+        for text in SETTING {
+            client.query(text);
+        }
     };
     let (mut warm, _) = until_woken(&proxy, &database, work);
     let mut fresh = Client::login(&server::address(), &database);
@@ -111,7 +129,11 @@ fn a_used_connection_looks_like_a_fresh_one() {
     for client in [&mut warm, &mut fresh] {
         client.send(&frames::frame(b'S', b""));
     }
-    assert_eq!(warm.until_ready(), fresh.until_ready(), "no unnamed statement");
+    assert_eq!(
+        warm.until_ready(),
+        fresh.until_ready(),
+        "no unnamed statement"
+    );
 }
 
 #[test]
@@ -127,8 +149,7 @@ fn a_session_that_is_left_with_something_in_it_is_not_used_again() {
     let database = server::database(&setup);
     let tainting = [
         "SET my.var = 'x'",
-        "SET application_name = 'x'",
-        "SET search_path = pg_catalog",
+        "SET search_path = pg_catalog; SELECT 1",
         "SET SESSION AUTHORIZATION postgres",
         "BEGIN; SET LOCAL my.var = 'x'; COMMIT",
         "SELECT set_config('my.var', 'x', false)",
@@ -144,7 +165,7 @@ fn a_session_that_is_left_with_something_in_it_is_not_used_again() {
         "LISTEN somebody",
         "LOAD 'plpgsql'",
         "DO 'BEGIN END'",
-        "DISCARD ALL",
+        "DISCARD TEMP",
         "SELECT f(1)",
         "SELECT id FROM v WHERE id = 3",
         "INSERT INTO u (id) VALUES (DEFAULT)",
@@ -262,9 +283,21 @@ fn what_a_login_would_find_is_found() {
     // For a second or so an old login may still be answered.
     let within = Duration::from_millis(1_500);
     let changes = [
-        ("ALTER ROLE visitor SET work_mem = '7MB'", "SHOW work_mem", "7MB"),
-        ("ALTER DATABASE postgres SET my.var = 'x'", "SHOW my.var", "x"),
-        ("ALTER SYSTEM SET statement_timeout = '77s'", "SHOW statement_timeout", "77s"),
+        (
+            "ALTER ROLE visitor SET work_mem = '7MB'",
+            "SHOW work_mem",
+            "7MB",
+        ),
+        (
+            "ALTER DATABASE postgres SET my.var = 'x'",
+            "SHOW my.var",
+            "x",
+        ),
+        (
+            "ALTER SYSTEM SET statement_timeout = '77s'",
+            "SHOW statement_timeout",
+            "77s",
+        ),
     ];
     for (change, show, value) in changes {
         settle();
@@ -276,7 +309,10 @@ fn what_a_login_would_find_is_found() {
             client.value(&format!("{SELECT}7"));
             let answer = client.query(show);
             leave(client);
-            if answer.iter().any(|frame| frame.body.ends_with(value.as_bytes())) {
+            if answer
+                .iter()
+                .any(|frame| frame.body.ends_with(value.as_bytes()))
+            {
                 break;
             }
             assert!(started.elapsed() < within, "{change}");

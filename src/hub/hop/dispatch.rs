@@ -47,7 +47,7 @@ impl Hop<'_> {
                 self.client.query.clear();
                 self.client.query.extend_from_slice(text);
                 let about = match subject {
-                    Subject::Watch => Vec::new(),
+                    Subject::Watch | Subject::Names => Vec::new(),
                     Subject::Statement(_) | Subject::Audit(..) => text.to_vec(),
                 };
                 self.learn(Lesson::new(subject, about));

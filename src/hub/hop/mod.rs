@@ -32,7 +32,7 @@ mod relay;
 mod replies;
 mod timing;
 
-use super::warm::may_park;
+use super::warm::is_of_use;
 use super::{Outbox, Task};
 use crate::client::Client;
 use crate::convert::Lent;
@@ -126,7 +126,7 @@ impl Hop<'_> {
                 Some(text) => return self.relay_query(text, Reason::TooLong),
                 None => self.relay_unseen(tag, Reason::TooLong),
             },
-            frontend::TERMINATE if may_park(self.client, self.upstream, self.lent) => {
+            frontend::TERMINATE if is_of_use(self.client, self.upstream, self.lent) => {
                 self.client.is_parting = true;
                 self.client.leaves = true;
                 self.client.skip = usize::MAX;

@@ -39,7 +39,7 @@ impl Hop<'_> {
 
     /// Of a text that is not looked at.
     fn relays_blindly(&mut self) -> Effect {
-        self.upstream.standing.leaves(Residue::Anything);
+        self.upstream.standing.leaves(Residue::ANYTHING);
         Effect::Unknown
     }
 
@@ -129,7 +129,7 @@ impl Hop<'_> {
         }
         if tag != frontend::TERMINATE {
             // Of what the client has in this protocol, nothing is followed to its end.
-            self.upstream.standing.leaves(Residue::Anything);
+            self.upstream.standing.leaves(Residue::ANYTHING);
         }
         match tag {
             frontend::FUNCTION_CALL => self.upstream.standing.relays_call(),

@@ -458,6 +458,7 @@ impl Worker {
             shut: false,
             dies: warm::dies_at(self.config.server_lifetime, number),
             parked: None,
+            asked: None,
             is_spare: joined.is_spare,
         });
         let seated = server.and_then(|server| {

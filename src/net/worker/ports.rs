@@ -59,6 +59,8 @@ pub(super) struct UpstreamPort {
     pub(super) dies: Option<Instant>,
     /// Since when it waits for another client, if it does.
     pub(super) parked: Option<Instant>,
+    /// Since when the server is asked something on it first.
+    pub(super) asked: Option<Instant>,
     /// There is no need of it once its client has left.
     pub(super) is_spare: bool,
 }

@@ -66,9 +66,14 @@ impl Worker {
         }
         match self.hub.park(id) {
             Some(Parking::Parked) => self.offer(link),
-            Some(Parking::Resets) => {
+            Some(Parking::Resets | Parking::Learns) => {
                 self.parked.push(link);
                 self.make_dirty(PortId::Upstream(link));
+                let now = Instant::now();
+                if let Some(server) = self.upstreams.get_mut(link.0) {
+                    server.asked = Some(now);
+                }
+                self.sweeps_after(now);
             }
             None => drop(self.upstreams.remove(link.0)),
         }
@@ -85,14 +90,21 @@ impl Worker {
         }
         let now = Instant::now();
         server.parked = Some(now);
-        let due = now.checked_add(self.config.server_idle_timeout);
-        self.swept_at = [self.swept_at, due].into_iter().flatten().min();
+        server.asked = None;
         let is_spare = std::mem::take(&mut server.is_spare);
-        if self.warm.offer(packet, (self.number, id), is_spare) {
+        let is_listed = self.warm.offer(packet, (self.number, id), is_spare);
+        self.sweeps_after(now);
+        if is_listed {
             self.hub.lent.counters().add(Counter::Parked, 1);
         } else {
             self.close_parked(id);
         }
+    }
+
+    /// Something has begun to wait, which must not do so for ever.
+    fn sweeps_after(&mut self, now: Instant) {
+        let due = now.checked_add(self.config.server_idle_timeout);
+        self.swept_at = [self.swept_at, due].into_iter().flatten().min();
     }
 
     /// Closes a connection that has no client.
@@ -132,16 +144,17 @@ impl Worker {
             return Err(ConnectionError::UpstreamProtocol(Error::StartupLayout));
         }
         let (hub, spares) = (&mut self.hub, &mut self.spares);
-        let mut is_clean = false;
+        let mut parking = None;
         let taken = server.port.take(&self.scratch, count, spares, |bytes| {
-            let (used, clean) = hub.parked_bytes(id, bytes)?;
-            is_clean = clean;
+            let (used, decided) = hub.parked_bytes(id, bytes)?;
+            parking = decided;
             Ok(used)
         });
         taken.map_err(ConnectionError::UpstreamProtocol)?;
-        if is_clean {
+        if parking == Some(Parking::Parked) {
             self.offer(id);
         }
+        self.make_dirty(PortId::Upstream(id));
         self.make_ready(PortId::Upstream(id));
         Ok(())
     }
@@ -162,6 +175,7 @@ impl Worker {
             };
             let waits = server
                 .parked
+                .or(server.asked)
                 .map(|since| now.saturating_duration_since(since));
             let is_idle = waits.is_some_and(|waits| waits >= self.config.server_idle_timeout);
             let is_old = server.dies.is_some_and(|dies| dies <= now);
@@ -171,7 +185,8 @@ impl Worker {
         }
         let next = self.parked.iter().filter_map(|id| {
             let server = self.upstreams.get(id.0)?;
-            let idle = server.parked?.checked_add(self.config.server_idle_timeout);
+            let since = server.parked.or(server.asked)?;
+            let idle = since.checked_add(self.config.server_idle_timeout);
             [idle, server.dies].into_iter().flatten().min()
         });
         self.swept_at = next.min();
