@@ -336,6 +336,7 @@ impl Bench {
             key,
             origin: Origin::new(b"bench", b""),
             relay_only: false,
+            is_second: false,
             deadline: Millis(u64::MAX),
         });
         let mut login = Vec::new();

@@ -56,6 +56,8 @@ pub struct Client {
     /// It has said that it leaves, and its server connection is to be kept: what else comes of it
     /// is for nobody.
     pub leaves: bool,
+    /// This is its second try to log in, because the server had no room for the first.
+    pub is_second: bool,
     /// What it has run may have changed who may log in, which others find when it is committed.
     pub changes_logins: bool,
     /// Its frames are relayed, and never read.
@@ -91,6 +93,7 @@ impl Client {
             is_parting: false,
             is_late: false,
             leaves: false,
+            is_second: false,
             changes_logins: false,
             relay_only,
             is_challenged: false,

@@ -72,6 +72,8 @@ pub struct Arrival {
     pub relay_only: bool,
     /// When the login must be over.
     pub deadline: Millis,
+    /// The server had no room for its first try.
+    pub is_second: bool,
 }
 
 /// A server connection in the hub.
@@ -134,6 +136,9 @@ pub enum Task {
     Login(ClientId, LoginOutcome),
     /// The client has left: [`Hub::park`].
     Park(ClientId),
+    /// The server has no room for the client. Either it logs in on another connection, after
+    /// [`Hub::remove`], or it is told: [`Hub::tell_crowded`].
+    Crowded(ClientId),
     /// Who may log in, or what a login finds, may be about to change: parked connections go.
     DropParked,
     /// Tell whoever wants to know what became of a query: only after [`Hub::tell_decisions`].
@@ -248,6 +253,7 @@ impl Hub {
             origin,
             relay_only,
             deadline,
+            is_second,
         } = arrival;
         let most = self.lent.settings.limits.statements;
         let began = Began::now(&self.lent.shapes, &origin);
@@ -269,7 +275,9 @@ impl Hub {
                 is_reset: false,
             }));
             link = Some(name);
-            Client::new(lease, name, number, key, relay_only)
+            let mut client = Client::new(lease, name, number, key, relay_only);
+            client.is_second = is_second;
+            client
         });
         let client = ClientId(client);
         self.outbox.timers.set(client, Timer::Login, deadline);

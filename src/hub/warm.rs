@@ -9,7 +9,7 @@
 //!   with which settings, is as it was before its own login began, as far as the proxy has seen and
 //!   as a look at the catalog shows that is no older than [`MAX_LOOK`].
 
-use super::{Hub, Server, ServerKey, Task};
+use super::{Hub, LoginOutcome, Server, ServerKey, Task};
 use crate::client::{CancelKey, Client, Turn};
 use crate::convert::{Lent, Policy};
 use crate::ids::{ClientId, UpstreamId};
@@ -207,6 +207,10 @@ impl Hub {
                 }
             };
             at += header.size;
+            if header.tag == backend::NOTIFICATION {
+                // Maybe that the catalog has changed, and nobody else may have been told.
+                server.upstream.standing.database.advance();
+            }
             if !take_reset(server, header.tag, frame) {
                 return Err(unexpected(header.tag));
             }
@@ -255,6 +259,15 @@ impl Hub {
         let task = Task::Remember(client, server_key);
         self.outbox.tasks.push_back(task);
         Some(client)
+    }
+
+    /// Tells a client that the server has no room for it.
+    pub fn tell_crowded(&mut self, id: ClientId) {
+        if let Some(client) = self.clients.get_mut(id.0) {
+            client.out.append(&mut client.query);
+            let task = Task::Login(id, LoginOutcome::Refused);
+            self.outbox.tasks.push_back(task);
+        }
     }
 
     /// Drops a server connection without a client, or with one that has left.

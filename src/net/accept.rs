@@ -29,6 +29,9 @@ pub(super) const LAST_WORD: Duration = Duration::from_secs(1);
 /// read before the answer, or closing the socket would destroy the answer on its way.
 const REFUSAL: Duration = Duration::from_secs(2);
 
+/// How long server processes that were told to go may take, before one more is asked for.
+const ROOM: Duration = Duration::from_millis(50);
+
 /// What greeting a client takes.
 #[derive(Debug)]
 pub(super) struct Environment {
@@ -150,6 +153,7 @@ async fn converse(
                         deadline: deadline.into_std(),
                         began,
                         is_spare,
+                        is_second: false,
                     };
                     return Ok(Some((joined, worker)));
                 }
@@ -187,6 +191,9 @@ pub(super) async fn redial(arrival: Arrival, environment: Arc<Environment>, mail
         number,
         open,
     } = arrival;
+    if joined.is_second {
+        tokio::time::sleep(ROOM).await;
+    }
     match connect(&joined.login, &environment.config).await {
         Ok(upstream) => {
             joined.via = Via::Connection(upstream);

@@ -26,6 +26,8 @@ pub(super) struct Joined {
     pub(super) began: std::time::Instant,
     /// The server connection is needed only to see what the server says to such a login.
     pub(super) is_spare: bool,
+    /// The server had no room for its first try.
+    pub(super) is_second: bool,
 }
 
 /// How a client reaches the server.

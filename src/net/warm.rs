@@ -219,8 +219,9 @@ impl Warm {
     }
 
     /// What a login would find may have changed: all connections go.
-    pub(super) fn drop_all(&self) {
-        self.lock().clear();
+    /// Returns whether there were any.
+    pub(super) fn drop_all(&self) -> bool {
+        self.lock().clear()
     }
 
     /// The proxy is ending.
@@ -236,13 +237,14 @@ impl Warm {
 }
 
 impl Listed {
-    fn clear(&mut self) {
+    fn clear(&mut self) -> bool {
         let had_any = self.count > 0;
         self.identities.clear();
         self.count = 0;
         if had_any {
             self.sweep();
         }
+        had_any
     }
 
     /// Has all workers close what is not listed.

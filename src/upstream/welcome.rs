@@ -20,6 +20,9 @@ pub struct Welcome {
     others: Vec<(Box<[u8]>, Box<[u8]>)>,
 }
 
+/// The bytes of AuthenticationOk.
+const OPEN: usize = 9;
+
 /// The most settings of which something else may have been reported.
 const MAX_OTHERS: usize = 32;
 
@@ -53,6 +56,12 @@ impl Welcome {
             self.frames.extend_from_slice(frame);
         }
         is_expected && fits
+    }
+
+    /// Whether the client has been told nothing yet, or only that it may come in.
+    #[must_use]
+    pub const fn says_nothing(&self) -> bool {
+        self.key.is_none() && self.frames.len() <= OPEN
     }
 
     /// Whether all of it is here.

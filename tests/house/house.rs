@@ -139,6 +139,7 @@ impl House {
             key: key.clone(),
             origin: Origin::new(b"db", b"me"),
             relay_only: false,
+            is_second: false,
             deadline: Millis(self.now + LOGIN),
         });
         self.names.push(pair);
@@ -414,7 +415,7 @@ impl House {
         while let Some(task) = self.hub.poll() {
             let of = |rooms: &[Room], id| rooms.iter().position(|room| room.client.id == id);
             match task {
-                Task::Remember(..) | Task::Login(..) | Task::DropParked => {}
+                Task::Remember(..) | Task::Login(..) | Task::DropParked | Task::Crowded(_) => {}
                 Task::Park(_) => return Err("nothing is to be parked".to_owned()),
                 Task::EndLogin(id) => {
                     let room = of(&self.rooms, id).ok_or("a login of nobody")?;

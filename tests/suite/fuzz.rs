@@ -66,6 +66,7 @@ impl Core {
             key,
             origin: Origin::new(b"db", b""),
             relay_only: false,
+            is_second: false,
             deadline: Millis(u64::MAX),
         });
         let mut core = Self {

@@ -218,3 +218,34 @@ fn who_is_asked_for_a_password_never_gets_a_warm_connection() {
     server.expect(&frame(b'X', b""));
     drop(peer);
 }
+
+#[test]
+fn warm_connections_make_room_for_a_login_that_finds_none() {
+    let full = || frames::report(b'E', &["SFATAL", "VFATAL", "C53300", "Mtoo many"]);
+    let packet = frames::startup(&[("user", "other"), ("database", "db")]);
+    for said in [Vec::new(), frame(b'R', &[0; 4])] {
+        let (scene, _, mut peer, _) = parked();
+        for tries in [2, 1] {
+            let mut other = Client::connect(scene.stage.proxy.address());
+            other.send(&packet);
+            for _ in 0..tries {
+                let mut server = scene.stage.upstream.accept();
+                server.expect(&packet);
+                server.send(&[said.clone(), full()].concat());
+            }
+            other.expect(&[said.clone(), full()].concat());
+            assert_eq!(other.rest(), []);
+        }
+        peer.expect(&frame(b'X', b""));
+        assert!(peer.is_closed());
+    }
+    let (scene, _, _peer, _) = parked();
+    let mut other = Client::connect(scene.stage.proxy.address());
+    other.send(&packet);
+    let mut server = scene.stage.upstream.accept();
+    server.send(&[frame(b'R', &[0; 4]), full()].concat());
+    let mut server = scene.stage.upstream.accept();
+    server.expect(&packet);
+    server.send(&greeting());
+    assert_eq!(frames::tags(&other.logged_in()), "RSSSSKZ");
+}

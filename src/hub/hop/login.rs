@@ -4,10 +4,10 @@
 use super::Hop;
 use crate::client::Turn;
 use crate::hub::{LoginOutcome, ServerKey, Task};
-use crate::upstream::given;
+use crate::upstream::{Welcome, given};
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::HEADER;
-use crate::wire::frontend;
+use crate::wire::{fields, frontend};
 
 /// Whether a client may send this before it is logged in. Anything else waits for ReadyForQuery, so
 /// that the ledger starts even with the server.
@@ -40,6 +40,27 @@ impl Hop<'_> {
         spoils
     }
 
+    /// The server has no room, and may have some when connections are closed that wait for nobody:
+    /// what it has said so far is kept. Else that is sent.
+    fn is_crowded_out(&mut self, tag: u8, frame: &[u8]) -> bool {
+        const TOO_MANY_CONNECTIONS: &[u8] = b"53300";
+        let state = fields::field(&frame[HEADER..], fields::SQLSTATE);
+        let is_crowded = tag == backend::ERROR && state == Some(TOO_MANY_CONNECTIONS);
+        let is_new = self
+            .upstream
+            .welcome
+            .as_deref()
+            .is_some_and(Welcome::says_nothing);
+        if is_crowded && is_new && !self.client.is_second {
+            self.client.query.extend_from_slice(frame);
+            self.upstream.welcome = None;
+            self.outbox.tasks.push_back(Task::Crowded(self.client.id));
+            return true;
+        }
+        self.client.out.append(&mut self.client.query);
+        false
+    }
+
     fn decided_login(&mut self, outcome: LoginOutcome) {
         let task = Task::Login(self.client.id, outcome);
         self.outbox.tasks.push_back(task);
@@ -48,13 +69,23 @@ impl Hop<'_> {
     /// A reply of the server's to the login.
     pub(super) fn login_reply(&mut self, tag: u8, frame: &[u8]) {
         let body = &frame[HEADER..];
+        if self.is_crowded_out(tag, frame) {
+            return;
+        }
         let welcome = self.upstream.welcome.as_deref_mut();
         if welcome.is_some_and(|welcome| !welcome.keep(tag, frame)) {
             self.upstream.welcome = None;
         }
         match tag {
             backend::ERROR => self.decided_login(LoginOutcome::Refused),
-            backend::AUTHENTICATION => self.client.is_challenged = is_challenge(body),
+            backend::AUTHENTICATION => {
+                self.client.is_challenged = is_challenge(body);
+                // The client waits for more in any case.
+                if self.upstream.welcome.is_some() {
+                    self.client.query.extend_from_slice(frame);
+                    return;
+                }
+            }
             backend::BACKEND_KEY_DATA => {
                 let Some((pid, secret)) = backend::backend_key_data(body) else {
                     self.client.out.extend_from_slice(frame);

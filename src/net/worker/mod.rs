@@ -388,8 +388,10 @@ impl Worker {
             Task::See(id) => self.make_dirty(PortId::Client(id)),
             Task::Login(id, outcome) => self.login_decided(id, outcome),
             Task::Park(id) => self.park(id),
+            Task::Crowded(id) => self.make_room_for(id),
             Task::DropParked => {
-                self.warm.drop_all();
+                // It makes no difference whether there were any.
+                let _ = self.warm.drop_all();
                 self.close_all_parked();
             }
             Task::Decided(..) => {}
@@ -450,6 +452,7 @@ impl Worker {
             origin: Origin::new(&joined.login.database, &joined.login.packet),
             relay_only: joined.login.replication,
             deadline: self.millis(joined.deadline),
+            is_second: joined.is_second,
         });
         let server = self.register(upstream, PortId::Upstream(link));
         let server = server.map(|socket| UpstreamPort {

@@ -3,6 +3,7 @@
 use super::Worker;
 use super::end::End;
 use super::ports::PortId;
+use crate::client::Login;
 use crate::error::ConnectionError;
 use crate::hub::{LoginOutcome, Parking};
 use crate::ids::{ClientId, UpstreamId};
@@ -232,6 +233,51 @@ impl Worker {
             let outcome = Err(ConnectionError::System(error));
             count_end(number, self.hub.lent.counters(), &outcome);
         }
+    }
+
+    /// The server has no room for a client: it gets that of connections without one, if there are
+    /// any.
+    #[cold]
+    pub(super) fn make_room_for(&mut self, id: ClientId) {
+        let had_any = self.warm.drop_all();
+        self.close_all_parked();
+        let again = had_any.then(|| self.log_in_again(id)).flatten();
+        match again {
+            Some((joined, number, open)) => self.redial(joined, number, open),
+            None => {
+                self.hub.tell_crowded(id);
+                self.make_dirty(PortId::Client(id));
+            }
+        }
+    }
+
+    /// Takes a client that is not logged in off its server connection.
+    fn log_in_again(&mut self, id: ClientId) -> Option<(Joined, u64, OpenClient)> {
+        let known = self.hub.client(id)?;
+        let origin = &self.hub.upstream(known.link)?.standing.origin;
+        let login = Login {
+            packet: origin.packet().to_vec(),
+            database: origin.database().to_vec(),
+            user: Vec::new(),
+            replication: false,
+        };
+        let key = known.key.clone();
+        let client = self.clients.remove(id.0)?;
+        self.upstreams.remove(client.link.0);
+        self.hub.remove(id);
+        let now = Instant::now();
+        let joined = Joined {
+            client: client.port.socket.release(self.poll.registry()).ok()?,
+            via: Via::Dial,
+            login,
+            pending: client.port.pending,
+            key,
+            deadline: now + self.config.login_timeout,
+            began: now,
+            is_spare: false,
+            is_second: true,
+        };
+        Some((joined, client.number, client.open))
     }
 
     fn redial(&mut self, joined: Joined, number: u64, open: OpenClient) {
