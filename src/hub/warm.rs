@@ -240,7 +240,8 @@ impl Hub {
         if !is_current(server, &self.lent) {
             return None;
         }
-        let welcome = server.upstream.welcome.as_deref()?;
+        let welcome = server.upstream.welcome.as_deref();
+        let welcome = welcome.filter(|welcome| welcome.is_true())?;
         let mut out = Vec::new();
         let (pid, secret, ours) = welcome.say(&key.secret, &mut out)?;
         let server_key = ServerKey {

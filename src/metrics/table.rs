@@ -124,6 +124,8 @@ impl Table<'_> {
             ("opened", ConnectionsOpened),
             ("closed", ConnectionsClosed),
             ("refused", ConnectionsRefused),
+            ("kept for others", Parked),
+            ("given to others", Woken),
             ("cancel requests", Cancels),
             ("bytes from clients", BytesFromClients),
             ("bytes from upstream", BytesFromUpstream),

@@ -1,7 +1,7 @@
 //! Which warm server connections there are, at which workers, and who may have one.
 //!
-//! A warm connection belongs to its worker; here is only written down that it is there. The acceptor
-//! takes it off the list for a client, and hands the client to that worker.
+//! A warm connection belongs to its worker; here is only written down that it is there. The
+//! acceptor takes it off the list for a client, and hands the client to that worker.
 //!
 //! Invariants:
 //! - a connection is given to one client: whoever takes it off the list;

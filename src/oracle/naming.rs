@@ -149,7 +149,7 @@ fn uses(builtins: &str, major: u16) -> String {
 }
 
 /// What views call, among the volatile functions of `pg_catalog`, whose run shows.
-const NOISY: &str = "{currval,lastval,nextval,pg_advisory_lock,pg_advisory_xact_lock,pg_notify,pg_sleep,\
+const NOISY: &str = "{nextval,pg_advisory_lock,pg_advisory_xact_lock,pg_notify,pg_sleep,\
     pg_try_advisory_lock,pg_try_advisory_xact_lock,random,setseed,setval}";
 
 /// The functions a planner may run that were parsed when they were made, or have defaults, and call

@@ -3,8 +3,8 @@
 //! A server connection whose client has left may serve the next one only if nothing can be told
 //! from what the first has done. So here is no list of what leaves something, which grows with each
 //! version of the server and each extension, but of what does not: a few verbs, and the functions
-//! of `pg_catalog` that only compute or read. A call of anything else may leave anything, and so may
-//! a name behind which a user's function runs, which is for the caller to know.
+//! of `pg_catalog` that only compute or read. A call of anything else may leave anything, and so
+//! may a name behind which a user's function runs, which is for the caller to know.
 
 mod known;
 
@@ -14,6 +14,7 @@ use super::moves::{self, Assignment, Move, Part};
 use super::settings;
 use super::survey::Survey;
 use super::words::{Item, Token, Words};
+pub use known::functions;
 use known::{is_draw, is_known};
 use std::ops::{BitOr, BitOrAssign};
 

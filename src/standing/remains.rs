@@ -38,8 +38,8 @@ impl Standing {
         self.residue |= residue;
     }
 
-    /// What a text leaves, of which this is the survey, with what is known of the names in it. It is
-    /// anything as long as that is not enough.
+    /// What a text leaves, of which this is the survey, with what is known of the names in it. It
+    /// is anything as long as that is not enough.
     #[must_use]
     pub fn residue_of(&mut self, text: &[u8], survey: &Survey) -> Residue {
         let is_read = self.standard_strings && self.encoding != Encoding::Unsafe;

@@ -13,7 +13,11 @@ const SLOWLY: [(&str, &str); 1] = [("catalog_watch_ms", "60000")];
 /// A proxy that knows the database, and a client that has had its query executed on a connection
 /// that may be left to another.
 fn used() -> (Scene, Client, Peer, String) {
-    let scene = learned(SQL, &SELECT, &SLOWLY);
+    used_with(&SLOWLY)
+}
+
+fn used_with(changes: &[(&str, &str)]) -> (Scene, Client, Peer, String) {
+    let scene = learned(SQL, &SELECT, changes);
     let (mut client, mut peer) = scene.login();
     client.send(&frames::query(SQL));
     peer.answer_context();
@@ -119,6 +123,33 @@ fn a_connection_that_says_anything_while_nobody_listens_is_closed() {
     // The proxy has to have seen it.
     std::thread::sleep(std::time::Duration::from_millis(50));
     drop(scene.login());
+}
+
+#[test]
+fn nobody_waits_for_ever() {
+    let changes = [SLOWLY[0], ("server_idle_timeout_s", "1")];
+    let (_scene, mut client, mut peer, _) = used_with(&changes);
+    leave(&mut client);
+    peer.expect(&frame(b'X', b""));
+    assert!(peer.is_closed());
+    // Nor for an answer.
+    let (_scene, mut client, mut peer, _) = used_with(&changes);
+    let reset = frames::query("RESET ALL");
+    client.send(&reset);
+    peer.expect_at_once(&reset);
+    peer.send(&[complete("RESET"), ready(b'I')].concat());
+    client.expect(&[complete("RESET"), ready(b'I')].concat());
+    leave(&mut client);
+    peer.expect(&[reset, frame(b'X', b"")].concat());
+    assert!(peer.is_closed());
+}
+
+#[test]
+fn an_old_connection_is_closed_when_its_client_leaves() {
+    let (_scene, mut client, mut peer, _) = used_with(&[SLOWLY[0], ("server_lifetime_s", "1")]);
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    leave(&mut client);
+    assert!(peer.is_closed());
 }
 
 /// A connection in which a setting was changed, whose client has left, and which is asked to take

@@ -333,3 +333,28 @@ fn what_a_login_would_find_is_found() {
         std::thread::sleep(Duration::from_millis(20));
     }
 }
+
+/// What is on the list of functions that leave nothing is the server's own, and none of it changes
+/// anything, as the server itself says but for a few that only tell a moment or draw lots.
+#[test]
+fn what_leaves_nothing_is_what_the_server_says_does_nothing() {
+    const VOLATILE: &str = "clock_timestamp,gen_random_uuid,pg_relation_size,pg_table_size,\
+        pg_total_relation_size,random,timeofday,pg_is_in_recovery,pg_get_viewdef,setseed";
+    let mut client = Client::login(&server::address(), "postgres");
+    let names: Vec<_> = pgautoprep::sql::residue::functions().collect();
+    let found = client.query(&format!(
+        "SELECT DISTINCT proname, provolatile, lanname FROM pg_proc p \
+         JOIN pg_language l ON l.oid = prolang WHERE pronamespace = 'pg_catalog'::regnamespace \
+         AND proname = ANY ('{{{}}}') \
+         AND (provolatile = 'v' OR lanname NOT IN ('internal', 'sql'))",
+        names.join(",")
+    ));
+    for row in found.iter().filter(|frame| frame.tag == b'D') {
+        let columns = row.columns();
+        let name = columns[0].clone().unwrap_or_default();
+        assert!(
+            VOLATILE.split(',').any(|known| known == name),
+            "{columns:?}"
+        );
+    }
+}

@@ -17,6 +17,7 @@
 //! - the thread ends once the proxy is ending and the last client has gone, or the time for that is
 //!   over.
 
+mod adopt;
 mod end;
 mod flush;
 mod hear;
@@ -25,17 +26,14 @@ mod warm;
 
 use super::accept::Environment;
 use super::buffers::Spares;
-use super::orders::{Arrival, Joined, Mailbox, OpenClient, Order, Via};
+use super::orders::{Arrival, Mailbox, Order};
 use super::port::Port;
-use super::socket::Socket;
-use super::stream::Handover;
 use super::warm::Warm;
 use crate::config::Config;
 use crate::convert::Lent;
 use crate::error::ConnectionError;
 use crate::hub::{self, Hub, Task};
 use crate::ids::{ClientId, UpstreamId};
-use crate::statement::context::Origin;
 use crate::statement::{Micros, Millis};
 use end::End;
 use mio::event::Event;
@@ -422,90 +420,5 @@ impl Worker {
         for slot in self.clients.slots() {
             self.make_dirty(PortId::Client(ClientId(slot)));
         }
-    }
-
-    fn adopt(&mut self, arrival: Arrival) {
-        let number = arrival.number;
-        let outcome = match arrival.joined.via {
-            Via::Warm(id) => return self.adopt_warm(arrival, id),
-            Via::Connection(_) | Via::Dial => self.try_adopt(arrival),
-        };
-        if let Err(error) = outcome {
-            let outcome = Err(ConnectionError::System(error));
-            super::accept::count_end(number, self.hub.lent.counters(), &outcome);
-        }
-    }
-
-    /// Takes a client and its server connection into the hub.
-    fn try_adopt(&mut self, arrival: Arrival) -> io::Result<()> {
-        let Arrival {
-            mut joined,
-            number,
-            open,
-        } = arrival;
-        let Via::Connection(upstream) = std::mem::replace(&mut joined.via, Via::Dial) else {
-            return Err(io::ErrorKind::NotConnected.into());
-        };
-        let (id, link) = self.hub.arrive(hub::Arrival {
-            number,
-            key: joined.key.clone(),
-            origin: Origin::new(&joined.login.database, &joined.login.packet),
-            relay_only: joined.login.replication,
-            deadline: self.millis(joined.deadline),
-            is_second: joined.is_second,
-        });
-        let server = self.register(upstream, PortId::Upstream(link));
-        let server = server.map(|socket| UpstreamPort {
-            port: Port::new(socket, Vec::new()),
-            holder: id,
-            shut: false,
-            dies: warm::dies_at(self.config.server_lifetime, number),
-            parked: None,
-            asked: None,
-            is_spare: joined.is_spare,
-        });
-        let seated = server.and_then(|server| {
-            self.upstreams.insert(link.0, server);
-            self.seat(joined, (id, link), number, open)
-        });
-        if seated.is_err() {
-            self.upstreams.remove(link.0);
-            self.hub.remove(id);
-        }
-        seated
-    }
-
-    fn register(&self, socket: Handover, id: PortId) -> io::Result<Socket> {
-        Socket::register(socket, self.poll.registry(), id.token())
-    }
-
-    /// Gives a client that the hub knows its port.
-    fn seat(
-        &mut self,
-        joined: Joined,
-        (id, link): (ClientId, UpstreamId),
-        number: u64,
-        open: OpenClient,
-    ) -> io::Result<()> {
-        let client = self.register(joined.client, PortId::Client(id))?;
-        let port = Port::new(client, joined.pending);
-        self.clients.insert(
-            id.0,
-            ClientPort {
-                port,
-                link,
-                number,
-                lost: None,
-                finishes: false,
-                cancels: joined.key.cancelled,
-                registration: None,
-                began: joined.began,
-                open,
-            },
-        );
-        // What the client has sent behind its startup packet has no event of its own.
-        self.guarded(PortId::Client(id), |worker, _| worker.offer_pending(id));
-        self.make_dirty(PortId::Client(id));
-        Ok(())
     }
 }

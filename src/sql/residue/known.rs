@@ -1,8 +1,6 @@
 //! The words behind which a parenthesis is no call that could leave something.
 
-use foldhash::fast::FixedState;
-use std::collections::HashSet;
-use std::sync::LazyLock;
+use std::cmp::Ordering;
 
 /// Words of the language and names of types, behind which a parenthesis is no call.
 const KEYWORDS: &str = "\
@@ -60,16 +58,12 @@ const FUNCTIONS: &str = "\
 /// Functions that draw numbers from sequences, or tell which was drawn last.
 const DRAWS: [&str; 4] = ["currval", "lastval", "nextval", "setval"];
 
-/// The longest of them, in bytes.
+/// The longest word of all, in bytes.
 const LONGEST: usize = 25;
 
-static KNOWN: LazyLock<HashSet<&'static [u8], FixedState>> = LazyLock::new(|| {
-    let words = KEYWORDS.split(' ').chain(functions()).chain(DRAWS);
-    words.map(str::as_bytes).collect()
-});
-
 /// The names of the functions that leave nothing.
-pub(super) fn functions() -> impl Iterator<Item = &'static str> {
+#[doc(hidden)]
+pub fn functions() -> impl Iterator<Item = &'static str> {
     FUNCTIONS.split(' ')
 }
 
@@ -82,7 +76,24 @@ pub(super) fn is_known(word: &[u8]) -> bool {
     };
     lower.copy_from_slice(word);
     lower.make_ascii_lowercase();
-    KNOWN.contains(&*lower)
+    has(KEYWORDS, lower) || has(FUNCTIONS, lower) || is_draw(lower)
+}
+
+/// Whether a list of words in their order, with a space between two of them, has this one. Every
+/// word of a text that is passed through comes by here, so not all of them are compared.
+fn has(list: &str, word: &[u8]) -> bool {
+    let mut rest = list.as_bytes();
+    while !rest.is_empty() {
+        let middle = rest.len() / 2;
+        let start = memchr::memrchr(b' ', &rest[..middle]).map_or(0, |at| at + 1);
+        let end = memchr::memchr(b' ', &rest[start..]).map_or(rest.len(), |at| start + at);
+        match rest[start..end].cmp(word) {
+            Ordering::Equal => return true,
+            Ordering::Less => rest = rest.get(end + 1..).unwrap_or_default(),
+            Ordering::Greater => rest = &rest[..start.saturating_sub(1)],
+        }
+    }
+    false
 }
 
 /// Whether this is the name of a function that draws numbers.
@@ -97,9 +108,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_word_is_longer_than_the_longest() {
-        let longest = KNOWN.iter().map(|word| word.len()).max();
-        assert_eq!(longest, Some(LONGEST));
-        assert!(is_known(b"Jsonb_Array_Elements_Text") && !is_known(b"setseed"));
+    fn every_word_is_found_and_no_other() {
+        let all = || KEYWORDS.split(' ').chain(functions()).chain(DRAWS);
+        assert_eq!(all().map(str::len).max(), Some(LONGEST));
+        for list in [KEYWORDS, FUNCTIONS] {
+            assert!(list.split(' ').is_sorted(), "{list}");
+        }
+        for word in all() {
+            assert!(is_known(word.to_uppercase().as_bytes()), "{word}");
+            for other in [format!("{word}_"), format!("_{word}"), word[1..].to_owned()] {
+                let is_another = all().any(|word| word == other);
+                assert_eq!(is_known(other.as_bytes()), is_another, "{other}");
+            }
+        }
+        assert!(!is_known(b"setseed") && !is_known(b"") && !is_known(b"zzz"));
     }
 }
