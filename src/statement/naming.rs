@@ -82,10 +82,12 @@ impl Naming {
 
     /// Whether what is defined may leave something.
     fn leaves(&self, definition: &Definition) -> bool {
-        let of = |name: &Box<[u8]>| self.known.as_ref().is_some_and(|names| names.leaves(name));
         definition.leaves
             || definition.hazards.has(Hazards::LEAVES)
-            || definition.mentions.iter().any(of)
+            || self.known.as_ref().is_some_and(|names| {
+                let mut mentioned = definition.mentions.iter();
+                mentioned.any(|name| names.leaves(name))
+            })
     }
 
     /// The known names, if they answer the question `since` or a later one.

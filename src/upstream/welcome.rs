@@ -17,8 +17,11 @@ pub struct Welcome {
     is_open: bool,
     is_whole: bool,
     /// The settings of which something else was reported since, and what.
-    others: Vec<(Box<[u8]>, Box<[u8]>)>,
+    others: Vec<Other>,
 }
+
+/// A setting, and what was reported of it.
+type Other = (Box<[u8]>, Box<[u8]>);
 
 /// The bytes of AuthenticationOk.
 const OPEN: usize = 9;

@@ -33,7 +33,7 @@ pub(super) fn dies_at(lifetime: Duration, number: u64) -> Option<Instant> {
 
 impl Worker {
     /// The server has decided about a login.
-    pub(super) fn login_decided(&mut self, id: ClientId, outcome: LoginOutcome) {
+    pub(super) fn login_decided(&self, id: ClientId, outcome: LoginOutcome) {
         let Some(client) = self.clients.get(id.0).filter(|_| self.warm.is_on()) else {
             return;
         };
@@ -280,7 +280,7 @@ impl Worker {
         Some((joined, client.number, client.open))
     }
 
-    fn redial(&mut self, joined: Joined, number: u64, open: OpenClient) {
+    fn redial(&self, joined: Joined, number: u64, open: OpenClient) {
         let (environment, mailbox) = (Arc::clone(&self.environment), self.mailbox.clone());
         let joined = Joined {
             via: Via::Dial,
