@@ -220,6 +220,8 @@ connections
   opened                                   0
   closed                                   0
   refused                                  0
+  kept for others                          0
+  given to others                          0
   cancel requests                          0
   bytes from clients                       0
   bytes from upstream                      0
@@ -289,6 +291,8 @@ connections
   opened                                   4                        +1
   closed                                   4                        +4
   refused                                  0                        +0
+  kept for others                          0                        +0
+  given to others                          0                        +0
   cancel requests                          0                        +0
   bytes from clients                       0                        +0
   bytes from upstream                      0                        +0
