@@ -26,6 +26,27 @@ const SETTING: [&str; 11] = [
     "COMMIT",
 ];
 
+/// What a client could ask to see what its predecessor has left. What describes the process itself
+/// is another's in any case.
+const PROBES: [&str; 13] = [
+    "SELECT name, setting, source, sourcefile, reset_val, boot_val FROM pg_settings \
+     WHERE name <> 'application_name' ORDER BY name",
+    "SELECT lastval()",
+    "SELECT currval('s_id_seq')",
+    "SELECT pg_my_temp_schema()",
+    "SELECT current_schemas(true), current_user, session_user, current_setting('my.var', true), \
+     current_setting('my.other', true)",
+    "SELECT name, statement FROM pg_prepared_statements",
+    "SELECT name FROM pg_cursors",
+    "SELECT pg_listening_channels()",
+    "SELECT locktype, mode FROM pg_locks WHERE pid = pg_backend_pid() \
+     AND locktype NOT IN ('relation', 'virtualxid')",
+    "SHOW transaction_isolation",
+    "SHOW ALL",
+    "EXECUTE _pgautoprep_",
+    "FETCH c",
+];
+
 const SELECT: &str = "SELECT name FROM t WHERE id = ";
 
 /// A proxy that looks at the catalog as it does by default.
@@ -103,25 +124,7 @@ fn a_used_connection_looks_like_a_fresh_one() {
     let (mut warm, _) = until_woken(&proxy, &database, work);
     let mut fresh = Client::login(&server::address(), &database);
     assert_eq!(warm.parameters, fresh.parameters);
-    // What describes the process itself is another's in any case.
-    let probes = [
-        "SELECT name, setting, source, sourcefile, reset_val, boot_val FROM pg_settings \
-         WHERE name <> 'application_name' ORDER BY name",
-        "SELECT lastval()",
-        "SELECT currval('s_id_seq')",
-        "SELECT pg_my_temp_schema()",
-        "SELECT current_schemas(true), current_user, session_user, current_setting('a.b', true)",
-        "SELECT name, statement FROM pg_prepared_statements",
-        "SELECT name FROM pg_cursors",
-        "SELECT pg_listening_channels()",
-        "SELECT locktype, mode FROM pg_locks WHERE pid = pg_backend_pid() \
-         AND locktype NOT IN ('relation', 'virtualxid')",
-        "SHOW transaction_isolation",
-        "SHOW ALL",
-        "EXECUTE _pgautoprep_",
-        "FETCH c",
-    ];
-    for probe in probes {
+    for probe in PROBES {
         assert_eq!(warm.query(probe), fresh.query(probe), "{probe}");
     }
     warm.send(&frames::frame(b'B', b"\0\0\0\0\0\0\0\0"));
@@ -357,4 +360,68 @@ fn what_leaves_nothing_is_what_the_server_says_does_nothing() {
             "{columns:?}"
         );
     }
+}
+
+/// Texts of all kinds, of which sessions are made up at random.
+const ANY: [&str; 26] = [
+    "SELECT name FROM t WHERE id = 5",
+    "SELECT name FROM t WHERE id = 6",
+    "SELECT lower(name), now() FROM t WHERE id = 7",
+    "INSERT INTO s (name) VALUES ('x')",
+    "INSERT INTO s (name) VALUES ('x') RETURNING id",
+    "UPDATE s SET name = 'z' WHERE id = 1",
+    "SELECT nextval('s_id_seq')",
+    "SELECT setval('s_id_seq', 1000)",
+    "BEGIN",
+    "COMMIT",
+    "ROLLBACK",
+    "SELECT 1 / 0",
+    "SAVEPOINT a",
+    "SET search_path = pg_catalog",
+    "SET LOCAL work_mem = '2MB'",
+    "SET datestyle = 'German'",
+    "RESET ALL",
+    "SET my.var = 'x'",
+    "SELECT set_config('my.other', 'x', true)",
+    "CREATE TEMP TABLE x (id int)",
+    "SELECT pg_advisory_lock(7)",
+    "LISTEN a",
+    "PREPARE p AS SELECT 1",
+    "DISCARD ALL",
+    "SELECT setseed(0.1)",
+    "DECLARE c CURSOR WITH HOLD FOR SELECT 1",
+];
+
+#[test]
+fn whatever_a_client_does_the_next_finds_what_a_fresh_login_would() {
+    let proxy = proxy();
+    let database = server::database(SETUP);
+    let mut fresh = Client::login(&server::address(), &database);
+    let expected = PROBES.map(|probe| fresh.query(probe));
+    let mut seed = 7_u64;
+    let mut dice = |sides: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (seed >> 33) as usize % sides
+    };
+    let work = |client: &mut Client| assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
+    drop(until_woken(&proxy, &database, work));
+    for round in 0..60 {
+        let mut client = Client::login(proxy.address(), &database);
+        // Most of them do little that cannot be taken back.
+        let kinds = if dice(3) == 0 { ANY.len() } else { 17 };
+        let texts: Vec<_> = (0..1 + dice(5)).map(|_| ANY[dice(kinds)]).collect();
+        texts.iter().for_each(|text| drop(client.query(text)));
+        client.send(&frames::frame(b'X', b""));
+        client.rest();
+        std::thread::sleep(Duration::from_millis(3));
+        let mut next = Client::login(proxy.address(), &database);
+        for (probe, expected) in PROBES.iter().zip(&expected) {
+            assert_eq!(
+                &next.query(probe),
+                expected,
+                "{probe} behind {texts:?}, {round}"
+            );
+        }
+    }
+    assert!(woken(&proxy) >= 10, "{}", proxy.summary());
 }
