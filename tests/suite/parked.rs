@@ -1,11 +1,12 @@
 //! Warm connections to a scripted server, which does what no real one would.
 
-use crate::harness::client::Client;
+use crate::harness::client::{Client, PATIENCE};
 use crate::harness::frames::{self, complete, execution, frame, ready};
 use crate::harness::scene::{SQL, answer, seen};
 use crate::harness::script::{SELECT, greeting};
 use crate::harness::upstream::{Peer, Scene, learned};
 use pgautoprep::metrics::Counter;
+use std::time::{Duration, Instant};
 
 /// Nothing is looked at in between.
 const SLOWLY: [(&str, &str); 1] = [("catalog_watch_ms", "60000")];
@@ -39,6 +40,15 @@ fn parked() -> (Scene, Client, Peer, String) {
     leave(&mut client);
     assert_eq!(scene.stage.proxy.summary().count(Counter::Parked), 1);
     (scene, client, peer, name)
+}
+
+/// Waits until a connection is kept for another client.
+fn is_parked(scene: &Scene) {
+    let started = Instant::now();
+    while scene.stage.proxy.summary().count(Counter::Parked) == 0 {
+        assert!(started.elapsed() < PATIENCE, "it is not kept");
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Connects and sends the startup packet.
@@ -85,9 +95,10 @@ fn what_follows_the_last_word_of_the_predecessor_reaches_nobody() {
         vec![b'x'; 100_000],
     ]
     .concat();
-    client.send(&more);
-    // What it did not read is lost, and so may be the end.
+    // The proxy may close its end before it has all of that.
+    let _ = std::io::Write::write_all(&mut client.socket, &more);
     drop(client);
+    is_parked(&scene);
     let mut client = arrive(&scene);
     client.logged_in();
     client.send(&frames::query(SQL));
@@ -121,7 +132,7 @@ fn a_connection_that_says_anything_while_nobody_listens_is_closed() {
     let (scene, _, peer, _) = parked();
     drop(peer);
     // The proxy has to have seen it.
-    std::thread::sleep(std::time::Duration::from_millis(50));
+    std::thread::sleep(Duration::from_millis(50));
     drop(scene.login());
 }
 
@@ -147,7 +158,7 @@ fn nobody_waits_for_ever() {
 #[test]
 fn an_old_connection_is_closed_when_its_client_leaves() {
     let (_scene, mut client, mut peer, _) = used_with(&[SLOWLY[0], ("server_lifetime_s", "1")]);
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    std::thread::sleep(Duration::from_secs(1));
     leave(&mut client);
     assert!(peer.is_closed());
 }
@@ -213,9 +224,7 @@ fn nobody_is_given_a_connection_before_it_is_reset() {
         drop(scene.login());
         peer.send(&[*byte]);
     }
-    while scene.stage.proxy.summary().count(Counter::Parked) == 0 {
-        std::thread::yield_now();
-    }
+    is_parked(&scene);
     arrive(&scene).logged_in();
     scene.stage.upstream.nobody_waits();
 }
