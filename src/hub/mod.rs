@@ -32,6 +32,7 @@ use crate::client::{CancelKey, Client, Turn};
 use crate::convert::Lent;
 use crate::ids::{Arena, ClientId, UpstreamId};
 use crate::oracle::Lesson;
+use crate::sql::residue::Residue;
 use crate::standing::{Reset, Standing};
 use crate::statement::context::Origin;
 use crate::statement::{Micros, Millis, Plans, Statement, Verdict};
@@ -259,8 +260,12 @@ impl Hub {
         let began = Began::now(&self.lent.shapes, &origin);
         let is_kept = self.lent.settings.warm && !relay_only;
         let welcome = is_kept.then(Box::default);
-        let standing = Standing::new(origin, most, self.lent.shapes.tag());
+        let mut standing = Standing::new(origin, most, self.lent.shapes.tag());
         let (clients, servers) = (&mut self.clients, &mut self.servers);
+        if !is_kept {
+            // Nobody will ask what is left.
+            standing.leaves(Residue::ANYTHING);
+        }
         let mut upstream = Upstream::new(standing);
         upstream.welcome = welcome;
         let mut link = None;

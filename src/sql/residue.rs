@@ -96,6 +96,7 @@ pub fn residue(text: &[u8], survey: &Survey, leaves: impl Fn(&[u8]) -> bool) -> 
     let mut reader = Reader {
         place: Place::Start,
         into: Into::Elsewhere,
+        last: b"",
     };
     let mut residue = match survey.hazards.has(Hazards::NOISY) {
         true => Residue::SEQUENCES,
@@ -202,27 +203,30 @@ enum Into {
 }
 
 #[derive(Debug)]
-struct Reader {
+struct Reader<'a> {
     place: Place,
     into: Into,
+    /// The word that was read last.
+    last: &'a [u8],
 }
 
-impl Reader {
+impl<'a> Reader<'a> {
     fn literal(&mut self) -> Residue {
         (self.place, self.into) = (Place::Other, Into::Elsewhere);
         Residue::NOTHING
     }
 
-    fn word(&mut self, word: &[u8]) -> Residue {
+    fn word(&mut self, word: &'a [u8]) -> Residue {
         let is_verb = self.place == Place::Start;
         self.into = match self.into {
             Into::Expected => Into::Named,
             _ if word.eq_ignore_ascii_case(b"into") => Into::Expected,
             _ => Into::Elsewhere,
         };
-        self.place = match is_known(word) || self.into == Into::Named {
-            true => Place::Other,
-            false => Place::Name,
+        self.last = word;
+        self.place = match self.into {
+            Into::Named => Place::Other,
+            Into::Elsewhere | Into::Expected => Place::Name,
         };
         if is_verb && !is_in(&VERBS, word) {
             Residue::ANYTHING
@@ -246,7 +250,7 @@ impl Reader {
             _ => Into::Elsewhere,
         };
         match (before, byte) {
-            (Place::Name, b'(') => Residue::ANYTHING,
+            (Place::Name, b'(') if !is_known(self.last) => Residue::ANYTHING,
             _ => Residue::NOTHING,
         }
     }

@@ -4,6 +4,7 @@
 use super::Hop;
 use crate::client::Turn;
 use crate::hub::{LoginOutcome, ServerKey, Task};
+use crate::sql::residue::Residue;
 use crate::upstream::{Welcome, given};
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::HEADER;
@@ -75,6 +76,8 @@ impl Hop<'_> {
         let welcome = self.upstream.welcome.as_deref_mut();
         if welcome.is_some_and(|welcome| !welcome.keep(tag, frame)) {
             self.upstream.welcome = None;
+            // Nobody will ask what is left.
+            self.upstream.standing.leaves(Residue::ANYTHING);
         }
         match tag {
             backend::ERROR => self.decided_login(LoginOutcome::Refused),
