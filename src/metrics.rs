@@ -69,6 +69,10 @@ pub enum Counter {
     RoutesLeft,
     /// Those found to take less time again.
     RoutesTaken,
+    /// Server connections kept for another client when their own had left.
+    Parked,
+    /// Clients that were given such a connection.
+    Woken,
     /// Client connections accepted.
     ConnectionsOpened,
     /// Client connections that have ended.

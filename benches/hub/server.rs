@@ -299,6 +299,7 @@ impl Bench {
             audit: false,
             // So are trials, which take the other route.
             trials: false,
+            warm: false,
             ..net::settings(&config)
         };
         let table = Arc::new(Shapes::new(config.max_shapes, u32::MAX, 1));
@@ -335,6 +336,7 @@ impl Bench {
             key,
             origin: Origin::new(b"bench", b""),
             relay_only: false,
+            is_second: false,
             deadline: Millis(u64::MAX),
         });
         let mut login = Vec::new();

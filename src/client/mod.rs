@@ -53,6 +53,13 @@ pub struct Client {
     pub is_parting: bool,
     /// It has finished, and the time for which its query was kept ready is over.
     pub is_late: bool,
+    /// It has said that it leaves, and its server connection is to be kept: what else comes of it
+    /// is for nobody.
+    pub leaves: bool,
+    /// This is its second try to log in, because the server had no room for the first.
+    pub is_second: bool,
+    /// What it has run may have changed who may log in, which others find when it is committed.
+    pub changes_logins: bool,
     /// Its frames are relayed, and never read.
     pub relay_only: bool,
     /// It is not encrypted and its server connection is, so it is not offered to bind its login to
@@ -88,6 +95,9 @@ impl Client {
             cancels_before: 0,
             is_parting: false,
             is_late: false,
+            leaves: false,
+            is_second: false,
+            changes_logins: false,
             relay_only,
             hides_binding: false,
             is_challenged: false,

@@ -68,6 +68,14 @@ pub struct Config {
     pub connect_timeout: Duration,
     /// The longest time from being told to stop to stopping.
     pub drain_timeout: Duration,
+    /// Whether a server connection may serve another client when its own has left.
+    pub warm_connections: bool,
+    /// The most of them that wait for clients of one identity.
+    pub default_pool_size: usize,
+    /// The longest time that one waits.
+    pub server_idle_timeout: Duration,
+    /// The age at which one is no longer kept; zero means any.
+    pub server_lifetime: Duration,
     /// How many new shapes the server may be asked about per second.
     pub oracle_per_second: u32,
     /// The time between two looks at a database's catalog; zero means that there are none.
@@ -265,6 +273,10 @@ impl Effective {
             login_timeout: self.seconds(&settings::LOGIN_TIMEOUT_S)?,
             connect_timeout: self.seconds(&settings::CONNECT_TIMEOUT_S)?,
             drain_timeout: self.seconds(&settings::DRAIN_TIMEOUT_S)?,
+            warm_connections: self.switch(&settings::WARM_CONNECTIONS)?,
+            default_pool_size: self.number(&settings::DEFAULT_POOL_SIZE)?,
+            server_idle_timeout: self.seconds(&settings::SERVER_IDLE_TIMEOUT_S)?,
+            server_lifetime: self.seconds(&settings::SERVER_LIFETIME_S)?,
             oracle_per_second: self.number(&settings::ORACLE_PER_SECOND)?,
             catalog_watch: Duration::from_millis(self.number(&settings::CATALOG_WATCH_MS)?),
             ddl_notices: self.switch(&settings::DDL_NOTICES)?,

@@ -3,6 +3,7 @@
 use super::Lent;
 use crate::metrics::Counter;
 use crate::sql::effect::Effect;
+use crate::sql::residue::Residue;
 use crate::sql::rewrite;
 use crate::statement::mirror::{Entry, Name};
 use crate::statement::{Key, Recipe, Statement};
@@ -20,6 +21,8 @@ pub struct Call {
     pub hold_description: bool,
     /// What running it may do to the session.
     pub effect: Effect,
+    /// What it leaves in the session.
+    pub residue: Residue,
     /// The statement, if it must be parsed anew first.
     pub renewed: Option<Arc<Statement>>,
 }
@@ -33,6 +36,7 @@ impl Call {
             name: entry.name,
             hold_description: entry.statement.hold_description(),
             effect: entry.terms.effect,
+            residue: entry.terms.residue,
             renewed: None,
         }
     }

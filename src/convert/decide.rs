@@ -39,6 +39,8 @@ pub enum Subject {
     Statement(Plans),
     /// Only look whether the catalog has changed.
     Watch,
+    /// The same, and which names have hazards if that is not known.
+    Names,
     /// Repeat the plan proof of a statement this connection holds under this name.
     Audit(Arc<Statement>, Name),
 }

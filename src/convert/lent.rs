@@ -70,6 +70,8 @@ pub struct Settings {
     pub audit: bool,
     /// Whether the times of the routes are compared.
     pub trials: bool,
+    /// Whether a server connection may wait for another client when its own has left.
+    pub warm: bool,
     /// Bounds.
     pub limits: Limits,
 }

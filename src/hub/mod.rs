@@ -16,7 +16,8 @@
 //!
 //! Invariants:
 //! - a name never means another client, or another connection, than the one it was given to;
-//! - a server connection is held for one client from its login to its end: each names the other.
+//! - a server connection is held for one client from its login to its end, each naming the other,
+//!   and then for nobody (`warm`), or for another, or it ends, too.
 //!   Every reply goes to that client, and the names in the ledger agree with that, which builds
 //!   with assertions check;
 //! - a client to which a dying connection owes something gets one answer that says so, unless the
@@ -25,12 +26,14 @@
 
 mod hop;
 mod timers;
+mod warm;
 
 use crate::client::{CancelKey, Client, Turn};
 use crate::convert::Lent;
 use crate::ids::{Arena, ClientId, UpstreamId};
 use crate::oracle::Lesson;
-use crate::standing::Standing;
+use crate::sql::residue::Residue;
+use crate::standing::{Reset, Standing};
 use crate::statement::context::Origin;
 use crate::statement::{Micros, Millis, Plans, Statement, Verdict};
 use crate::upstream::Upstream;
@@ -40,6 +43,8 @@ use hop::Hop;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use timers::{Timer, Timers};
+use warm::Began;
+pub use warm::Parking;
 
 /// Milliseconds between two looks for what nobody uses any more.
 pub const REST: u64 = 60_000;
@@ -68,6 +73,8 @@ pub struct Arrival {
     pub relay_only: bool,
     /// When the login must be over.
     pub deadline: Millis,
+    /// The server had no room for its first try.
+    pub is_second: bool,
 }
 
 /// A server connection in the hub.
@@ -78,6 +85,12 @@ struct Server {
     lease: ClientId,
     /// The lesson that is under way on it, if one is.
     lesson: Option<Box<Lesson>>,
+    /// What was known when its login began.
+    began: Began,
+    /// It has no client, and the server is asked to take away what the last one has left.
+    resets: VecDeque<Reset>,
+    /// The first of these has completed.
+    is_reset: bool,
 }
 
 /// How to cancel what a server process does for a client.
@@ -100,6 +113,17 @@ pub enum Decided {
     Passed(crate::reason::Reason),
 }
 
+/// What a server has said to a login.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoginOutcome {
+    /// It is accepted, and nothing was asked for: any client of the identity would be let in.
+    Open,
+    /// It is accepted, but not anybody would be.
+    Guarded,
+    /// It is refused.
+    Refused,
+}
+
 /// What the owner of the hub is to do.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Task {
@@ -109,6 +133,15 @@ pub enum Task {
     EndLogin(ClientId),
     /// See whether the client can go on: [`Hub::go_on`].
     See(ClientId),
+    /// The server has decided about the client's login.
+    Login(ClientId, LoginOutcome),
+    /// The client has left: [`Hub::park`].
+    Park(ClientId),
+    /// The server has no room for the client. Either it logs in on another connection, after
+    /// [`Hub::remove`], or it is told: [`Hub::tell_crowded`].
+    Crowded(ClientId),
+    /// Who may log in, or what a login finds, may be about to change: parked connections go.
+    DropParked,
     /// Tell whoever wants to know what became of a query: only after [`Hub::tell_decisions`].
     Decided(ClientId, Decided),
 }
@@ -221,24 +254,39 @@ impl Hub {
             origin,
             relay_only,
             deadline,
+            is_second,
         } = arrival;
         let most = self.lent.settings.limits.statements;
-        let standing = Standing::new(origin, most, self.lent.shapes.tag());
+        let began = Began::now(&self.lent.shapes, &origin);
+        let is_kept = self.lent.settings.warm && !relay_only;
+        let welcome = is_kept.then(Box::default);
+        let mut standing = Standing::new(origin, most, self.lent.shapes.tag());
         let (clients, servers) = (&mut self.clients, &mut self.servers);
-        let mut upstream = None;
+        if !is_kept {
+            // Nobody will ask what is left.
+            standing.leaves(Residue::ANYTHING);
+        }
+        let mut upstream = Upstream::new(standing);
+        upstream.welcome = welcome;
+        let mut link = None;
         let client = clients.insert_with(|slot| {
             let lease = ClientId(slot);
-            let link = UpstreamId(servers.insert_with(|_| Server {
-                upstream: Upstream::new(standing),
+            let name = UpstreamId(servers.insert_with(|_| Server {
+                upstream,
                 lease,
                 lesson: None,
+                began,
+                resets: VecDeque::new(),
+                is_reset: false,
             }));
-            upstream = Some(link);
-            Client::new(lease, link, number, key, relay_only)
+            link = Some(name);
+            let mut client = Client::new(lease, name, number, key, relay_only);
+            client.is_second = is_second;
+            client
         });
         let client = ClientId(client);
         self.outbox.timers.set(client, Timer::Login, deadline);
-        (client, upstream.unwrap_or(UpstreamId(client.0)))
+        (client, link.unwrap_or(UpstreamId(client.0)))
     }
 
     /// A client is not encrypted, and its server connection is: it is not offered to bind its login

@@ -127,6 +127,8 @@ impl Table<'_> {
             ("TLS handshakes", TlsHandshakes),
             ("TLS failures", TlsFailures),
             ("TLS refused by server", TlsRefused),
+            ("kept for others", Parked),
+            ("given to others", Woken),
             ("cancel requests", Cancels),
             ("bytes from clients", BytesFromClients),
             ("bytes from upstream", BytesFromUpstream),
@@ -224,6 +226,8 @@ connections
   TLS handshakes                           0
   TLS failures                             0
   TLS refused by server                    0
+  kept for others                          0
+  given to others                          0
   cancel requests                          0
   bytes from clients                       0
   bytes from upstream                      0
@@ -296,6 +300,8 @@ connections
   TLS handshakes                           0                        +0
   TLS failures                             0                        +0
   TLS refused by server                    0                        +0
+  kept for others                          0                        +0
+  given to others                          0                        +0
   cancel requests                          0                        +0
   bytes from clients                       0                        +0
   bytes from upstream                      0                        +0

@@ -6,10 +6,11 @@
 use super::Phase;
 use super::cancel::Registry;
 use super::dial::dial;
-use super::orders::{Arrival, Joined, OpenClient};
+use super::orders::{Arrival, Joined, Mailbox, Order, Via};
 use super::places::Places;
 use super::stream::{Handover, Stream, read, write_all};
 use super::tls::{Encryption, PROTOCOL, Tunnel};
+use super::warm::{Answer, Warm};
 use crate::client::{Asks, CancelKey, Greeting, Login};
 use crate::config::Config;
 use crate::error::{ConnectionError, Fault};
@@ -33,6 +34,8 @@ const REFUSAL: Duration = Duration::from_secs(2);
 /// Clients that may be in the middle of a handshake of TLS at once. Each takes some 10 KiB, and for
 /// a fraction of a second if nobody means harm, so these are thousands of logins a second.
 pub(super) const HANDSHAKES: usize = 1024;
+/// How long server processes that were told to go may take, before one more is asked for.
+const ROOM: Duration = Duration::from_millis(50);
 
 /// What greeting a client takes.
 #[derive(Debug)]
@@ -40,6 +43,7 @@ pub(super) struct Environment {
     pub(super) config: Arc<Config>,
     pub(super) registry: Arc<Registry>,
     pub(super) metrics: Arc<Metrics>,
+    pub(super) warm: Arc<Warm>,
     /// Says when the proxy is ending.
     pub(super) draining: watch::Receiver<Phase>,
     pub(super) tls: Arc<Encryption>,
@@ -71,22 +75,16 @@ impl Admission {
 }
 
 /// Greets one accepted client. Returns what is to be handed to a worker, if there will be a
-/// session.
+/// session, and to which if that has to be one. `load` tells how many clients a worker has.
 pub(super) async fn greet(
     client: Stream,
     number: u64,
     admission: Admission,
-    open: OpenClient,
     environment: &Environment,
-) -> Option<Arrival> {
-    let outcome = match converse(client, number, admission, environment).await {
-        Ok(Some(joined)) => {
-            return Some(Arrival {
-                joined,
-                number,
-                open,
-            });
-        }
+    load: impl Fn(usize) -> usize,
+) -> Option<(Joined, Option<usize>)> {
+    let outcome = match converse(client, number, admission, environment, load).await {
+        Ok(Some(joined)) => return Some(joined),
         Ok(None) => Ok(()),
         Err(error) => Err(error),
     };
@@ -116,7 +114,8 @@ async fn converse(
     number: u64,
     mut admission: Admission,
     environment: &Environment,
-) -> Result<Option<Joined>, ConnectionError> {
+    load: impl Fn(usize) -> usize,
+) -> Result<Option<(Joined, Option<usize>)>, ConnectionError> {
     let limit = if admission.is_refusal() {
         REFUSAL
     } else {
@@ -150,10 +149,28 @@ async fn converse(
                 tls,
                 "login"
             );
-            match connect(&login, environment).await {
-                Ok(upstream) => {
-                    let deadline = deadline.into_std();
-                    return join(client, upstream, login, greeted.pending, deadline).map(Some);
+            let began = std::time::Instant::now();
+            let (via, worker, is_spare) = match answer(&login, began, environment, load) {
+                Answer::Warm(worker, id) => (Ok(Via::Warm(id)), Some(worker), false),
+                Answer::Cold { is_spare } => {
+                    let upstream = connect(&login, environment).await;
+                    (upstream.map(Via::Connection), None, is_spare)
+                }
+            };
+            match via {
+                Ok(via) => {
+                    let joined = Joined {
+                        client: client.hand_over().map_err(ConnectionError::System)?,
+                        via,
+                        login,
+                        pending: greeted.pending,
+                        key: new_key()?,
+                        deadline: deadline.into_std(),
+                        began,
+                        is_spare,
+                        is_second: false,
+                    };
+                    return Ok(Some((joined, worker)));
                 }
                 Err(error) => error,
             }
@@ -168,8 +185,52 @@ async fn converse(
     Err(error)
 }
 
+/// What to do with this login.
+fn answer(
+    login: &Login,
+    now: std::time::Instant,
+    environment: &Environment,
+    load: impl Fn(usize) -> usize,
+) -> Answer {
+    match environment.warm.is_on() && !login.replication {
+        true => environment.warm.answer(&login.packet, now, load),
+        false => Answer::Cold { is_spare: false },
+    }
+}
+
+/// Connects to the server for a client that was to have a warm connection, and hands it to its
+/// worker once more.
+pub(super) async fn redial(arrival: Arrival, environment: Arc<Environment>, mailbox: Mailbox) {
+    let Arrival {
+        mut joined,
+        number,
+        open,
+    } = arrival;
+    if joined.is_second {
+        tokio::time::sleep(ROOM).await;
+    }
+    match connect(&joined.login, &environment).await {
+        Ok(upstream) => {
+            joined.via = Via::Connection(upstream);
+            mailbox.put(Order::Serve(Box::new(Arrival {
+                joined,
+                number,
+                open,
+            })));
+        }
+        Err(error) => {
+            let unsent = Vec::new();
+            let (client, outcome) = (joined.client, Err(error));
+            count_end(number, environment.metrics.acceptor(), &outcome);
+            if let Err(error) = outcome {
+                dismiss(client, unsent, error).await;
+            }
+        }
+    }
+}
+
 /// Connects to the server and sends the startup packet.
-async fn connect(login: &Login, environment: &Environment) -> Result<Stream, ConnectionError> {
+async fn connect(login: &Login, environment: &Environment) -> Result<Handover, ConnectionError> {
     let config = &environment.config;
     let counters = environment.metrics.acceptor();
     let dialled = dial(&config.upstream, &environment.tls.servers, counters);
@@ -179,29 +240,15 @@ async fn connect(login: &Login, environment: &Environment) -> Result<Stream, Con
     write_all(&mut upstream, &login.packet)
         .await
         .map_err(ConnectionError::UpstreamIo)?;
-    Ok(upstream)
+    upstream.hand_over().map_err(ConnectionError::System)
 }
 
-fn join(
-    client: Stream,
-    upstream: Stream,
-    login: Login,
-    pending: Vec<u8>,
-    deadline: std::time::Instant,
-) -> Result<Joined, ConnectionError> {
+fn new_key() -> Result<CancelKey, ConnectionError> {
     let mut secret = [0; 32];
     getrandom::fill(&mut secret).map_err(|error| ConnectionError::System(error.into()))?;
-    let key = CancelKey {
+    Ok(CancelKey {
         secret,
         cancelled: Arc::default(),
-    };
-    Ok(Joined {
-        client: client.hand_over().map_err(ConnectionError::System)?,
-        upstream: upstream.hand_over().map_err(ConnectionError::System)?,
-        login,
-        pending,
-        key,
-        deadline,
     })
 }
 

@@ -10,9 +10,10 @@
 //!   server with a cancel request.
 
 use super::accept::{Admission, Environment, greet};
-use super::orders::OpenClient;
+use super::orders::{Arrival, OpenClient};
 use super::places::Places;
-use super::stream::Listener;
+use super::stream::{Listener, Stream};
+use super::warm::Warm;
 use super::worker::Handle;
 use crate::config::Config;
 use crate::metrics::Counter;
@@ -44,7 +45,8 @@ const WORKER: usize = 2;
 /// Open files that `config` asks for beside the two of each client.
 #[must_use]
 pub fn other_files(config: &Config) -> u64 {
-    let files = FEW + SPARE + REFUSALS + WORKER * config.workers + config.listen.len();
+    let warm = Warm::new(config).bound();
+    let files = FEW + SPARE + REFUSALS + WORKER * config.workers + config.listen.len() + warm;
     files as u64
 }
 
@@ -55,7 +57,7 @@ pub(super) struct Acceptor {
     max_clients: usize,
     open: Arc<AtomicUsize>,
     next_number: AtomicU64,
-    environment: Environment,
+    environment: Arc<Environment>,
     waiting: Mutex<Waiting>,
     /// Its receiver learns that nobody arrives any more. Dropped last.
     _arriving: mpsc::Sender<()>,
@@ -83,7 +85,7 @@ impl Waiting {
 impl Acceptor {
     pub(super) fn new(
         workers: Vec<Handle>,
-        environment: Environment,
+        environment: Arc<Environment>,
         arriving: mpsc::Sender<()>,
     ) -> Self {
         Self {
@@ -135,12 +137,40 @@ impl Acceptor {
             let open = OpenClient::count(&open);
             let acceptor = Arc::clone(&self);
             tokio::spawn(async move {
-                let environment = &acceptor.environment;
-                if let Some(arrival) = greet(client, number, admission, open, environment).await {
-                    acceptor.workers[index].send(arrival);
-                }
+                acceptor
+                    .greet(client, number, admission, (index, open))
+                    .await;
             });
         }
+    }
+
+    /// Greets a client that is counted for a worker, and hands it to that or to the one that has
+    /// its server connection.
+    async fn greet(
+        &self,
+        client: Stream,
+        number: u64,
+        admission: Admission,
+        (index, open): (usize, OpenClient),
+    ) {
+        let environment = &self.environment;
+        let load = |index: usize| {
+            let worker = self.workers.get(index);
+            worker.map_or(usize::MAX, |worker| worker.open.load(Ordering::Relaxed))
+        };
+        let greeted = greet(client, number, admission, environment, load).await;
+        let Some((joined, wanted)) = greeted else {
+            return;
+        };
+        let (worker, open) = match wanted.and_then(|wanted| self.workers.get(wanted)) {
+            Some(worker) => (worker, OpenClient::count(&[&worker.open, &self.open])),
+            None => (&self.workers[index], open),
+        };
+        worker.send(Arrival {
+            joined,
+            number,
+            open,
+        });
     }
 
     /// Gives up what is kept for this moment; if nothing is, has somebody leave.

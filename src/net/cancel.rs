@@ -69,9 +69,11 @@ impl Registry {
 
     /// Begins a cancel request with a key that a client was given. The client's hub learns of it.
     pub(super) fn cancel(&self, pid: u32, secret: &[u8]) -> Option<Request> {
-        let target = self.lock().get(&(pid, secret.to_vec())).cloned()?;
+        let targets = self.lock();
+        let target = targets.get(&(pid, secret.to_vec()))?;
+        // Under the lock: whoever has dropped the key sees all requests that have found it.
         target.cancels.request();
-        Some(Request(target))
+        Some(Request(target.clone()))
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<GivenKey, Target>> {

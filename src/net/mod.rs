@@ -16,6 +16,7 @@ mod port;
 mod socket;
 mod stream;
 pub mod tls;
+mod warm;
 mod worker;
 
 use crate::config::{Address, Config, Mode, PlanChoice};
@@ -36,6 +37,7 @@ use stream::Listener;
 use tls::Encryption;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
+use warm::Warm;
 use worker::{Handle, Setup, Thread};
 
 pub use acceptor::other_files;
@@ -163,16 +165,17 @@ impl Proxy {
         let (drain, draining) = watch::channel(Phase::Serving);
         let (arriving, mut all_arrived) = mpsc::channel::<()>(1);
         let (parting, mut all_parted) = mpsc::channel::<()>(1);
-        let registry = Arc::new(Registry::default());
-        let (workers, threads) = self.start_workers(&registry, parting)?;
-        let environment = Environment {
+        let environment = Arc::new(Environment {
             config: Arc::clone(&self.config),
-            registry,
-            metrics: self.metrics,
+            registry: Arc::new(Registry::default()),
+            metrics: Arc::clone(&self.metrics),
+            warm: Arc::new(Warm::new(&self.config)),
             draining: draining.clone(),
-            tls: self.tls,
+            tls: Arc::clone(&self.tls),
             handshakes: Mutex::new(Places::new(HANDSHAKES)),
-        };
+        });
+        let (workers, threads) = self.start_workers(&environment, parting)?;
+        let warm = Arc::clone(&environment.warm);
         let acceptor = Arc::new(Acceptor::new(workers, environment, arriving));
         for listener in self.listeners {
             let acceptor = Arc::clone(&acceptor);
@@ -188,6 +191,7 @@ impl Proxy {
         stop.await;
         // Nobody is listening any more only after all workers are gone, which cannot be.
         let _ = drain.send(Phase::Draining);
+        warm.close();
         threads.iter().for_each(|thread| thread.put(Order::Drain));
         // The workers have the same time, and cut off what is left then.
         let limit = self.config.drain_timeout + LAST_WORD;
@@ -213,7 +217,7 @@ impl Proxy {
 
     fn start_workers(
         &self,
-        registry: &Arc<Registry>,
+        environment: &Arc<Environment>,
         parting: mpsc::Sender<()>,
     ) -> Result<(Vec<Handle>, Vec<Thread>), Error> {
         let config = &self.config;
@@ -222,8 +226,7 @@ impl Proxy {
             .map(|index| {
                 let (table, metrics) = (Arc::clone(&self.shapes), Arc::clone(&self.metrics));
                 let setup = Setup {
-                    config: Arc::clone(config),
-                    registry: Arc::clone(registry),
+                    environment: Arc::clone(environment),
                     lent: convert::Lent::new(settings, table, metrics, index, self.seed),
                     started: self.started,
                     runtime: tokio::runtime::Handle::current(),
@@ -263,6 +266,8 @@ pub fn settings(config: &Config) -> Settings {
         ddl_notices: config.ddl_notices,
         audit: config.audit,
         trials: config.trials,
+        // What is not looked at may have changed.
+        warm: config.warm_connections && !config.catalog_watch.is_zero(),
         limits: Limits {
             max_query: config.max_query_bytes,
             max_literals: config.max_literals,

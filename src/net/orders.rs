@@ -5,22 +5,40 @@
 
 use super::stream::Handover;
 use crate::client::{CancelKey, Login};
+use crate::ids::UpstreamId;
 use mio::Waker;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-/// A client and its server connection, on which the client's startup packet has been sent.
+/// A client and how it reaches the server.
 #[derive(Debug)]
 pub(super) struct Joined {
     pub(super) client: Handover,
-    pub(super) upstream: Handover,
+    pub(super) via: Via,
     pub(super) login: Login,
     /// What the client has sent behind its startup packet.
     pub(super) pending: Vec<u8>,
     pub(super) key: CancelKey,
     /// When the login must be over.
     pub(super) deadline: std::time::Instant,
+    /// When the login began.
+    pub(super) began: std::time::Instant,
+    /// The server connection is needed only to see what the server says to such a login.
+    pub(super) is_spare: bool,
+    /// The server had no room for its first try.
+    pub(super) is_second: bool,
+}
+
+/// How a client reaches the server.
+#[derive(Debug)]
+pub(super) enum Via {
+    /// By this connection, on which its startup packet has been sent.
+    Connection(Handover),
+    /// By one that is to be opened.
+    Dial,
+    /// By a warm connection of its worker.
+    Warm(UpstreamId),
 }
 
 /// A client on its way to a worker.
@@ -65,6 +83,8 @@ pub(super) enum Order {
     Drain,
     /// Whatever is still open is cut off.
     CutOff,
+    /// Warm connections that are no longer listed are to be closed.
+    Sweep,
     /// A cancel request has reached the server, or cannot: somebody may wait for that.
     Delivered,
 }

@@ -177,6 +177,7 @@ pub(super) fn answered(
         types: types.into(),
         elements: elements.into(),
         effect: candidate.terms.effect,
+        residue: candidate.terms.residue,
         ..Terms::default()
     });
     let dialect = env.standing.dialect;

@@ -85,6 +85,7 @@ pub(super) fn answered(
         types: types.into(),
         elements: candidate.terms.elements.clone(),
         effect: candidate.terms.effect,
+        residue: candidate.terms.residue,
         ..Terms::default()
     });
     candidate.verified = env.now;

@@ -202,7 +202,7 @@ impl Lesson {
 
     /// The first step: a look at the catalog, if it is due or may have changed unseen.
     fn first(&self, env: &mut Env<'_>) -> Result<Step, Reason> {
-        let is_due = self.topic.only_watches();
+        let is_due = self.topic.only_watches() || self.topic.only_names();
         let is_unverified = env.standing.is_unverified(env.now);
         let interval = env.lent.settings.catalog_watch;
         let may_look = !(self.is_inside && env.standing.sees_otherwise());
@@ -222,7 +222,8 @@ impl Lesson {
             return Ok(Step::Learned);
         }
         let knows = env.standing.knows_names();
-        if !knows || env.standing.database.doubts_names() {
+        let is_clear = !self.topic.only_names() || env.standing.database.is_clear();
+        if !knows || !is_clear || env.standing.database.doubts_names() {
             let may_look = !(self.is_inside && env.standing.sees_otherwise());
             let claim = || env.standing.database.claim_names(env.now);
             match may_look.then(claim).flatten() {
@@ -230,6 +231,9 @@ impl Lesson {
                 None if !knows => return Err(Reason::Unproven),
                 None => {}
             }
+        }
+        if self.topic.only_names() {
+            return Ok(Step::Learned);
         }
         let contexts = env.standing.database.contexts();
         let is_known = env.standing.context.is_some() && env.standing.context_count == contexts;
@@ -253,7 +257,7 @@ impl Lesson {
     fn subject(&self, env: &mut Env<'_>) -> Result<Step, Reason> {
         env.standing.check_settings()?;
         match &self.topic.subject {
-            Subject::Watch => Ok(Step::Learned),
+            Subject::Watch | Subject::Names => Ok(Step::Learned),
             Subject::Statement(plans) => Ok(Step::Teach(*plans)),
             Subject::Audit(statement, name) => audit::ask(statement, *name, &self.topic.text, env),
         }

@@ -116,6 +116,7 @@ impl Room {
             ddl_notices: false,
             audit: true,
             trials: false,
+            warm: false,
             limits: Limits {
                 max_query: 10_000,
                 max_literals: 100,

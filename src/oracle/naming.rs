@@ -27,7 +27,7 @@ pub(super) fn names(major: u16) -> String {
         uses(&builtins, major),
         depends(),
         IMPLICIT.to_owned(),
-        EVENTS.to_owned(),
+        events(major),
         RELATIONS.to_owned(),
         built_over_checks(major),
         USED.to_owned(),
@@ -265,7 +265,17 @@ const IMPLICIT: &str = "SELECT 'd', '*', '', 'f' {||} p.oid::pg_catalog.text, ''
     2606::pg_catalog.oid AND EXISTS (SELECT FROM pg_catalog.pg_constraint k \
     WHERE k.oid {=} d.objid AND k.contypid {<>} 0::pg_catalog.oid)))";
 
-/// The functions that event triggers run.
+/// The functions that event triggers run, and whether one of them runs at each login.
+fn events(major: u16) -> String {
+    match major {
+        ..17 => EVENTS.to_owned(),
+        _ => format!("{EVENTS}; {GREETS}"),
+    }
+}
+
+const GREETS: &str = "SELECT 'l', '', '', '', '' FROM pg_catalog.pg_event_trigger e \
+    WHERE e.evtevent {=} 'login'::pg_catalog.name AND e.evtenabled {<>} 'D'::pg_catalog.\"char\"";
+
 const EVENTS: &str = "SELECT 'd', 'e', '', 'f' {||} e.evtfoid::pg_catalog.text, '' \
     FROM pg_catalog.pg_event_trigger e WHERE e.evtenabled {<>} 'D'::pg_catalog.\"char\"";
 

@@ -164,6 +164,11 @@ fn parts(but: Option<(&str, &str)>) -> String {
     )
 }
 
+/// With which settings sessions begin, in this database or in all.
+const SETTINGS: &str = "pg_db_role_setting d WHERE d.setdatabase {=} ANY (ARRAY[0::pg_catalog.oid, \
+    (SELECT b.oid FROM pg_catalog.pg_database b \
+    WHERE b.datname {=} pg_catalog.current_database())])";
+
 const LASTING: &str = "c.relpersistence {<>} 't'::pg_catalog.\"char\"";
 
 /// What may give names hazards.
@@ -259,6 +264,7 @@ fn rest(user: impl Fn(&str) -> String, without: impl Fn(&str) -> String) -> Vec<
             .to_owned(),
         // Another server may be configured otherwise.
         millis("pg_postmaster_start_time"),
+        rows("d", SETTINGS),
     ]
 }
 

@@ -30,6 +30,7 @@ pub(super) fn teach(wanted: Plans, topic: &mut Topic, env: &mut Env<'_>) -> Resu
     let text = &topic.text;
     let names = Arc::clone(env.standing.names());
     let survey = survey::survey(text, &*names);
+    let residue = env.standing.residue_of(text, &survey);
     let mut recipe = env.lent.recipe_of(text, env.standing)?;
     if survey.reads_partitions() && recipe.shape().has_rows() {
         // Rows of arrays are always planned once.
@@ -73,6 +74,7 @@ pub(super) fn teach(wanted: Plans, topic: &mut Topic, env: &mut Env<'_>) -> Resu
     claim(&statement, topic, env)?;
     let terms = Terms {
         effect: survey.hazards.effect(),
+        residue,
         ..Terms::default()
     };
     let candidate = Candidate {

@@ -27,4 +27,9 @@ impl Topic {
     pub(super) const fn only_watches(&self) -> bool {
         matches!(self.subject, Subject::Watch) && !self.is_behind
     }
+
+    /// Whether nothing but that and the names with hazards is asked for.
+    pub(super) const fn only_names(&self) -> bool {
+        matches!(self.subject, Subject::Names)
+    }
 }

@@ -37,6 +37,8 @@ pub struct Definition {
     pub by_writing: bool,
     /// It defines a function that the planner may run.
     pub is_planned: bool,
+    /// It defines a function, which may leave something in the sessions that run it.
+    pub leaves: bool,
 }
 
 /// What a text defines.

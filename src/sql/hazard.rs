@@ -35,6 +35,8 @@ impl Hazards {
     /// It may run a function in SQL whose body is read anew with each plan, so that words stand for
     /// something in it that no text shows.
     pub const REREADS: Self = Self(1 << 8);
+    /// It may leave something in the session that a fresh login would not find there.
+    pub const LEAVES: Self = Self(1 << 9);
     /// All there are.
     pub const ALL: Self = Self(u16::MAX);
 
@@ -122,6 +124,20 @@ const RUNS: [&str; 22] = [
 /// Functions that change settings.
 const SETS: [&str; 2] = ["pg_reload_conf", "set_config"];
 
+/// Functions that leave what neither a transaction's end nor a reset of settings takes away: locks
+/// of the session, the seed of random numbers, what a session replicates for.
+const LEAVES: [&str; 9] = [
+    "pg_advisory_lock",
+    "pg_advisory_lock_shared",
+    "pg_copy_logical_replication_slot",
+    "pg_create_logical_replication_slot",
+    "pg_create_physical_replication_slot",
+    "pg_replication_origin_session_setup",
+    "pg_try_advisory_lock",
+    "pg_try_advisory_lock_shared",
+    "setseed",
+];
+
 /// The view whose rules set what is written into it, and answer with rows.
 const WRITTEN: &str = "pg_settings";
 
@@ -145,11 +161,13 @@ pub const SHOWS: [&str; 13] = [
 
 /// The names of `pg_catalog` that have hazards.
 pub fn builtins() -> impl Iterator<Item = &'static str> {
-    RUNS.into_iter().chain(SETS).chain(SHOWS).chain([WRITTEN])
+    let calls = RUNS.into_iter().chain(SETS).chain(SHOWS).chain(LEAVES);
+    calls.chain([WRITTEN])
 }
 
 /// The lengths of [`builtins`], a bit for each.
-const LENGTHS: u64 = lengths(&RUNS) | lengths(&SETS) | lengths(&SHOWS) | lengths(&[WRITTEN]);
+const LENGTHS: u64 =
+    lengths(&RUNS) | lengths(&SETS) | lengths(&SHOWS) | lengths(&LEAVES) | lengths(&[WRITTEN]);
 
 const fn lengths(names: &[&str]) -> u64 {
     let (mut bits, mut at) = (0, 0);
@@ -164,8 +182,11 @@ const fn lengths(names: &[&str]) -> u64 {
 #[must_use]
 #[inline]
 pub fn builtin(word: &[u8]) -> Hazards {
-    // All of them have an underscore, which few words of these lengths have.
-    if word.len() > 32 || LENGTHS >> word.len() & 1 == 0 || !word.contains(&b'_') {
+    // All but one have an underscore, which few words of these lengths have.
+    if word.len() > 35 || LENGTHS >> word.len() & 1 == 0 {
+        return Hazards::NONE;
+    }
+    if !word.contains(&b'_') && word.len() != "setseed".len() {
         return Hazards::NONE;
     }
     let is = |name: &&str| word.eq_ignore_ascii_case(name.as_bytes());
@@ -175,6 +196,8 @@ pub fn builtin(word: &[u8]) -> Hazards {
         Hazards::ANYTHING
     } else if SHOWS.iter().any(&is) {
         Hazards::SEES
+    } else if LEAVES.iter().any(&is) {
+        Hazards::LEAVES
     } else if is(&WRITTEN) {
         Hazards(Hazards::SETTINGS.0 | Hazards::PLANS.0)
     } else {

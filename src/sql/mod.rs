@@ -28,6 +28,7 @@ pub mod moves;
 pub mod oid;
 pub mod outline;
 mod pass;
+pub mod residue;
 pub mod rewrite;
 mod rows;
 pub mod scan;

@@ -19,6 +19,7 @@ mod past;
 mod patience;
 mod pending;
 mod place;
+mod remains;
 mod reports;
 mod setbacks;
 mod survey;
@@ -28,12 +29,14 @@ mod unsurveyed;
 use altered::{Altered, Making};
 pub use past::Past;
 pub use patience::Patience;
+pub use remains::Reset;
 pub use setbacks::Setbacks;
 pub use survey::{Relayed, mentions_statements};
 
 use crate::sql::Dialect;
 use crate::sql::define::Definitions;
 use crate::sql::effect::Effect;
+use crate::sql::residue::Residue;
 use crate::statement::context::{Interned, Origin};
 use crate::statement::database::Database;
 use crate::statement::mirror::{Capacity, Mirror, Tag};
@@ -183,6 +186,8 @@ pub struct Standing {
     pub idle_patience: Patience,
     /// Questions of this connection that have failed lately.
     pub setbacks: Setbacks,
+    /// What its texts have left in it since the login.
+    pub residue: Residue,
 }
 
 impl Standing {
@@ -226,6 +231,7 @@ impl Standing {
             patience: Patience::default(),
             idle_patience: Patience::default(),
             setbacks: Setbacks::default(),
+            residue: Residue::NOTHING,
         }
     }
 

@@ -5,6 +5,7 @@ use crate::reason::Reason;
 use crate::sql::define::{Definition, Definitions};
 use crate::sql::effect::Effect;
 use crate::sql::hazard::Hazards;
+use crate::sql::residue::Residue;
 use crate::sql::survey::{self, Survey, Tagged};
 use crate::sql::tag::{self, Command};
 use crate::wire::backend::Status;
@@ -28,6 +29,7 @@ impl Standing {
         if survey.counts {
             self.database.shows_commands();
         }
+        self.relays_residue(text, &survey, is_idle);
         self.defines(text, &survey, is_idle);
         self.makes(text, &survey, is_idle);
         let effect = match self.follow(text, &survey, is_idle) {
@@ -62,6 +64,7 @@ impl Standing {
 
     /// The client has this text parsed. Returns whether what it makes may show our statements.
     pub fn relays_parse(&mut self, text: &[u8]) -> bool {
+        self.leaves(Residue::ANYTHING);
         let survey = self.survey(text, true);
         if survey.counts {
             self.database.shows_commands();
@@ -89,6 +92,7 @@ impl Standing {
     /// A client's frame is about to be relayed that is too large or malformed to be read: if it is
     /// a statement, it may do anything.
     pub fn relays_unread(&mut self, tag: u8) {
+        self.leaves(Residue::ANYTHING);
         self.definitions = Definitions::opaque();
         self.past.ran(Effect::Unknown);
         if tag == frontend::PARSE {
@@ -108,6 +112,7 @@ impl Standing {
 
     /// The client calls a function in the fast path, which may be any, as with DO and CALL.
     pub fn relays_call(&mut self) {
+        self.leaves(Residue::ANYTHING);
         self.past.ran(Effect::Unknown);
         self.affected(Effect::Unknown);
     }

@@ -51,6 +51,12 @@ impl Origin {
         &self.database
     }
 
+    /// The startup packet.
+    #[must_use]
+    pub fn packet(&self) -> &[u8] {
+        &self.packet
+    }
+
     /// Tells logins apart, for what a mistake in that does no harm to.
     pub(super) fn hash(&self) -> u64 {
         FixedState::default().hash_one((&self.database, &self.packet))

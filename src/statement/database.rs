@@ -280,6 +280,12 @@ impl Database {
         lock(&self.names).next_question()
     }
 
+    /// Whether it is known which names leave something in the sessions that use them.
+    #[must_use]
+    pub fn is_clear(&self) -> bool {
+        lock(&self.names).is_clear()
+    }
+
     /// Whether names are known, but should be asked for again.
     #[must_use]
     pub fn doubts_names(&self) -> bool {
@@ -474,6 +480,12 @@ impl Databases {
     /// What has moved the epochs.
     pub(super) fn journal(&self) -> &Arc<Journal> {
         &self.epochs.journal
+    }
+
+    /// What is shared about the database of this name, if it is remembered.
+    pub(super) fn known(&self, name: &[u8]) -> Option<Arc<Database>> {
+        let name = name.get(..NAME).unwrap_or(name);
+        lock(&self.known).get(name).map(Arc::clone)
     }
 
     /// What is shared about the database of this name. If there are too many databases without

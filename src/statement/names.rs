@@ -10,6 +10,7 @@
 
 mod defined;
 mod graph;
+mod leaving;
 mod used;
 
 use crate::sql::hazard::Hazards;
@@ -17,6 +18,7 @@ use crate::sql::survey::Known;
 pub use defined::Defined;
 use foldhash::fast::RandomState;
 use graph::Graph;
+use leaving::Leaving;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use used::Used;
@@ -37,6 +39,8 @@ pub struct Names {
     /// The hazards of the functions that event triggers run.
     events: Hazards,
     used: Arc<Used>,
+    /// The names whose use may leave something in the session.
+    leaving: Arc<Leaving>,
     /// The names of the functions of `pg_catalog` whose run shows.
     volatile: Arc<HashSet<Box<[u8]>, RandomState>>,
 }
@@ -75,8 +79,22 @@ impl Names {
             beyond: Hazards::ALL,
             events: Hazards::ALL,
             used: Arc::default(),
+            leaving: Arc::new(Leaving::unknown()),
             volatile: Arc::default(),
         }
+    }
+
+    /// Whether using this name may leave something in the session that a fresh login would not find
+    /// there: a function of a user's may run.
+    #[must_use]
+    pub fn leaves(&self, name: &[u8]) -> bool {
+        self.leaving.has(name)
+    }
+
+    /// Whether an event trigger runs whenever somebody logs in.
+    #[must_use]
+    pub fn greets(&self) -> bool {
+        self.leaving.logins
     }
 
     /// The hazards of the functions that event triggers run when something is defined.
@@ -109,6 +127,8 @@ impl Names {
 pub enum Row<'a> {
     /// The names of the functions of `pg_catalog` whose run shows, separated by spaces.
     Volatile(&'a str),
+    /// There is an event trigger that runs whenever somebody logs in.
+    Greets,
     /// A function of a user's.
     Function {
         /// The function's OID.
@@ -166,6 +186,7 @@ impl<'a> Row<'a> {
         let [kind, a, b, c, d] = row.each_ref().map(String::as_str);
         Some(match kind {
             "v" => Self::Volatile(a),
+            "l" => Self::Greets,
             "f" => {
                 let (volatility, language) = c.split_once(' ')?;
                 Self::Function {

@@ -12,6 +12,7 @@
 use super::Millis;
 use super::names::{Defined, Names};
 use crate::sql::define::Definition;
+use crate::sql::hazard::Hazards;
 use crate::sql::touched::Touched;
 use std::sync::Arc;
 
@@ -68,9 +69,27 @@ pub(super) struct Naming {
     has_defined: bool,
     /// The number of names that the definitions mention, repetitions included.
     mentioned: usize,
+    /// Something was defined since that may leave something in the sessions that use it, and what
+    /// uses it is not known.
+    is_unclear: bool,
 }
 
 impl Naming {
+    /// Whether it is known which names leave something in the sessions that use them.
+    pub(super) const fn is_clear(&self) -> bool {
+        self.known.is_some() && !self.is_unclear
+    }
+
+    /// Whether what is defined may leave something.
+    fn leaves(&self, definition: &Definition) -> bool {
+        definition.leaves
+            || definition.hazards.has(Hazards::LEAVES)
+            || self.known.as_ref().is_some_and(|names| {
+                let mut mentioned = definition.mentions.iter();
+                mentioned.any(|name| names.leaves(name))
+            })
+    }
+
     /// The known names, if they answer the question `since` or a later one.
     pub(super) fn known(&self, since: u64) -> Option<&Arc<Names>> {
         self.known.as_ref().filter(|_| self.known_by >= since)
@@ -147,6 +166,7 @@ impl Naming {
         if seen.is_some_and(|at| self.asked.iter().all(|asked| of(at) >= *asked)) {
             return Renamed::Nothing;
         }
+        self.is_unclear |= self.leaves(definition);
         let changed = match &self.known {
             Some(names) if seen.is_none() => names.define(definition, &self.since),
             _ => Defined::Same,
@@ -239,6 +259,7 @@ impl Naming {
         let settled = oldest.saturating_sub(self.before) as usize;
         self.since.drain(..settled.min(self.since.len()));
         self.before = self.before.max(oldest);
+        self.is_unclear = self.since.iter().any(|definition| self.leaves(definition));
         true
     }
 }
@@ -247,7 +268,6 @@ impl Naming {
 mod tests {
     use super::*;
     use crate::sql::define::Definitions;
-    use crate::sql::hazard::Hazards;
     use crate::sql::survey::Known as _;
     use crate::statement::names::Row;
 

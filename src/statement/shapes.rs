@@ -32,6 +32,8 @@ pub struct Shapes {
     hasher: FixedState,
     max_shapes: usize,
     next_id: AtomicU64,
+    /// Counts what may have changed logins.
+    logins: AtomicU64,
     questions: Questions,
     sketch: Sketch,
     tag: Tag,
@@ -67,6 +69,7 @@ impl Shapes {
             hasher: hasher(),
             max_shapes: max_shapes.max(16),
             next_id: AtomicU64::new(1),
+            logins: AtomicU64::new(0),
             questions: Questions::new(per_second),
             sketch: Sketch::default(),
             tag: Tag::random(),
@@ -99,6 +102,23 @@ impl Shapes {
     #[must_use]
     pub fn database(&self, name: &[u8]) -> Arc<Database> {
         self.databases.get(name)
+    }
+
+    /// The same, if somebody has logged in to it before.
+    #[must_use]
+    pub fn known_database(&self, name: &[u8]) -> Option<Arc<Database>> {
+        self.databases.known(name)
+    }
+
+    /// Counts what may have changed who may log in, or what a login finds.
+    #[must_use]
+    pub fn logins(&self) -> u64 {
+        self.logins.load(Ordering::Acquire)
+    }
+
+    /// Something may have changed who may log in, or what a login finds.
+    pub fn changes_logins(&self) {
+        self.logins.fetch_add(1, Ordering::AcqRel);
     }
 
     /// What has changed in the databases lately.

@@ -5,6 +5,7 @@ use super::guard::Guard;
 use super::validity;
 use crate::sql::effect::Effect;
 use crate::sql::eligible::Eligible;
+use crate::sql::residue::Residue;
 use crate::sql::scan::{Literal, Scan};
 
 /// What a trusted statement was trusted with.
@@ -31,6 +32,8 @@ pub struct Terms {
     pub is_chosen: bool,
     /// What running the statement may do to the session.
     pub effect: Effect,
+    /// What it leaves in the session.
+    pub residue: Residue,
     /// How much there is to its plan, in bytes as the server writes it; zero if it was not seen.
     pub plan_bytes: usize,
 }

@@ -8,8 +8,10 @@ mod expectation;
 mod fate;
 pub mod ledger;
 mod replies;
+mod welcome;
 
 pub use replies::Settled;
+pub use welcome::{Welcome, given};
 
 use crate::standing::Standing;
 use crate::wire::backend::{self, Status};
@@ -28,6 +30,8 @@ pub struct Upstream {
     pub partial: Partial,
     /// It has said why it ends.
     pub told_fatal: bool,
+    /// What it has said to the login, as long as that may be said again.
+    pub welcome: Option<Box<Welcome>>,
     /// Bytes for the server.
     pub out: Vec<u8>,
 }
@@ -50,6 +54,7 @@ impl Upstream {
             standing,
             partial: Partial::default(),
             told_fatal: false,
+            welcome: None,
             out: Vec::new(),
         }
     }
@@ -67,6 +72,10 @@ impl Upstream {
             backend::PARAMETER_STATUS => {
                 if let Some((name, value)) = backend::parameter_status(&frame[HEADER..]) {
                     self.standing.parameter(name, value);
+                    let welcome = self.welcome.as_deref_mut();
+                    if welcome.is_some_and(|welcome| !welcome.reported(name, value)) {
+                        self.welcome = None;
+                    }
                 }
             }
             backend::ERROR => {

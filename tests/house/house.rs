@@ -83,6 +83,7 @@ fn settings(dice: &mut Dice) -> Settings {
         prepare_threshold: 1 + u32::from(dice.chance(250)),
         statement_max_age: 20_000,
         audit: dice.chance(700),
+        warm: false,
         trials: dice.chance(700),
         limits: Limits {
             max_query: 4096,
@@ -138,6 +139,7 @@ impl House {
             key: key.clone(),
             origin: Origin::new(b"db", b"me"),
             relay_only: false,
+            is_second: false,
             deadline: Millis(self.now + LOGIN),
         });
         self.names.push(pair);
@@ -413,7 +415,8 @@ impl House {
         while let Some(task) = self.hub.poll() {
             let of = |rooms: &[Room], id| rooms.iter().position(|room| room.client.id == id);
             match task {
-                Task::Remember(..) => {}
+                Task::Remember(..) | Task::Login(..) | Task::DropParked | Task::Crowded(_) => {}
+                Task::Park(_) => return Err("nothing is to be parked".to_owned()),
                 Task::EndLogin(id) => {
                     let room = of(&self.rooms, id).ok_or("a login of nobody")?;
                     self.seen.late_logins += 1;

@@ -228,7 +228,8 @@ impl World {
                         self.settle(line);
                     }
                 }
-                Task::Decided(..) => panic!("nobody wants to know {task:?}"),
+                Task::Login(..) | Task::DropParked | Task::Crowded(_) => {}
+                Task::Park(_) | Task::Decided(..) => panic!("nobody wants to know {task:?}"),
             }
         }
     }
@@ -274,6 +275,7 @@ impl World {
             key: key.clone(),
             origin: Origin::new(b"db", b"me"),
             relay_only: false,
+            is_second: false,
             deadline: Millis(self.now + LOGIN),
         });
         self.lines.push(Line {

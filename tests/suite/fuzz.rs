@@ -48,6 +48,7 @@ impl Core {
             strictness: Strictness::Proven,
             prepare_threshold: 1,
             statement_max_age: 5_000,
+            warm: false,
             trials: true,
             audit: true,
             limits,
@@ -65,6 +66,7 @@ impl Core {
             key,
             origin: Origin::new(b"db", b""),
             relay_only: false,
+            is_second: false,
             deadline: Millis(u64::MAX),
         });
         let mut core = Self {

@@ -87,6 +87,9 @@ mod shutdown;
 mod backpressure;
 // Large results and COPY, byte by byte.
 mod bulk;
+// Server connections that outlive their clients.
+mod parked;
+mod warm;
 // What a client costs while it waits.
 mod made;
 mod memory;

@@ -132,6 +132,7 @@ impl Dialogue {
             key,
             origin: Origin::new(database, b""),
             relay_only: false,
+            is_second: false,
             deadline: Millis(u64::MAX),
         });
         Self {

@@ -47,7 +47,7 @@ impl Hop<'_> {
                 self.client.query.clear();
                 self.client.query.extend_from_slice(text);
                 let about = match subject {
-                    Subject::Watch => Vec::new(),
+                    Subject::Watch | Subject::Names => Vec::new(),
                     Subject::Statement(_) | Subject::Audit(..) => text.to_vec(),
                 };
                 self.learn(Lesson::new(subject, about));
@@ -100,6 +100,7 @@ impl Hop<'_> {
             self.lent,
             &mut self.upstream.out,
         );
+        self.upstream.standing.leaves(call.residue);
         let standing = &self.upstream.standing;
         let recovery = match (standing.status, &*standing.only_begun) {
             (Status::Idle, _) => Recovery::Replay,

@@ -44,6 +44,9 @@ impl Hop<'_> {
     /// # Errors
     /// A length field no frame can have.
     pub(in crate::hub) fn forward_client(&mut self, bytes: &[u8]) -> Result<usize, Error> {
+        if self.client.leaves {
+            return Ok(0);
+        }
         let at = self.client.skip.min(bytes.len());
         self.client.skip -= at;
         let rest = &bytes[at..];

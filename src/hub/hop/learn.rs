@@ -20,6 +20,12 @@ impl Hop<'_> {
         self.with_lesson(|lesson, env| Some(lesson.begin(env)));
     }
 
+    /// Has the catalog looked at for others, because the client has left.
+    pub(in crate::hub) fn learn_names(&mut self) {
+        self.client.is_parting = false;
+        self.learn(Lesson::behind(Subject::Names, Vec::new()));
+    }
+
     /// Takes a step with the lesson, sends what it asks, and does what follows if it is over.
     fn with_lesson(&mut self, step: impl FnOnce(&mut Lesson, &mut Env<'_>) -> Option<Next>) {
         let is_pointless = self.client.is_parting || self.client.is_cancelled();

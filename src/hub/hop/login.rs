@@ -3,10 +3,12 @@
 
 use super::Hop;
 use crate::client::Turn;
-use crate::hub::{ServerKey, Task};
+use crate::hub::{LoginOutcome, ServerKey, Task};
+use crate::sql::residue::Residue;
+use crate::upstream::{Welcome, given};
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::HEADER;
-use crate::wire::frontend;
+use crate::wire::{fields, frontend};
 
 /// Whether a client may send this before it is logged in. Anything else waits for ReadyForQuery, so
 /// that the ledger starts even with the server.
@@ -39,12 +41,53 @@ impl Hop<'_> {
         spoils
     }
 
+    /// The server has no room, and may have some when connections are closed that wait for nobody:
+    /// what it has said so far is kept. Else that is sent.
+    fn is_crowded_out(&mut self, tag: u8, frame: &[u8]) -> bool {
+        const TOO_MANY_CONNECTIONS: &[u8] = b"53300";
+        let state = fields::field(&frame[HEADER..], fields::SQLSTATE);
+        let is_crowded = tag == backend::ERROR && state == Some(TOO_MANY_CONNECTIONS);
+        let is_new = self
+            .upstream
+            .welcome
+            .as_deref()
+            .is_some_and(Welcome::says_nothing);
+        if is_crowded && is_new && !self.client.is_second {
+            self.client.query.extend_from_slice(frame);
+            self.upstream.welcome = None;
+            self.outbox.tasks.push_back(Task::Crowded(self.client.id));
+            return true;
+        }
+        self.client.out.append(&mut self.client.query);
+        false
+    }
+
+    fn decided_login(&mut self, outcome: LoginOutcome) {
+        let task = Task::Login(self.client.id, outcome);
+        self.outbox.tasks.push_back(task);
+    }
+
     /// A reply of the server's to the login.
     pub(super) fn login_reply(&mut self, tag: u8, frame: &[u8]) {
         let body = &frame[HEADER..];
+        if self.is_crowded_out(tag, frame) {
+            return;
+        }
+        let welcome = self.upstream.welcome.as_deref_mut();
+        if welcome.is_some_and(|welcome| !welcome.keep(tag, frame)) {
+            self.upstream.welcome = None;
+            // Nobody will ask what is left.
+            self.upstream.standing.leaves(Residue::ANYTHING);
+        }
         match tag {
+            backend::ERROR => self.decided_login(LoginOutcome::Refused),
             backend::AUTHENTICATION => {
                 self.client.is_challenged = is_challenge(body);
+                // The client waits for more in any case.
+                if self.upstream.welcome.is_some() {
+                    self.client.query.extend_from_slice(frame);
+                    return;
+                }
                 if self.client.hides_binding
                     && backend::put_without_binding(&mut self.client.out, body)
                 {
@@ -56,9 +99,7 @@ impl Hop<'_> {
                     self.client.out.extend_from_slice(frame);
                     return;
                 };
-                // As long as the server's: protocol 3.0 knows keys of four bytes only.
-                let ours = self.client.key.secret;
-                let ours = &ours[..secret.len().clamp(4, ours.len())];
+                let ours = given(secret, &self.client.key.secret);
                 backend::put_backend_key_data(&mut self.client.out, pid, ours);
                 let key = ServerKey {
                     pid,
@@ -76,6 +117,10 @@ impl Hop<'_> {
                 standing.database = self.lent.shapes.database(standing.origin.database());
                 self.client.turn = Turn::Free;
                 self.outbox.timers.clear(self.client.id);
+                self.decided_login(match self.upstream.welcome {
+                    Some(_) => LoginOutcome::Open,
+                    None => LoginOutcome::Guarded,
+                });
             }
             _ => {}
         }

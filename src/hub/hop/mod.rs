@@ -32,7 +32,8 @@ mod relay;
 mod replies;
 mod timing;
 
-use super::Outbox;
+use super::warm::is_of_use;
+use super::{Outbox, Task};
 use crate::client::Client;
 use crate::convert::Lent;
 use crate::oracle::Lesson;
@@ -66,7 +67,9 @@ impl Hop<'_> {
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             if self.client.skip > 0 {
                 let piece = &rest[..rest.len().min(self.client.skip)];
-                self.upstream.out.extend_from_slice(piece);
+                if !self.client.leaves {
+                    self.upstream.out.extend_from_slice(piece);
+                }
                 self.client.skip -= piece.len();
                 at += piece.len();
                 continue;
@@ -123,6 +126,14 @@ impl Hop<'_> {
                 Some(text) => return self.relay_query(text, Reason::TooLong),
                 None => self.relay_unseen(tag, Reason::TooLong),
             },
+            frontend::TERMINATE if is_of_use(self.client, self.upstream, self.lent) => {
+                self.client.is_parting = true;
+                self.client.leaves = true;
+                self.client.skip = usize::MAX;
+                let task = Task::Park(self.client.id);
+                self.outbox.tasks.push_back(task);
+                return;
+            }
             _ => {
                 self.client.is_parting |= tag == frontend::TERMINATE;
                 self.relay_other(tag, body);

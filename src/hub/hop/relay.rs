@@ -3,10 +3,11 @@
 use super::Hop;
 use crate::client::Turn;
 use crate::convert::Policy;
-use crate::hub::Decided;
+use crate::hub::{Decided, Task};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::effect::Effect;
+use crate::sql::residue::{self, Residue};
 use crate::standing::mentions_statements;
 use crate::upstream::ledger::{Kind, Recipient};
 use crate::wire::backend::{self, Status};
@@ -22,10 +23,24 @@ impl Hop<'_> {
         }
         let effect = match self.lent.settings.mode == Policy::Convert && !self.client.relay_only {
             true => self.before_relay(text, reason),
-            false => Effect::Unknown,
+            false => self.relays_blindly(),
         };
         self.upstream.ledger.relay_query(self.client.id, effect);
         frontend::query(&mut self.upstream.out, text);
+    }
+
+    /// What is relayed may change who may log in: at once, or when the transaction ends.
+    #[cold]
+    fn changes_logins(&mut self) {
+        self.client.changes_logins = true;
+        self.lent.shapes.changes_logins();
+        self.outbox.tasks.push_back(Task::DropParked);
+    }
+
+    /// Of a text that is not looked at.
+    fn relays_blindly(&mut self) -> Effect {
+        self.upstream.standing.leaves(Residue::ANYTHING);
+        Effect::Unknown
     }
 
     fn count_passed(&mut self, reason: Reason) {
@@ -42,6 +57,9 @@ impl Hop<'_> {
         let relayed = self.upstream.standing.relays_query(text, reason, is_idle);
         if relayed.shows {
             self.hide_statements();
+        }
+        if relayed.effect > Effect::Isolation && residue::is_about_logins(text, relayed.effect) {
+            self.changes_logins();
         }
         relayed.effect
     }
@@ -98,12 +116,20 @@ impl Hop<'_> {
         if tag == frontend::PARSE
             && let Some((_, rest)) = frame::cstr(body)
             && let Some((text, _)) = frame::cstr(rest)
-            && self.upstream.standing.relays_parse(text)
         {
-            self.hide_statements();
+            if self.upstream.standing.relays_parse(text) {
+                self.hide_statements();
+            }
+            if residue::is_about_logins(text, Effect::Catalog) {
+                self.changes_logins();
+            }
         }
         if self.upstream.standing.past.may_show_statements() {
             self.hide_statements();
+        }
+        if tag != frontend::TERMINATE {
+            // Of what the client has in this protocol, nothing is followed to its end.
+            self.upstream.standing.leaves(Residue::ANYTHING);
         }
         match tag {
             frontend::FUNCTION_CALL => self.upstream.standing.relays_call(),
@@ -188,6 +214,10 @@ impl Hop<'_> {
             self.upstream.standing.affected(effect);
         }
         if let Some(status) = Status::read(body) {
+            if self.client.changes_logins && status == Status::Idle {
+                self.changes_logins();
+                self.client.changes_logins = false;
+            }
             if status != Status::Transaction {
                 self.upstream.standing.only_begun.clear();
             }

@@ -28,6 +28,7 @@ impl Worker {
         server.port.is_ready = false;
         let holder = server.holder;
         let Some(client) = self.clients.get_mut(holder.0) else {
+            self.hear_parked(id);
             return Ok(());
         };
         let Some(output) = self.hub.client_out(holder) else {

@@ -17,23 +17,23 @@
 //! - the thread ends once the proxy is ending and the last client has gone, or the time for that is
 //!   over.
 
+mod adopt;
 mod end;
 mod flush;
 mod hear;
 mod ports;
+mod warm;
 
+use super::accept::Environment;
 use super::buffers::Spares;
-use super::cancel::Registry;
 use super::orders::{Arrival, Mailbox, Order};
 use super::port::Port;
-use super::socket::Socket;
-use super::stream::Handover;
+use super::warm::Warm;
 use crate::config::Config;
 use crate::convert::Lent;
 use crate::error::ConnectionError;
 use crate::hub::{self, Hub, Task};
 use crate::ids::{ClientId, UpstreamId};
-use crate::statement::context::Origin;
 use crate::statement::{Micros, Millis};
 use end::End;
 use mio::event::Event;
@@ -107,8 +107,7 @@ impl Thread {
 /// What a worker is made of.
 #[derive(Debug)]
 pub(super) struct Setup {
-    pub(super) config: Arc<Config>,
-    pub(super) registry: Arc<Registry>,
+    pub(super) environment: Arc<Environment>,
     pub(super) lent: Lent,
     /// What the worker's clock counts from.
     pub(super) started: Instant,
@@ -125,6 +124,8 @@ pub(super) struct Setup {
 pub(super) fn start(number: usize, setup: Setup) -> io::Result<(Handle, Thread)> {
     let poll = Poll::new()?;
     let (mailbox, orders) = Mailbox::new(Waker::new(poll.registry(), WOKEN)?);
+    let environment = setup.environment;
+    environment.warm.add_worker(mailbox.clone());
     let worker = Worker {
         poll,
         hub: Hub::new(setup.lent),
@@ -136,8 +137,12 @@ pub(super) fn start(number: usize, setup: Setup) -> io::Result<(Handle, Thread)>
         held: Vec::new(),
         scratch: vec![0; READ].into(),
         spares: Spares::default(),
-        config: setup.config,
-        registry: setup.registry,
+        config: Arc::clone(&environment.config),
+        warm: Arc::clone(&environment.warm),
+        environment,
+        number,
+        parked: Vec::new(),
+        swept_at: None,
         runtime: setup.runtime,
         parting: setup.parting,
         started: setup.started,
@@ -172,7 +177,14 @@ struct Worker {
     scratch: Box<[u8]>,
     spares: Spares,
     config: Arc<Config>,
-    registry: Arc<Registry>,
+    environment: Arc<Environment>,
+    warm: Arc<Warm>,
+    /// Which worker it is.
+    number: usize,
+    /// Server connections without a client.
+    parked: Vec<UpstreamId>,
+    /// When one of them will have waited for too long.
+    swept_at: Option<Instant>,
     runtime: runtime::Handle,
     parting: Sender<()>,
     started: Instant,
@@ -199,6 +211,9 @@ impl Worker {
                 }
             }
             self.tick();
+            if self.swept_at.is_some_and(|at| at <= Instant::now()) {
+                self.sweep();
+            }
             let mut is_woken = false;
             for event in &events {
                 match event.token() {
@@ -241,7 +256,10 @@ impl Worker {
         }
         let timer = self.hub.next_timeout();
         let timer = timer.map(|at| self.started + Duration::from_millis(at.0));
-        let next = [timer, self.drained_by].into_iter().flatten().min();
+        let next = [timer, self.drained_by, self.swept_at]
+            .into_iter()
+            .flatten()
+            .min();
         let next = next.map(|next| next.saturating_duration_since(Instant::now()));
         // Memory is given back also when nobody asks for anything.
         let rest = Duration::from_millis(hub::REST);
@@ -343,13 +361,7 @@ impl Worker {
             Ok(Err(error)) => End::Failed(error),
             Err(_) => End::Panicked,
         };
-        let client = match id {
-            PortId::Client(id) => Some(id),
-            PortId::Upstream(id) => self.upstreams.get_mut(id.0).map(|server| server.holder),
-        };
-        if let Some(client) = client {
-            self.end(client, end);
-        }
+        self.failed(id, end);
     }
 
     fn perform(&mut self, task: Task) {
@@ -359,7 +371,7 @@ impl Worker {
                     let given = (key.pid, key.ours);
                     let cancels = Arc::clone(&client.cancels);
                     let mailbox = self.mailbox.clone();
-                    let registry = &self.registry;
+                    let registry = &self.environment.registry;
                     let registration = registry.register(given, key.secret, cancels, mailbox);
                     client.registration = Some(registration);
                 }
@@ -372,6 +384,14 @@ impl Worker {
                 }
             }
             Task::See(id) => self.make_dirty(PortId::Client(id)),
+            Task::Login(id, outcome) => self.login_decided(id, outcome),
+            Task::Park(id) => self.park(id),
+            Task::Crowded(id) => self.make_room_for(id),
+            Task::DropParked => {
+                // It makes no difference whether there were any.
+                let _ = self.warm.drop_all();
+                self.close_all_parked();
+            }
             Task::Decided(..) => {}
         }
     }
@@ -383,6 +403,7 @@ impl Worker {
                 Order::NoMore => self.is_closed = true,
                 Order::Drain => self.drain(Instant::now() + self.config.drain_timeout),
                 Order::CutOff => self.drain(Instant::now()),
+                Order::Sweep => self.sweep(),
                 Order::Delivered => {
                     for id in std::mem::take(&mut self.held) {
                         self.make_dirty(PortId::Client(id));
@@ -395,80 +416,9 @@ impl Worker {
     /// Idle clients go, and the others have until then.
     fn drain(&mut self, until: Instant) {
         self.drained_by = Some(self.drained_by.map_or(until, |by| by.min(until)));
+        self.close_all_parked();
         for slot in self.clients.slots() {
             self.make_dirty(PortId::Client(ClientId(slot)));
         }
-    }
-
-    fn adopt(&mut self, arrival: Arrival) {
-        let number = arrival.number;
-        if let Err(error) = self.try_adopt(arrival) {
-            let outcome = Err(ConnectionError::System(error));
-            super::accept::count_end(number, self.hub.lent.counters(), &outcome);
-        }
-    }
-
-    /// Takes a client and its server connection into the hub.
-    fn try_adopt(&mut self, arrival: Arrival) -> io::Result<()> {
-        let Arrival {
-            joined,
-            number,
-            open,
-        } = arrival;
-        let cancels = Arc::clone(&joined.key.cancelled);
-        let (id, link) = self.hub.arrive(hub::Arrival {
-            number,
-            key: joined.key,
-            origin: Origin::new(&joined.login.database, &joined.login.packet),
-            relay_only: joined.login.replication,
-            deadline: self.millis(joined.deadline),
-        });
-        if joined.client.tls.is_none() && joined.upstream.tls.is_some() {
-            self.hub.hide_binding(id);
-        }
-        let events = self.poll.registry();
-        let register = |handover: Handover, id: PortId, pending| {
-            let socket = Socket::register(handover.socket, events, id.token())?;
-            Ok(Port::new(socket, handover.tls, pending))
-        };
-        let ports = register(joined.client, PortId::Client(id), joined.pending).and_then(|port| {
-            let upstream = register(joined.upstream, PortId::Upstream(link), Vec::new())?;
-            Ok((port, upstream))
-        });
-        let (port, upstream) = match ports {
-            Ok(ports) => ports,
-            Err(error) => {
-                self.hub.remove(id);
-                return Err(error);
-            }
-        };
-        self.clients.insert(
-            id.0,
-            ClientPort {
-                port,
-                link,
-                number,
-                lost: None,
-                finishes: false,
-                cancels,
-                registration: None,
-                open,
-            },
-        );
-        self.upstreams.insert(
-            link.0,
-            UpstreamPort {
-                port: upstream,
-                holder: id,
-                shut: false,
-            },
-        );
-        // What the client has sent behind its startup packet has no event of its own.
-        self.guarded(PortId::Client(id), |worker, _| worker.offer_pending(id));
-        self.make_dirty(PortId::Client(id));
-        // Nor has what is decrypted already.
-        self.make_ready(PortId::Client(id));
-        self.make_ready(PortId::Upstream(link));
-        Ok(())
     }
 }

@@ -8,6 +8,7 @@ use crate::net::port::Port;
 use mio::Token;
 use std::io;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Names a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +42,8 @@ pub(super) struct ClientPort {
     pub(super) cancels: Arc<Cancels>,
     /// Keeps its cancel key valid.
     pub(super) registration: Option<Registration>,
+    /// When its login began.
+    pub(super) began: Instant,
     pub(super) open: OpenClient,
 }
 
@@ -52,6 +55,14 @@ pub(super) struct UpstreamPort {
     pub(super) holder: ClientId,
     /// Nothing more is written to it.
     pub(super) shut: bool,
+    /// When it is closed as soon as it has no client.
+    pub(super) dies: Option<Instant>,
+    /// Since when it waits for another client, if it does.
+    pub(super) parked: Option<Instant>,
+    /// Since when the server is asked something on it first.
+    pub(super) asked: Option<Instant>,
+    /// There is no need of it once its client has left.
+    pub(super) is_spare: bool,
 }
 
 /// Ports by slot. They are boxed, because most places are empty after a rush.
@@ -70,6 +81,12 @@ impl<P> Ports<P> {
             self.0.resize_with(slot.index() + 1, || None);
         }
         self.0[slot.index()] = Some(Box::new((slot, port)));
+    }
+
+    #[inline]
+    pub(super) fn get(&self, slot: Slot) -> Option<&P> {
+        let place = self.0.get(slot.index())?.as_deref()?;
+        (place.0 == slot).then_some(&place.1)
     }
 
     #[inline]

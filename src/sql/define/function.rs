@@ -21,6 +21,7 @@ fn is_planned(tokens: &Tokens<'_>) -> bool {
 pub(super) fn created(tokens: &Tokens<'_>, about: usize) -> Definition {
     let mut function = tokens.definition(tokens.object(about + 1));
     function.is_planned = is_planned(tokens);
+    function.leaves = true;
     let mut body = match language(tokens).filter(|_| !reads_otherwise(tokens)) {
         Some(is_sql) => bodies(tokens, is_sql),
         // What is in no string needs no language.
@@ -44,6 +45,7 @@ pub(super) fn created(tokens: &Tokens<'_>, about: usize) -> Definition {
 pub(super) fn altered(tokens: &Tokens<'_>, of: Option<Vec<Name>>) -> Definition {
     let mut function = tokens.definition(of);
     function.is_planned = is_planned(tokens);
+    function.leaves = true;
     if reads_otherwise(tokens) {
         function.hazards |= Body::opaque().hazards;
     }

@@ -4,8 +4,9 @@
 //! add rows to the catalog, so time and memory must not grow faster than the rows do.
 //!
 //! Invariant: the hazards of a node only grow, and a node is looked at again only after they have
-//! grown. There are nine hazards, so every edge is followed at most nine times.
+//! grown. There are ten hazards, so every edge is followed at most ten times.
 
+use super::leaving::Leaving;
 use super::used::{NAMELESS, Used, hash};
 use super::{MAX_NAME, Map, Names, Row};
 use crate::sql::body::Body;
@@ -63,6 +64,8 @@ pub(super) struct Graph {
     /// The nodes of functions with their bodies. Only at the end is it known which of the words in
     /// a body are names.
     bodies: Vec<(u32, Body)>,
+    /// An event trigger runs whenever somebody logs in.
+    greets: bool,
 }
 
 impl Graph {
@@ -78,6 +81,7 @@ impl Graph {
             names: Map::default(),
             children: Vec::new(),
             bodies: Vec::new(),
+            greets: false,
         }
     }
 
@@ -85,6 +89,7 @@ impl Graph {
     pub(super) fn add(&mut self, row: &Row<'_>, is_noticed: impl Fn(&[u8]) -> bool) {
         match *row {
             Row::Volatile(_) => {}
+            Row::Greets => self.greets = true,
             Row::Function {
                 oid,
                 name,
@@ -99,6 +104,8 @@ impl Graph {
                     "internal" if !source.is_empty() => read(false),
                     _ => Body::opaque(),
                 };
+                // Whatever it is: what a body leaves is not read from it.
+                body.hazards |= Hazards::LEAVES;
                 if language == "sql" && !source.is_empty() {
                     body.hazards |= Hazards::REREADS;
                 }
@@ -215,15 +222,27 @@ impl Graph {
         }
         self.spread();
         let of = |node: u32| self.nodes[node as usize].hazards;
-        let hazardous = self.names.iter().filter(|(_, node)| !of(**node).is_none());
+        // What is left in a session concerns nobody but who comes next in it.
+        let others = |node: u32| of(node).without(Hazards::LEAVES);
+        let leaves = |node: u32| of(node).has(Hazards::LEAVES);
+        let all = || self.names.iter();
+        let hazardous = all().filter(|(_, node)| !others(**node).is_none());
+        let leaving = all().filter(|(_, node)| leaves(**node));
         Names {
             hazards: hazardous
-                .map(|(name, node)| (name.clone(), of(*node)))
+                .map(|(name, node)| (name.clone(), others(*node)))
                 .collect(),
-            implicit: of(IMPLICIT),
-            any: of(ANY) | of(IMPLICIT),
-            beyond: of(BEYOND),
-            events: of(EVENTS),
+            implicit: others(IMPLICIT),
+            any: others(ANY) | others(IMPLICIT),
+            beyond: others(BEYOND),
+            events: others(EVENTS),
+            leaving: Arc::new(Leaving {
+                names: leaving.map(|(name, _)| name.clone()).collect(),
+                implicit: leaves(IMPLICIT),
+                any: leaves(ANY),
+                beyond: leaves(BEYOND),
+                logins: self.greets,
+            }),
             used: Arc::new(used),
             volatile: Arc::default(),
         }

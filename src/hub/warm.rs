@@ -1,0 +1,352 @@
+//! Server connections that wait for another client of the same identity: *warm* ones.
+//!
+//! Invariants:
+//! - a connection is parked only if nothing is owed or in flight on it, and nothing that its client
+//!   did has left anything that a fresh login would not find, after what takes that away;
+//! - whoever may have learned the key of the predecessor cannot cancel the successor: the key is
+//!   another, and a connection for which a request has come is not parked;
+//! - what a login would have found since, it finds: the connection is woken only if who may log in,
+//!   with which settings, is as it was before its own login began, as far as the proxy has seen and
+//!   as a look at the catalog shows that is no older than [`MAX_LOOK`].
+
+use super::{Hub, LoginOutcome, Server, ServerKey, Task};
+use crate::client::{CancelKey, Client, Turn};
+use crate::convert::{Lent, Policy};
+use crate::ids::{ClientId, UpstreamId};
+use crate::sql::residue::Residue;
+use crate::standing::{Reset, Standing};
+use crate::statement::Millis;
+use crate::statement::context::Origin;
+use crate::statement::shapes::Shapes;
+use crate::upstream::{Partial, Upstream, Welcome};
+use crate::wire::backend::{self, Status};
+use crate::wire::frame::{self, HEADER};
+use crate::wire::{Error, frontend};
+
+/// How many times the interval between two looks at the catalog the last one may be ago.
+const MAX_LOOK: u64 = 2;
+
+/// What was known when a login began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Began {
+    /// The number of the database and the count of its contexts, if it was known then.
+    database: Option<(u64, u64)>,
+    /// The count of what may have changed logins.
+    logins: u64,
+}
+
+impl Began {
+    /// What is known now.
+    pub(super) fn now(shapes: &Shapes, origin: &Origin) -> Self {
+        let known = shapes.known_database(origin.database());
+        Self {
+            database: known.map(|database| (database.number(), database.contexts())),
+            logins: shapes.logins(),
+        }
+    }
+}
+
+/// What becomes of a server connection whose client has left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parking {
+    /// It waits for the next client.
+    Parked,
+    /// First the server is asked what the catalog looks like, as long as the client would be
+    /// remembered for that: see [`Hub::parked_bytes`].
+    Learns,
+    /// First the server is asked to take away what is left: see [`Hub::parked_bytes`].
+    Resets,
+}
+
+/// Whether a connection without this client may be of use to another, or to the proxy to ask by it
+/// what is needed to tell.
+pub(super) fn is_of_use(client: &Client, upstream: &mut Upstream, lent: &Lent) -> bool {
+    is_quiet(client, upstream, lent)
+        && (!upstream.standing.residue.is_anything() || misses_names(&mut upstream.standing))
+}
+
+/// Whether it is not known which names leave something in the sessions that use them.
+fn misses_names(standing: &mut Standing) -> bool {
+    !standing.knows_names() || !standing.database.is_clear()
+}
+
+/// Whether nothing of this client is in flight or owed on a connection that anybody would be given
+/// who claims its identity.
+fn is_quiet(client: &Client, upstream: &Upstream, lent: &Lent) -> bool {
+    let is_possible = lent.settings.warm && lent.settings.mode == Policy::Convert;
+    is_possible
+        && upstream.standing.status == Status::Idle
+        && !client.relay_only
+        && matches!(client.turn, Turn::Free)
+        && client.query.is_empty()
+        && client.out.is_empty()
+        && client.key.cancelled.requested() == 0
+        && upstream.welcome.as_deref().is_some_and(Welcome::is_whole)
+        && upstream.ledger.is_idle()
+        && upstream.out.is_empty()
+        && upstream.partial == Partial::default()
+        && !upstream.told_fatal
+}
+
+impl Hub {
+    /// A client has left, whose cancel key is not valid any more. Returns what becomes of its
+    /// server connection, which is dropped with it if that is nothing.
+    pub fn park(&mut self, id: ClientId) -> Option<Parking> {
+        if self.learns(id) {
+            self.hop_of_client(id)?.learn_names();
+            let link = self.clients.get(id.0)?.link;
+            if !self.servers.get(link.0).is_none_or(is_without_lesson) {
+                return Some(Parking::Learns);
+            }
+        }
+        match self.resets(id) {
+            Some(resets) => {
+                let parking = match resets.is_empty() {
+                    true => Parking::Parked,
+                    false => Parking::Resets,
+                };
+                let link = self.clients.remove(id.0)?.link;
+                let server = self.servers.get_mut(link.0)?;
+                server.upstream.standing.only_begun.clear();
+                self.outbox.timers.clear(id);
+                send_resets(server, resets);
+                Some(parking)
+            }
+            None => {
+                self.remove(id);
+                None
+            }
+        }
+    }
+
+    /// Whether the catalog is to be looked at first: nobody has lately, and the connection could be
+    /// of use, or nothing is known that would tell.
+    fn learns(&mut self, id: ClientId) -> bool {
+        let Some(client) = self.clients.get(id.0) else {
+            return false;
+        };
+        let Some(server) = self.servers.get_mut(client.link.0) else {
+            return false;
+        };
+        let interval = self.lent.settings.catalog_watch;
+        server.lesson.is_none()
+            && is_of_use(client, &mut server.upstream, &self.lent)
+            && server
+                .upstream
+                .standing
+                .database
+                .take_watch(self.now, interval)
+    }
+
+    /// What takes away what the client has left in its session; `None` if its server connection
+    /// cannot be kept.
+    fn resets(&mut self, id: ClientId) -> Option<Vec<Reset>> {
+        let client = self.clients.get(id.0)?;
+        let server = self.servers.get_mut(client.link.0)?;
+        let is_possible = server.lesson.is_none()
+            && server.lease == id
+            && is_quiet(client, &server.upstream, &self.lent)
+            && is_current(server, &self.lent);
+        let resets = server.upstream.standing.resets().filter(|_| is_possible)?;
+        let is_true = server
+            .upstream
+            .welcome
+            .as_deref()
+            .is_some_and(Welcome::is_true);
+        // What a reset is to take back is not yet what it was.
+        let is_set = server.upstream.standing.residue.has(Residue::SETTINGS);
+        (is_true || is_set).then_some(resets)
+    }
+
+    /// Takes what it can of `bytes` from a server whose client has left, of which nothing is
+    /// expected but the answers to what [`Hub::park`] has asked. Returns how many were used, and
+    /// what becomes of the connection if that is decided.
+    ///
+    /// # Errors
+    /// Anything else: the connection is to be closed.
+    pub fn parked_bytes(
+        &mut self,
+        id: UpstreamId,
+        bytes: &[u8],
+    ) -> Result<(usize, Option<Parking>), Error> {
+        let lease = self.holder(id).ok_or(Error::Unexpected { tag: '?' })?;
+        if self.clients.get(lease.0).is_none() {
+            return self.reset_bytes(id, bytes);
+        }
+        let used = self.upstream_bytes(id, bytes)?;
+        let is_over =
+            |server: &Server| is_without_lesson(server) && server.upstream.ledger.is_idle();
+        let is_over = self.servers.get(id.0).is_none_or(is_over);
+        if !is_over {
+            return Ok((used, None));
+        }
+        let parking = self.park(lease).filter(|_| used == bytes.len());
+        let parking = parking.ok_or(Error::Unexpected { tag: '?' })?;
+        Ok((used, Some(parking)))
+    }
+
+    fn reset_bytes(
+        &mut self,
+        id: UpstreamId,
+        bytes: &[u8],
+    ) -> Result<(usize, Option<Parking>), Error> {
+        let unexpected = |tag: u8| Error::Unexpected {
+            tag: char::from(tag),
+        };
+        let mut at = 0;
+        let server = self.servers.get_mut(id.0);
+        let Some(server) = server.filter(|server| self.clients.get(server.lease.0).is_none())
+        else {
+            return Err(unexpected(0));
+        };
+        while let Some(header) = frame::header(&bytes[at..])? {
+            let Some(frame) = bytes.get(at..at + header.size) else {
+                match header.size > frame::INSPECT_LIMIT {
+                    true => return Err(unexpected(header.tag)),
+                    false => break,
+                }
+            };
+            at += header.size;
+            if header.tag == backend::NOTIFICATION {
+                // Maybe that the catalog has changed, and nobody else may have been told.
+                server.upstream.standing.database.advance();
+            }
+            if !take_reset(server, header.tag, frame) {
+                return Err(unexpected(header.tag));
+            }
+            let is_over = server.resets.is_empty();
+            if is_over && at == bytes.len() {
+                return Ok((at, Some(Parking::Parked)));
+            }
+        }
+        match server.resets.is_empty() {
+            true => Err(unexpected(0)),
+            false => Ok((at, None)),
+        }
+    }
+
+    /// Gives a parked connection to a client of the same identity, which is welcomed at once.
+    /// `None` if the connection is no longer what a login would lead to, or no longer there.
+    pub fn wake(&mut self, id: UpstreamId, number: u64, key: CancelKey) -> Option<ClientId> {
+        let server = self.servers.get_mut(id.0)?;
+        let is_parked = self.clients.get(server.lease.0).is_none() && server.resets.is_empty();
+        let interval = self.lent.settings.catalog_watch;
+        let oldest = Millis(self.now.0.saturating_sub(interval.saturating_mul(MAX_LOOK)));
+        let standing = &mut server.upstream.standing;
+        let is_known = interval > 0 && standing.database.was_looked_at(oldest);
+        if !is_parked || !is_known || !standing.knows_names() || standing.names().greets() {
+            return None;
+        }
+        if !is_current(server, &self.lent) {
+            return None;
+        }
+        let welcome = server.upstream.welcome.as_deref();
+        let welcome = welcome.filter(|welcome| welcome.is_true())?;
+        let mut out = Vec::new();
+        let (pid, secret, ours) = welcome.say(&key.secret, &mut out)?;
+        let server_key = ServerKey {
+            pid,
+            secret: secret.to_vec(),
+            ours: ours.to_vec(),
+        };
+        let client = self.clients.insert_with(|slot| {
+            let mut client = Client::new(ClientId(slot), id, number, key, false);
+            client.turn = Turn::Free;
+            client.out = out;
+            client
+        });
+        let client = ClientId(client);
+        server.lease = client;
+        let task = Task::Remember(client, server_key);
+        self.outbox.tasks.push_back(task);
+        Some(client)
+    }
+
+    /// Tells a client that the server has no room for it.
+    pub fn tell_crowded(&mut self, id: ClientId) {
+        if let Some(client) = self.clients.get_mut(id.0) {
+            client.out.append(&mut client.query);
+            let task = Task::Login(id, LoginOutcome::Refused);
+            self.outbox.tasks.push_back(task);
+        }
+    }
+
+    /// Drops a server connection without a client, or with one that has left.
+    pub fn discard(&mut self, id: UpstreamId) {
+        let lease = self.holder(id);
+        let has_left = |lease: &ClientId| self.client(*lease).is_some_and(|client| client.leaves);
+        if let Some(lease) = lease.filter(has_left) {
+            return self.remove(lease);
+        }
+        let is_parked = |server: &Server| self.clients.get(server.lease.0).is_none();
+        if self.servers.get(id.0).is_some_and(is_parked)
+            && let Some(mut server) = self.servers.remove(id.0)
+        {
+            let mirror = &mut server.upstream.standing.mirror;
+            mirror.forget_all();
+            self.lent.count_memory(mirror.take_tally());
+        }
+    }
+
+    /// The startup packet with which a server connection was logged in.
+    #[must_use]
+    pub fn identity(&self, id: UpstreamId) -> Option<&[u8]> {
+        let standing = &self.upstream(id)?.standing;
+        Some(standing.origin.packet())
+    }
+}
+
+fn is_without_lesson(server: &Server) -> bool {
+    server.lesson.is_none()
+}
+
+/// Has the server take away what is left.
+fn send_resets(server: &mut Server, resets: Vec<Reset>) {
+    let standing = &mut server.upstream.standing;
+    for (index, reset) in resets.iter().enumerate() {
+        standing.sends_reset(*reset, index == 0);
+        frontend::query(&mut server.upstream.out, reset.text);
+    }
+    server.resets = resets.into();
+}
+
+/// Takes a reply to a reset. Returns false if it is none that is expected.
+fn take_reset(server: &mut Server, tag: u8, frame: &[u8]) -> bool {
+    let body = &frame[HEADER..];
+    let Some(reset) = server.resets.front().copied() else {
+        return false;
+    };
+    match tag {
+        backend::PARAMETER_STATUS => server.upstream.seen(tag, frame),
+        backend::COMMAND_COMPLETE if !server.is_reset => {
+            if backend::command_tag(body) != Some(reset.tag) {
+                return false;
+            }
+            server.is_reset = true;
+            server.upstream.standing.completes_reset(reset);
+        }
+        backend::READY_FOR_QUERY if server.is_reset && body == b"I" => {
+            server.is_reset = false;
+            server.resets.pop_front();
+            let is_over = server.resets.is_empty();
+            server.upstream.standing.ready(Status::Idle, is_over);
+            if is_over {
+                server.upstream.standing.is_clean_again();
+                let welcome = server.upstream.welcome.as_deref();
+                return welcome.is_some_and(Welcome::is_true);
+            }
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// Whether nothing has been seen since the connection's login began that another login might find.
+fn is_current(server: &Server, lent: &Lent) -> bool {
+    let database = &server.upstream.standing.database;
+    let now = Began {
+        database: Some((database.number(), database.contexts())),
+        logins: lent.shapes.logins(),
+    };
+    server.began == now
+}

@@ -1,0 +1,345 @@
+//! Which warm server connections there are, at which workers, and who may have one.
+//!
+//! A warm connection belongs to its worker; here is only written down that it is there. The
+//! acceptor takes it off the list for a client, and hands the client to that worker.
+//!
+//! Invariants:
+//! - a connection is given to one client: whoever takes it off the list;
+//! - an identity has warm connections only while the server lets everybody in who claims it: it has
+//!   accepted a login without asking for anything, no longer than [`PROVEN`] ago, and no login has
+//!   been refused or challenged since;
+//! - there are no more than the bounds for one identity and for all.
+
+use super::orders::{Mailbox, Order};
+use crate::config::Config;
+use crate::ids::UpstreamId;
+use foldhash::quality::RandomState;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a login that the server has accepted shows that it would accept others.
+const PROVEN: Duration = Duration::from_secs(1);
+
+/// After this time one login is sent to the server to see whether it still does, while others are
+/// answered.
+const RENEWED: Duration = Duration::from_millis(500);
+
+/// Warm connections of all identities together, as a multiple of those of one.
+const IDENTITIES: usize = 2;
+
+/// Identities that are remembered although they have no warm connection.
+const MAX_KNOWN: usize = 1024;
+
+/// The list of warm connections.
+#[derive(Debug)]
+pub(super) struct Warm {
+    /// The most of one identity; none if that is zero.
+    most: usize,
+    listed: Mutex<Listed>,
+}
+
+#[derive(Debug, Default)]
+struct Listed {
+    /// By startup packet.
+    identities: HashMap<Box<[u8]>, Identity, RandomState>,
+    count: usize,
+    /// Where each worker reads its orders.
+    mailboxes: Vec<Mailbox>,
+    is_closed: bool,
+}
+
+#[derive(Debug, Default)]
+struct Identity {
+    /// Those that were used last come last.
+    idle: Vec<Idle>,
+    /// When the last login began that the server has accepted at once.
+    accepted: Option<Instant>,
+    /// When the last login began by which that is found out again.
+    tried: Option<Instant>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Idle {
+    worker: usize,
+    connection: UpstreamId,
+    since: Instant,
+}
+
+/// What to do with a login.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// Give the client this connection of this worker.
+    Warm(usize, UpstreamId),
+    /// Send it to the server.
+    Cold {
+        /// There are warm connections, so this one is needed only to see what the server says.
+        is_spare: bool,
+    },
+}
+
+impl Warm {
+    /// A list of at most as many of each identity as `config` says.
+    pub(super) fn new(config: &Config) -> Self {
+        Self::of(match super::settings(config).warm {
+            true => config.default_pool_size,
+            false => 0,
+        })
+    }
+
+    fn of(most: usize) -> Self {
+        Self {
+            most,
+            listed: Mutex::default(),
+        }
+    }
+
+    /// The most connections that there are.
+    pub(super) const fn bound(&self) -> usize {
+        self.most.saturating_mul(IDENTITIES)
+    }
+
+    /// The worker with the next number reads its orders here.
+    pub(super) fn add_worker(&self, mailbox: Mailbox) {
+        self.lock().mailboxes.push(mailbox);
+    }
+
+    /// Whether there is any use in asking.
+    pub(super) const fn is_on(&self) -> bool {
+        self.most > 0
+    }
+
+    /// What to do with a login that begins now with this packet. `load` tells how many clients a
+    /// worker has.
+    pub(super) fn answer(
+        &self,
+        packet: &[u8],
+        now: Instant,
+        load: impl Fn(usize) -> usize,
+    ) -> Answer {
+        let cold = |is_spare| Answer::Cold { is_spare };
+        let mut listed = self.lock();
+        let listed = &mut *listed;
+        let Some(identity) = listed.identities.get_mut(packet) else {
+            return cold(false);
+        };
+        // Of those that are as good, the one that was used last.
+        let places = (0..identity.idle.len()).rev();
+        let Some(best) = places.min_by_key(|at| load(identity.idle[*at].worker)) else {
+            return cold(false);
+        };
+        let age = |at: Option<Instant>| at.map(|at| now.saturating_duration_since(at));
+        let is_proven = age(identity.accepted).is_some_and(|age| age <= PROVEN);
+        let is_due = age(identity.accepted).is_none_or(|age| age > RENEWED)
+            && age(identity.tried).is_none_or(|age| age > RENEWED);
+        if !is_proven || is_due {
+            identity.tried = Some(now);
+            return cold(true);
+        }
+        let idle = identity.idle.remove(best);
+        listed.count -= 1;
+        Answer::Warm(idle.worker, idle.connection)
+    }
+
+    /// The server has accepted a login, which began at this time, without asking for anything.
+    pub(super) fn accepted(&self, packet: &[u8], began: Instant) {
+        let mut listed = self.lock();
+        if let Some(identity) = listed.identities.get_mut(packet) {
+            identity.accepted = identity.accepted.max(Some(began));
+            return;
+        }
+        if listed.identities.len() >= MAX_KNOWN {
+            listed.identities.retain(|_, known| !known.idle.is_empty());
+        }
+        if listed.identities.len() < MAX_KNOWN {
+            let identity = Identity {
+                accepted: Some(began),
+                ..Identity::default()
+            };
+            listed.identities.insert(packet.into(), identity);
+        }
+    }
+
+    /// The server has not accepted a login at once: it would not accept others.
+    pub(super) fn refused(&self, packet: &[u8]) {
+        let mut listed = self.lock();
+        if let Some(identity) = listed.identities.remove(packet) {
+            listed.count -= identity.idle.len();
+            listed.sweep();
+        }
+    }
+
+    /// A connection of this worker is warm. Returns whether it is listed; if not, it is of no use.
+    pub(super) fn offer(
+        &self,
+        packet: &[u8],
+        (worker, connection): (usize, UpstreamId),
+        is_spare: bool,
+    ) -> bool {
+        let mut listed = self.lock();
+        let listed = &mut *listed;
+        let is_full = listed.count >= self.bound();
+        let Some(identity) = listed.identities.get_mut(packet) else {
+            return false;
+        };
+        let is_enough = identity.idle.len() >= self.most || is_spare && !identity.idle.is_empty();
+        if is_enough || listed.is_closed {
+            return false;
+        }
+        identity.idle.push(Idle {
+            worker,
+            connection,
+            since: Instant::now(),
+        });
+        listed.count += 1;
+        if is_full {
+            listed.drop_oldest();
+        }
+        true
+    }
+
+    /// A connection is no longer there.
+    pub(super) fn withdraw(&self, packet: &[u8], worker: usize, connection: UpstreamId) {
+        let mut listed = self.lock();
+        let listed = &mut *listed;
+        if let Some(identity) = listed.identities.get_mut(packet) {
+            let before = identity.idle.len();
+            let is_it = |idle: &Idle| idle.worker == worker && idle.connection == connection;
+            identity.idle.retain(|idle| !is_it(idle));
+            listed.count -= before - identity.idle.len();
+        }
+    }
+
+    /// Whether a connection is on the list.
+    pub(super) fn has(&self, packet: &[u8], worker: usize, connection: UpstreamId) -> bool {
+        let listed = self.lock();
+        let is_it = |idle: &Idle| idle.worker == worker && idle.connection == connection;
+        let identity = listed.identities.get(packet);
+        identity.is_some_and(|identity| identity.idle.iter().any(is_it))
+    }
+
+    /// What a login would find may have changed: all connections go.
+    /// Returns whether there were any.
+    pub(super) fn drop_all(&self) -> bool {
+        self.lock().clear()
+    }
+
+    /// The proxy is ending.
+    pub(super) fn close(&self) {
+        let mut listed = self.lock();
+        listed.is_closed = true;
+        listed.clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Listed> {
+        self.listed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Listed {
+    fn clear(&mut self) -> bool {
+        let had_any = self.count > 0;
+        self.identities.clear();
+        self.count = 0;
+        if had_any {
+            self.sweep();
+        }
+        had_any
+    }
+
+    /// Has all workers close what is not listed.
+    fn sweep(&self) {
+        for mailbox in &self.mailboxes {
+            mailbox.put(Order::Sweep);
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        let identities = self.identities.values_mut();
+        let oldest = identities.min_by_key(|identity| {
+            let since = identity.idle.first().map(|idle| idle.since);
+            (since.is_none(), since)
+        });
+        if let Some(identity) = oldest
+            && !identity.idle.is_empty()
+        {
+            identity.idle.remove(0);
+            self.count -= 1;
+            self.sweep();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::Arena;
+
+    const PACKET: &[u8] = b"who";
+
+    fn names<const N: usize>() -> [UpstreamId; N] {
+        let mut arena = Arena::default();
+        std::array::from_fn(|_| UpstreamId(arena.insert_with(|_| ())))
+    }
+
+    #[test]
+    fn only_who_was_accepted_lately_has_warm_connections() {
+        let warm = Warm::of(2);
+        let [one, two, three] = names();
+        let start = Instant::now();
+        let after = |millis| start + Duration::from_millis(millis);
+        let answer = |at| warm.answer(PACKET, at, |_| 0);
+        let cold = |is_spare| Answer::Cold { is_spare };
+        assert!(!warm.offer(PACKET, (0, one), false), "nobody was accepted");
+        warm.accepted(PACKET, start);
+        assert!(warm.offer(PACKET, (0, one), false));
+        assert!(!warm.offer(PACKET, (0, two), true), "there is one");
+        assert!(warm.offer(PACKET, (1, two), false));
+        assert!(!warm.offer(PACKET, (1, three), false), "there are two");
+        assert_eq!(answer(start), Answer::Warm(1, two), "used last");
+        assert_eq!(answer(after(600)), cold(true), "to see whether it holds");
+        assert_eq!(answer(after(601)), Answer::Warm(0, one));
+        assert!(warm.offer(PACKET, (0, one), false));
+        assert_eq!(answer(after(1_001)), cold(true), "too long ago");
+        warm.accepted(PACKET, after(600));
+        assert_eq!(answer(after(1_050)), Answer::Warm(0, one));
+        assert_eq!(answer(after(1_051)), cold(false), "none is left");
+        assert_eq!(warm.answer(b"other", start, |_| 0), cold(false));
+    }
+
+    #[test]
+    fn who_is_refused_has_none() {
+        let warm = Warm::of(2);
+        let [one, two] = names();
+        let now = Instant::now();
+        warm.accepted(PACKET, now);
+        assert!(warm.offer(PACKET, (0, one), false) && warm.offer(PACKET, (0, two), false));
+        warm.withdraw(PACKET, 0, two);
+        assert!(warm.has(PACKET, 0, one) && !warm.has(PACKET, 0, two));
+        warm.refused(PACKET);
+        assert!(!warm.has(PACKET, 0, one));
+        let cold = Answer::Cold { is_spare: false };
+        assert_eq!(warm.answer(PACKET, now, |_| 0), cold);
+        assert!(!warm.offer(PACKET, (0, one), false));
+        warm.accepted(PACKET, now);
+        warm.close();
+        assert!(!warm.offer(PACKET, (0, one), false));
+    }
+
+    #[test]
+    fn the_oldest_makes_way_and_the_idle_worker_is_chosen() {
+        let warm = Warm::of(1);
+        let [one, two, three] = names();
+        let now = Instant::now();
+        for (packet, name) in [(b"a", one), (b"b", two), (b"c", three)] {
+            warm.accepted(packet, now);
+            assert!(warm.offer(packet, (0, name), false));
+        }
+        assert!(!warm.has(b"a", 0, one) && warm.has(b"b", 0, two) && warm.has(b"c", 0, three));
+        let warm = Warm::of(3);
+        warm.accepted(PACKET, now);
+        assert!(warm.offer(PACKET, (1, one), false) && warm.offer(PACKET, (0, two), false));
+        let load = |worker| [5, 3][worker];
+        assert_eq!(warm.answer(PACKET, now, load), Answer::Warm(1, one));
+    }
+}

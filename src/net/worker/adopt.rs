@@ -1,0 +1,109 @@
+//! How clients and server connections come to a worker.
+
+use super::ports::{ClientPort, PortId, UpstreamPort};
+use super::{Worker, warm};
+use crate::error::ConnectionError;
+use crate::hub;
+use crate::ids::{ClientId, UpstreamId};
+use crate::net::accept::count_end;
+use crate::net::orders::{Arrival, Joined, OpenClient, Via};
+use crate::net::port::Port;
+use crate::net::socket::Socket;
+use crate::net::stream::Handover;
+use crate::statement::context::Origin;
+use std::io;
+
+impl Worker {
+    /// Takes in a client that arrives.
+    pub(super) fn adopt(&mut self, arrival: Arrival) {
+        let number = arrival.number;
+        let outcome = match arrival.joined.via {
+            Via::Warm(id) => return self.adopt_warm(arrival, id),
+            Via::Connection(_) | Via::Dial => self.try_adopt(arrival),
+        };
+        if let Err(error) = outcome {
+            let outcome = Err(ConnectionError::System(error));
+            count_end(number, self.hub.lent.counters(), &outcome);
+        }
+    }
+
+    /// Takes a client and its server connection into the hub.
+    fn try_adopt(&mut self, arrival: Arrival) -> io::Result<()> {
+        let Arrival {
+            mut joined,
+            number,
+            open,
+        } = arrival;
+        let Via::Connection(upstream) = std::mem::replace(&mut joined.via, Via::Dial) else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        let (id, link) = self.hub.arrive(hub::Arrival {
+            number,
+            key: joined.key.clone(),
+            origin: Origin::new(&joined.login.database, &joined.login.packet),
+            relay_only: joined.login.replication,
+            deadline: self.millis(joined.deadline),
+            is_second: joined.is_second,
+        });
+        if joined.client.tls.is_none() && upstream.tls.is_some() {
+            self.hub.hide_binding(id);
+        }
+        let server = self.register(upstream, PortId::Upstream(link), Vec::new());
+        let server = server.map(|port| UpstreamPort {
+            port,
+            holder: id,
+            shut: false,
+            dies: warm::dies_at(self.config.server_lifetime, number),
+            parked: None,
+            asked: None,
+            is_spare: joined.is_spare,
+        });
+        let seated = server.and_then(|server| {
+            self.upstreams.insert(link.0, server);
+            self.seat(joined, (id, link), number, open)
+        });
+        if seated.is_err() {
+            self.upstreams.remove(link.0);
+            self.hub.remove(id);
+        }
+        // What is decrypted already has no event.
+        self.make_ready(PortId::Upstream(link));
+        seated
+    }
+
+    fn register(&self, handover: Handover, id: PortId, pending: Vec<u8>) -> io::Result<Port> {
+        let socket = Socket::register(handover.socket, self.poll.registry(), id.token())?;
+        Ok(Port::new(socket, handover.tls, pending))
+    }
+
+    /// Gives a client that the hub knows its port.
+    pub(super) fn seat(
+        &mut self,
+        joined: Joined,
+        (id, link): (ClientId, UpstreamId),
+        number: u64,
+        open: OpenClient,
+    ) -> io::Result<()> {
+        let port = self.register(joined.client, PortId::Client(id), joined.pending)?;
+        self.clients.insert(
+            id.0,
+            ClientPort {
+                port,
+                link,
+                number,
+                lost: None,
+                finishes: false,
+                cancels: joined.key.cancelled,
+                registration: None,
+                began: joined.began,
+                open,
+            },
+        );
+        // What the client has sent behind its startup packet has no event of its own.
+        self.guarded(PortId::Client(id), |worker, _| worker.offer_pending(id));
+        self.make_dirty(PortId::Client(id));
+        // Nor has what is decrypted already.
+        self.make_ready(PortId::Client(id));
+        Ok(())
+    }
+}

@@ -1,0 +1,310 @@
+//! Server connections of this worker that have no client: how they get there, and how they go.
+
+use super::Worker;
+use super::end::End;
+use super::ports::PortId;
+use crate::client::Login;
+use crate::error::ConnectionError;
+use crate::hub::{LoginOutcome, Parking};
+use crate::ids::{ClientId, UpstreamId};
+use crate::metrics::Counter;
+use crate::net::accept::{count_end, redial};
+use crate::net::orders::{Arrival, Joined, OpenClient, Via};
+use crate::wire::Error;
+use crate::wire::frontend;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+/// A tenth of the lifetime of a server connection, by which one dies earlier than another: those
+/// that were opened together are not all replaced at once.
+const JITTER: u32 = 10;
+
+/// When a server connection is closed, whoever would want it.
+pub(super) fn dies_at(lifetime: Duration, number: u64) -> Option<Instant> {
+    // Any spread will do; the clients' numbers have none.
+    let hash = u32::try_from(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32).unwrap_or(u32::MAX);
+    let most = lifetime / JITTER;
+    let earlier = most.mul_f64(f64::from(hash) / f64::from(u32::MAX));
+    (!lifetime.is_zero())
+        .then(|| Instant::now().checked_add(lifetime - earlier))
+        .flatten()
+}
+
+impl Worker {
+    /// The server has decided about a login.
+    pub(super) fn login_decided(&self, id: ClientId, outcome: LoginOutcome) {
+        let Some(client) = self.clients.get(id.0).filter(|_| self.warm.is_on()) else {
+            return;
+        };
+        let Some(packet) = self.hub.identity(client.link) else {
+            return;
+        };
+        match outcome {
+            LoginOutcome::Open => self.warm.accepted(packet, client.began),
+            LoginOutcome::Guarded | LoginOutcome::Refused => self.warm.refused(packet),
+        }
+    }
+
+    /// A client has left whose server connection may serve another.
+    #[cold]
+    pub(super) fn park(&mut self, id: ClientId) {
+        let Some(mut client) = self.clients.remove(id.0) else {
+            return;
+        };
+        // From here on its key cancels nothing, so what was not cancelled will not be.
+        client.registration = None;
+        let link = client.link;
+        count_end(client.number, self.hub.lent.counters(), &Ok(()));
+        let is_alive = self.upstreams.get_mut(link.0).is_some_and(|server| {
+            let is_young = server.dies.is_none_or(|dies| Instant::now() < dies);
+            is_young && !server.shut && !server.port.ended && server.port.pending.is_empty()
+        });
+        if !is_alive || self.drained_by.is_some() {
+            self.upstreams.remove(link.0);
+            self.hub.remove(id);
+            return;
+        }
+        match self.hub.park(id) {
+            Some(Parking::Parked) => self.offer(link),
+            Some(Parking::Resets | Parking::Learns) => {
+                self.parked.push(link);
+                self.make_dirty(PortId::Upstream(link));
+                let now = Instant::now();
+                if let Some(server) = self.upstreams.get_mut(link.0) {
+                    server.asked = Some(now);
+                }
+                self.sweeps_after(now);
+            }
+            None => drop(self.upstreams.remove(link.0)),
+        }
+    }
+
+    /// A connection without a client is fit for another.
+    fn offer(&mut self, id: UpstreamId) {
+        let (Some(server), Some(packet)) = (self.upstreams.get_mut(id.0), self.hub.identity(id))
+        else {
+            return;
+        };
+        if !self.parked.contains(&id) {
+            self.parked.push(id);
+        }
+        let now = Instant::now();
+        server.parked = Some(now);
+        server.asked = None;
+        let is_spare = std::mem::take(&mut server.is_spare);
+        let is_listed = self.warm.offer(packet, (self.number, id), is_spare);
+        self.sweeps_after(now);
+        if is_listed {
+            self.hub.lent.counters().add(Counter::Parked, 1);
+        } else {
+            self.close_parked(id);
+        }
+    }
+
+    /// Something has begun to wait, which must not do so for ever.
+    fn sweeps_after(&mut self, now: Instant) {
+        let due = now.checked_add(self.config.server_idle_timeout);
+        self.swept_at = [self.swept_at, due].into_iter().flatten().min();
+    }
+
+    /// Closes a connection that has no client.
+    #[cold]
+    pub(super) fn close_parked(&mut self, id: UpstreamId) {
+        let Some(at) = self.parked.iter().position(|parked| *parked == id) else {
+            return;
+        };
+        self.parked.swap_remove(at);
+        if let Some(packet) = self.hub.identity(id) {
+            self.warm.withdraw(packet, self.number, id);
+        }
+        if let Some(mut server) = self.upstreams.remove(id.0) {
+            // What it does not hear, it sees.
+            let _ = server.port.write(&mut frontend::TERMINATE_FRAME.to_vec());
+        }
+        self.hub.discard(id);
+    }
+
+    /// Reads what a server says to nobody.
+    #[cold]
+    pub(super) fn hear_parked(&mut self, id: UpstreamId) {
+        if self.read_parked(id).is_err() {
+            self.close_parked(id);
+        }
+    }
+
+    fn read_parked(&mut self, id: UpstreamId) -> Result<(), ConnectionError> {
+        let Some(server) = self.upstreams.get_mut(id.0) else {
+            return Ok(());
+        };
+        let count = match server.port.read(&mut self.scratch) {
+            Poll::Pending => return Ok(()),
+            Poll::Ready(count) => count.map_err(ConnectionError::UpstreamIo)?,
+        };
+        if server.port.ended {
+            return Err(ConnectionError::UpstreamProtocol(Error::StartupLayout));
+        }
+        let (hub, spares) = (&mut self.hub, &mut self.spares);
+        let mut parking = None;
+        let taken = server.port.take(&self.scratch, count, spares, |bytes| {
+            let (used, decided) = hub.parked_bytes(id, bytes)?;
+            parking = decided;
+            Ok(used)
+        });
+        taken.map_err(ConnectionError::UpstreamProtocol)?;
+        if parking == Some(Parking::Parked) {
+            self.offer(id);
+        }
+        self.make_dirty(PortId::Upstream(id));
+        self.make_ready(PortId::Upstream(id));
+        Ok(())
+    }
+
+    /// Closes what is no longer listed, or has waited for too long.
+    pub(super) fn sweep(&mut self) {
+        let now = Instant::now();
+        for id in self.parked.clone() {
+            let (Some(server), Some(packet)) =
+                (self.upstreams.get_mut(id.0), self.hub.identity(id))
+            else {
+                continue;
+            };
+            // One that is being reset is not listed yet.
+            let is_listed = match server.parked {
+                Some(_) => self.warm.has(packet, self.number, id),
+                None => true,
+            };
+            let waits = server
+                .parked
+                .or(server.asked)
+                .map(|since| now.saturating_duration_since(since));
+            let is_idle = waits.is_some_and(|waits| waits >= self.config.server_idle_timeout);
+            let is_old = server.dies.is_some_and(|dies| dies <= now);
+            if !is_listed || is_idle || is_old {
+                self.close_parked(id);
+            }
+        }
+        let next = self.parked.iter().filter_map(|id| {
+            let server = self.upstreams.get(id.0)?;
+            let since = server.parked.or(server.asked)?;
+            let idle = since.checked_add(self.config.server_idle_timeout);
+            [idle, server.dies].into_iter().flatten().min()
+        });
+        self.swept_at = next.min();
+    }
+
+    /// Closes all connections without a client.
+    pub(super) fn close_all_parked(&mut self) {
+        for id in self.parked.clone() {
+            self.close_parked(id);
+        }
+    }
+
+    /// Gives a client a warm connection, or has it connected otherwise if that is no longer fit.
+    pub(super) fn adopt_warm(&mut self, arrival: Arrival, id: UpstreamId) {
+        let Arrival {
+            joined,
+            number,
+            open,
+        } = arrival;
+        let is_alive = self
+            .upstreams
+            .get_mut(id.0)
+            .is_some_and(|server| server.parked.is_some() && !server.shut && !server.port.ended);
+        let is_parked = self.parked.contains(&id) && is_alive;
+        let key = joined.key.clone();
+        let woken = match is_parked {
+            true => self.hub.wake(id, number, key),
+            false => None,
+        };
+        let Some(client) = woken else {
+            self.close_parked(id);
+            return self.redial(joined, number, open);
+        };
+        self.parked.retain(|parked| *parked != id);
+        if let Some(server) = self.upstreams.get_mut(id.0) {
+            server.parked = None;
+            server.holder = client;
+        }
+        self.hub.lent.counters().add(Counter::Woken, 1);
+        if let Err(error) = self.seat(joined, (client, id), number, open) {
+            self.upstreams.remove(id.0);
+            self.hub.remove(client);
+            let outcome = Err(ConnectionError::System(error));
+            count_end(number, self.hub.lent.counters(), &outcome);
+        }
+    }
+
+    /// The server has no room for a client: it gets that of connections without one, if there are
+    /// any.
+    #[cold]
+    pub(super) fn make_room_for(&mut self, id: ClientId) {
+        let had_any = self.warm.drop_all();
+        self.close_all_parked();
+        let again = had_any.then(|| self.log_in_again(id)).flatten();
+        match again {
+            Some((joined, number, open)) => self.redial(joined, number, open),
+            None => {
+                self.hub.tell_crowded(id);
+                self.make_dirty(PortId::Client(id));
+            }
+        }
+    }
+
+    /// Takes a client that is not logged in off its server connection.
+    fn log_in_again(&mut self, id: ClientId) -> Option<(Joined, u64, OpenClient)> {
+        let known = self.hub.client(id)?;
+        let origin = &self.hub.upstream(known.link)?.standing.origin;
+        let login = Login {
+            packet: origin.packet().to_vec(),
+            database: origin.database().to_vec(),
+            user: Vec::new(),
+            replication: false,
+        };
+        let key = known.key.clone();
+        let mut client = self.clients.remove(id.0)?;
+        self.upstreams.remove(client.link.0);
+        self.hub.remove(id);
+        let now = Instant::now();
+        let joined = Joined {
+            pending: std::mem::take(&mut client.port.pending),
+            client: client.port.release(self.poll.registry()).ok()?,
+            via: Via::Dial,
+            login,
+            key,
+            deadline: now + self.config.login_timeout,
+            began: now,
+            is_spare: false,
+            is_second: true,
+        };
+        Some((joined, client.number, client.open))
+    }
+
+    fn redial(&self, joined: Joined, number: u64, open: OpenClient) {
+        let (environment, mailbox) = (Arc::clone(&self.environment), self.mailbox.clone());
+        let joined = Joined {
+            via: Via::Dial,
+            ..joined
+        };
+        let arrival = Arrival {
+            joined,
+            number,
+            open,
+        };
+        self.runtime.spawn(redial(arrival, environment, mailbox));
+    }
+
+    /// Ends what a port belongs to after it has failed.
+    pub(super) fn failed(&mut self, id: PortId, end: End) {
+        let client = match id {
+            PortId::Client(id) => Some(id),
+            PortId::Upstream(id) => self.upstreams.get_mut(id.0).map(|server| server.holder),
+        };
+        if let PortId::Upstream(id) = id {
+            self.close_parked(id);
+        }
+        if let Some(client) = client {
+            self.end(client, end);
+        }
+    }
+}

@@ -1,0 +1,417 @@
+//! What a text leaves behind in its session that a fresh login would not find there.
+//!
+//! A server connection whose client has left may serve the next one only if nothing can be told
+//! from what the first has done. So here is no list of what leaves something, which grows with each
+//! version of the server and each extension, but of what does not: a few verbs, and the functions
+//! of `pg_catalog` that only compute or read. A call of anything else may leave anything, and so
+//! may a name behind which a user's function runs, which is for the caller to know.
+
+mod known;
+
+use super::effect::Effect;
+use super::hazard::Hazards;
+use super::moves::{self, Assignment, Move, Part};
+use super::settings;
+use super::survey::Survey;
+use super::words::{Item, Token, Words};
+pub use known::functions;
+use known::{is_draw, is_known};
+use std::ops::{BitOr, BitOrAssign};
+
+/// What a text leaves behind: nothing, what a reset takes away, or anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Residue(u8);
+
+impl Residue {
+    /// Nothing.
+    pub const NOTHING: Self = Self(0);
+    /// Values of sequences that it has drawn: `currval` and `lastval` would tell them. DISCARD
+    /// SEQUENCES takes them away.
+    pub const SEQUENCES: Self = Self(1);
+    /// Settings, of those that RESET ALL takes back to what they were at the login.
+    pub const SETTINGS: Self = Self(1 << 1);
+    /// Anything.
+    pub const ANYTHING: Self = Self(u8::MAX);
+
+    /// Whether it may be anything.
+    #[must_use]
+    #[inline]
+    pub const fn is_anything(self) -> bool {
+        self.0 == u8::MAX
+    }
+
+    /// Whether some of `other` is left.
+    #[must_use]
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+impl Default for Residue {
+    /// That of what is not known.
+    fn default() -> Self {
+        Self::ANYTHING
+    }
+}
+
+impl BitOr for Residue {
+    type Output = Self;
+
+    #[inline]
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitOrAssign for Residue {
+    #[inline]
+    fn bitor_assign(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+/// Hazards with which a name may leave anything.
+const LEAVING: [Hazards; 4] = [
+    Hazards::ANYTHING,
+    Hazards::SETTINGS,
+    Hazards::FOREIGN,
+    Hazards::LEAVES,
+];
+
+/// What `text` leaves behind, of which this is the survey. `leaves` tells whether using a name may
+/// run a function of a user's, or whatever else leaves something.
+#[must_use]
+pub fn residue(text: &[u8], survey: &Survey, leaves: impl Fn(&[u8]) -> bool) -> Residue {
+    if let Some(does) = moves::read(text)
+        && let Some(residue) = of_move(&does, &leaves)
+    {
+        return residue;
+    }
+    let is_hazardous = LEAVING.iter().any(|one| survey.hazards.has(*one));
+    let opens = survey.again || survey.executes || survey.fetches;
+    if is_hazardous || opens || survey.effect > Effect::Isolation {
+        return Residue::ANYTHING;
+    }
+    let mut words = Words::new(text);
+    let mut reader = Reader {
+        place: Place::Start,
+        into: Into::Elsewhere,
+        last: b"",
+    };
+    let mut residue = match survey.hazards.has(Hazards::NOISY) {
+        true => Residue::SEQUENCES,
+        false => Residue::NOTHING,
+    };
+    while !residue.is_anything() {
+        residue |= match words.token() {
+            Token::Literal(_) => reader.literal(),
+            Token::Item(Item::Word(word)) if leaves(word) => Residue::ANYTHING,
+            Token::Item(Item::Word(word)) => reader.word(word),
+            Token::Item(Item::Other(byte)) => reader.other(byte),
+            Token::Item(Item::End) => break,
+            Token::Item(Item::Escaped | Item::Broken) => Residue::ANYTHING,
+        };
+    }
+    residue
+}
+
+/// What a text leaves behind that changes settings, if it does nothing else.
+fn of_move(does: &Move, leaves: &impl Fn(&[u8]) -> bool) -> Option<Residue> {
+    let set = |changes: &[Assignment]| {
+        let is_server = |change: &Assignment| !change.is_call || !leaves(b"set_config");
+        let is_reset = |change: &Assignment| is_reset_with_all(&change.name) && is_server(change);
+        match changes.iter().all(is_reset) {
+            true => Residue::SETTINGS,
+            false => Residue::ANYTHING,
+        }
+    };
+    match does {
+        Move::Settings(changes) => Some(set(changes)),
+        Move::ResetAll => Some(Residue::SETTINGS),
+        Move::Several(parts) => Some(parts.iter().fold(Residue::NOTHING, |all, one| {
+            all | match one {
+                Part::Settings(changes) => set(changes),
+                Part::ResetAll => Residue::SETTINGS,
+                Part::Quiet(_) => Residue::NOTHING,
+            }
+        })),
+        // What was prepared by the client is not followed.
+        Move::DiscardAll => Some(Residue::NOTHING),
+        Move::Nothing
+        | Move::Commit
+        | Move::Rollback
+        | Move::RollbackTo(_)
+        | Move::Savepoint(_)
+        | Move::Release(_) => None,
+    }
+}
+
+/// Whether RESET ALL takes this setting back to what it was at the login, and leaves no trace of
+/// it. A name with a dot may be one that nobody knew before, and from then on is known.
+fn is_reset_with_all(name: &[u8]) -> bool {
+    const OTHERS: [&str; 4] = ["is_superuser", "role", "seed", "session_authorization"];
+    !name.contains(&b'.')
+        && !is_in(&OTHERS, name)
+        && !settings::is_of_transaction(name)
+        && name != b"*"
+}
+
+/// Whether the text, which has this effect, may change who may log in, or with which settings: it
+/// has a word that roles, databases, rights, the server's configuration or event triggers are
+/// changed with.
+#[must_use]
+pub fn is_about_logins(text: &[u8], effect: Effect) -> bool {
+    const RELOAD: &str = "pg_reload_conf";
+    const WORDS: [&str; 11] = [
+        RELOAD, "database", "event", "grant", "group", "owned", "reassign", "revoke", "role",
+        "system", "user",
+    ];
+    // Settings of a session are no others', whatever they are called.
+    let wanted = match effect {
+        Effect::Session => &WORDS[..1],
+        _ => &WORDS,
+    };
+    let mut words = Words::new(text);
+    loop {
+        match words.next() {
+            Item::Word(word) if is_in(wanted, word) => return true,
+            Item::Word(_) | Item::Other(_) => {}
+            Item::Escaped | Item::Broken => return true,
+            Item::End => return false,
+        }
+    }
+}
+
+/// Where in a statement the reader is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Before its verb.
+    Start,
+    /// Behind a name, which is called if a parenthesis follows.
+    Name,
+    /// Behind anything else.
+    Other,
+}
+
+/// How much of the table behind INTO was read, whose columns may follow in parentheses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Into {
+    Elsewhere,
+    /// The name, or the next part of it, is next.
+    Expected,
+    Named,
+}
+
+#[derive(Debug)]
+struct Reader<'a> {
+    place: Place,
+    into: Into,
+    /// The word that was read last.
+    last: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    fn literal(&mut self) -> Residue {
+        (self.place, self.into) = (Place::Other, Into::Elsewhere);
+        Residue::NOTHING
+    }
+
+    fn word(&mut self, word: &'a [u8]) -> Residue {
+        let is_verb = self.place == Place::Start;
+        self.into = match self.into {
+            Into::Expected => Into::Named,
+            _ if word.eq_ignore_ascii_case(b"into") => Into::Expected,
+            _ => Into::Elsewhere,
+        };
+        self.last = word;
+        self.place = match self.into {
+            Into::Named => Place::Other,
+            Into::Elsewhere | Into::Expected => Place::Name,
+        };
+        if is_verb && !is_in(&VERBS, word) {
+            Residue::ANYTHING
+        } else if is_draw(word) || is_in(&WRITES, word) {
+            Residue::SEQUENCES
+        } else {
+            Residue::NOTHING
+        }
+    }
+
+    fn other(&mut self, byte: u8) -> Residue {
+        let before = self.place;
+        self.place = match byte {
+            b';' => Place::Start,
+            // `(SELECT …)`
+            b'(' if before == Place::Start => Place::Start,
+            _ => Place::Other,
+        };
+        self.into = match (self.into, byte) {
+            (Into::Named, b'.') => Into::Expected,
+            _ => Into::Elsewhere,
+        };
+        match (before, byte) {
+            (Place::Name, b'(') if !is_known(self.last) => Residue::ANYTHING,
+            _ => Residue::NOTHING,
+        }
+    }
+}
+
+/// Verbs of statements that leave nothing by themselves. That of one that sets something is not
+/// among them.
+const VERBS: [&str; 18] = [
+    "abort",
+    "begin",
+    "commit",
+    "delete",
+    "end",
+    "explain",
+    "insert",
+    "merge",
+    "release",
+    "rollback",
+    "savepoint",
+    "select",
+    "show",
+    "start",
+    "table",
+    "update",
+    "values",
+    "with",
+];
+
+/// Words of statements that write: columns and triggers draw from sequences unseen.
+const WRITES: [&str; 4] = ["delete", "insert", "merge", "update"];
+
+fn is_in(list: &[&str], word: &[u8]) -> bool {
+    list.iter()
+        .any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sql::survey::{Known, survey};
+
+    struct Nothing;
+
+    impl Known for Nothing {
+        fn of(&self, _: &[u8]) -> Hazards {
+            Hazards::NONE
+        }
+    }
+
+    fn of(text: &str) -> Residue {
+        let survey = survey(text.as_bytes(), &Nothing);
+        let leaves = |word: &[u8]| word.eq_ignore_ascii_case(b"mine");
+        residue(text.as_bytes(), &survey, leaves)
+    }
+
+    #[test]
+    fn what_only_reads_leaves_nothing() {
+        for text in [
+            "",
+            "select abalance from pgbench_accounts where aid = 5",
+            "SELECT count(*), Max(a) FROM t WHERE b IN (1, 2) AND c = ANY ('{1}') GROUP BY (d)",
+            "(select 1) union all (select 2)",
+            "with x as (select lower(a) from t) select pg_catalog.upper(a) from x join u using (a)",
+            "begin; select cast(a as varchar(10)), a::numeric(5, 2) from t; commit",
+            "start transaction isolation level serializable; rollback",
+            "select now(), current_timestamp(3), extract(year from d), coalesce(a, 'mine(')",
+            "show search_path; explain (costs off) select 1; values (1)",
+            "select sum(a) over (partition by b), row_number() over (order by a) from t",
+        ] {
+            assert_eq!(of(text), Residue::NOTHING, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_writes_may_draw_numbers() {
+        for text in [
+            "insert into t (a, b) values (1, 2) on conflict (a) do nothing returning (id)",
+            "insert into s.\"t\" (a) select 1",
+            "update t set (a, b) = (1, 2)",
+            "with x as (delete from t returning *) select * from x",
+            "select nextval('s')",
+        ] {
+            assert_eq!(of(text), Residue::SEQUENCES, "{text}");
+        }
+    }
+
+    #[test]
+    fn settings_are_reset() {
+        for text in [
+            "set application_name = 'a'",
+            "SET NAMES 'utf8'",
+            "set local statement_timeout = 1",
+            "set time zone 'UTC'",
+            "select set_config('search_path', 'a', false)",
+            "reset search_path",
+            "RESET ALL",
+            "SET datestyle = 'ISO'; SET search_path = a, b; RESET work_mem",
+        ] {
+            assert_eq!(of(text), Residue::SETTINGS, "{text}");
+        }
+        assert_eq!(of("discard all"), Residue::NOTHING);
+        let quiet = "CLOSE ALL; SELECT pg_advisory_unlock_all(); UNLISTEN *";
+        assert_eq!(of(quiet), Residue::NOTHING);
+    }
+
+    #[test]
+    fn all_else_may_leave_anything() {
+        for text in [
+            "select f(1)",
+            "select f /* */ (1)",
+            "select s.\"lower \"(1)",
+            "select setseed(0.5)",
+            "select pg_advisory_lock(1)",
+            "select set_config('a.b', 'c', true)",
+            "select mine from t",
+            "insert into t select f(1)",
+            "insert into t values (1); f(1)",
+            "set my.var = 'a'",
+            "set local my.var = 'a'",
+            "set role a",
+            "set session authorization a",
+            "set seed = 0.5",
+            "select set_config('role', 'a', false)",
+            "set application_name = 'a'; select 1",
+            "set session characteristics as transaction read only",
+            "reset my.var",
+            "prepare p as select 1",
+            "prepare transaction 'a'",
+            "declare c cursor for select 1",
+            "fetch c",
+            "listen a",
+            "create temp table t (a int)",
+            "select 1 into t",
+            "do 'begin end'",
+            "load 'x'",
+            "discard temp",
+            "deallocate a",
+            "call p()",
+            "copy t from stdin",
+            "begin; lock t; set role a",
+            "select U&\"a\"",
+            "select 'a",
+        ] {
+            assert_eq!(of(text), Residue::ANYTHING, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_changes_logins_is_known_by_a_word() {
+        for text in [
+            "ALTER ROLE a NOLOGIN",
+            "drop Database d",
+            "grant connect on x to y",
+        ] {
+            assert!(is_about_logins(text.as_bytes(), Effect::Catalog), "{text}");
+        }
+        assert!(is_about_logins(b"select pg_reload_conf()", Effect::Session));
+        assert!(!is_about_logins(
+            b"create table t (a int) -- role",
+            Effect::Catalog
+        ));
+        assert!(!is_about_logins(b"set role a", Effect::Session));
+    }
+}

@@ -1,0 +1,94 @@
+//! What the texts of a session have left in it, and how that is taken away.
+
+use super::{Encoding, Standing};
+use crate::reason::Reason;
+use crate::sql::effect::Effect;
+use crate::sql::residue::{self, Residue};
+use crate::sql::survey::Survey;
+
+/// A statement that takes away what is left in a session, and the tag it completes with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reset {
+    /// Its text.
+    pub text: &'static [u8],
+    /// Its command tag.
+    pub tag: &'static [u8],
+    takes: Residue,
+}
+
+/// All of them, in the order in which they are to be sent: a time limit that the client has set is
+/// to be gone first.
+const RESETS: [Reset; 2] = [
+    Reset {
+        text: b"RESET ALL",
+        tag: b"RESET",
+        takes: Residue::SETTINGS,
+    },
+    Reset {
+        text: b"DISCARD SEQUENCES",
+        tag: b"DISCARD SEQUENCES",
+        takes: Residue::SEQUENCES,
+    },
+];
+
+impl Standing {
+    /// Something has run that leaves this.
+    #[inline]
+    pub fn leaves(&mut self, residue: Residue) {
+        self.residue |= residue;
+    }
+
+    /// What a text leaves, of which this is the survey, with what is known of the names in it. It
+    /// is anything as long as that is not enough.
+    #[must_use]
+    pub fn residue_of(&mut self, text: &[u8], survey: &Survey) -> Residue {
+        let is_read = self.standard_strings && self.encoding != Encoding::Unsafe;
+        let is_known = !survey.names || self.knows_names() && self.database.is_clear();
+        if !is_read || !is_known {
+            return Residue::ANYTHING;
+        }
+        let names = self.names();
+        residue::residue(text, survey, |name| names.leaves(name))
+    }
+
+    /// A text is relayed of which this is the survey. `is_idle` says that nothing is in flight
+    /// before it.
+    pub(super) fn relays_residue(&mut self, text: &[u8], survey: &Survey, is_idle: bool) {
+        if self.residue.is_anything() {
+            return;
+        }
+        // How it is read depends on what a text before it sets.
+        let residue = match is_idle || !self.residue.has(Residue::SETTINGS) {
+            true => self.residue_of(text, survey),
+            false => Residue::ANYTHING,
+        };
+        self.leaves(residue);
+    }
+
+    /// What takes away what is left; `None` if nothing may be known to do that.
+    #[must_use]
+    pub fn resets(&self) -> Option<Vec<Reset>> {
+        let left = self.residue;
+        let needed = RESETS.iter().filter(|reset| left.has(reset.takes));
+        (!left.is_anything()).then(|| needed.copied().collect())
+    }
+
+    /// A reset is about to be sent, behind which nothing else is in flight but others.
+    pub fn sends_reset(&mut self, reset: Reset, is_first: bool) {
+        if reset.takes == Residue::SETTINGS {
+            self.relays_query(reset.text, Reason::SessionEffect, is_first);
+        }
+    }
+
+    /// A reset has completed.
+    pub fn completes_reset(&mut self, reset: Reset) {
+        if reset.takes == Residue::SETTINGS {
+            self.completed(reset.tag, Some(Effect::Session));
+        }
+    }
+
+    /// All that was left was taken away.
+    pub const fn is_clean_again(&mut self) {
+        self.residue = Residue::NOTHING;
+    }
+}

@@ -1,0 +1,427 @@
+//! Server connections that outlive their clients.
+
+use crate::harness::client::Client;
+use crate::harness::frames;
+use crate::harness::proxy::Proxy;
+use crate::harness::server;
+use pgautoprep::metrics::Counter;
+use std::time::{Duration, Instant};
+
+const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, name text); \
+    INSERT INTO t SELECT n, 'name ' || n FROM generate_series(1, 100) n; ANALYZE t; \
+    CREATE TABLE s (id serial PRIMARY KEY, name text)";
+
+/// Texts that change settings, which are taken back for the next client.
+const SETTING: [&str; 11] = [
+    "SET client_encoding = 'LATIN1'",
+    "SET NAMES 'UTF8'",
+    "SET datestyle = 'SQL, DMY'",
+    "SET TIME ZONE 'Asia/Tokyo'",
+    "SET search_path = pg_catalog, public",
+    "SET application_name = 'somebody'",
+    "SET SESSION work_mem = '7MB'; SET statement_timeout = 1000",
+    "SELECT set_config('extra_float_digits', '-3', false)",
+    "BEGIN",
+    "SET LOCAL lock_timeout = 5",
+    "COMMIT",
+];
+
+/// What a client could ask to see what its predecessor has left. What describes the process itself
+/// is another's in any case.
+const PROBES: [&str; 13] = [
+    "SELECT name, setting, source, sourcefile, reset_val, boot_val FROM pg_settings \
+     WHERE name <> 'application_name' ORDER BY name",
+    "SELECT lastval()",
+    "SELECT currval('s_id_seq')",
+    "SELECT pg_my_temp_schema()",
+    "SELECT current_schemas(true), current_user, session_user, current_setting('my.var', true), \
+     current_setting('my.other', true)",
+    "SELECT name, statement FROM pg_prepared_statements",
+    "SELECT name FROM pg_cursors",
+    "SELECT pg_listening_channels()",
+    "SELECT locktype, mode FROM pg_locks WHERE pid = pg_backend_pid() \
+     AND locktype NOT IN ('relation', 'virtualxid')",
+    "SHOW transaction_isolation",
+    "SHOW ALL",
+    "EXECUTE _pgautoprep_",
+    "FETCH c",
+];
+
+const SELECT: &str = "SELECT name FROM t WHERE id = ";
+
+/// A proxy that looks at the catalog as it does by default.
+fn proxy() -> Proxy {
+    Proxy::with(&server::address(), &[("catalog_watch_ms", "1000")])
+}
+
+/// Says that the client leaves, and waits until the proxy has closed the connection.
+fn leave(mut client: Client) {
+    client.send(&frames::frame(b'X', b""));
+    assert_eq!(client.rest(), []);
+}
+
+fn woken(proxy: &Proxy) -> u64 {
+    proxy.summary().count(Counter::Woken)
+}
+
+/// Clients come and go, and do `work` each, until one of them has been given a warm connection.
+/// Returns it, and the process id of its predecessor.
+fn until_woken(proxy: &Proxy, database: &str, work: impl Fn(&mut Client)) -> (Client, u32) {
+    let started = Instant::now();
+    let mut last = 0;
+    loop {
+        let before = woken(proxy);
+        let mut client = Client::login(proxy.address(), database);
+        if woken(proxy) > before {
+            return (client, last);
+        }
+        assert!(
+            started.elapsed() < Duration::from_secs(10),
+            "no warm connection"
+        );
+        work(&mut client);
+        last = client.key.0;
+        leave(client);
+        // Resets take a moment.
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_statement_stays_prepared_for_the_next_client() {
+    let proxy = proxy();
+    let database = server::database(SETUP);
+    let work = |client: &mut Client| assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
+    let (mut client, last) = until_woken(&proxy, &database, work);
+    assert_eq!(client.key.0, last, "the same process");
+    let prepared = proxy.summary().count(Counter::StatementsPrepared);
+    for id in 1..=30 {
+        assert_eq!(client.value(&format!("{SELECT}{id}")), format!("name {id}"));
+        leave(client);
+        client = Client::login(proxy.address(), &database);
+    }
+    let own = client.value("SELECT pg_backend_pid()");
+    assert_eq!(own, client.key.0.to_string());
+    let summary = proxy.summary();
+    assert!(summary.count(Counter::Woken) >= 25, "{summary}");
+    let again = summary.count(Counter::StatementsPrepared) - prepared;
+    assert!(again <= 3, "prepared {again} times\n{summary}");
+}
+
+#[test]
+fn a_used_connection_looks_like_a_fresh_one() {
+    let proxy = proxy();
+    let database = server::database(SETUP);
+    let work = |client: &mut Client| {
+        assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
+        client.run("INSERT INTO s (name) VALUES ('x'); BEGIN; UPDATE s SET name = 'y'; COMMIT");
+        client.run("SELECT nextval('s_id_seq'); SELECT 1 / (id - 1) FROM t WHERE id = 2");
+        client.query("SELECT 1 / 0");
+        for text in SETTING {
+            client.query(text);
+        }
+    };
+    let (mut warm, _) = until_woken(&proxy, &database, work);
+    let mut fresh = Client::login(&server::address(), &database);
+    assert_eq!(warm.parameters, fresh.parameters);
+    for probe in PROBES {
+        assert_eq!(warm.query(probe), fresh.query(probe), "{probe}");
+    }
+    warm.send(&frames::frame(b'B', b"\0\0\0\0\0\0\0\0"));
+    fresh.send(&frames::frame(b'B', b"\0\0\0\0\0\0\0\0"));
+    for client in [&mut warm, &mut fresh] {
+        client.send(&frames::frame(b'S', b""));
+    }
+    assert_eq!(
+        warm.until_ready(),
+        fresh.until_ready(),
+        "no unnamed statement"
+    );
+}
+
+#[test]
+fn a_session_that_is_left_with_something_in_it_is_not_used_again() {
+    let proxy = proxy();
+    let setup = format!(
+        "{SETUP}; CREATE FUNCTION f(int) RETURNS int LANGUAGE sql AS 'SELECT $1'; \
+         CREATE VIEW v AS SELECT f(id) AS id FROM t; CREATE TABLE u (id int DEFAULT f(1)); \
+         CREATE FUNCTION fired() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; \
+         CREATE TABLE g (id int); CREATE TRIGGER g BEFORE INSERT ON g FOR EACH ROW \
+         EXECUTE FUNCTION fired(); CREATE VIEW l AS SELECT pg_try_advisory_lock(5)"
+    );
+    let database = server::database(&setup);
+    let tainting = [
+        "SET my.var = 'x'",
+        "SET search_path = pg_catalog; SELECT 1",
+        "SET SESSION AUTHORIZATION postgres",
+        "BEGIN; SET LOCAL my.var = 'x'; COMMIT",
+        "SELECT set_config('my.var', 'x', false)",
+        "SELECT setseed(0.5)",
+        "SELECT pg_advisory_lock(1)",
+        "SELECT pg_try_advisory_lock_shared(1) FROM t WHERE id = 1",
+        "SELECT * FROM l",
+        "CREATE TEMP TABLE x (id int)",
+        "BEGIN; CREATE TEMP TABLE x (id int); ROLLBACK",
+        "SELECT 1 AS a INTO TEMP x",
+        "PREPARE p AS SELECT 1",
+        "BEGIN; DECLARE c CURSOR WITH HOLD FOR SELECT 1; COMMIT",
+        "LISTEN somebody",
+        "LOAD 'plpgsql'",
+        "DO 'BEGIN END'",
+        "DISCARD TEMP",
+        "SELECT f(1)",
+        "SELECT id FROM v WHERE id = 3",
+        "INSERT INTO u (id) VALUES (DEFAULT)",
+        "INSERT INTO g (id) VALUES (5)",
+        "SELECT lo_create(0)",
+        "BEGIN",
+        "BEGIN; SELECT 1 / 0",
+        "COPY t TO STDOUT",
+        "SELECT pg_export_snapshot()",
+        "CREATE FUNCTION lower(t) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+        "SELECT lower(t) FROM t WHERE id = 1",
+        "DROP FUNCTION lower(t)",
+    ];
+    let work = |client: &mut Client| assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
+    for text in tainting {
+        let (mut client, _) = until_woken(&proxy, &database, work);
+        let parked = proxy.summary().count(Counter::Parked);
+        client.query(text);
+        let pid = client.key.0;
+        leave(client);
+        std::thread::sleep(Duration::from_millis(10));
+        assert_eq!(proxy.summary().count(Counter::Parked), parked, "{text}");
+        let mut next = Client::login(proxy.address(), &database);
+        assert_ne!(next.key.0, pid, "{text}");
+        work(&mut next);
+    }
+}
+
+#[test]
+fn the_extended_protocol_and_the_fast_path_are_not_followed() {
+    let proxy = proxy();
+    let database = server::database(SETUP);
+    let work = |client: &mut Client| assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
+    let parse = [
+        frames::frame(b'P', b"\0SELECT 1\0\0\0"),
+        frames::frame(b'S', b""),
+    ];
+    let (mut client, _) = until_woken(&proxy, &database, work);
+    client.send(&parse.concat());
+    client.until_ready();
+    let pid = client.key.0;
+    leave(client);
+    std::thread::sleep(Duration::from_millis(10));
+    let (next, _) = (Client::login(proxy.address(), &database), ());
+    assert_ne!(next.key.0, pid);
+}
+
+#[test]
+fn the_key_of_the_predecessor_cancels_nothing() {
+    let proxy = proxy();
+    let database = server::database(SETUP);
+    let work = |client: &mut Client| assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
+    let (client, _) = until_woken(&proxy, &database, work);
+    let old = client.key.clone();
+    leave(client);
+    let mut next = Client::login(proxy.address(), &database);
+    assert_eq!(next.key.0, old.0, "the same process");
+    assert_ne!(next.key.1, old.1, "another secret");
+    let cancel = |key: &(u32, Vec<u8>)| {
+        let mut request = Client::connect(proxy.address());
+        request.send(&frames::cancel(key.0, &key.1));
+        assert_eq!(request.rest(), []);
+    };
+    next.send(&frames::query("SELECT pg_sleep(0.3)"));
+    std::thread::sleep(Duration::from_millis(50));
+    cancel(&old);
+    assert!(next.until_ready().iter().all(|frame| frame.tag != b'E'));
+    next.send(&frames::query("SELECT pg_sleep(10)"));
+    std::thread::sleep(Duration::from_millis(50));
+    cancel(&next.key.clone());
+    let answer = next.until_ready();
+    assert!(answer.iter().any(|frame| frame.tag == b'E'), "{answer:?}");
+    // Who was cancelled leaves a connection that a late request might still hit.
+    let pid = next.key.0;
+    leave(next);
+    assert_ne!(Client::login(proxy.address(), &database).key.0, pid);
+}
+
+#[test]
+fn databases_are_dropped_renamed_and_copied_in_spite_of_warm_connections() {
+    let proxy = proxy();
+    let name = server::database(SETUP);
+    let work = |client: &mut Client| assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
+    let mut admin = Client::login(proxy.address(), "postgres");
+    let texts = [
+        format!("CREATE DATABASE {name}_copy TEMPLATE {name}"),
+        format!("ALTER DATABASE {name}_copy RENAME TO {name}_other"),
+        format!("DROP DATABASE {name}_other"),
+    ];
+    for (text, database) in texts.iter().zip(["", "_copy", "_other"]) {
+        leave(until_woken(&proxy, &format!("{name}{database}"), work).0);
+        admin.run(text);
+    }
+}
+
+#[test]
+fn what_a_login_would_find_is_found() {
+    let own = server::own();
+    let proxy = Proxy::with(&own.host_port(), &[("catalog_watch_ms", "200")]);
+    let mut direct = Client::login(&own.host_port(), "postgres");
+    direct.run(SETUP);
+    direct.run("CREATE ROLE visitor LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO visitor");
+    let parameters = [("user", "visitor"), ("database", "postgres")];
+    let login = || Client::login_with(proxy.address(), &parameters);
+    let settle = || {
+        let started = Instant::now();
+        let before = woken(&proxy);
+        while woken(&proxy) < before + 3 {
+            assert!(started.elapsed() < Duration::from_secs(10), "not warm");
+            let mut client = login();
+            assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
+            leave(client);
+        }
+    };
+    // For a second or so an old login may still be answered.
+    let within = Duration::from_millis(1_500);
+    let changes = [
+        (
+            "ALTER ROLE visitor SET work_mem = '7MB'",
+            "SHOW work_mem",
+            "7MB",
+        ),
+        (
+            "ALTER DATABASE postgres SET my.var = 'x'",
+            "SHOW my.var",
+            "x",
+        ),
+        (
+            "ALTER SYSTEM SET statement_timeout = '77s'",
+            "SHOW statement_timeout",
+            "77s",
+        ),
+    ];
+    for (change, show, value) in changes {
+        settle();
+        direct.run(change);
+        direct.run("SELECT pg_reload_conf()");
+        let started = Instant::now();
+        loop {
+            let mut client = login();
+            client.value(&format!("{SELECT}7"));
+            let answer = client.query(show);
+            leave(client);
+            if answer
+                .iter()
+                .any(|frame| frame.body.ends_with(value.as_bytes()))
+            {
+                break;
+            }
+            assert!(started.elapsed() < within, "{change}");
+        }
+    }
+    settle();
+    direct.run("ALTER ROLE visitor NOLOGIN");
+    let started = Instant::now();
+    loop {
+        let mut client = Client::connect(proxy.address());
+        client.send(&frames::startup(&parameters));
+        // AuthenticationOk comes before the role is looked at.
+        let mut frames = std::iter::from_fn(|| client.next());
+        if frames.find(|frame| b"EZ".contains(&frame.tag)).unwrap().tag == b'E' {
+            break;
+        }
+        assert!(started.elapsed() < within, "NOLOGIN");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// What is on the list of functions that leave nothing is the server's own, and none of it changes
+/// anything, as the server itself says but for a few that only tell a moment or draw lots.
+#[test]
+fn what_leaves_nothing_is_what_the_server_says_does_nothing() {
+    const VOLATILE: &str = "clock_timestamp,gen_random_uuid,pg_relation_size,pg_table_size,\
+        pg_total_relation_size,random,timeofday,pg_is_in_recovery,pg_get_viewdef,setseed";
+    let mut client = Client::login(&server::address(), "postgres");
+    let names: Vec<_> = pgautoprep::sql::residue::functions().collect();
+    let found = client.query(&format!(
+        "SELECT DISTINCT proname, provolatile, lanname FROM pg_proc p \
+         JOIN pg_language l ON l.oid = prolang WHERE pronamespace = 'pg_catalog'::regnamespace \
+         AND proname = ANY ('{{{}}}') \
+         AND (provolatile = 'v' OR lanname NOT IN ('internal', 'sql'))",
+        names.join(",")
+    ));
+    for row in found.iter().filter(|frame| frame.tag == b'D') {
+        let columns = row.columns();
+        let name = columns[0].clone().unwrap_or_default();
+        assert!(
+            VOLATILE.split(',').any(|known| known == name),
+            "{columns:?}"
+        );
+    }
+}
+
+/// Texts of all kinds, of which sessions are made up at random.
+const ANY: [&str; 26] = [
+    "SELECT name FROM t WHERE id = 5",
+    "SELECT name FROM t WHERE id = 6",
+    "SELECT lower(name), now() FROM t WHERE id = 7",
+    "INSERT INTO s (name) VALUES ('x')",
+    "INSERT INTO s (name) VALUES ('x') RETURNING id",
+    "UPDATE s SET name = 'z' WHERE id = 1",
+    "SELECT nextval('s_id_seq')",
+    "SELECT setval('s_id_seq', 1000)",
+    "BEGIN",
+    "COMMIT",
+    "ROLLBACK",
+    "SELECT 1 / 0",
+    "SAVEPOINT a",
+    "SET search_path = pg_catalog",
+    "SET LOCAL work_mem = '2MB'",
+    "SET datestyle = 'German'",
+    "RESET ALL",
+    "SET my.var = 'x'",
+    "SELECT set_config('my.other', 'x', true)",
+    "CREATE TEMP TABLE x (id int)",
+    "SELECT pg_advisory_lock(7)",
+    "LISTEN a",
+    "PREPARE p AS SELECT 1",
+    "DISCARD ALL",
+    "SELECT setseed(0.1)",
+    "DECLARE c CURSOR WITH HOLD FOR SELECT 1",
+];
+
+#[test]
+fn whatever_a_client_does_the_next_finds_what_a_fresh_login_would() {
+    let proxy = proxy();
+    let database = server::database(SETUP);
+    let mut fresh = Client::login(&server::address(), &database);
+    let expected = PROBES.map(|probe| fresh.query(probe));
+    let mut seed = 7_u64;
+    let mut dice = |sides: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (seed >> 33) as usize % sides
+    };
+    let work = |client: &mut Client| assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
+    drop(until_woken(&proxy, &database, work));
+    for round in 0..60 {
+        let mut client = Client::login(proxy.address(), &database);
+        // Most of them do little that cannot be taken back.
+        let kinds = if dice(3) == 0 { ANY.len() } else { 17 };
+        let texts: Vec<_> = (0..1 + dice(5)).map(|_| ANY[dice(kinds)]).collect();
+        texts.iter().for_each(|text| drop(client.query(text)));
+        client.send(&frames::frame(b'X', b""));
+        client.rest();
+        std::thread::sleep(Duration::from_millis(3));
+        let mut next = Client::login(proxy.address(), &database);
+        for (probe, expected) in PROBES.iter().zip(&expected) {
+            assert_eq!(
+                &next.query(probe),
+                expected,
+                "{probe} behind {texts:?}, {round}"
+            );
+        }
+    }
+    assert!(woken(&proxy) >= 10, "{}", proxy.summary());
+}
