@@ -259,7 +259,6 @@ impl Hub {
         let most = self.lent.settings.limits.statements;
         let began = Began::now(&self.lent.shapes, &origin);
         let is_kept = self.lent.settings.warm && !relay_only;
-        let welcome = is_kept.then(Box::default);
         let mut standing = Standing::new(origin, most, self.lent.shapes.tag());
         let (clients, servers) = (&mut self.clients, &mut self.servers);
         if !is_kept {
@@ -267,7 +266,7 @@ impl Hub {
             standing.leaves(Residue::ANYTHING);
         }
         let mut upstream = Upstream::new(standing);
-        upstream.welcome = welcome;
+        upstream.welcome = is_kept.then(Box::default);
         let mut link = None;
         let client = clients.insert_with(|slot| {
             let lease = ClientId(slot);
