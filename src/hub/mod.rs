@@ -44,7 +44,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use timers::{Timer, Timers};
 use warm::Began;
-pub use warm::Parking;
+pub use warm::{LoginOutcome, Parking};
 
 /// Milliseconds between two looks for what nobody uses any more.
 pub const REST: u64 = 60_000;
@@ -111,17 +111,6 @@ pub enum Decided {
     Converted,
     /// It was sent as it came.
     Passed(crate::reason::Reason),
-}
-
-/// What a server has said to a login.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LoginOutcome {
-    /// It is accepted, and nothing was asked for: any client of the identity would be let in.
-    Open,
-    /// It is accepted, but not anybody would be.
-    Guarded,
-    /// It is refused.
-    Refused,
 }
 
 /// What the owner of the hub is to do.
