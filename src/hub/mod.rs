@@ -44,7 +44,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use timers::{Timer, Timers};
 use warm::Began;
-pub use warm::Parking;
+pub use warm::{LoginOutcome, Parking};
 
 /// Milliseconds between two looks for what nobody uses any more.
 pub const REST: u64 = 60_000;
@@ -111,17 +111,6 @@ pub enum Decided {
     Converted,
     /// It was sent as it came.
     Passed(crate::reason::Reason),
-}
-
-/// What a server has said to a login.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LoginOutcome {
-    /// It is accepted, and nothing was asked for: any client of the identity would be let in.
-    Open,
-    /// It is accepted, but not anybody would be.
-    Guarded,
-    /// It is refused.
-    Refused,
 }
 
 /// What the owner of the hub is to do.
@@ -259,7 +248,6 @@ impl Hub {
         let most = self.lent.settings.limits.statements;
         let began = Began::now(&self.lent.shapes, &origin);
         let is_kept = self.lent.settings.warm && !relay_only;
-        let welcome = is_kept.then(Box::default);
         let mut standing = Standing::new(origin, most, self.lent.shapes.tag());
         let (clients, servers) = (&mut self.clients, &mut self.servers);
         if !is_kept {
@@ -267,7 +255,7 @@ impl Hub {
             standing.leaves(Residue::ANYTHING);
         }
         let mut upstream = Upstream::new(standing);
-        upstream.welcome = welcome;
+        upstream.welcome = is_kept.then(Box::default);
         let mut link = None;
         let client = clients.insert_with(|slot| {
             let lease = ClientId(slot);

@@ -9,7 +9,7 @@
 //!   with which settings, is as it was before its own login began, as far as the proxy has seen and
 //!   as a look at the catalog shows that is no older than [`MAX_LOOK`].
 
-use super::{Hub, LoginOutcome, Server, ServerKey, Task};
+use super::{Hub, Server, ServerKey, Task};
 use crate::client::{CancelKey, Client, Turn};
 use crate::convert::{Lent, Policy};
 use crate::ids::{ClientId, UpstreamId};
@@ -44,6 +44,17 @@ impl Began {
             logins: shapes.logins(),
         }
     }
+}
+
+/// What a server has said to a login.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoginOutcome {
+    /// It is accepted, and nothing was asked for: any client of the identity would be let in.
+    Open,
+    /// It is accepted, but not anybody would be.
+    Guarded,
+    /// It is refused.
+    Refused,
 }
 
 /// What becomes of a server connection whose client has left.
