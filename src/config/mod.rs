@@ -2,8 +2,7 @@
 //!
 //! There are two stages. [`Effective`] holds what was written: for each setting the text that wins
 //! among flag, variable, file and default, and where it stood. [`Config`] holds what follows from
-//! it: checked, typed, and valid by construction. Nothing else in the program reads the environment
-//! or a configuration file.
+//! it: checked, typed, and valid by construction. Nothing else reads the environment or such files.
 
 mod address;
 mod error;

@@ -17,9 +17,8 @@
 //! Invariants:
 //! - a name never means another client, or another connection, than the one it was given to;
 //! - a server connection is held for one client from its login to its end, each naming the other,
-//!   and then for nobody (`warm`), or for another, or it ends, too.
-//!   Every reply goes to that client, and the names in the ledger agree with that, which builds
-//!   with assertions check;
+//!   and then for nobody (`warm`), or for another, or it ends. Every reply goes to that client, and
+//!   the names in the ledger agree with that, which builds with assertions check;
 //! - a client to which a dying connection owes something gets one answer that says so, unless the
 //!   client has finished, or is in the middle of a reply, or the server has said why;
 //! - everything of a client is dropped with it.

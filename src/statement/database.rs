@@ -5,12 +5,14 @@
 //! - the number of an epoch is given once, to one database. So a verdict of an old epoch never
 //!   looks current again, not even after its database was forgotten and came back.
 
+mod claim;
+
 use super::allowance::Allowance;
 use super::changes::{Change, Changes};
 use super::context::Origin;
 use super::journal::{Cause, Journal};
 use super::names::Names;
-use super::naming::{Naming, Question, Renamed};
+use super::naming::{Naming, Renamed};
 use super::sight::{Difference, Seen};
 pub use super::sight::{Made, Reading, Sight};
 use super::tally::{Tallies, Tally};
@@ -18,6 +20,7 @@ use super::{Millis, lock};
 use crate::sql::define::Definitions;
 use crate::sql::tag::Command;
 use crate::sql::touched::Touched;
+pub use claim::NamesClaim;
 use foldhash::quality::FixedState;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -106,38 +109,6 @@ impl Database {
             visits: Tallies::default(),
             unpaid: AtomicU32::new(0),
             has_shown_commands: AtomicBool::new(false),
-        }
-    }
-}
-
-/// The right to ask for the names of a database. When it is dropped without an answer, another
-/// session may ask at once.
-#[derive(Debug)]
-pub struct NamesClaim {
-    database: Arc<Database>,
-    question: Question,
-    asked: Millis,
-    answered: bool,
-}
-
-impl NamesClaim {
-    /// Records the answer: the names that the database has.
-    pub fn answer(mut self, names: Names, now: Millis) {
-        self.answered = true;
-        self.database.asking.spend(now.since(self.asked), now);
-        self.database.names_from.store(0, Ordering::Relaxed);
-        let mut naming = lock(&self.database.names);
-        if naming.answer(self.question, names) {
-            self.database.naming.fetch_add(1, Ordering::AcqRel);
-        }
-    }
-}
-
-impl Drop for NamesClaim {
-    fn drop(&mut self) {
-        lock(&self.database.names).asked_no_more(self.question);
-        if !self.answered {
-            self.database.names_from.store(0, Ordering::Relaxed);
         }
     }
 }
