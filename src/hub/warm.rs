@@ -329,6 +329,7 @@ fn take_reset(server: &mut Server, tag: u8, frame: &[u8]) -> bool {
     };
     match tag {
         backend::PARAMETER_STATUS => server.upstream.seen(tag, frame),
+        backend::ROW_DESCRIPTION | backend::DATA_ROW if reset.has_row && !server.is_reset => {}
         backend::COMMAND_COMPLETE if !server.is_reset => {
             if backend::command_tag(body) != Some(reset.tag) {
                 return false;

@@ -37,6 +37,8 @@ impl Hazards {
     pub const REREADS: Self = Self(1 << 8);
     /// It may leave something in the session that a fresh login would not find there.
     pub const LEAVES: Self = Self(1 << 9);
+    /// Writing it may do that.
+    pub const WRITTEN_LEAVES: Self = Self(1 << 10);
     /// All there are.
     pub const ALL: Self = Self(u16::MAX);
 

@@ -9,13 +9,13 @@
 mod known;
 
 use super::effect::Effect;
-use super::hazard::Hazards;
+use super::hazard::{self, Hazards};
 use super::moves::{self, Assignment, Move, Part};
 use super::settings;
 use super::survey::Survey;
 use super::words::{Item, Token, Words};
 pub use known::functions;
-use known::{is_draw, is_known};
+use known::{is_draw, is_known, is_lock};
 use std::ops::{BitOr, BitOrAssign};
 
 /// What a text leaves behind: nothing, what a reset takes away, or anything.
@@ -30,6 +30,8 @@ impl Residue {
     pub const SEQUENCES: Self = Self(1);
     /// Settings, of those that RESET ALL takes back to what they were at the login.
     pub const SETTINGS: Self = Self(1 << 1);
+    /// Locks of the session (`pg_advisory_lock`), which one function gives back.
+    pub const LOCKS: Self = Self(1 << 2);
     /// Anything.
     pub const ANYTHING: Self = Self(u8::MAX);
 
@@ -70,18 +72,26 @@ impl BitOrAssign for Residue {
     }
 }
 
-/// Hazards with which a name may leave anything.
-const LEAVING: [Hazards; 4] = [
-    Hazards::ANYTHING,
-    Hazards::SETTINGS,
-    Hazards::FOREIGN,
-    Hazards::LEAVES,
-];
+/// When using a name may run a function of a user's, or whatever else leaves something.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Leaves {
+    /// Never.
+    #[default]
+    Nothing,
+    /// When it is written: a trigger runs then, or a default is computed.
+    WhenWritten,
+    /// Whenever it is used.
+    Always,
+}
 
-/// What `text` leaves behind, of which this is the survey. `leaves` tells whether using a name may
-/// run a function of a user's, or whatever else leaves something.
+/// Hazards with which a name may leave anything. Those that only leave something are looked up name
+/// by name.
+const LEAVING: [Hazards; 3] = [Hazards::ANYTHING, Hazards::SETTINGS, Hazards::FOREIGN];
+
+/// What `text` leaves behind, of which this is the survey. `leaves` tells when using a name leaves
+/// anything.
 #[must_use]
-pub fn residue(text: &[u8], survey: &Survey, leaves: impl Fn(&[u8]) -> bool) -> Residue {
+pub fn residue(text: &[u8], survey: &Survey, leaves: impl Fn(&[u8]) -> Leaves) -> Residue {
     if let Some(does) = moves::read(text)
         && let Some(residue) = of_move(&does, &leaves)
     {
@@ -102,11 +112,18 @@ pub fn residue(text: &[u8], survey: &Survey, leaves: impl Fn(&[u8]) -> bool) -> 
         true => Residue::SEQUENCES,
         false => Residue::NOTHING,
     };
+    let (mut strongest, mut writes) = (Leaves::Nothing, false);
     while !residue.is_anything() {
         residue |= match words.token() {
             Token::Literal(_) => reader.literal(),
-            Token::Item(Item::Word(word)) if leaves(word) => Residue::ANYTHING,
-            Token::Item(Item::Word(word)) => reader.word(word),
+            Token::Item(Item::Word(word)) => {
+                strongest = strongest.max(leaves(word));
+                writes |= is_in(&WRITES, word);
+                match strongest == Leaves::Always || writes && strongest > Leaves::Nothing {
+                    true => Residue::ANYTHING,
+                    false => reader.word(word),
+                }
+            }
             Token::Item(Item::Other(byte)) => reader.other(byte),
             Token::Item(Item::End) => break,
             Token::Item(Item::Escaped | Item::Broken) => Residue::ANYTHING,
@@ -116,9 +133,10 @@ pub fn residue(text: &[u8], survey: &Survey, leaves: impl Fn(&[u8]) -> bool) -> 
 }
 
 /// What a text leaves behind that changes settings, if it does nothing else.
-fn of_move(does: &Move, leaves: &impl Fn(&[u8]) -> bool) -> Option<Residue> {
+fn of_move(does: &Move, leaves: &impl Fn(&[u8]) -> Leaves) -> Option<Residue> {
     let set = |changes: &[Assignment]| {
-        let is_server = |change: &Assignment| !change.is_call || !leaves(b"set_config");
+        let is_server =
+            |change: &Assignment| !change.is_call || leaves(b"set_config") == Leaves::Nothing;
         let is_reset = |change: &Assignment| is_reset_with_all(&change.name) && is_server(change);
         match changes.iter().all(is_reset) {
             true => Residue::SETTINGS,
@@ -232,6 +250,10 @@ impl<'a> Reader<'a> {
             Residue::ANYTHING
         } else if is_draw(word) || is_in(&WRITES, word) {
             Residue::SEQUENCES
+        } else if is_lock(word) {
+            Residue::LOCKS
+        } else if hazard::builtin(word).has(Hazards::LEAVES) {
+            Residue::ANYTHING
         } else {
             Residue::NOTHING
         }
@@ -302,7 +324,11 @@ mod tests {
 
     fn of(text: &str) -> Residue {
         let survey = survey(text.as_bytes(), &Nothing);
-        let leaves = |word: &[u8]| word.eq_ignore_ascii_case(b"mine");
+        let leaves = |word: &[u8]| match word {
+            b"mine" => Leaves::Always,
+            b"triggered" => Leaves::WhenWritten,
+            _ => Leaves::Nothing,
+        };
         residue(text.as_bytes(), &survey, leaves)
     }
 
@@ -316,6 +342,7 @@ mod tests {
             "with x as (select lower(a) from t) select pg_catalog.upper(a) from x join u using (a)",
             "begin; select cast(a as varchar(10)), a::numeric(5, 2) from t; commit",
             "start transaction isolation level serializable; rollback",
+            "select a from triggered",
             "select now(), current_timestamp(3), extract(year from d), coalesce(a, 'mine(')",
             "show search_path; explain (costs off) select 1; values (1)",
             "select sum(a) over (partition by b), row_number() over (order by a) from t",
@@ -334,6 +361,23 @@ mod tests {
             "select nextval('s')",
         ] {
             assert_eq!(of(text), Residue::SEQUENCES, "{text}");
+        }
+    }
+
+    #[test]
+    fn locks_are_given_back() {
+        for text in [
+            "select pg_advisory_lock(1)",
+            "SELECT (CASE WHEN pg_try_advisory_lock('1') THEN 1 END) AS acquired",
+            "select pg_catalog.Pg_Try_Advisory_Lock_Shared(1, 2)",
+        ] {
+            assert_eq!(of(text), Residue::LOCKS, "{text}");
+        }
+        for text in [
+            "select pg_advisory_xact_lock(1)",
+            "select pg_advisory_unlock(1)",
+        ] {
+            assert_eq!(of(text), Residue::NOTHING, "{text}");
         }
     }
 
@@ -363,7 +407,12 @@ mod tests {
             "select f /* */ (1)",
             "select s.\"lower \"(1)",
             "select setseed(0.5)",
-            "select pg_advisory_lock(1)",
+            "update triggered set a = 1",
+            "with x as (select 1 from triggered) delete from t",
+            "select 1 from triggered for update",
+            "select pg_advisory_lock(1), setseed(1)",
+            "select s.pg_advisory_lock_of(1)",
+            "create table pg_advisory_lock as select 1",
             "select set_config('a.b', 'c', true)",
             "select mine from t",
             "insert into t select f(1)",

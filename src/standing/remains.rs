@@ -13,20 +13,30 @@ pub struct Reset {
     pub text: &'static [u8],
     /// Its command tag.
     pub tag: &'static [u8],
+    /// It answers with a row.
+    pub has_row: bool,
     takes: Residue,
 }
 
 /// All of them, in the order in which they are to be sent: a time limit that the client has set is
 /// to be gone first.
-const RESETS: [Reset; 2] = [
+const RESETS: [Reset; 3] = [
     Reset {
         text: b"RESET ALL",
         tag: b"RESET",
+        has_row: false,
         takes: Residue::SETTINGS,
+    },
+    Reset {
+        text: b"SELECT pg_catalog.pg_advisory_unlock_all()",
+        tag: b"SELECT 1",
+        has_row: true,
+        takes: Residue::LOCKS,
     },
     Reset {
         text: b"DISCARD SEQUENCES",
         tag: b"DISCARD SEQUENCES",
+        has_row: false,
         takes: Residue::SEQUENCES,
     },
 ];

@@ -14,6 +14,7 @@ mod leaving;
 mod used;
 
 use crate::sql::hazard::Hazards;
+use crate::sql::residue::Leaves;
 use crate::sql::survey::Known;
 pub use defined::Defined;
 use foldhash::fast::RandomState;
@@ -87,7 +88,7 @@ impl Names {
     /// Whether using this name may leave something in the session that a fresh login would not find
     /// there: a function of a user's may run.
     #[must_use]
-    pub fn leaves(&self, name: &[u8]) -> bool {
+    pub fn leaves(&self, name: &[u8]) -> Leaves {
         self.leaving.has(name)
     }
 

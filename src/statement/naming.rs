@@ -13,6 +13,7 @@ use super::Millis;
 use super::names::{Defined, Names};
 use crate::sql::define::Definition;
 use crate::sql::hazard::Hazards;
+use crate::sql::residue::Leaves;
 use crate::sql::touched::Touched;
 use std::sync::Arc;
 
@@ -86,7 +87,7 @@ impl Naming {
             || definition.hazards.has(Hazards::LEAVES)
             || self.known.as_ref().is_some_and(|names| {
                 let mut mentioned = definition.mentions.iter();
-                mentioned.any(|name| names.leaves(name))
+                mentioned.any(|name| names.leaves(name) != Leaves::Nothing)
             })
     }
 

@@ -117,6 +117,8 @@ fn a_used_connection_looks_like_a_fresh_one() {
         client.run("INSERT INTO s (name) VALUES ('x'); BEGIN; UPDATE s SET name = 'y'; COMMIT");
         client.run("SELECT nextval('s_id_seq'); SELECT 1 / (id - 1) FROM t WHERE id = 2");
         client.query("SELECT 1 / 0");
+        client.run("SELECT pg_advisory_lock(1), pg_try_advisory_lock_shared(2, 3) FROM t");
+        client.run("BEGIN; SELECT pg_advisory_lock(4), pg_advisory_xact_lock(5); ROLLBACK");
         for text in SETTING {
             client.query(text);
         }
@@ -157,8 +159,7 @@ fn a_session_that_is_left_with_something_in_it_is_not_used_again() {
         "BEGIN; SET LOCAL my.var = 'x'; COMMIT",
         "SELECT set_config('my.var', 'x', false)",
         "SELECT setseed(0.5)",
-        "SELECT pg_advisory_lock(1)",
-        "SELECT pg_try_advisory_lock_shared(1) FROM t WHERE id = 1",
+        "SELECT pg_advisory_lock(1), setseed(0.5)",
         "SELECT * FROM l",
         "CREATE TEMP TABLE x (id int)",
         "BEGIN; CREATE TEMP TABLE x (id int); ROLLBACK",
@@ -194,6 +195,34 @@ fn a_session_that_is_left_with_something_in_it_is_not_used_again() {
         let mut next = Client::login(proxy.address(), &database);
         assert_ne!(next.key.0, pid, "{text}");
         work(&mut next);
+    }
+}
+
+#[test]
+fn who_reads_a_table_runs_no_triggers_of_it() {
+    let proxy = proxy();
+    let setup = format!(
+        "{SETUP}; CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; \
+         CREATE TRIGGER f BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION f(); \
+         CREATE VIEW v AS SELECT * FROM t"
+    );
+    let database = server::database(&setup);
+    let work = |client: &mut Client| {
+        assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
+        assert_eq!(client.value("SELECT name FROM v WHERE id = 8"), "name 8");
+    };
+    for text in [
+        "UPDATE t SET name = name WHERE id = 7",
+        "UPDATE v SET name = name WHERE id = 7",
+        "WITH x AS (SELECT id FROM v) INSERT INTO s (name) SELECT 'x' FROM x WHERE id = 0",
+    ] {
+        let (mut client, _) = until_woken(&proxy, &database, work);
+        let pid = client.key.0;
+        client.run(text);
+        leave(client);
+        std::thread::sleep(Duration::from_millis(10));
+        let next = Client::login(proxy.address(), &database);
+        assert_ne!(next.key.0, pid, "{text}");
     }
 }
 
@@ -342,7 +371,9 @@ fn what_a_login_would_find_is_found() {
 #[test]
 fn what_leaves_nothing_is_what_the_server_says_does_nothing() {
     const VOLATILE: &str = "clock_timestamp,gen_random_uuid,pg_relation_size,pg_table_size,\
-        pg_total_relation_size,random,timeofday,pg_is_in_recovery,pg_get_viewdef,setseed";
+        pg_total_relation_size,random,timeofday,pg_is_in_recovery,pg_get_viewdef,setseed,\
+        pg_advisory_unlock,pg_advisory_unlock_all,pg_advisory_unlock_shared,pg_advisory_xact_lock,\
+        pg_advisory_xact_lock_shared,pg_try_advisory_xact_lock,pg_try_advisory_xact_lock_shared";
     let mut client = Client::login(&server::address(), "postgres");
     let names: Vec<_> = pgautoprep::sql::residue::functions().collect();
     let found = client.query(&format!(

@@ -17,49 +17,51 @@ const KEYWORDS: &str = "\
 /// Functions of `pg_catalog` that compute or read, and whose run leaves nothing that anybody could
 /// tell. `random` takes its seed from the system, unless somebody has set it.
 const FUNCTIONS: &str = "\
-    abs acos age array_agg array_append array_cat array_dims array_fill array_length \
-    array_lower array_ndims array_position array_positions array_prepend array_remove \
-    array_replace array_to_json array_to_string array_upper ascii asin atan atan2 avg bit_and \
-    bit_length bit_or bool_and bool_or btrim cardinality cbrt ceil ceiling char_length \
-    character_length chr clock_timestamp coalesce col_description concat concat_ws \
-    convert_from convert_to corr cos count covar_pop covar_samp cume_dist current_database \
-    current_schema current_schemas current_setting date_bin date_part date_trunc daterange \
-    decode degrees dense_rank div encode every exp extract factorial first_value floor format \
-    format_type gcd gen_random_uuid generate_series generate_subscripts greatest grouping \
-    has_column_privilege has_database_privilege has_schema_privilege has_table_privilege \
-    initcap int4range int8range isempty isfinite json_agg json_array_elements \
-    json_array_elements_text json_array_length json_build_array json_build_object json_each \
-    json_each_text json_extract_path json_extract_path_text json_object json_object_agg \
-    json_object_keys json_strip_nulls json_to_record json_to_recordset json_typeof jsonb_agg \
-    jsonb_array_elements jsonb_array_elements_text jsonb_array_length jsonb_build_array \
-    jsonb_build_object jsonb_each jsonb_each_text jsonb_extract_path jsonb_extract_path_text \
-    jsonb_insert jsonb_object jsonb_object_agg jsonb_object_keys jsonb_path_exists \
-    jsonb_path_match jsonb_path_query jsonb_path_query_array jsonb_path_query_first \
-    jsonb_pretty jsonb_set jsonb_strip_nulls jsonb_to_record jsonb_to_recordset jsonb_typeof \
-    justify_days justify_hours justify_interval lag last_value lcm lead least left length ln \
-    localtime localtimestamp log log10 lower lower_inc lower_inf lpad ltrim make_date \
-    make_interval make_time make_timestamp make_timestamptz max md5 min mod mode normalize now \
-    nth_value ntile nullif num_nonnulls num_nulls numrange obj_description octet_length \
-    overlay percent_rank percentile_cont percentile_disc pg_backend_pid pg_encoding_to_char \
+    abs acos age array_agg array_append array_cat array_dims array_fill array_length array_lower \
+    array_ndims array_position array_positions array_prepend array_remove array_replace \
+    array_to_json array_to_string array_upper ascii asin atan atan2 avg bit_and bit_length \
+    bit_or bool_and bool_or btrim cardinality cbrt ceil ceiling char_length character_length chr \
+    clock_timestamp coalesce col_description concat concat_ws convert_from convert_to corr cos \
+    count covar_pop covar_samp cume_dist current_database current_schema current_schemas \
+    current_setting date_bin date_part date_trunc daterange decode degrees dense_rank div encode \
+    every exp extract factorial first_value floor format format_type gcd gen_random_uuid \
+    generate_series generate_subscripts greatest grouping has_column_privilege \
+    has_database_privilege has_schema_privilege has_table_privilege initcap int4range int8range \
+    isempty isfinite json_agg json_array_elements json_array_elements_text json_array_length \
+    json_build_array json_build_object json_each json_each_text json_extract_path \
+    json_extract_path_text json_object json_object_agg json_object_keys json_strip_nulls \
+    json_to_record json_to_recordset json_typeof jsonb_agg jsonb_array_elements \
+    jsonb_array_elements_text jsonb_array_length jsonb_build_array jsonb_build_object jsonb_each \
+    jsonb_each_text jsonb_extract_path jsonb_extract_path_text jsonb_insert jsonb_object \
+    jsonb_object_agg jsonb_object_keys jsonb_path_exists jsonb_path_match jsonb_path_query \
+    jsonb_path_query_array jsonb_path_query_first jsonb_pretty jsonb_set jsonb_strip_nulls \
+    jsonb_to_record jsonb_to_recordset jsonb_typeof justify_days justify_hours justify_interval \
+    lag last_value lcm lead least left length ln localtime localtimestamp log log10 lower \
+    lower_inc lower_inf lpad ltrim make_date make_interval make_time make_timestamp \
+    make_timestamptz max md5 min mod mode normalize now nth_value ntile nullif num_nonnulls \
+    num_nulls numrange obj_description octet_length overlay percent_rank percentile_cont \
+    percentile_disc pg_advisory_unlock pg_advisory_unlock_all pg_advisory_unlock_shared \
+    pg_advisory_xact_lock pg_advisory_xact_lock_shared pg_backend_pid pg_encoding_to_char \
     pg_function_is_visible pg_get_constraintdef pg_get_expr pg_get_functiondef pg_get_indexdef \
     pg_get_keywords pg_get_serial_sequence pg_get_userbyid pg_get_viewdef pg_is_in_recovery \
     pg_postmaster_start_time pg_relation_size pg_size_pretty pg_table_is_visible pg_table_size \
-    pg_total_relation_size pg_type_is_visible pg_typeof phraseto_tsquery pi plainto_tsquery \
-    position power quote_ident quote_literal quote_nullable radians random range_agg rank \
-    regexp_match regexp_matches regexp_replace regexp_split_to_array regexp_split_to_table \
-    repeat replace reverse right round row_number row_to_json rpad rtrim setweight sha224 \
-    sha256 sha384 sha512 shobj_description sign sin split_part sqrt starts_with stddev \
-    stddev_pop stddev_samp string_agg string_to_array strpos substr substring sum tan textcat \
-    timeofday timezone to_ascii to_char to_date to_hex to_json to_jsonb to_number to_regclass \
-    to_regtype to_timestamp to_tsquery to_tsvector transaction_timestamp translate treat trim \
-    trunc ts_headline ts_rank ts_rank_cd tsrange tstzrange tsvector_to_array unnest upper \
-    upper_inc upper_inf var_pop var_samp variance version websearch_to_tsquery width_bucket";
+    pg_total_relation_size pg_try_advisory_xact_lock pg_try_advisory_xact_lock_shared \
+    pg_type_is_visible pg_typeof phraseto_tsquery pi plainto_tsquery position power quote_ident \
+    quote_literal quote_nullable radians random range_agg rank regexp_match regexp_matches \
+    regexp_replace regexp_split_to_array regexp_split_to_table repeat replace reverse right \
+    round row_number row_to_json rpad rtrim setweight sha224 sha256 sha384 sha512 \
+    shobj_description sign sin split_part sqrt starts_with stddev stddev_pop stddev_samp \
+    string_agg string_to_array strpos substr substring sum tan textcat timeofday timezone \
+    to_ascii to_char to_date to_hex to_json to_jsonb to_number to_regclass to_regtype \
+    to_timestamp to_tsquery to_tsvector transaction_timestamp translate treat trim trunc \
+    ts_headline ts_rank ts_rank_cd tsrange tstzrange tsvector_to_array unnest upper upper_inc \
+    upper_inf var_pop var_samp variance version websearch_to_tsquery width_bucket";
 
 /// Functions that draw numbers from sequences, or tell which was drawn last.
 const DRAWS: [&str; 4] = ["currval", "lastval", "nextval", "setval"];
 
 /// The longest word of all, in bytes.
-const LONGEST: usize = 25;
+const LONGEST: usize = 32;
 
 /// The names of the functions that leave nothing.
 #[doc(hidden)]
@@ -76,7 +78,7 @@ pub(super) fn is_known(word: &[u8]) -> bool {
     };
     lower.copy_from_slice(word);
     lower.make_ascii_lowercase();
-    has(KEYWORDS, lower) || has(FUNCTIONS, lower) || is_draw(lower)
+    has(KEYWORDS, lower) || has(FUNCTIONS, lower) || is_draw(lower) || is_lock(lower)
 }
 
 /// Whether a list of words in their order, with a space between two of them, has this one. Every
@@ -94,6 +96,22 @@ fn has(list: &str, word: &[u8]) -> bool {
         }
     }
     false
+}
+
+/// Functions that lock something for the session.
+const LOCKS: [&str; 4] = [
+    "pg_advisory_lock",
+    "pg_advisory_lock_shared",
+    "pg_try_advisory_lock",
+    "pg_try_advisory_lock_shared",
+];
+
+/// Whether this is the name of a function that locks something for the session.
+pub(super) fn is_lock(word: &[u8]) -> bool {
+    word.len() >= 16
+        && LOCKS
+            .iter()
+            .any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
 }
 
 /// Whether this is the name of a function that draws numbers.

@@ -4,13 +4,14 @@
 //! add rows to the catalog, so time and memory must not grow faster than the rows do.
 //!
 //! Invariant: the hazards of a node only grow, and a node is looked at again only after they have
-//! grown. There are ten hazards, so every edge is followed at most ten times.
+//! grown. There are eleven hazards, so every edge is followed at most eleven times.
 
 use super::leaving::Leaving;
 use super::used::{NAMELESS, Used, hash};
 use super::{MAX_NAME, Map, Names, Row};
 use crate::sql::body::Body;
 use crate::sql::hazard::{self, Hazards};
+use crate::sql::residue::Leaves;
 use std::sync::Arc;
 
 /// The node that stands for any name: an identifier that is cut off may mean any.
@@ -132,9 +133,10 @@ impl Graph {
                 by_writing,
                 inherits,
             } => {
-                // A function that reads a table is not noisy for what its triggers do.
+                // A function that reads a table is not noisy for what its triggers do, and who
+                // reads it leaves nothing of that.
                 let except = match by_writing {
-                    true => Hazards::NOISY,
+                    true => Hazards::NOISY | Hazards::LEAVES,
                     false => Hazards::NONE,
                 };
                 let (object, on) = (self.object(object, name), self.number(on));
@@ -223,11 +225,16 @@ impl Graph {
         self.spread();
         let of = |node: u32| self.nodes[node as usize].hazards;
         // What is left in a session concerns nobody but who comes next in it.
-        let others = |node: u32| of(node).without(Hazards::LEAVES);
-        let leaves = |node: u32| of(node).has(Hazards::LEAVES);
+        let leaving = Hazards::LEAVES | Hazards::WRITTEN_LEAVES;
+        let others = |node: u32| of(node).without(leaving);
+        let leaves = |node: u32| match of(node) {
+            hazards if hazards.has(Hazards::LEAVES) => Leaves::Always,
+            hazards if hazards.has(Hazards::WRITTEN_LEAVES) => Leaves::WhenWritten,
+            _ => Leaves::Nothing,
+        };
         let all = || self.names.iter();
         let hazardous = all().filter(|(_, node)| !others(**node).is_none());
-        let leaving = all().filter(|(_, node)| leaves(**node));
+        let leaving = all().map(|(name, node)| (name.clone(), leaves(*node)));
         Names {
             hazards: hazardous
                 .map(|(name, node)| (name.clone(), others(*node)))
@@ -237,7 +244,9 @@ impl Graph {
             beyond: others(BEYOND),
             events: others(EVENTS),
             leaving: Arc::new(Leaving {
-                names: leaving.map(|(name, _)| name.clone()).collect(),
+                names: leaving
+                    .filter(|(_, leaves)| *leaves != Leaves::Nothing)
+                    .collect(),
                 implicit: leaves(IMPLICIT),
                 any: leaves(ANY),
                 beyond: leaves(BEYOND),
@@ -307,7 +316,11 @@ impl Graph {
             let node = self.node(index);
             let (hazards, users) = (node.hazards, std::mem::take(&mut node.users));
             for (user, except) in &users {
-                if self.node(*user).grow(hazards.without(*except)) {
+                let mut spread = hazards.without(*except);
+                if except.has(Hazards::LEAVES) && hazards.has(Hazards::LEAVES) {
+                    spread |= Hazards::WRITTEN_LEAVES;
+                }
+                if self.node(*user).grow(spread) {
                     grown.push(*user);
                 }
             }

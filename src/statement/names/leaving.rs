@@ -1,20 +1,21 @@
 //! The names whose use may leave something in the session.
 
 use super::MAX_NAME;
+use crate::sql::residue::Leaves;
 use foldhash::fast::RandomState;
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 /// What may leave something. Nothing does by default.
 #[derive(Debug, Default)]
 pub(super) struct Leaving {
     /// In lower case, as between quotes.
-    pub(super) names: HashSet<Box<[u8]>, RandomState>,
+    pub(super) names: HashMap<Box<[u8]>, Leaves, RandomState>,
     /// What a text can use without naming it does.
-    pub(super) implicit: bool,
+    pub(super) implicit: Leaves,
     /// So does something with a name that may be cut off, or is not known.
-    pub(super) any: bool,
+    pub(super) any: Leaves,
     /// So does something with a name beyond ASCII.
-    pub(super) beyond: bool,
+    pub(super) beyond: Leaves,
     /// An event trigger runs whenever somebody logs in.
     pub(super) logins: bool,
 }
@@ -23,18 +24,22 @@ impl Leaving {
     /// Of a database of which nothing is known.
     pub(super) fn unknown() -> Self {
         Self {
-            names: HashSet::default(),
-            implicit: true,
-            any: true,
-            beyond: true,
+            names: HashMap::default(),
+            implicit: Leaves::Always,
+            any: Leaves::Always,
+            beyond: Leaves::Always,
             logins: true,
         }
     }
 
     /// Whether using this name does, which is written as in a text, without quotes.
-    pub(super) fn has(&self, name: &[u8]) -> bool {
-        if self.implicit || self.names.is_empty() {
-            return self.implicit;
+    pub(super) fn has(&self, name: &[u8]) -> Leaves {
+        self.implicit.max(self.named(name))
+    }
+
+    fn named(&self, name: &[u8]) -> Leaves {
+        if self.names.is_empty() {
+            return Leaves::Nothing;
         }
         let mut lower = [0; MAX_NAME];
         let Some(lower) = lower.get_mut(..name.len()) else {
@@ -45,6 +50,6 @@ impl Leaving {
         }
         lower.copy_from_slice(name);
         lower.make_ascii_lowercase();
-        self.names.contains(&*lower)
+        self.names.get(&*lower).copied().unwrap_or_default()
     }
 }
