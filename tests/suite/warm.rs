@@ -370,7 +370,8 @@ fn what_a_login_would_find_is_found() {
 /// anything, as the server itself says but for a few that only tell a moment or draw lots.
 #[test]
 fn what_leaves_nothing_is_what_the_server_says_does_nothing() {
-    const VOLATILE: &str = "timezone,clock_timestamp,gen_random_uuid,pg_relation_size,pg_table_size,\
+    const VOLATILE: &str = "\
+        timezone,clock_timestamp,gen_random_uuid,pg_relation_size,pg_table_size,\
         pg_total_relation_size,random,timeofday,pg_is_in_recovery,pg_get_viewdef,setseed,\
         pg_advisory_unlock,pg_advisory_unlock_all,pg_advisory_unlock_shared,pg_advisory_xact_lock,\
         pg_advisory_xact_lock_shared,pg_try_advisory_xact_lock,pg_try_advisory_xact_lock_shared";
