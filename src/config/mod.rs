@@ -215,7 +215,7 @@ impl Effective {
                 Some(written) => Some(written),
                 None => lookup(&file, &setting)
                     .cloned()
-                    .or_else(|| from_default(&setting)),
+                    .or_else(|| Written::from_default(&setting)),
             };
             values.extend(written.map(|written| (setting, written)));
         }
@@ -461,15 +461,6 @@ fn from_process(setting: &Setting, sources: &Sources) -> Result<Option<Written>,
         items: setting.items(text),
         origin: Source::Variable(variable),
     }))
-}
-
-/// The default of `setting`, in the form of a written value.
-fn from_default(setting: &Setting) -> Option<Written> {
-    let items = setting.items(setting.default?);
-    Some(Written {
-        items,
-        origin: Source::Default,
-    })
 }
 
 /// The error for `found`, a part of what was `written` for `setting`.

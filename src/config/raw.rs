@@ -51,6 +51,17 @@ pub struct Written {
     pub origin: Source,
 }
 
+impl Written {
+    /// The default of `setting`, as if it had been written.
+    pub(super) fn from_default(setting: &Setting) -> Option<Self> {
+        let items = setting.items(setting.default?);
+        Some(Self {
+            items,
+            origin: Source::Default,
+        })
+    }
+}
+
 /// What the file at `path`, holding `text`, says about each setting it names.
 ///
 /// # Errors

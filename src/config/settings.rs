@@ -4,12 +4,14 @@
 //! on settings all follow from [`SETTINGS`], so they cannot disagree.
 
 mod tls;
+mod warm;
 
 pub use tls::{
     CLIENT_TLS_CA_FILE, CLIENT_TLS_CERT_FILE, CLIENT_TLS_KEY_FILE, CLIENT_TLS_PROTOCOLS,
     CLIENT_TLS_SSLMODE, SERVER_TLS_CA_FILE, SERVER_TLS_CERT_FILE, SERVER_TLS_KEY_FILE,
     SERVER_TLS_NEGOTIATION, SERVER_TLS_SSLMODE,
 };
+pub use warm::{DEFAULT_POOL_SIZE, SERVER_IDLE_TIMEOUT_S, SERVER_LIFETIME_S, WARM_CONNECTIONS};
 
 /// The kind of value that a setting takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -308,55 +310,6 @@ pub const CONNECT_TIMEOUT_S: Setting = Setting {
     because: "it leaves room for two lost packets, and clients commonly give up after ten.",
 };
 
-/// `warm_connections`: whether server connections outlive their clients.
-pub const WARM_CONNECTIONS: Setting = Setting {
-    key: "warm_connections",
-    kind: ValueForm::Switch,
-    default: Some("on"),
-    what: "A server connection in which nothing is left of its client serves the next client that \
-           logs in with the same startup packet, with the statements prepared in it.",
-    because: "an application that connects for each request would else pay for a login and for a \
-              Parse of each statement every time; it is done only where the server lets everybody \
-              in who claims the identity, which is seen from its answers.",
-};
-
-/// `default_pool_size`: warm connections of one identity.
-pub const DEFAULT_POOL_SIZE: Setting = Setting {
-    key: "default_pool_size",
-    kind: ValueForm::Integer { min: 1, max: 1_000 },
-    default: Some("20"),
-    what: "The most server connections that wait for a client of one identity; of all identities \
-           together twice as many do.",
-    because: "it is PgBouncer's, and leaves more than half of the server's usual 100 to others.",
-};
-
-/// `server_idle_timeout_s`: how long a server connection waits for a client.
-pub const SERVER_IDLE_TIMEOUT_S: Setting = Setting {
-    key: "server_idle_timeout_s",
-    kind: ValueForm::Integer {
-        min: 1,
-        max: 86_400,
-    },
-    default: Some("60"),
-    what: "Seconds that a server connection waits for another client before it is closed.",
-    because: "whoever reconnects for each request does so sooner; one that waits takes the \
-              server's memory, and a place among its max_connections.",
-};
-
-/// `server_lifetime_s`: how old a server connection may become.
-pub const SERVER_LIFETIME_S: Setting = Setting {
-    key: "server_lifetime_s",
-    kind: ValueForm::Integer {
-        min: 0,
-        max: 604_800,
-    },
-    default: Some("3600"),
-    what: "Seconds after its login from which a server connection is closed when its client \
-           leaves, less a tenth at most that differs from one to another; 0 for never.",
-    because: "the memory of a server process only grows, and an hour makes the login that follows \
-              cost nothing; it is PgBouncer's default.",
-};
-
 /// `drain_timeout_s`: seconds from being told to stop to stopping.
 pub const DRAIN_TIMEOUT_S: Setting = Setting {
     key: "drain_timeout_s",
@@ -498,75 +451,4 @@ pub const SETTINGS: &[Setting] = &[
 ];
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::usage::table;
-    use std::fmt::Write as _;
-
-    /// The example file as the settings define it.
-    fn example() -> String {
-        let mut out = String::from(
-            "# Every setting of pgautoprep with its default, and why that is the default.\n\
-             # A flag (--max-clients) wins over a variable (PGAUTOPREP_MAX_CLIENTS), a variable\n\
-             # over this file, this file over the default. Check one with: pgautoprep check\n\
-             # --config FILE. Names of units come last: _s is seconds.\n",
-        );
-        for setting in SETTINGS {
-            let because = format!("Because {}", setting.because);
-            let items = setting.items(setting.default.unwrap_or("127.0.0.1:5432"));
-            let wrapped = wrap(setting.what) + &wrap(&because);
-            let _ = write!(
-                out,
-                "\n{wrapped}{} = {}\n",
-                setting.key,
-                setting.toml(&items)
-            );
-        }
-        out
-    }
-
-    /// `text` as comment lines of at most 100 characters.
-    fn wrap(text: &str) -> String {
-        let mut lines = vec![String::from("#")];
-        for word in text.split_whitespace() {
-            if lines[lines.len() - 1].len() + 1 + word.len() > 100 {
-                lines.push(String::from("#"));
-            }
-            let last = lines.len() - 1;
-            lines[last] = format!("{} {word}", lines[last]);
-        }
-        lines.join("\n") + "\n"
-    }
-
-    #[test]
-    fn the_example_file_is_what_the_settings_say() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/config.example.toml");
-        let found = std::fs::read_to_string(path).unwrap_or_default();
-        let expected = example();
-        if found != expected {
-            let proposal = std::env::temp_dir().join("config.example.toml");
-            std::fs::write(&proposal, expected).expect("a writable temporary directory");
-            panic!(
-                "config.example.toml is out of date; see {}",
-                proposal.display()
-            );
-        }
-    }
-
-    #[test]
-    fn the_table_names_every_setting_in_every_way_within_a_hundred_columns() {
-        let table = table();
-        for setting in SETTINGS {
-            let flag = format!("  --{} ", setting.flag());
-            let line = table
-                .lines()
-                .find(|line| line.starts_with(&flag))
-                .expect("a row");
-            let words: Vec<_> = line.split_whitespace().collect();
-            assert_eq!(words[1], setting.variable());
-            assert_eq!(words[2], setting.key);
-            assert_eq!(words[3], setting.shown_default());
-        }
-        assert!(table.lines().all(|line| line.len() <= 100), "{table}");
-    }
-}
+mod tests;

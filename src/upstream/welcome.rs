@@ -58,6 +58,10 @@ impl Welcome {
         if is_expected && fits {
             self.frames.extend_from_slice(frame);
         }
+        if self.is_whole {
+            // It is kept for as long as the connection.
+            self.frames.shrink_to_fit();
+        }
         is_expected && fits
     }
 

@@ -109,6 +109,7 @@ pub const CLOSE_UNNAMED_PORTAL: &[u8] = b"C\0\0\0\x06P\0";
 
 /// A Terminate.
 pub const TERMINATE_FRAME: &[u8] = b"X\0\0\0\x04";
+
 /// A Sync.
 pub const SYNC_FRAME: &[u8] = b"S\0\0\0\x04";
 

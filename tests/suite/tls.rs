@@ -5,7 +5,7 @@ use crate::harness::client::{Client, PATIENCE};
 use crate::harness::frames::{self, query, startup, tags};
 use crate::harness::proxy::{Process, Proxy};
 use crate::harness::server;
-use crate::harness::tls::{Certificates, Trusting, pairs, psql, ssl_request};
+use crate::harness::tls::{Certificates, Trusting, pairs, process, psql, ssl_request};
 use crate::harness::upstream::Upstream;
 use pgautoprep::lab::postgres::{Auth, Options, Scratch};
 use pgautoprep::metrics::Counter;
@@ -185,12 +185,7 @@ fn large_results_and_copy_arrive_whole_however_slowly_they_are_read() {
     let upstream = Upstream::listen();
     let (_files, proxy, trusting) = offering("require", &upstream.address());
     for trusting in [trusting.clone(), trusting.old()] {
-        let mut client = trusting.connect(proxy.address()).unwrap();
-        client.send(&startup(&ME));
-        let mut peer = upstream.accept();
-        peer.expect(&startup(&ME));
-        peer.send(&crate::harness::script::greeting());
-        client.logged_in();
+        let (mut client, mut peer) = trusting.meet(proxy.address(), &upstream);
         let end = [frames::complete("SHOW"), frames::ready(b'I')].concat();
         client.send(&query("SHOW rows"));
         peer.expect(&query("SHOW rows"));
@@ -250,12 +245,7 @@ fn results_pipelines_and_copies_of_a_real_server_are_those_without_tls() {
 #[test]
 fn a_client_that_does_not_read_costs_a_buffer() {
     const MEMORY_KIB: u64 = 8 * 1024;
-    let certificates = Certificates::new();
-    let settings = certificates.settings("require");
-    let proxy = Process::start(&server::address(), &pairs(&settings));
-    let trusting = certificates.trusting();
-    trusting.login(&proxy.address, "postgres").run("SELECT 1");
-    let before = proxy.peak_kib();
+    let (_files, proxy, trusting, before) = process();
     let sql = "SELECT repeat('x', 1000) FROM generate_series(1, 100000) i";
     let mut client = trusting.login(&proxy.address, "postgres");
     client.send(&query(sql));
@@ -281,12 +271,7 @@ fn a_farewell_without_an_end_is_an_end() {
     let upstream = Upstream::listen();
     let (_files, proxy, trusting) = offering("require", &upstream.address());
     for says_farewell in [true, false] {
-        let mut client = trusting.connect(proxy.address()).unwrap();
-        client.send(&startup(&ME));
-        let mut peer = upstream.accept();
-        peer.expect(&startup(&ME));
-        peer.send(&crate::harness::script::greeting());
-        client.logged_in();
+        let (mut client, mut peer) = trusting.meet(proxy.address(), &upstream);
         if says_farewell {
             client.socket.conn.send_close_notify();
             client.socket.flush().unwrap();
@@ -434,12 +419,7 @@ fn an_encrypted_client_that_waits_costs_little() {
         for sends_much in [false, true] {
             let proxy = Process::start(&upstream.address(), &pairs(&settings));
             let login = || {
-                let mut client = trusting.connect(&proxy.address).unwrap();
-                client.send(&startup(&ME));
-                let mut peer = upstream.accept();
-                peer.expect(&startup(&ME));
-                peer.send(&crate::harness::script::greeting());
-                client.logged_in();
+                let (mut client, mut peer) = trusting.meet(&proxy.address, &upstream);
                 if sends_much {
                     let sql = query(&format!("SHOW '{large}'"));
                     std::thread::scope(|scope| {

@@ -4,7 +4,7 @@ use crate::harness::client::Client;
 use crate::harness::frames::{query, startup};
 use crate::harness::proxy::{Process, Proxy};
 use crate::harness::server;
-use crate::harness::tls::{Certificates, pairs, ssl_request};
+use crate::harness::tls::{Certificates, pairs, process, ssl_request};
 use pgautoprep::metrics::Counter;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -139,12 +139,7 @@ fn a_handshake_has_as_much_time_as_a_login() {
 #[test]
 fn a_thousand_half_open_handshakes_keep_nobody_out() {
     const MEMORY_KIB: u64 = 32 * 1024;
-    let certificates = Certificates::new();
-    let settings = certificates.settings("require");
-    let proxy = Process::start(&server::address(), &pairs(&settings));
-    let trusting = certificates.trusting();
-    trusting.login(&proxy.address, "postgres").run("SELECT 1");
-    let before = proxy.peak_kib();
+    let (certificates, proxy, trusting, before) = process();
     let hello = hello(&certificates);
     let mut half_open = Vec::new();
     for number in 0..1000 {

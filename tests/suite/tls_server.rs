@@ -4,7 +4,7 @@ use crate::harness::client::Client;
 use crate::harness::frames::{self, query, startup, tags};
 use crate::harness::proxy::Proxy;
 use crate::harness::tls::{Certificates, encrypting, pairs, psql, ssl_request};
-use crate::harness::upstream::Upstream;
+use crate::harness::upstream::{Peer, Upstream};
 use pgautoprep::lab::postgres::{Auth, Options, Scratch};
 use pgautoprep::metrics::Counter;
 use std::time::{Duration, Instant};
@@ -110,17 +110,22 @@ fn queries_copies_and_cancels_go_by_tls_as_without() {
     assert_eq!(end.last().unwrap().sqlstate(), "57P01");
 }
 
+/// A proxy that asks this server for TLS, for a client that logs in.
+fn asked(settings: &[(&'static str, String)], upstream: &Upstream) -> (Proxy, Client, Peer) {
+    let proxy = Proxy::with(&upstream.address(), &pairs(settings));
+    let mut client = Client::connect(proxy.address());
+    client.send(&startup(&ME));
+    let mut peer = upstream.accept();
+    peer.expect(&ssl_request());
+    (proxy, client, peer)
+}
+
 #[test]
 fn a_server_without_tls_is_spoken_to_in_the_clear_only_if_that_is_allowed() {
     let certificates = Certificates::new();
     for (word, goes_on) in [("prefer", true), ("require", false), ("verify-full", false)] {
         let upstream = Upstream::listen();
-        let settings = mode(&certificates, word);
-        let proxy = Proxy::with(&upstream.address(), &pairs(&settings));
-        let mut client = Client::connect(proxy.address());
-        client.send(&startup(&ME));
-        let mut peer = upstream.accept();
-        peer.expect(&ssl_request());
+        let (proxy, mut client, mut peer) = asked(&mode(&certificates, word), &upstream);
         peer.send(b"N");
         if goes_on {
             peer.expect(&startup(&ME));
@@ -155,12 +160,7 @@ fn nothing_that_a_server_says_before_it_has_proven_who_it_is_is_used() {
             Vec::new(),
         ] {
             let upstream = Upstream::listen();
-            let settings = mode(&certificates, word);
-            let proxy = Proxy::with(&upstream.address(), &pairs(&settings));
-            let mut client = Client::connect(proxy.address());
-            client.send(&startup(&ME));
-            let mut peer = upstream.accept();
-            peer.expect(&ssl_request());
+            let (_proxy, mut client, mut peer) = asked(&mode(&certificates, word), &upstream);
             // It may be hung up on while it still talks.
             let _ = std::io::Write::write_all(&mut peer.stream, &answer);
             drop(peer);

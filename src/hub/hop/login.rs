@@ -45,8 +45,8 @@ impl Hop<'_> {
     /// what it has said so far is kept. Else that is sent.
     fn is_crowded_out(&mut self, tag: u8, frame: &[u8]) -> bool {
         const TOO_MANY_CONNECTIONS: &[u8] = b"53300";
-        let state = fields::field(&frame[HEADER..], fields::SQLSTATE);
-        let is_crowded = tag == backend::ERROR && state == Some(TOO_MANY_CONNECTIONS);
+        let is_crowded = tag == backend::ERROR
+            && fields::field(&frame[HEADER..], fields::SQLSTATE) == Some(TOO_MANY_CONNECTIONS);
         let is_new = self
             .upstream
             .welcome

@@ -3,7 +3,7 @@
 use super::clients::{PROTOCOL, provider};
 use super::files::{self, Error};
 use super::tunnel::Tunnel;
-use super::verify::{AnyCertificate, AnyName};
+use super::verify::Lenient;
 use crate::config::{Address, Config, ServerTls, ServerTlsMode};
 use rustls::client::{Resumption, WebPkiServerVerifier, danger::ServerCertVerifier};
 use rustls::pki_types::ServerName;
@@ -106,7 +106,7 @@ impl ServerSide {
 fn verifier(settings: &ServerTls) -> Result<Arc<dyn ServerCertVerifier>, Error> {
     let setup = |error: &dyn std::error::Error| Error::Setup(error.to_string());
     if settings.mode < ServerTlsMode::VerifyCa {
-        return Ok(Arc::new(AnyCertificate::new(provider())));
+        return Ok(Arc::new(Lenient::any_certificate(provider())));
     }
     if settings.ca_file.as_os_str().is_empty() {
         let verifier = Verifier::new(provider()).map_err(|error| setup(&error))?;
@@ -116,7 +116,7 @@ fn verifier(settings: &ServerTls) -> Result<Arc<dyn ServerCertVerifier>, Error> 
     let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider()).build();
     let verifier = verifier.map_err(|error| setup(&error))?;
     Ok(match settings.mode {
-        ServerTlsMode::VerifyCa => Arc::new(AnyName::new(verifier)),
+        ServerTlsMode::VerifyCa => Arc::new(Lenient::any_name(provider(), verifier)),
         _ => verifier,
     })
 }

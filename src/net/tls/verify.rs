@@ -8,64 +8,36 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 use std::sync::Arc;
 
-/// `require`: any certificate is the server's.
+/// Believes a server whose certificate names another host, or whatever.
 #[derive(Debug)]
-pub(super) struct AnyCertificate(Arc<CryptoProvider>);
+pub(super) struct Lenient {
+    provider: Arc<CryptoProvider>,
+    /// Who knows the authorities of which one must have signed it; without, nobody need have.
+    authorities: Option<Arc<WebPkiServerVerifier>>,
+}
 
-impl AnyCertificate {
-    pub(super) const fn new(provider: Arc<CryptoProvider>) -> Self {
-        Self(provider)
+impl Lenient {
+    /// `prefer` and `require`: any certificate is the server's.
+    pub(super) const fn any_certificate(provider: Arc<CryptoProvider>) -> Self {
+        Self {
+            provider,
+            authorities: None,
+        }
+    }
+
+    /// `verify-ca`: a certificate of the right authority is the server's, whomever it names.
+    pub(super) const fn any_name(
+        provider: Arc<CryptoProvider>,
+        authorities: Arc<WebPkiServerVerifier>,
+    ) -> Self {
+        Self {
+            provider,
+            authorities: Some(authorities),
+        }
     }
 }
 
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signed, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
-}
-
-/// `verify-ca`: a certificate of the right authority is the server's, whomever it names.
-#[derive(Debug)]
-pub(super) struct AnyName(Arc<WebPkiServerVerifier>);
-
-impl AnyName {
-    pub(super) const fn new(verifier: Arc<WebPkiServerVerifier>) -> Self {
-        Self(verifier)
-    }
-}
-
-impl ServerCertVerifier for AnyName {
+impl ServerCertVerifier for Lenient {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -74,10 +46,10 @@ impl ServerCertVerifier for AnyName {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        match self
-            .0
-            .verify_server_cert(certificate, chain, name, ocsp, now)
-        {
+        let Some(authorities) = &self.authorities else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        match authorities.verify_server_cert(certificate, chain, name, ocsp, now) {
             // The name is looked at last, when all else is proven.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
@@ -92,7 +64,8 @@ impl ServerCertVerifier for AnyName {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls12_signature(message, certificate, signed)
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, algorithms)
     }
 
     fn verify_tls13_signature(
@@ -101,10 +74,12 @@ impl ServerCertVerifier for AnyName {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls13_signature(message, certificate, signed)
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
+        let algorithms = &self.provider.signature_verification_algorithms;
+        algorithms.supported_schemes()
     }
 }

@@ -2,6 +2,10 @@
 
 use super::client::{Client, PATIENCE};
 use super::frames;
+use super::proxy::Process;
+use super::script::greeting;
+use super::server;
+use super::upstream::{Peer, Upstream};
 use pgautoprep::lab::postgres::{Binaries, Scratch, Wanted};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -139,6 +143,18 @@ impl Trusting {
         self
     }
 
+    /// Logs in through the proxy at this address to a server that asks for nothing.
+    pub(crate) fn meet(&self, address: &str, upstream: &Upstream) -> (Client<Encrypted>, Peer) {
+        let packet = frames::startup(&[("user", "postgres"), ("database", "postgres")]);
+        let mut client = self.connect(address).unwrap();
+        client.send(&packet);
+        let mut peer = upstream.accept();
+        peer.expect(&packet);
+        peer.send(&greeting());
+        client.logged_in();
+        (client, peer)
+    }
+
     /// A connection on which nothing was said.
     pub(crate) fn connection(&self) -> ClientConnection {
         let versions = if self.is_old { [&TLS12] } else { [&TLS13] };
@@ -248,4 +264,16 @@ pub(crate) fn encrypting(server: &Scratch, certificates: &Certificates, name: &s
         assert!(Instant::now() < deadline, "{}", server.log_tail());
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// A proxy in a process of its own that asks for TLS, a client that trusts it, and the memory in
+/// KiB that the proxy has taken at most after a first login.
+pub(crate) fn process() -> (Certificates, Process, Trusting, u64) {
+    let certificates = Certificates::new();
+    let settings = certificates.settings("require");
+    let proxy = Process::start(&server::address(), &pairs(&settings));
+    let trusting = certificates.trusting();
+    trusting.login(&proxy.address, "postgres").run("SELECT 1");
+    let before = proxy.peak_kib();
+    (certificates, proxy, trusting, before)
 }

@@ -1,0 +1,52 @@
+//! The settings about warm connections. Their names are `PgBouncer`'s where it has such a one.
+
+use super::{Setting, ValueForm};
+
+/// `warm_connections`: whether server connections outlive their clients.
+pub const WARM_CONNECTIONS: Setting = Setting {
+    key: "warm_connections",
+    kind: ValueForm::Switch,
+    default: Some("on"),
+    what: "A server connection in which nothing is left of its client serves the next client that \
+           logs in with the same startup packet, with the statements prepared in it.",
+    because: "an application that connects for each request would else pay for a login and for a \
+              Parse of each statement every time; it is done only where the server lets everybody \
+              in who claims the identity, which is seen from its answers.",
+};
+
+/// `default_pool_size`: warm connections of one identity.
+pub const DEFAULT_POOL_SIZE: Setting = Setting {
+    key: "default_pool_size",
+    kind: ValueForm::Integer { min: 1, max: 1_000 },
+    default: Some("20"),
+    what: "The most server connections that wait for a client of one identity; of all identities \
+           together twice as many do.",
+    because: "it is PgBouncer's, and leaves more than half of the server's usual 100 to others.",
+};
+
+/// `server_idle_timeout_s`: how long a server connection waits for a client.
+pub const SERVER_IDLE_TIMEOUT_S: Setting = Setting {
+    key: "server_idle_timeout_s",
+    kind: ValueForm::Integer {
+        min: 1,
+        max: 86_400,
+    },
+    default: Some("60"),
+    what: "Seconds that a server connection waits for another client before it is closed.",
+    because: "whoever reconnects for each request does so sooner; one that waits takes the \
+              server's memory, and a place among its max_connections.",
+};
+
+/// `server_lifetime_s`: how old a server connection may become.
+pub const SERVER_LIFETIME_S: Setting = Setting {
+    key: "server_lifetime_s",
+    kind: ValueForm::Integer {
+        min: 0,
+        max: 604_800,
+    },
+    default: Some("3600"),
+    what: "Seconds after its login from which a server connection is closed when its client \
+           leaves, less a tenth at most that differs from one to another; 0 for never.",
+    because: "the memory of a server process only grows, and an hour makes the login that follows \
+              cost nothing; it is PgBouncer's default.",
+};
