@@ -1,6 +1,8 @@
 //! Why a connection ended: who is to blame, and what the client may be told.
 
+use crate::auth::{LoginError, Refusal};
 use crate::wire;
+use crate::wire::backend;
 use std::io;
 
 /// Who is to blame for an error.
@@ -38,6 +40,18 @@ pub enum ConnectionError {
     /// The client does not encrypt, and must.
     #[error("the client does not use TLS")]
     NotEncrypted,
+    /// The client has not proven who it is.
+    #[error("login refused: {}", .0.reason())]
+    ClientRefused(Refusal),
+    /// The server has refused the proxy's login for the client, with this ErrorResponse.
+    #[error("login refused by the server")]
+    ServerRefused(Vec<u8>),
+    /// The proxy cannot log in to the server for the client.
+    #[error("login to the server failed: {0}")]
+    UpstreamLogin(LoginError),
+    /// It cannot be found out who may log in.
+    #[error("the server could not be asked for the user's secret")]
+    NoSecrets,
     /// Encryption with the server failed.
     #[error("TLS with the server failed: {0}")]
     UpstreamTls(io::Error),
@@ -64,22 +78,44 @@ impl ConnectionError {
             | Self::ClientIo(_)
             | Self::ClientTls(_)
             | Self::NotEncrypted
+            | Self::ClientRefused(_)
+            | Self::ServerRefused(_)
             | Self::LoginTimeout => Fault::Client,
             Self::UpstreamProtocol(_)
             | Self::UpstreamIo(_)
             | Self::UpstreamTls(_)
+            | Self::UpstreamLogin(_)
+            | Self::NoSecrets
             | Self::Unreachable(_) => Fault::Upstream,
             Self::TooManyClients | Self::ShuttingDown | Self::System(_) => Fault::Proxy,
         }
     }
 
+    /// Appends the ErrorResponse that the client gets. False, and nothing is appended, if it is
+    /// gone.
+    #[must_use]
+    pub fn put_last_word(&self, out: &mut Vec<u8>) -> bool {
+        match self {
+            Self::ClientRefused(refusal) => refusal.put(out),
+            Self::ServerRefused(message) => out.extend_from_slice(message),
+            other => match other.client_response() {
+                Some((sqlstate, message)) => {
+                    backend::error_response(out, "FATAL", sqlstate, message);
+                }
+                None => return false,
+            },
+        }
+        true
+    }
+
     /// The SQLSTATE and the message of the FATAL error that the client gets; `None` if the client
-    /// is gone. No message holds an address, a secret or any SQL.
+    /// is gone, or told in other words. No message holds an address, a secret or any SQL.
     #[must_use]
     pub fn client_response(&self) -> Option<(&'static str, String)> {
         Some(match self {
             // An alert of TLS has said it, if anything can.
             Self::ClientIo(_) | Self::ClientTls(_) => return None,
+            Self::ClientRefused(_) | Self::ServerRefused(_) => return None,
             Self::NotEncrypted => (
                 "28000",
                 "no encryption: the proxy takes connections with TLS only".to_owned(),
@@ -97,6 +133,15 @@ impl ConnectionError {
             Self::UpstreamTls(_) => (
                 "08006",
                 "could not connect to the server: TLS with it failed".to_owned(),
+            ),
+            // How is for the log.
+            Self::UpstreamLogin(_) => (
+                "08006",
+                "the proxy could not log in to the server".to_owned(),
+            ),
+            Self::NoSecrets => (
+                "08006",
+                "the proxy could not find out who may log in".to_owned(),
             ),
             Self::LoginTimeout => ("08000", "login timed out".to_owned()),
             Self::TooManyClients => ("53300", "sorry, too many clients already".to_owned()),

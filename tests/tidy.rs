@@ -29,13 +29,13 @@ const TOP_LEVEL: [&str; 8] = [
 const TOP_MODULES: [&str; 3] = ["main", "lib", "cli"];
 
 /// Which modules of ours each of the other modules may name.
-const LAYERS: [(&str, &[&str]); 17] = [
+const LAYERS: [(&str, &[&str]); 18] = [
     ("manual", &[]),
     ("ids", &[]),
     ("reason", &[]),
     ("wire", &["reason"]),
     ("sql", &["reason"]),
-    ("error", &["wire", "reason"]),
+    ("error", &["wire", "reason", "auth"]),
     ("metrics", &["sql", "reason"]),
     ("config", &[]),
     ("statement", &["sql", "reason"]),
@@ -69,6 +69,7 @@ const LAYERS: [(&str, &[&str]); 17] = [
         ],
     ),
     ("client", &["wire", "reason", "convert", "ids"]),
+    ("auth", &["wire"]),
     (
         "hub",
         &[
@@ -99,6 +100,7 @@ const LAYERS: [(&str, &[&str]); 17] = [
             "metrics",
             "hub",
             "config",
+            "auth",
         ],
     ),
 ];

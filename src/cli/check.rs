@@ -56,6 +56,9 @@ fn render(effective: &Effective, config: Option<&Config>) -> String {
         if let Some(sentence) = config.tls_conflict() {
             let _ = writeln!(out, "# but {sentence}");
         }
+        if let Some(hint) = config.warmth_hint() {
+            let _ = writeln!(out, "# {hint}");
+        }
     }
     out
 }

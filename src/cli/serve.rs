@@ -10,6 +10,7 @@ use super::SettingFlags;
 use super::logging::{self, Output};
 use super::summary::Summaries;
 use crate::config::Config;
+use crate::net::door::Door;
 use crate::net::tls::Encryption;
 use crate::net::{Proxy, other_files};
 
@@ -22,7 +23,8 @@ pub(super) struct Serve {
 
 impl Serve {
     /// Serves until SIGTERM or SIGINT, the second of which cuts off who is still busy; SIGUSR1
-    /// prints a summary of the counters to standard error; SIGHUP has the files of TLS read again.
+    /// prints a summary of the counters to standard error; SIGHUP has the files of TLS and that of users read
+    /// again.
     /// SIGUSR2 changes nothing.
     ///
     /// # Errors
@@ -101,7 +103,7 @@ async fn serve(config: Config, output: &Output) -> anyhow::Result<()> {
     let signals = answer_signals(
         others,
         Arc::clone(&summaries),
-        proxy.encryption(),
+        (proxy.encryption(), proxy.door()),
         output.clone(),
     );
     tokio::spawn(signals);
@@ -134,29 +136,35 @@ async fn stop_on_signal(
 async fn answer_signals(
     [mut summary, mut hangup, mut ignored]: [Signal; 3],
     summaries: Arc<Summaries>,
-    tls: Arc<Encryption>,
+    (tls, door): (Arc<Encryption>, Arc<Door>),
     output: Output,
 ) {
     loop {
         tokio::select! {
             _ = summary.recv() => output.say(summaries.next().as_bytes()),
             // Also sent by those who have moved a log file away, and by a terminal that closes.
-            _ = hangup.recv() => reload(&tls),
+            _ = hangup.recv() => reload(&tls, &door),
             _ = ignored.recv() => tracing::info!("SIGUSR2 means nothing"),
         }
     }
 }
 
-/// Reads again what may change while the proxy runs: keys and certificates, which expire.
-fn reload(tls: &Encryption) {
-    if !tls.is_used() {
+/// Reads again what may change while the proxy runs: keys and certificates, which expire, and who
+/// may come in.
+fn reload(tls: &Encryption, door: &Door) {
+    if !tls.is_used() && !door.has_file() {
         tracing::info!("SIGHUP: nothing to reload, the configuration is read at the start");
         return;
     }
-    match tls.reload() {
-        Ok(()) => tracing::info!("SIGHUP: the files of TLS have been read again"),
-        Err(error) => {
-            tracing::error!(%error, "SIGHUP: what was read before stays in force");
+    let outcomes = [
+        (tls.is_used(), "TLS", tls.reload().map_err(|error| error.to_string())),
+        (door.has_file(), "users", door.reload().map_err(|error| error.to_string())),
+    ];
+    for (is_used, of, outcome) in outcomes {
+        match outcome {
+            Ok(()) if is_used => tracing::info!("SIGHUP: the files of {of} have been read again"),
+            Ok(()) => {}
+            Err(error) => tracing::error!(%error, "SIGHUP: what was read before stays in force"),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! it: checked, typed, and valid by construction. Nothing else reads the environment or such files.
 
 mod address;
+mod auth;
 mod error;
 mod raw;
 pub mod settings;
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use address::{Address, AddressError};
+pub use auth::{AuthSettings, AuthType};
 pub use error::Error;
 pub use raw::{Source, Written};
 pub use settings::{SETTINGS, Setting, ValueForm};
@@ -95,6 +97,8 @@ pub struct Config {
     pub client_tls: ClientTls,
     /// TLS with the server.
     pub server_tls: ServerTls,
+    /// How clients prove who they are.
+    pub auth: AuthSettings,
 }
 
 /// How much the proxy may do with a query.
@@ -289,6 +293,7 @@ impl Effective {
             unix_socket_mode: self.unix_socket_mode()?,
             client_tls: self.client_tls()?,
             server_tls: self.server_tls()?,
+            auth: self.auth()?,
         };
         if config.listen.contains(&config.upstream) {
             return Err(Error::Loop(config.upstream));

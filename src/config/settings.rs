@@ -3,9 +3,11 @@
 //! The flags, the variables, the table in `--help`, `config.example.toml` and the manual's chapter
 //! on settings all follow from [`SETTINGS`], so they cannot disagree.
 
+mod auth;
 mod tls;
 mod warm;
 
+pub use auth::{AUTH_CACHE_S, AUTH_DBNAME, AUTH_FILE, AUTH_QUERY, AUTH_TYPE, AUTH_USER};
 pub use tls::{
     CLIENT_TLS_CA_FILE, CLIENT_TLS_CERT_FILE, CLIENT_TLS_KEY_FILE, CLIENT_TLS_PROTOCOLS,
     CLIENT_TLS_SSLMODE, SERVER_TLS_CA_FILE, SERVER_TLS_CERT_FILE, SERVER_TLS_KEY_FILE,
@@ -66,6 +68,7 @@ impl Setting {
     pub fn shown_default(&self) -> &'static str {
         match self.default {
             Some("") => "(none)",
+            Some(default) if default.len() > LONG => "(a query)",
             Some(default) => default,
             None => "(required)",
         }
@@ -94,6 +97,9 @@ impl Setting {
         }
     }
 }
+
+/// The longest default that is shown in tables.
+const LONG: usize = 40;
 
 /// The beginning of the names of all environment variables of the proxy.
 pub const VARIABLE_PREFIX: &str = "PGAUTOPREP_";
@@ -448,6 +454,12 @@ pub const SETTINGS: &[Setting] = &[
     SERVER_TLS_KEY_FILE,
     SERVER_TLS_CERT_FILE,
     SERVER_TLS_NEGOTIATION,
+    AUTH_TYPE,
+    AUTH_FILE,
+    AUTH_USER,
+    AUTH_QUERY,
+    AUTH_DBNAME,
+    AUTH_CACHE_S,
 ];
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::settings::{self, Setting};
-use super::{Address, Config, Effective, Error, refuse};
+use super::{Address, AuthType, Config, Effective, Error, refuse};
 
 /// Whether clients may or must use TLS, and with what.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl Config {
         let is_remote = matches!(self.upstream, Address::Tcp { .. });
         let clients = !matches!(self.client_tls.mode, ClientTlsMode::Disable);
         let server = !matches!(self.server_tls.mode, ServerTlsMode::Disable);
-        match clients && server && is_remote {
+        match clients && server && is_remote && matches!(self.auth.kind, AuthType::Relay) {
             true => Some(
                 "clients and the server both use TLS, so a login by SCRAM fails for clients that \
                  know channel binding, as libpq does: have them set channel_binding=disable, or \

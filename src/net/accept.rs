@@ -6,17 +6,20 @@
 use super::Phase;
 use super::cancel::Registry;
 use super::dial::dial;
-use super::orders::{Arrival, Joined, Mailbox, Order, Via};
+use super::door::Door;
+use super::orders::Joined;
 use super::places::Places;
 use super::stream::{Handover, Stream, read, write_all};
 use super::tls::{Encryption, PROTOCOL, Tunnel};
-use super::warm::{Answer, Warm};
-use crate::client::{Asks, CancelKey, Greeting, Login};
+use super::visitor::Visitor;
+use super::warm::Warm;
+use crate::client::{Asks, Greeting, Login};
 use crate::config::Config;
 use crate::error::{ConnectionError, Fault};
 use crate::metrics::{Counter, Counters, Metrics};
+use crate::statement::shapes::Shapes;
 use crate::wire::startup::{MAX_STARTUP, cancel_request};
-use crate::wire::{self, backend};
+use crate::wire;
 use std::future::poll_fn;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,8 +37,6 @@ const REFUSAL: Duration = Duration::from_secs(2);
 /// Clients that may be in the middle of a handshake of TLS at once. Each takes some 10 KiB, and for
 /// a fraction of a second if nobody means harm, so these are thousands of logins a second.
 pub(super) const HANDSHAKES: usize = 1024;
-/// How long server processes that were told to go may take, before one more is asked for.
-const ROOM: Duration = Duration::from_millis(50);
 
 /// What greeting a client takes.
 #[derive(Debug)]
@@ -47,6 +48,8 @@ pub(super) struct Environment {
     /// Says when the proxy is ending.
     pub(super) draining: watch::Receiver<Phase>,
     pub(super) tls: Arc<Encryption>,
+    pub(super) door: Arc<Door>,
+    pub(super) shapes: Arc<Shapes>,
     /// Those who are in the middle of a handshake of TLS.
     pub(super) handshakes: Mutex<Places>,
 }
@@ -149,29 +152,15 @@ async fn converse(
                 tls,
                 "login"
             );
-            let began = std::time::Instant::now();
-            let (via, worker, is_spare) = match answer(&login, began, environment, load) {
-                Answer::Warm(worker, id) => (Ok(Via::Warm(id)), Some(worker), false),
-                Answer::Cold { is_spare } => {
-                    let upstream = connect(&login, environment).await;
-                    (upstream.map(Via::Connection), None, is_spare)
-                }
+            let visitor = Visitor {
+                login,
+                number,
+                deadline,
             };
-            match via {
-                Ok(via) => {
-                    let joined = Joined {
-                        client: client.hand_over().map_err(ConnectionError::System)?,
-                        via,
-                        login,
-                        pending: greeted.pending,
-                        key: new_key()?,
-                        deadline: deadline.into_std(),
-                        began,
-                        is_spare,
-                        is_second: false,
-                    };
-                    return Ok(Some((joined, worker)));
-                }
+            let pending = &mut greeted.pending;
+            match visitor.join(&mut client, pending, environment, load).await {
+                Ok(Some(met)) => return met.hand_over(client, greeted.pending).map(Some),
+                Ok(None) => return Ok(None),
                 Err(error) => error,
             }
         }
@@ -183,73 +172,6 @@ async fn converse(
     };
     last_word(&mut client, Vec::new(), &error).await;
     Err(error)
-}
-
-/// What to do with this login.
-fn answer(
-    login: &Login,
-    now: std::time::Instant,
-    environment: &Environment,
-    load: impl Fn(usize) -> usize,
-) -> Answer {
-    match environment.warm.is_on() && !login.replication {
-        true => environment.warm.answer(&login.packet, now, load),
-        false => Answer::Cold { is_spare: false },
-    }
-}
-
-/// Connects to the server for a client that was to have a warm connection, and hands it to its
-/// worker once more.
-pub(super) async fn redial(arrival: Arrival, environment: Arc<Environment>, mailbox: Mailbox) {
-    let Arrival {
-        mut joined,
-        number,
-        open,
-    } = arrival;
-    if joined.is_second {
-        tokio::time::sleep(ROOM).await;
-    }
-    match connect(&joined.login, &environment).await {
-        Ok(upstream) => {
-            joined.via = Via::Connection(upstream);
-            mailbox.put(Order::Serve(Box::new(Arrival {
-                joined,
-                number,
-                open,
-            })));
-        }
-        Err(error) => {
-            let unsent = Vec::new();
-            let (client, outcome) = (joined.client, Err(error));
-            count_end(number, environment.metrics.acceptor(), &outcome);
-            if let Err(error) = outcome {
-                dismiss(client, unsent, error).await;
-            }
-        }
-    }
-}
-
-/// Connects to the server and sends the startup packet.
-async fn connect(login: &Login, environment: &Environment) -> Result<Handover, ConnectionError> {
-    let config = &environment.config;
-    let counters = environment.metrics.acceptor();
-    let dialled = dial(&config.upstream, &environment.tls.servers, counters);
-    let connected = tokio::time::timeout(config.connect_timeout, dialled).await;
-    let late = |_| Err(ConnectionError::Unreachable(io::ErrorKind::TimedOut.into()));
-    let mut upstream = connected.unwrap_or_else(late)?;
-    write_all(&mut upstream, &login.packet)
-        .await
-        .map_err(ConnectionError::UpstreamIo)?;
-    upstream.hand_over().map_err(ConnectionError::System)
-}
-
-fn new_key() -> Result<CancelKey, ConnectionError> {
-    let mut secret = [0; 32];
-    getrandom::fill(&mut secret).map_err(|error| ConnectionError::System(error.into()))?;
-    Ok(CancelKey {
-        secret,
-        cancelled: Arc::default(),
-    })
 }
 
 /// What a client has come for.
@@ -398,13 +320,9 @@ pub(super) async fn dismiss(client: Handover, unsent: Vec<u8>, error: Connection
 
 /// Tells the client why its connection ends, if it is there to hear it.
 async fn last_word(client: &mut Stream, mut unsent: Vec<u8>, error: &ConnectionError) {
-    let Some((sqlstate, message)) = error.client_response() else {
-        return;
-    };
-    if client.tls().is_some_and(Tunnel::is_handshaking) {
+    if client.tls().is_some_and(Tunnel::is_handshaking) || !error.put_last_word(&mut unsent) {
         return;
     }
-    backend::error_response(&mut unsent, "FATAL", sqlstate, &message);
     let speak = async {
         write_all(client, &unsent).await?;
         poll_fn(|context| client.poll_shutdown(context)).await

@@ -10,12 +10,14 @@ mod acceptor;
 mod buffers;
 mod cancel;
 mod dial;
+pub mod door;
 mod orders;
 mod places;
 mod port;
 mod socket;
 mod stream;
 pub mod tls;
+mod visitor;
 mod warm;
 mod worker;
 
@@ -28,6 +30,7 @@ use crate::statement::shapes::Shapes;
 use accept::{Environment, HANDSHAKES, LAST_WORD};
 use acceptor::Acceptor;
 use cancel::Registry;
+use door::Door;
 use orders::Order;
 use places::Places;
 use std::io;
@@ -65,6 +68,9 @@ pub enum Error {
     /// Encryption is wanted and cannot be had.
     #[error(transparent)]
     Tls(#[from] tls::Error),
+    /// Clients cannot be let in.
+    #[error(transparent)]
+    Door(#[from] door::Error),
     /// A worker could not be started.
     #[error("cannot start a worker: {0}")]
     Worker(#[source] io::Error),
@@ -80,16 +86,18 @@ pub struct Proxy {
     started: Instant,
     listeners: Vec<Listener>,
     tls: Arc<Encryption>,
+    door: Arc<Door>,
 }
 
 impl Proxy {
     /// Listens on every configured address.
     ///
     /// # Errors
-    /// The first file of TLS that cannot be used, the first address that cannot be listened on, or
+    /// The first file that cannot be used, the first address that cannot be listened on, or
     /// a system without random numbers.
     pub async fn bind(config: Config) -> Result<Self, Error> {
         let tls = Arc::new(Encryption::load(&config)?);
+        let door = Arc::new(Door::load(&config)?);
         let mut listeners = Vec::new();
         for address in &config.listen {
             let listener = Listener::bind(address, config.unix_socket_mode).await;
@@ -110,6 +118,7 @@ impl Proxy {
             config: Arc::new(config),
             listeners,
             tls,
+            door,
         })
     }
 
@@ -130,6 +139,12 @@ impl Proxy {
     #[must_use]
     pub fn encryption(&self) -> Arc<Encryption> {
         Arc::clone(&self.tls)
+    }
+
+    /// What it takes to let clients in, which can be read again.
+    #[must_use]
+    pub fn door(&self) -> Arc<Door> {
+        Arc::clone(&self.door)
     }
 
     /// What has changed in the catalogs lately. Its times count from [`Self::started`].
@@ -172,10 +187,13 @@ impl Proxy {
             warm: Arc::new(Warm::new(&self.config)),
             draining: draining.clone(),
             tls: Arc::clone(&self.tls),
+            door: Arc::clone(&self.door),
+            shapes: Arc::clone(&self.shapes),
             handshakes: Mutex::new(Places::new(HANDSHAKES)),
         });
         let (workers, threads) = self.start_workers(&environment, parting)?;
         let warm = Arc::clone(&environment.warm);
+        tokio::spawn(door::ask_for_others(Arc::clone(&environment)));
         let acceptor = Arc::new(Acceptor::new(workers, environment, arriving));
         for listener in self.listeners {
             let acceptor = Arc::clone(&acceptor);
@@ -244,6 +262,7 @@ impl Proxy {
 /// The first that cannot be used.
 pub fn check(config: &Config) -> Result<(), Error> {
     Encryption::load(config)?;
+    Door::load(config)?;
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 //! them is about a connection that was not there yet.
 
 use super::stream::Handover;
+use crate::auth::Credential;
 use crate::client::{CancelKey, Login};
 use crate::ids::UpstreamId;
 use mio::Waker;
@@ -17,6 +18,10 @@ pub(super) struct Joined {
     pub(super) client: Handover,
     pub(super) via: Via,
     pub(super) login: Login,
+    /// What the server can be shown, if the proxy has let the client in.
+    pub(super) credential: Option<Arc<Credential>>,
+    /// What the client is to be sent first.
+    pub(super) prelude: Vec<u8>,
     /// What the client has sent behind its startup packet.
     pub(super) pending: Vec<u8>,
     pub(super) key: CancelKey,
@@ -30,11 +35,19 @@ pub(super) struct Joined {
     pub(super) is_second: bool,
 }
 
+/// A server connection, on which a startup packet has been sent.
+#[derive(Debug)]
+pub(super) struct Reached {
+    pub(super) upstream: Handover,
+    /// What the server has said already: nothing, unless the proxy has logged in.
+    pub(super) said: Vec<u8>,
+}
+
 /// How a client reaches the server.
 #[derive(Debug)]
 pub(super) enum Via {
     /// By this connection, on which its startup packet has been sent.
-    Connection(Handover),
+    Connection(Reached),
     /// By one that is to be opened.
     Dial,
     /// By a warm connection of its worker.

@@ -5,6 +5,7 @@ use super::tls::{Transport, Tunnel};
 use crate::config::Address;
 use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -121,6 +122,20 @@ impl Stream {
     /// Whether it stays on this machine, where nobody can listen.
     pub(super) const fn is_local(&self) -> bool {
         matches!(self.socket, Plain::Unix(_))
+    }
+
+    /// Whether nobody can listen who is not on this machine.
+    pub(super) fn is_private(&self) -> bool {
+        let is_loopback = |address: SocketAddr| address.ip().to_canonical().is_loopback();
+        self.tls.is_some() || self.is_local() || self.peer().is_some_and(is_loopback)
+    }
+
+    /// Whom it is to, unless it is a Unix socket.
+    pub(super) fn peer(&self) -> Option<SocketAddr> {
+        match &self.socket {
+            Plain::Tcp(stream) => stream.peer_addr().ok(),
+            Plain::Unix(_) => None,
+        }
     }
 
     /// Encrypts it from now on. `early` is what was read of the handshake already; it is empty
@@ -295,7 +310,7 @@ impl Listener {
     }
 }
 
-fn listen(address: std::net::SocketAddr) -> io::Result<TcpListener> {
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     use socket2::{Domain, Protocol, Socket, Type};
     let socket = Socket::new(
         Domain::for_address(address),

@@ -53,8 +53,9 @@ struct Listed {
 struct Identity {
     /// Those that were used last come last.
     idle: Vec<Idle>,
-    /// When the last login began that the server has accepted at once.
-    accepted: Option<Instant>,
+    /// When the last login began that the server has accepted, and the number of the secret that
+    /// it was shown something of, or 0.
+    accepted: Option<(Instant, u64)>,
     /// When the last login began by which that is found out again.
     tried: Option<Instant>,
 }
@@ -109,11 +110,11 @@ impl Warm {
         self.most > 0
     }
 
-    /// What to do with a login that begins now with this packet. `load` tells how many clients a
-    /// worker has.
+    /// What to do with a login that begins now with this packet, of a client that has proven to
+    /// know the secret of this number, or was not asked. `load` tells how many clients a worker has.
     pub(super) fn answer(
         &self,
-        packet: &[u8],
+        (packet, number): (&[u8], u64),
         now: Instant,
         load: impl Fn(usize) -> usize,
     ) -> Answer {
@@ -129,8 +130,11 @@ impl Warm {
             return cold(false);
         };
         let age = |at: Option<Instant>| at.map(|at| now.saturating_duration_since(at));
-        let is_proven = age(identity.accepted).is_some_and(|age| age <= PROVEN);
-        let is_due = age(identity.accepted).is_none_or(|age| age > RENEWED)
+        // The server may have been shown another secret, which says nothing of this one.
+        let accepted = identity.accepted.filter(|(_, secret)| *secret == number);
+        let accepted = accepted.map(|(began, _)| began);
+        let is_proven = age(accepted).is_some_and(|age| age <= PROVEN);
+        let is_due = age(accepted).is_none_or(|age| age > RENEWED)
             && age(identity.tried).is_none_or(|age| age > RENEWED);
         if !is_proven || is_due {
             identity.tried = Some(now);
@@ -141,11 +145,12 @@ impl Warm {
         Answer::Warm(idle.worker, idle.connection)
     }
 
-    /// The server has accepted a login, which began at this time, without asking for anything.
-    pub(super) fn accepted(&self, packet: &[u8], began: Instant) {
+    /// The server has accepted a login, which began at this time, without asking for anything, or
+    /// with what it was shown of the secret of this number.
+    pub(super) fn accepted(&self, (packet, number): (&[u8], u64), began: Instant) {
         let mut listed = self.lock();
         if let Some(identity) = listed.identities.get_mut(packet) {
-            identity.accepted = identity.accepted.max(Some(began));
+            identity.accepted = identity.accepted.max(Some((began, number)));
             return;
         }
         if listed.identities.len() >= MAX_KNOWN {
@@ -153,7 +158,7 @@ impl Warm {
         }
         if listed.identities.len() < MAX_KNOWN {
             let identity = Identity {
-                accepted: Some(began),
+                accepted: Some((began, number)),
                 ..Identity::default()
             };
             listed.identities.insert(packet.into(), identity);
@@ -288,10 +293,10 @@ mod tests {
         let [one, two, three] = names();
         let start = Instant::now();
         let after = |millis| start + Duration::from_millis(millis);
-        let answer = |at| warm.answer(PACKET, at, |_| 0);
+        let answer = |at| warm.answer((PACKET, 0), at, |_| 0);
         let cold = |is_spare| Answer::Cold { is_spare };
         assert!(!warm.offer(PACKET, (0, one), false), "nobody was accepted");
-        warm.accepted(PACKET, start);
+        warm.accepted((PACKET, 0), start);
         assert!(warm.offer(PACKET, (0, one), false));
         assert!(!warm.offer(PACKET, (0, two), true), "there is one");
         assert!(warm.offer(PACKET, (1, two), false));
@@ -301,10 +306,26 @@ mod tests {
         assert_eq!(answer(after(601)), Answer::Warm(0, one));
         assert!(warm.offer(PACKET, (0, one), false));
         assert_eq!(answer(after(1_001)), cold(true), "too long ago");
-        warm.accepted(PACKET, after(600));
+        warm.accepted((PACKET, 0), after(600));
         assert_eq!(answer(after(1_050)), Answer::Warm(0, one));
         assert_eq!(answer(after(1_051)), cold(false), "none is left");
-        assert_eq!(warm.answer(b"other", start, |_| 0), cold(false));
+        assert_eq!(warm.answer((b"other", 0), start, |_| 0), cold(false));
+    }
+
+    #[test]
+    fn a_login_with_one_secret_says_nothing_of_another() {
+        let warm = Warm::of(2);
+        let [one, two] = names();
+        let now = Instant::now();
+        warm.accepted((PACKET, 1), now);
+        assert!(warm.offer(PACKET, (0, one), false) && warm.offer(PACKET, (0, two), false));
+        let cold = Answer::Cold { is_spare: true };
+        assert_eq!(warm.answer((PACKET, 2), now, |_| 0), cold);
+        assert_eq!(warm.answer((PACKET, 0), now, |_| 0), cold);
+        assert_eq!(warm.answer((PACKET, 1), now, |_| 0), Answer::Warm(0, two));
+        warm.accepted((PACKET, 2), now + Duration::from_millis(1));
+        assert_eq!(warm.answer((PACKET, 1), now, |_| 0), cold);
+        assert_eq!(warm.answer((PACKET, 2), now, |_| 0), Answer::Warm(0, one));
     }
 
     #[test]
@@ -312,16 +333,16 @@ mod tests {
         let warm = Warm::of(2);
         let [one, two] = names();
         let now = Instant::now();
-        warm.accepted(PACKET, now);
+        warm.accepted((PACKET, 0), now);
         assert!(warm.offer(PACKET, (0, one), false) && warm.offer(PACKET, (0, two), false));
         warm.withdraw(PACKET, 0, two);
         assert!(warm.has(PACKET, 0, one) && !warm.has(PACKET, 0, two));
         warm.refused(PACKET);
         assert!(!warm.has(PACKET, 0, one));
         let cold = Answer::Cold { is_spare: false };
-        assert_eq!(warm.answer(PACKET, now, |_| 0), cold);
+        assert_eq!(warm.answer((PACKET, 0), now, |_| 0), cold);
         assert!(!warm.offer(PACKET, (0, one), false));
-        warm.accepted(PACKET, now);
+        warm.accepted((PACKET, 0), now);
         warm.close();
         assert!(!warm.offer(PACKET, (0, one), false));
     }
@@ -332,14 +353,14 @@ mod tests {
         let [one, two, three] = names();
         let now = Instant::now();
         for (packet, name) in [(b"a", one), (b"b", two), (b"c", three)] {
-            warm.accepted(packet, now);
+            warm.accepted((packet, 0), now);
             assert!(warm.offer(packet, (0, name), false));
         }
         assert!(!warm.has(b"a", 0, one) && warm.has(b"b", 0, two) && warm.has(b"c", 0, three));
         let warm = Warm::of(3);
-        warm.accepted(PACKET, now);
+        warm.accepted((PACKET, 0), now);
         assert!(warm.offer(PACKET, (1, one), false) && warm.offer(PACKET, (0, two), false));
         let load = |worker| [5, 3][worker];
-        assert_eq!(warm.answer(PACKET, now, load), Answer::Warm(1, one));
+        assert_eq!(warm.answer((PACKET, 0), now, load), Answer::Warm(1, one));
     }
 }

@@ -34,7 +34,6 @@ impl Welcome {
     /// server has asked for something, or has said what it does not say to everybody.
     pub fn keep(&mut self, tag: u8, frame: &[u8]) -> bool {
         const OK: &[u8] = &[0, 0, 0, 0];
-        const NEGOTIATION: u8 = b'v';
         let body = frame.get(HEADER..).unwrap_or_default();
         let fits = self.frames.len() + frame.len() <= MAX_BYTES;
         let is_expected = match tag {
@@ -52,7 +51,7 @@ impl Welcome {
                 self.is_whole = self.is_open && self.key.is_some();
                 self.is_whole && body == b"I"
             }
-            backend::PARAMETER_STATUS | NEGOTIATION => true,
+            backend::PARAMETER_STATUS | backend::NEGOTIATE_VERSION => true,
             _ => false,
         };
         if is_expected && fits {

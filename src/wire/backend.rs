@@ -1,7 +1,7 @@
 //! Backend messages: the type bytes of all, readers for those that the proxy inspects, and encoders
 //! for those that it sends itself.
 
-use super::frame::{cstr, put};
+use super::frame::{cstr, put, put_cstr};
 use pgwire::messages::{copy, data, extendedquery, response, startup};
 
 /// Authentication requests and AuthenticationOk.
@@ -40,6 +40,9 @@ pub const CLOSE_COMPLETE: u8 = extendedquery::MESSAGE_TYPE_BYTE_CLOSE_COMPLETE;
 pub const COPY_IN: u8 = copy::MESSAGE_TYPE_BYTE_COPY_IN_RESPONSE;
 /// CopyBothResponse, of replication connections.
 pub const COPY_BOTH: u8 = copy::MESSAGE_TYPE_BYTE_COPY_BOTH_RESPONSE;
+
+/// NegotiateProtocolVersion, which pgwire does not name.
+pub const NEGOTIATE_VERSION: u8 = b'v';
 
 /// The transaction status of ReadyForQuery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,20 +145,36 @@ pub fn command_tag(body: &[u8]) -> Option<&[u8]> {
 }
 
 /// Appends an ErrorResponse that the proxy itself sends.
-pub fn error_response(out: &mut Vec<u8>, severity: &str, sqlstate: &str, message: &str) {
+pub fn error_response(
+    out: &mut Vec<u8>,
+    severity: &str,
+    sqlstate: &str,
+    message: impl AsRef<[u8]>,
+) {
     put(out, ERROR, |out| {
         for (field, value) in [
-            (b'S', severity),
-            (b'V', severity),
-            (b'C', sqlstate),
-            (b'M', message),
+            (b'S', severity.as_bytes()),
+            (b'V', severity.as_bytes()),
+            (b'C', sqlstate.as_bytes()),
+            (b'M', message.as_ref()),
         ] {
             out.push(field);
             // A zero byte would end the field early and let what follows be read as fields.
-            out.extend(value.bytes().filter(|&byte| byte != 0));
+            out.extend(value.iter().filter(|byte| **byte != 0));
             out.push(0);
         }
         out.push(0);
+    });
+}
+
+/// Appends a NegotiateProtocolVersion that goes down to 3.0 and knows none of these extensions.
+pub fn negotiate_version(out: &mut Vec<u8>, unknown: &[&[u8]]) {
+    const VERSION: u32 = 3 << 16;
+    put(out, NEGOTIATE_VERSION, |out| {
+        out.extend_from_slice(&VERSION.to_be_bytes());
+        let count = u32::try_from(unknown.len()).unwrap_or(u32::MAX);
+        out.extend_from_slice(&count.to_be_bytes());
+        unknown.iter().for_each(|name| put_cstr(out, name));
     });
 }
 
@@ -223,6 +242,16 @@ mod tests {
         assert_eq!(
             out,
             b"E\0\0\0\x20SFATAL\0VFATAL\0C08006\0Mnope\0\0".as_slice()
+        );
+    }
+
+    #[test]
+    fn negotiate_version_bytes() {
+        let mut out = Vec::new();
+        negotiate_version(&mut out, &[b"_pq_.a", b"_pq_.b"]);
+        assert_eq!(
+            out,
+            b"v\0\0\0\x1a\0\x03\0\0\0\0\0\x02_pq_.a\0_pq_.b\0"
         );
     }
 

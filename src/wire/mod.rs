@@ -4,7 +4,7 @@
 //! A *frame* is one whole protocol message, header and body, undecoded. This module cuts frames out
 //! of byte streams ([`frame`]), writes the few messages the proxy originates ([`frontend`],
 //! [`backend`]), reads the few it inspects ([`backend`], [`fields`]) and understands the untagged
-//! packets that open a connection ([`startup`]). Formats are those of the protocol chapter of
+//! packets that open a connection ([`startup`]) and the messages of a login ([`authentication`]). Formats are those of the protocol chapter of
 //! PostgreSQL's documentation, "Message Formats".
 //!
 //! Invariants, each with its tests:
@@ -14,6 +14,7 @@
 //! - every encoder has a byte-exact test;
 //! - decoders return `None` on anything malformed; they never panic and never guess.
 
+pub mod authentication;
 pub mod backend;
 pub mod fields;
 pub mod frame;

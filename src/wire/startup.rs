@@ -122,6 +122,52 @@ fn startup(version: u32, body: &[u8]) -> Result<Startup<'_>, Error> {
     }
 }
 
+/// Protocol 3.0, which every server speaks.
+const VERSION: u32 = 3 << 16;
+
+/// What the names of protocol extensions in a StartupMessage begin with.
+const EXTENSION: &[u8] = b"_pq_.";
+
+/// Appends a StartupMessage of protocol 3.0 with these parameters.
+pub fn startup_message<'a>(
+    out: &mut Vec<u8>,
+    parameters: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+) {
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&VERSION.to_be_bytes());
+    for (name, value) in parameters {
+        for text in [name, value] {
+            out.extend_from_slice(text);
+            out.push(0);
+        }
+    }
+    out.push(0);
+    let length = u32::try_from(out.len() - start).unwrap_or(u32::MAX);
+    if let Some(field) = out.get_mut(start..start + 4) {
+        field.copy_from_slice(&length.to_be_bytes());
+    }
+}
+
+/// The StartupMessage `bytes` as one of protocol 3.0 without extensions, and the names of those it
+/// had; `None` if it is one already.
+#[must_use]
+pub fn lowered(bytes: &[u8]) -> Option<(Vec<u8>, Vec<&[u8]>)> {
+    let Ok(Some((Packet::Startup(startup), _))) = packet(bytes) else {
+        return None;
+    };
+    let is_extension = |name: &[u8]| name.starts_with(EXTENSION);
+    let names = startup.parameters().map(|(name, _)| name);
+    let extensions: Vec<_> = names.filter(|name| is_extension(name)).collect();
+    if extensions.is_empty() && bytes.get(4..8) == Some(&VERSION.to_be_bytes()) {
+        return None;
+    }
+    let mut out = Vec::new();
+    let others = startup.parameters().filter(|(name, _)| !is_extension(name));
+    startup_message(&mut out, others);
+    Some((out, extensions))
+}
+
 /// Appends an SSLRequest.
 pub fn ssl_request(out: &mut Vec<u8>) {
     out.extend_from_slice(&8_u32.to_be_bytes());
@@ -185,6 +231,28 @@ mod tests {
         let mut out = Vec::new();
         ssl_request(&mut out);
         assert_eq!(out, b"\0\0\0\x08\x04\xd2\x16\x2f");
+    }
+
+    #[test]
+    fn startup_message_bytes() {
+        let mut out = Vec::new();
+        let parameters = [(&b"user"[..], &b"me"[..]), (b"database", b"db")];
+        startup_message(&mut out, parameters);
+        assert_eq!(out, b"\0\0\0\x1d\0\x03\0\0user\0me\0database\0db\0\0");
+        assert!(packet(&out).is_ok_and(|packet| packet.is_some()));
+    }
+
+    #[test]
+    fn what_asks_for_more_than_3_0_is_lowered() {
+        let plain = startup_packet(0x0003_0000, b"user\0me\0a\0_pq_.b\0\0");
+        assert_eq!(lowered(&plain), None);
+        let newer = startup_packet(0x0003_0002, b"user\0me\0a\0_pq_.b\0\0");
+        assert_eq!(lowered(&newer), Some((plain, Vec::new())));
+        let extended = startup_packet(0x0003_0000, b"_pq_.x\0y\0user\0me\0_pq_.z\0\0\0");
+        let (packet, names) = lowered(&extended).unwrap();
+        assert_eq!(packet, startup_packet(0x0003_0000, b"user\0me\0\0"));
+        assert_eq!(names, [&b"_pq_.x"[..], b"_pq_.z"]);
+        assert_eq!(lowered(b"\0\0\0\x08\x04\xd2\x16\x2f"), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::error::ConnectionError;
 use crate::hub;
 use crate::ids::{ClientId, UpstreamId};
 use crate::net::accept::count_end;
-use crate::net::orders::{Arrival, Joined, OpenClient, Via};
+use crate::net::orders::{Arrival, Joined, OpenClient, Reached, Via};
 use crate::net::port::Port;
 use crate::net::socket::Socket;
 use crate::net::stream::Handover;
@@ -34,9 +34,10 @@ impl Worker {
             number,
             open,
         } = arrival;
-        let Via::Connection(upstream) = std::mem::replace(&mut joined.via, Via::Dial) else {
+        let Via::Connection(reached) = std::mem::replace(&mut joined.via, Via::Dial) else {
             return Err(io::ErrorKind::NotConnected.into());
         };
+        let Reached { upstream, said } = reached;
         let (id, link) = self.hub.arrive(hub::Arrival {
             number,
             key: joined.key.clone(),
@@ -66,9 +67,28 @@ impl Worker {
             self.upstreams.remove(link.0);
             self.hub.remove(id);
         }
-        // What is decrypted already has no event.
+        // What has been read has no event of its own.
+        if seated.is_ok() && !said.is_empty() {
+            self.guarded(PortId::Upstream(link), |worker, _| worker.hear_said(link, said));
+        }
+        // Nor has what is decrypted already.
         self.make_ready(PortId::Upstream(link));
         seated
+    }
+
+    /// Hands the hub what a server has said before it came here.
+    fn hear_said(&mut self, id: UpstreamId, said: Vec<u8>) -> Result<(), ConnectionError> {
+        let used = self.hub.upstream_bytes(id, &said);
+        let used = used.map_err(ConnectionError::UpstreamProtocol)?;
+        let Some(server) = self.upstreams.get_mut(id.0) else {
+            return Ok(());
+        };
+        server.port.pending = said.get(used..).unwrap_or_default().to_vec();
+        let holder = server.holder;
+        self.offer_pending(holder)?;
+        self.make_dirty(PortId::Client(holder));
+        self.make_dirty(PortId::Upstream(id));
+        Ok(())
     }
 
     fn register(&self, handover: Handover, id: PortId, pending: Vec<u8>) -> io::Result<Port> {
@@ -96,6 +116,7 @@ impl Worker {
                 cancels: joined.key.cancelled,
                 registration: None,
                 began: joined.began,
+                credential: joined.credential,
                 open,
             },
         );

@@ -1,5 +1,6 @@
 //! The ports of a worker, by the names that their clients and server connections have in the hub.
 
+use crate::auth::Credential;
 use crate::client::Cancels;
 use crate::ids::{ClientId, Slot, UpstreamId};
 use crate::net::cancel::Registration;
@@ -44,6 +45,8 @@ pub(super) struct ClientPort {
     pub(super) registration: Option<Registration>,
     /// When its login began.
     pub(super) began: Instant,
+    /// What the server can be shown for it, as long as it may have to be.
+    pub(super) credential: Option<Arc<Credential>>,
     pub(super) open: OpenClient,
 }
 

@@ -8,8 +8,9 @@ use crate::error::ConnectionError;
 use crate::hub::{LoginOutcome, Parking};
 use crate::ids::{ClientId, UpstreamId};
 use crate::metrics::Counter;
-use crate::net::accept::{count_end, redial};
+use crate::net::accept::count_end;
 use crate::net::orders::{Arrival, Joined, OpenClient, Via};
+use crate::net::visitor::redial;
 use crate::wire::Error;
 use crate::wire::frontend;
 use std::sync::Arc;
@@ -33,15 +34,18 @@ pub(super) fn dies_at(lifetime: Duration, number: u64) -> Option<Instant> {
 
 impl Worker {
     /// The server has decided about a login.
-    pub(super) fn login_decided(&self, id: ClientId, outcome: LoginOutcome) {
-        let Some(client) = self.clients.get(id.0).filter(|_| self.warm.is_on()) else {
+    pub(super) fn login_decided(&mut self, id: ClientId, outcome: LoginOutcome) {
+        let Some(client) = self.clients.get_mut(id.0) else {
             return;
         };
-        let Some(packet) = self.hub.identity(client.link) else {
+        // From here on nothing is shown to the server for it.
+        let credential = client.credential.take();
+        let Some(packet) = self.hub.identity(client.link).filter(|_| self.warm.is_on()) else {
             return;
         };
+        let number = credential.map_or(0, |credential| credential.number());
         match outcome {
-            LoginOutcome::Open => self.warm.accepted(packet, client.began),
+            LoginOutcome::Open => self.warm.accepted((packet, number), client.began),
             LoginOutcome::Guarded | LoginOutcome::Refused => self.warm.refused(packet),
         }
     }
@@ -203,7 +207,7 @@ impl Worker {
     /// Gives a client a warm connection, or has it connected otherwise if that is no longer fit.
     pub(super) fn adopt_warm(&mut self, arrival: Arrival, id: UpstreamId) {
         let Arrival {
-            joined,
+            mut joined,
             number,
             open,
         } = arrival;
@@ -221,6 +225,11 @@ impl Worker {
             self.close_parked(id);
             return self.redial(joined, number, open);
         };
+        // It comes before what the server would say.
+        let prelude = std::mem::take(&mut joined.prelude);
+        if let Some(output) = self.hub.client_out(client) {
+            output.splice(..0, prelude);
+        }
         self.parked.retain(|parked| *parked != id);
         if let Some(server) = self.upstreams.get_mut(id.0) {
             server.parked = None;
@@ -267,6 +276,8 @@ impl Worker {
         self.hub.remove(id);
         let now = Instant::now();
         let joined = Joined {
+            credential: client.credential.take(),
+            prelude: Vec::new(),
             pending: std::mem::take(&mut client.port.pending),
             client: client.port.release(self.poll.registry()).ok()?,
             via: Via::Dial,

@@ -1,0 +1,91 @@
+//! What was written about authentication, checked.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::settings;
+use super::{Config, Effective, Error, refuse};
+
+/// How clients prove who they are, and from where it is known who they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuthSettings {
+    /// How.
+    pub kind: AuthType,
+    /// The file of users; empty if there is none.
+    pub file: PathBuf,
+    /// The user that asks for others; empty if nobody does.
+    pub user: String,
+    /// What it asks.
+    pub query: String,
+    /// The database in which it asks.
+    pub database: String,
+    /// How long an answer is used again.
+    pub cache: Duration,
+}
+
+/// How clients prove who they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthType {
+    /// To the server, by way of the proxy.
+    Relay,
+    /// They need not.
+    Trust,
+    /// By their password.
+    Plain,
+    /// By an MD5 hash of it.
+    Md5,
+    /// By SCRAM-SHA-256.
+    Scram,
+}
+
+impl Config {
+    /// What to set to get warm connections, where a server asks for passwords.
+    #[must_use]
+    pub fn warmth_hint(&self) -> Option<&'static str> {
+        let is_relayed = self.auth.kind == AuthType::Relay && self.warm_connections;
+        is_relayed.then_some(
+            "where the server asks for passwords no connection is kept warm, because logins are \
+             relayed: set auth_type with auth_user or auth_file, or warm_connections = false",
+        )
+    }
+}
+
+impl Effective {
+    /// What was written about authentication.
+    pub(super) fn auth(&self) -> Result<AuthSettings, Error> {
+        let kind = match self.text(&settings::AUTH_TYPE)? {
+            "trust" => AuthType::Trust,
+            "plain" | "password" => AuthType::Plain,
+            "md5" => AuthType::Md5,
+            "scram-sha-256" => AuthType::Scram,
+            _ => AuthType::Relay,
+        };
+        let text = |setting| self.text(setting).map(str::to_owned);
+        let auth = AuthSettings {
+            kind,
+            file: PathBuf::from(self.text(&settings::AUTH_FILE)?),
+            user: text(&settings::AUTH_USER)?,
+            query: text(&settings::AUTH_QUERY)?,
+            database: text(&settings::AUTH_DBNAME)?,
+            cache: self.seconds(&settings::AUTH_CACHE_S)?,
+        };
+        let mut missing = None;
+        if kind != AuthType::Relay && auth.file.as_os_str().is_empty() && auth.user.is_empty() {
+            missing = Some((&settings::AUTH_FILE, "a file, or auth_user, because of auth_type"));
+        }
+        for (setting, text) in [
+            (&settings::AUTH_QUERY, &auth.query),
+            (&settings::AUTH_DBNAME, &auth.database),
+        ] {
+            if text.is_empty() && !auth.user.is_empty() {
+                missing = Some((setting, "a text, because of auth_user"));
+            }
+        }
+        match missing {
+            Some((setting, expected)) => {
+                Err(refuse(setting, self.written(setting)?, expected, ""))
+            }
+            None => Ok(auth),
+        }
+    }
+}

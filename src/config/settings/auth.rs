@@ -1,0 +1,78 @@
+//! The settings about authentication. Their names are `PgBouncer`'s, and so is what they mean.
+
+use super::{Setting, ValueForm};
+
+/// `auth_type`: how clients prove who they are.
+pub const AUTH_TYPE: Setting = Setting {
+    key: "auth_type",
+    kind: ValueForm::Choice(&[
+        "relay",
+        "trust",
+        "plain",
+        "password",
+        "md5",
+        "scram-sha-256",
+    ]),
+    default: Some("relay"),
+    what: "How clients prove who they are: relay leaves it to the server; with the others the \
+           proxy asks, and logs in to the server itself: for nothing (trust), the password \
+           (plain or password, over TLS or on this machine only), its MD5 hash (md5; SCRAM for \
+           whom SCRAM's secret is known), or by SCRAM (scram-sha-256).",
+    because: "it needs no secrets and changes nothing; where the server asks for passwords, the \
+              others are what makes warm connections possible.",
+};
+
+/// `auth_file`: users and their secrets.
+pub const AUTH_FILE: Setting = Setting {
+    key: "auth_file",
+    kind: ValueForm::Text("FILE"),
+    default: Some(""),
+    what: "A file with a line \"user\" \"secret\" for each user, as PgBouncer's: passwords, MD5 \
+           hashes and SCRAM secrets; it is read again on SIGHUP.",
+    because: "auth_query knows all users, and is never out of date.",
+};
+
+/// `auth_user`: who asks for the secrets of others.
+pub const AUTH_USER: Setting = Setting {
+    key: "auth_user",
+    kind: ValueForm::Text("NAME"),
+    default: Some(""),
+    what: "The user that runs auth_query for whom auth_file does not name; its own password or \
+           MD5 hash stands in auth_file, unless the server asks it for none.",
+    because: "only you can make a user that may read secrets.",
+};
+
+/// `auth_query`: how the secrets of others are asked for.
+pub const AUTH_QUERY: Setting = Setting {
+    key: "auth_query",
+    kind: ValueForm::Text("SQL"),
+    default: Some(
+        "SELECT rolname, CASE WHEN rolvaliduntil OPERATOR(pg_catalog.<) pg_catalog.now() THEN \
+         NULL ELSE rolpassword END FROM pg_catalog.pg_authid WHERE rolname \
+         OPERATOR(pg_catalog.=) $1 AND rolcanlogin",
+    ),
+    what: "What auth_user asks for the secret of the user $1: one row with the name and the \
+           secret, which is NULL if nobody may log in by it. Its search_path is pg_catalog.",
+    because: "it is PgBouncer's, with every name qualified; a user that is no superuser needs a \
+              function that may read pg_authid (see the manual).",
+};
+
+/// `auth_dbname`: where the secrets of others are asked for.
+pub const AUTH_DBNAME: Setting = Setting {
+    key: "auth_dbname",
+    kind: ValueForm::Text("NAME"),
+    default: Some("postgres"),
+    what: "The database in which auth_query runs.",
+    because: "users belong to all databases, and a name that a stranger has chosen should lead to \
+              no connection; it is there in every server.",
+};
+
+/// `auth_cache_s`: how long a secret that was asked for may let somebody in.
+pub const AUTH_CACHE_S: Setting = Setting {
+    key: "auth_cache_s",
+    kind: ValueForm::Integer { min: 0, max: 3_600 },
+    default: Some("1"),
+    what: "Seconds for which an answer to auth_query is used again; 0 asks for each login.",
+    because: "whoever reconnects for each request is asked about once a second then, and a new \
+              password, if set past the proxy, works within as much.",
+};

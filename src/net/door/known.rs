@@ -1,0 +1,143 @@
+//! The users that are known: those of the file, and those that the server was asked about lately.
+
+use super::lookups::Lookups;
+use super::users::{self, Error};
+use crate::auth::{MAX_NAME, Role, Secret};
+use crate::config::{AuthSettings, AuthType};
+use crate::error::ConnectionError;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Instant;
+
+/// The users of the file.
+type Listed = HashMap<Vec<u8>, Arc<Role>>;
+
+/// Everybody who is known, and how to learn of others.
+#[derive(Debug)]
+pub(super) struct Known {
+    path: PathBuf,
+    listed: RwLock<Arc<Listed>>,
+    /// None if nobody is asked about.
+    lookups: Option<Lookups>,
+    numbers: Arc<AtomicU64>,
+    /// Who asks about others.
+    asker: String,
+}
+
+impl Known {
+    /// Reads the file, if there is one.
+    pub(super) fn load(settings: &AuthSettings) -> Result<Self, Error> {
+        let is_used = settings.kind != AuthType::Relay;
+        let numbers = Arc::new(AtomicU64::new(1));
+        let asks = is_used && !settings.user.is_empty();
+        let lookups = asks.then(|| Lookups::new(settings, Arc::clone(&numbers)));
+        let known = Self {
+            path: match is_used {
+                true => settings.file.clone(),
+                false => PathBuf::new(),
+            },
+            listed: RwLock::default(),
+            lookups,
+            numbers,
+            asker: settings.user.clone(),
+        };
+        known.reload()?;
+        Ok(known)
+    }
+
+    pub(super) fn has_file(&self) -> bool {
+        !self.path.as_os_str().is_empty()
+    }
+
+    /// Reads the file again. Whose secret is the same keeps the number.
+    pub(super) fn reload(&self) -> Result<(), Error> {
+        if !self.has_file() {
+            return Ok(());
+        }
+        let users = users::read(&self.path)?;
+        let asker = users.get(self.asker.as_bytes());
+        if self.lookups.is_some() && matches!(asker, Some(Some(Secret::Scram(_)))) {
+            return Err(Error::Asker(self.asker.clone()));
+        }
+        let before = self.listed();
+        let keep = |(user, secret): (Vec<u8>, Option<Secret>)| {
+            let same = before.get(&user).filter(|role| role.is_as(secret.as_ref()));
+            let role = same.map_or_else(
+                || Arc::new(Role::new(next(&self.numbers), secret.clone())),
+                Arc::clone,
+            );
+            (user, role)
+        };
+        let listed = Arc::new(users.into_iter().map(keep).collect());
+        *self.listed.write().unwrap_or_else(PoisonError::into_inner) = listed;
+        Ok(())
+    }
+
+    fn listed(&self) -> Arc<Listed> {
+        Arc::clone(&self.listed.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What is known of a user, by the file or else by the server, when this is the count of what
+    /// may have changed logins.
+    pub(super) async fn role(
+        &self,
+        user: &[u8],
+        logins: u64,
+    ) -> Result<Arc<Role>, ConnectionError> {
+        if let Some(role) = self.listed().get(user) {
+            return Ok(Arc::clone(role));
+        }
+        match &self.lookups {
+            Some(lookups) if is_name(user) => lookups.role(user, logins).await,
+            _ => Ok(Arc::new(Role::unknown())),
+        }
+    }
+
+    /// What is known of a user by an answer that is not older than this; `None` if that is what was
+    /// known.
+    pub(super) async fn role_since(
+        &self,
+        user: &[u8],
+        role: &Role,
+        since: Instant,
+    ) -> Result<Option<Arc<Role>>, ConnectionError> {
+        let Some(lookups) = &self.lookups else {
+            return Ok(None);
+        };
+        if self.listed().contains_key(user) || !is_name(user) {
+            return Ok(None);
+        }
+        let other = lookups.role_since(user, since).await?;
+        Ok(Some(other).filter(|other| other.number() != role.number()))
+    }
+
+    /// A user of the file, as it is asked about others.
+    pub(super) fn asker(&self) -> Arc<Role> {
+        let listed = self.listed();
+        let role = listed.get(self.asker.as_bytes()).map(Arc::clone);
+        role.unwrap_or_else(|| Arc::new(Role::unknown()))
+    }
+
+    pub(super) fn lookups(&self) -> Option<&Lookups> {
+        self.lookups.as_ref()
+    }
+
+    /// What the server was asked about a user is not true any more.
+    pub(super) fn forget(&self, user: &[u8]) {
+        if let Some(lookups) = &self.lookups {
+            lookups.forget(user);
+        }
+    }
+}
+
+/// The next number of a secret.
+pub(super) fn next(numbers: &AtomicU64) -> u64 {
+    numbers.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Whether the server could have a user of this name.
+const fn is_name(user: &[u8]) -> bool {
+    user.len() <= MAX_NAME
+}

@@ -1,0 +1,287 @@
+//! The door: clients that the proxy lets in by itself, and servers that it logs in to for them.
+//!
+//! All of it runs in the acceptor's runtime, and what takes a millisecond of hashing beside it. An
+//! attacker before login holds one message of at most 64 KiB, for as long as a login may take.
+
+mod enter;
+mod known;
+mod lookups;
+mod users;
+
+pub use users::Error;
+
+pub(super) use enter::log_in;
+pub(super) use lookups::ask_for_others;
+
+use super::stream::{Stream, read, write_all};
+use crate::auth::{
+    Accepted, Asking, Chance, Credential, Evidence, Heard, Mock, Reception, Refusal, Role, Secret,
+};
+use crate::client::Login;
+use crate::config::{AuthType, Config};
+use crate::error::ConnectionError;
+use crate::wire::backend;
+use crate::wire::frame::{self, HEADER};
+use crate::wire::startup::lowered;
+use known::Known;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+use tokio::sync::Semaphore;
+
+/// Passwords that are hashed at once: as many as there may be cores to spare.
+const HASHING: usize = 2;
+
+/// Bytes of a client's that are read at once before it is let in.
+const PIECE: usize = 1024;
+
+/// What it takes to let clients in.
+#[derive(Debug)]
+pub struct Door {
+    kind: AuthType,
+    known: Known,
+    mock: Mock,
+    hashing: Semaphore,
+    /// Of the users that were asked about last, the secret is one that MD5 takes.
+    is_usually_md5: AtomicBool,
+}
+
+/// A client that has proven who it is.
+#[derive(Debug)]
+pub(super) struct Entered {
+    /// What the server can be shown.
+    pub(super) credential: Arc<Credential>,
+    /// What the client is to be sent before AuthenticationOk.
+    pub(super) prelude: Vec<u8>,
+}
+
+impl Door {
+    /// Reads the file of users.
+    ///
+    /// # Errors
+    /// It cannot be read, or the system has no random numbers.
+    pub(super) fn load(config: &Config) -> Result<Self, Error> {
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret).map_err(|error| Error::Chance(error.into()))?;
+        Ok(Self {
+            kind: config.auth.kind,
+            known: Known::load(&config.auth)?,
+            mock: Mock::new(secret),
+            hashing: Semaphore::new(HASHING),
+            is_usually_md5: AtomicBool::new(false),
+        })
+    }
+
+    /// Reads the file of users again, for logins to come. If it cannot be used, what was read
+    /// before stays in force.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn reload(&self) -> Result<(), Error> {
+        self.known.reload()
+    }
+
+    /// Whether there is a file of users that can be read again.
+    #[must_use]
+    pub fn has_file(&self) -> bool {
+        self.known.has_file()
+    }
+
+    /// Whether clients are asked by the proxy, and not by the server.
+    pub(super) const fn asks(&self) -> bool {
+        !matches!(self.kind, AuthType::Relay)
+    }
+
+    /// Has a client prove who it is; `None` if it leaves instead. `pending` is what it has sent
+    /// already, of which what is left is for after the login. The login is changed to one that
+    /// every server understands. `logins` is the count of what may have changed who may log in.
+    pub(super) async fn enter(
+        &self,
+        client: &mut Stream,
+        pending: &mut Vec<u8>,
+        login: &mut Login,
+        logins: u64,
+    ) -> Result<Option<Entered>, ConnectionError> {
+        let negotiation = lower(login);
+        let user = login.user.clone();
+        if user.is_empty() {
+            return Err(ConnectionError::ClientRefused(Refusal::nameless()));
+        }
+        if self.kind == AuthType::Plain && !client.is_private() {
+            return Err(ConnectionError::NotEncrypted);
+        }
+        let began = Instant::now();
+        let role = self.known.role(&user, logins).await?;
+        let asking = self.asking(&role);
+        let costly = asking == Asking::Scram && role.is_costly();
+        let (mock, subject, chance) = (self.mock.clone(), Arc::clone(&role), chance()?);
+        let name = user.clone();
+        let begin = move || Reception::begin(asking, &name, (&subject, &mock), chance, None);
+        let Some((mut reception, challenge)) = self.hash(costly, begin).await? else {
+            if !role.exists() {
+                return Err(ConnectionError::ClientRefused(Refusal::stranger(&user)));
+            }
+            let credential = Arc::new(Credential::new(&user, role));
+            return Ok(Some(Entered {
+                credential,
+                prelude: negotiation,
+            }));
+        };
+        let mut say = [negotiation, challenge].concat();
+        let evidence = loop {
+            write_all(client, &say)
+                .await
+                .map_err(ConnectionError::ClientIo)?;
+            let Some(body) = message(client, pending, &reception).await? else {
+                return Ok(None);
+            };
+            let heard = reception.take(&body);
+            match heard.map_err(ConnectionError::ClientRefused)? {
+                Heard::Say(more) => say = more,
+                Heard::Proven(evidence) => break evidence,
+            }
+        };
+        let accepted = self.check(&user, evidence, role, began).await?;
+        let Some(Accepted {
+            credential,
+            prelude,
+        }) = accepted
+        else {
+            return Err(ConnectionError::ClientRefused(Refusal::failed(&user)));
+        };
+        let credential = Arc::new(credential);
+        Ok(Some(Entered {
+            credential,
+            prelude,
+        }))
+    }
+
+    /// What this user is asked for. Those of whom nothing is known are asked for what others are.
+    fn asking(&self, role: &Role) -> Asking {
+        match (self.kind, role.secret()) {
+            (AuthType::Relay | AuthType::Trust, _) => Asking::Nothing,
+            (AuthType::Plain, _) => Asking::Password,
+            (AuthType::Scram, _) => Asking::Scram,
+            (AuthType::Md5, Some(secret)) => {
+                let is_md5 = !matches!(secret, Secret::Scram(_));
+                self.is_usually_md5.store(is_md5, Ordering::Relaxed);
+                if is_md5 { Asking::Md5 } else { Asking::Scram }
+            }
+            (AuthType::Md5, None) => match self.is_usually_md5.load(Ordering::Relaxed) {
+                true => Asking::Md5,
+                false => Asking::Scram,
+            },
+        }
+    }
+
+    /// Checks what a client has shown. What was known of it when its login began may only let it
+    /// in: else it is asked about anew.
+    async fn check(
+        &self,
+        user: &[u8],
+        evidence: Evidence,
+        role: Arc<Role>,
+        began: Instant,
+    ) -> Result<Option<Accepted>, ConnectionError> {
+        let evidence = Arc::new(evidence);
+        let accepted = self.check_once(&evidence, &role).await?;
+        if accepted.is_some() {
+            return Ok(accepted);
+        }
+        match self.known.role_since(user, &role, began).await? {
+            Some(other) => self.check_once(&evidence, &other).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn check_once(
+        &self,
+        evidence: &Arc<Evidence>,
+        role: &Arc<Role>,
+    ) -> Result<Option<Accepted>, ConnectionError> {
+        let costly = evidence.is_costly(role);
+        let (evidence, role, mock) = (Arc::clone(evidence), Arc::clone(role), self.mock.clone());
+        self.hash(costly, move || evidence.check(&role, &mock))
+            .await
+    }
+
+    /// Does something that takes long beside everything else, and anything else at once.
+    async fn hash<T: Send + 'static>(
+        &self,
+        costly: bool,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ConnectionError> {
+        if !costly {
+            return Ok(work());
+        }
+        let failed = |error: io::Error| ConnectionError::System(error);
+        let place = self.hashing.acquire().await;
+        let _place = place.map_err(|error| failed(io::Error::other(error)))?;
+        let done = tokio::task::spawn_blocking(work).await;
+        done.map_err(|error| failed(error.into()))
+    }
+
+    /// The server has refused what was shown for a user: it is not known what it was.
+    pub(super) fn forget(&self, credential: &Credential) {
+        self.known.forget(credential.user());
+    }
+}
+
+/// Has the login be one of protocol 3.0, which every server speaks: the client is told before it is
+/// asked for anything, and the server's version is not known yet. Returns what the client is told.
+fn lower(login: &mut Login) -> Vec<u8> {
+    let mut told = Vec::new();
+    let lowered = lowered(&login.packet).map(|(packet, unknown)| {
+        backend::negotiate_version(&mut told, &unknown);
+        packet
+    });
+    if let Some(packet) = lowered {
+        login.packet = packet;
+    }
+    told
+}
+
+fn chance() -> Result<Chance, ConnectionError> {
+    let mut chance = Chance {
+        salt: [0; 4],
+        nonce: [0; 18],
+    };
+    let filled = getrandom::fill(&mut chance.salt).and_then(|()| getrandom::fill(&mut chance.nonce));
+    filled.map_err(|error| ConnectionError::System(error.into()))?;
+    Ok(chance)
+}
+
+/// The body of the client's next message; `None` if it leaves instead.
+async fn message(
+    client: &mut Stream,
+    pending: &mut Vec<u8>,
+    reception: &Reception,
+) -> Result<Option<zeroize::Zeroizing<Vec<u8>>>, ConnectionError> {
+    loop {
+        if let Some(tag) = pending.first() {
+            // The server refuses it by the first byte, too.
+            let known = reception.admit(*tag, HEADER);
+            known.map_err(ConnectionError::ClientRefused)?;
+        }
+        let header = frame::header(pending).map_err(ConnectionError::ClientProtocol)?;
+        if let Some(header) = header {
+            let admitted = reception.admit(header.tag, header.size);
+            admitted.map_err(ConnectionError::ClientRefused)?;
+            if let Some(body) = pending.get(HEADER..header.size) {
+                let body = zeroize::Zeroizing::new(body.to_vec());
+                zeroize::Zeroize::zeroize(&mut pending[..header.size]);
+                pending.drain(..header.size);
+                return Ok(Some(body));
+            }
+        }
+        let mut bytes = zeroize::Zeroizing::new([0; PIECE]);
+        let count = read(client, &mut *bytes)
+            .await
+            .map_err(ConnectionError::ClientIo)?;
+        if count == 0 {
+            return Ok(None);
+        }
+        pending.extend_from_slice(bytes.get(..count).unwrap_or_default());
+    }
+}
