@@ -47,6 +47,8 @@ struct Listed {
     /// Where each worker reads its orders.
     mailboxes: Vec<Mailbox>,
     is_closed: bool,
+    /// Somebody has read in the log why there are none.
+    has_told: bool,
 }
 
 #[derive(Debug, Default)]
@@ -172,6 +174,11 @@ impl Warm {
             listed.count -= identity.idle.len();
             listed.sweep();
         }
+    }
+
+    /// Whether it has not been told yet why there are no warm connections.
+    pub(super) fn is_to_tell(&self) -> bool {
+        !std::mem::replace(&mut self.lock().has_told, true)
     }
 
     /// A connection of this worker is warm. Returns whether it is listed; if not, it is of no use.

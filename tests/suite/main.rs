@@ -9,6 +9,7 @@ mod harness {
     //! What the tests stand on.
     pub(crate) mod client;
     pub(crate) mod frames;
+    pub(crate) mod login;
     pub(crate) mod matrix;
     pub(crate) mod proxy;
     #[expect(dead_code, reason = "shared with the house, which needs more of it")]
@@ -70,6 +71,8 @@ mod wire;
 // COPY in both directions and by both protocols.
 mod contexts;
 mod copy;
+// Clients that the proxy lets in by itself.
+mod doors;
 // Logging in: encryption requests, versions, passwords, sockets of every kind.
 mod startup;
 // Cancel requests reach the one query they are meant for.

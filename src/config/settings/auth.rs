@@ -49,12 +49,13 @@ pub const AUTH_QUERY: Setting = Setting {
     default: Some(
         "SELECT rolname, CASE WHEN rolvaliduntil OPERATOR(pg_catalog.<) pg_catalog.now() THEN \
          NULL ELSE rolpassword END FROM pg_catalog.pg_authid WHERE rolname \
-         OPERATOR(pg_catalog.=) $1 AND rolcanlogin",
+         OPERATOR(pg_catalog.=) $1",
     ),
     what: "What auth_user asks for the secret of the user $1: one row with the name and the \
            secret, which is NULL if nobody may log in by it. Its search_path is pg_catalog.",
-    because: "it is PgBouncer's, with every name qualified; a user that is no superuser needs a \
-              function that may read pg_authid (see the manual).",
+    because: "it is PgBouncer's, with every name qualified, and without rolcanlogin, about which \
+              the server has words of its own; a user that is no superuser needs a function that \
+              may read pg_authid (see the manual).",
 };
 
 /// `auth_dbname`: where the secrets of others are asked for.

@@ -48,6 +48,12 @@ impl Worker {
             LoginOutcome::Open => self.warm.accepted((packet, number), client.began),
             LoginOutcome::Guarded | LoginOutcome::Refused => self.warm.refused(packet),
         }
+        if outcome == LoginOutcome::Guarded
+            && let Some(hint) = self.config.warmth_hint()
+            && self.warm.is_to_tell()
+        {
+            tracing::info!("{hint}");
+        }
     }
 
     /// A client has left whose server connection may serve another.
