@@ -24,7 +24,7 @@
 //! - [`upstream`] and [`client`], which know each other by name only ([`ids`]), and [`hub`], where
 //!   they meet. All up to here is sans-IO: it reads no clock and no socket; tests, fuzzers and
 //!   benches run it as it is.
-//! - [`auth`]: how clients prove who they are to the proxy, and the proxy to the server. Sans-IO, too.
+//! - [`auth`]: how clients prove who they are to the proxy, and the proxy to the server; sans-IO.
 //! - [`net`]: the only sockets, with [`error`] saying who is to blame when one ends.
 //! - [`config`], [`metrics`], [`reason`]: how it was set up, what it did, and why not.
 //! - [`cli`]: one file a command; [`lab`]: what we measure ourselves with, which is the load that

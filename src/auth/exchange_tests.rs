@@ -143,7 +143,10 @@ fn who_is_not_there_gets_what_others_get() {
     assert_eq!(said(&nobody, b"me"), (challenge.clone(), more.clone()));
     assert_ne!(said(&nobody, b"you").1, more, "a salt of its own");
     // So do those of whom the password itself is known, before and after it is read anew.
-    assert_eq!(said(&role("right"), b"me"), (challenge.clone(), more.clone()));
+    assert_eq!(
+        said(&role("right"), b"me"),
+        (challenge.clone(), more.clone())
+    );
     let of_somebody = said(&role(&scram_sha_256(b"right")), b"me");
     assert_eq!(of_somebody.0, challenge);
     assert_eq!(of_somebody.1.len(), more.len());

@@ -262,7 +262,10 @@ mod tests {
         for password in ["pencil", "ünïcode\u{a0}x", "\u{200b}", "IX\u{ad}"] {
             let text = postgres_protocol::password::scram_sha_256(password.as_bytes());
             let verifier = Verifier::read(text.as_bytes()).unwrap();
-            assert!(verifier.keys_of(password.as_bytes()).is_some(), "{password}");
+            assert!(
+                verifier.keys_of(password.as_bytes()).is_some(),
+                "{password}"
+            );
             assert!(verifier.keys_of(b"another").is_none());
         }
         // SASLprep makes one of both.
@@ -278,9 +281,13 @@ mod tests {
         let verifier = Verifier::read(good.as_bytes()).unwrap();
         assert_eq!((verifier.iterations, verifier.salt.len()), (4096, 16));
         assert!(verifier.is(&verifier.clone()));
-        assert!(!verifier.is(&Verifier::read(
-            postgres_protocol::password::scram_sha_256(b"x").as_bytes()
-        ).unwrap()), "another salt");
+        assert!(
+            !verifier.is(&Verifier::read(
+                postgres_protocol::password::scram_sha_256(b"x").as_bytes()
+            )
+            .unwrap()),
+            "another salt"
+        );
         for bad in [
             good.replace("4096", "0"),
             good.replace("4096", "-1"),

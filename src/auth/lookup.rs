@@ -46,11 +46,8 @@ impl RoleLookup {
     pub fn take(&mut self, tag: u8, frame: &[u8]) -> Option<Found> {
         let body = frame.get(HEADER..).unwrap_or_default();
         match tag {
-            backend::ROW_DESCRIPTION => {
-                if body.first_chunk() != Some(&[0, 2]) {
-                    self.unclear("it does not return two columns");
-                }
-            }
+            backend::ROW_DESCRIPTION if body.first_chunk() == Some(&[0, 2]) => {}
+            backend::ROW_DESCRIPTION => self.unclear("it does not return two columns"),
             backend::DATA_ROW => self.row(body),
             backend::NO_DATA => self.unclear("it returns no rows"),
             backend::ERROR => {
@@ -155,7 +152,10 @@ mod tests {
         assert_eq!(found(&[row(&[me, Some(b"pw")])]), "Somebody(Some(Plain))");
         assert_eq!(found(&[row(&[me, None])]), "Somebody(None)");
         assert_eq!(found(&[row(&[me, Some(b"")])]), "Somebody(None)");
-        assert_eq!(found(&[row(&[me, Some(b"SCRAM-SHA-256$x")])]), "Somebody(None)");
+        assert_eq!(
+            found(&[row(&[me, Some(b"SCRAM-SHA-256$x")])]),
+            "Somebody(None)"
+        );
         let long = vec![b'x'; MAX_SECRET + 1];
         assert_eq!(found(&[row(&[me, Some(&long)])]), "Somebody(None)");
         for rows in [

@@ -16,6 +16,7 @@
 mod keys;
 mod lookup;
 mod reception;
+mod refusal;
 mod role;
 mod scram;
 mod secret;
@@ -26,8 +27,10 @@ pub mod userlist;
 mod exchange_tests;
 
 pub use lookup::{Found, RoleLookup};
-pub use reception::{Accepted, Asking, Binding, Chance, Evidence, Heard, Reception, Refusal};
+pub use reception::{Accepted, Asking, Chance, Evidence, Heard, Reception};
+pub use refusal::Refusal;
 pub use role::{Credential, Mock, Role};
+pub use scram::Binding;
 pub use secret::Secret;
 pub use server_login::{LoginError, LoginStep, ServerLogin};
 

@@ -8,17 +8,15 @@
 //! `CheckSASLAuth` in its `auth.c` and `auth-sasl.c`), whether there is such a user or not.
 
 use super::keys::{Key, Verifier};
+use super::refusal::Refusal;
 use super::role::{Credential, Mock, Role};
-use super::scram::{self, First, Flag};
+use super::scram::{self, Binding, First, Flag};
 use super::secret::{Secret, Wiped, is_same, md5_response, md5_secret};
 use crate::wire::frame::{HEADER, cstr};
-use crate::wire::{authentication as messages, backend, frontend};
+use crate::wire::{authentication as messages, frontend};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::sync::Arc;
-
-/// The hash of the certificate that a login can be bound to, if it can.
-pub type Binding<'a> = Option<&'a [u8]>;
 
 /// The longest message of SASL that PostgreSQL takes (`PG_MAX_SASL_MESSAGE_LENGTH`).
 const MAX_SASL: usize = 1024;
@@ -46,68 +44,6 @@ pub struct Chance {
     pub salt: [u8; 4],
     /// For SCRAM.
     pub nonce: [u8; 18],
-}
-
-/// Why a client is refused, as it is told.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    sqlstate: &'static str,
-    /// Without the name of the user.
-    reason: &'static str,
-    /// What the client is told, if that is not the reason.
-    text: Option<Vec<u8>>,
-}
-
-impl Refusal {
-    pub(super) const fn new(sqlstate: &'static str, reason: &'static str) -> Self {
-        Self {
-            sqlstate,
-            reason,
-            text: None,
-        }
-    }
-
-    pub(super) const fn protocol(reason: &'static str) -> Self {
-        Self::new("08P01", reason)
-    }
-
-    /// What a wrong password leads to, and everything that is not to be told from one.
-    #[must_use]
-    pub fn failed(user: &[u8]) -> Self {
-        let text = [b"password authentication failed for user \"", user, b"\""].concat();
-        Self {
-            text: Some(text),
-            ..Self::new("28P01", "password authentication failed")
-        }
-    }
-
-    /// There is no such user, and nothing was asked that would keep that secret.
-    #[must_use]
-    pub fn stranger(user: &[u8]) -> Self {
-        let text = [b"role \"", user, b"\" does not exist"].concat();
-        Self {
-            text: Some(text),
-            ..Self::new("28000", "the proxy knows no such user")
-        }
-    }
-
-    /// Nobody was named.
-    #[must_use]
-    pub const fn nameless() -> Self {
-        Self::new("28000", "no PostgreSQL user name specified in startup packet")
-    }
-
-    /// Why, without the user's name.
-    #[must_use]
-    pub const fn reason(&self) -> &'static str {
-        self.reason
-    }
-
-    /// Appends the ErrorResponse.
-    pub fn put(&self, out: &mut Vec<u8>) {
-        let text = self.text.as_deref().unwrap_or(self.reason.as_bytes());
-        backend::error_response(out, "FATAL", self.sqlstate, text);
-    }
 }
 
 /// What a message of the client's leads to.
@@ -198,7 +134,8 @@ impl Evidence {
                 // The proof was made with the salt that was sent, so another's is of no use.
                 let verifier = role.verifier(mock, &self.user);
                 let keys = verifier.keys_behind(proof, message);
-                let is_possible = matches!(role.secret(), Some(Secret::Plain(_) | Secret::Scram(_)));
+                let is_known = |secret: &Secret| !matches!(secret, Secret::Md5(_));
+                let is_possible = role.secret().is_some_and(is_known);
                 let keys = keys.filter(|_| is_possible && verifier.is(asked))?;
                 let mut prelude = Vec::new();
                 let signature = verifier.server.sign(message);
@@ -381,7 +318,10 @@ impl Reception {
             return Err(Refusal::failed(&self.user));
         };
         let nonce = [nonce, STANDARD.encode(self.nonce).as_bytes()].concat();
-        let (salt, count) = (STANDARD.encode(&verifier.salt), verifier.iterations.to_string());
+        let (salt, count) = (
+            STANDARD.encode(&verifier.salt),
+            verifier.iterations.to_string(),
+        );
         let rest = [b",s=", salt.as_bytes(), b",i=", count.as_bytes()].concat();
         let reply = [b"r=", &*nonce, &rest].concat();
         let mut more = Vec::new();

@@ -3,9 +3,12 @@
 //! PostgreSQL's own reader is `auth-scram.c`; what it refuses is refused with its words.
 
 use super::keys::{Key, halves};
-use super::reception::{Binding, Refusal};
+use super::refusal::Refusal;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+
+/// The hash of the certificate that a login can be bound to, if it can.
+pub type Binding<'a> = Option<&'a [u8]>;
 
 /// How a client binds its login to TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +92,7 @@ pub(super) fn first<'a>(
         return Err(Refusal::protocol("non-printable characters in SCRAM nonce"));
     }
     while let Some(more) = rest {
-        rest = any_attribute(more).ok_or(MALFORMED)?.2;
+        rest = any_attribute(more).ok_or(MALFORMED)?.rest;
     }
     Ok(First { flag, bare, nonce })
 }
@@ -128,9 +131,9 @@ pub(super) fn last<'a>(
     let (nonce, rest) = attribute(rest.ok_or(MALFORMED)?, b'r').ok_or(MALFORMED)?;
     let mut rest = rest.ok_or(MALFORMED)?;
     let proof = loop {
-        let (name, value, more) = any_attribute(rest).ok_or(MALFORMED)?;
-        match (name, more) {
-            (b'p', None) => break value,
+        let found = any_attribute(rest).ok_or(MALFORMED)?;
+        match (found.name, found.rest) {
+            (b'p', None) => break found.value,
             (b'p', Some(_)) | (_, None) => return Err(MALFORMED),
             (_, Some(more)) => rest = more,
         }
@@ -143,27 +146,38 @@ pub(super) fn last<'a>(
     })
 }
 
-/// The value of this attribute, which must come first, and what follows its comma.
-pub(super) fn attribute(text: &[u8], name: u8) -> Option<(&[u8], Option<&[u8]>)> {
-    let (found, value, rest) = any_attribute(text)?;
-    (found == name).then_some((value, rest))
+/// One attribute of a message.
+struct Attribute<'a> {
+    name: u8,
+    value: &'a [u8],
+    /// What follows its comma, if there is one.
+    rest: Option<&'a [u8]>,
 }
 
-/// The first attribute: its name, its value, and what follows its comma.
-fn any_attribute(text: &[u8]) -> Option<(u8, &[u8], Option<&[u8]>)> {
-    let [name, b'=', rest @ ..] = text else {
+/// The value of this attribute, which must come first, and what follows its comma.
+pub(super) fn attribute(text: &[u8], name: u8) -> Option<(&[u8], Option<&[u8]>)> {
+    let found = any_attribute(text)?;
+    (found.name == name).then_some((found.value, found.rest))
+}
+
+fn any_attribute(text: &[u8]) -> Option<Attribute<'_>> {
+    let [name, b'=', text @ ..] = text else {
         return None;
     };
-    if !name.is_ascii_alphabetic() {
-        return None;
-    }
-    Some(match halves(rest, b',') {
-        Some((value, rest)) => (*name, value, Some(rest)),
-        None => (*name, rest, None),
+    let (value, rest) = match halves(text, b',') {
+        Some((value, rest)) => (value, Some(rest)),
+        None => (text, None),
+    };
+    name.is_ascii_alphabetic().then_some(Attribute {
+        name: *name,
+        value,
+        rest,
     })
 }
 
 /// Whether a nonce is made of what may stand in one.
 pub(super) fn is_printable(nonce: &[u8]) -> bool {
-    nonce.iter().all(|byte| byte.is_ascii_graphic() && *byte != b',')
+    nonce
+        .iter()
+        .all(|byte| byte.is_ascii_graphic() && *byte != b',')
 }

@@ -73,10 +73,15 @@ pub(super) fn is_same(one: &[u8], two: &[u8]) -> bool {
 
 /// The MD5 hash of the two in a row, as digits.
 fn md5(first: &[u8], second: &[u8]) -> Wiped {
-    let hash = Md5::new().chain_update(first).chain_update(second).finalize();
+    let hash = Md5::new()
+        .chain_update(first)
+        .chain_update(second)
+        .finalize();
     let digits = b"0123456789abcdef";
     let digit = |half: u8| digits.get(usize::from(half)).copied().unwrap_or_default();
-    let pairs = hash.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
+    let pairs = hash
+        .iter()
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
     Zeroizing::new(pairs.collect())
 }
 

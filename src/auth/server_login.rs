@@ -5,9 +5,8 @@
 //! must prove in turn that it knows the password, before anything else it says is believed.
 
 use super::keys::{Key, Keys, MAX_ITERATIONS, MAX_SALT, number};
-use super::reception::Binding;
 use super::role::Credential;
-use super::scram::{END_POINT, attribute, is_printable};
+use super::scram::{Binding, END_POINT, attribute, is_printable};
 use super::secret::md5_response;
 use crate::wire::authentication::{self as messages, Challenge, SCRAM, SCRAM_PLUS};
 use base64::Engine as _;

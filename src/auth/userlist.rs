@@ -1,6 +1,6 @@
 //! A file of users and their secrets, in PgBouncer's format: a line for each, with the name and the
-//! secret in quotes, in which two quotes stand for one. What follows on a line is ignored, and so is
-//! a line that begins with a semicolon.
+//! secret in quotes, in which two quotes stand for one. What follows on a line is ignored, and so
+//! is a line that begins with a semicolon.
 
 use super::secret::Secret;
 use std::collections::HashMap;

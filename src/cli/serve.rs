@@ -23,9 +23,8 @@ pub(super) struct Serve {
 
 impl Serve {
     /// Serves until SIGTERM or SIGINT, the second of which cuts off who is still busy; SIGUSR1
-    /// prints a summary of the counters to standard error; SIGHUP has the files of TLS and that of users read
-    /// again.
-    /// SIGUSR2 changes nothing.
+    /// prints a summary of the counters to standard error; SIGHUP has the files of TLS
+    /// and that of users read again; SIGUSR2 changes nothing.
     ///
     /// # Errors
     /// The configuration cannot be used, or an address cannot be listened on.
@@ -157,8 +156,16 @@ fn reload(tls: &Encryption, door: &Door) {
         return;
     }
     let outcomes = [
-        (tls.is_used(), "TLS", tls.reload().map_err(|error| error.to_string())),
-        (door.has_file(), "users", door.reload().map_err(|error| error.to_string())),
+        (
+            tls.is_used(),
+            "TLS",
+            tls.reload().map_err(|error| error.to_string()),
+        ),
+        (
+            door.has_file(),
+            "users",
+            door.reload().map_err(|error| error.to_string()),
+        ),
     ];
     for (is_used, of, outcome) in outcomes {
         match outcome {

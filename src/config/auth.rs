@@ -71,7 +71,10 @@ impl Effective {
         };
         let mut missing = None;
         if kind != AuthType::Relay && auth.file.as_os_str().is_empty() && auth.user.is_empty() {
-            missing = Some((&settings::AUTH_FILE, "a file, or auth_user, because of auth_type"));
+            missing = Some((
+                &settings::AUTH_FILE,
+                "a file, or auth_user, because of auth_type",
+            ));
         }
         for (setting, text) in [
             (&settings::AUTH_QUERY, &auth.query),
@@ -82,9 +85,7 @@ impl Effective {
             }
         }
         match missing {
-            Some((setting, expected)) => {
-                Err(refuse(setting, self.written(setting)?, expected, ""))
-            }
+            Some((setting, expected)) => Err(refuse(setting, self.written(setting)?, expected, "")),
             None => Ok(auth),
         }
     }

@@ -68,7 +68,7 @@ impl Setting {
     pub fn shown_default(&self) -> &'static str {
         match self.default {
             Some("") => "(none)",
-            Some(default) if default.len() > LONG => "(a query)",
+            Some(default) if default.len() > LONG => "(query)",
             Some(default) => default,
             None => "(required)",
         }

@@ -1,34 +1,26 @@
-//! A client before a worker has it and after: greeting, server connection, last word.
+//! A client before a worker has it: what it has come for, and whether it may stay.
 //!
 //! All of this waits for others more than it works, so it is tasks of the acceptor's runtime. What
 //! happens between login and the end is a worker's.
 
 use super::Phase;
-use super::cancel::Registry;
 use super::dial::dial;
-use super::door::Door;
+use super::environment::Environment;
+use super::farewell::{count_end, farewell, last_word};
 use super::orders::Joined;
-use super::places::Places;
-use super::stream::{Handover, Stream, read, write_all};
-use super::tls::{Encryption, PROTOCOL, Tunnel};
+use super::stream::{Stream, read, write_all};
+use super::tls::{PROTOCOL, Tunnel};
 use super::visitor::Visitor;
-use super::warm::Warm;
 use crate::client::{Asks, Greeting, Login};
-use crate::config::Config;
-use crate::error::{ConnectionError, Fault};
-use crate::metrics::{Counter, Counters, Metrics};
-use crate::statement::shapes::Shapes;
-use crate::wire::startup::{MAX_STARTUP, cancel_request};
+use crate::error::ConnectionError;
+use crate::metrics::Counter;
 use crate::wire;
-use std::future::poll_fn;
+use crate::wire::startup::{MAX_STARTUP, cancel_request};
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::PoisonError;
 use std::time::Duration;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
-
-/// How long a last word to a client that does not read may take.
-pub(super) const LAST_WORD: Duration = Duration::from_secs(1);
 
 /// How long a client that was turned away may take to send its startup packet: it must have been
 /// read before the answer, or closing the socket would destroy the answer on its way.
@@ -37,22 +29,6 @@ const REFUSAL: Duration = Duration::from_secs(2);
 /// Clients that may be in the middle of a handshake of TLS at once. Each takes some 10 KiB, and for
 /// a fraction of a second if nobody means harm, so these are thousands of logins a second.
 pub(super) const HANDSHAKES: usize = 1024;
-
-/// What greeting a client takes.
-#[derive(Debug)]
-pub(super) struct Environment {
-    pub(super) config: Arc<Config>,
-    pub(super) registry: Arc<Registry>,
-    pub(super) metrics: Arc<Metrics>,
-    pub(super) warm: Arc<Warm>,
-    /// Says when the proxy is ending.
-    pub(super) draining: watch::Receiver<Phase>,
-    pub(super) tls: Arc<Encryption>,
-    pub(super) door: Arc<Door>,
-    pub(super) shapes: Arc<Shapes>,
-    /// Those who are in the middle of a handshake of TLS.
-    pub(super) handshakes: Mutex<Places>,
-}
 
 /// Whether there is room for a client.
 #[derive(Debug)]
@@ -93,23 +69,6 @@ pub(super) async fn greet(
     };
     count_end(number, environment.metrics.acceptor(), &outcome);
     None
-}
-
-/// Counts the end of a connection, and says in the log how it ended.
-pub(super) fn count_end(number: u64, counters: &Counters, outcome: &Result<(), ConnectionError>) {
-    counters.add(Counter::ConnectionsClosed, 1);
-    let Err(error) = outcome else {
-        tracing::debug!(client = number, "connection closed");
-        return;
-    };
-    let fault = error.fault();
-    let counter = match fault {
-        Fault::Client => Counter::ErrorsClient,
-        Fault::Upstream => Counter::ErrorsUpstream,
-        Fault::Proxy => Counter::ErrorsProxy,
-    };
-    counters.add(counter, 1);
-    tracing::debug!(client = number, %error, ?fault, "connection ended");
 }
 
 async fn converse(
@@ -307,34 +266,5 @@ async fn cancel(pid: u32, key: &[u8], environment: &Environment) {
         Ok(Ok(_)) => {}
         Ok(Err(error)) => tracing::debug!(%error, "cancel request not delivered"),
         Err(_) => tracing::debug!("cancel request not delivered in time"),
-    }
-}
-
-/// Tells a client that a worker has ended why, behind what it has not been sent yet.
-pub(super) async fn dismiss(client: Handover, unsent: Vec<u8>, error: ConnectionError) {
-    match Stream::adopt(client) {
-        Ok(mut client) => last_word(&mut client, unsent, &error).await,
-        Err(error) => tracing::debug!(%error, "a last word could not be said"),
-    }
-}
-
-/// Tells the client why its connection ends, if it is there to hear it.
-async fn last_word(client: &mut Stream, mut unsent: Vec<u8>, error: &ConnectionError) {
-    if client.tls().is_some_and(Tunnel::is_handshaking) || !error.put_last_word(&mut unsent) {
-        return;
-    }
-    let speak = async {
-        write_all(client, &unsent).await?;
-        poll_fn(|context| client.poll_shutdown(context)).await
-    };
-    // Whether it was heard changes nothing.
-    let _ = tokio::time::timeout(LAST_WORD, speak).await;
-}
-
-/// Ends an encrypted connection as it should be. Who does not listen any more misses nothing.
-async fn farewell(client: &mut Stream) {
-    if client.tls().is_some() {
-        let speak = poll_fn(|context| client.poll_shutdown(context));
-        let _ = tokio::time::timeout(LAST_WORD, speak).await;
     }
 }

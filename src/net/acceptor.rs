@@ -9,7 +9,8 @@
 //! - [`SPARE`] descriptors are kept for when there are no others: one to accept, one to reach the
 //!   server with a cancel request.
 
-use super::accept::{Admission, Environment, greet};
+use super::accept::{Admission, greet};
+use super::environment::Environment;
 use super::orders::{Arrival, OpenClient};
 use super::places::Places;
 use super::stream::{Listener, Stream};

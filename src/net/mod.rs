@@ -11,6 +11,8 @@ mod buffers;
 mod cancel;
 mod dial;
 pub mod door;
+mod environment;
+mod farewell;
 mod orders;
 mod places;
 mod port;
@@ -27,10 +29,12 @@ use crate::metrics::Metrics;
 use crate::statement::journal::Journal;
 use crate::statement::mirror::Capacity;
 use crate::statement::shapes::Shapes;
-use accept::{Environment, HANDSHAKES, LAST_WORD};
+use accept::HANDSHAKES;
 use acceptor::Acceptor;
 use cancel::Registry;
 use door::Door;
+use environment::Environment;
+use farewell::LAST_WORD;
 use orders::Order;
 use places::Places;
 use std::io;
@@ -193,7 +197,14 @@ impl Proxy {
         });
         let (workers, threads) = self.start_workers(&environment, parting)?;
         let warm = Arc::clone(&environment.warm);
-        tokio::spawn(door::ask_for_others(Arc::clone(&environment)));
+        tokio::spawn(door::ask_for_others(door::Means {
+            config: Arc::clone(&self.config),
+            tls: Arc::clone(&self.tls),
+            metrics: Arc::clone(&self.metrics),
+            shapes: Arc::clone(&self.shapes),
+            door: Arc::clone(&self.door),
+            draining: draining.clone(),
+        }));
         let acceptor = Arc::new(Acceptor::new(workers, environment, arriving));
         for listener in self.listeners {
             let acceptor = Arc::clone(&acceptor);

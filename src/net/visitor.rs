@@ -2,9 +2,10 @@
 //! a server connection.
 
 use super::Phase;
-use super::accept::{Environment, count_end, dismiss};
 use super::dial::dial;
 use super::door::{Entered, log_in};
+use super::environment::Environment;
+use super::farewell::{count_end, dismiss};
 use super::orders::{Arrival, Joined, Mailbox, Order, Reached, Via};
 use super::stream::{Stream, write_all};
 use super::warm::Answer;
@@ -93,7 +94,12 @@ impl Visitor {
         let door = &environment.door;
         let address = client.peer();
         let user = String::from_utf8_lossy(&self.login.user).into_owned();
-        let entering = door.enter(client, pending, &mut self.login, environment.shapes.logins());
+        let entering = door.enter(
+            client,
+            pending,
+            &mut self.login,
+            environment.shapes.logins(),
+        );
         let entered = tokio::select! {
             entered = timeout_at(self.deadline, entering) => {
                 entered.unwrap_or(Err(ConnectionError::LoginTimeout))

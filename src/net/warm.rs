@@ -113,7 +113,8 @@ impl Warm {
     }
 
     /// What to do with a login that begins now with this packet, of a client that has proven to
-    /// know the secret of this number, or was not asked. `load` tells how many clients a worker has.
+    /// know the secret of this number, or was not asked. `load` tells how many clients a worker
+    /// has.
     pub(super) fn answer(
         &self,
         (packet, number): (&[u8], u64),

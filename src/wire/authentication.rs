@@ -211,8 +211,14 @@ mod tests {
         let first = read(&|o| put_initial_response(o, SCRAM, b"n,,"));
         let both = Some((SCRAM, Some(&b"n,,"[..])));
         assert_eq!(initial_response(&first[5..]), both);
-        assert_eq!(initial_response(b"x\0\xff\xff\xff\xff"), Some((&b"x"[..], None)));
-        assert_eq!(initial_response(b"x\0\0\0\0\0"), Some((&b"x"[..], Some(&b""[..]))));
+        assert_eq!(
+            initial_response(b"x\0\xff\xff\xff\xff"),
+            Some((&b"x"[..], None))
+        );
+        assert_eq!(
+            initial_response(b"x\0\0\0\0\0"),
+            Some((&b"x"[..], Some(&b""[..])))
+        );
     }
 
     #[test]

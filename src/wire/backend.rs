@@ -249,10 +249,7 @@ mod tests {
     fn negotiate_version_bytes() {
         let mut out = Vec::new();
         negotiate_version(&mut out, &[b"_pq_.a", b"_pq_.b"]);
-        assert_eq!(
-            out,
-            b"v\0\0\0\x1a\0\x03\0\0\0\0\0\x02_pq_.a\0_pq_.b\0"
-        );
+        assert_eq!(out, b"v\0\0\0\x1a\0\x03\0\0\0\0\0\x02_pq_.a\0_pq_.b\0");
     }
 
     #[test]

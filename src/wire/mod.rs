@@ -4,8 +4,8 @@
 //! A *frame* is one whole protocol message, header and body, undecoded. This module cuts frames out
 //! of byte streams ([`frame`]), writes the few messages the proxy originates ([`frontend`],
 //! [`backend`]), reads the few it inspects ([`backend`], [`fields`]) and understands the untagged
-//! packets that open a connection ([`startup`]) and the messages of a login ([`authentication`]). Formats are those of the protocol chapter of
-//! PostgreSQL's documentation, "Message Formats".
+//! packets that open a connection ([`startup`]) and the messages of a login ([`authentication`]).
+//! Formats are those of the protocol chapter of PostgreSQL's documentation, "Message Formats".
 //!
 //! Invariants, each with its tests:
 //! - either one whole header leaves the buffer or nothing changes; a length is checked before it is

@@ -150,7 +150,10 @@ fn a_login_says_what_the_servers_own_says() {
         ("ünknown", "right"),
         (&"x".repeat(63), "right"),
     ] {
-        let (ours, theirs) = (login(proxy.address(), user, password), login(&direct, user, password));
+        let (ours, theirs) = (
+            login(proxy.address(), user, password),
+            login(&direct, user, password),
+        );
         assert_eq!(ours.order(), theirs.order(), "{user}");
         if theirs.client.is_none() {
             assert_eq!(ours.refusal(), theirs.refusal(), "{user}");
@@ -197,13 +200,19 @@ fn what_is_not_true_any_more_is_believed_for_a_second() {
         move || login(address, "visitor", password)
     };
     for (change, back) in [
-        ("ALTER ROLE visitor PASSWORD 'new'", "ALTER ROLE visitor PASSWORD 'right'"),
+        (
+            "ALTER ROLE visitor PASSWORD 'new'",
+            "ALTER ROLE visitor PASSWORD 'right'",
+        ),
         ("ALTER ROLE visitor NOLOGIN", "ALTER ROLE visitor LOGIN"),
         (
             "ALTER ROLE visitor VALID UNTIL '2020-01-01'",
             "ALTER ROLE visitor VALID UNTIL 'infinity'",
         ),
-        ("ALTER ROLE visitor PASSWORD NULL", "ALTER ROLE visitor PASSWORD 'right'"),
+        (
+            "ALTER ROLE visitor PASSWORD NULL",
+            "ALTER ROLE visitor PASSWORD 'right'",
+        ),
         (
             "ALTER ROLE visitor RENAME TO gone",
             "ALTER ROLE gone RENAME TO visitor; ALTER ROLE visitor PASSWORD 'right'",
@@ -220,7 +229,10 @@ fn what_is_not_true_any_more_is_believed_for_a_second() {
         settle(&proxy, &attempt("right"), 3);
         direct.run(change);
         let refusal = refused_soon(&attempt("right"), change);
-        assert!(["28P01", "28000", "53300", "42501"].contains(&&*refusal.0), "{refusal:?}");
+        assert!(
+            ["28P01", "28000", "53300", "42501"].contains(&&*refusal.0),
+            "{refusal:?}"
+        );
         direct.run(back);
         let started = Instant::now();
         while attempt("right")().client.is_none() {
@@ -247,12 +259,19 @@ fn a_wrong_password_first_locks_nobody_out() {
         let more = [("auth_file", users.path()), ("auth_user", "keeper")];
         let proxy = proxy(&server, kind, &more);
         for _ in 0..3 {
-            assert_eq!(login(proxy.address(), "visitor", "wrong").refusal().0, "28P01");
+            assert_eq!(
+                login(proxy.address(), "visitor", "wrong").refusal().0,
+                "28P01"
+            );
         }
         settle(&proxy, &|| login(proxy.address(), "visitor", "right"), 2);
     }
     // None of them has reached the server.
-    assert!(!server.log_tail().contains("failed"), "{}", server.log_tail());
+    assert!(
+        !server.log_tail().contains("failed"),
+        "{}",
+        server.log_tail()
+    );
 }
 
 #[test]
@@ -320,9 +339,15 @@ fn the_query_for_secrets_may_be_anything_and_lets_nobody_in_by_mistake() {
         ("SELECT 'visitor' WHERE $1 <> ''", false),
         ("SELECT 'visitor', NULL WHERE $1 <> ''", false),
         ("SELECT NULL, 'right' WHERE $1 <> ''", false),
-        ("SELECT 'visitor', 'right' FROM generate_series(1, 2) WHERE $1 <> ''", false),
+        (
+            "SELECT 'visitor', 'right' FROM generate_series(1, 2) WHERE $1 <> ''",
+            false,
+        ),
         ("SELECT 'visitor', 'right' WHERE $1 = ''", false),
-        ("SELECT 'visitor', (1 / length(ltrim($1, 'visitor')))::text", false),
+        (
+            "SELECT 'visitor', (1 / length(ltrim($1, 'visitor')))::text",
+            false,
+        ),
         ("SELECT 'visitor', 'right'", false),
         ("SELECT nonsense", false),
         ("CREATE TABLE x (id int)", false),
@@ -398,7 +423,10 @@ fn clients_that_leave_while_they_log_in_leave_nothing_to_others() {
         client.send(&bytes[..end]);
         drop(client);
         if end % 16 == 0 {
-            assert_eq!(login(proxy.address(), "other", "right").refusal().0, "28P01");
+            assert_eq!(
+                login(proxy.address(), "other", "right").refusal().0,
+                "28P01"
+            );
             leave(login(proxy.address(), "other", "else").entered());
         }
     }
@@ -478,7 +506,10 @@ fn no_secret_is_ever_logged() {
         let (_, _, log) = proxy.ended();
         assert!(log.contains("login refused"), "{log}");
         let keys = secret.split(['$', ':']).skip(2);
-        for word in ["kept-secret", "else-secret", "wrong-secret"].into_iter().chain(keys) {
+        for word in ["kept-secret", "else-secret", "wrong-secret"]
+            .into_iter()
+            .chain(keys)
+        {
             assert!(!log.contains(word), "{word} in {log}");
         }
     }
@@ -522,7 +553,11 @@ fn who_leaves_it_to_the_server_is_told_once_what_that_costs() {
     }
     proxy.signal(Signal::TERM);
     let (_, _, log) = proxy.ended();
-    assert_eq!(log.matches("set auth_type with auth_user").count(), 1, "{log}");
+    assert_eq!(
+        log.matches("set auth_type with auth_user").count(),
+        1,
+        "{log}"
+    );
 }
 
 #[test]
@@ -541,7 +576,10 @@ fn psql_comes_in_by_every_method() {
         }
         if kind != "trust" {
             let (done, text) = psql(proxy.address(), "user=visitor password=no", sql).unwrap();
-            assert!(!done && text.contains("password authentication failed"), "{text}");
+            assert!(
+                !done && text.contains("password authentication failed"),
+                "{text}"
+            );
         }
     }
 }

@@ -1,13 +1,13 @@
 //! The users that are known: those of the file, and those that the server was asked about lately.
 
-use super::lookups::Lookups;
+use super::lookups::{Lookups, next};
 use super::users::{self, Error};
 use crate::auth::{MAX_NAME, Role, Secret};
 use crate::config::{AuthSettings, AuthType};
 use crate::error::ConnectionError;
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
@@ -130,11 +130,6 @@ impl Known {
             lookups.forget(user);
         }
     }
-}
-
-/// The next number of a secret.
-pub(super) fn next(numbers: &AtomicU64) -> u64 {
-    numbers.fetch_add(1, Ordering::Relaxed)
 }
 
 /// Whether the server could have a user of this name.

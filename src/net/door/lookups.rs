@@ -8,21 +8,24 @@
 //!   change who may log in has gone through the proxy; and it may only let in: who is not let in by
 //!   it is asked about anew.
 
+use super::Door;
 use super::enter::{Conversation, unexpected};
-use super::known::next;
 use crate::auth::{Credential, Found, Role, RoleLookup};
-use crate::config::AuthSettings;
+use crate::config::{AuthSettings, Config};
 use crate::error::ConnectionError;
-use crate::net::accept::Environment;
+use crate::metrics::Metrics;
+use crate::net::Phase;
 use crate::net::dial::dial;
+use crate::net::tls::Encryption;
+use crate::statement::shapes::Shapes;
 use crate::wire::startup::startup_message;
 use crate::wire::{backend, fields, frame, frontend};
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 
 /// Users about whom something is remembered.
@@ -166,25 +169,42 @@ impl Lookups {
     }
 }
 
+/// The next number of a secret.
+pub(super) fn next(numbers: &AtomicU64) -> u64 {
+    numbers.fetch_add(1, Ordering::Relaxed)
+}
+
+/// What asking takes.
+#[derive(Debug)]
+pub(in crate::net) struct Means {
+    pub(in crate::net) config: Arc<Config>,
+    pub(in crate::net) tls: Arc<Encryption>,
+    pub(in crate::net) metrics: Arc<Metrics>,
+    pub(in crate::net) shapes: Arc<Shapes>,
+    pub(in crate::net) door: Arc<Door>,
+    /// Says when the proxy is ending.
+    pub(in crate::net) draining: watch::Receiver<Phase>,
+}
+
 /// Answers those who wait to be asked about, until the proxy is ending.
-pub(in crate::net) async fn ask_for_others(environment: Arc<Environment>) {
-    let Some(lookups) = environment.door.known.lookups() else {
+pub(in crate::net) async fn ask_for_others(means: Means) {
+    let Some(lookups) = means.door.known.lookups() else {
         return;
     };
     let Some(mut requests) = lookups.take_requests() else {
         return;
     };
-    let mut draining = environment.draining.clone();
+    let mut draining = means.draining.clone();
     let mut asker = Asker {
-        environment: &environment,
+        means: &means,
         conversation: None,
         warned: None,
     };
-    let idle = environment.config.server_idle_timeout;
+    let idle = means.config.server_idle_timeout;
     loop {
         let request = tokio::select! {
             request = timeout(idle, requests.recv()) => request,
-            _ = draining.wait_for(|phase| *phase != crate::net::Phase::Serving) => Ok(None),
+            _ = draining.wait_for(|phase| *phase != Phase::Serving) => Ok(None),
         };
         let request = match request {
             Ok(Some(request)) => request,
@@ -200,7 +220,7 @@ pub(in crate::net) async fn ask_for_others(environment: Arc<Environment>) {
         let role = match lookups.learned(&request.user, request.since) {
             Some(role) => Ok(role),
             None => {
-                let (asked, logins) = (Instant::now(), environment.shapes.logins());
+                let (asked, logins) = (Instant::now(), means.shapes.logins());
                 let found = asker.ask(&request.user).await;
                 found.map(|found| lookups.learn(request.user, found, asked, logins))
             }
@@ -211,8 +231,8 @@ pub(in crate::net) async fn ask_for_others(environment: Arc<Environment>) {
 }
 
 /// The connection on which is asked.
-struct Asker<'e> {
-    environment: &'e Environment,
+struct Asker<'m> {
+    means: &'m Means,
     conversation: Option<Conversation>,
     /// When it was said last that nobody can be asked about.
     warned: Option<Instant>,
@@ -256,7 +276,7 @@ impl Asker<'_> {
             None => self.connect().await?,
         };
         let mut out = Vec::new();
-        let mut lookup = RoleLookup::ask(&self.environment.config.auth.query, user, &mut out);
+        let mut lookup = RoleLookup::ask(&self.means.config.auth.query, user, &mut out);
         conversation.say(&out).await?;
         loop {
             let (tag, message) = conversation.next().await?;
@@ -270,11 +290,15 @@ impl Asker<'_> {
 
     /// Logs in as the user that asks.
     async fn connect(&self) -> Result<Conversation, ConnectionError> {
-        let config = &self.environment.config;
+        let config = &self.means.config;
         let (user, database) = (config.auth.user.as_bytes(), config.auth.database.as_bytes());
-        let counters = self.environment.metrics.acceptor();
-        let tls = &self.environment.tls.servers;
-        let dialled = timeout(config.connect_timeout, dial(&config.upstream, tls, counters)).await;
+        let counters = self.means.metrics.acceptor();
+        let tls = &self.means.tls.servers;
+        let dialled = timeout(
+            config.connect_timeout,
+            dial(&config.upstream, tls, counters),
+        )
+        .await;
         let late = |_| Err(ConnectionError::Unreachable(io::ErrorKind::TimedOut.into()));
         let mut conversation = Conversation::new(dialled.unwrap_or_else(late)?);
         let mut packet = Vec::new();
@@ -288,7 +312,7 @@ impl Asker<'_> {
             (b"statement_timeout", b"5s"),
         ];
         startup_message(&mut packet, parameters);
-        let door = &self.environment.door;
+        let door = &self.means.door;
         let credential = Credential::new(user, door.known.asker());
         conversation.log_in(&packet, &credential, door).await?;
         loop {
@@ -311,7 +335,7 @@ impl Asker<'_> {
     fn warn(&mut self, why: &str) {
         if self.warned.is_none_or(|at| at.elapsed() >= WARNED) {
             self.warned = Some(Instant::now());
-            let user = &self.environment.config.auth.user;
+            let user = &self.means.config.auth.user;
             tracing::warn!(auth_user = user, why, "auth_query cannot be used");
         }
     }

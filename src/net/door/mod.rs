@@ -11,7 +11,7 @@ mod users;
 pub use users::Error;
 
 pub(super) use enter::log_in;
-pub(super) use lookups::ask_for_others;
+pub(super) use lookups::{Means, ask_for_others};
 
 use super::stream::{Stream, read, write_all};
 use crate::auth::{
@@ -247,8 +247,9 @@ fn chance() -> Result<Chance, ConnectionError> {
         salt: [0; 4],
         nonce: [0; 18],
     };
-    let filled = getrandom::fill(&mut chance.salt).and_then(|()| getrandom::fill(&mut chance.nonce));
-    filled.map_err(|error| ConnectionError::System(error.into()))?;
+    getrandom::fill(&mut chance.salt)
+        .and_then(|()| getrandom::fill(&mut chance.nonce))
+        .map_err(|error| ConnectionError::System(error.into()))?;
     Ok(chance)
 }
 

@@ -55,7 +55,9 @@ pub(super) fn read(path: &Path) -> Result<Users, Error> {
         let path = path.display();
         tracing::warn!(%path, "everybody on this machine can read the secrets in this file");
     }
-    let mut text = Zeroizing::new(Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0)));
+    let mut text = Zeroizing::new(Vec::with_capacity(
+        usize::try_from(metadata.len()).unwrap_or(0),
+    ));
     let count = file.take(MAX_FILE + 1).read_to_end(&mut text);
     if count.map_err(failed)? as u64 > MAX_FILE {
         return Err(failed(io::ErrorKind::FileTooLarge.into()));

@@ -5,7 +5,7 @@ use super::{Worker, warm};
 use crate::error::ConnectionError;
 use crate::hub;
 use crate::ids::{ClientId, UpstreamId};
-use crate::net::accept::count_end;
+use crate::net::farewell::count_end;
 use crate::net::orders::{Arrival, Joined, OpenClient, Reached, Via};
 use crate::net::port::Port;
 use crate::net::socket::Socket;
@@ -69,7 +69,9 @@ impl Worker {
         }
         // What has been read has no event of its own.
         if seated.is_ok() && !said.is_empty() {
-            self.guarded(PortId::Upstream(link), |worker, _| worker.hear_said(link, said));
+            self.guarded(PortId::Upstream(link), |worker, _| {
+                worker.hear_said(link, said)
+            });
         }
         // Nor has what is decrypted already.
         self.make_ready(PortId::Upstream(link));

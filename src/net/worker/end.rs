@@ -3,7 +3,7 @@
 use super::Worker;
 use crate::error::ConnectionError;
 use crate::ids::ClientId;
-use crate::net::accept::{count_end, dismiss};
+use crate::net::farewell::{count_end, dismiss};
 
 /// How a client ended.
 #[derive(Debug)]

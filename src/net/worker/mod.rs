@@ -24,8 +24,8 @@ mod hear;
 mod ports;
 mod warm;
 
-use super::accept::Environment;
 use super::buffers::Spares;
+use super::environment::Environment;
 use super::orders::{Arrival, Mailbox, Order};
 use super::port::Port;
 use super::warm::Warm;

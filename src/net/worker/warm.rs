@@ -8,7 +8,7 @@ use crate::error::ConnectionError;
 use crate::hub::{LoginOutcome, Parking};
 use crate::ids::{ClientId, UpstreamId};
 use crate::metrics::Counter;
-use crate::net::accept::count_end;
+use crate::net::farewell::count_end;
 use crate::net::orders::{Arrival, Joined, OpenClient, Via};
 use crate::net::visitor::redial;
 use crate::wire::Error;

@@ -1,0 +1,68 @@
+//! How a client is told that it does not come in.
+
+use crate::wire::backend;
+
+/// Why a client is refused, as it is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    sqlstate: &'static str,
+    /// Without the name of the user.
+    reason: &'static str,
+    /// What the client is told, if that is not the reason.
+    text: Option<Vec<u8>>,
+}
+
+impl Refusal {
+    pub(super) const fn new(sqlstate: &'static str, reason: &'static str) -> Self {
+        Self {
+            sqlstate,
+            reason,
+            text: None,
+        }
+    }
+
+    pub(super) const fn protocol(reason: &'static str) -> Self {
+        Self::new("08P01", reason)
+    }
+
+    /// What a wrong password leads to, and everything that is not to be told from one.
+    #[must_use]
+    pub fn failed(user: &[u8]) -> Self {
+        let text = [b"password authentication failed for user \"", user, b"\""].concat();
+        Self {
+            text: Some(text),
+            ..Self::new("28P01", "password authentication failed")
+        }
+    }
+
+    /// There is no such user, and nothing was asked that would keep that secret.
+    #[must_use]
+    pub fn stranger(user: &[u8]) -> Self {
+        let text = [b"role \"", user, b"\" does not exist"].concat();
+        Self {
+            text: Some(text),
+            ..Self::new("28000", "the proxy knows no such user")
+        }
+    }
+
+    /// Nobody was named.
+    #[must_use]
+    pub const fn nameless() -> Self {
+        Self::new(
+            "28000",
+            "no PostgreSQL user name specified in startup packet",
+        )
+    }
+
+    /// Why, without the user's name.
+    #[must_use]
+    pub const fn reason(&self) -> &'static str {
+        self.reason
+    }
+
+    /// Appends the ErrorResponse.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        let text = self.text.as_deref().unwrap_or(self.reason.as_bytes());
+        backend::error_response(out, "FATAL", self.sqlstate, text);
+    }
+}
