@@ -11,6 +11,8 @@
 
 #[doc = include_str!("manual/architecture.md")]
 pub mod architecture {}
+#[doc = include_str!("manual/authentication.md")]
+pub mod authentication {}
 #[doc = include_str!("manual/bench.md")]
 pub mod bench {}
 #[doc = include_str!("manual/changelog.md")]

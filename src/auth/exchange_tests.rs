@@ -289,15 +289,28 @@ fn passwords_are_one_text_and_not_empty() {
 
 /// A server that is the reception, and a proxy that logs in to it with what a client has shown.
 fn log_in(server: &Arc<Role>, asking: Asking, credential: Credential, private: bool) -> bool {
+    let login = ServerLogin::new(credential, [3; 18], None, private);
+    log_in_bound(server, asking, login, None)
+}
+
+/// The same where the server sees a certificate with this hash.
+fn log_in_bound(
+    server: &Arc<Role>,
+    asking: Asking,
+    mut login: ServerLogin,
+    hash: Binding<'_>,
+) -> bool {
     let me = (&**server, &mock());
-    let mut login = ServerLogin::new(credential, [3; 18], None, private);
-    let began = Reception::begin(asking, b"me", me, CHANCE, None);
+    let began = Reception::begin(asking, b"me", me, CHANCE, hash);
     let (mut reception, mut challenge) = began.unwrap();
     loop {
         let Ok(LoginStep::Say(answer)) = login.take(body(&challenge)) else {
             return false;
         };
-        match reception.take(body(&answer)).unwrap() {
+        let Ok(heard) = reception.take(body(&answer)) else {
+            return false;
+        };
+        match heard {
             Heard::Say(more) => challenge = more,
             Heard::Proven(evidence) => {
                 let Some(accepted) = evidence.check(server, &mock()) else {
@@ -351,6 +364,32 @@ fn what_a_client_has_shown_is_shown_to_the_server_as_far_as_it_goes() {
         let done = log_in(&servers[1], Asking::Password, sent, private);
         assert_eq!(done, private);
     }
+}
+
+#[test]
+fn a_login_is_bound_where_both_can_and_fails_where_somebody_stands_between() {
+    let server = role("right");
+    let credential = Credential::new(b"me", role("right"));
+    let bound = |ours: Binding<'_>, theirs: Binding<'_>| {
+        let login = ServerLogin::new(credential.clone(), [3; 18], ours, true);
+        log_in_bound(&server, Asking::Scram, login, theirs)
+    };
+    assert!(bound(Some(b"hash"), Some(b"hash")));
+    assert!(!bound(Some(b"hash"), Some(b"other")));
+    // A server that cannot is told that we could; one that can would not believe it.
+    assert!(bound(Some(b"hash"), None) && bound(None, Some(b"hash")));
+    let login = |mechanisms: &[u8]| {
+        let mut login = ServerLogin::new(credential.clone(), [3; 18], Some(b"hash"), true);
+        let asked = [&[0, 0, 0, 10], mechanisms].concat();
+        let Ok(LoginStep::Say(answer)) = login.take(&asked) else {
+            panic!("nothing was said");
+        };
+        answer
+    };
+    let answer = login(b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0");
+    assert!(body(&answer).starts_with(b"SCRAM-SHA-256-PLUS\0\0\0\0\x35p=tls-server-end-point,,"));
+    let answer = login(b"SCRAM-SHA-256\0\0");
+    assert!(body(&answer).starts_with(b"SCRAM-SHA-256\0\0\0\0\x20y,,n=,r="));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::Door;
 use crate::auth::{Credential, LoginStep, ServerLogin};
 use crate::error::ConnectionError;
 use crate::net::stream::{Stream, read, write_all};
+use crate::net::tls::Tunnel;
 use crate::wire::frame::{self, HEADER};
 use crate::wire::{self, backend};
 
@@ -69,7 +70,8 @@ impl Conversation {
         let mut nonce = [0; 18];
         getrandom::fill(&mut nonce).map_err(|error| ConnectionError::System(error.into()))?;
         let is_private = self.stream.is_private();
-        let mut login = ServerLogin::new(credential.clone(), nonce, None, is_private);
+        let hash = self.stream.tls().and_then(Tunnel::binding);
+        let mut login = ServerLogin::new(credential.clone(), nonce, hash.as_deref(), is_private);
         self.say(packet).await?;
         // What is told to whoever logs in, besides.
         let mut told = Vec::new();

@@ -14,6 +14,7 @@ pub(super) use enter::log_in;
 pub(super) use lookups::{Means, ask_for_others};
 
 use super::stream::{Stream, read, write_all};
+use super::tls::Tunnel;
 use crate::auth::{
     Accepted, Asking, Chance, Credential, Evidence, Heard, Mock, Reception, Refusal, Role, Secret,
 };
@@ -117,7 +118,11 @@ impl Door {
         let costly = asking == Asking::Scram && role.is_costly();
         let (mock, subject, chance) = (self.mock.clone(), Arc::clone(&role), chance()?);
         let name = user.clone();
-        let begin = move || Reception::begin(asking, &name, (&subject, &mock), chance, None);
+        let hash = client.tls().and_then(Tunnel::binding);
+        let begin = move || {
+            let who = (&*subject, &mock);
+            Reception::begin(asking, &name, who, chance, hash.as_deref())
+        };
         let Some((mut reception, challenge)) = self.hash(costly, begin).await? else {
             if !role.exists() {
                 return Err(ConnectionError::ClientRefused(Refusal::stranger(&user)));

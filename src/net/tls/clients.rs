@@ -1,6 +1,7 @@
 //! TLS with clients: the proxy's key and certificate, read when it starts and whenever it is told
 //! to.
 
+use super::binding::end_point;
 use super::files::{self, Error};
 use super::tunnel::Tunnel;
 use crate::config::{ClientTls, ClientTlsMode, TlsVersions};
@@ -14,12 +15,20 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// asked for TLS first may.
 pub(in crate::net) const PROTOCOL: &[u8] = b"postgresql";
 
+/// What clients are shown.
+#[derive(Debug, Clone)]
+pub(super) struct Shown {
+    config: Arc<ServerConfig>,
+    /// To what a login can be bound; it changes with the certificate.
+    hash: Option<Arc<[u8]>>,
+}
+
 /// What TLS with clients takes.
 #[derive(Debug)]
 pub(in crate::net) struct ClientSide {
     settings: ClientTls,
     /// What new connections get; none if TLS is refused.
-    current: RwLock<Option<Arc<ServerConfig>>>,
+    current: RwLock<Option<Shown>>,
 }
 
 impl ClientSide {
@@ -35,13 +44,13 @@ impl ClientSide {
     }
 
     /// Has new connections get what was read.
-    pub(super) fn install(&self, read: Option<Arc<ServerConfig>>) {
+    pub(super) fn install(&self, read: Option<Shown>) {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = read;
     }
 
     /// Reads the files. Clients are offered what PostgreSQL offers: neither tickets nor resumption,
     /// which save little beside a login and would be one more secret to keep.
-    pub(super) fn read(&self) -> Result<Option<Arc<ServerConfig>>, Error> {
+    pub(super) fn read(&self) -> Result<Option<Shown>, Error> {
         let settings = &self.settings;
         if settings.mode == ClientTlsMode::Disable {
             return Ok(None);
@@ -58,6 +67,10 @@ impl ClientSide {
             builder.with_no_client_auth()
         };
         let chain = files::certificates(&settings.cert_file)?;
+        let hash = chain
+            .first()
+            .and_then(|leaf| end_point(leaf))
+            .map(Arc::from);
         let key = files::private_key(&settings.key_file)?;
         let config = builder.with_single_cert(chain, key);
         let mut config = config.map_err(|source| Error::Pair {
@@ -68,7 +81,8 @@ impl ClientSide {
         config.alpn_protocols = vec![PROTOCOL.to_vec()];
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
-        Ok(Some(Arc::new(config)))
+        let config = Arc::new(config);
+        Ok(Some(Shown { config, hash }))
     }
 
     /// Whether clients may use TLS.
@@ -84,9 +98,9 @@ impl ClientSide {
     /// The beginning of a connection with a client; none if TLS is refused.
     pub(in crate::net) fn tunnel(&self) -> Option<Result<Tunnel, rustls::Error>> {
         let current = self.current.read();
-        let config = current.unwrap_or_else(PoisonError::into_inner).clone()?;
+        let Shown { config, hash } = current.unwrap_or_else(PoisonError::into_inner).clone()?;
         let connection = ServerConnection::new(config).map(Connection::Server);
-        Some(connection.map(Tunnel::new))
+        Some(connection.map(|connection| Tunnel::new(connection).showing(hash)))
     }
 }
 

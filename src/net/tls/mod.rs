@@ -1,6 +1,7 @@
 //! TLS: the files it takes, and connections without their sockets. The only place that names
 //! rustls.
 
+mod binding;
 mod clients;
 mod files;
 mod servers;

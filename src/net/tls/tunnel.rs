@@ -11,8 +11,10 @@
 //! - one call reads its socket at most once, so a peer that sends nothing but records without
 //!   content cannot hold a thread.
 
+use super::binding::end_point;
 use rustls::{Connection, SupportedCipherSuite};
 use std::io::{self, ErrorKind, Read, Write};
+use std::sync::Arc;
 use std::task::{Poll, ready};
 
 /// Ciphertext taken from the socket at once: a whole record. What is decrypted of it, together with
@@ -69,6 +71,8 @@ pub(in crate::net) struct Tunnel {
     end: PeerEnd,
     /// The library's buffer for what comes has grown.
     has_grown: bool,
+    /// Of the certificate that the proxy has shown.
+    shown: Option<Arc<[u8]>>,
 }
 
 impl Tunnel {
@@ -81,6 +85,22 @@ impl Tunnel {
             decrypted: 0,
             end: PeerEnd::Open,
             has_grown: false,
+            shown: None,
+        }
+    }
+
+    /// The same to a client that is shown a certificate with this hash.
+    pub(super) fn showing(mut self, hash: Option<Arc<[u8]>>) -> Self {
+        self.shown = hash;
+        self
+    }
+
+    /// What a login can be bound to: the hash of the certificate that was shown by whoever is the
+    /// server of this connection.
+    pub(in crate::net) fn binding(&self) -> Option<Vec<u8>> {
+        match &self.connection {
+            Connection::Server(_) => self.shown.as_deref().map(<[u8]>::to_vec),
+            Connection::Client(_) => end_point(self.connection.peer_certificates()?.first()?),
         }
     }
 

@@ -1,0 +1,116 @@
+//! Clients that the proxy lets in by itself over TLS, and logs in for over TLS.
+
+use crate::harness::client::Client;
+use crate::harness::frames::{frame, startup, tags};
+use crate::harness::login::{DATABASE, Users, answer};
+use crate::harness::proxy::Proxy;
+use crate::harness::tls::{Certificates, encrypting, pairs, psql};
+use pgautoprep::lab::postgres::{Auth, Options, Scratch};
+use postgres_protocol::password::scram_sha_256;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use sha2::{Digest, Sha256};
+
+/// A server that asks for "secret" over TLS, and the certificates of all.
+fn server() -> (Scratch, Certificates) {
+    let certificates = Certificates::new();
+    certificates.sign("server", &["127.0.0.1"]);
+    let options = Options {
+        auth: Auth::ScramSha256("secret".to_owned()),
+        ..Options::default()
+    };
+    let server = Scratch::start(&options).unwrap_or_else(|error| panic!("{error}"));
+    encrypting(&server, &certificates, "server");
+    (server, certificates)
+}
+
+/// A proxy with TLS on both sides, whose certificate is not the server's.
+fn proxy(server: &Scratch, certificates: &Certificates, kind: &str, users: &Users) -> Proxy {
+    let mut settings = certificates.settings("prefer");
+    settings.push(("server_tls_sslmode", "verify-full".to_owned()));
+    settings.push(("server_tls_ca_file", certificates.text("ca.crt")));
+    settings.push(("auth_type", kind.to_owned()));
+    settings.push(("auth_file", users.path().to_owned()));
+    settings.push(("catalog_watch_ms", "200".to_owned()));
+    Proxy::with(&server.host_port(), &pairs(&settings))
+}
+
+/// The verifier that the server has.
+fn verifier(server: &Scratch) -> String {
+    // Over the Unix socket there is no password either, so it is written instead of read.
+    let verifier = scram_sha_256(b"secret");
+    let users = Users::new(&[("postgres", "secret")]);
+    let settings = [("auth_type", "trust"), ("auth_file", users.path())];
+    let proxy = Proxy::with(&server.host_port(), &settings);
+    let mut client = Client::login(proxy.address(), DATABASE);
+    client.run(&format!("ALTER ROLE postgres PASSWORD '{verifier}'"));
+    verifier
+}
+
+#[test]
+fn with_tls_on_both_sides_logins_are_bound_on_each() {
+    let (server, certificates) = server();
+    for secret in ["secret".to_owned(), verifier(&server)] {
+        let users = Users::new(&[("postgres", &secret)]);
+        let proxy = proxy(&server, &certificates, "scram-sha-256", &users);
+        let sql = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+        for (mode, bound) in [
+            ("disable", "prefer"),
+            ("require", "require"),
+            ("require", "prefer"),
+            ("require", "disable"),
+        ] {
+            for (password, good) in [("secret", true), ("wrong", false)] {
+                let how = format!("password={password} sslmode={mode} channel_binding={bound}");
+                let Some((done, text)) = psql(proxy.address(), &how, sql) else {
+                    println!("there is no psql here");
+                    return;
+                };
+                assert_eq!(done, good, "{how}: {text}");
+                assert!(!good || text == "t", "{how}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_login_is_bound_to_the_certificate_that_was_shown() {
+    let (server, certificates) = server();
+    let users = Users::new(&[("postgres", "secret")]);
+    let proxy = proxy(&server, &certificates, "scram-sha-256", &users);
+    let shown = CertificateDer::from_pem_file(certificates.path("proxy.crt")).unwrap();
+    let (right, wrong) = (Sha256::digest(&shown), Sha256::digest(b"another"));
+    let connect = || {
+        let mut client = certificates.trusting().connect(proxy.address()).unwrap();
+        client.send(&startup(&[("user", "postgres"), ("database", DATABASE)]));
+        client
+    };
+    let try_with = |hash: Option<&[u8]>, password: &str| {
+        let said = answer(&mut connect(), "postgres", password, hash);
+        let last = said.last().unwrap();
+        match last.tag {
+            b'E' => last.sqlstate(),
+            tag => char::from(tag).to_string(),
+        }
+    };
+    for _ in 0..3 {
+        assert_eq!(try_with(Some(&right), "secret"), "Z");
+    }
+    assert_eq!(try_with(Some(&wrong), "secret"), "28000");
+    assert_eq!(try_with(Some(&right), "wrong"), "28P01");
+    assert_eq!(try_with(None, "secret"), "Z");
+    // Who has not seen the offer that was made has been kept from it.
+    let mut client = connect();
+    assert_eq!(tags(&[client.next().unwrap()]), "R");
+    client.send(&frame(b'p', b"SCRAM-SHA-256\0\0\0\0\x0by,,n=,r=abc"));
+    assert_eq!(client.rest()[0].sqlstate(), "28000");
+    // In the clear nothing is offered, and choosing it is a mistake.
+    let mut client = Client::connect(proxy.address());
+    client.send(&startup(&[("user", "postgres"), ("database", DATABASE)]));
+    assert_eq!(client.next().unwrap().body, b"\0\0\0\x0aSCRAM-SHA-256\0\0");
+    client.send(&frame(
+        b'p',
+        b"SCRAM-SHA-256-PLUS\0\0\0\0\x20p=tls-server-end-point,,n=,r=abc",
+    ));
+    assert_eq!(client.rest()[0].sqlstate(), "08P01");
+}
