@@ -25,8 +25,9 @@ fn main() -> ExitCode {
         Err(error) => {
             // The whole chain of causes, once, on one line.
             let _ = writeln!(io::stderr(), "pgautoprep: {error:#}");
-            let is_tls = matches!(error.downcast_ref(), Some(net::Error::Tls(_)));
-            if is_tls || error.is::<config::Error>() {
+            let of_files = net::Error::is_about_files;
+            let is_about_files = error.downcast_ref().is_some_and(of_files);
+            if is_about_files || error.is::<config::Error>() {
                 EXIT_USAGE.into()
             } else {
                 ExitCode::FAILURE

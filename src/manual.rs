@@ -5,8 +5,8 @@
 //! reasons and the settings with their tables, and `tests/tidy.rs` the numbers of the fidelity
 //! rules with the places that cite them.
 //!
-//! - For users: [`conversion`], [`reasons`], [`staleness`], [`limits`], [`settings`], [`tls`],
-//!   [`mod@bench`], [`measured`], [`changelog`].
+//! - For users: [`conversion`], [`reasons`], [`staleness`], [`limits`], [`settings`],
+//!   [`authentication`], [`tls`], [`mod@bench`], [`measured`], [`changelog`].
 //! - For those who change the program: [`architecture`], [`fidelity`].
 
 #[doc = include_str!("manual/architecture.md")]

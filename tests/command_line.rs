@@ -72,6 +72,63 @@ fn files_of_tls_that_cannot_be_used_end_with_64_and_say_which() {
 }
 
 #[test]
+fn files_of_users_that_cannot_be_used_end_with_64_and_say_why() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("userlist.txt");
+    let scram = postgres_protocol::password::scram_sha_256(b"x");
+    let file = format!("--auth-file={}", path.display());
+    let of_keeper = format!("\"keeper\" \"{scram}\"");
+    let nobody = "auth_file: expected a file, or auth_user, because of auth_type";
+    for (text, flags, expected) in [
+        ("", vec![], nobody),
+        (
+            "",
+            vec!["--auth-file=/not/a.txt"],
+            "cannot read /not/a.txt: No such file",
+        ),
+        (
+            "\n\"me\" hunter2",
+            vec![&*file],
+            "line 2: expected \"user\" \"secret\"",
+        ),
+        (
+            &of_keeper,
+            vec![&*file, "--auth-user=keeper"],
+            "auth_file has a SCRAM secret for auth_user keeper",
+        ),
+    ] {
+        std::fs::write(&path, text).expect("a writable directory");
+        for command in ["check", "serve"] {
+            let mut line = vec![command, "--upstream=db:1", "--auth-type=scram-sha-256"];
+            line.extend(&flags);
+            let (code, out, err) = answer(&run(&line, &[]));
+            assert_eq!(code, Some(64), "{err}");
+            assert!(err.contains(expected), "{err}");
+            assert!(!err.contains("hunter2") && !out.contains("hunter2"));
+        }
+    }
+}
+
+#[test]
+fn what_is_imported_can_be_used() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("pgbouncer.ini");
+    let text = "[databases]\n* = host=127.0.0.1\n[pgbouncer]\nauth_type = trust\nfoo = 1\n";
+    std::fs::write(&path, text).expect("a writable directory");
+    let made = run(&["import", path.to_str().expect("a path")], &[]);
+    let (code, out, err) = answer(&made);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert!(out.contains("upstream = \"127.0.0.1:5432\"\n"), "{out}");
+    assert!(
+        out.contains("# line 5: [pgbouncer] foo has no equivalent"),
+        "{out}"
+    );
+    let (code, _, err) = answer(&run(&["import", "/not/there.ini"], &[]));
+    assert_eq!(code, Some(1));
+    assert!(err.contains("cannot read /not/there.ini"), "{err}");
+}
+
+#[test]
 fn an_unknown_flag_ends_with_64_and_a_tip() {
     let (code, out, err) = answer(&run(&["check", "--upstrem", "db:1"], &[]));
     assert_eq!((code, out.as_str()), (Some(64), ""));

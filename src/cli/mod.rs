@@ -6,6 +6,7 @@
 mod check;
 mod explain;
 mod flags;
+mod import;
 pub mod logging;
 mod serve;
 mod summary;
@@ -54,6 +55,8 @@ enum Command {
     Explain(explain::Explain),
     /// Print every setting, where it comes from, and whether it can be used.
     Check(check::Check),
+    /// Print the configuration that says what a pgbouncer.ini says, and what it cannot say.
+    Import(import::Import),
 }
 
 impl Arguments {
@@ -78,6 +81,7 @@ impl Arguments {
             Command::Bench(options) => bench::run(&options, &mut io::stdout().lock()),
             Command::Explain(explain) => explain.run(),
             Command::Check(check) => check.run(),
+            Command::Import(import) => import.run(),
         }
     }
 }

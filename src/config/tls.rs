@@ -90,7 +90,7 @@ impl Config {
                 "clients and the server both use TLS, so a login by SCRAM fails for clients that \
                  know channel binding, as libpq does: have them set channel_binding=disable, or \
                  reach the server without TLS or by its Unix socket, or give the proxy the \
-                 server's own key and certificate",
+                 server's own key and certificate, or set auth_type",
             ),
             false => None,
         }

@@ -80,6 +80,14 @@ pub enum Error {
     Worker(#[source] io::Error),
 }
 
+impl Error {
+    /// Whether a file that the configuration names cannot be used.
+    #[must_use]
+    pub const fn is_about_files(&self) -> bool {
+        matches!(self, Self::Tls(_) | Self::Door(_))
+    }
+}
+
 /// A proxy that listens but does not serve yet.
 #[derive(Debug)]
 pub struct Proxy {

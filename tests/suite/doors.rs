@@ -14,6 +14,7 @@ use std::io::Read;
 use std::time::{Duration, Instant};
 
 const SETUP: &str = "SET password_encryption = 'scram-sha-256';\
+    ALTER SYSTEM SET password_encryption = 'scram-sha-256';\
     CREATE ROLE keeper SUPERUSER LOGIN PASSWORD 'kept';\
     CREATE ROLE visitor LOGIN PASSWORD 'right';\
     CREATE ROLE other LOGIN PASSWORD 'else';\

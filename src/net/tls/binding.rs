@@ -8,6 +8,9 @@ const SEQUENCE: u8 = 0x30;
 /// The name of an algorithm in DER.
 const OBJECT_IDENTIFIER: u8 = 0x06;
 
+/// From here on a length is written in more bytes.
+const LONG: u8 = 0x80;
+
 /// RSA with a hash, 1.2.840.113549.1.1, of which the last number is missing.
 const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];
 /// ECDSA with a hash of the second family, 1.2.840.10045.4.3, of which the last number is missing.
@@ -43,14 +46,15 @@ fn element(bytes: &[u8], kind: u8) -> Option<(&[u8], &[u8])> {
     if *first != kind {
         return None;
     }
-    let (length, rest) = match length {
-        ..0x80 => (usize::from(*length), rest),
-        0x81..=0x84 => {
-            let (digits, rest) = rest.split_at_checked(usize::from(length & 0x7f))?;
+    let (length, rest) = match length.checked_sub(LONG) {
+        None => (usize::from(*length), rest),
+        // So many bytes say how long it is.
+        Some(count @ 1..=4) => {
+            let (digits, rest) = rest.split_at_checked(usize::from(count))?;
             let add = |sum: usize, digit: &u8| sum << 8 | usize::from(*digit);
             (digits.iter().fold(0, add), rest)
         }
-        _ => return None,
+        Some(_) => return None,
     };
     rest.split_at_checked(length)
 }

@@ -1,0 +1,423 @@
+//! `import`: print the configuration that says what a pgbouncer.ini says, and what it cannot say.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+
+use crate::config::{Config, SETTINGS, Setting, ValueForm};
+
+/// Arguments of `import`.
+#[derive(Debug, Args)]
+pub(super) struct Import {
+    /// The configuration file of PgBouncer.
+    file: PathBuf,
+}
+
+impl Import {
+    /// Prints a configuration for the file, and in comments what has no equivalent.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(super) fn run(self) -> anyhow::Result<()> {
+        let text = std::fs::read_to_string(&self.file);
+        let text = text.with_context(|| format!("cannot read {}", self.file.display()))?;
+        super::print(&translate(&text))?;
+        Ok(())
+    }
+}
+
+/// Settings that have the same name and the same values here.
+const SAME: [&str; 16] = [
+    "auth_dbname",
+    "auth_file",
+    "auth_query",
+    "auth_type",
+    "auth_user",
+    "client_tls_ca_file",
+    "client_tls_cert_file",
+    "client_tls_key_file",
+    "client_tls_protocols",
+    "client_tls_sslmode",
+    "default_pool_size",
+    "server_tls_ca_file",
+    "server_tls_cert_file",
+    "server_tls_key_file",
+    "server_tls_sslmode",
+    "unix_socket_mode",
+];
+
+/// Settings that have another name here.
+const RENAMED: [(&str, &str); 5] = [
+    ("server_idle_timeout", "server_idle_timeout_s"),
+    ("server_lifetime", "server_lifetime_s"),
+    ("max_client_conn", "max_clients"),
+    ("client_login_timeout", "login_timeout_s"),
+    ("server_connect_timeout", "connect_timeout_s"),
+];
+
+/// What has another file read.
+const INCLUDE: &str = "%include";
+
+/// Where PgBouncer listens if nothing else is said.
+const PORT: &str = "6432";
+
+/// A line of the file that says something.
+struct Entry<'t> {
+    line: usize,
+    section: &'t str,
+    key: &'t str,
+    value: &'t str,
+}
+
+/// The lines of a file that say something. A value may stand in quotes, in which two stand for one;
+/// they are kept.
+fn entries(text: &str) -> Vec<Entry<'_>> {
+    let mut section = "";
+    let mut found = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with([';', '#']) {
+            continue;
+        }
+        if let Some(name) = line.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
+            section = name.trim();
+            continue;
+        }
+        let (key, value) = match line.split_once('=') {
+            Some(pair) => pair,
+            None if line.starts_with(INCLUDE) => (INCLUDE, ""),
+            None => ("a line without =", ""),
+        };
+        found.push(Entry {
+            line: index + 1,
+            section,
+            key: key.trim(),
+            value: value.trim(),
+        });
+    }
+    found
+}
+
+/// What becomes of a file.
+#[derive(Default)]
+struct Translation {
+    settings: Vec<(&'static str, String)>,
+    /// What has no equivalent, and why. No value is shown, because it may be a password.
+    notes: Vec<String>,
+    servers: BTreeSet<String>,
+    addresses: Vec<String>,
+    port: Option<String>,
+    socket_directory: Option<String>,
+}
+
+/// The configuration that says what `text` says.
+fn translate(text: &str) -> String {
+    let mut to = Translation::default();
+    for entry in entries(text) {
+        match entry.section {
+            "databases" => to.database(&entry),
+            "pgbouncer" => to.setting(&entry),
+            _ => to.note(&entry, "has no equivalent"),
+        }
+    }
+    to.addresses();
+    to.server();
+    to.render()
+}
+
+impl Translation {
+    fn note(&mut self, entry: &Entry<'_>, why: &str) {
+        let Entry {
+            line, section, key, ..
+        } = entry;
+        self.notes.push(match section.is_empty() {
+            true => format!("line {line}: {key} {why}"),
+            false => format!("line {line}: [{section}] {key} {why}"),
+        });
+    }
+
+    fn set(&mut self, key: &'static str, value: &str) {
+        self.settings.retain(|(known, _)| *known != key);
+        self.settings.push((key, value.to_owned()));
+    }
+
+    fn setting(&mut self, entry: &Entry<'_>) {
+        match entry.key {
+            "listen_addr" => {
+                let all = entry.value.split(',').map(str::trim);
+                self.addresses = all
+                    .filter(|one| !one.is_empty())
+                    .map(str::to_owned)
+                    .collect();
+            }
+            "listen_port" => self.port = Some(entry.value.to_owned()),
+            "unix_socket_dir" if entry.value.is_empty() => {}
+            "unix_socket_dir" => self.socket_directory = Some(entry.value.to_owned()),
+            "pool_mode" if entry.value == "session" => {}
+            "pool_mode" => {
+                let why = "other than session has no equivalent: a client has a server connection \
+                           of its own as long as it stays";
+                self.note(entry, why);
+            }
+            key => self.usual(entry, key),
+        }
+    }
+
+    /// A setting that is here, too, maybe by another name.
+    fn usual(&mut self, entry: &Entry<'_>, key: &str) {
+        let renamed = RENAMED.iter().find(|(theirs, _)| *theirs == key);
+        let name = match renamed {
+            Some((_, ours)) => ours,
+            None if SAME.contains(&key) => key,
+            None => return self.note(entry, "has no equivalent"),
+        };
+        let Some(setting) = SETTINGS.iter().find(|setting| setting.key == name) else {
+            return self.note(entry, "has no equivalent");
+        };
+        if is_accepted(setting, entry.value) {
+            self.set(setting.key, entry.value);
+        } else {
+            self.note(entry, "has a value that has no equivalent");
+        }
+    }
+
+    /// A line of `[databases]`: what is relayed goes to one server, and to the database that the
+    /// client names.
+    fn database(&mut self, entry: &Entry<'_>) {
+        let pairs = connection(entry.value);
+        let value = |name: &str| {
+            let found = pairs.iter().find(|(key, _)| key == name);
+            found.map(|(_, value)| value.as_str())
+        };
+        let port = value("port").unwrap_or("5432");
+        self.servers.insert(match value("host") {
+            Some(path) if path.starts_with('/') => format!("{path}/.s.PGSQL.{port}"),
+            Some(host) if host.contains(':') => format!("[{host}]:{port}"),
+            Some(host) => format!("{host}:{port}"),
+            // PgBouncer's default is the server's socket.
+            None => format!("/tmp/.s.PGSQL.{port}"),
+        });
+        let name = entry.key.trim_matches('"');
+        let is_other = |(key, value): &&(String, String)| match key.as_str() {
+            "host" | "port" => false,
+            "dbname" => value != name,
+            _ => true,
+        };
+        let others: Vec<_> = pairs.iter().filter(is_other).collect();
+        if !others.is_empty() {
+            let keys: Vec<_> = others.iter().map(|(key, _)| key.as_str()).collect();
+            let why = format!("has what has no equivalent: {}", keys.join(", "));
+            self.note(entry, &why);
+        }
+    }
+
+    fn addresses(&mut self) {
+        let port = self.port.as_deref().unwrap_or(PORT);
+        let address = |host: &String| match host.as_str() {
+            "*" => format!("0.0.0.0:{port}"),
+            host if host.contains(':') => format!("[{host}]:{port}"),
+            host => format!("{host}:{port}"),
+        };
+        let mut all: Vec<_> = self.addresses.iter().map(address).collect();
+        let directory = self.socket_directory.iter();
+        all.extend(directory.map(|directory| format!("{directory}/.s.PGSQL.{port}")));
+        if !all.is_empty() {
+            self.set("listen", &all.join(","));
+        }
+    }
+
+    fn server(&mut self) {
+        let servers: Vec<_> = std::mem::take(&mut self.servers).into_iter().collect();
+        if let Some(first) = servers.first() {
+            self.set("upstream", first);
+        }
+        for other in servers.iter().skip(1) {
+            let note = format!("[databases] a second server, {other}, takes a second proxy");
+            self.notes.push(note);
+        }
+        let has_tls = self
+            .settings
+            .iter()
+            .any(|(key, _)| *key == "server_tls_sslmode");
+        if !has_tls && !servers.iter().any(|server| server.starts_with('/')) {
+            // PgBouncer's default, which is not ours.
+            self.set("server_tls_sslmode", "prefer");
+        }
+    }
+
+    fn render(self) -> String {
+        let mut out = String::new();
+        for setting in SETTINGS {
+            let value = self.settings.iter().find(|(key, _)| *key == setting.key);
+            if let Some((_, value)) = value {
+                // Writing to a String cannot fail.
+                let _ = writeln!(
+                    out,
+                    "{} = {}",
+                    setting.key,
+                    setting.toml(&items(setting, value))
+                );
+            }
+        }
+        let pairs: Vec<_> = self
+            .settings
+            .iter()
+            .map(|(key, text)| (*key, &**text))
+            .collect();
+        if let Err(error) = Config::from_pairs(&pairs) {
+            let _ = writeln!(out, "# to be completed: {error}");
+        }
+        for note in &self.notes {
+            let _ = writeln!(out, "# {note}");
+        }
+        out
+    }
+}
+
+fn items(setting: &Setting, value: &str) -> Vec<String> {
+    match setting.kind {
+        ValueForm::Addresses => value.split(',').map(str::to_owned).collect(),
+        _ => vec![value.to_owned()],
+    }
+}
+
+/// Whether the setting has this value here, too.
+fn is_accepted(setting: &Setting, value: &str) -> bool {
+    match setting.kind {
+        ValueForm::Choice(words) => words.contains(&value),
+        ValueForm::Integer { min, max } => value
+            .parse::<u64>()
+            .is_ok_and(|number| (min..=max).contains(&number)),
+        _ => true,
+    }
+}
+
+/// The pairs of a connection string, whose values may stand in single quotes, in which two stand
+/// for one.
+fn connection(text: &str) -> Vec<(String, String)> {
+    let mut pairs = Vec::new();
+    let mut rest = text.trim();
+    while let Some((key, tail)) = rest.split_once('=') {
+        let tail = tail.trim_start();
+        let (value, tail) = match tail.strip_prefix('\'') {
+            Some(quoted) => unquoted(quoted),
+            None => {
+                let end = tail.find(char::is_whitespace).unwrap_or(tail.len());
+                let (value, tail) = tail.split_at(end);
+                (value.to_owned(), tail)
+            }
+        };
+        pairs.push((key.trim().to_owned(), value));
+        rest = tail.trim_start();
+    }
+    pairs
+}
+
+/// The text up to the quote that ends it, and what follows.
+fn unquoted(text: &str) -> (String, &str) {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((piece, tail)) = rest.split_once('\'') {
+        out.push_str(piece);
+        match tail.strip_prefix('\'') {
+            Some(tail) => {
+                out.push('\'');
+                rest = tail;
+            }
+            None => return (out, tail),
+        }
+    }
+    out.push_str(rest);
+    (out, "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Sources;
+
+    const FILE: &str = "\
+;; what Debian ships, and more
+[databases]
+app = host=db.example port=5433 dbname=app
+other = host=db.example port=5433 dbname=real user=forced password='it''s secret' pool_size=5
+* = host=elsewhere
+
+[users]
+me = pool_mode=session
+[pgbouncer]
+listen_addr = 127.0.0.1, ::1
+listen_port = 6543
+unix_socket_dir = /run/pgbouncer
+auth_type = md5
+auth_file = /etc/pgbouncer/userlist.txt
+auth_user = keeper
+auth_query = SELECT * FROM pgbouncer.get_auth($1)
+pool_mode = transaction
+max_client_conn = 500
+default_pool_size = 0
+server_idle_timeout = 30
+client_login_timeout = 20
+admin_users = me
+%include /etc/more.ini
+";
+
+    #[test]
+    fn a_file_is_translated_and_what_is_lost_is_said() {
+        let out = translate(FILE);
+        let lines: Vec<_> = out.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "listen = [\"127.0.0.1:6543\", \"[::1]:6543\", \
+                 \"/run/pgbouncer/.s.PGSQL.6543\"]",
+                "upstream = \"db.example:5433\"",
+                "max_clients = 500",
+                "login_timeout_s = 20",
+                "server_idle_timeout_s = 30",
+                "server_tls_sslmode = \"prefer\"",
+                "auth_type = \"md5\"",
+                "auth_file = \"/etc/pgbouncer/userlist.txt\"",
+                "auth_user = \"keeper\"",
+                "auth_query = \"SELECT * FROM pgbouncer.get_auth($1)\"",
+                "# line 4: [databases] other has what has no equivalent: dbname, user, password, \
+                 pool_size",
+                "# line 8: [users] me has no equivalent",
+                "# line 17: [pgbouncer] pool_mode other than session has no equivalent: a client \
+                 has a server connection of its own as long as it stays",
+                "# line 19: [pgbouncer] default_pool_size has a value that has no equivalent",
+                "# line 22: [pgbouncer] admin_users has no equivalent",
+                "# line 23: [pgbouncer] %include has no equivalent",
+                "# [databases] a second server, elsewhere:5432, takes a second proxy",
+            ]
+        );
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("made.toml");
+        std::fs::write(&path, &out).expect("a writable directory");
+        let file = Some(path);
+        let sources = Sources {
+            file,
+            ..Sources::default()
+        };
+        let config = Config::load(&sources).expect("a configuration");
+        assert_eq!(config.listen.len(), 3);
+    }
+
+    #[test]
+    fn no_value_that_was_not_understood_is_shown() {
+        let text = "hunter2\n[databases]\nx = password='hunter2\n[pgbouncer]\nauth_type = hunter2\n\
+                    hunter = hunter2\n[odd]\na = hunter2\n[pgbouncer]\nlisten_port = x";
+        let out = translate(text);
+        assert!(!out.contains("hunter2"), "{out}");
+        assert!(out.contains("# line 5: [pgbouncer] auth_type"), "{out}");
+    }
+
+    #[test]
+    fn a_file_without_a_server_is_said_to_be_incomplete() {
+        let out = translate("[pgbouncer]\nauth_type = scram-sha-256\n");
+        assert!(out.contains("# to be completed: "), "{out}");
+    }
+}
