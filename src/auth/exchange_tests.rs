@@ -163,6 +163,45 @@ fn who_is_not_there_gets_what_others_get() {
 }
 
 #[test]
+fn what_takes_long_is_said_before() {
+    let evidence = |asking, answer: &[u8]| {
+        let plain = role("right");
+        let me = (&*plain, &mock());
+        let began = Reception::begin(asking, b"me", me, CHANCE, None);
+        let (mut reception, _) = began.unwrap();
+        let mut heard = reception.take(answer).unwrap();
+        if let Heard::Say(_) = heard {
+            let proof = "A".repeat(43) + "=";
+            let last = format!("c=biws,r=abcBwcHBwcHBwcHBwcHBwcHBwcH,p={proof}");
+            heard = reception.take(last.as_bytes()).unwrap();
+        }
+        proven(heard)
+    };
+    let password = evidence(Asking::Password, b"right\0");
+    let md5 = evidence(Asking::Md5, b"right\0");
+    let scram = evidence(Asking::Scram, &initial(messages::SCRAM, b"n,,n=,r=abc"));
+    let [plain, hash, verifier] = secrets().map(|secret| role(&secret));
+    let roles = [plain, hash, verifier, Arc::new(Role::unknown())];
+    let costs = |evidence: &Evidence| roles.clone().map(|role| evidence.is_costly(&role));
+    assert_eq!(costs(&password), [false, false, true, true]);
+    assert_eq!(costs(&md5), [false; 4]);
+    assert_eq!(costs(&scram), [true, false, false, false]);
+    // What was made once is kept.
+    assert!(scram.check(&roles[0], &mock()).is_none());
+    assert_eq!(costs(&scram), [false; 4]);
+    let credential = Credential::new(b"me", Arc::clone(&roles[0]));
+    let asked = b"\0\0\0\x0br=AwMDAwMDAwMDAwMDAwMDAwMDx,s=c2FsdA==,i=4096";
+    let cost = |credential: &Credential| {
+        let mut login = ServerLogin::new(credential.clone(), [3; 18], None, true);
+        assert!(login.take(b"\0\0\0\x0aSCRAM-SHA-256\0\0").is_ok());
+        let cost = login.is_costly(asked);
+        assert!(login.take(asked).is_ok());
+        cost
+    };
+    assert_eq!([cost(&credential), cost(&credential)], [true, false]);
+}
+
+#[test]
 fn refusals_are_the_servers() {
     let shown = |refusal: &Refusal| {
         let mut out = Vec::new();

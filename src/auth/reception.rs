@@ -102,7 +102,11 @@ impl Evidence {
     #[must_use]
     pub fn is_costly(&self, role: &Role) -> bool {
         let is_hashed = !matches!(role.secret(), Some(Secret::Plain(_) | Secret::Md5(_)));
-        matches!(self.shown, Shown::Password(_)) && is_hashed
+        match self.shown {
+            Shown::Password(_) => is_hashed,
+            Shown::Md5 { .. } => false,
+            Shown::Scram { .. } => role.is_costly(),
+        }
     }
 
     /// Whether it proves that somebody knows the secret of this user.

@@ -517,6 +517,73 @@ fn no_secret_is_ever_logged() {
 }
 
 #[test]
+fn who_wants_to_replicate_comes_in_as_others_do() {
+    let server = asking("scram-sha-256", SETUP);
+    let hba = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n\
+               host replication all 127.0.0.1/32 scram-sha-256\nhost all postgres all trust\n";
+    let users = Users::new(&[("keeper", "kept")]);
+    let proxy = proxy(&server, "scram-sha-256", &[("auth_file", users.path())]);
+    let path = server.data_dir().join("pg_hba.conf");
+    std::fs::write(path, hba).unwrap();
+    let parameters = [
+        ("user", "keeper"),
+        ("replication", "database"),
+        ("database", DATABASE),
+    ];
+    for _ in 0..3 {
+        let mut client = login_as(Client::connect(proxy.address()), &parameters, "kept").entered();
+        let answer = client.query("IDENTIFY_SYSTEM");
+        assert!(frames::tags(&answer).starts_with("TD"), "{answer:?}");
+        leave(client);
+        let wrong = login_as(Client::connect(proxy.address()), &parameters, "wrong");
+        assert_eq!(wrong.refusal().0, "28P01");
+    }
+    assert_eq!(proxy.summary().count(Counter::Parked), 0);
+}
+
+#[test]
+fn a_client_that_was_let_in_can_cancel_and_be_crowded_out() {
+    let server = asking("scram-sha-256", SETUP);
+    let users = Users::new(&[("visitor", "right"), ("other", "else")]);
+    let proxy = proxy(&server, "scram-sha-256", &[("auth_file", users.path())]);
+    settle(&proxy, &|| login(proxy.address(), "visitor", "right"), 2);
+    let mut client = login(proxy.address(), "visitor", "right").entered();
+    client.send(&frames::query("SELECT pg_sleep(10)"));
+    std::thread::sleep(Duration::from_millis(100));
+    let mut request = Client::connect(proxy.address());
+    request.send(&frames::cancel(client.key.0, &client.key.1));
+    assert_eq!(request.rest(), []);
+    let answer = client.until_ready();
+    assert!(
+        answer
+            .iter()
+            .any(|frame| frame.tag == b'E' && frame.sqlstate() == "57014")
+    );
+    drop(client);
+    // Connections without a client make way for those who have one.
+    let mut admin = Client::login(&server.host_port(), DATABASE);
+    settle(&proxy, &|| login(proxy.address(), "visitor", "right"), 2);
+    let used = "SELECT current_setting('max_connections')::int - count(*)::int \
+                - current_setting('superuser_reserved_connections')::int FROM pg_stat_activity \
+                WHERE backend_type = 'client backend'";
+    let free: usize = admin.value(used).parse().unwrap();
+    let crowd: Vec<_> = (0..free)
+        .map(|_| Client::login(&server.host_port(), DATABASE))
+        .collect();
+    assert_eq!(
+        login(&server.host_port(), "other", "else").refusal().0,
+        "53300"
+    );
+    let mut client = login(proxy.address(), "other", "else").entered();
+    work(&mut client);
+    assert_eq!(
+        login(proxy.address(), "visitor", "right").refusal().0,
+        "53300"
+    );
+    drop(crowd);
+}
+
+#[test]
 fn the_file_of_users_is_read_again() {
     let server = asking("scram-sha-256", SETUP);
     let users = Users::new(&[("visitor", "right")]);

@@ -73,6 +73,7 @@ mod contexts;
 mod copy;
 // Clients that the proxy lets in by itself.
 mod doors;
+mod doors_hostile;
 mod doors_tls;
 // Logging in: encryption requests, versions, passwords, sockets of every kind.
 mod startup;
