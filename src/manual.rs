@@ -6,7 +6,7 @@
 //! rules with the places that cite them.
 //!
 //! - For users: [`conversion`], [`reasons`], [`staleness`], [`limits`], [`settings`],
-//!   [`authentication`], [`tls`], [`mod@bench`], [`measured`], [`changelog`].
+//!   [`authentication`], [`tls`], [`operations`], [`mod@bench`], [`measured`], [`changelog`].
 //! - For those who change the program: [`architecture`], [`fidelity`].
 
 #[doc = include_str!("manual/architecture.md")]
@@ -25,6 +25,8 @@ pub mod fidelity {}
 pub mod limits {}
 #[doc = include_str!("manual/measured.md")]
 pub mod measured {}
+#[doc = include_str!("manual/operations.md")]
+pub mod operations {}
 #[doc = include_str!("manual/reasons.md")]
 pub mod reasons {}
 #[doc = include_str!("manual/settings.md")]

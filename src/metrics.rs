@@ -280,6 +280,13 @@ impl Summary {
         self.outdated.get(tag.index()).copied().unwrap_or_default()
     }
 
+    /// The same for each command tag of which there are any.
+    pub fn outdated_by_label(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let all = self.outdated.iter().enumerate();
+        all.filter(|(_, count)| **count > 0)
+            .map(|(index, count)| (Command::label(index), *count))
+    }
+
     /// Client connections open now.
     #[must_use]
     pub fn connections_open(&self) -> u64 {
@@ -309,6 +316,19 @@ impl Summary {
             *after = after.saturating_sub(*before);
         }
         difference
+    }
+}
+
+#[cfg(test)]
+impl Summary {
+    /// One of each counter, of which there are so many.
+    pub(crate) fn ones() -> (Self, usize) {
+        let summary = Self {
+            counts: [1; Counter::COUNT],
+            passed: [0; Reason::ALL.len()],
+            outdated: [0; OUTDATED],
+        };
+        (summary, Counter::COUNT)
     }
 }
 

@@ -97,6 +97,9 @@ async fn serve(config: Config, output: &Output) -> anyhow::Result<()> {
         super::print(&format!("listening on {address}\n"))?;
         tracing::info!(%address, %upstream, ?mode, "listening");
     }
+    for address in proxy.http_addresses() {
+        tracing::info!(%address, "answering HTTP");
+    }
     let summaries = Arc::new(Summaries::of(&proxy));
     let others = [summary?, hangup?, ignored?];
     let signals = answer_signals(

@@ -5,6 +5,7 @@
 //! it: checked, typed, and valid by construction. Nothing else reads the environment or such files.
 
 mod address;
+mod addresses;
 mod auth;
 mod error;
 mod raw;
@@ -33,6 +34,8 @@ pub struct Config {
     /// The addresses that clients connect to: at least one, and no two equal. A path is the socket
     /// file itself.
     pub listen: Vec<Address>,
+    /// Where operators' programs are answered by HTTP; nowhere if there is none.
+    pub http_listen: Vec<Address>,
     /// The server's address. A path is the socket file itself, never its directory.
     pub upstream: Address,
     /// How much the proxy may do.
@@ -249,6 +252,7 @@ impl Effective {
     pub fn config(&self) -> Result<Config, Error> {
         let config = Config {
             listen: self.listen()?,
+            http_listen: self.http_listen()?,
             upstream: self.upstream()?,
             mode: match self.text(&settings::MODE)? {
                 "off" => Mode::Off,
@@ -355,49 +359,6 @@ impl Effective {
     /// The number of seconds written for `setting`.
     fn seconds(&self, setting: &Setting) -> Result<Duration, Error> {
         self.number(setting).map(Duration::from_secs)
-    }
-
-    /// The addresses to listen on: at least one, all different, none a directory.
-    fn listen(&self) -> Result<Vec<Address>, Error> {
-        let setting = &settings::LISTEN;
-        let written = self.written(setting)?;
-        let mut addresses = Vec::new();
-        for text in &written.items {
-            let refused = |expected: &str| refuse(setting, written, expected, text);
-            let address = text
-                .parse()
-                .map_err(|error: AddressError| refused(&error.to_string()))?;
-            if matches!(&address, Address::Unix(path) if text.ends_with('/') || path.is_dir()) {
-                let expected = "the path of the socket itself, such as DIRECTORY/.s.PGSQL.6432";
-                return Err(refused(expected));
-            }
-            if addresses.contains(&address) {
-                return Err(refused("each address once"));
-            }
-            addresses.push(address);
-        }
-        if addresses.is_empty() {
-            return Err(refuse(setting, written, "at least one address", ""));
-        }
-        Ok(addresses)
-    }
-
-    /// The server's address; a directory stands for the server's usual socket in it.
-    fn upstream(&self) -> Result<Address, Error> {
-        let setting = &settings::UPSTREAM;
-        let text = self.text(setting)?;
-        let written = self.written(setting)?;
-        let refused = |expected: &str| refuse(setting, written, expected, text);
-        match text
-            .parse()
-            .map_err(|error: AddressError| refused(&error.to_string()))?
-        {
-            Address::Tcp { port: 0, .. } => Err(refused("a port from 1 to 65535")),
-            Address::Unix(path) if text.ends_with('/') || path.is_dir() => {
-                Ok(Address::Unix(path.join(".s.PGSQL.5432")))
-            }
-            address => Ok(address),
-        }
     }
 
     /// The log filter, if `EnvFilter` reads it as the user meant it.

@@ -123,6 +123,16 @@ pub const LISTEN: Setting = Setting {
               6432 is where poolers of PostgreSQL are expected.",
 };
 
+/// `http_listen`: where operators' programs ask.
+pub const HTTP_LISTEN: Setting = Setting {
+    key: "http_listen",
+    kind: ValueForm::Addresses,
+    default: Some(""),
+    what: "Where /metrics, /status, /healthz and /readyz are answered by HTTP, without TLS and \
+           without a password: host:port, or the path of a Unix socket; several may be given.",
+    because: "a port that nobody has asked for is one more to guard.",
+};
+
 /// `upstream`: the PostgreSQL server.
 pub const UPSTREAM: Setting = Setting {
     key: "upstream",
@@ -460,6 +470,7 @@ pub const SETTINGS: &[Setting] = &[
     AUTH_QUERY,
     AUTH_DBNAME,
     AUTH_CACHE_S,
+    HTTP_LISTEN,
 ];
 
 #[cfg(test)]

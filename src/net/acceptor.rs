@@ -11,6 +11,7 @@
 
 use super::accept::{Admission, greet};
 use super::environment::Environment;
+use super::http::CONNECTIONS;
 use super::orders::{Arrival, OpenClient};
 use super::places::Places;
 use super::stream::{Listener, Stream};
@@ -47,7 +48,12 @@ const WORKER: usize = 2;
 #[must_use]
 pub fn other_files(config: &Config) -> u64 {
     let warm = Warm::new(config).bound();
-    let files = FEW + SPARE + REFUSALS + WORKER * config.workers + config.listen.len() + warm;
+    let http = match config.http_listen.len() {
+        0 => 0,
+        ports => ports + CONNECTIONS,
+    };
+    let ports = config.listen.len() + http;
+    let files = FEW + SPARE + REFUSALS + WORKER * config.workers + ports + warm;
     files as u64
 }
 

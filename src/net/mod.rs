@@ -13,6 +13,7 @@ mod dial;
 pub mod door;
 mod environment;
 mod farewell;
+mod http;
 mod orders;
 mod places;
 mod port;
@@ -35,6 +36,7 @@ use cancel::Registry;
 use door::Door;
 use environment::Environment;
 use farewell::LAST_WORD;
+use http::{Desk, Health};
 use orders::Order;
 use places::Places;
 use std::io;
@@ -97,6 +99,7 @@ pub struct Proxy {
     seed: u64,
     started: Instant,
     listeners: Vec<Listener>,
+    http: Vec<Listener>,
     tls: Arc<Encryption>,
     door: Arc<Door>,
 }
@@ -110,14 +113,8 @@ impl Proxy {
     pub async fn bind(config: Config) -> Result<Self, Error> {
         let tls = Arc::new(Encryption::load(&config)?);
         let door = Arc::new(Door::load(&config)?);
-        let mut listeners = Vec::new();
-        for address in &config.listen {
-            let listener = Listener::bind(address, config.unix_socket_mode).await;
-            listeners.push(listener.map_err(|source| Error::Listen {
-                address: address.clone(),
-                source,
-            })?);
-        }
+        let listeners = bind_all(&config.listen, &config).await?;
+        let http = bind_all(&config.http_listen, &config).await?;
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).map_err(|error| Error::Worker(error.into()))?;
         let seed = u64::from_ne_bytes(seed);
@@ -129,9 +126,17 @@ impl Proxy {
             metrics: Arc::new(Metrics::new(config.workers)),
             config: Arc::new(config),
             listeners,
+            http,
             tls,
             door,
         })
+    }
+
+    /// Where it answers HTTP.
+    #[must_use]
+    pub fn http_addresses(&self) -> Vec<String> {
+        let addresses = self.http.iter().map(Listener::address);
+        addresses.filter_map(Result::ok).collect()
     }
 
     /// Where it listens, with the ports the system chose where that was left to it.
@@ -225,6 +230,13 @@ impl Proxy {
             });
         }
         drop(acceptor);
+        let upstream = self.config.upstream.clone();
+        let health = Health::new(threads.iter().map(Thread::mailbox), upstream, draining);
+        let (metrics, workers) = (Arc::clone(&self.metrics), threads.len());
+        let desk = Arc::new(Desk::new(metrics, workers, self.started, health));
+        for listener in self.http {
+            tokio::spawn(Arc::clone(&desk).serve(listener));
+        }
         stop.await;
         // Nobody is listening any more only after all workers are gone, which cannot be.
         let _ = drain.send(Phase::Draining);
@@ -273,6 +285,18 @@ impl Proxy {
             })
             .collect()
     }
+}
+
+async fn bind_all(addresses: &[Address], config: &Config) -> Result<Vec<Listener>, Error> {
+    let mut listeners = Vec::new();
+    for address in addresses {
+        let listener = Listener::bind(address, config.unix_socket_mode).await;
+        listeners.push(listener.map_err(|source| Error::Listen {
+            address: address.clone(),
+            source,
+        })?);
+    }
+    Ok(listeners)
 }
 
 /// Reads the files that the configuration names, as the proxy would.

@@ -11,6 +11,7 @@ use mio::Waker;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
+use tokio::sync::oneshot;
 
 /// A client and how it reaches the server.
 #[derive(Debug)]
@@ -98,6 +99,8 @@ pub(super) enum Order {
     CutOff,
     /// Warm connections that are no longer listed are to be closed.
     Sweep,
+    /// Somebody asks whether the worker is there.
+    Answer(oneshot::Sender<()>),
     /// A cancel request has reached the server, or cannot: somebody may wait for that.
     Delivered,
 }

@@ -32,8 +32,10 @@ pub(super) struct Stream {
 
 /// Its socket.
 #[derive(Debug)]
-enum Plain {
+pub(super) enum Plain {
+    /// Of TCP.
     Tcp(TcpStream),
+    /// Of a path.
     Unix(UnixStream),
 }
 
@@ -296,15 +298,20 @@ impl Listener {
     }
 
     pub(super) async fn accept(&self) -> io::Result<Stream> {
+        self.accept_plain().await.map(Stream::plain)
+    }
+
+    /// The next connection's socket.
+    pub(super) async fn accept_plain(&self) -> io::Result<Plain> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
                 tune(&stream)?;
-                Ok(Stream::plain(Plain::Tcp(stream)))
+                Ok(Plain::Tcp(stream))
             }
             Self::Unix(listener, _) => {
                 let (stream, _) = listener.accept().await?;
-                Ok(Stream::plain(Plain::Unix(stream)))
+                Ok(Plain::Unix(stream))
             }
         }
     }

@@ -62,6 +62,8 @@ mod rows;
 mod extended;
 // What frameworks do all day, and how much of it is converted.
 mod habits;
+// The port for operators.
+mod http;
 // Many shapes of many tenants, most of which come seldom.
 mod tenants;
 // Bugs that were, so that they stay gone.

@@ -90,6 +90,11 @@ pub(super) struct Thread {
 }
 
 impl Thread {
+    /// Where orders for the worker are put.
+    pub(super) fn mailbox(&self) -> Mailbox {
+        self.mailbox.clone()
+    }
+
     /// Puts an order into the worker's mailbox.
     pub(super) fn put(&self, order: Order) {
         self.mailbox.put(order);
@@ -404,6 +409,8 @@ impl Worker {
                 Order::Drain => self.drain(Instant::now() + self.config.drain_timeout),
                 Order::CutOff => self.drain(Instant::now()),
                 Order::Sweep => self.sweep(),
+                // Who has asked may have gone.
+                Order::Answer(asked) => drop(asked.send(())),
                 Order::Delivered => {
                     for id in std::mem::take(&mut self.held) {
                         self.make_dirty(PortId::Client(id));

@@ -1,0 +1,121 @@
+//! The two formats, held to their grammars.
+
+use super::super::sample;
+use super::*;
+use std::collections::{BTreeMap, HashSet};
+
+/// The samples by name and label, after a look at every line.
+fn read(text: &str, format: Format) -> BTreeMap<String, f64> {
+    let is_open = format == Format::OpenMetrics;
+    let is_name = |name: &str| {
+        let mut bytes = name.bytes();
+        bytes.all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+    };
+    let (mut samples, mut families) = (BTreeMap::new(), HashSet::new());
+    let (mut family, mut kind) = (String::new(), String::new());
+    let mut lines: Vec<_> = text.lines().collect();
+    assert!(text.ends_with('\n'));
+    if is_open {
+        assert_eq!(lines.pop(), Some("# EOF"));
+    }
+    for line in lines {
+        if let Some(rest) = line.strip_prefix("# HELP ") {
+            let (name, help) = rest.split_once(' ').unwrap();
+            assert!(is_name(name) && help.ends_with('.'), "{line}");
+            assert!(families.insert(name.to_owned()), "{name} comes twice");
+            name.clone_into(&mut family);
+        } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, word) = rest.split_once(' ').unwrap();
+            assert_eq!(name, family);
+            word.clone_into(&mut kind);
+            let has_suffix = name.ends_with("_total");
+            assert_eq!(has_suffix, word == "counter" && !is_open, "{line}");
+        } else if let Some(rest) = line.strip_prefix("# UNIT ") {
+            let (name, unit) = rest.split_once(' ').unwrap();
+            assert!(is_open && name == family && name.ends_with(&format!("_{unit}")));
+        } else {
+            let (name, value) = line.rsplit_once(' ').unwrap();
+            let bare = name.split('{').next().unwrap();
+            let suffix = match &*kind {
+                "counter" if is_open => "_total",
+                "info" => "_info",
+                _ => "",
+            };
+            assert_eq!(bare, format!("{family}{suffix}"), "{line}");
+            if let Some(labels) = name.strip_prefix(bare).filter(|it| !it.is_empty()) {
+                let label = labels.strip_prefix('{').unwrap().strip_suffix("\"}");
+                let (label, value) = label.unwrap().split_once("=\"").unwrap();
+                assert!(is_name(label) && !value.contains(['"', '\\']), "{line}");
+            }
+            let value: f64 = value.parse().unwrap();
+            assert!(samples.insert(name.to_owned(), value).is_none(), "{line}");
+        }
+    }
+    samples
+}
+
+#[test]
+fn both_formats_follow_their_grammars_and_say_the_same() {
+    let snapshot = sample();
+    let read = |format| read(&metrics(&snapshot, format), format);
+    let (text, open) = (read(Format::Prometheus), read(Format::OpenMetrics));
+    assert_eq!(text, open);
+    for (name, value) in [
+        ("pgautoprep_build_info{version=\"1.2.3\"}", 1.0),
+        ("pgautoprep_queries_total", 5.0),
+        ("pgautoprep_passed_queries_total{reason=\"threshold\"}", 2.0),
+        (
+            "pgautoprep_outdated_statements_total{command=\"CREATE TABLE\"}",
+            1.0,
+        ),
+        ("pgautoprep_questions_seconds_total", 1.25),
+        ("pgautoprep_clients", 3.0),
+        ("pgautoprep_draining", 0.0),
+        ("process_cpu_seconds_total", 1.25),
+        ("process_start_time_seconds", 1_700_000_000.5),
+    ] {
+        assert_eq!(text.get(name), Some(&value), "{name}");
+    }
+    assert!(!text.contains_key("process_max_fds"), "it is not known");
+}
+
+#[test]
+fn every_counter_is_shown() {
+    let (summary, all) = Summary::ones();
+    let process = Process::default();
+    let snapshot = Snapshot {
+        summary,
+        process,
+        ..sample()
+    };
+    let text = metrics(&snapshot, Format::Prometheus);
+    let shown = read(&text, Format::Prometheus);
+    let counted: f64 = shown
+        .iter()
+        .filter(|(name, _)| name.starts_with("pgautoprep_") && name.contains("_total"))
+        .map(|(_, value)| value.ceil())
+        .sum();
+    // The sum of the converted ones is told by its parts, memory by what is taken now.
+    assert_eq!(counted as usize, all - 3);
+}
+
+#[test]
+fn a_client_gets_the_format_that_it_prefers() {
+    let open = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2,\
+                */*;q=0.1";
+    for (accept, wanted) in [
+        ("", Format::Prometheus),
+        ("*/*", Format::Prometheus),
+        ("text/html", Format::Prometheus),
+        (open, Format::OpenMetrics),
+        ("application/openmetrics-text", Format::OpenMetrics),
+        ("application/openmetrics-text;q=0", Format::Prometheus),
+        (
+            "application/openmetrics-text; q=0.1, text/plain",
+            Format::Prometheus,
+        ),
+        ("application/openmetrics-text; q=x", Format::Prometheus),
+    ] {
+        assert_eq!(Format::wanted(accept), wanted, "{accept}");
+    }
+}

@@ -1,0 +1,67 @@
+//! The figures as JSON, for scripts and people.
+
+use super::Snapshot;
+use crate::metrics::Counter;
+use crate::reason::Reason;
+use serde_json::{Map, Value, json};
+
+/// The figures, and the reasons for which something was passed through, the most frequent first.
+#[must_use]
+pub fn status(snapshot: &Snapshot) -> String {
+    let summary = &snapshot.summary;
+    let count = |counter| summary.count(counter);
+    let mut reasons = Reason::ALL.map(|reason| (reason.label(), summary.passed(reason)));
+    reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let met = reasons.into_iter().filter(|(_, count)| *count > 0);
+    let reasons: Map<String, Value> = met
+        .map(|(label, count)| (label.to_owned(), count.into()))
+        .collect();
+    let value = json!({
+        "version": snapshot.version,
+        "state": if snapshot.is_draining { "draining" } else { "serving" },
+        "uptime_seconds": snapshot.uptime,
+        "workers": snapshot.workers,
+        "clients": summary.connections_open(),
+        "queries": {
+            "received": count(Counter::Queries),
+            "converted": count(Counter::Converted),
+            "passed_through": summary.passed_through(),
+        },
+        "passed_through_by_reason": reasons,
+        "statements": {
+            "prepared": count(Counter::StatementsPrepared),
+            "evicted": count(Counter::StatementsEvicted),
+            "server_memory_bytes": summary.statement_memory(),
+        },
+        "questions": {
+            "answered": count(Counter::Questions),
+            "milliseconds": count(Counter::QuestionsMillis),
+        },
+        "connections": {
+            "opened": count(Counter::ConnectionsOpened),
+            "refused": count(Counter::ConnectionsRefused),
+            "given_warm": count(Counter::Woken),
+        },
+        "errors": {
+            "client": count(Counter::ErrorsClient),
+            "server": count(Counter::ErrorsUpstream),
+            "proxy": count(Counter::ErrorsProxy),
+        },
+    });
+    format!("{value:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn it_is_json_with_what_was_counted() {
+        let value: Value = serde_json::from_str(&status(&sample())).unwrap();
+        assert_eq!(value["state"], "serving");
+        assert_eq!(value["clients"], 3);
+        assert_eq!(value["queries"]["converted"], 3);
+        assert_eq!(value["passed_through_by_reason"], json!({"threshold": 2}));
+    }
+}

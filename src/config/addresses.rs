@@ -1,0 +1,78 @@
+//! Where the proxy listens and where the server is, checked.
+
+use super::settings::{self, Setting};
+use super::{Address, AddressError, Effective, Error, refuse};
+
+impl Effective {
+    /// The addresses to listen on: at least one.
+    pub(super) fn listen(&self) -> Result<Vec<Address>, Error> {
+        let setting = &settings::LISTEN;
+        let addresses = self.addresses(setting)?;
+        if addresses.is_empty() {
+            let written = self.written(setting)?;
+            return Err(refuse(setting, written, "at least one address", ""));
+        }
+        Ok(addresses)
+    }
+
+    /// The addresses for HTTP, none of which is for clients, too.
+    pub(super) fn http_listen(&self) -> Result<Vec<Address>, Error> {
+        let setting = &settings::HTTP_LISTEN;
+        let written = self.written(setting)?;
+        if matches!(&written.items[..], [text] if text.is_empty()) {
+            return Ok(Vec::new());
+        }
+        let clients = self.addresses(&settings::LISTEN)?;
+        let is_free = |address: &Address| matches!(address, Address::Tcp { port: 0, .. });
+        let addresses = self.addresses(setting)?;
+        match addresses
+            .iter()
+            .find(|address| clients.contains(address) && !is_free(address))
+        {
+            Some(address) => {
+                let expected = "addresses that are not in listen";
+                Err(refuse(setting, written, expected, &address.to_string()))
+            }
+            None => Ok(addresses),
+        }
+    }
+
+    /// The addresses of a setting: all different, none a directory.
+    fn addresses(&self, setting: &Setting) -> Result<Vec<Address>, Error> {
+        let written = self.written(setting)?;
+        let mut addresses = Vec::new();
+        for text in &written.items {
+            let refused = |expected: &str| refuse(setting, written, expected, text);
+            let address = text
+                .parse()
+                .map_err(|error: AddressError| refused(&error.to_string()))?;
+            if matches!(&address, Address::Unix(path) if text.ends_with('/') || path.is_dir()) {
+                let expected = "the path of the socket itself, such as DIRECTORY/.s.PGSQL.6432";
+                return Err(refused(expected));
+            }
+            if addresses.contains(&address) {
+                return Err(refused("each address once"));
+            }
+            addresses.push(address);
+        }
+        Ok(addresses)
+    }
+
+    /// The server's address; a directory stands for the server's usual socket in it.
+    pub(super) fn upstream(&self) -> Result<Address, Error> {
+        let setting = &settings::UPSTREAM;
+        let text = self.text(setting)?;
+        let written = self.written(setting)?;
+        let refused = |expected: &str| refuse(setting, written, expected, text);
+        match text
+            .parse()
+            .map_err(|error: AddressError| refused(&error.to_string()))?
+        {
+            Address::Tcp { port: 0, .. } => Err(refused("a port from 1 to 65535")),
+            Address::Unix(path) if text.ends_with('/') || path.is_dir() => {
+                Ok(Address::Unix(path.join(".s.PGSQL.5432")))
+            }
+            address => Ok(address),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The port for operators: HTTP with what the proxy counts, and whether it is well.
+//!
+//! It runs in the acceptor's runtime and touches no worker but by its mailbox. Requests are read by
+//! hyper, within bounds: the head in 16 KiB and five seconds, a connection in a minute, and of 64
+//! connections at once the oldest makes room for the next. There is no TLS and nobody is asked for
+//! a password, so the port belongs where only operators' programs are.
+
+mod health;
+mod process;
+
+use super::places::Places;
+use super::stream::{Listener, Plain};
+use crate::admin::exposition::{self, Format};
+use crate::admin::{Snapshot, status};
+use crate::metrics::Metrics;
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+pub(super) use health::Health;
+
+/// Connections at once.
+pub(super) const CONNECTIONS: usize = 64;
+
+/// How long a connection lasts, in case its peer neither ends it nor reads.
+const LIFETIME: Duration = Duration::from_secs(60);
+
+/// How long the head of a request may take to come, also behind another request.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The most bytes of a request's head; hyper takes no less than 8 KiB.
+const MAX_HEAD: usize = 16 * 1024;
+
+/// Pause after an accept that failed.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+
+const TEXT: &str = "text/plain; charset=utf-8";
+
+const CONTENTS: &str = "\
+/metrics  the counters, for Prometheus\n\
+/status   the same as JSON\n\
+/healthz  whether every worker answers\n\
+/readyz   whether clients are taken and the server can be reached\n";
+
+/// Whoever answers requests.
+#[derive(Debug)]
+pub(super) struct Desk {
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) workers: usize,
+    pub(super) started: Instant,
+    pub(super) health: Health,
+    places: Mutex<Places>,
+    since: f64,
+}
+
+impl Desk {
+    pub(super) fn new(
+        metrics: Arc<Metrics>,
+        workers: usize,
+        started: Instant,
+        health: Health,
+    ) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let since = now.unwrap_or_default().saturating_sub(started.elapsed());
+        Self {
+            metrics,
+            workers,
+            started,
+            health,
+            places: Mutex::new(Places::new(CONNECTIONS)),
+            since: since.as_secs_f64(),
+        }
+    }
+
+    /// Answers whoever comes, for ever.
+    pub(super) async fn serve(self: Arc<Self>, listener: Listener) {
+        loop {
+            match listener.accept_plain().await {
+                Ok(Plain::Tcp(stream)) => self.meet(stream),
+                Ok(Plain::Unix(stream)) => self.meet(stream),
+                Err(error) => {
+                    tracing::debug!(%error, "accepting an HTTP connection failed");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn meet(self: &Arc<Self>, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
+        let places = self.places.lock();
+        let place = places.unwrap_or_else(PoisonError::into_inner).take();
+        let desk = Arc::clone(self);
+        tokio::spawn(async move {
+            let answer = service_fn(move |request| {
+                let desk = Arc::clone(&desk);
+                async move { Ok::<_, Infallible>(desk.answer(&request).await) }
+            });
+            let mut server = http1::Builder::new();
+            server
+                .timer(TokioTimer::new())
+                .header_read_timeout(PATIENCE)
+                .max_buf_size(MAX_HEAD);
+            let served = server.serve_connection(TokioIo::new(stream), answer);
+            tokio::select! {
+                // A peer that breaks off or sends no HTTP has been told, if it could be.
+                _ = served => {}
+                _ = place => {}
+                () = tokio::time::sleep(LIFETIME) => {}
+            }
+        });
+    }
+
+    async fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            let mut refused = respond(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD\n");
+            let methods = HeaderValue::from_static("GET, HEAD");
+            refused.headers_mut().insert(ALLOW, methods);
+            return refused;
+        }
+        match request.uri().path() {
+            "/" => respond(StatusCode::OK, TEXT, CONTENTS),
+            "/metrics" => {
+                let accept = request.headers().get(ACCEPT);
+                let accept = accept.and_then(|accept| accept.to_str().ok());
+                let format = Format::wanted(accept.unwrap_or_default());
+                let figures = exposition::metrics(&self.snapshot(), format);
+                respond(StatusCode::OK, format.content_type(), figures)
+            }
+            "/status" | "/status.json" => {
+                let figures = status::status(&self.snapshot());
+                respond(StatusCode::OK, "application/json", figures)
+            }
+            "/healthz" => tell(self.health.is_alive().await),
+            "/readyz" => tell(self.health.is_ready().await),
+            _ => respond(
+                StatusCode::NOT_FOUND,
+                TEXT,
+                format!("there is:\n{CONTENTS}"),
+            ),
+        }
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            version: env!("CARGO_PKG_VERSION"),
+            workers: self.workers,
+            is_draining: self.health.is_draining(),
+            uptime: self.started.elapsed().as_secs_f64(),
+            summary: self.metrics.summary(),
+            process: process::read(self.since),
+        }
+    }
+}
+
+fn tell(outcome: Result<(), String>) -> Response<Full<Bytes>> {
+    match outcome {
+        Ok(()) => respond(StatusCode::OK, TEXT, "ok\n"),
+        Err(why) => respond(StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("{why}\n")),
+    }
+}
+
+fn respond(
+    status: StatusCode,
+    kind: &'static str,
+    body: impl Into<Bytes>,
+) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,230 @@
+//! The port for operators: what it tells, and that nobody can put it out of order.
+
+use crate::harness::client::Client;
+use crate::harness::proxy::Process;
+use crate::harness::server;
+use rustix::process::Signal;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// A proxy whose port for operators is a Unix socket.
+struct Room {
+    proxy: Process,
+    path: PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+impl Room {
+    fn new(upstream: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("http");
+        let changes = [("http_listen", path.to_str().unwrap())];
+        Self {
+            proxy: Process::start(upstream, &changes),
+            path,
+            _directory: directory,
+        }
+    }
+
+    fn connect(&self) -> UnixStream {
+        let stream = UnixStream::connect(&self.path).unwrap();
+        let limit = Some(Duration::from_secs(20));
+        stream.set_read_timeout(limit).unwrap();
+        stream.set_write_timeout(limit).unwrap();
+        stream
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        ask(&mut self.connect(), path, "")
+    }
+}
+
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+/// Sends a request and reads to the end of the connection.
+fn ask(stream: &mut (impl Read + Write), path: &str, headers: &str) -> Answer {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    read(stream)
+}
+
+fn read(stream: &mut impl Read) -> Answer {
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    Answer {
+        status,
+        head: head.to_ascii_lowercase(),
+        body: body.to_owned(),
+    }
+}
+
+#[test]
+fn what_was_counted_is_told_in_the_format_that_is_asked_for() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let proxy = Process::start(&server::address(), &[("http_listen", &address)]);
+    let mut client = Client::login(&proxy.address, "postgres");
+    for id in 0..7 {
+        client.run(&format!(
+            "SELECT relname FROM pg_class WHERE relname = 'x{id}'"
+        ));
+    }
+    let get = |headers| {
+        ask(
+            &mut TcpStream::connect(&address).unwrap(),
+            "/metrics",
+            headers,
+        )
+    };
+    let text = get("");
+    assert_eq!(text.status, 200);
+    assert!(
+        text.head
+            .contains("content-type: text/plain; version=0.0.4"),
+        "{}",
+        text.head
+    );
+    assert!(
+        text.body.contains("\npgautoprep_queries_total 7\n"),
+        "{}",
+        text.body
+    );
+    assert!(text.body.contains("\npgautoprep_clients 1\n"));
+    assert!(!text.body.contains("pg_class"), "no texts");
+    let open = get("Accept: application/openmetrics-text; version=1.0.0\r\n");
+    assert!(
+        open.head
+            .contains("content-type: application/openmetrics-text; version=1.0.0")
+    );
+    assert!(open.body.ends_with("\n# EOF\n"));
+    let status = ask(&mut TcpStream::connect(&address).unwrap(), "/status", "");
+    assert!(status.body.contains("\"received\": 7"), "{}", status.body);
+    assert!(status.head.contains("content-type: application/json"));
+}
+
+#[test]
+fn a_proxy_without_its_server_is_alive_and_not_ready() {
+    let room = Room::new(&server::address());
+    assert_eq!(
+        (room.get("/healthz").status, room.get("/readyz").status),
+        (200, 200)
+    );
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let nowhere = free.local_addr().unwrap().to_string();
+    drop(free);
+    let room = Room::new(&nowhere);
+    assert_eq!(room.get("/healthz").status, 200);
+    let ready = room.get("/readyz");
+    assert_eq!(ready.status, 503);
+    assert!(
+        ready.body.starts_with("the server cannot be reached: "),
+        "{}",
+        ready.body
+    );
+}
+
+#[test]
+fn a_proxy_that_drains_says_so_until_its_end() {
+    let room = Room::new(&server::address());
+    let mut client = Client::login(&room.proxy.address, "postgres");
+    client.send(&crate::harness::frames::query("SELECT pg_sleep(2)"));
+    assert_eq!(room.get("/readyz").status, 200);
+    room.proxy.signal(Signal::TERM);
+    let started = Instant::now();
+    let ready = loop {
+        let ready = room.get("/readyz");
+        if ready.status != 200 || started.elapsed() > Duration::from_secs(2) {
+            break ready;
+        }
+    };
+    assert_eq!(
+        (ready.status, &*ready.body),
+        (503, "draining: no new clients are taken\n")
+    );
+    assert!(
+        room.get("/metrics")
+            .body
+            .contains("\npgautoprep_draining 1\n")
+    );
+    assert_eq!(room.get("/healthz").status, 200);
+}
+
+#[test]
+fn what_is_no_request_is_refused() {
+    let room = Room::new(&server::address());
+    assert_eq!(room.get("/").status, 200);
+    assert_eq!(room.get("/nothing").status, 404);
+    let send = |bytes: &[u8]| {
+        let mut stream = room.connect();
+        // The proxy may have hung up before it has read all.
+        let _ = stream.write_all(bytes);
+        read(&mut stream)
+    };
+    let post = send(b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nab");
+    assert_eq!(post.status, 405);
+    assert!(post.head.contains("allow: get, head"), "{}", post.head);
+    assert_eq!(send(b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n").status, 400);
+    let mut stream = room.connect();
+    stream
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nX: ")
+        .unwrap();
+    let mut sent = 0;
+    let megabyte = loop {
+        match stream.write_all(&[b'a'; 4096]) {
+            Ok(()) if sent < 1 << 20 => sent += 4096,
+            outcome => break outcome,
+        }
+    };
+    let mut answer = String::new();
+    let read = stream.read_to_string(&mut answer);
+    assert!(
+        megabyte.is_err() || read.is_ok(),
+        "nobody reads a megabyte of head"
+    );
+    assert!(
+        answer.is_empty() || answer.starts_with("HTTP/1.1 431"),
+        "{answer}"
+    );
+    assert!(sent < 1 << 20 || !answer.is_empty());
+}
+
+#[test]
+fn who_says_nothing_keeps_nobody_out() {
+    let room = Room::new(&server::address());
+    let mut client = Client::login(&room.proxy.address, "postgres");
+    let idle: Vec<_> = (0..90)
+        .map(|number| {
+            let mut stream = room.connect();
+            if number % 2 == 0 {
+                stream.write_all(b"GET /metrics HTTP/1.1\r\nHo").unwrap();
+            }
+            stream
+        })
+        .collect();
+    let started = Instant::now();
+    assert_eq!(room.get("/healthz").status, 200);
+    assert!(
+        started.elapsed() < Duration::from_secs(4),
+        "it has waited for others"
+    );
+    client.run("SELECT 1");
+    // Each of them is cut off, long before its connection would have ended otherwise.
+    for mut stream in idle {
+        let mut rest = Vec::new();
+        match stream.read_to_end(&mut rest) {
+            Ok(_) => {}
+            Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset),
+        }
+    }
+    assert!(started.elapsed() < Duration::from_secs(15));
+}
