@@ -252,6 +252,35 @@ fn what_is_not_true_any_more_is_believed_for_a_second() {
 }
 
 #[test]
+fn who_was_to_have_a_warm_connection_that_is_gone_is_told_everything_once() {
+    let server = asking("scram-sha-256", SETUP);
+    let users = keeper();
+    let proxy = querying(&server, &users);
+    let mut direct = Client::login(&server.host_port(), DATABASE);
+    let attempt = || login(proxy.address(), "visitor", "right");
+    for change in [
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'visitor'",
+        "ALTER ROLE visitor SET work_mem = '7MB'",
+        "ALTER ROLE visitor RESET work_mem",
+    ] {
+        settle(&proxy, &attempt, 3);
+        direct.run(change);
+        for _ in 0..20 {
+            let tried = attempt();
+            let order = tried.order();
+            assert!(order.starts_with("10 11 12 0 S "), "{change}: {order}");
+            assert_eq!(order.matches(" 12 0 ").count(), 1, "{order}");
+            let mut client = tried.entered();
+            work(&mut client);
+            leave(client);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    let summary = proxy.summary();
+    assert_eq!(summary.count(Counter::ErrorsClient), 0, "{summary}");
+}
+
+#[test]
 fn a_wrong_password_first_locks_nobody_out() {
     // PgDog #1571: what was tried first was kept, and tried again in the background.
     let server = asking("scram-sha-256", SETUP);
