@@ -35,6 +35,13 @@ impl Refusal {
         }
     }
 
+    /// The same to the client, with another reason for the log.
+    #[must_use]
+    pub const fn because(mut self, reason: &'static str) -> Self {
+        self.reason = reason;
+        self
+    }
+
     /// There is no such user, and nothing was asked that would keep that secret.
     #[must_use]
     pub fn stranger(user: &[u8]) -> Self {

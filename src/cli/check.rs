@@ -56,7 +56,8 @@ fn render(effective: &Effective, config: Option<&Config>) -> String {
         if let Some(sentence) = config.tls_conflict() {
             let _ = writeln!(out, "# but {sentence}");
         }
-        if let Some(hint) = config.warmth_hint() {
+        let hints = [config.warmth_hint(), config.password_hint()];
+        for hint in hints.into_iter().flatten() {
             let _ = writeln!(out, "# {hint}");
         }
     }

@@ -125,6 +125,7 @@ fn translate(text: &str) -> String {
     }
     to.addresses();
     to.server();
+    to.authentication();
     to.render()
 }
 
@@ -245,6 +246,22 @@ impl Translation {
         if !has_tls && !servers.iter().any(|server| server.starts_with('/')) {
             // PgBouncer's default, which is not ours.
             self.set("server_tls_sslmode", "prefer");
+        }
+    }
+
+    fn has(&self, key: &str) -> bool {
+        self.settings.iter().any(|(known, _)| *known == key)
+    }
+
+    fn authentication(&mut self) {
+        if !self.has("auth_type") && (self.has("auth_file") || self.has("auth_user")) {
+            // PgBouncer's default, which is not ours.
+            self.set("auth_type", "md5");
+        }
+        if self.has("auth_user") && !self.has("auth_dbname") {
+            let note = "[pgbouncer] auth_query runs in the database postgres, and not in that of \
+                        the client: what it calls has to be there, or in auth_dbname";
+            self.notes.push(note.to_owned());
         }
     }
 
@@ -392,6 +409,8 @@ admin_users = me
                 "# line 22: [pgbouncer] admin_users has no equivalent",
                 "# line 23: [pgbouncer] %include has no equivalent",
                 "# [databases] a second server, elsewhere:5432, takes a second proxy",
+                "# [pgbouncer] auth_query runs in the database postgres, and not in that of the \
+                 client: what it calls has to be there, or in auth_dbname",
             ]
         );
         let directory = tempfile::tempdir().expect("a directory");
@@ -413,6 +432,14 @@ admin_users = me
         let out = translate(text);
         assert!(!out.contains("hunter2"), "{out}");
         assert!(out.contains("# line 5: [pgbouncer] auth_type"), "{out}");
+    }
+
+    #[test]
+    fn what_pgbouncer_does_by_default_is_said() {
+        let out = translate("[databases]\nx = host=/tmp\n[pgbouncer]\nauth_file = /a\n");
+        let expected = "upstream = \"/tmp/.s.PGSQL.5432\"\nauth_type = \"md5\"\n\
+                        auth_file = \"/a\"\n";
+        assert_eq!(out, expected);
     }
 
     #[test]

@@ -87,9 +87,9 @@ async fn serve(config: Config, output: &Output) -> anyhow::Result<()> {
     let [summary, hangup, ignored] = others.map(signal);
     let upstream = config.upstream.clone();
     let mode = config.mode;
-    let conflict = config.tls_conflict();
+    let warnings = [config.tls_conflict(), config.password_hint()];
     let proxy = Proxy::bind(config).await?;
-    if let Some(sentence) = conflict {
+    for sentence in warnings.into_iter().flatten() {
         tracing::warn!("{sentence}");
     }
     for address in proxy.addresses() {

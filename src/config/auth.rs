@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::settings;
-use super::{Config, Effective, Error, refuse};
+use super::{ClientTlsMode, Config, Effective, Error, refuse};
 
 /// How clients prove who they are, and from where it is known who they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +39,16 @@ pub enum AuthType {
 }
 
 impl Config {
+    /// Whom passwords that are asked for as they are keep out.
+    #[must_use]
+    pub fn password_hint(&self) -> Option<&'static str> {
+        let is_open = self.client_tls.mode == ClientTlsMode::Disable;
+        (self.auth.kind == AuthType::Plain && is_open).then_some(
+            "auth_type asks for passwords as they are, so clients that come over a network are \
+             refused: set client_tls_sslmode, or another auth_type",
+        )
+    }
+
     /// What to set to get warm connections, where a server asks for passwords.
     #[must_use]
     pub fn warmth_hint(&self) -> Option<&'static str> {

@@ -339,3 +339,50 @@ fn a_file_of_tls_is_asked_for_where_it_is_needed() {
         assert!(message.starts_with(&expected), "{message}");
     }
 }
+
+#[test]
+fn who_is_asked_by_the_proxy_must_be_known_from_somewhere() {
+    let with = |pairs: &[(&str, &str)]| {
+        let all = [&[("upstream", "a:1")], pairs].concat();
+        Config::from_pairs(&all).map_err(|error| error.to_string())
+    };
+    let relayed = with(&[]).expect("valid");
+    assert_eq!(relayed.auth.kind, AuthType::Relay);
+    assert!(relayed.warmth_hint().is_some());
+    assert!(
+        with(&[("warm_connections", "off")])
+            .expect("valid")
+            .warmth_hint()
+            .is_none()
+    );
+    for kind in ["trust", "plain", "password", "md5", "scram-sha-256"] {
+        let error = with(&[("auth_type", kind)]).expect_err(kind);
+        assert!(
+            error.contains("a file, or auth_user, because of auth_type"),
+            "{error}"
+        );
+        for source in [("auth_file", "/f"), ("auth_user", "u")] {
+            let config = with(&[("auth_type", kind), source]).expect("valid");
+            assert_ne!(config.auth.kind, AuthType::Relay);
+            assert_eq!(config.warmth_hint(), None);
+        }
+        for text in ["auth_query", "auth_dbname"] {
+            let error = with(&[("auth_type", kind), ("auth_user", "u"), (text, "")]);
+            assert!(error.expect_err(text).contains("because of auth_user"));
+        }
+    }
+    assert!(with(&[("auth_type", "cert")]).is_err());
+    let plain = with(&[("auth_type", "plain"), ("auth_user", "u")]).expect("valid");
+    assert!(plain.password_hint().is_some() && relayed.password_hint().is_none());
+    // What relayed logins cannot have, others can.
+    let both = [
+        ("server_tls_sslmode", "require"),
+        ("client_tls_sslmode", "require"),
+    ];
+    let files = [("client_tls_key_file", "k"), ("client_tls_cert_file", "c")];
+    let pairs = [both, files].concat();
+    assert!(with(&pairs).expect("valid").tls_conflict().is_some());
+    let asks = [("auth_type", "scram-sha-256"), ("auth_user", "u")];
+    let pairs = [&pairs[..], &asks].concat();
+    assert!(with(&pairs).expect("valid").tls_conflict().is_none());
+}

@@ -9,7 +9,7 @@ use super::farewell::{count_end, dismiss};
 use super::orders::{Arrival, Joined, Mailbox, Order, Reached, Via};
 use super::stream::{Stream, write_all};
 use super::warm::Answer;
-use crate::auth::Credential;
+use crate::auth::{Credential, MAX_NAME};
 use crate::client::{CancelKey, Login};
 use crate::error::ConnectionError;
 use crate::wire::fields;
@@ -93,7 +93,8 @@ impl Visitor {
         let mut draining = environment.draining.clone();
         let door = &environment.door;
         let address = client.peer();
-        let user = String::from_utf8_lossy(&self.login.user).into_owned();
+        let user = String::from_utf8_lossy(&self.login.user);
+        let user: String = user.chars().take(MAX_NAME).collect();
         let entering = door.enter(
             client,
             pending,
@@ -110,7 +111,8 @@ impl Visitor {
         };
         if let Err(ConnectionError::ClientRefused(refusal)) = &entered {
             let (client, reason) = (self.number, refusal.reason());
-            tracing::info!(client, user, ?address, reason, "login refused");
+            let address = address.map_or_else(|| "local".to_owned(), |address| address.to_string());
+            tracing::info!(client, user, address, reason, "login refused");
         }
         entered
     }

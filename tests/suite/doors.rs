@@ -252,6 +252,35 @@ fn what_is_not_true_any_more_is_believed_for_a_second() {
 }
 
 #[test]
+fn who_was_to_have_a_warm_connection_that_is_gone_is_told_everything_once() {
+    let server = asking("scram-sha-256", SETUP);
+    let users = keeper();
+    let proxy = querying(&server, &users);
+    let mut direct = Client::login(&server.host_port(), DATABASE);
+    let attempt = || login(proxy.address(), "visitor", "right");
+    for change in [
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'visitor'",
+        "ALTER ROLE visitor SET work_mem = '7MB'",
+        "ALTER ROLE visitor RESET work_mem",
+    ] {
+        settle(&proxy, &attempt, 3);
+        direct.run(change);
+        for _ in 0..20 {
+            let tried = attempt();
+            let order = tried.order();
+            assert!(order.starts_with("10 11 12 0 S "), "{change}: {order}");
+            assert_eq!(order.matches(" 12 0 ").count(), 1, "{order}");
+            let mut client = tried.entered();
+            work(&mut client);
+            leave(client);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    let summary = proxy.summary();
+    assert_eq!(summary.count(Counter::ErrorsClient), 0, "{summary}");
+}
+
+#[test]
 fn a_wrong_password_first_locks_nobody_out() {
     // PgDog #1571: what was tried first was kept, and tried again in the background.
     let server = asking("scram-sha-256", SETUP);
@@ -480,6 +509,38 @@ fn who_does_not_go_on_is_sent_away_in_time() {
 }
 
 #[test]
+fn nothing_that_was_heard_can_be_said_again() {
+    let server = asking("trust", SETUP);
+    let users = Users::new(&[("visitor", "right")]);
+    for kind in ["md5", "scram-sha-256"] {
+        let proxy = proxy(&server, kind, &[("auth_file", users.path())]);
+        settle(&proxy, &|| login(proxy.address(), "visitor", "right"), 2);
+        let asked = |number: usize| {
+            let said = login(proxy.address(), "visitor", "right").said;
+            said[number].body.clone()
+        };
+        let number = usize::from(kind != "md5");
+        let all: std::collections::HashSet<_> = (0..5).map(|_| asked(number)).collect();
+        assert_eq!(all.len(), 5, "{kind}");
+        // What was right once, for another salt or nonce.
+        let packet = startup(&[("user", "visitor"), ("database", DATABASE)]);
+        let last = format!("c=biws,r=abcBwcHBwcHBwcHBwcHBwcHBwcH,p={}=", "A".repeat(43));
+        let heard: [&[u8]; 2] = match kind {
+            "md5" => [b"md50123456789abcdef0123456789abcdef\0", b""],
+            _ => [b"SCRAM-SHA-256\0\0\0\0\x0bn,,n=,r=abc", last.as_bytes()],
+        };
+        let mut client = Client::connect(proxy.address());
+        client.send(&packet);
+        for body in heard.iter().filter(|body| !body.is_empty()) {
+            assert_eq!(client.next().unwrap().tag, b'R');
+            client.send(&frames::frame(b'p', body));
+        }
+        let refusal = client.rest()[0].sqlstate();
+        assert_eq!(refusal, if kind == "md5" { "28P01" } else { "08P01" });
+    }
+}
+
+#[test]
 fn no_secret_is_ever_logged() {
     let server = asking("scram-sha-256", SETUP);
     let secret = scram_sha_256(b"right");
@@ -505,7 +566,9 @@ fn no_secret_is_ever_logged() {
         proxy.signal(Signal::USR1);
         proxy.signal(Signal::TERM);
         let (_, _, log) = proxy.ended();
-        assert!(log.contains("login refused"), "{log}");
+        for reason in ["wrong password", "there is no such user"] {
+            assert!(log.contains(reason), "{log}");
+        }
         let keys = secret.split(['$', ':']).skip(2);
         for word in ["kept-secret", "else-secret", "wrong-secret"]
             .into_iter()

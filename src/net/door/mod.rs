@@ -147,13 +147,15 @@ impl Door {
                 Heard::Proven(evidence) => break evidence,
             }
         };
+        let why = Self::doubt(&role, asking);
         let accepted = self.check(&user, evidence, role, began).await?;
         let Some(Accepted {
             credential,
             prelude,
         }) = accepted
         else {
-            return Err(ConnectionError::ClientRefused(Refusal::failed(&user)));
+            let refusal = Refusal::failed(&user).because(why);
+            return Err(ConnectionError::ClientRefused(refusal));
         };
         let credential = Arc::new(credential);
         Ok(Some(Entered {
@@ -177,6 +179,16 @@ impl Door {
                 true => Asking::Md5,
                 false => Asking::Scram,
             },
+        }
+    }
+
+    /// Why this user would not come in, for the log.
+    const fn doubt(role: &Role, asking: Asking) -> &'static str {
+        match (role.secret(), asking) {
+            (None, _) if role.exists() => "the user has no secret, or one that has expired",
+            (None, _) => "there is no such user",
+            (Some(Secret::Md5(_)), Asking::Scram) => "an MD5 hash is no secret for SCRAM",
+            _ => "wrong password",
         }
     }
 
