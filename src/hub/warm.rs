@@ -158,6 +158,7 @@ impl Hub {
             && server.lease == id
             && is_quiet(client, &server.upstream, &self.lent)
             && is_current(server, &self.lent);
+        let is_possible = is_possible && server.upstream.standing.keeps_the_present();
         let resets = server.upstream.standing.resets().filter(|_| is_possible)?;
         let is_true = server
             .upstream
@@ -248,7 +249,7 @@ impl Hub {
         if !is_parked || !is_known || !standing.knows_names() || standing.names().greets() {
             return None;
         }
-        if !is_current(server, &self.lent) {
+        if !is_current(server, &self.lent) || !server.upstream.standing.keeps_the_present() {
             return None;
         }
         let welcome = server.upstream.welcome.as_deref();
