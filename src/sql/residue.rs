@@ -16,7 +16,7 @@ use super::moves::{self, Assignment, Move, Part};
 use super::settings;
 use super::survey::Survey;
 use super::words::{Item, Token, Words};
-pub use body::{Uses, uses};
+pub use body::{Deeds, deeds};
 pub use known::functions;
 use known::{is_draw, is_known, is_lock};
 use std::ops::{BitOr, BitOrAssign};
@@ -100,7 +100,7 @@ pub enum Leaves {
 }
 
 /// Knows what the objects leave that users define.
-pub trait Known {
+pub trait Remains {
     /// When using this name may leave anything, which is written as in the text, without quotes.
     fn leaves(&self, name: &[u8]) -> Leaves;
 
@@ -118,7 +118,7 @@ const LEAVING: [Hazards; 3] = [Hazards::ANYTHING, Hazards::SETTINGS, Hazards::FO
 
 /// What `text` leaves behind, of which this is the survey.
 #[must_use]
-pub fn residue(text: &[u8], survey: &Survey, known: &impl Known) -> Residue {
+pub fn residue(text: &[u8], survey: &Survey, known: &impl Remains) -> Residue {
     if let Some(does) = moves::read(text)
         && let Some(residue) = of_move(&does, known)
     {
@@ -134,6 +134,7 @@ pub fn residue(text: &[u8], survey: &Survey, known: &impl Known) -> Residue {
         place: Place::Start,
         into: Into::Elsewhere,
         last: b"",
+        is_last: false,
     };
     let mut residue = match survey.hazards.has(Hazards::NOISY) {
         true => Residue::SEQUENCES,
@@ -163,7 +164,7 @@ pub fn residue(text: &[u8], survey: &Survey, known: &impl Known) -> Residue {
 }
 
 /// What a text leaves behind that changes settings, if it does nothing else.
-fn of_move(does: &Move, known: &impl Known) -> Option<Residue> {
+fn of_move(does: &Move, known: &impl Remains) -> Option<Residue> {
     let set = |changes: &[Assignment]| {
         let is_server =
             |change: &Assignment| !change.is_call || known.leaves(b"set_config") == Leaves::Nothing;
@@ -256,11 +257,14 @@ struct Reader<'a> {
     into: Into,
     /// The word that was read last.
     last: &'a [u8],
+    /// Nothing else was read since.
+    is_last: bool,
 }
 
 impl<'a> Reader<'a> {
     fn literal(&mut self) -> Residue {
         (self.place, self.into) = (Place::Other, Into::Elsewhere);
+        self.is_last = false;
         Residue::NOTHING
     }
 
@@ -271,10 +275,11 @@ impl<'a> Reader<'a> {
             _ if word.eq_ignore_ascii_case(b"into") => Into::Expected,
             _ => Into::Elsewhere,
         };
-        self.last = word;
-        self.place = match self.into {
-            Into::Named => Place::Other,
-            Into::Elsewhere | Into::Expected => Place::Name,
+        let is_named = self.is_last && is_in(&NAMING, self.last);
+        (self.last, self.is_last) = (word, true);
+        self.place = match is_named || self.into == Into::Named {
+            true => Place::Other,
+            false => Place::Name,
         };
         if is_verb && !is_in(&VERBS, word) {
             Residue::ANYTHING
@@ -289,8 +294,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn other(&mut self, byte: u8, known: &impl Known) -> Residue {
+    fn other(&mut self, byte: u8, known: &impl Remains) -> Residue {
         let before = self.place;
+        self.is_last = false;
         self.place = match byte {
             b';' => Place::Start,
             // `(SELECT …)`
@@ -333,6 +339,9 @@ const VERBS: [&str; 18] = [
     "with",
 ];
 
+/// Words behind which a name is given, maybe with those of its columns in parentheses.
+const NAMING: [&str; 3] = ["as", "recursive", "with"];
+
 /// Words of statements that write: columns and triggers draw from sequences unseen.
 const WRITES: [&str; 4] = ["delete", "insert", "merge", "update"];
 
@@ -356,7 +365,7 @@ mod tests {
 
     struct Mine;
 
-    impl super::Known for Mine {
+    impl Remains for Mine {
         fn leaves(&self, name: &[u8]) -> Leaves {
             match name {
                 b"mine" => Leaves::Always,
@@ -392,6 +401,8 @@ mod tests {
             "start transaction isolation level serializable; rollback",
             "select a from triggered",
             "select a, s.harmless(b) from folded",
+            "with x (a) as (values (1)) select * from x as y (b)",
+            "with recursive x (a, b) as (select 1, 2) select lower(a) from x AS \"y\" (b)",
             "select now(), current_timestamp(3), extract(year from d), coalesce(a, 'mine(')",
             "show search_path; explain (costs off) select 1; values (1)",
             "select sum(a) over (partition by b), row_number() over (order by a) from t",
@@ -454,6 +465,8 @@ mod tests {
         for text in [
             "select f(1)",
             "select f /* */ (1)",
+            "with x as (select f(1)) select 1 as a, f(1)",
+            "select recursive, f(1) from t",
             "select s.\"lower \"(1)",
             "select setseed(0.5)",
             "update triggered set a = 1",

@@ -111,6 +111,10 @@ impl Standing {
     /// All that was left was taken away, but for what nothing takes away.
     pub const fn is_clean_again(&mut self) {
         let is_kept = self.residue.has(Residue::KEPT);
-        self.residue = if is_kept { Residue::KEPT } else { Residue::NOTHING };
+        self.residue = if is_kept {
+            Residue::KEPT
+        } else {
+            Residue::NOTHING
+        };
     }
 }

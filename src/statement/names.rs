@@ -14,7 +14,7 @@ mod leaving;
 mod used;
 
 use crate::sql::hazard::Hazards;
-use crate::sql::residue::{self, Leaves};
+use crate::sql::residue::{Leaves, Remains};
 use crate::sql::survey::Known;
 pub use defined::Defined;
 use foldhash::fast::RandomState;
@@ -69,7 +69,7 @@ impl Known for Names {
     }
 }
 
-impl residue::Known for Names {
+impl Remains for Names {
     #[inline]
     fn leaves(&self, name: &[u8]) -> Leaves {
         self.leaving.has(name)

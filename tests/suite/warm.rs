@@ -148,7 +148,8 @@ fn a_session_that_is_left_with_something_in_it_is_not_used_again() {
         "{SETUP}; CREATE FUNCTION f(int) RETURNS int LANGUAGE sql AS 'SELECT lo_create(0)::int'; \
          CREATE VIEW v AS SELECT f(id) AS id FROM t; CREATE TABLE u (id int DEFAULT f(1)); \
          CREATE FUNCTION fired() RETURNS trigger LANGUAGE plpgsql AS \
-         'BEGIN EXECUTE tg_argv[0]; RETURN NEW; END'; CREATE TABLE g (id int); CREATE TRIGGER g BEFORE INSERT ON g FOR EACH ROW \
+         'BEGIN EXECUTE tg_argv[0]; RETURN NEW; END'; \
+         CREATE TABLE g (id int); CREATE TRIGGER g BEFORE INSERT ON g FOR EACH ROW \
          EXECUTE FUNCTION fired('SELECT 1'); CREATE VIEW l AS SELECT pg_try_advisory_lock(5)"
     );
     let database = server::database(&setup);
@@ -374,8 +375,9 @@ fn what_leaves_nothing_is_what_the_server_says_does_nothing() {
     const VOLATILE: &str = "\
         timezone,clock_timestamp,gen_random_uuid,pg_relation_size,pg_table_size,\
         pg_total_relation_size,random,timeofday,pg_is_in_recovery,pg_get_viewdef,setseed,\
-        pg_notify,pg_advisory_unlock,pg_advisory_unlock_all,pg_advisory_unlock_shared,pg_advisory_xact_lock,\
-        pg_advisory_xact_lock_shared,pg_try_advisory_xact_lock,pg_try_advisory_xact_lock_shared";
+        pg_notify,pg_advisory_unlock,pg_advisory_unlock_all,pg_advisory_unlock_shared,\
+        pg_advisory_xact_lock,pg_advisory_xact_lock_shared,pg_try_advisory_xact_lock,\
+        pg_try_advisory_xact_lock_shared";
     let mut client = Client::login(&server::address(), "postgres");
     let names: Vec<_> = pgautoprep::sql::residue::functions().collect();
     let found = client.query(&format!(
@@ -512,19 +514,55 @@ fn functions_that_leave_nothing_are_run_on_warm_connections() {
 
 /// Functions of which a successor could tell that they have run, and how.
 const LOUD: [(&str, &str); 14] = [
-    ("int LANGUAGE plpgsql", "BEGIN PERFORM set_config('my.var', 'x', false); RETURN 1; END"),
-    ("int LANGUAGE plpgsql", "BEGIN EXECUTE 'CREATE TEMP TABLE x ()'; RETURN 1; END"),
-    ("int LANGUAGE plpgsql", "BEGIN CREATE TEMP TABLE x (); RETURN 1; END"),
-    ("int LANGUAGE plpgsql", "BEGIN LISTEN somebody; RETURN 1; END"),
-    ("int LANGUAGE plpgsql", "BEGIN PERFORM pg_advisory_lock(5); RETURN 1; END"),
-    ("int LANGUAGE plpgsql", "BEGIN PERFORM setseed(0.5); RETURN 1; END"),
-    ("refcursor LANGUAGE plpgsql", "DECLARE c refcursor; BEGIN OPEN c FOR SELECT 1; RETURN c; END"),
-    ("int LANGUAGE plpgsql", "DECLARE r record; BEGIN FOR r IN SELECT 1 LOOP END LOOP; RETURN 1; END"),
-    ("int LANGUAGE plpgsql", "DECLARE m mood; BEGIN RETURN 1; END"),
-    ("int LANGUAGE plpgsql", "DECLARE a t.id%TYPE; BEGIN RETURN 1; END"),
-    ("date LANGUAGE plpgsql", "BEGIN RETURN '1/2/2020'::date; END"),
+    (
+        "int LANGUAGE plpgsql",
+        "BEGIN PERFORM set_config('my.var', 'x', false); RETURN 1; END",
+    ),
+    (
+        "int LANGUAGE plpgsql",
+        "BEGIN EXECUTE 'CREATE TEMP TABLE x ()'; RETURN 1; END",
+    ),
+    (
+        "int LANGUAGE plpgsql",
+        "BEGIN CREATE TEMP TABLE x (); RETURN 1; END",
+    ),
+    (
+        "int LANGUAGE plpgsql",
+        "BEGIN LISTEN somebody; RETURN 1; END",
+    ),
+    (
+        "int LANGUAGE plpgsql",
+        "BEGIN PERFORM pg_advisory_lock(5); RETURN 1; END",
+    ),
+    (
+        "int LANGUAGE plpgsql",
+        "BEGIN PERFORM setseed(0.5); RETURN 1; END",
+    ),
+    (
+        "refcursor LANGUAGE plpgsql",
+        "DECLARE c refcursor; BEGIN OPEN c FOR SELECT 1; RETURN c; END",
+    ),
+    (
+        "int LANGUAGE plpgsql",
+        "DECLARE r record; BEGIN FOR r IN SELECT 1 LOOP END LOOP; RETURN 1; END",
+    ),
+    (
+        "int LANGUAGE plpgsql",
+        "DECLARE m mood; BEGIN RETURN 1; END",
+    ),
+    (
+        "int LANGUAGE plpgsql",
+        "DECLARE a t.id%TYPE; BEGIN RETURN 1; END",
+    ),
+    (
+        "date LANGUAGE plpgsql",
+        "BEGIN RETURN '1/2/2020'::date; END",
+    ),
     ("int LANGUAGE sql SET my.var = 'x'", "SELECT 1"),
-    ("int LANGUAGE sql", "SELECT 1 FROM set_config('search_path', 'x', false)"),
+    (
+        "int LANGUAGE sql",
+        "SELECT 1 FROM set_config('search_path', 'x', false)",
+    ),
     ("oid LANGUAGE sql", "SELECT lo_create(0)"),
 ];
 
@@ -567,7 +605,9 @@ fn who_comes_after_a_change_of_the_catalog_finds_nothing_kept_of_functions() {
     work(&mut client);
     let mut other = Client::login(proxy.address(), &database);
     leave(client);
-    other.run(&format!("DROP TEXT SEARCH CONFIGURATION own; {configuration}"));
+    other.run(&format!(
+        "DROP TEXT SEARCH CONFIGURATION own; {configuration}"
+    ));
     for _ in 0..3 {
         let mut next = Client::login(proxy.address(), &database);
         assert_ne!(next.key.0, pid);

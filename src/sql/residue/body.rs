@@ -16,9 +16,9 @@
 //! Whatever else is kept, which types and functions the catalog has, may be relied on as long as
 //! the catalog has not changed. That is for the caller to see to.
 
-use super::is_in;
 use super::known::{is_draw, is_known};
 use super::words::{LEVELS, OPTIONS, OTHER_VERBS, PORTALS, STATEMENTS, TYPES, VERBS, WRITTEN_OUT};
+use super::{NAMING, is_in};
 use crate::sql::body::string;
 use crate::sql::hazard::{self, Hazards};
 use crate::sql::words::{Item, Token, Words};
@@ -31,7 +31,7 @@ const MAX_NAME: usize = 63;
 
 /// What a body does that leaves nothing by itself.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Uses {
+pub struct Deeds {
     /// The functions that it calls, other than those of `pg_catalog` that are known to leave
     /// nothing; in lower case.
     pub calls: Vec<Box<[u8]>>,
@@ -44,7 +44,7 @@ pub struct Uses {
 /// What the body with this source text does, in SQL itself if `is_sql`, or else in PL/pgSQL;
 /// `None` if it may leave something.
 #[must_use]
-pub fn uses(source: &[u8], is_sql: bool) -> Option<Uses> {
+pub fn deeds(source: &[u8], is_sql: bool) -> Option<Deeds> {
     if source.len() > MAX_BODY {
         return None;
     }
@@ -55,16 +55,14 @@ pub fn uses(source: &[u8], is_sql: bool) -> Option<Uses> {
         ..Reader::default()
     };
     while reader.step()? {}
-    Some(reader.uses)
+    Some(reader.deeds)
 }
 
 /// Where in a body the reader is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum At {
     /// Before a statement, or maybe only before the result of a CASE if it is not sure.
-    Start {
-        is_sure: bool,
-    },
+    Start { is_sure: bool },
     /// In the name of a label.
     Label,
     /// Before a declaration.
@@ -117,7 +115,7 @@ struct Reader<'a> {
     raises: bool,
     /// In the head of a FOR loop that has not been seen to be one over numbers.
     is_over_query: bool,
-    uses: Uses,
+    deeds: Deeds,
 }
 
 impl<'a> Reader<'a> {
@@ -194,7 +192,7 @@ impl<'a> Reader<'a> {
 
     /// What any name must be for nothing to be left.
     fn named(&mut self, word: &[u8]) -> Option<()> {
-        self.uses.writes |= is_in(&super::WRITES, word);
+        self.deeds.writes |= is_in(&super::WRITES, word);
         let is_harmless = word.len() <= MAX_NAME
             && !hazard::builtin(word).has(Hazards::LEAVES)
             && !is_in(&PORTALS, word);
@@ -269,7 +267,7 @@ impl<'a> Reader<'a> {
 
     /// A name that begins a statement: something is assigned to it, or if it is not sure that it
     /// is a statement, it is a value.
-    fn target(&mut self, is_sure: bool) -> Option<At> {
+    fn target(&self, is_sure: bool) -> Option<At> {
         let is_assigned = matches!(self.words.peek()?, b':' | b'=' | b'.' | b'[');
         match (is_assigned, is_sure) {
             (true, true) => Some(At::Target),
@@ -294,7 +292,7 @@ impl<'a> Reader<'a> {
             self.at = At::Other;
             return Some(());
         }
-        self.uses.types.push(word.to_ascii_lowercase().into());
+        self.deeds.types.push(word.to_ascii_lowercase().into());
         is_in(&TYPES, word).then_some(())
     }
 
@@ -374,9 +372,10 @@ impl<'a> Reader<'a> {
         if is_precise(self.last[0]) {
             return None;
         }
-        let is_clause = !self.is_sql && is_in(&STATEMENTS, name);
+        let is_clause = !self.is_sql && is_in(&STATEMENTS, name)
+            || NAMING.iter().any(|word| self.last[1].is(word));
         if !is_clause && !is_known(name) && !is_draw(name) {
-            self.uses.calls.push(name.to_ascii_lowercase().into());
+            self.deeds.calls.push(name.to_ascii_lowercase().into());
         }
         Some(())
     }

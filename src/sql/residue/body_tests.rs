@@ -2,17 +2,17 @@
 
 use super::*;
 
-fn plpgsql(source: &str) -> Option<Uses> {
-    uses(source.as_bytes(), false)
+fn plpgsql(source: &str) -> Option<Deeds> {
+    deeds(source.as_bytes(), false)
 }
 
-fn sql(source: &str) -> Option<Uses> {
-    uses(source.as_bytes(), true)
+fn sql(source: &str) -> Option<Deeds> {
+    deeds(source.as_bytes(), true)
 }
 
 fn names(names: &[Box<[u8]>]) -> Vec<String> {
-    let text = |name: &Box<[u8]>| String::from_utf8_lossy(name).into_owned();
-    names.iter().map(text).collect()
+    let texts = names.iter().map(|name| String::from_utf8_lossy(name));
+    texts.map(std::borrow::Cow::into_owned).collect()
 }
 
 #[test]
@@ -54,6 +54,7 @@ fn what_computes_reads_and_writes_leaves_nothing_by_itself() {
         "insert into t (a) select b from u; update t set a = 1; values (2)",
         "with x as (insert into t values (1) returning a) select a from x",
         "(select 1) union (select 2)",
+        "with recursive x (a) as (values (1)) select * from x as y (b)",
         "select case when a then b else c end from t where b = 'O''Neil'",
     ] {
         assert!(sql(source).is_some(), "{source}");
@@ -103,7 +104,14 @@ fn other_statements_may_leave_anything() {
     ] {
         assert_eq!(plpgsql(source), None, "{source}");
     }
-    for source in ["notify a", "select 1; lock t", "table t", "set x = 1", "begin", "'a'"] {
+    for source in [
+        "notify a",
+        "select 1; lock t",
+        "table t",
+        "set x = 1",
+        "begin",
+        "'a'",
+    ] {
         assert_eq!(sql(source), None, "{source}");
     }
 }
@@ -198,7 +206,10 @@ fn what_is_called_is_found() {
     assert_eq!(calls, ["f", "g", "h", "j", "k", "l", "m"], "{source}");
     assert!(found.writes);
     assert_eq!(names(&sql("select \"G\"(1)").unwrap().calls), ["g"]);
-    assert_eq!(names(&sql("select if(1), next(2)").unwrap().calls), ["if", "next"]);
+    assert_eq!(
+        names(&sql("select if(1), next(2)").unwrap().calls),
+        ["if", "next"]
+    );
     assert!(!sql("select 1 from t").unwrap().writes);
     assert!(sql("select 1 from t for update").unwrap().writes);
 }

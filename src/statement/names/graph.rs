@@ -111,7 +111,7 @@ struct Function {
     node: u32,
     body: Body,
     /// What it uses; `None` if it may leave something by itself.
-    uses: Option<residue::Uses>,
+    uses: Option<residue::Deeds>,
 }
 
 impl Graph {
@@ -210,7 +210,7 @@ impl Graph {
         };
         let is_judged = is_read && !source.is_empty() && !marks.contains('!');
         let uses = match is_judged {
-            true => residue::uses(source.as_bytes(), language == "sql"),
+            true => residue::deeds(source.as_bytes(), language == "sql"),
             false => None,
         };
         if language == "sql" && !source.is_empty() {
@@ -234,9 +234,9 @@ impl Graph {
     }
 
     /// Whether nothing but what it names can make a function leave something.
-    fn is_harmless(&self, uses: &residue::Uses) -> bool {
-        let is_own = |name: &Box<[u8]>| self.called.contains(name) && !self.taken.contains(name);
-        uses.calls.iter().all(is_own)
+    fn is_harmless(&self, uses: &residue::Deeds) -> bool {
+        let is_own = |name: &[u8]| self.called.contains(name) && !self.taken.contains(name);
+        uses.calls.iter().all(|name| is_own(name))
             && !uses
                 .types
                 .iter()
@@ -245,15 +245,16 @@ impl Graph {
 
     /// The names of functions that leave nothing, as far as no others have them.
     fn harmless(&self) -> HashSet<Box<[u8]>, RandomState> {
-        let leaves = |name: &Box<[u8]>| {
+        let leaves = |name: &[u8]| {
             let node = self.names.get(name).map(|node| &self.nodes[*node as usize]);
             node.is_none_or(|node| node.hazards.has(Hazards::LEAVES))
         };
-        let is_harmless = |name: &&Box<[u8]>| {
+        let is_harmless = |name: &[u8]| {
             let is_certain = name.is_ascii() && name.len() < MAX_NAME;
-            is_certain && !self.taken.contains(*name) && !leaves(name)
+            is_certain && !self.taken.contains(name) && !leaves(name)
         };
-        self.called.iter().filter(is_harmless).cloned().collect()
+        let called = self.called.iter().filter(|name| is_harmless(name));
+        called.cloned().collect()
     }
 
     fn node(&mut self, node: u32) -> &mut Node {
@@ -514,15 +515,25 @@ mod tests {
 
     #[test]
     fn a_function_leaves_what_it_calls_and_what_it_writes_to_leaves() {
-        use residue::Known as _;
+        use residue::Remains as _;
         let names = Names::of_rows(&[
             plain("1", "even", "v", "begin return odd(n - 1); end"),
             plain("2", "odd", "v", "begin return even(n - 1); end"),
             plain("3", "opens", "v", "begin open c for select a; end"),
             plain("4", "calls", "v", "begin return opens(); end"),
             plain("5", "reads", "v", "begin return (select a from fired); end"),
-            plain("6", "writes", "v", "begin insert into fired values (a); end"),
-            plain("7", "fires", "v", "begin insert into log values (a); return new; end"),
+            plain(
+                "6",
+                "writes",
+                "v",
+                "begin insert into fired values (a); end",
+            ),
+            plain(
+                "7",
+                "fires",
+                "v",
+                "begin insert into log values (a); return new; end",
+            ),
             plain("8", "strange", "v", "begin return lo_create(a); end"),
             plain("9", "marked", "v!", "begin return a; end"),
             plain("10", "lower", "v", "begin return a; end"),
@@ -547,7 +558,15 @@ mod tests {
             assert_eq!(names.leaves(name.as_bytes()), Leaves::Nothing, "{name}");
             assert!(names.is_harmless(name.as_bytes()), "{name}");
         }
-        let leaving = ["opens", "calls", "writes", "strange", "marked", "uses_taken", "declares"];
+        let leaving = [
+            "opens",
+            "calls",
+            "writes",
+            "strange",
+            "marked",
+            "uses_taken",
+            "declares",
+        ];
         for name in leaving.into_iter().chain(["parsed"]) {
             assert_eq!(names.leaves(name.as_bytes()), Leaves::Always, "{name}");
             assert!(!names.is_harmless(name.as_bytes()), "{name}");
@@ -562,7 +581,7 @@ mod tests {
 
     #[test]
     fn what_the_server_computes_beforehand_is_kept_in_bodies() {
-        use residue::Known as _;
+        use residue::Remains as _;
         let names = Names::of_rows(&[
             plain("1", "constant", "i", "begin return current_setting(a); end"),
             plain("2", "calls", "s", "begin return constant(); end"),
