@@ -8,12 +8,14 @@ use super::cancel::Registry;
 use super::dial::dial;
 use super::orders::{Arrival, Joined, Mailbox, Order, Via};
 use super::places::Places;
+use super::proof::is_let_in;
 use super::stream::{Handover, Stream, read, write_all};
 use super::tls::{Encryption, PROTOCOL, Tunnel};
 use super::warm::{Answer, Warm};
 use crate::client::{Asks, CancelKey, Greeting, Login};
 use crate::config::Config;
 use crate::error::{ConnectionError, Fault};
+use crate::ids::UpstreamId;
 use crate::metrics::{Counter, Counters, Metrics};
 use crate::wire::startup::{MAX_STARTUP, cancel_request};
 use crate::wire::{self, backend};
@@ -150,9 +152,9 @@ async fn converse(
                 "login"
             );
             let began = std::time::Instant::now();
-            let (via, worker, is_spare) = match answer(&login, began, environment, load) {
-                Answer::Warm(worker, id) => (Ok(Via::Warm(id)), Some(worker), false),
-                Answer::Cold { is_spare } => {
+            let (via, worker, is_spare) = match choose(&login, began, environment, load).await {
+                Chosen::Warm(worker, id) => (Ok(Via::Warm(id)), Some(worker), false),
+                Chosen::Cold { is_spare } => {
                     let upstream = connect(&login, environment).await;
                     (upstream.map(Via::Connection), None, is_spare)
                 }
@@ -185,16 +187,47 @@ async fn converse(
     Err(error)
 }
 
-/// What to do with this login.
-fn answer(
+/// What is done with a login.
+enum Chosen {
+    /// It gets this connection of this worker.
+    Warm(usize, UpstreamId),
+    /// It is sent to the server.
+    Cold {
+        /// There are warm connections.
+        is_spare: bool,
+    },
+}
+
+/// What to do with this login, which began at this time. If it is time to see whether the server
+/// still lets such clients in, the proxy logs in first, and the client gets a warm connection, too:
+/// its own would be closed behind it, because there are others that hold statements.
+async fn choose(
     login: &Login,
-    now: std::time::Instant,
+    began: std::time::Instant,
     environment: &Environment,
     load: impl Fn(usize) -> usize,
-) -> Answer {
-    match environment.warm.is_on() && !login.replication {
-        true => environment.warm.answer(&login.packet, now, load),
-        false => Answer::Cold { is_spare: false },
+) -> Chosen {
+    if !environment.warm.is_on() || login.replication {
+        return Chosen::Cold { is_spare: false };
+    }
+    let warm = &environment.warm;
+    let mut answer = warm.answer(&login.packet, began, &load);
+    if answer == Answer::Prove {
+        let is_let_in = match reach(login, environment).await {
+            Ok(upstream) => is_let_in(upstream, environment.config.connect_timeout).await,
+            Err(_) => false,
+        };
+        match is_let_in {
+            true => warm.accepted(&login.packet, began),
+            false => warm.refused(&login.packet),
+        }
+        answer = warm.answer(&login.packet, std::time::Instant::now(), &load);
+    }
+    match answer {
+        Answer::Warm(worker, id) => Chosen::Warm(worker, id),
+        Answer::Cold { is_spare } => Chosen::Cold { is_spare },
+        // The server takes its time.
+        Answer::Prove => Chosen::Cold { is_spare: true },
     }
 }
 
@@ -229,8 +262,14 @@ pub(super) async fn redial(arrival: Arrival, environment: Arc<Environment>, mail
     }
 }
 
-/// Connects to the server and sends the startup packet.
+/// Connects to the server for a client, and sends its startup packet.
 async fn connect(login: &Login, environment: &Environment) -> Result<Handover, ConnectionError> {
+    let upstream = reach(login, environment).await?;
+    upstream.hand_over().map_err(ConnectionError::System)
+}
+
+/// Connects to the server and sends the startup packet.
+async fn reach(login: &Login, environment: &Environment) -> Result<Stream, ConnectionError> {
     let config = &environment.config;
     let counters = environment.metrics.acceptor();
     let dialled = dial(&config.upstream, &environment.tls.servers, counters);
@@ -240,7 +279,7 @@ async fn connect(login: &Login, environment: &Environment) -> Result<Handover, C
     write_all(&mut upstream, &login.packet)
         .await
         .map_err(ConnectionError::UpstreamIo)?;
-    upstream.hand_over().map_err(ConnectionError::System)
+    Ok(upstream)
 }
 
 fn new_key() -> Result<CancelKey, ConnectionError> {

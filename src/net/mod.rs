@@ -13,6 +13,7 @@ mod dial;
 mod orders;
 mod places;
 mod port;
+mod proof;
 mod socket;
 mod stream;
 pub mod tls;

@@ -71,6 +71,8 @@ struct Idle {
 pub(super) enum Answer {
     /// Give the client this connection of this worker.
     Warm(usize, UpstreamId),
+    /// First see whether the server still lets such a client in.
+    Prove,
     /// Send it to the server.
     Cold {
         /// There are warm connections, so this one is needed only to see what the server says.
@@ -132,8 +134,11 @@ impl Warm {
         let is_proven = age(identity.accepted).is_some_and(|age| age <= PROVEN);
         let is_due = age(identity.accepted).is_none_or(|age| age > RENEWED)
             && age(identity.tried).is_none_or(|age| age > RENEWED);
-        if !is_proven || is_due {
+        if is_due {
             identity.tried = Some(now);
+            return Answer::Prove;
+        }
+        if !is_proven {
             return cold(true);
         }
         let idle = identity.idle.remove(best);
@@ -297,7 +302,7 @@ mod tests {
         assert!(warm.offer(PACKET, (1, two), false));
         assert!(!warm.offer(PACKET, (1, three), false), "there are two");
         assert_eq!(answer(start), Answer::Warm(1, two), "used last");
-        assert_eq!(answer(after(600)), cold(true), "to see whether it holds");
+        assert_eq!(answer(after(600)), Answer::Prove, "to see whether it holds");
         assert_eq!(answer(after(601)), Answer::Warm(0, one));
         assert!(warm.offer(PACKET, (0, one), false));
         assert_eq!(answer(after(1_001)), cold(true), "too long ago");

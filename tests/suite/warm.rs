@@ -108,6 +108,23 @@ fn a_statement_stays_prepared_for_the_next_client() {
     assert!(again <= 3, "prepared {again} times\n{summary}");
 }
 
+/// The server is asked twice a second whether it would still let them in. That is not at their cost.
+#[test]
+fn clients_have_warm_connections_while_the_server_goes_on_letting_them_in() {
+    let proxy = proxy();
+    let database = server::database(SETUP);
+    let work = |client: &mut Client| assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
+    let (mut client, pid) = until_woken(&proxy, &database, work);
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_millis(2_200) {
+        work(&mut client);
+        assert_eq!(client.key.0, pid, "after {:?}", started.elapsed());
+        leave(client);
+        std::thread::sleep(Duration::from_millis(20));
+        client = Client::login(proxy.address(), &database);
+    }
+}
+
 #[test]
 fn a_used_connection_looks_like_a_fresh_one() {
     let proxy = proxy();
