@@ -108,7 +108,7 @@ fn a_statement_stays_prepared_for_the_next_client() {
     assert!(again <= 3, "prepared {again} times\n{summary}");
 }
 
-/// The server is asked twice a second whether it would still let them in. That is not at their cost.
+/// The server is asked twice a second whether it would still let them in, but not at their cost.
 #[test]
 fn clients_have_warm_connections_while_the_server_goes_on_letting_them_in() {
     let proxy = proxy();
