@@ -43,7 +43,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use timers::{Timer, Timers};
 use warm::Began;
-pub use warm::{LoginOutcome, Parking};
+pub use warm::{LoginOutcome, Parking, is_welcomed};
 
 /// Milliseconds between two looks for what nobody uses any more.
 pub const REST: u64 = 60_000;

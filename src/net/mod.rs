@@ -17,6 +17,7 @@ mod http;
 mod orders;
 mod places;
 mod port;
+mod proof;
 mod socket;
 mod stream;
 pub mod tls;

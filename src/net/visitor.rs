@@ -7,11 +7,13 @@ use super::door::{Entered, log_in};
 use super::environment::Environment;
 use super::farewell::{count_end, dismiss};
 use super::orders::{Arrival, Joined, Mailbox, Order, Reached, Via};
+use super::proof::is_let_in;
 use super::stream::{Stream, write_all};
 use super::warm::Answer;
 use crate::auth::{Credential, MAX_NAME};
 use crate::client::{CancelKey, Login};
 use crate::error::ConnectionError;
+use crate::ids::UpstreamId;
 use crate::wire::fields;
 use crate::wire::frame::HEADER;
 use std::io;
@@ -41,6 +43,17 @@ pub(super) struct Met {
     entered: Option<Entered>,
 }
 
+/// What is done with a login.
+enum Chosen {
+    /// It gets this connection of this worker.
+    Warm(usize, UpstreamId),
+    /// It is sent to the server.
+    Cold {
+        /// There are warm connections.
+        is_spare: bool,
+    },
+}
+
 impl Visitor {
     /// Has the client prove who it is, if that is not left to the server, and finds it a server
     /// connection; `None` if it leaves instead.
@@ -60,9 +73,10 @@ impl Visitor {
         }
         let began = std::time::Instant::now();
         let credential = entered.as_ref().map(|entered| &*entered.credential);
-        let (via, worker, is_spare) = match self.answer(credential, began, environment, load) {
-            Answer::Warm(worker, id) => (Via::Warm(id), Some(worker), false),
-            Answer::Cold { is_spare } => {
+        let chosen = self.choose(credential, began, environment, load).await;
+        let (via, worker, is_spare) = match chosen {
+            Chosen::Warm(worker, id) => (Via::Warm(id), Some(worker), false),
+            Chosen::Cold { is_spare } => {
                 let deadline = self.deadline;
                 let reached = connect(&self.login, credential, deadline, environment).await?;
                 if let Some(entered) = &mut entered {
@@ -117,19 +131,44 @@ impl Visitor {
         entered
     }
 
-    /// What to do with this login.
-    fn answer(
+    /// What to do with this login, which began at this time. If it is time to see whether the
+    /// server still lets such clients in, the proxy logs in first, and the client gets a warm
+    /// connection, too: its own would be closed behind it, because there are others that hold
+    /// statements.
+    async fn choose(
         &self,
         credential: Option<&Credential>,
-        now: std::time::Instant,
+        began: std::time::Instant,
         environment: &Environment,
         load: impl Fn(usize) -> usize,
-    ) -> Answer {
+    ) -> Chosen {
+        let warm = &environment.warm;
+        if !warm.is_on() || self.login.replication {
+            return Chosen::Cold { is_spare: false };
+        }
         let number = credential.map_or(0, Credential::number);
         let who = (&*self.login.packet, number);
-        match environment.warm.is_on() && !self.login.replication {
-            true => environment.warm.answer(who, now, load),
-            false => Answer::Cold { is_spare: false },
+        let mut answer = warm.answer(who, began, &load);
+        if answer == Answer::Prove {
+            let deadline = self.deadline;
+            let is_let_in = match try_connect(&self.login, credential, deadline, environment).await
+            {
+                Ok((upstream, said)) => {
+                    is_let_in(upstream, said, environment.config.connect_timeout).await
+                }
+                Err(_) => false,
+            };
+            match is_let_in {
+                true => warm.accepted(who, began),
+                false => warm.refused(&self.login.packet),
+            }
+            answer = warm.answer(who, std::time::Instant::now(), &load);
+        }
+        match answer {
+            Answer::Warm(worker, id) => Chosen::Warm(worker, id),
+            Answer::Cold { is_spare } => Chosen::Cold { is_spare },
+            // The server takes its time.
+            Answer::Prove => Chosen::Cold { is_spare: true },
         }
     }
 }
@@ -225,7 +264,7 @@ async fn connect(
     deadline: Instant,
     environment: &Environment,
 ) -> Result<Reached, ConnectionError> {
-    let outcome = try_connect(login, credential, deadline, environment).await;
+    let outcome = reach(login, credential, deadline, environment).await;
     let Err(ConnectionError::ServerRefused(message)) = &outcome else {
         return outcome;
     };
@@ -234,7 +273,7 @@ async fn connect(
             return outcome;
         }
         tokio::time::sleep(ROOM).await;
-        return try_connect(login, credential, deadline, environment).await;
+        return reach(login, credential, deadline, environment).await;
     }
     environment.warm.refused(&login.packet);
     if let Some(credential) = credential {
@@ -250,12 +289,24 @@ fn is_crowded(message: &[u8]) -> bool {
     fields::field(body, fields::SQLSTATE) == Some(TOO_MANY_CONNECTIONS)
 }
 
-async fn try_connect(
+async fn reach(
     login: &Login,
     credential: Option<&Credential>,
     deadline: Instant,
     environment: &Environment,
 ) -> Result<Reached, ConnectionError> {
+    let (upstream, said) = try_connect(login, credential, deadline, environment).await?;
+    let upstream = upstream.hand_over().map_err(ConnectionError::System)?;
+    Ok(Reached { upstream, said })
+}
+
+/// Returns what the server has said already, too.
+async fn try_connect(
+    login: &Login,
+    credential: Option<&Credential>,
+    deadline: Instant,
+    environment: &Environment,
+) -> Result<(Stream, Vec<u8>), ConnectionError> {
     let config = &environment.config;
     let counters = environment.metrics.acceptor();
     let dialled = dial(&config.upstream, &environment.tls.servers, counters);
@@ -278,8 +329,7 @@ async fn try_connect(
             (upstream, said) = entered?;
         }
     }
-    let upstream = upstream.hand_over().map_err(ConnectionError::System)?;
-    Ok(Reached { upstream, said })
+    Ok((upstream, said))
 }
 
 fn new_key() -> Result<CancelKey, ConnectionError> {

@@ -74,6 +74,8 @@ struct Idle {
 pub(super) enum Answer {
     /// Give the client this connection of this worker.
     Warm(usize, UpstreamId),
+    /// First see whether the server still lets such a client in.
+    Prove,
     /// Send it to the server.
     Cold {
         /// There are warm connections, so this one is needed only to see what the server says.
@@ -139,8 +141,11 @@ impl Warm {
         let is_proven = age(accepted).is_some_and(|age| age <= PROVEN);
         let is_due = age(accepted).is_none_or(|age| age > RENEWED)
             && age(identity.tried).is_none_or(|age| age > RENEWED);
-        if !is_proven || is_due {
+        if is_due {
             identity.tried = Some(now);
+            return Answer::Prove;
+        }
+        if !is_proven {
             return cold(true);
         }
         let idle = identity.idle.remove(best);
@@ -310,7 +315,7 @@ mod tests {
         assert!(warm.offer(PACKET, (1, two), false));
         assert!(!warm.offer(PACKET, (1, three), false), "there are two");
         assert_eq!(answer(start), Answer::Warm(1, two), "used last");
-        assert_eq!(answer(after(600)), cold(true), "to see whether it holds");
+        assert_eq!(answer(after(600)), Answer::Prove, "to see whether it holds");
         assert_eq!(answer(after(601)), Answer::Warm(0, one));
         assert!(warm.offer(PACKET, (0, one), false));
         assert_eq!(answer(after(1_001)), cold(true), "too long ago");
@@ -328,7 +333,8 @@ mod tests {
         warm.accepted((PACKET, 1), now);
         assert!(warm.offer(PACKET, (0, one), false) && warm.offer(PACKET, (0, two), false));
         let cold = Answer::Cold { is_spare: true };
-        assert_eq!(warm.answer((PACKET, 2), now, |_| 0), cold);
+        assert_eq!(warm.answer((PACKET, 2), now, |_| 0), Answer::Prove);
+        assert_eq!(warm.answer((PACKET, 2), now, |_| 0), cold, "one is enough");
         assert_eq!(warm.answer((PACKET, 0), now, |_| 0), cold);
         assert_eq!(warm.answer((PACKET, 1), now, |_| 0), Answer::Warm(0, two));
         warm.accepted((PACKET, 2), now + Duration::from_millis(1));

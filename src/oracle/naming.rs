@@ -23,7 +23,7 @@ pub(super) fn names(major: u16) -> String {
     let builtins = format!("'{{{}}}'::pg_catalog.name[]", builtins.join(","));
     let parts = [
         VOLATILE.to_owned(),
-        functions(),
+        functions(major),
         uses(&builtins, major),
         depends(),
         IMPLICIT.to_owned(),
@@ -50,11 +50,41 @@ const INTERNAL: &str = "(SELECT b.prosrc, \
     AND b.prosrc {=} ANY (ARRAY(SELECT u.prosrc FROM pg_catalog.pg_proc u \
     WHERE u.oid {>=} {user} AND u.prolang {=} 12::pg_catalog.oid)) GROUP BY b.prosrc)";
 
-fn functions() -> String {
+/// The languages whose bodies are read, where their handlers are the server's own.
+const READ: &str = "SELECT l.oid FROM pg_catalog.pg_language l \
+    LEFT JOIN pg_catalog.pg_proc h ON h.oid {=} l.lanplcallfoid \
+    WHERE l.oid {=} 14::pg_catalog.oid OR l.lanname {=} 'plpgsql'::pg_catalog.name \
+    AND h.prosrc {=} 'plpgsql_call_handler'::pg_catalog.text \
+    AND h.probin {=} '$libdir/plpgsql'::pg_catalog.text";
+
+/// Settings that a function may have while it runs, and that leave nothing when they are gone.
+const SETTINGS: &str = "{client_min_messages,datestyle,enable_hashjoin,enable_indexscan,\
+    enable_mergejoin,enable_nestloop,enable_seqscan,lock_timeout,row_security,search_path,\
+    statement_timeout,timezone,work_mem}";
+
+/// Whether something else than its source says what a function leaves: a setting that it has, a
+/// default of an argument that calls something, a body that was parsed when the function was made,
+/// a function beside it that helps to plan it. Before 14 `RETURN QUERY` opens a portal, too.
+fn is_marked(major: u16) -> String {
+    let own = match major {
+        ..14 => "p.prosrc {~~*} '%query%'",
+        _ => "p.prosqlbody IS NOT NULL",
+    };
     format!(
-        "SELECT 'f', p.oid::pg_catalog.text, p.proname::pg_catalog.text, pg_catalog.concat_ws(' ', \
-         p.provolatile, CASE WHEN p.proconfig::pg_catalog.text {{~~*}} '%standard_conforming%' \
-         THEN '?' ELSE l.lanname::pg_catalog.text END), \
+        "{own} OR p.proargdefaults::pg_catalog.text {{~~}} '%funcid %' \
+         OR p.prosupport::pg_catalog.oid {{<>}} 0::pg_catalog.oid OR EXISTS (\
+         SELECT FROM pg_catalog.unnest(p.proconfig) s WHERE NOT pg_catalog.lower(\
+         pg_catalog.split_part(s, '=', 1)) {{=}} ANY ('{SETTINGS}'::pg_catalog.text[]))"
+    )
+}
+
+fn functions(major: u16) -> String {
+    format!(
+        "SELECT 'f', p.oid::pg_catalog.text, p.proname::pg_catalog.text, pg_catalog.concat(\
+         p.provolatile, CASE WHEN {} THEN '!' END, ' ', \
+         CASE WHEN p.proconfig::pg_catalog.text {{~~*}} '%standard_conforming%' \
+         OR l.lanname {{=}} ANY ('{{sql,plpgsql}}'::pg_catalog.name[]) \
+         AND NOT l.oid {{=}} ANY (ARRAY({READ})) THEN '?' ELSE l.lanname::pg_catalog.text END), \
          CASE WHEN l.lanname {{=}} ANY ('{{sql,plpgsql}}'::pg_catalog.name[]) \
          THEN p.prosrc WHEN l.lanname {{=}} 'internal'::pg_catalog.name THEN i.names \
          ELSE '' END FROM pg_catalog.pg_proc p \
@@ -67,9 +97,25 @@ fn functions() -> String {
          WHERE e.classid {{=}} 1255::pg_catalog.oid AND e.objid {{=}} p.oid \
          AND e.refclassid {{=}} 3079::pg_catalog.oid \
          AND (p.provolatile {{=}} 'i'::pg_catalog.\"char\" OR x.extname {{=}} ANY \
-         ('{EXTENSIONS}'::pg_catalog.name[]))))"
+         ('{EXTENSIONS}'::pg_catalog.name[])))); {TAKEN}",
+        is_marked(major),
+        TAKEN = TAKEN.replace("{read}", READ),
     )
 }
+
+/// The names of functions in languages that are read which are also those of others, and those of
+/// types which are also those of `pg_catalog`, however they are written.
+const TAKEN: &str = "SELECT DISTINCT 'o', o.name, 'f', '', '' FROM (\
+    SELECT pg_catalog.lower(p.proname::pg_catalog.text) AS name FROM pg_catalog.pg_proc p \
+    WHERE p.oid {>=} {user} AND p.prokind {<>} 'a'::pg_catalog.\"char\" \
+    AND p.prolang {=} ANY (ARRAY({read}))) u JOIN (\
+    SELECT pg_catalog.lower(p.proname::pg_catalog.text) AS name FROM pg_catalog.pg_proc p \
+    WHERE p.oid {<} {user} OR p.prokind {=} 'a'::pg_catalog.\"char\" \
+    OR NOT p.prolang {=} ANY (ARRAY({read}))) o ON o.name {=} u.name; \
+    SELECT DISTINCT 'o', pg_catalog.lower(t.typname::pg_catalog.text), 't', '', '' \
+    FROM pg_catalog.pg_type t JOIN pg_catalog.pg_type b ON b.typname {=} t.typname \
+    WHERE t.oid {>=} {user} AND b.oid {<} {user} AND EXISTS (SELECT FROM pg_catalog.pg_proc p \
+    WHERE p.oid {>=} {user} AND p.prolang {=} ANY (ARRAY({read})))";
 
 /// Expressions that the catalog keeps parsed, each with the object that it belongs to.
 fn trees(major: u16) -> String {

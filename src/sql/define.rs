@@ -37,7 +37,7 @@ pub struct Definition {
     pub by_writing: bool,
     /// It defines a function that the planner may run.
     pub is_planned: bool,
-    /// It defines a function, which may leave something in the sessions that run it.
+    /// It defines a function or the like, which may leave something in the sessions that run it.
     pub leaves: bool,
 }
 
@@ -247,7 +247,8 @@ fn create(tokens: &Tokens<'_>, about: usize) -> Option<Option<Definition>> {
     Some(Some(match kind {
         b"function" | b"procedure" => function::created(tokens, about),
         b"table" => table(tokens, about, foreign),
-        b"view" | b"aggregate" => tokens.definition(tokens.object(about + 1)),
+        b"view" => tokens.definition(tokens.object(about + 1)),
+        b"aggregate" => called(tokens.definition(tokens.object(about + 1))),
         b"trigger" | b"index" => Definition {
             by_writing: true,
             ..tokens.definition(behind(b"on"))
@@ -265,8 +266,18 @@ fn create(tokens: &Tokens<'_>, about: usize) -> Option<Option<Definition>> {
         // Functions in it are not read. Without a handler it is that of an extension.
         b"language" | b"procedural" | b"trusted" if tokens.has(b"handler") => return Some(None),
         b"extension" | b"language" | b"procedural" | b"transform" | b"trusted" => return None,
+        b"cast" | b"operator" | b"type" | b"domain" => called(tokens.definition(None)),
         _ => tokens.definition(None),
     }))
+}
+
+/// What is defined may be called by a name that stood for something else, or run where nobody names
+/// it: in a body, too.
+fn called(definition: Definition) -> Definition {
+    Definition {
+        leaves: true,
+        ..definition
+    }
 }
 
 /// What ALTER defines; `None` if that is not understood.
@@ -294,7 +305,7 @@ fn alter(tokens: &Tokens<'_>, about: usize) -> Option<Option<Definition>> {
                 .map(|(of, also)| once([of, also].concat()));
             altered
         }
-        b"aggregate" => tokens.definition(of),
+        b"aggregate" => called(tokens.definition(of)),
         // Attributes and labels come and go, and nothing is run for them.
         b"type" if !tokens.has(b"set") || tokens.are(about + 2, &[b"set", b"schema"]) => {
             return Some(None);

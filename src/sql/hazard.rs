@@ -39,6 +39,9 @@ impl Hazards {
     pub const LEAVES: Self = Self(1 << 9);
     /// Writing it may do that.
     pub const WRITTEN_LEAVES: Self = Self(1 << 10);
+    /// It may run a function that is declared immutable, whose value the server may keep with the
+    /// plan of what uses it.
+    pub const FOLDED: Self = Self(1 << 11);
     /// All there are.
     pub const ALL: Self = Self(u16::MAX);
 
@@ -60,6 +63,12 @@ impl Hazards {
         Self(self.0 & !other.0)
     }
 
+    /// These and those of `other`.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// What running it may do to the session.
     #[must_use]
     pub const fn effect(self) -> Effect {
@@ -79,6 +88,8 @@ impl Hazards {
     /// Those that a table has but its partitions and children have not: what is read through the
     /// parent is secured by the parent's policies only.
     pub const OF_PARENTS: Self = Self(0b0110_0000);
+    /// Those that concern a function whose body uses or writes what has them.
+    pub const TO_BODIES: Self = Self(0b1100_0000_0000);
     /// Those of functions that a planner had better not run.
     pub const OF_RUNS: Self = Self(0b1000_0011);
 }

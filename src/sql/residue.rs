@@ -6,7 +6,9 @@
 //! of `pg_catalog` that only compute or read. A call of anything else may leave anything, and so
 //! may a name behind which a user's function runs, which is for the caller to know.
 
+mod body;
 mod known;
+mod words;
 
 use super::effect::Effect;
 use super::hazard::{self, Hazards};
@@ -14,6 +16,7 @@ use super::moves::{self, Assignment, Move, Part};
 use super::settings;
 use super::survey::Survey;
 use super::words::{Item, Token, Words};
+pub use body::{Deeds, deeds};
 pub use known::functions;
 use known::{is_draw, is_known, is_lock};
 use std::ops::{BitOr, BitOrAssign};
@@ -32,6 +35,9 @@ impl Residue {
     pub const SETTINGS: Self = Self(1 << 1);
     /// Locks of the session (`pg_advisory_lock`), which one function gives back.
     pub const LOCKS: Self = Self(1 << 2);
+    /// What the server keeps of functions that have run. Nobody can tell as long as the catalog
+    /// does not change, and nothing takes it away.
+    pub const KEPT: Self = Self(1 << 3);
     /// Anything.
     pub const ANYTHING: Self = Self(u8::MAX);
 
@@ -40,6 +46,12 @@ impl Residue {
     #[inline]
     pub const fn is_anything(self) -> bool {
         self.0 == u8::MAX
+    }
+
+    /// This without `other`.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
     }
 
     /// Whether some of `other` is left.
@@ -78,22 +90,37 @@ pub enum Leaves {
     /// Never.
     #[default]
     Nothing,
+    /// When a function is run whose body uses it: the server may keep there what was computed with
+    /// the settings of then.
+    InBodies,
     /// When it is written: a trigger runs then, or a default is computed.
     WhenWritten,
     /// Whenever it is used.
     Always,
 }
 
+/// Knows what the objects leave that users define.
+pub trait Remains {
+    /// When using this name may leave anything, which is written as in the text, without quotes.
+    fn leaves(&self, name: &[u8]) -> Leaves;
+
+    /// Whether what is called by this name are functions of users that leave nothing, and no
+    /// others.
+    fn is_harmless(&self, name: &[u8]) -> bool;
+
+    /// Whether a text may run the body of a function.
+    fn has_bodies(&self) -> bool;
+}
+
 /// Hazards with which a name may leave anything. Those that only leave something are looked up name
 /// by name.
 const LEAVING: [Hazards; 3] = [Hazards::ANYTHING, Hazards::SETTINGS, Hazards::FOREIGN];
 
-/// What `text` leaves behind, of which this is the survey. `leaves` tells when using a name leaves
-/// anything.
+/// What `text` leaves behind, of which this is the survey.
 #[must_use]
-pub fn residue(text: &[u8], survey: &Survey, leaves: impl Fn(&[u8]) -> Leaves) -> Residue {
+pub fn residue(text: &[u8], survey: &Survey, known: &impl Remains) -> Residue {
     if let Some(does) = moves::read(text)
-        && let Some(residue) = of_move(&does, &leaves)
+        && let Some(residue) = of_move(&does, known)
     {
         return residue;
     }
@@ -107,24 +134,28 @@ pub fn residue(text: &[u8], survey: &Survey, leaves: impl Fn(&[u8]) -> Leaves) -
         place: Place::Start,
         into: Into::Elsewhere,
         last: b"",
+        is_last: false,
     };
     let mut residue = match survey.hazards.has(Hazards::NOISY) {
         true => Residue::SEQUENCES,
         false => Residue::NOTHING,
     };
+    if known.has_bodies() {
+        residue |= Residue::KEPT;
+    }
     let (mut strongest, mut writes) = (Leaves::Nothing, false);
     while !residue.is_anything() {
         residue |= match words.token() {
             Token::Literal(_) => reader.literal(),
             Token::Item(Item::Word(word)) => {
-                strongest = strongest.max(leaves(word));
+                strongest = strongest.max(known.leaves(word));
                 writes |= is_in(&WRITES, word);
-                match strongest == Leaves::Always || writes && strongest > Leaves::Nothing {
+                match strongest == Leaves::Always || writes && strongest == Leaves::WhenWritten {
                     true => Residue::ANYTHING,
                     false => reader.word(word),
                 }
             }
-            Token::Item(Item::Other(byte)) => reader.other(byte),
+            Token::Item(Item::Other(byte)) => reader.other(byte, known),
             Token::Item(Item::End) => break,
             Token::Item(Item::Escaped | Item::Broken) => Residue::ANYTHING,
         };
@@ -133,10 +164,10 @@ pub fn residue(text: &[u8], survey: &Survey, leaves: impl Fn(&[u8]) -> Leaves) -
 }
 
 /// What a text leaves behind that changes settings, if it does nothing else.
-fn of_move(does: &Move, leaves: &impl Fn(&[u8]) -> Leaves) -> Option<Residue> {
+fn of_move(does: &Move, known: &impl Remains) -> Option<Residue> {
     let set = |changes: &[Assignment]| {
         let is_server =
-            |change: &Assignment| !change.is_call || leaves(b"set_config") == Leaves::Nothing;
+            |change: &Assignment| !change.is_call || known.leaves(b"set_config") == Leaves::Nothing;
         let is_reset = |change: &Assignment| is_reset_with_all(&change.name) && is_server(change);
         match changes.iter().all(is_reset) {
             true => Residue::SETTINGS,
@@ -226,11 +257,14 @@ struct Reader<'a> {
     into: Into,
     /// The word that was read last.
     last: &'a [u8],
+    /// Nothing else was read since.
+    is_last: bool,
 }
 
 impl<'a> Reader<'a> {
     fn literal(&mut self) -> Residue {
         (self.place, self.into) = (Place::Other, Into::Elsewhere);
+        self.is_last = false;
         Residue::NOTHING
     }
 
@@ -241,10 +275,11 @@ impl<'a> Reader<'a> {
             _ if word.eq_ignore_ascii_case(b"into") => Into::Expected,
             _ => Into::Elsewhere,
         };
-        self.last = word;
-        self.place = match self.into {
-            Into::Named => Place::Other,
-            Into::Elsewhere | Into::Expected => Place::Name,
+        let is_named = self.is_last && is_in(&NAMING, self.last);
+        (self.last, self.is_last) = (word, true);
+        self.place = match is_named || self.into == Into::Named {
+            true => Place::Other,
+            false => Place::Name,
         };
         if is_verb && !is_in(&VERBS, word) {
             Residue::ANYTHING
@@ -259,8 +294,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn other(&mut self, byte: u8) -> Residue {
+    fn other(&mut self, byte: u8, known: &impl Remains) -> Residue {
         let before = self.place;
+        self.is_last = false;
         self.place = match byte {
             b';' => Place::Start,
             // `(SELECT …)`
@@ -272,7 +308,9 @@ impl<'a> Reader<'a> {
             _ => Into::Elsewhere,
         };
         match (before, byte) {
-            (Place::Name, b'(') if !is_known(self.last) => Residue::ANYTHING,
+            (Place::Name, b'(') if is_known(self.last) => Residue::NOTHING,
+            (Place::Name, b'(') if known.is_harmless(self.last) => Residue::NOTHING,
+            (Place::Name, b'(') => Residue::ANYTHING,
             _ => Residue::NOTHING,
         }
     }
@@ -301,6 +339,9 @@ const VERBS: [&str; 18] = [
     "with",
 ];
 
+/// Words behind which a name is given, maybe with those of its columns in parentheses.
+const NAMING: [&str; 3] = ["as", "recursive", "with"];
+
 /// Words of statements that write: columns and triggers draw from sequences unseen.
 const WRITES: [&str; 4] = ["delete", "insert", "merge", "update"];
 
@@ -322,14 +363,30 @@ mod tests {
         }
     }
 
+    struct Mine;
+
+    impl Remains for Mine {
+        fn leaves(&self, name: &[u8]) -> Leaves {
+            match name {
+                b"mine" => Leaves::Always,
+                b"triggered" => Leaves::WhenWritten,
+                b"folded" => Leaves::InBodies,
+                _ => Leaves::Nothing,
+            }
+        }
+
+        fn is_harmless(&self, name: &[u8]) -> bool {
+            name == b"harmless"
+        }
+
+        fn has_bodies(&self) -> bool {
+            false
+        }
+    }
+
     fn of(text: &str) -> Residue {
         let survey = survey(text.as_bytes(), &Nothing);
-        let leaves = |word: &[u8]| match word {
-            b"mine" => Leaves::Always,
-            b"triggered" => Leaves::WhenWritten,
-            _ => Leaves::Nothing,
-        };
-        residue(text.as_bytes(), &survey, leaves)
+        residue(text.as_bytes(), &survey, &Mine)
     }
 
     #[test]
@@ -343,6 +400,9 @@ mod tests {
             "begin; select cast(a as varchar(10)), a::numeric(5, 2) from t; commit",
             "start transaction isolation level serializable; rollback",
             "select a from triggered",
+            "select a, s.harmless(b) from folded",
+            "with x (a) as (values (1)) select * from x as y (b)",
+            "with recursive x (a, b) as (select 1, 2) select lower(a) from x AS \"y\" (b)",
             "select now(), current_timestamp(3), extract(year from d), coalesce(a, 'mine(')",
             "show search_path; explain (costs off) select 1; values (1)",
             "select sum(a) over (partition by b), row_number() over (order by a) from t",
@@ -405,6 +465,8 @@ mod tests {
         for text in [
             "select f(1)",
             "select f /* */ (1)",
+            "with x as (select f(1)) select 1 as a, f(1)",
+            "select recursive, f(1) from t",
             "select s.\"lower \"(1)",
             "select setseed(0.5)",
             "update triggered set a = 1",

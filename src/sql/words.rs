@@ -22,6 +22,7 @@ pub(super) enum Token<'a> {
 }
 
 /// The words of a text; strings, numbers and comments are skipped.
+#[derive(Default)]
 pub(super) struct Words<'a> {
     text: &'a [u8],
     at: usize,

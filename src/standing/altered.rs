@@ -87,6 +87,11 @@ impl Standing {
         if !is_definition || !is_idle || !is_one(text) {
             return;
         }
+        // ALTER SEQUENCE … RESTART and the like make nothing, and no end of the transaction undoes
+        // what they would leave here.
+        if effect == Effect::Catalog && self.definitions.touched.is_nothing() {
+            return;
+        }
         let ends = ends_with_transaction(text);
         self.making = Some(Making { ends });
         let has_altered = self.transaction_effect > Effect::Isolation;

@@ -188,6 +188,8 @@ pub struct Standing {
     pub setbacks: Setbacks,
     /// What its texts have left in it since the login.
     pub residue: Residue,
+    /// The catalog epoch when the first function may have run in it.
+    kept_since: u64,
 }
 
 impl Standing {
@@ -232,6 +234,7 @@ impl Standing {
             idle_patience: Patience::default(),
             setbacks: Setbacks::default(),
             residue: Residue::NOTHING,
+            kept_since: 0,
         }
     }
 

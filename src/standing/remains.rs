@@ -5,6 +5,7 @@ use crate::reason::Reason;
 use crate::sql::effect::Effect;
 use crate::sql::residue::{self, Residue};
 use crate::sql::survey::Survey;
+use crate::sql::touched::Touched;
 
 /// A statement that takes away what is left in a session, and the tag it completes with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +46,18 @@ impl Standing {
     /// Something has run that leaves this.
     #[inline]
     pub fn leaves(&mut self, residue: Residue) {
+        if residue.has(Residue::KEPT) && !self.residue.has(Residue::KEPT) {
+            self.kept_since = self.database.epoch();
+        }
         self.residue |= residue;
+    }
+
+    /// Whether nobody can tell what the server keeps of functions that have run: the catalog is as
+    /// it was before the first of them, as far as is known.
+    #[must_use]
+    pub fn keeps_the_present(&self) -> bool {
+        let concerns = |touched: &Touched| !touched.is_nothing();
+        !self.residue.has(Residue::KEPT) || self.database.holds(self.kept_since, concerns).is_ok()
     }
 
     /// What a text leaves, of which this is the survey, with what is known of the names in it. It
@@ -57,8 +69,7 @@ impl Standing {
         if !is_read || !is_known {
             return Residue::ANYTHING;
         }
-        let names = self.names();
-        residue::residue(text, survey, |name| names.leaves(name))
+        residue::residue(text, survey, &**self.names())
     }
 
     /// A text is relayed of which this is the survey. `is_idle` says that nothing is in flight
@@ -97,8 +108,13 @@ impl Standing {
         }
     }
 
-    /// All that was left was taken away.
+    /// All that was left was taken away, but for what nothing takes away.
     pub const fn is_clean_again(&mut self) {
-        self.residue = Residue::NOTHING;
+        let is_kept = self.residue.has(Residue::KEPT);
+        self.residue = if is_kept {
+            Residue::KEPT
+        } else {
+            Residue::NOTHING
+        };
     }
 }

@@ -14,7 +14,7 @@ mod leaving;
 mod used;
 
 use crate::sql::hazard::Hazards;
-use crate::sql::residue::Leaves;
+use crate::sql::residue::{Leaves, Remains};
 use crate::sql::survey::Known;
 pub use defined::Defined;
 use foldhash::fast::RandomState;
@@ -69,6 +69,21 @@ impl Known for Names {
     }
 }
 
+impl Remains for Names {
+    #[inline]
+    fn leaves(&self, name: &[u8]) -> Leaves {
+        self.leaving.has(name)
+    }
+
+    fn is_harmless(&self, name: &[u8]) -> bool {
+        self.leaving.is_harmless(name)
+    }
+
+    fn has_bodies(&self) -> bool {
+        self.leaving.bodies
+    }
+}
+
 impl Names {
     /// The names of a database of which nothing is known: any name may do anything.
     #[must_use]
@@ -83,13 +98,6 @@ impl Names {
             leaving: Arc::new(Leaving::unknown()),
             volatile: Arc::default(),
         }
-    }
-
-    /// Whether using this name may leave something in the session that a fresh login would not find
-    /// there: a function of a user's may run.
-    #[must_use]
-    pub fn leaves(&self, name: &[u8]) -> Leaves {
-        self.leaving.has(name)
     }
 
     /// Whether an event trigger runs whenever somebody logs in.
@@ -130,6 +138,14 @@ pub enum Row<'a> {
     Volatile(&'a str),
     /// There is an event trigger that runs whenever somebody logs in.
     Greets,
+    /// A function of a user's in a language that is read, or a type, has the name of another
+    /// function or type that is not.
+    Taken {
+        /// The name.
+        name: &'a str,
+        /// It is a type.
+        is_type: bool,
+    },
     /// A function of a user's.
     Function {
         /// The function's OID.
@@ -140,6 +156,9 @@ pub enum Row<'a> {
         language: &'a str,
         /// Whether the function is declared volatile, so that the planner does not run it.
         volatile: bool,
+        /// Whether the planner may run it, and keep its value (`i`); whether something else than
+        /// the source says what it leaves (`!`).
+        marks: &'a str,
         /// The function's source text; empty if it was parsed when the function was made.
         source: &'a str,
     },
@@ -188,13 +207,18 @@ impl<'a> Row<'a> {
         Some(match kind {
             "v" => Self::Volatile(a),
             "l" => Self::Greets,
+            "o" => Self::Taken {
+                name: a,
+                is_type: b == "t",
+            },
             "f" => {
-                let (volatility, language) = c.split_once(' ')?;
+                let (marks, language) = c.split_once(' ')?;
                 Self::Function {
                     oid: a,
                     name: b,
                     language,
-                    volatile: volatility == "v",
+                    volatile: marks.starts_with('v'),
+                    marks,
                     source: d,
                 }
             }
@@ -250,6 +274,7 @@ mod tests {
             name,
             language: "plpgsql",
             volatile: true,
+            marks: "v",
             source,
         }
     }
@@ -332,6 +357,7 @@ mod tests {
             name: "f",
             language: "sql",
             volatile: false,
+            marks: "s",
             source,
         };
         let of = |rows: &[Row<'_>]| Names::of_rows(rows).of(b"f");
@@ -370,6 +396,7 @@ mod tests {
                 name: "f",
                 language: "internal",
                 volatile: false,
+                marks: "i",
                 source,
             };
             Names::of_rows(&[row, depends("*", "", "f1")]).of(b"x")
@@ -389,6 +416,7 @@ mod tests {
                 name: "x",
                 language: "sql",
                 volatile: false,
+                marks: "s",
                 source: "select 1"
             })
         );

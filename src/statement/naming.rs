@@ -13,7 +13,7 @@ use super::Millis;
 use super::names::{Defined, Names};
 use crate::sql::define::Definition;
 use crate::sql::hazard::Hazards;
-use crate::sql::residue::Leaves;
+use crate::sql::residue::{Leaves, Remains as _};
 use crate::sql::touched::Touched;
 use std::sync::Arc;
 

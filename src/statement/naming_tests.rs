@@ -82,6 +82,7 @@ fn what_the_catalog_says_takes_hazards_on() {
         name: "reads",
         language: "sql",
         volatile: true,
+        marks: "v",
         source: "select * from v",
     };
     let rows = [

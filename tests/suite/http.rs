@@ -137,7 +137,7 @@ fn a_proxy_without_its_server_is_alive_and_not_ready() {
 fn a_proxy_that_drains_says_so_until_its_end() {
     let room = Room::new(&server::address());
     let mut client = Client::login(&room.proxy.address, "postgres");
-    client.send(&crate::harness::frames::query("SELECT pg_sleep(2)"));
+    client.send(&crate::harness::frames::query("SELECT pg_sleep(20)"));
     assert_eq!(room.get("/readyz").status, 200);
     room.proxy.signal(Signal::TERM);
     let started = Instant::now();

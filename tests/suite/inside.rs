@@ -193,3 +193,25 @@ fn settings_of_each_transaction_are_not_asked_about_in_each() {
         assert!(count(Counter::Questions) <= 3, "{set}\n{after}");
     }
 }
+
+/// As Trac's tests do: ALTER SEQUENCE is a definition that no statement can notice.
+#[test]
+fn a_transaction_that_restarts_sequences_changes_nothing_for_later_ones() {
+    let proxy = Proxy::with(&server::address(), &[("prepare_threshold", "3")]);
+    let database = server::database("CREATE TABLE n (id serial, a int, b text)");
+    let mut client = Client::login(proxy.address(), &database);
+    let count = converted(&proxy, || {
+        for round in 0..40 {
+            client.run("BEGIN");
+            client.run("ALTER SEQUENCE n_id_seq RESTART WITH 1");
+            client.run("DELETE FROM n");
+            client.run("COMMIT");
+            client.run("BEGIN");
+            for n in 0..10 {
+                client.run(&format!("INSERT INTO n (a, b) VALUES ({n}, 'b{round}')"));
+            }
+            client.run("COMMIT");
+        }
+    });
+    assert!(count > 300, "{}", proxy.summary());
+}

@@ -108,6 +108,23 @@ fn a_statement_stays_prepared_for_the_next_client() {
     assert!(again <= 3, "prepared {again} times\n{summary}");
 }
 
+/// The server is asked twice a second whether it would still let them in, but not at their cost.
+#[test]
+fn clients_have_warm_connections_while_the_server_goes_on_letting_them_in() {
+    let proxy = proxy();
+    let database = server::database(SETUP);
+    let work = |client: &mut Client| assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
+    let (mut client, pid) = until_woken(&proxy, &database, work);
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_millis(2_200) {
+        work(&mut client);
+        assert_eq!(client.key.0, pid, "after {:?}", started.elapsed());
+        leave(client);
+        std::thread::sleep(Duration::from_millis(20));
+        client = Client::login(proxy.address(), &database);
+    }
+}
+
 #[test]
 fn a_used_connection_looks_like_a_fresh_one() {
     let proxy = proxy();
@@ -145,11 +162,12 @@ fn a_used_connection_looks_like_a_fresh_one() {
 fn a_session_that_is_left_with_something_in_it_is_not_used_again() {
     let proxy = proxy();
     let setup = format!(
-        "{SETUP}; CREATE FUNCTION f(int) RETURNS int LANGUAGE sql AS 'SELECT $1'; \
+        "{SETUP}; CREATE FUNCTION f(int) RETURNS int LANGUAGE sql AS 'SELECT lo_create(0)::int'; \
          CREATE VIEW v AS SELECT f(id) AS id FROM t; CREATE TABLE u (id int DEFAULT f(1)); \
-         CREATE FUNCTION fired() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; \
+         CREATE FUNCTION fired() RETURNS trigger LANGUAGE plpgsql AS \
+         'BEGIN EXECUTE tg_argv[0]; RETURN NEW; END'; \
          CREATE TABLE g (id int); CREATE TRIGGER g BEFORE INSERT ON g FOR EACH ROW \
-         EXECUTE FUNCTION fired(); CREATE VIEW l AS SELECT pg_try_advisory_lock(5)"
+         EXECUTE FUNCTION fired('SELECT 1'); CREATE VIEW l AS SELECT pg_try_advisory_lock(5)"
     );
     let database = server::database(&setup);
     let tainting = [
@@ -179,7 +197,7 @@ fn a_session_that_is_left_with_something_in_it_is_not_used_again() {
         "BEGIN; SELECT 1 / 0",
         "COPY t TO STDOUT",
         "SELECT pg_export_snapshot()",
-        "CREATE FUNCTION lower(t) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+        "CREATE FUNCTION lower(t) RETURNS oid LANGUAGE sql AS 'SELECT lo_create(0)'",
         "SELECT lower(t) FROM t WHERE id = 1",
         "DROP FUNCTION lower(t)",
     ];
@@ -202,7 +220,8 @@ fn a_session_that_is_left_with_something_in_it_is_not_used_again() {
 fn who_reads_a_table_runs_no_triggers_of_it() {
     let proxy = proxy();
     let setup = format!(
-        "{SETUP}; CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; \
+        "{SETUP}; CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS \
+         'DECLARE r record; BEGIN FOR r IN SELECT 1 LOOP END LOOP; RETURN NEW; END'; \
          CREATE TRIGGER f BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION f(); \
          CREATE VIEW v AS SELECT * FROM t"
     );
@@ -373,8 +392,9 @@ fn what_leaves_nothing_is_what_the_server_says_does_nothing() {
     const VOLATILE: &str = "\
         timezone,clock_timestamp,gen_random_uuid,pg_relation_size,pg_table_size,\
         pg_total_relation_size,random,timeofday,pg_is_in_recovery,pg_get_viewdef,setseed,\
-        pg_advisory_unlock,pg_advisory_unlock_all,pg_advisory_unlock_shared,pg_advisory_xact_lock,\
-        pg_advisory_xact_lock_shared,pg_try_advisory_xact_lock,pg_try_advisory_xact_lock_shared";
+        pg_notify,pg_advisory_unlock,pg_advisory_unlock_all,pg_advisory_unlock_shared,\
+        pg_advisory_xact_lock,pg_advisory_xact_lock_shared,pg_try_advisory_xact_lock,\
+        pg_try_advisory_xact_lock_shared";
     let mut client = Client::login(&server::address(), "postgres");
     let names: Vec<_> = pgautoprep::sql::residue::functions().collect();
     let found = client.query(&format!(
@@ -456,4 +476,159 @@ fn whatever_a_client_does_the_next_finds_what_a_fresh_login_would() {
         }
     }
     assert!(woken(&proxy) >= 10, "{}", proxy.summary());
+}
+
+/// Functions that leave nothing, and what runs them. The last writes to a table whose trigger
+/// writes to a table with a trigger.
+const QUIET: &str = "\
+    CREATE TABLE log (id serial, op text, at timestamptz); \
+    CREATE FUNCTION logged() RETURNS trigger LANGUAGE plpgsql AS \
+    'BEGIN NEW.at := now(); RETURN NEW; END'; \
+    CREATE TRIGGER logged BEFORE INSERT ON log FOR EACH ROW EXECUTE FUNCTION logged(); \
+    CREATE FUNCTION fired() RETURNS trigger LANGUAGE plpgsql AS \
+    'DECLARE n int; BEGIN IF tg_op = ''UPDATE'' THEN INSERT INTO log (op) VALUES (tg_op); \
+    PERFORM pg_notify(''log'', tg_op); END IF; \
+    SELECT count(*) INTO n FROM t WHERE t.id < NEW.id; RETURN NEW; \
+    EXCEPTION WHEN division_by_zero THEN RAISE NOTICE ''at %'', n; RETURN NULL; END'; \
+    CREATE TRIGGER fired BEFORE INSERT OR UPDATE ON s FOR EACH ROW EXECUTE FUNCTION fired(); \
+    CREATE FUNCTION twice(int) RETURNS int LANGUAGE sql SET search_path = public \
+    AS 'SELECT $1 * 2 FROM t LIMIT 1'; \
+    CREATE FUNCTION fact(n int) RETURNS int LANGUAGE plpgsql AS \
+    'BEGIN IF (n < 2) THEN RETURN twice(n) / 2; END IF; RETURN n * fact(n - 1); END'; \
+    CREATE VIEW facts AS SELECT fact(id) FROM t WHERE id < 5";
+
+const RUN_QUIETLY: [&str; 5] = [
+    "SELECT twice(5)",
+    "SELECT public.fact(id) FROM t WHERE id = 4",
+    "SELECT * FROM facts",
+    "INSERT INTO s (name) VALUES ('x')",
+    "UPDATE s SET name = 'y' WHERE id = 1",
+];
+
+#[test]
+fn functions_that_leave_nothing_are_run_on_warm_connections() {
+    let proxy = proxy();
+    let database = server::database(&format!("{SETUP}; {QUIET}"));
+    let work = |client: &mut Client| assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
+    let (mut client, _) = until_woken(&proxy, &database, work);
+    let pid = client.key.0;
+    for round in 0..10 {
+        for text in RUN_QUIETLY {
+            client.run(text);
+        }
+        leave(client);
+        std::thread::sleep(Duration::from_millis(10));
+        client = Client::login(proxy.address(), &database);
+        assert_eq!(client.key.0, pid, "in round {round}");
+    }
+    let mut fresh = Client::login(&server::address(), &database);
+    // Its settings are seen from the first function on.
+    fresh.run("LOAD 'plpgsql'");
+    for probe in PROBES.into_iter().chain(RUN_QUIETLY) {
+        assert_eq!(client.query(probe), fresh.query(probe), "{probe}");
+    }
+}
+
+/// Functions of which a successor could tell that they have run, and how.
+const LOUD: [(&str, &str); 14] = [
+    (
+        "int LANGUAGE plpgsql",
+        "BEGIN PERFORM set_config('my.var', 'x', false); RETURN 1; END",
+    ),
+    (
+        "int LANGUAGE plpgsql",
+        "BEGIN EXECUTE 'CREATE TEMP TABLE x ()'; RETURN 1; END",
+    ),
+    (
+        "int LANGUAGE plpgsql",
+        "BEGIN CREATE TEMP TABLE x (); RETURN 1; END",
+    ),
+    (
+        "int LANGUAGE plpgsql",
+        "BEGIN LISTEN somebody; RETURN 1; END",
+    ),
+    (
+        "int LANGUAGE plpgsql",
+        "BEGIN PERFORM pg_advisory_lock(5); RETURN 1; END",
+    ),
+    (
+        "int LANGUAGE plpgsql",
+        "BEGIN PERFORM setseed(0.5); RETURN 1; END",
+    ),
+    (
+        "refcursor LANGUAGE plpgsql",
+        "DECLARE c refcursor; BEGIN OPEN c FOR SELECT 1; RETURN c; END",
+    ),
+    (
+        "int LANGUAGE plpgsql",
+        "DECLARE r record; BEGIN FOR r IN SELECT 1 LOOP END LOOP; RETURN 1; END",
+    ),
+    (
+        "int LANGUAGE plpgsql",
+        "DECLARE m mood; BEGIN RETURN 1; END",
+    ),
+    (
+        "int LANGUAGE plpgsql",
+        "DECLARE a t.id%TYPE; BEGIN RETURN 1; END",
+    ),
+    (
+        "date LANGUAGE plpgsql",
+        "BEGIN RETURN '1/2/2020'::date; END",
+    ),
+    ("int LANGUAGE sql SET my.var = 'x'", "SELECT 1"),
+    (
+        "int LANGUAGE sql",
+        "SELECT 1 FROM set_config('search_path', 'x', false)",
+    ),
+    ("oid LANGUAGE sql", "SELECT lo_create(0)"),
+];
+
+#[test]
+fn functions_that_leave_something_end_their_session() {
+    let proxy = proxy();
+    let functions = LOUD.iter().enumerate().map(|(number, (kind, body))| {
+        format!("CREATE FUNCTION loud_{number}() RETURNS {kind} AS $body${body}$body$")
+    });
+    let functions = functions.collect::<Vec<_>>().join("; ");
+    let mood = "CREATE TYPE mood AS ENUM ('sad')";
+    let database = server::database(&format!("{SETUP}; {QUIET}; {mood}; {functions}"));
+    let work = |client: &mut Client| assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
+    for (number, (_, body)) in LOUD.iter().enumerate() {
+        let (mut client, _) = until_woken(&proxy, &database, work);
+        client.run(&format!("BEGIN; SELECT loud_{number}(); COMMIT"));
+        let pid = client.key.0;
+        leave(client);
+        std::thread::sleep(Duration::from_millis(10));
+        let mut next = Client::login(proxy.address(), &database);
+        assert_ne!(next.key.0, pid, "{body}");
+        work(&mut next);
+    }
+}
+
+/// What the server keeps of a function is as old as its first run. Here it is the number of a
+/// search configuration, which goes on being looked for when another has its name.
+#[test]
+fn who_comes_after_a_change_of_the_catalog_finds_nothing_kept_of_functions() {
+    let proxy = proxy();
+    let configuration = "CREATE TEXT SEARCH CONFIGURATION own (COPY = simple)";
+    let setup = format!(
+        "{SETUP}; {configuration}; CREATE FUNCTION words(a text) RETURNS tsvector \
+         LANGUAGE plpgsql AS 'BEGIN RETURN to_tsvector(''own'', a); END'"
+    );
+    let database = server::database(&setup);
+    let work = |client: &mut Client| assert_eq!(client.value("SELECT words('b a')"), "'a':2 'b':1");
+    let (mut client, pid) = until_woken(&proxy, &database, work);
+    assert_eq!(client.key.0, pid, "it leaves nothing");
+    work(&mut client);
+    let mut other = Client::login(proxy.address(), &database);
+    leave(client);
+    other.run(&format!(
+        "DROP TEXT SEARCH CONFIGURATION own; {configuration}"
+    ));
+    for _ in 0..3 {
+        let mut next = Client::login(proxy.address(), &database);
+        assert_ne!(next.key.0, pid);
+        work(&mut next);
+        leave(next);
+    }
 }

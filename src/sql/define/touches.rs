@@ -14,6 +14,9 @@ pub(super) fn of(tokens: &Tokens<'_>, verb: &[u8], about: usize) -> Touched {
         b"create" if RELATIONS_READ.contains(&tokens.word(about).unwrap_or_default()) => {
             return read_otherwise(tokens, about).map_or(Touched::Everything, Touched::users);
         }
+        b"create" if CALLED.contains(&tokens.word(about).unwrap_or_default()) => {
+            return create(tokens, about).map_or(Touched::Everything, Touched::users);
+        }
         b"create" => create(tokens, about),
         b"drop" => drop(tokens, about),
         b"alter" => alter(tokens, about),
@@ -31,6 +34,10 @@ pub(super) fn of(tokens: &Tokens<'_>, verb: &[u8], about: usize) -> Touched {
 
 /// What only changes how a relation is read. No type depends on it, nor what a name stands for.
 const RELATIONS_READ: [&[u8]; 2] = [b"index", b"statistics"];
+
+/// What a function may use without a plan of its caller's that says so: its body is read again when
+/// there is something new by that name, and may leave something then in the session.
+const CALLED: [&[u8]; 4] = [b"aggregate", b"function", b"procedure", b"view"];
 
 /// The name of what is made, if it has one, and that of the relation it is made for.
 fn read_otherwise(tokens: &Tokens<'_>, about: usize) -> Option<Vec<Name>> {

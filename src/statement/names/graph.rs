@@ -4,14 +4,16 @@
 //! add rows to the catalog, so time and memory must not grow faster than the rows do.
 //!
 //! Invariant: the hazards of a node only grow, and a node is looked at again only after they have
-//! grown. There are eleven hazards, so every edge is followed at most eleven times.
+//! grown. There are twelve hazards, so every edge is followed at most twelve times.
 
 use super::leaving::Leaving;
 use super::used::{NAMELESS, Used, hash};
 use super::{MAX_NAME, Map, Names, Row};
 use crate::sql::body::Body;
 use crate::sql::hazard::{self, Hazards};
-use crate::sql::residue::Leaves;
+use crate::sql::residue::{self, Leaves};
+use foldhash::fast::RandomState;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The node that stands for any name: an identifier that is cut off may mean any.
@@ -36,20 +38,49 @@ struct Node {
     hazards: Hazards,
     /// Whether the node is a function that the planner may run.
     is_planned: bool,
+    /// Whether the node is a function, and whether it may write to what it names.
+    runs: Runs,
     /// Whether the node is an object whose name is known.
     is_named: bool,
     /// The nodes that do what this node does, each with the hazards that do not spread to it.
     users: Vec<(u32, Hazards)>,
 }
 
+/// What running a node does with what it names.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Runs {
+    /// Nothing: it is no function.
+    #[default]
+    Nothing,
+    /// It only reads that.
+    Reads,
+    /// It may write to it.
+    Writes,
+}
+
 impl Node {
-    /// Adds hazards; false if the node has had them all.
+    /// Adds hazards that the node has by what it uses; false if it has had them all.
     fn grow(&mut self, hazards: Hazards) -> bool {
-        let mut grown = self.hazards | hazards;
+        let mut grown = self.hazards | self.passed_on(hazards);
         if self.is_planned && grown.has(Hazards::OF_RUNS) {
             grown |= Hazards::PLANS;
         }
         std::mem::replace(&mut self.hazards, grown) != grown
+    }
+
+    /// What the node has of the hazards of what it uses. A function may leave what it uses leaves,
+    /// and what it writes to leaves by that; and the server keeps plans of what is in its body.
+    const fn passed_on(&self, hazards: Hazards) -> Hazards {
+        let leaves = match self.runs {
+            Runs::Nothing => return hazards,
+            Runs::Reads => hazards.has(Hazards::FOLDED),
+            Runs::Writes => hazards.has(Hazards::TO_BODIES),
+        };
+        let others = hazards.without(Hazards::TO_BODIES);
+        match leaves {
+            true => others.with(Hazards::LEAVES),
+            false => others,
+        }
     }
 }
 
@@ -62,11 +93,25 @@ pub(super) struct Graph {
     names: Map<Box<[u8]>, u32>,
     /// Pairs of nodes: a parent and one of its partitions or children.
     children: Vec<(u32, u32)>,
-    /// The nodes of functions with their bodies. Only at the end is it known which of the words in
-    /// a body are names.
-    bodies: Vec<(u32, Body)>,
+    /// The functions. Only at the end is it known which of the words in a body are names.
+    functions: Vec<Function>,
+    /// The names of all functions that there are rows of.
+    called: HashSet<Box<[u8]>, RandomState>,
+    /// Those among them that others have that there are no rows of.
+    taken: HashSet<Box<[u8]>, RandomState>,
+    /// The names of types of users that are also those of types of `pg_catalog`.
+    taken_types: HashSet<Box<[u8]>, RandomState>,
     /// An event trigger runs whenever somebody logs in.
     greets: bool,
+}
+
+/// A function whose body is read.
+#[derive(Debug)]
+struct Function {
+    node: u32,
+    body: Body,
+    /// What it uses; `None` if it may leave something by itself.
+    uses: Option<residue::Deeds>,
 }
 
 impl Graph {
@@ -81,7 +126,10 @@ impl Graph {
             ]),
             names: Map::default(),
             children: Vec::new(),
-            bodies: Vec::new(),
+            functions: Vec::new(),
+            called: HashSet::default(),
+            taken: HashSet::default(),
+            taken_types: HashSet::default(),
             greets: false,
         }
     }
@@ -91,33 +139,14 @@ impl Graph {
         match *row {
             Row::Volatile(_) => {}
             Row::Greets => self.greets = true,
-            Row::Function {
-                oid,
-                name,
-                language,
-                volatile,
-                source,
-            } => {
-                let read = |is_sql| Body::read(source.as_bytes(), is_sql, is_noticed);
-                let mut body = match language {
-                    "sql" | "plpgsql" => read(language == "sql"),
-                    // Its source are the names of the server's own that it is.
-                    "internal" if !source.is_empty() => read(false),
-                    _ => Body::opaque(),
+            Row::Taken { name, is_type } => {
+                let names = match is_type {
+                    true => &mut self.taken_types,
+                    false => &mut self.taken,
                 };
-                // Whatever it is: what a body leaves is not read from it.
-                body.hazards |= Hazards::LEAVES;
-                if language == "sql" && !source.is_empty() {
-                    body.hazards |= Hazards::REREADS;
-                }
-                if volatile {
-                    // The planner does not run it, but may run what calls it.
-                    body.hazards = body.hazards.without(Hazards::PLANS);
-                }
-                let object = self.object(&format!("f{oid}"), name);
-                self.node(object).is_planned = !volatile;
-                self.bodies.push((object, body));
+                names.insert(spelled(name));
             }
+            Row::Function { .. } => self.function(row, is_noticed),
             Row::Uses {
                 object,
                 name,
@@ -157,6 +186,75 @@ impl Graph {
                 };
             }
         }
+    }
+
+    fn function(&mut self, row: &Row<'_>, is_noticed: impl Fn(&[u8]) -> bool) {
+        let Row::Function {
+            oid,
+            name,
+            language,
+            volatile,
+            marks,
+            source,
+        } = *row
+        else {
+            return;
+        };
+        let read = |is_sql| Body::read(source.as_bytes(), is_sql, is_noticed);
+        let is_read = matches!(language, "sql" | "plpgsql");
+        let mut body = match language {
+            "sql" | "plpgsql" => read(language == "sql"),
+            // Its source are the names of the server's own that it is.
+            "internal" if !source.is_empty() => read(false),
+            _ => Body::opaque(),
+        };
+        let is_judged = is_read && !source.is_empty() && !marks.contains('!');
+        let uses = match is_judged {
+            true => residue::deeds(source.as_bytes(), language == "sql"),
+            false => None,
+        };
+        if language == "sql" && !source.is_empty() {
+            body.hazards |= Hazards::REREADS;
+        }
+        if marks.contains('i') {
+            body.hazards |= Hazards::FOLDED;
+        }
+        if volatile {
+            // The planner does not run it, but may run what calls it.
+            body.hazards = body.hazards.without(Hazards::PLANS);
+        }
+        let node = self.object(&format!("f{oid}"), name);
+        self.node(node).is_planned = !volatile;
+        self.node(node).runs = match &uses {
+            Some(uses) if !uses.writes => Runs::Reads,
+            _ => Runs::Writes,
+        };
+        self.called.insert(spelled(name));
+        self.functions.push(Function { node, body, uses });
+    }
+
+    /// Whether nothing but what it names can make a function leave something.
+    fn is_harmless(&self, uses: &residue::Deeds) -> bool {
+        let is_own = |name: &[u8]| self.called.contains(name) && !self.taken.contains(name);
+        uses.calls.iter().all(|name| is_own(name))
+            && !uses
+                .types
+                .iter()
+                .any(|name| self.taken_types.contains(name))
+    }
+
+    /// The names of functions that leave nothing, as far as no others have them.
+    fn harmless(&self) -> HashSet<Box<[u8]>, RandomState> {
+        let leaves = |name: &[u8]| {
+            let node = self.names.get(name).map(|node| &self.nodes[*node as usize]);
+            node.is_none_or(|node| node.hazards.has(Hazards::LEAVES))
+        };
+        let is_harmless = |name: &[u8]| {
+            let is_certain = name.is_ascii() && name.len() < MAX_NAME;
+            is_certain && !self.taken.contains(name) && !leaves(name)
+        };
+        let called = self.called.iter().filter(|name| is_harmless(name));
+        called.cloned().collect()
     }
 
     fn node(&mut self, node: u32) -> &mut Node {
@@ -208,8 +306,13 @@ impl Graph {
     /// The names of all rows that were added, with their hazards.
     pub(super) fn names(mut self) -> Names {
         let used = self.used();
-        for (function, body) in std::mem::take(&mut self.bodies) {
+        let functions = std::mem::take(&mut self.functions);
+        for Function { node, body, uses } in &functions {
+            let function = *node;
             self.node(function).hazards |= body.hazards;
+            if !uses.as_ref().is_some_and(|uses| self.is_harmless(uses)) {
+                self.node(function).hazards |= Hazards::LEAVES;
+            }
             self.uses(function, IMPLICIT);
             for word in &body.names {
                 let named = match word {
@@ -225,11 +328,12 @@ impl Graph {
         self.spread();
         let of = |node: u32| self.nodes[node as usize].hazards;
         // What is left in a session concerns nobody but who comes next in it.
-        let leaving = Hazards::LEAVES | Hazards::WRITTEN_LEAVES;
+        let leaving = Hazards::LEAVES | Hazards::TO_BODIES;
         let others = |node: u32| of(node).without(leaving);
         let leaves = |node: u32| match of(node) {
             hazards if hazards.has(Hazards::LEAVES) => Leaves::Always,
             hazards if hazards.has(Hazards::WRITTEN_LEAVES) => Leaves::WhenWritten,
+            hazards if hazards.has(Hazards::FOLDED) => Leaves::InBodies,
             _ => Leaves::Nothing,
         };
         let all = || self.names.iter();
@@ -247,6 +351,8 @@ impl Graph {
                 names: leaving
                     .filter(|(_, leaves)| *leaves != Leaves::Nothing)
                     .collect(),
+                functions: self.harmless(),
+                bodies: !functions.is_empty(),
                 implicit: leaves(IMPLICIT),
                 any: leaves(ANY),
                 beyond: leaves(BEYOND),
@@ -288,9 +394,9 @@ impl Graph {
                 used.insert(own, users[*user as usize]);
             }
         }
-        for (function, body) in &self.bodies {
+        for Function { node, body, .. } in &self.functions {
             for mentioned in &body.names {
-                used.insert(mentioned, users[*function as usize]);
+                used.insert(mentioned, users[*node as usize]);
             }
         }
         for (parent, child) in &self.children {
@@ -348,6 +454,7 @@ mod tests {
             name,
             language: "plpgsql",
             volatile: true,
+            marks: "v",
             source,
         }
     }
@@ -383,5 +490,119 @@ mod tests {
         ]);
         assert!(names.of(b"f").has(Hazards::ANYTHING));
         assert!(names.of(b"g").is_none());
+    }
+
+    fn plain<'a>(oid: &'a str, name: &'a str, marks: &'a str, source: &'a str) -> Row<'a> {
+        Row::Function {
+            oid,
+            name,
+            language: "plpgsql",
+            volatile: marks.starts_with('v'),
+            marks,
+            source,
+        }
+    }
+
+    fn fires<'a>(object: &'a str, name: &'a str, on: &'a str, by_writing: bool) -> Row<'a> {
+        Row::Depends {
+            object,
+            name,
+            on,
+            by_writing,
+            inherits: false,
+        }
+    }
+
+    #[test]
+    fn a_function_leaves_what_it_calls_and_what_it_writes_to_leaves() {
+        use residue::Remains as _;
+        let names = Names::of_rows(&[
+            plain("1", "even", "v", "begin return odd(n - 1); end"),
+            plain("2", "odd", "v", "begin return even(n - 1); end"),
+            plain("3", "opens", "v", "begin open c for select a; end"),
+            plain("4", "calls", "v", "begin return opens(); end"),
+            plain("5", "reads", "v", "begin return (select a from fired); end"),
+            plain(
+                "6",
+                "writes",
+                "v",
+                "begin insert into fired values (a); end",
+            ),
+            plain(
+                "7",
+                "fires",
+                "v",
+                "begin insert into log values (a); return new; end",
+            ),
+            plain("8", "strange", "v", "begin return lo_create(a); end"),
+            plain("9", "marked", "v!", "begin return a; end"),
+            plain("10", "lower", "v", "begin return a; end"),
+            plain("11", "uses_lower", "v", "begin return lower(a); end"),
+            plain("12", "uses_taken", "v", "begin return taken(a); end"),
+            plain("13", "taken", "v", "begin return a; end"),
+            plain("14", "declares", "v", "declare x text; begin return x; end"),
+            plain("15", "parsed", "v", ""),
+            fires("r1", "fired", "f3", true),
+            fires("r2", "quiet", "f7", true),
+            fires("r3", "overlooked", "f5", false),
+            Row::Taken {
+                name: "taken",
+                is_type: false,
+            },
+            Row::Taken {
+                name: "text",
+                is_type: true,
+            },
+        ]);
+        for name in ["even", "ODD", "reads", "fires", "lower", "uses_lower"] {
+            assert_eq!(names.leaves(name.as_bytes()), Leaves::Nothing, "{name}");
+            assert!(names.is_harmless(name.as_bytes()), "{name}");
+        }
+        let leaving = [
+            "opens",
+            "calls",
+            "writes",
+            "strange",
+            "marked",
+            "uses_taken",
+            "declares",
+        ];
+        for name in leaving.into_iter().chain(["parsed"]) {
+            assert_eq!(names.leaves(name.as_bytes()), Leaves::Always, "{name}");
+            assert!(!names.is_harmless(name.as_bytes()), "{name}");
+        }
+        assert_eq!(names.leaves(b"fired"), Leaves::WhenWritten);
+        assert_eq!(names.leaves(b"quiet"), Leaves::Nothing);
+        assert_eq!(names.leaves(b"overlooked"), Leaves::Nothing);
+        assert!(!names.is_harmless(b"taken") && !names.is_harmless(b"quiet"));
+        assert!(!names.is_harmless(b"abs") && !names.is_harmless(&[b'x'; 100]));
+        assert!(names.has_bodies() && !Names::of_rows(&[]).has_bodies());
+    }
+
+    #[test]
+    fn what_the_server_computes_beforehand_is_kept_in_bodies() {
+        use residue::Remains as _;
+        let names = Names::of_rows(&[
+            plain("1", "constant", "i", "begin return current_setting(a); end"),
+            plain("2", "calls", "s", "begin return constant(); end"),
+            plain("3", "views", "s", "begin return (select a from v); end"),
+            fires("r1", "v", "f1", false),
+        ]);
+        assert_eq!(names.leaves(b"constant"), Leaves::InBodies);
+        assert_eq!(names.leaves(b"v"), Leaves::InBodies);
+        assert!(names.is_harmless(b"constant"), "a text is planned anew");
+        for name in [&b"calls"[..], b"views"] {
+            assert_eq!(names.leaves(name), Leaves::Always);
+        }
+        let operator = |marks| {
+            let names = Names::of_rows(&[
+                plain("1", "plus", marks, "begin return a; end"),
+                plain("2", "adds", "v", "begin return a + b; end"),
+                fires("*", "", "f1", false),
+            ]);
+            (names.leaves(b"adds"), names.leaves(b"other"))
+        };
+        assert_eq!(operator("s"), (Leaves::Nothing, Leaves::Nothing));
+        assert_eq!(operator("i"), (Leaves::Always, Leaves::Always));
     }
 }
