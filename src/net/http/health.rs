@@ -93,6 +93,8 @@ impl Health {
                 answered
             });
         }
+        // A worker without clients ends then.
+        let may_end = self.is_draining();
         let until = Instant::now() + WORKERS;
         let mut silent = 0;
         for pulse in &mut *pulses {
@@ -104,7 +106,7 @@ impl Health {
                 // A worker that has ended has dropped the question.
                 Ok(Err(_)) => {
                     pulse.asked = None;
-                    silent += 1;
+                    silent += usize::from(!may_end);
                 }
                 Err(_) => silent += 1,
             }
