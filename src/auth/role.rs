@@ -88,7 +88,7 @@ impl Role {
         }
     }
 
-    /// Whether [`Self::verifier`] takes a millisecond or more.
+    /// Whether what SCRAM takes of it has still to be made, which takes a millisecond or more.
     #[must_use]
     pub fn is_costly(&self) -> bool {
         matches!(self.secret, Some(Secret::Plain(_))) && self.made.get().is_none()

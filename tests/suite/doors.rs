@@ -252,6 +252,38 @@ fn what_is_not_true_any_more_is_believed_for_a_second() {
 }
 
 #[test]
+fn what_is_remembered_only_lets_in() {
+    let server = asking("password", SETUP);
+    let users = keeper();
+    let settings = [
+        ("auth_file", users.path()),
+        ("auth_user", "keeper"),
+        ("auth_cache_s", "3600"),
+    ];
+    let proxy = proxy(&server, "plain", &settings);
+    let attempt = |password: &'static str| {
+        let address = proxy.address();
+        move || login(address, "visitor", password)
+    };
+    let mut direct = Client::login(&server.host_port(), DATABASE);
+    for (old, new) in [("right", "new"), ("new", "newer")] {
+        settle(&proxy, &attempt(old), 3);
+        direct.run(&format!("ALTER ROLE visitor PASSWORD '{new}'"));
+        // What does not fit is asked for once more, so it is known who has the new one at once.
+        leave(attempt(new)().entered());
+        assert_eq!(attempt(old)().refusal().0, "28P01");
+    }
+    // If nobody comes with the new one, the server is asked by a login with the old one.
+    settle(&proxy, &attempt("newer"), 3);
+    direct.run("ALTER ROLE visitor PASSWORD 'last'");
+    assert_eq!(
+        refused_soon(&attempt("newer"), "an old password").0,
+        "28P01"
+    );
+    leave(attempt("last")().entered());
+}
+
+#[test]
 fn who_was_to_have_a_warm_connection_that_is_gone_is_told_everything_once() {
     let server = asking("scram-sha-256", SETUP);
     let users = keeper();
@@ -602,6 +634,25 @@ fn who_wants_to_replicate_comes_in_as_others_do() {
         assert_eq!(wrong.refusal().0, "28P01");
     }
     assert_eq!(proxy.summary().count(Counter::Parked), 0);
+}
+
+#[test]
+fn nobody_comes_in_under_a_name_that_the_server_would_cut() {
+    let (name, longer) = ("x".repeat(63), "x".repeat(64));
+    let server = asking(
+        "trust",
+        &format!("{SETUP};CREATE ROLE {name} LOGIN SUPERUSER"),
+    );
+    let users = Users::new(&[(&longer, "right"), (&name, "another")]);
+    for (kind, state) in [
+        ("trust", "28000"),
+        ("plain", "28P01"),
+        ("scram-sha-256", "28P01"),
+    ] {
+        let proxy = proxy(&server, kind, &[("auth_file", users.path())]);
+        assert_eq!(login(proxy.address(), &longer, "right").refusal().0, state);
+        leave(login(proxy.address(), &name, "another").entered());
+    }
 }
 
 #[test]

@@ -86,12 +86,15 @@ impl Known {
         user: &[u8],
         logins: u64,
     ) -> Result<Arc<Role>, ConnectionError> {
+        if !is_name(user) {
+            return Ok(Arc::new(Role::unknown()));
+        }
         if let Some(role) = self.listed().get(user) {
             return Ok(Arc::clone(role));
         }
         match &self.lookups {
-            Some(lookups) if is_name(user) => lookups.role(user, logins).await,
-            _ => Ok(Arc::new(Role::unknown())),
+            Some(lookups) => lookups.role(user, logins).await,
+            None => Ok(Arc::new(Role::unknown())),
         }
     }
 
@@ -132,7 +135,8 @@ impl Known {
     }
 }
 
-/// Whether the server could have a user of this name.
+/// Whether the server could have a user of this name. It would cut a longer one, and take it for
+/// another's.
 const fn is_name(user: &[u8]) -> bool {
     user.len() <= MAX_NAME
 }
