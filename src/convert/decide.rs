@@ -43,6 +43,8 @@ pub enum Subject {
     Names,
     /// Repeat the plan proof of a statement this connection holds under this name.
     Audit(Arc<Statement>, Name),
+    /// Whether a statement this connection holds under this name may run elsewhere.
+    Travel(Arc<Statement>, Name),
 }
 
 /// What is ready on the connection.
@@ -321,10 +323,13 @@ impl Circumstances<'_> {
                 // Of a plan that the server chooses nothing was proven that could be proven again.
                 let audit = is_due && self.lent.settings.audit && !entry.terms.is_chosen;
                 let call = Call::of(entry);
-                if audit {
+                if audit || is_due && self.lent.settings.proves_reads {
                     let statement = Arc::clone(&entry.statement);
                     if self.may_ask() && statement.take_audit() {
-                        let subject = Subject::Audit(statement, call.name);
+                        let subject = match audit {
+                            true => Subject::Audit(statement, call.name),
+                            false => Subject::Travel(statement, call.name),
+                        };
                         return Ok(ControlFlow::Break(Warm::Audit(subject)));
                     }
                 }
@@ -377,6 +382,7 @@ impl Circumstances<'_> {
             return Err(Reason::Threshold);
         }
         if self.lent.settings.mode == Policy::Observe {
+            self.lent.observe(text);
             return Err(Reason::Mode);
         }
         if self.standing.status != Status::Idle && !self.may_ask_inside() {
