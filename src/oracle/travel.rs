@@ -15,8 +15,8 @@
 //!   clients use would keep the plan.
 //! - labels are believed by the server, keywords and functions behind types not looked at. So what
 //!   the text mentions and reaches must pass two lists beside it (`reach`).
-//! - where only the shape of the plan forbids the Gather, as a window does, because a worker would see
-//!   a part of the rows, the lists have to do alone (`shape`).
+//! - where only the shape of the plan forbids the Gather, as a window does, because a worker would
+//!   see a part of the rows, the lists have to do alone (`shape`).
 //! - nothing is left: the settings are local to the implicit transaction, whichever way it ends,
 //!   and the name is closed in a message of its own.
 
@@ -202,7 +202,7 @@ impl Inquiry {
     /// The next messages for the server, and how many times everything up to a ReadyForQuery they
     /// are owed; nothing if the answer is known.
     #[must_use]
-    pub fn next(&mut self) -> Option<Asked> {
+    pub fn questions(&self) -> Option<Asked> {
         let mut asks = Asked::default();
         match &self.answers[..] {
             [] => asks.careful(&reach::question(&self.mentions)),
@@ -333,10 +333,10 @@ mod tests {
     #[test]
     fn a_text_without_values_is_explained_only_if_the_catalog_lets_it() {
         let mut inquiry = Inquiry::new(b"SELECT a FROM t", 17).unwrap();
-        let first = inquiry.next().unwrap();
+        let first = inquiry.questions().unwrap();
         assert_eq!(first.questions, 1);
         assert!(inquiry.note(backend::READY_FOR_QUERY, b"I"));
-        assert!(inquiry.next().is_none(), "nothing was answered");
+        assert!(inquiry.questions().is_none(), "nothing was answered");
         assert_eq!(inquiry.footprint(), Footprint::Unasked);
         assert_eq!(Inquiry::new(b"DELETE FROM t", 17).err(), Some(Stay::NoRead));
     }

@@ -116,7 +116,9 @@ impl Reader<'_> {
         self.end_run()?;
         let text = str::from_utf8(word).map_err(|_| Stay::Unclear)?;
         let is_quoted = self.words.is_quoted();
-        let is_odd = !word.is_ascii() || word.len() > MAX_NAME || word.contains(&b'"');
+        // Braces stand for something in the questions that names are put into.
+        let has_marks = word.iter().any(|byte| matches!(byte, b'"' | b'{' | b'}'));
+        let is_odd = !word.is_ascii() || word.len() > MAX_NAME || has_marks;
         if is_odd || self.before == Before::Semicolon {
             return Err(Stay::Unclear);
         }
@@ -246,6 +248,7 @@ mod tests {
             ("SELECT U&\"\\0061\" FROM t", Stay::Unclear),
             ("SELECT \u{e4} FROM t", Stay::Unclear),
             ("SELECT \"a\"\"b\" FROM t", Stay::Unclear),
+            ("SELECT \"{names}\" FROM t", Stay::Unclear),
             ("SELECT CURRENT_SCHEMA", Stay::Schema),
             ("SELECT a FROM t WHERE o = current_user", Stay::Role),
             ("SELECT a::regclass FROM t", Stay::Names),

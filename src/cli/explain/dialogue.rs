@@ -226,7 +226,7 @@ impl Dialogue {
             Ok(inquiry) => inquiry,
             Err(stay) => return Ok(Some(Footprint::Stays(stay))),
         };
-        while let Some(asked) = inquiry.next() {
+        while let Some(asked) = inquiry.questions() {
             server.send(&asked.bytes)?;
             let mut left = asked.questions;
             while left > 0 {

@@ -1,10 +1,10 @@
 //! What the catalog is asked about a read that might run elsewhere, and what its answer allows.
 //!
 //! What the text mentions is looked up by name alone, in all schemas: whatever a name stands for is
-//! among what is found. From the relations of these names everything is reached that they bring into
-//! a query: partitions and children, what views read, and the policies of all. The expressions of
-//! views, policies and generated columns are read as the catalog keeps them (`outfuncs.c`), because
-//! `pg_depend` does not say which of the server's own functions they use.
+//! among what is found. From the relations of these names everything is reached that they bring
+//! into a query: partitions and children, what views read, and the policies of all. The expressions
+//! of views, policies and generated columns are read as the catalog keeps them (`outfuncs.c`),
+//! because `pg_depend` does not say which of the server's own functions they use.
 
 use crate::oracle::answer::Answer;
 use crate::oracle::catalog::{FIRST_NORMAL, qualified, quoted};
@@ -27,141 +27,141 @@ pub(super) const NAMED: [u32; 22] = [
     4089, 4090, 4096, 4097, 4191, 4192,
 ];
 
-/// What the catalog holds of the standard's own: no text names it by accident, unless it says so or
-/// the search path does.
+/// Relations of these names, and what they bring into a query; expressions as the catalog keeps
+/// them; the functions and types in them; what belongs to the relations.
+const READS: &str = "WITH RECURSIVE named (oid) AS (SELECT c.oid FROM pg_catalog.pg_class c \
+    JOIN pg_catalog.pg_namespace n ON n.oid {=} c.relnamespace AND {open} \
+    WHERE c.relname {=} ANY ({names}) AND c.relkind {<>} ALL ('{i,I,t}'::pg_catalog.\"char\"[]) \
+    AND NOT pg_catalog.pg_is_other_temp_schema(c.relnamespace)), \
+    every (oid) AS (SELECT n.oid FROM named n UNION SELECT e.oid FROM every r \
+    CROSS JOIN LATERAL (SELECT i.inhrelid FROM pg_catalog.pg_inherits i \
+    WHERE i.inhparent {=} r.oid UNION ALL \
+    SELECT m.found[1]::pg_catalog.oid FROM (\
+    SELECT pg_catalog.concat(w.ev_action) AS tree FROM pg_catalog.pg_rewrite w \
+    JOIN pg_catalog.pg_class v ON v.oid {=} w.ev_class \
+    AND v.relkind {=} 'v'::pg_catalog.\"char\" WHERE w.ev_class {=} r.oid UNION ALL \
+    SELECT pg_catalog.concat(p.polqual) FROM pg_catalog.pg_policy p \
+    WHERE p.polrelid {=} r.oid) x CROSS JOIN LATERAL \
+    pg_catalog.regexp_matches(x.tree, ':relid ([0-9]+)', 'g') AS m(found)) e(oid)), \
+    reach (oid) AS MATERIALIZED (SELECT r.oid FROM every r LIMIT {most}), \
+    trees (tree) AS MATERIALIZED (SELECT pg_catalog.concat(w.ev_action) FROM reach r \
+    JOIN pg_catalog.pg_class v ON v.oid {=} r.oid \
+    AND v.relkind {=} 'v'::pg_catalog.\"char\" \
+    JOIN pg_catalog.pg_rewrite w ON w.ev_class {=} r.oid UNION ALL \
+    SELECT pg_catalog.concat(p.polqual) FROM reach r \
+    JOIN pg_catalog.pg_policy p ON p.polrelid {=} r.oid UNION ALL \
+    SELECT pg_catalog.concat(d.adbin) FROM reach r \
+    JOIN pg_catalog.pg_attribute a ON a.attrelid {=} r.oid \
+    AND a.attgenerated {=} 'v'::pg_catalog.\"char\" \
+    JOIN pg_catalog.pg_attrdef d ON d.adrelid {=} a.attrelid AND d.adnum {=} a.attnum), \
+    used (oid) AS MATERIALIZED (SELECT DISTINCT m.found[1]::pg_catalog.oid FROM trees x \
+    CROSS JOIN LATERAL pg_catalog.regexp_matches(x.tree, '{functions}', 'g') AS m(found)), \
+    types (oid) AS MATERIALIZED (SELECT DISTINCT m.found[1]::pg_catalog.oid FROM trees x \
+    CROSS JOIN LATERAL pg_catalog.regexp_matches(x.tree, '{types}', 'g') AS m(found) UNION \
+    SELECT a.atttypid FROM reach r JOIN pg_catalog.pg_attribute a \
+    ON a.attrelid {=} r.oid AND a.attnum {>} 0::pg_catalog.int2 \
+    AND NOT a.attisdropped UNION \
+    SELECT t.oid FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n \
+    ON n.oid {=} t.typnamespace AND {open} WHERE t.typname {=} ANY ({names}) \
+    AND t.typrelid {<>} ALL (ARRAY(SELECT r.oid FROM reach r))), \
+    own (oid) AS (SELECT r.oid FROM reach r UNION ALL SELECT i.indexrelid FROM reach r \
+    JOIN pg_catalog.pg_index i ON i.indrelid {=} r.oid) ";
+
+/// How many relations, and of which kinds; functions of users with these names that a worker may be
+/// given; operators of users that the text's might be, unless they are of types of users that no
+/// value becomes by itself.
+const NAMES: &str = "SELECT (SELECT pg_catalog.count(*) FROM reach), \
+    (SELECT COALESCE(pg_catalog.string_agg(DISTINCT pg_catalog.concat(c.relkind, \
+    c.relpersistence), ','), '') FROM reach r JOIN pg_catalog.pg_class c ON c.oid {=} r.oid), \
+    (SELECT pg_catalog.count(*) FROM pg_catalog.pg_proc p WHERE p.proname {=} ANY ({names}) \
+    AND p.oid {>=} {user} AND p.proparallel {<>} 'u'::pg_catalog.\"char\"), \
+    (SELECT pg_catalog.count(*) FROM pg_catalog.pg_operator o WHERE o.oid {>=} {user} \
+    AND o.oprname {=} ANY ({operators}) AND NOT EXISTS (SELECT FROM pg_catalog.pg_type t \
+    WHERE (t.oid {=} o.oprleft OR t.oid {=} o.oprright) AND NOT {plain} \
+    AND NOT EXISTS (SELECT FROM pg_catalog.pg_cast k JOIN pg_catalog.pg_type s \
+    ON s.oid {=} k.castsource WHERE k.casttarget {=} t.oid \
+    AND k.castcontext {=} 'i'::pg_catalog.\"char\" AND {plain source}))), ";
+
+/// Casts of users between types that are no others'; types of users; types whose values are names;
+/// functions and operators of users in expressions, or used by what belongs to the relations.
+const TYPED: &str = "(SELECT pg_catalog.count(*) FROM pg_catalog.pg_cast k \
+    JOIN pg_catalog.pg_type t ON t.oid {=} k.castsource \
+    JOIN pg_catalog.pg_type s ON s.oid {=} k.casttarget \
+    WHERE k.oid {>=} {user} AND {plain} AND {plain source}), \
+    (SELECT pg_catalog.count(*) FROM types y JOIN pg_catalog.pg_type t ON t.oid {=} y.oid \
+    WHERE NOT {plain}), \
+    (SELECT pg_catalog.count(*) FROM types y \
+    WHERE y.oid {=} ANY (ARRAY[{named types}]::pg_catalog.oid[])), \
+    ((SELECT pg_catalog.count(*) FROM used u WHERE u.oid {>=} {user}) {+} \
+    (SELECT pg_catalog.count(*) FROM pg_catalog.pg_depend d \
+    WHERE d.refobjid {>=} {user} AND {code} AND (d.classid {=} 1259::pg_catalog.oid \
+    AND d.objid {=} ANY (ARRAY(SELECT o.oid FROM own o)) \
+    OR d.classid {=} 2606::pg_catalog.oid AND d.objid {=} ANY (ARRAY(SELECT k.oid \
+    FROM reach r JOIN pg_catalog.pg_constraint k ON k.conrelid {=} r.oid)) \
+    OR d.classid {=} 3381::pg_catalog.oid AND d.objid {=} ANY (ARRAY(SELECT s.oid \
+    FROM reach r JOIN pg_catalog.pg_statistic_ext s ON s.stxrelid {=} r.oid))))), ";
+
+/// Functions of the server's that the text or expressions call, with their volatility; keywords of
+/// expressions; enumerations; functions that might be called and that no worker may be given.
+const CALLED: &str = "(SELECT COALESCE(pg_catalog.string_agg(DISTINCT \
+    pg_catalog.concat(p.proname, ' ', p.provolatile), ','), '') FROM pg_catalog.pg_proc p \
+    WHERE p.oid {<} {user} AND p.proparallel {=} 's'::pg_catalog.\"char\" \
+    AND (p.proname {=} ANY ({calls}) AND p.pronamespace {=} 11::pg_catalog.oid \
+    OR p.oid {=} ANY (ARRAY(SELECT u.oid FROM used u)))), \
+    (SELECT COALESCE(pg_catalog.string_agg(DISTINCT m.found[1], ','), '') FROM trees x \
+    CROSS JOIN LATERAL pg_catalog.regexp_matches(x.tree, \
+    'SQLVALUEFUNCTION :op ([0-9]+)', 'g') AS m(found)), \
+    (SELECT COALESCE(pg_catalog.string_agg(t.oid::pg_catalog.text, ','), '') \
+    FROM types y JOIN pg_catalog.pg_type t ON t.oid {=} y.oid \
+    WHERE t.oid {>=} {user} AND {plain}), \
+    (SELECT pg_catalog.count(*) FROM pg_catalog.pg_proc p \
+    WHERE p.proparallel {<>} 's'::pg_catalog.\"char\" AND (p.oid {>=} {user} \
+    AND p.proname {=} ANY ({names}) OR p.oid {<} {user} AND p.proname {=} ANY ({calls}) \
+    OR p.oid {=} ANY (ARRAY(SELECT u.oid FROM used u))))";
+
+/// Whether a type brings no code of users with it: it is of the server's own and no domain, or an
+/// enumeration, or an array of such.
+const PLAIN: &str = "(t.oid {<} {user} AND t.typtype {<>} 'd'::pg_catalog.\"char\" \
+    OR t.typtype {=} 'e'::pg_catalog.\"char\" OR EXISTS (SELECT FROM pg_catalog.pg_type e \
+    WHERE e.typarray {=} t.oid AND e.typtype {=} 'e'::pg_catalog.\"char\"))";
+
+/// Functions, operators, their classes and families, access methods.
+const CODE: &str = "d.refclassid {=} ANY ('{1255,2617,2616,2753,2601}'::pg_catalog.oid[])";
+
+/// The schema of the standard's views, which have the names of usual columns, and columns of
+/// domains. No text names them by accident, unless it says so or the search path does.
 const STANDARD: &str = "information_schema";
 
+/// Whether a schema `n` may be meant by a name alone, or by a text that does not name that schema.
+const OPEN: &str = "(n.nspname {<>} '{standard}'::pg_catalog.name OR pg_catalog.strpos(\
+    pg_catalog.lower(pg_catalog.concat(pg_catalog.current_setting('search_path'), ' ', \
+    current_user)), '{standard}') {<>} 0)";
+
 /// Asks what is reached from what a text mentions: one row of twelve columns, which [`read`] reads.
+/// No name in it has a brace.
 pub(super) fn question(mentions: &Mentions) -> Vec<u8> {
-    let names = array(&mentions.names);
-    let (calls, operators) = (array(&mentions.calls), array(&mentions.operators));
-    let named = NAMED.map(|oid| oid.to_string()).join(", ");
-    let most = MAX_RELATIONS + 1;
-    // A type that brings no code of users with it: of the server's own that is no domain, or an
-    // enumeration, or an array of such.
-    let is_plain = "(t.oid {<} {user} AND t.typtype {<>} 'd'::pg_catalog.\"char\" \
-        OR t.typtype {=} 'e'::pg_catalog.\"char\" OR EXISTS (SELECT FROM pg_catalog.pg_type e \
-        WHERE e.typarray {=} t.oid AND e.typtype {=} 'e'::pg_catalog.\"char\"))";
-    // Its views have the names of usual columns, and columns of domains.
-    let is_in_reach = match mentions.names.iter().any(|name| name == STANDARD) {
-        true => "true".to_owned(),
-        false => format!(
-            "(n.nspname {{<>}} '{STANDARD}'::pg_catalog.name OR pg_catalog.strpos(\
-             pg_catalog.lower(pg_catalog.concat(pg_catalog.current_setting('search_path'), ' ', \
-             current_user)), '{STANDARD}') {{<>}} 0)"
-        ),
+    let open = match mentions.names.iter().any(|name| name == STANDARD) {
+        true => "true",
+        false => OPEN,
     };
-    let reads = format!(
-        "WITH RECURSIVE named (oid) AS (SELECT c.oid FROM pg_catalog.pg_class c \
-         JOIN pg_catalog.pg_namespace n ON n.oid {{=}} c.relnamespace AND {is_in_reach} \
-         WHERE c.relname {{=}} ANY ({names}) AND c.relkind {{<>}} ALL ('{{i,I,t}}'::pg_catalog.\"char\"[]) \
-         AND NOT pg_catalog.pg_is_other_temp_schema(c.relnamespace)), \
-         every (oid) AS (SELECT n.oid FROM named n UNION SELECT e.oid FROM every r \
-         CROSS JOIN LATERAL (SELECT i.inhrelid FROM pg_catalog.pg_inherits i \
-         WHERE i.inhparent {{=}} r.oid UNION ALL \
-         SELECT m.found[1]::pg_catalog.oid FROM (\
-         SELECT pg_catalog.concat(w.ev_action) AS tree FROM pg_catalog.pg_rewrite w \
-         JOIN pg_catalog.pg_class v ON v.oid {{=}} w.ev_class \
-         AND v.relkind {{=}} 'v'::pg_catalog.\"char\" WHERE w.ev_class {{=}} r.oid UNION ALL \
-         SELECT pg_catalog.concat(p.polqual) FROM pg_catalog.pg_policy p \
-         WHERE p.polrelid {{=}} r.oid) x CROSS JOIN LATERAL \
-         pg_catalog.regexp_matches(x.tree, ':relid ([0-9]+)', 'g') AS m(found)) e(oid)), \
-         reach (oid) AS MATERIALIZED (SELECT r.oid FROM every r LIMIT {most}), \
-         trees (tree) AS MATERIALIZED (SELECT pg_catalog.concat(w.ev_action) FROM reach r \
-         JOIN pg_catalog.pg_class v ON v.oid {{=}} r.oid \
-         AND v.relkind {{=}} 'v'::pg_catalog.\"char\" \
-         JOIN pg_catalog.pg_rewrite w ON w.ev_class {{=}} r.oid UNION ALL \
-         SELECT pg_catalog.concat(p.polqual) FROM reach r \
-         JOIN pg_catalog.pg_policy p ON p.polrelid {{=}} r.oid UNION ALL \
-         SELECT pg_catalog.concat(d.adbin) FROM reach r \
-         JOIN pg_catalog.pg_attribute a ON a.attrelid {{=}} r.oid \
-         AND a.attgenerated {{=}} 'v'::pg_catalog.\"char\" \
-         JOIN pg_catalog.pg_attrdef d ON d.adrelid {{=}} a.attrelid AND d.adnum {{=}} a.attnum), \
-         used (oid) AS MATERIALIZED (SELECT DISTINCT m.found[1]::pg_catalog.oid FROM trees x \
-         CROSS JOIN LATERAL pg_catalog.regexp_matches(x.tree, '{FUNCTIONS}', 'g') AS m(found)), \
-         types (oid) AS MATERIALIZED (SELECT DISTINCT m.found[1]::pg_catalog.oid FROM trees x \
-         CROSS JOIN LATERAL pg_catalog.regexp_matches(x.tree, '{TYPES}', 'g') AS m(found) UNION \
-         SELECT a.atttypid FROM reach r JOIN pg_catalog.pg_attribute a \
-         ON a.attrelid {{=}} r.oid AND a.attnum {{>}} 0::pg_catalog.int2 \
-         AND NOT a.attisdropped UNION \
-         SELECT t.oid FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n \
-         ON n.oid {{=}} t.typnamespace AND {is_in_reach} WHERE t.typname {{=}} ANY ({names}) \
-         AND t.typrelid {{<>}} ALL (ARRAY(SELECT r.oid FROM reach r))), \
-         own (oid) AS (SELECT r.oid FROM reach r UNION ALL SELECT i.indexrelid FROM reach r \
-         JOIN pg_catalog.pg_index i ON i.indrelid {{=}} r.oid) "
-    );
-    let columns = [
-        "(SELECT pg_catalog.count(*) FROM reach)".to_owned(),
-        "(SELECT COALESCE(pg_catalog.string_agg(DISTINCT pg_catalog.concat(c.relkind, \
-         c.relpersistence), ','), '') FROM reach r JOIN pg_catalog.pg_class c ON c.oid {=} r.oid)"
-            .to_owned(),
-        format!(
-            "(SELECT pg_catalog.count(*) FROM pg_catalog.pg_proc p WHERE p.proname {{=}} ANY ({names}) \
-             AND p.oid {{>=}} {{user}} AND p.proparallel {{<>}} 'u'::pg_catalog.\"char\")"
-        ),
-        // An operator of a type of users is none of the text's, unless values become such by
-        // themselves.
-        format!(
-            "(SELECT pg_catalog.count(*) FROM pg_catalog.pg_operator o WHERE o.oid {{>=}} {{user}} \
-             AND o.oprname {{=}} ANY ({operators}) AND NOT EXISTS (SELECT FROM pg_catalog.pg_type t \
-             WHERE (t.oid {{=}} o.oprleft OR t.oid {{=}} o.oprright) AND NOT {is_plain} \
-             AND NOT EXISTS (SELECT FROM pg_catalog.pg_cast k JOIN pg_catalog.pg_type s \
-             ON s.oid {{=}} k.castsource WHERE k.casttarget {{=}} t.oid \
-             AND k.castcontext {{=}} 'i'::pg_catalog.\"char\" AND {})))",
-            is_plain.replace("t.", "s.")
-        ),
-        format!(
-            "(SELECT pg_catalog.count(*) FROM pg_catalog.pg_cast k \
-             JOIN pg_catalog.pg_type t ON t.oid {{=}} k.castsource \
-             JOIN pg_catalog.pg_type s ON s.oid {{=}} k.casttarget \
-             WHERE k.oid {{>=}} {{user}} AND {is_plain} AND {})",
-            is_plain.replace("t.", "s.")
-        ),
-        format!(
-            "(SELECT pg_catalog.count(*) FROM types y JOIN pg_catalog.pg_type t ON t.oid {{=}} y.oid \
-             WHERE NOT {is_plain})"
-        ),
-        format!(
-            "(SELECT pg_catalog.count(*) FROM types y \
-             WHERE y.oid {{=}} ANY (ARRAY[{named}]::pg_catalog.oid[]))"
-        ),
-        "((SELECT pg_catalog.count(*) FROM used u WHERE u.oid {>=} {user}) {+} \
-         (SELECT pg_catalog.count(*) FROM pg_catalog.pg_depend d \
-         WHERE d.refobjid {>=} {user} AND {code} AND (d.classid {=} 1259::pg_catalog.oid \
-         AND d.objid {=} ANY (ARRAY(SELECT o.oid FROM own o)) \
-         OR d.classid {=} 2606::pg_catalog.oid AND d.objid {=} ANY (ARRAY(SELECT k.oid \
-         FROM reach r JOIN pg_catalog.pg_constraint k ON k.conrelid {=} r.oid)) \
-         OR d.classid {=} 3381::pg_catalog.oid AND d.objid {=} ANY (ARRAY(SELECT s.oid \
-         FROM reach r JOIN pg_catalog.pg_statistic_ext s ON s.stxrelid {=} r.oid)))))"
-            .to_owned(),
-        format!(
-            "(SELECT COALESCE(pg_catalog.string_agg(DISTINCT pg_catalog.concat(p.proname, ' ', \
-             p.provolatile), ','), '') FROM pg_catalog.pg_proc p WHERE p.oid {{<}} {{user}} \
-             AND p.proparallel {{=}} 's'::pg_catalog.\"char\" \
-             AND (p.proname {{=}} ANY ({calls}) AND p.pronamespace {{=}} 11::pg_catalog.oid \
-             OR p.oid {{=}} ANY (ARRAY(SELECT u.oid FROM used u))))"
-        ),
-        "(SELECT COALESCE(pg_catalog.string_agg(DISTINCT m.found[1], ','), '') FROM trees x \
-         CROSS JOIN LATERAL pg_catalog.regexp_matches(x.tree, \
-         'SQLVALUEFUNCTION :op ([0-9]+)', 'g') AS m(found))"
-            .to_owned(),
-        format!(
-            "(SELECT COALESCE(pg_catalog.string_agg(t.oid::pg_catalog.text, ','), '') \
-             FROM types y JOIN pg_catalog.pg_type t ON t.oid {{=}} y.oid \
-             WHERE t.oid {{>=}} {{user}} AND {is_plain})"
-        ),
-        format!(
-            "(SELECT pg_catalog.count(*) FROM pg_catalog.pg_proc p \
-             WHERE p.proparallel {{<>}} 's'::pg_catalog.\"char\" AND (p.oid {{>=}} {{user}} \
-             AND p.proname {{=}} ANY ({names}) OR p.oid {{<}} {{user}} \
-             AND p.proname {{=}} ANY ({calls}) \
-             OR p.oid {{=}} ANY (ARRAY(SELECT u.oid FROM used u))))"
-        ),
-    ];
-    // Functions, operators, their classes and families, access methods.
-    let code = "d.refclassid {=} ANY ('{1255,2617,2616,2753,2601}'::pg_catalog.oid[])";
-    let text = format!("{reads}SELECT {}", columns.join(", "));
-    let text = text.replace("{user}", FIRST_NORMAL).replace("{code}", code);
+    let text = [READS, NAMES, TYPED, CALLED].concat();
+    let text = text
+        .replace("{open}", open)
+        .replace("{standard}", STANDARD)
+        .replace("{plain source}", &PLAIN.replace("t.", "s."))
+        .replace("{plain}", PLAIN)
+        .replace("{code}", CODE)
+        .replace("{functions}", FUNCTIONS)
+        .replace("{types}", TYPES)
+        .replace(
+            "{named types}",
+            &NAMED.map(|oid| oid.to_string()).join(", "),
+        )
+        .replace("{most}", &(MAX_RELATIONS + 1).to_string())
+        .replace("{user}", FIRST_NORMAL)
+        .replace("{names}", &array(&mentions.names))
+        .replace("{calls}", &array(&mentions.calls))
+        .replace("{operators}", &array(&mentions.operators));
     qualified(&text).into_bytes()
 }
 
@@ -223,7 +223,7 @@ pub(super) fn read(answer: &Answer) -> Option<Result<Reach, Stay>> {
     ];
     let is_many = count.parse::<usize>().ok()? > MAX_RELATIONS;
     let found = kinds.split(',').find_map(kind);
-    let found = found.or(is_many.then_some(Stay::Many));
+    let found = found.or_else(|| is_many.then_some(Stay::Many));
     let found = found.or_else(|| {
         let counted = counts.iter().find(|(count, _)| *count != "0");
         counted.map(|(_, stay)| *stay)
@@ -253,7 +253,7 @@ fn kind(kind: &str) -> Option<Stay> {
 fn function(function: &str) -> Option<Stay> {
     let (name, volatility) = function.split_once(' ')?;
     let is_fine = volatility == "i" || is_known(name);
-    denial(name).or((!is_fine).then_some(Stay::Function))
+    denial(name).or_else(|| (!is_fine).then_some(Stay::Function))
 }
 
 /// What a word that the server keeps as a number keeps at home (`SQLValueFunctionOp` in
