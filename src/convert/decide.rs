@@ -321,9 +321,11 @@ impl Circumstances<'_> {
                 }
                 let is_due = entry.statement.count_execution();
                 // Of a plan that the server chooses nothing was proven that could be proven again.
-                let audit = is_due && self.lent.settings.audit && !entry.terms.is_chosen;
+                let settings = &self.lent.settings;
+                let asks = is_due && (settings.audit | settings.proves_reads);
+                let audit = asks && settings.audit && !entry.terms.is_chosen;
                 let call = Call::of(entry);
-                if audit || is_due && self.lent.settings.proves_reads {
+                if audit || asks && settings.proves_reads {
                     let statement = Arc::clone(&entry.statement);
                     if self.may_ask() && statement.take_audit() {
                         let subject = match audit {

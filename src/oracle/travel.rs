@@ -8,7 +8,8 @@
 //! EXPLAIN shows it. Some things keep that from being misread:
 //!
 //! - the Gather must be that one: `Single Copy`. One that the server chooses for its own sake may
-//!   compute below itself what a worker may not; its cost is made prohibitive.
+//!   compute below itself what a worker may not; its cost is made prohibitive, and nothing is
+//!   compiled for it.
 //! - the plan is the generic one. Values could make a condition false that calls what a worker may
 //!   not run, and another value would not.
 //! - the text is prepared under a name of its own, and NULL stands for each value. A statement that
@@ -36,8 +37,8 @@ use crate::wire::{backend, frontend};
 use std::sync::Arc;
 
 /// What is appended to the name of a statement for the one that is only explained. Names of clients
-/// do not begin as it does, and none of ours ends so.
-const SUFFIX: u8 = b't';
+/// do not begin as it does, and ours end with a digit of base 36.
+const SUFFIX: u8 = b'_';
 
 /// The candidate may stand for its original from now on, as far as this was proven. It is asked
 /// whether it may run elsewhere.
@@ -128,7 +129,8 @@ fn explain(probe: &[u8], arguments: usize, major: u16) -> Vec<u8> {
     };
     let settings = format!(
         "SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL {forced} = on; \
-         SET LOCAL max_parallel_workers_per_gather = 2; SET LOCAL parallel_setup_cost = 1e10; "
+         SET LOCAL max_parallel_workers_per_gather = 2; SET LOCAL parallel_setup_cost = 1e10; \
+         SET LOCAL jit = off; "
     );
     let mut out = settings.into_bytes();
     out.extend_from_slice(b"EXPLAIN (COSTS OFF, FORMAT JSON) EXECUTE ");
@@ -256,11 +258,17 @@ mod tests {
     const PROOF: &str = "\"Node Type\": \"Gather\", \"Workers Planned\": 1, \"Single Copy\": true";
 
     #[test]
+    fn no_statement_has_the_name_of_one_that_is_only_explained() {
+        // "_1t" would be the name of the statement with the number 1 + 29 * 36.
+        assert!(!SUFFIX.is_ascii_alphanumeric());
+    }
+
+    #[test]
     fn the_question_is_put_byte_for_byte() {
         let expected = "SET LOCAL plan_cache_mode = force_generic_plan; \
             SET LOCAL force_parallel_mode = on; \
             SET LOCAL max_parallel_workers_per_gather = 2; \
-            SET LOCAL parallel_setup_cost = 1e10; \
+            SET LOCAL parallel_setup_cost = 1e10; SET LOCAL jit = off; \
             EXPLAIN (COSTS OFF, FORMAT JSON) EXECUTE p(NULL,NULL)";
         assert_eq!(String::from_utf8(explain(b"p", 2, 15)).unwrap(), expected);
         let newer = String::from_utf8(explain(b"p", 0, 16)).unwrap();
