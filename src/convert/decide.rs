@@ -321,11 +321,10 @@ impl Circumstances<'_> {
                 }
                 let is_due = entry.statement.count_execution();
                 // Of a plan that the server chooses nothing was proven that could be proven again.
-                let settings = &self.lent.settings;
-                let asks = is_due && (settings.audit | settings.proves_reads);
-                let audit = asks && settings.audit && !entry.terms.is_chosen;
+                let asks = is_due && (self.lent.settings.audit | self.lent.settings.proves_reads);
+                let audit = asks && self.lent.settings.audit && !entry.terms.is_chosen;
                 let call = Call::of(entry);
-                if audit || asks && settings.proves_reads {
+                if audit || asks && self.lent.settings.proves_reads {
                     let statement = Arc::clone(&entry.statement);
                     if self.may_ask() && statement.take_audit() {
                         let subject = match audit {

@@ -34,8 +34,9 @@ const SETTINGS: &str =
 
 /// Relations of these names, and what they bring into a query; expressions as the catalog keeps
 /// them; the functions and types in them; what belongs to the relations.
-const READS: &str = "{settings}WITH RECURSIVE named (oid) AS (SELECT c.oid FROM pg_catalog.pg_class c \
-    JOIN pg_catalog.pg_namespace n ON n.oid {=} c.relnamespace AND {open} \
+const READS: &str = "{settings}WITH RECURSIVE named (oid) AS (SELECT c.oid \
+    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n \
+    ON n.oid {=} c.relnamespace AND {open} \
     WHERE c.relname {=} ANY ({names}) AND c.relkind {<>} ALL ('{i,I,t}'::pg_catalog.\"char\"[]) \
     AND NOT pg_catalog.pg_is_other_temp_schema(c.relnamespace)), \
     every (oid) AS (SELECT n.oid FROM named n UNION SELECT e.oid FROM every r \
