@@ -5,7 +5,7 @@
 //! reasons and the settings with their tables, and `tests/tidy.rs` the numbers of the fidelity
 //! rules with the places that cite them.
 //!
-//! - For users: [`conversion`], [`reasons`], [`staleness`], [`limits`], [`settings`],
+//! - For users: [`conversion`], [`reasons`], [`sharing`], [`staleness`], [`limits`], [`settings`],
 //!   [`authentication`], [`tls`], [`operations`], [`mod@bench`], [`measured`], [`changelog`].
 //! - For those who change the program: [`architecture`], [`fidelity`].
 
@@ -31,6 +31,8 @@ pub mod operations {}
 pub mod reasons {}
 #[doc = include_str!("manual/settings.md")]
 pub mod settings {}
+#[doc = include_str!("manual/sharing.md")]
+pub mod sharing {}
 #[doc = include_str!("manual/staleness.md")]
 pub mod staleness {}
 #[doc = include_str!("manual/tls.md")]

@@ -12,7 +12,7 @@ mod table;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-use crate::reason::Reason;
+use crate::reason::{Reason, Stay};
 use crate::sql::tag::{self, Command};
 use most::Most;
 pub use most::Passed;
@@ -63,6 +63,10 @@ pub enum Counter {
     AuditsPassed,
     /// Audits that found another plan.
     AuditsFailed,
+    /// Statements found fit to run on other sessions' server connections.
+    ReadsTravel,
+    /// Queries that were only observed and of which the text does not say that they stay at home.
+    ReadsOpen,
     /// Times of a statement that were taken by both routes and compared.
     Trials,
     /// Statements found to take longer than their texts, so that they are sent as they come.
@@ -112,6 +116,7 @@ pub struct Counters {
     counts: [AtomicU64; Counter::COUNT],
     passed: [AtomicU64; Reason::ALL.len()],
     outdated: [AtomicU64; OUTDATED],
+    stays: [AtomicU64; Stay::ALL.len()],
     /// Queries passed through until the shape of one is noted, that one included.
     until_noted: AtomicU32,
     most: Mutex<Most>,
@@ -139,6 +144,12 @@ impl Counters {
         if let Some(count) = self.outdated.get(tag.index()) {
             bump(count, 1);
         }
+    }
+
+    /// Counts a statement that may not run elsewhere, or a query that is only observed. Only the
+    /// worker that these counters belong to may call this.
+    pub fn stays(&self, stay: Stay) {
+        bump(&self.stays[stay as usize], 1);
     }
 
     /// Notes the shape of a text that was passed through, if it is the turn of this one. Only the
@@ -174,6 +185,7 @@ impl Counters {
             counts: std::array::from_fn(|_| AtomicU64::new(0)),
             passed: std::array::from_fn(|_| AtomicU64::new(0)),
             outdated: std::array::from_fn(|_| AtomicU64::new(0)),
+            stays: std::array::from_fn(|_| AtomicU64::new(0)),
             until_noted: AtomicU32::new(1),
             most: Mutex::default(),
         }
@@ -225,12 +237,16 @@ impl Metrics {
             counts: [0; Counter::COUNT],
             passed: [0; Reason::ALL.len()],
             outdated: [0; OUTDATED],
+            stays: [0; Stay::ALL.len()],
         };
         for counters in self.workers.iter().chain([&self.acceptor]) {
             for (sum, count) in summary.counts.iter_mut().zip(&counters.counts) {
                 *sum += count.load(Relaxed);
             }
             for (sum, count) in summary.passed.iter_mut().zip(&counters.passed) {
+                *sum += count.load(Relaxed);
+            }
+            for (sum, count) in summary.stays.iter_mut().zip(&counters.stays) {
                 *sum += count.load(Relaxed);
             }
             for (sum, count) in summary.outdated.iter_mut().zip(&counters.outdated) {
@@ -253,6 +269,7 @@ pub struct Summary {
     counts: [u64; Counter::COUNT],
     passed: [u64; Reason::ALL.len()],
     outdated: [u64; OUTDATED],
+    stays: [u64; Stay::ALL.len()],
 }
 
 impl Summary {
@@ -266,6 +283,13 @@ impl Summary {
     #[must_use]
     pub fn passed(&self, reason: Reason) -> u64 {
         self.passed[reason as usize]
+    }
+
+    /// What was found to stay at home for this reason: statements, or queries that were only
+    /// observed.
+    #[must_use]
+    pub fn stays(&self, stay: Stay) -> u64 {
+        self.stays[stay as usize]
     }
 
     /// Queries passed through for any reason.
@@ -309,9 +333,10 @@ impl Summary {
     pub fn since(&self, earlier: &Self) -> Self {
         let mut difference = self.clone();
         let before = earlier.counts.iter().chain(&earlier.passed);
-        let before = before.chain(&earlier.outdated);
+        let before = before.chain(&earlier.outdated).chain(&earlier.stays);
         let after = difference.counts.iter_mut().chain(&mut difference.passed);
         let after = after.chain(&mut difference.outdated);
+        let after = after.chain(&mut difference.stays);
         for (after, before) in after.zip(before) {
             *after = after.saturating_sub(*before);
         }

@@ -1,4 +1,9 @@
-//! Why a query was passed through instead of converted: one enum, counted and shown.
+//! Why a query was passed through instead of converted: one enum, counted and shown. Another says
+//! why a read stays on the server connection of its own session.
+
+mod stay;
+
+pub use stay::Stay;
 
 /// Why the original bytes of a query went to the server untouched.
 ///

@@ -30,7 +30,7 @@ use client::Client;
 use frames::Frame;
 use pgautoprep::lab::postgres::{Options, Scratch, Wanted};
 use pgautoprep::metrics::{Counter, Summary};
-use pgautoprep::reason::Reason;
+use pgautoprep::reason::{Reason, Stay};
 use proxy::Proxy;
 
 /// Executions of each shape: enough for two sightings, two audits, and some more.
@@ -181,6 +181,60 @@ fn report(shapes: &[Shape]) -> String {
         .unwrap();
     }
     text
+}
+
+/// Whether a shape is one statement that only reads.
+fn is_read(shape: &Shape) -> bool {
+    let text = shape.text.to_lowercase();
+    let reads = text.starts_with("select") || text.starts_with("with");
+    let writes = ["insert into", "update ", "delete from"];
+    let writes = writes.iter().any(|word| text.contains(&format!("({word}")));
+    reads && !writes && !text.contains(" ;; ")
+}
+
+/// The share of the reads that may run on another session's server connection, FOR UPDATE counted
+/// as one: a floor under what is reached on 13 to 18.
+const TRAVELLING: f64 = 0.90;
+
+/// How many of the reads may run elsewhere is asked of a proxy that asks about each at once.
+#[test]
+fn what_orms_read_may_run_elsewhere() {
+    let server = server();
+    let proxy = Proxy::configured(&[
+        ("listen", "127.0.0.1:0"),
+        ("upstream", &server.host_port()),
+        ("prepare_threshold", "1"),
+        ("oracle_per_second", "1000000"),
+        ("trials", "off"),
+        ("shared_reads", "prove"),
+    ]);
+    let mut client = Client::login(proxy.address(), "proxied");
+    let (mut numbers, mut report) = (Numbers(1), String::new());
+    let reads: Vec<_> = Shape::all().into_iter().filter(is_read).collect();
+    let mut travelling = 0;
+    for (index, shape) in reads.iter().enumerate() {
+        let before = proxy.summary();
+        for round in 0..4 {
+            answers(
+                &mut client,
+                &shape.fill(&mut numbers, index as u64 * 4 + round),
+            );
+        }
+        let counted = proxy.summary().since(&before);
+        let may = counted.count(Counter::ReadsTravel) > 0;
+        travelling += usize::from(may);
+        if !may {
+            let stays = Stay::ALL
+                .into_iter()
+                .filter(|stay| counted.stays(*stay) > 0);
+            let stays: Vec<_> = stays.map(Stay::label).collect();
+            writeln!(report, "  {stays:?}: {}", shape.text).unwrap();
+        }
+    }
+    let (all, major) = (reads.len(), server.version_major());
+    let share = travelling as f64 / all as f64;
+    println!("{travelling} of {all} reads may run elsewhere on {major}\n{report}");
+    assert!(share >= TRAVELLING, "{share}\n{report}");
 }
 
 #[test]

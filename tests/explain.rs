@@ -86,6 +86,7 @@ async fn the_servers_answers_are_shown() {
         "custom plan     the same",
         "planned         once for all values",
         "verdict         converted",
+        "travels         yes: it could run on another session's connection (nothing does yet)",
     ] {
         assert!(out.lines().any(|l| l == line), "{line} is not in:\n{out}");
     }
@@ -116,6 +117,42 @@ async fn the_servers_answers_are_shown() {
     assert!(
         out.contains("The server said: 42P01: relation \"missing\""),
         "{out}"
+    );
+}
+
+#[tokio::test]
+async fn whether_a_read_may_run_elsewhere_is_told_also_without_values() {
+    let house = house().await;
+    let make = "CREATE FUNCTION mine() RETURNS int LANGUAGE sql PARALLEL SAFE \
+        AS 'SELECT nextval(''s'')::int'";
+    house.client.batch_execute(make).await.unwrap();
+    let travels = |sql: &str| {
+        let out = house.explain(sql);
+        let line = out.lines().find(|line| line.starts_with("travels"));
+        line.map(|line| line["travels".len()..].trim().to_owned())
+    };
+    for (sql, start) in [
+        ("SELECT name FROM t", "yes:"),
+        ("SELECT name FROM t ORDER BY id FOR UPDATE", "no: locks"),
+        ("SELECT pg_backend_pid(), name FROM t", "no: restricted"),
+        ("SELECT mine() FROM t", "no: user_function"),
+        (
+            "SELECT name FROM t WHERE id = 1 AND mine() > 5",
+            "no: user_function",
+        ),
+        ("SELECT name FROM missing", "not known"),
+    ] {
+        let told = travels(sql);
+        assert!(
+            told.as_ref().is_some_and(|told| told.starts_with(start)),
+            "{sql}: {told:?}"
+        );
+    }
+    assert_eq!(travels("CREATE TABLE made (id int)"), None);
+    assert_eq!(
+        house.value("SELECT nextval('s')").await,
+        1,
+        "nothing was run"
     );
 }
 
@@ -154,7 +191,10 @@ async fn nothing_is_run() {
     let house = house().await;
     let insert = "INSERT INTO t VALUES (1, 'one')";
     let out = house.explain(insert);
-    assert!(out.ends_with("verdict         converted\n"), "{out}");
+    assert!(
+        out.contains("verdict         converted\ntravels         no: no_read\n"),
+        "{out}"
+    );
     for sql in [
         "INSERT INTO t VALUES (1, 'one') RETURNING id",
         "WITH w AS (INSERT INTO t VALUES (2, 'two') RETURNING id) SELECT id + 1 FROM w",

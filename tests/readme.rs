@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use pgautoprep::config::{SETTINGS, Setting, ValueForm};
-use pgautoprep::reason::Reason;
+use pgautoprep::reason::{Reason, Stay};
 
 /// The most lines the README may have: more is not read.
 const MAX_README_LINES: usize = 150;
@@ -133,6 +133,14 @@ fn every_reason_is_in_the_table_with_its_sentence() {
         .map(|reason| format!("| `{}` | {} |", reason.label(), reason.explain()))
         .collect();
     assert_eq!(rows, expected);
+}
+
+#[test]
+fn every_reason_to_stay_is_in_the_table_with_its_sentence() {
+    let sharing = text("src/manual/sharing.md");
+    let rows: Vec<_> = sharing.lines().filter(|l| l.starts_with("| `")).collect();
+    let row = |stay: &Stay| format!("| `{}` | {} |", stay.label(), stay.explain());
+    assert_eq!(rows, Stay::ALL.iter().map(row).collect::<Vec<_>>());
 }
 
 #[test]

@@ -299,6 +299,7 @@ impl Bench {
             audit: false,
             // So are trials, which take the other route.
             trials: false,
+            proves_reads: false,
             warm: false,
             ..net::settings(&config)
         };

@@ -18,8 +18,9 @@ use crate::reason::Reason;
 use crate::sql::judge;
 use crate::sql::rewrite::{self, Rewritten};
 use crate::sql::scan::{Class, Literal, Scan};
+use crate::sql::travel;
 use crate::statement::guard::{Check, Guard};
-use crate::statement::{Plans, Terms, Verdict};
+use crate::statement::{Footprint, Plans, Terms, Verdict};
 use dialogue::{Dialogue, Outcome};
 
 /// The arguments of `explain`.
@@ -148,6 +149,7 @@ fn report(dialogue: &mut Dialogue, text: &[u8], outcome: Outcome) -> anyhow::Res
         }
     }
     put_verdict(&mut out, dialogue, text, outcome)?;
+    put_travel(&mut out, dialogue, text, outcome)?;
     Ok(out)
 }
 
@@ -295,6 +297,41 @@ fn put_verdict(
                 put(out, "", format_args!("The server said: {complaint}"))?;
             }
         }
+    }
+    Ok(())
+}
+
+/// Writes whether a statement could run on the server connection of another session, if it is one
+/// of those that are asked about.
+fn put_travel(
+    out: &mut String,
+    dialogue: &mut Dialogue,
+    text: &[u8],
+    outcome: Outcome,
+) -> anyhow::Result<()> {
+    let footprint = match outcome {
+        Outcome::Converted => dialogue
+            .statement(text)
+            .and_then(|statement| statement.footprint()),
+        Outcome::Passed(Reason::NoArguments) => dialogue.inquire(text)?,
+        Outcome::WouldAsk => match travel::mentions(text) {
+            Ok(_) => None,
+            Err(stay) => Some(Footprint::Stays(stay)),
+        },
+        Outcome::Passed(_) => return Ok(()),
+    };
+    match footprint {
+        Some(Footprint::Travels) => put(
+            out,
+            "travels",
+            "yes: it could run on another session's connection (nothing does yet)",
+        )?,
+        Some(Footprint::Stays(stay)) => {
+            put(out, "travels", format_args!("no: {}", stay.label()))?;
+            put(out, "", stay.explain())?;
+        }
+        Some(Footprint::Unasked) => put(out, "travels", "not known: the server gave no answer")?,
+        None => {}
     }
     Ok(())
 }

@@ -90,6 +90,8 @@ pub struct Config {
     pub audit: bool,
     /// Whether the times of the routes are compared.
     pub trials: bool,
+    /// Whether it is proven which reads could run on other sessions' server connections.
+    pub proves_reads: bool,
     /// How log lines look.
     pub log_format: LogFormat,
     /// What is logged, in the syntax of tracing-subscriber's `EnvFilter`.
@@ -289,6 +291,7 @@ impl Effective {
             ddl_notices: self.switch(&settings::DDL_NOTICES)?,
             audit: self.switch(&settings::AUDIT)?,
             trials: self.switch(&settings::TRIALS)?,
+            proves_reads: self.text(&settings::SHARED_READS)? == "prove",
             log_format: match self.text(&settings::LOG_FORMAT)? {
                 "json" => LogFormat::Json,
                 _ => LogFormat::Text,

@@ -394,6 +394,16 @@ pub const TRIALS: Setting = Setting {
               take about a hundredth of a statement's time.",
 };
 
+/// `shared_reads`: whether reads may run on other sessions' server connections.
+pub const SHARED_READS: Setting = Setting {
+    key: "shared_reads",
+    kind: ValueForm::Choice(&["off", "prove"]),
+    default: Some("off"),
+    what: "prove asks the server which reads could run on the server connection of another \
+           session, and counts them; nothing is run there yet.",
+    because: "asking takes the server's time, and as long as nothing is shared nobody gains.",
+};
+
 /// `log_format`: how log lines look.
 pub const LOG_FORMAT: Setting = Setting {
     key: "log_format",
@@ -451,6 +461,7 @@ pub const SETTINGS: &[Setting] = &[
     DDL_NOTICES,
     AUDIT,
     TRIALS,
+    SHARED_READS,
     LOG_FORMAT,
     LOG_LEVEL,
     UNIX_SOCKET_MODE,

@@ -43,6 +43,8 @@ pub enum Subject {
     Names,
     /// Repeat the plan proof of a statement this connection holds under this name.
     Audit(Arc<Statement>, Name),
+    /// Whether a statement this connection holds under this name may run elsewhere.
+    Travel(Arc<Statement>, Name),
 }
 
 /// What is ready on the connection.
@@ -319,12 +321,16 @@ impl Circumstances<'_> {
                 }
                 let is_due = entry.statement.count_execution();
                 // Of a plan that the server chooses nothing was proven that could be proven again.
-                let audit = is_due && self.lent.settings.audit && !entry.terms.is_chosen;
+                let asks = is_due && (self.lent.settings.audit | self.lent.settings.proves_reads);
+                let audit = asks && self.lent.settings.audit && !entry.terms.is_chosen;
                 let call = Call::of(entry);
-                if audit {
+                if audit || asks && self.lent.settings.proves_reads {
                     let statement = Arc::clone(&entry.statement);
                     if self.may_ask() && statement.take_audit() {
-                        let subject = Subject::Audit(statement, call.name);
+                        let subject = match audit {
+                            true => Subject::Audit(statement, call.name),
+                            false => Subject::Travel(statement, call.name),
+                        };
                         return Ok(ControlFlow::Break(Warm::Audit(subject)));
                     }
                 }
@@ -377,6 +383,7 @@ impl Circumstances<'_> {
             return Err(Reason::Threshold);
         }
         if self.lent.settings.mode == Policy::Observe {
+            self.lent.observe(text);
             return Err(Reason::Mode);
         }
         if self.standing.status != Status::Idle && !self.may_ask_inside() {

@@ -7,6 +7,7 @@ use crate::metrics::{Counter, Counters, Metrics};
 use crate::reason::Reason;
 use crate::sql::eligible;
 use crate::sql::scan::Scan;
+use crate::sql::travel;
 use crate::sql::{Dialect, ScanLimits};
 use crate::standing::Standing;
 use crate::statement::mirror::{Capacity, MemoryChange};
@@ -70,6 +71,8 @@ pub struct Settings {
     pub audit: bool,
     /// Whether the times of the routes are compared.
     pub trials: bool,
+    /// Whether it is proven which reads may run on other sessions' server connections.
+    pub proves_reads: bool,
     /// Whether a server connection may wait for another client when its own has left.
     pub warm: bool,
     /// Bounds.
@@ -155,6 +158,18 @@ impl Lent {
     pub fn count_memory(&self, tally: MemoryChange) {
         self.counters().add(Counter::MemoryTaken, tally.taken);
         self.counters().add(Counter::MemoryFreed, tally.freed);
+    }
+
+    /// Counts what the text says about running it elsewhere, if that is wanted: it is all that is
+    /// known of a query that is only observed.
+    pub fn observe(&self, text: &[u8]) {
+        if !self.settings.proves_reads {
+            return;
+        }
+        match travel::mentions(text) {
+            Ok(_) => self.counters().add(Counter::ReadsOpen, 1),
+            Err(stay) => self.counters().stays(stay),
+        }
     }
 
     /// The recipe for the text just scanned, from the local copy or the shared table. The scan has

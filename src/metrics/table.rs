@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Counter, Summary};
-use crate::reason::Reason;
+use crate::reason::{Reason, Stay};
 use crate::sql::tag::Command;
 
 /// A summary, and beside each count what it has grown by since an earlier one.
@@ -112,7 +112,30 @@ impl Table<'_> {
         self.group(
             f,
             &[("answered", Questions), ("milliseconds", QuestionsMillis)],
-        )
+        )?;
+        self.reads(f)
+    }
+
+    /// What was found out about reads that might run elsewhere, if anybody has asked.
+    fn reads(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let home = |it: &Summary| Stay::ALL.iter().map(|stay| it.stays(*stay)).sum();
+        let counts = [Counter::ReadsTravel, Counter::ReadsOpen];
+        if home(self.now) + counts.iter().map(|it| self.now.count(*it)).sum::<u64>() == 0 {
+            return Ok(());
+        }
+        writeln!(f, "reads")?;
+        let [travel, open] = counts;
+        self.row(f, "may travel", &|it| it.count(travel))?;
+        self.row(f, "might, by their text", &|it| it.count(open))?;
+        self.row(f, "stay at home", &home)?;
+        let mut stays = Stay::ALL;
+        stays.sort_by_key(|stay| std::cmp::Reverse(self.now.stays(*stay)));
+        for stay in stays {
+            if self.now.stays(stay) > 0 {
+                self.row(f, &format!("  {}", stay.label()), &|it| it.stays(stay))?;
+            }
+        }
+        Ok(())
     }
 
     /// Who it does it for.
@@ -237,6 +260,26 @@ errors by fault
   proxy                       18446744073709
 ";
         assert_eq!(metrics.summary().to_string(), expected);
+    }
+
+    #[test]
+    fn reads_are_shown_once_somebody_has_asked_about_them() {
+        let metrics = used();
+        let worker = metrics.worker(0);
+        worker.add(Counter::ReadsTravel, 3);
+        worker.stays(Stay::Settings);
+        worker.stays(Stay::Restricted);
+        worker.stays(Stay::Restricted);
+        let shown = metrics.summary().to_string();
+        let expected = "\
+reads
+  may travel                               3
+  might, by their text                     0
+  stay at home                             3
+    restricted                             2
+    settings                               1
+learned";
+        assert!(shown.contains(expected), "{shown}");
     }
 
     #[test]

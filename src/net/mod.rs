@@ -329,6 +329,7 @@ pub fn settings(config: &Config) -> Settings {
         ddl_notices: config.ddl_notices,
         audit: config.audit,
         trials: config.trials,
+        proves_reads: config.proves_reads,
         // What is not looked at may have changed.
         warm: config.warm_connections && !config.catalog_watch.is_zero(),
         limits: Limits {

@@ -14,7 +14,7 @@ use crate::standing::Standing;
 use crate::statement::common_values::Common;
 use crate::statement::guard::Guard;
 use crate::statement::mirror::Name;
-use crate::statement::{Millis, Plans, Statement, Terms, Verdict, validity};
+use crate::statement::{Footprint, Millis, Plans, Statement, Terms, Verdict, validity};
 use std::sync::Arc;
 
 /// Demotions tried for one shape before it is given up: one round trip each.
@@ -171,6 +171,7 @@ impl Candidate {
             epoch: self.epoch,
             at: self.verified,
             terms: Arc::clone(&terms),
+            footprint: Footprint::Unasked,
         });
         self.confirm(terms, env);
     }

@@ -9,7 +9,7 @@ use super::candidate::{Candidate, Proven};
 use super::proof::Meaning;
 use super::state::{About, Exposure, Step};
 use super::topic::Topic;
-use super::{Env, statistics};
+use super::{Env, statistics, travel};
 use crate::reason::Reason;
 
 /// Asks what other plans would mean, if that may lead to anything; else for the statistics.
@@ -62,8 +62,7 @@ pub(super) fn answered(
             is_chosen: true,
             ..Proven::with(meaning.into_guards())
         };
-        candidate.trust(proven, env);
-        return Ok(Step::Learned);
+        return travel::trust(&candidate, proven, env);
     }
     match exposure {
         Some(mut exposure) => {

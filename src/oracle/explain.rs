@@ -10,7 +10,7 @@ use super::lists::{self, Lengths};
 use super::proof::{self, Hidden, Meaning, Plan};
 use super::state::{About, Exposure, Questions, Step};
 use super::topic::Topic;
-use super::{Env, catalog, chosen, keys, question};
+use super::{Env, catalog, chosen, keys, question, travel};
 use crate::convert::Strictness;
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
@@ -192,8 +192,7 @@ pub(super) fn answered(
         ..Terms::clone(&candidate.terms)
     });
     let Some(generic) = answers.generic else {
-        candidate.trust(Proven::default(), env);
-        return Ok(Step::Learned);
+        return travel::trust(&candidate, Proven::default(), env);
     };
     match read_as_values(&candidate, &generic) {
         Some(generic) if immutable => {
@@ -270,8 +269,7 @@ fn generic_explained(
         return chosen::ask_without_theorem(meaning, candidate, topic, env);
     };
     if visibility.needs_no_facts() {
-        candidate.trust(Proven::with(guards), env);
-        return Ok(Step::Learned);
+        return travel::trust(&candidate, Proven::with(guards), env);
     }
     let exposure = Exposure {
         visibility: Box::new(visibility),

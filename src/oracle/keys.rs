@@ -4,7 +4,7 @@ use super::answer::Answer;
 use super::candidate::{Candidate, Proven};
 use super::state::{About, Exposure, Step};
 use super::topic::Topic;
-use super::{Env, chosen};
+use super::{Env, chosen, travel};
 use crate::reason::Reason;
 
 /// Asks for the keys of the tables, if that may lead to anything; else goes on to what other plans
@@ -44,6 +44,5 @@ pub(super) fn answered(
         one_row,
         ..Proven::with(exposure.guards)
     };
-    candidate.trust(proven, env);
-    Ok(Step::Learned)
+    travel::trust(&candidate, proven, env)
 }

@@ -5,7 +5,7 @@ use super::candidate::Candidate;
 use super::state::{About, State, Step};
 use super::topic::{Subject, Topic};
 use super::{Env, Next, audit, blame, chosen, columns, context, describe, explain, keys, names};
-use super::{prepare, statistics, teach, watch};
+use super::{prepare, statistics, teach, travel, watch};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::statement::Millis;
@@ -165,7 +165,11 @@ impl Lesson {
         match self.state {
             State::Watch(..) | State::Names(_) | State::About(_, About::Prepare) => {}
             State::About(..) if self.topic.is_earned => {}
-            State::Idle | State::Context | State::Audit(_) | State::About(..) => {
+            State::Idle
+            | State::Context
+            | State::Audit(_)
+            | State::Travel(..)
+            | State::About(..) => {
                 env.lent.shapes.questions().spend(self.asked, took, env.now);
             }
         }
@@ -260,6 +264,7 @@ impl Lesson {
             Subject::Watch | Subject::Names => Ok(Step::Learned),
             Subject::Statement(plans) => Ok(Step::Teach(*plans)),
             Subject::Audit(statement, name) => audit::ask(statement, *name, &self.topic.text, env),
+            Subject::Travel(statement, name) => travel::follow(statement, *name, env),
         }
     }
 
@@ -302,6 +307,14 @@ impl Lesson {
                 env.goes_on()?;
                 blame::check(&answers, env)?;
                 audit::answered(&statement, &answers, env)?;
+                match &self.topic.subject {
+                    Subject::Audit(_, name) => travel::follow(&statement, *name, env),
+                    _ => Ok(Step::Learned),
+                }
+            }
+            State::Travel(statement, epoch) => {
+                env.goes_on()?;
+                travel::answered(&statement, epoch, &answers, env);
                 Ok(Step::Learned)
             }
             State::About(candidate, about) => {

@@ -1,6 +1,7 @@
 //! Lessons that end before they are over: what they leave to others, and what they take along.
 
 use super::*;
+use crate::statement::Footprint;
 
 #[test]
 fn a_lesson_that_ends_early_leaves_the_question_for_names_to_others() {
@@ -58,7 +59,13 @@ fn a_pointless_lesson_takes_nothing_from_other_sessions() {
     let Verdict::Trusted { at, terms, .. } = statement.verdict() else {
         panic!("{:?}", statement.verdict());
     };
-    statement.record(Verdict::Trusted { epoch, at, terms });
+    let footprint = Footprint::Unasked;
+    statement.record(Verdict::Trusted {
+        epoch,
+        at,
+        terms,
+        footprint,
+    });
     let mut room = room.another();
     let mut lesson = room.teach(SELECT);
     room.is_pointless = true;

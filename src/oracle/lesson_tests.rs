@@ -18,6 +18,8 @@ use std::sync::Arc;
 mod choice;
 #[path = "lesson_end_tests.rs"]
 mod ends;
+#[path = "lesson_travel_tests.rs"]
+mod travels;
 
 /// What comes behind the settings in the answer about the context: memory, schemas that the role
 /// may use only because of what it is, who it is.
@@ -116,6 +118,7 @@ impl Room {
             ddl_notices: false,
             audit: true,
             trials: false,
+            proves_reads: false,
             warm: false,
             limits: Limits {
                 max_query: 10_000,

@@ -24,7 +24,9 @@
 //!   enough;
 //! - *prepare*: a statement already trusted is parsed on this connection, and must infer the same
 //!   types;
-//! - *audit*: the plan proof again, with the literals of the moment.
+//! - *audit*: the plan proof again, with the literals of the moment;
+//! - *travel*: whether another session's server process may run the statement, if that is wanted
+//!   (`shared_reads`).
 //!
 //! ```text
 //!   begin ─▶ watch ─▶ names ─▶ context ─┬─▶ (a watch is over)
@@ -61,6 +63,7 @@ mod state;
 mod statistics;
 mod teach;
 mod topic;
+mod travel;
 mod watch;
 
 #[cfg(test)]
@@ -70,6 +73,7 @@ pub use lesson::Lesson;
 pub use question::Asked;
 pub use settings::{DDL_CHANNEL, context_query, digest};
 pub use topic::Subject;
+pub use travel::Inquiry;
 
 use crate::convert::Lent;
 use crate::reason::Reason;
@@ -128,6 +132,7 @@ pub fn questions(major: u16) -> Vec<String> {
     all.extend(sign::samples());
     all.extend(proof::questions());
     all.extend(lists::samples());
+    all.extend(travel::samples());
     all.push(context_query(true));
     all.push(question::CAREFUL.to_owned());
     all.push(String::from_utf8_lossy(question::CAREFUL_SET).into_owned());

@@ -25,6 +25,8 @@ pub(super) enum State {
     Context,
     /// The questions for the plans of this statement, which is trusted.
     Audit(Arc<Statement>),
+    /// Whether this statement, trusted as of this catalog epoch, may run elsewhere.
+    Travel(Arc<Statement>, u64),
     /// Questions about a candidate.
     About(Candidate, About),
 }

@@ -1,11 +1,11 @@
 //! The state *statistics*: the oracle is asked how the columns are estimated, which the theorem of
 //! one plan needs.
 
-use super::Env;
 use super::answer::Answer;
 use super::candidate::{Candidate, Proven};
 use super::state::{About, Exposure, Step};
 use super::topic::Topic;
+use super::{Env, travel};
 use crate::reason::Reason;
 use crate::statement::Terms;
 use crate::statement::common_values::Common;
@@ -59,6 +59,5 @@ pub(super) fn answered(
         common,
         ..Proven::with(exposure.guards)
     };
-    candidate.trust(proven, env);
-    Ok(Step::Learned)
+    travel::trust(candidate, proven, env)
 }

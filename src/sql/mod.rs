@@ -37,6 +37,7 @@ pub mod shape;
 pub mod survey;
 pub mod tag;
 pub mod touched;
+pub mod travel;
 pub mod value;
 mod words;
 

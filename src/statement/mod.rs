@@ -16,6 +16,7 @@ mod clock;
 pub mod common_values;
 pub mod context;
 pub mod database;
+mod footprint;
 pub mod guard;
 pub mod journal;
 mod memory;
@@ -42,6 +43,7 @@ use crate::sql::rewrite::{self, Rewritten};
 use crate::sql::scan::Scan;
 pub use clock::{Micros, Millis};
 pub use context::Context;
+pub use footprint::Footprint;
 use payback::Payback;
 pub use recipe::Recipe;
 use routes::{Route, Routes};
@@ -302,6 +304,7 @@ impl Statement {
                 epoch: known,
                 at,
                 terms,
+                ..
             } if *known == epoch && now.since(*at) <= max_age => Some((*at, Arc::clone(terms))),
             _ => None,
         }

@@ -2,7 +2,9 @@
 
 use super::mirror::{Capacity, MemoryChange, Mirror, NAME_PREFIX, Tag};
 use super::shapes::Shapes;
-use super::{Context, Key, MAX_VARIANTS, Millis, Plans, Recipe, Statement, Terms, Verdict};
+use super::{
+    Context, Footprint, Key, MAX_VARIANTS, Millis, Plans, Recipe, Statement, Terms, Verdict,
+};
 use crate::reason::Reason;
 use crate::sql::scan::Scan;
 use crate::sql::{Dialect, ScanLimits, eligible};
@@ -213,7 +215,13 @@ fn common_values_count_while_they_are_trusted() {
         ..Terms::default()
     });
     let (epoch, at) = (1, Millis(0));
-    statement.record(Verdict::Trusted { epoch, at, terms });
+    let footprint = Footprint::Unasked;
+    statement.record(Verdict::Trusted {
+        epoch,
+        at,
+        terms,
+        footprint,
+    });
     assert!(world.shapes.bytes() > before + 16_000);
     statement.record(Verdict::Unasked);
     assert_eq!(world.shapes.bytes(), before);

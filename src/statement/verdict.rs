@@ -1,6 +1,6 @@
 //! What the oracle has said of a statement.
 
-use super::{Millis, Terms};
+use super::{Footprint, Millis, Terms};
 use crate::reason::Reason;
 use std::sync::Arc;
 
@@ -19,6 +19,8 @@ pub enum Verdict {
         at: Millis,
         /// What the statement is trusted with.
         terms: Arc<Terms>,
+        /// Whether other sessions' server processes may run it.
+        footprint: Footprint,
     },
     /// The oracle agreed, but a client could see that a generic plan is used. At this catalog epoch
     /// only the statement with [`Plans::Custom`](super::Plans::Custom) is trusted.

@@ -104,6 +104,22 @@ pub fn parameter_description(body: &[u8]) -> Option<Vec<u32>> {
     Some(chunks.iter().map(|oid| u32::from_be_bytes(*oid)).collect())
 }
 
+/// Reads the body of a RowDescription: the type OIDs of the columns.
+#[must_use]
+pub fn column_types(body: &[u8]) -> Option<Vec<u32>> {
+    let (count, mut rest) = body.split_first_chunk::<2>()?;
+    let mut types = Vec::new();
+    for _ in 0..u16::from_be_bytes(*count) {
+        let (_, fields) = cstr(rest)?;
+        // Table, attribute, type, size, modifier and format.
+        let (column, tail) = fields.split_first_chunk::<18>()?;
+        let (_, column) = column.split_first_chunk::<6>()?;
+        types.push(u32::from_be_bytes(*column.first_chunk()?));
+        rest = tail;
+    }
+    rest.is_empty().then_some(types)
+}
+
 /// Reads the body of a BackendKeyData: the process ID and the secret key.
 #[must_use]
 pub fn backend_key_data(body: &[u8]) -> Option<(u32, &[u8])> {
@@ -228,6 +244,7 @@ pub fn fuzz_readers(body: &[u8]) -> usize {
         put_without_binding(&mut Vec::new(), body),
     );
     let _ = (parameter_description(body), backend_key_data(body));
+    let _ = column_types(body);
     columns(body).count()
 }
 
@@ -320,6 +337,12 @@ mod tests {
             Some(vec![23, 25])
         );
         assert_eq!(parameter_description(b"\0\x02\0\0\0\x17"), None);
+        let columns = b"\0\x02ab\0\0\0\0\x01\0\x02\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0\
+            \0\0\0\0\0\0\0\0\0\x04\x01\xff\xff\0\0\0\0\0\x01";
+        assert_eq!(column_types(columns), Some(vec![23, 1025]));
+        assert_eq!(column_types(&columns[..columns.len() - 1]), None);
+        assert_eq!(column_types(&[columns, &b"x"[..]].concat()), None);
+        assert_eq!(column_types(b"\0\0"), Some(Vec::new()));
         assert_eq!(command_tag(b"SELECT 1\0"), Some(&b"SELECT 1"[..]));
         assert_eq!(command_tag(b"SELECT 1"), None);
     }

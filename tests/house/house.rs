@@ -85,6 +85,7 @@ fn settings(dice: &mut Dice) -> Settings {
         audit: dice.chance(700),
         warm: false,
         trials: dice.chance(700),
+        proves_reads: false,
         limits: Limits {
             max_query: 4096,
             max_literals: 100,

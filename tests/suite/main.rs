@@ -84,6 +84,8 @@ mod cancel;
 // Clients that leave while their query is in flight.
 mod inside;
 mod leaving;
+// Which reads may run on other sessions' server connections.
+mod travel;
 // Statements beyond the bound are closed, and come back.
 mod eviction;
 // More clients than there is room for.

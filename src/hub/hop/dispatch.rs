@@ -48,7 +48,9 @@ impl Hop<'_> {
                 self.client.query.extend_from_slice(text);
                 let about = match subject {
                     Subject::Watch | Subject::Names => Vec::new(),
-                    Subject::Statement(_) | Subject::Audit(..) => text.to_vec(),
+                    Subject::Statement(_) | Subject::Audit(..) | Subject::Travel(..) => {
+                        text.to_vec()
+                    }
                 };
                 self.learn(Lesson::new(subject, about));
             }
