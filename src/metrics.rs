@@ -351,6 +351,7 @@ impl Summary {
         let summary = Self {
             counts: [1; Counter::COUNT],
             passed: [0; Reason::ALL.len()],
+            stays: [0; Stay::ALL.len()],
             outdated: [0; OUTDATED],
         };
         (summary, Counter::COUNT)

@@ -8,7 +8,7 @@ use std::fmt::{Display, Write as _};
 
 use super::{Process, Snapshot};
 use crate::metrics::{Counter, Summary};
-use crate::reason::Reason;
+use crate::reason::{Reason, Stay};
 
 /// In which of the two formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +64,7 @@ pub fn metrics(snapshot: &Snapshot, format: Format) -> String {
     page.queries(summary);
     page.statements(summary);
     page.questions(summary);
+    page.reads(summary);
     page.connections(summary);
     page.process(&snapshot.process);
     if format == Format::OpenMetrics {
@@ -298,6 +299,23 @@ impl Page {
         let help = "Time that the answers to them took to come.";
         let seconds = Seconds(count(QuestionsMillis));
         self.one(counter("pgautoprep_questions_seconds", help), seconds);
+    }
+
+    fn reads(&mut self, summary: &Summary) {
+        use Counter::{ReadsOpen, ReadsTravel};
+        let help = "Reads that may run on the server connections of others: statements of which \
+                    that is proven, and queries only observed that their text does not keep.";
+        self.each(
+            counter("pgautoprep_travelling_reads", help),
+            "known",
+            [
+                ("proven", summary.count(ReadsTravel)),
+                ("by_text", summary.count(ReadsOpen)),
+            ],
+        );
+        let help = "Reads that stay on the server connection of their own session, by why.";
+        let stays = Stay::ALL.map(|stay| (stay.label(), summary.stays(stay)));
+        self.each(counter("pgautoprep_reads_at_home", help), "reason", stays);
     }
 
     fn connections(&mut self, summary: &Summary) {
