@@ -225,8 +225,10 @@ impl Lesson {
         let is_clear = !self.topic.only_names() || env.standing.database.is_clear();
         if !knows || !is_clear || env.standing.database.doubts_names() {
             let may_look = !(self.is_inside && env.standing.sees_otherwise());
-            let claim = || env.standing.database.claim_names(env.now);
-            match may_look.then(claim).flatten() {
+            let database = &env.standing.database;
+            let is_eager = env.lent.settings.is_eager();
+            let may_ask = may_look && (is_eager || database.may_ask_names(env.now));
+            match may_ask.then(|| database.claim_names(env.now)).flatten() {
                 Some(claim) => return Ok(names::ask(claim, env)),
                 None if !knows => return Err(Reason::Unproven),
                 None => {}
