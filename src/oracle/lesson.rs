@@ -226,9 +226,11 @@ impl Lesson {
         if !knows || !is_clear || env.standing.database.doubts_names() {
             let may_look = !(self.is_inside && env.standing.sees_otherwise());
             let database = &env.standing.database;
-            let is_eager = env.lent.settings.is_eager();
-            let may_ask = may_look && (is_eager || database.may_ask_names(env.now));
-            match may_ask.then(|| database.claim_names(env.now)).flatten() {
+            let claim = || match env.lent.settings.is_eager() && !knows {
+                true => Some(database.insist_on_names(env.now)),
+                false => database.claim_names(env.now),
+            };
+            match may_look.then(claim).flatten() {
                 Some(claim) => return Ok(names::ask(claim, env)),
                 None if !knows => return Err(Reason::Unproven),
                 None => {}

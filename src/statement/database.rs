@@ -263,25 +263,27 @@ impl Database {
         lock(&self.names).is_doubtful()
     }
 
-    /// Whether the allowance permits to ask for the names.
-    #[must_use]
-    pub fn may_ask_names(&self, now: Millis) -> bool {
-        self.asking.is_left(now)
-    }
-
-    /// Takes the right to ask for the names; `None` if another session is asking.
+    /// Takes the right to ask for the names; `None` if another session is asking, or if the
+    /// allowance is used up.
     #[must_use]
     pub fn claim_names(self: &Arc<Self>, now: Millis) -> Option<NamesClaim> {
         let from = self.names_from.load(Ordering::Relaxed);
         let next = now.0.saturating_add(NAMES_PATIENCE);
         let order = Ordering::Relaxed;
         let exchange = || self.names_from.compare_exchange(from, next, order, order);
-        (from <= now.0 && exchange().is_ok()).then(|| NamesClaim {
+        let is_free = from <= now.0 && self.asking.is_left(now);
+        (is_free && exchange().is_ok()).then(|| self.insist_on_names(now))
+    }
+
+    /// Takes the right to ask for the names, whoever else is asking and whatever it costs.
+    #[must_use]
+    pub fn insist_on_names(self: &Arc<Self>, now: Millis) -> NamesClaim {
+        NamesClaim {
             database: Arc::clone(self),
             question: lock(&self.names).ask(),
             asked: now,
             answered: false,
-        })
+        }
     }
 
     /// What was made through the proxy since the last look at the catalog.
