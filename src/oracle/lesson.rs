@@ -226,10 +226,9 @@ impl Lesson {
         if !knows || !is_clear || env.standing.database.doubts_names() {
             let may_look = !(self.is_inside && env.standing.sees_otherwise());
             let database = &env.standing.database;
-            let claim = || match env.lent.settings.is_eager() && !knows {
-                true => Some(database.insist_on_names(env.now)),
-                false => database.claim_names(env.now),
-            };
+            let insists = env.lent.settings.is_eager() && !knows;
+            let insist = || insists.then(|| database.insist_on_names(env.now));
+            let claim = || database.claim_names(env.now).or_else(insist);
             match may_look.then(claim).flatten() {
                 Some(claim) => return Ok(names::ask(claim, env)),
                 None if !knows => return Err(Reason::Unproven),
