@@ -392,6 +392,9 @@ fn the_regression_suite_prints_the_same() {
     let eager = Proxy::configured(&[eager, common].concat());
     run("first-sighting", &eager);
     run("first-sighting-warm", &eager);
+    if std::env::var_os("ONCE").is_some() {
+        return;
+    }
     drop(eager);
     run("default", &Proxy::configured(&common));
     assert!(different.is_empty(), "{different:#?}");

@@ -155,6 +155,7 @@ impl Circumstances<'_> {
         // A new connection waits for nobody.
         !self.standing.is_unverified(self.now)
             || self.standing.is_new
+            || self.lent.settings.is_eager()
             || self.standing.database.may_look(self.now)
     }
 
@@ -402,12 +403,13 @@ impl Circumstances<'_> {
             return Err(Reason::CacheFull);
         }
         if self.standing.context.is_none() && self.lessons == 0 {
+            let settings = &self.lent.settings;
             // What is asked inside a transaction is good until its end.
             let may_ask = match self.standing.status {
                 Status::Idle => self.standing.patience.may_ask(),
                 _ => self.standing.idle_patience.may_ask(),
             };
-            if !(may_ask && self.may_look()) {
+            if !(may_ask || settings.is_eager()) || !self.may_look() {
                 return Err(Reason::Unproven);
             }
             let settings = &self.lent.settings;

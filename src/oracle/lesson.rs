@@ -229,7 +229,10 @@ impl Lesson {
         let is_clear = !self.topic.only_names() || env.standing.database.is_clear();
         if !knows || !is_clear || env.standing.database.doubts_names() {
             let may_look = !(self.is_inside && env.standing.sees_otherwise());
-            let claim = || env.standing.database.claim_names(env.now);
+            let database = &env.standing.database;
+            let insists = env.lent.settings.is_eager() && !knows;
+            let insist = || insists.then(|| database.insist_on_names(env.now));
+            let claim = || database.claim_names(env.now).or_else(insist);
             match may_look.then(claim).flatten() {
                 Some(claim) => return Ok(names::ask(claim, env)),
                 None if !knows => return Err(Reason::Unproven),

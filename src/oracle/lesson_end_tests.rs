@@ -91,3 +91,15 @@ fn an_error_of_the_moment_settles_nothing_and_gives_a_pause() {
         assert_eq!(room.verdict(SELECT), Verdict::Unasked);
     }
 }
+
+#[test]
+fn who_asks_about_everything_at_once_waits_for_nobody_who_asks_for_the_names() {
+    for (threshold, asks) in [(1, true), (2, false)] {
+        let mut room = Room::new();
+        room.lent.settings.prepare_threshold = threshold;
+        let mut lesson = room.teach(SELECT);
+        let _other = room.standing.database.claim_names(room.now).unwrap();
+        let next = room.answer(&mut lesson, &[rows(&[&["sign", "rest", "", "1"]])]);
+        assert_eq!(next == Next::Asked, asks, "{threshold}: {next:?}");
+    }
+}

@@ -272,12 +272,18 @@ impl Database {
         let order = Ordering::Relaxed;
         let exchange = || self.names_from.compare_exchange(from, next, order, order);
         let is_free = from <= now.0 && self.asking.is_left(now);
-        (is_free && exchange().is_ok()).then(|| NamesClaim {
+        (is_free && exchange().is_ok()).then(|| self.insist_on_names(now))
+    }
+
+    /// Takes the right to ask for the names, whoever else is asking and whatever it costs.
+    #[must_use]
+    pub fn insist_on_names(self: &Arc<Self>, now: Millis) -> NamesClaim {
+        NamesClaim {
             database: Arc::clone(self),
             question: lock(&self.names).ask(),
             asked: now,
             answered: false,
-        })
+        }
     }
 
     /// What was made through the proxy since the last look at the catalog.
