@@ -138,6 +138,9 @@ fn a_proxy_that_drains_says_so_until_its_end() {
     let room = Room::new(&server::address());
     let mut client = Client::login(&room.proxy.address, "postgres");
     client.send(&crate::harness::frames::query("SELECT pg_sleep(20)"));
+    while !room.get("/metrics").body.contains("\npgautoprep_queries_total 1\n") {
+        std::thread::sleep(Duration::from_millis(10));
+    }
     assert_eq!(room.get("/readyz").status, 200);
     room.proxy.signal(Signal::TERM);
     let started = Instant::now();
