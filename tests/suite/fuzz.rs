@@ -50,7 +50,7 @@ impl Core {
             statement_max_age: 5_000,
             warm: false,
             trials: true,
-            proves_reads: true,
+            proves_reads: false,
             audit: true,
             limits,
         };
