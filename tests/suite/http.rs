@@ -21,7 +21,8 @@ impl Room {
     fn new(upstream: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("http");
-        let changes = [("http_listen", path.to_str().unwrap())];
+        let path_text = path.to_str().unwrap();
+        let changes = [("http_listen", path_text), ("drain_timeout_s", "60")];
         Self {
             proxy: Process::start(upstream, &changes),
             path,
@@ -138,7 +139,11 @@ fn a_proxy_that_drains_says_so_until_its_end() {
     let room = Room::new(&server::address());
     let mut client = Client::login(&room.proxy.address, "postgres");
     client.send(&crate::harness::frames::query("SELECT pg_sleep(20)"));
-    while !room.get("/metrics").body.contains("\npgautoprep_queries_total 1\n") {
+    while !room
+        .get("/metrics")
+        .body
+        .contains("\npgautoprep_queries_total 1\n")
+    {
         std::thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(room.get("/readyz").status, 200);
