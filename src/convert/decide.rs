@@ -403,17 +403,16 @@ impl Circumstances<'_> {
             return Err(Reason::CacheFull);
         }
         if self.standing.context.is_none() && self.lessons == 0 {
-            let settings = &self.lent.settings;
+            let is_eager = self.lent.settings.is_eager();
             // What is asked inside a transaction is good until its end.
             let may_ask = match self.standing.status {
                 Status::Idle => self.standing.patience.may_ask(),
                 _ => self.standing.idle_patience.may_ask(),
             };
-            if !(may_ask || settings.is_eager()) || !self.may_look() {
+            if !(may_ask || is_eager) || !self.may_look() {
                 return Err(Reason::Unproven);
             }
-            let settings = &self.lent.settings;
-            if !settings.is_eager() && !self.lent.shapes.questions().are_left(self.now) {
+            if !is_eager && !self.lent.shapes.questions().are_left(self.now) {
                 return Err(Reason::Budget);
             }
         }

@@ -35,9 +35,11 @@ pub(super) fn qualified(text: &str) -> String {
     out
 }
 
-/// A string literal that reads the same whatever `standard_conforming_strings` says.
+/// A string literal that reads the same whatever `standard_conforming_strings` says, and has no
+/// brace that [`qualified`] would take for that of an operator.
 pub(super) fn quoted(text: &str) -> String {
-    format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+    let text = text.replace('\\', "\\\\").replace('\'', "''");
+    format!("E'{}'", text.replace('{', "\\x7B"))
 }
 
 /// What temporary objects the session has, as an expression: nothing if it has none. Each has a row
@@ -263,6 +265,12 @@ mod tests {
             "a OPERATOR(pg_catalog.=) b AND c OPERATOR(pg_catalog.||) '{x,y}'"
         );
         assert_eq!(quoted("a'b\\"), "E'a''b\\\\'");
+    }
+
+    #[test]
+    fn braces_in_names_are_no_operators() {
+        let name = qualified(&quoted("\"{=}\""));
+        assert_eq!(name, "E'\"\\x7B=}\"'");
     }
 
     #[test]
