@@ -8,6 +8,8 @@
 //! The reason that is counted is the one that would be there the next time, too: what is known
 //! against the text itself is looked for before the moment is blamed.
 
+mod asking;
+
 use super::bind::Call;
 use super::choose::choose;
 use super::habits::Habits;
@@ -16,7 +18,7 @@ use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::standing::Standing;
 use crate::statement::mirror::{Entry, Name};
-use crate::statement::tally::{CONTEXT_PAYS, PREPARE_PAYS, Place};
+use crate::statement::tally::{PREPARE_PAYS, Place};
 use crate::statement::{Context, Micros, Millis, Plans, Recipe, Statement, Terms};
 use crate::wire::backend::Status;
 use std::ops::ControlFlow;
@@ -136,56 +138,6 @@ impl Circumstances<'_> {
         let is_time = is_of_use && (is_urgent || self.standing.idle_patience.may_ask());
         let may_ask = is_time && self.may_look();
         may_ask.then(|| (Subject::Watch, Vec::new()))
-    }
-
-    /// Whether to ask for the context behind a reply: it was of use before, or what transactions
-    /// make cannot be told apart without, and the share of the time leaves room for more.
-    fn may_ask_context(&self) -> bool {
-        let pays = self.standing.mirror.uses.pay_for_context();
-        let misses = self.habits.misses;
-        let is_missed = misses >= MANY_MISSES && pays || misses >= CONTEXT_PAYS;
-        let has_asked = self.standing.interned.is_some() || is_missed;
-        let is_left = self.lent.shapes.questions().are_left(self.now);
-        self.lent.settings.is_eager() || has_asked && is_left
-    }
-
-    /// Whether the session may be asked what it has become, which takes a look at the catalog if
-    /// that may have been changed.
-    fn may_look(&mut self) -> bool {
-        // A new connection waits for nobody.
-        !self.standing.is_unverified(self.now)
-            || self.standing.is_new
-            || self.lent.settings.is_eager()
-            || self.standing.database.may_look(self.now)
-    }
-
-    /// Whether the server may be asked in front of a query.
-    fn may_ask(&self) -> bool {
-        self.may_learn() || self.may_ask_inside()
-    }
-
-    /// Whether the server may be asked inside the client's transaction. What is asked there is
-    /// undone, a LISTEN included.
-    fn may_ask_inside(&self) -> bool {
-        let standing = &self.standing;
-        let listens = !self.lent.settings.ddl_notices || standing.context.is_some();
-        standing.status == Status::Transaction
-            && self.is_idle
-            && !self.relay_only
-            && self.lessons < MAX_LESSONS
-            && !standing.is_serializable
-            && !standing.database.has_shown_commands()
-            && (!standing.has_old_snapshot || standing.sees_the_present())
-            && (!standing.sees_otherwise() || standing.unverified.is_none())
-            && (!standing.has_made_temporary() || standing.text_context().is_some())
-            && listens
-    }
-
-    fn may_learn(&self) -> bool {
-        self.standing.status == Status::Idle
-            && self.is_idle
-            && !self.relay_only
-            && self.lessons < MAX_LESSONS
     }
 
     /// What the state of the connection says before the text is looked at.

@@ -11,6 +11,10 @@ use crate::wire::backend::{self, Status};
 use crate::wire::fields;
 use crate::wire::frame::HEADER;
 
+/// Lessons after which a query is not asked about again because what the last one has asked was
+/// outdated meanwhile.
+const AGAIN: u8 = 3;
+
 impl Hop<'_> {
     /// Begins a lesson.
     pub(super) fn learn(&mut self, lesson: Lesson) {
@@ -89,7 +93,10 @@ impl Hop<'_> {
         if self.end_if_cancelled(lesson.cancelled()) {
             return;
         }
+        let has_changed = reason == Some(Reason::Unproven) && self.client.lessons <= AGAIN;
         match reason {
+            // What was asked is not true any more, because of another session.
+            Some(_) if has_changed && self.lent.settings.is_eager() => self.resume(),
             Some(reason) if lesson.text() == self.client.query => {
                 if let (Reason::InTransaction, Subject::Statement(plans)) = (reason, lesson.about())
                 {
