@@ -25,6 +25,7 @@ mod proxy;
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use client::Client;
 use frames::Frame;
@@ -32,6 +33,10 @@ use pgautoprep::lab::postgres::{Options, Scratch, Wanted};
 use pgautoprep::metrics::{Counter, Summary};
 use pgautoprep::reason::{Reason, Stay};
 use proxy::Proxy;
+
+/// Held by the test that runs: how much may be asked depends on how long the answers take, so
+/// neither may keep the machine busy while the other one counts.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// Executions of each shape: enough for two sightings, two audits, and some more.
 const EXECUTIONS: u64 = 14;
@@ -199,6 +204,7 @@ const TRAVELLING: f64 = 0.90;
 /// How many of the reads may run elsewhere is asked of a proxy that asks about each at once.
 #[test]
 fn what_orms_read_may_run_elsewhere() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let server = server();
     let proxy = Proxy::configured(&[
         ("listen", "127.0.0.1:0"),
@@ -239,6 +245,7 @@ fn what_orms_read_may_run_elsewhere() {
 
 #[test]
 fn what_orms_send_is_converted() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let server = server();
     let proxy = Proxy::configured(&[
         ("listen", "127.0.0.1:0"),
