@@ -121,8 +121,8 @@ impl Mailbox {
     }
 
     /// Puts an order in. The queue is bounded by the limit of clients: each has at most one order
-    /// of its own in it, and a cancel request for each that was relayed. Whether the worker is there
-    /// is asked again only after the answer.
+    /// of its own in it, and a cancel request for each that was relayed. Whether the worker is
+    /// there is asked again only after the answer.
     pub(super) fn put(&self, order: Order) {
         // A worker that has ended has run out of time to drain; its clients see their sockets
         // close.
