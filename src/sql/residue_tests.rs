@@ -1,0 +1,175 @@
+//! What texts leave behind, and what is known to leave nothing.
+
+use super::*;
+use crate::sql::survey::{Known, survey};
+
+struct Nothing;
+
+impl Known for Nothing {
+    fn of(&self, _: &[u8]) -> Hazards {
+        Hazards::NONE
+    }
+}
+
+struct Mine;
+
+impl Remains for Mine {
+    fn leaves(&self, name: &[u8]) -> Leaves {
+        match name {
+            b"mine" => Leaves::Always,
+            b"triggered" => Leaves::WhenWritten,
+            b"folded" => Leaves::InBodies,
+            _ => Leaves::Nothing,
+        }
+    }
+
+    fn is_harmless(&self, name: &[u8]) -> bool {
+        name == b"harmless"
+    }
+
+    fn has_bodies(&self) -> bool {
+        false
+    }
+}
+
+fn of(text: &str) -> Residue {
+    let survey = survey(text.as_bytes(), &Nothing);
+    residue(text.as_bytes(), &survey, &Mine)
+}
+
+#[test]
+fn what_only_reads_leaves_nothing() {
+    for text in [
+        "",
+        "select abalance from pgbench_accounts where aid = 5",
+        "SELECT count(*), Max(a) FROM t WHERE b IN (1, 2) AND c = ANY ('{1}') GROUP BY (d)",
+        "(select 1) union all (select 2)",
+        "with x as (select lower(a) from t) select pg_catalog.upper(a) from x join u using (a)",
+        "begin; select cast(a as varchar(10)), a::numeric(5, 2) from t; commit",
+        "start transaction isolation level serializable; rollback",
+        "select a from triggered",
+        "select a, s.harmless(b) from folded",
+        "with x (a) as (values (1)) select * from x as y (b)",
+        "with recursive x (a, b) as (select 1, 2) select lower(a) from x AS \"y\" (b)",
+        "select now(), current_timestamp(3), extract(year from d), coalesce(a, 'mine(')",
+        "show search_path; explain (costs off) select 1; values (1)",
+        "select sum(a) over (partition by b), row_number() over (order by a) from t",
+    ] {
+        assert_eq!(of(text), Residue::NOTHING, "{text}");
+    }
+}
+
+#[test]
+fn what_writes_may_draw_numbers() {
+    for text in [
+        "insert into t (a, b) values (1, 2) on conflict (a) do nothing returning (id)",
+        "insert into s.\"t\" (a) select 1",
+        "update t set (a, b) = (1, 2)",
+        "with x as (delete from t returning *) select * from x",
+        "select nextval('s')",
+    ] {
+        assert_eq!(of(text), Residue::SEQUENCES, "{text}");
+    }
+}
+
+#[test]
+fn locks_are_given_back() {
+    for text in [
+        "select pg_advisory_lock(1)",
+        "SELECT (CASE WHEN pg_try_advisory_lock('1') THEN 1 END) AS acquired",
+        "select pg_catalog.Pg_Try_Advisory_Lock_Shared(1, 2)",
+    ] {
+        assert_eq!(of(text), Residue::LOCKS, "{text}");
+    }
+    for text in [
+        "select pg_advisory_xact_lock(1)",
+        "select pg_advisory_unlock(1)",
+    ] {
+        assert_eq!(of(text), Residue::NOTHING, "{text}");
+    }
+}
+
+#[test]
+fn settings_are_reset() {
+    for text in [
+        "set application_name = 'a'",
+        "SET NAMES 'utf8'",
+        "set local statement_timeout = 1",
+        "set time zone 'UTC'",
+        "select set_config('search_path', 'a', false)",
+        "reset search_path",
+        "RESET ALL",
+        "SET datestyle = 'ISO'; SET search_path = a, b; RESET work_mem",
+    ] {
+        assert_eq!(of(text), Residue::SETTINGS, "{text}");
+    }
+    assert_eq!(of("discard all"), Residue::NOTHING);
+    let quiet = "CLOSE ALL; SELECT pg_advisory_unlock_all(); UNLISTEN *";
+    assert_eq!(of(quiet), Residue::NOTHING);
+}
+
+#[test]
+fn all_else_may_leave_anything() {
+    for text in [
+        "select f(1)",
+        "select f /* */ (1)",
+        "with x as (select f(1)) select 1 as a, f(1)",
+        "select recursive, f(1) from t",
+        "select s.\"lower \"(1)",
+        "select setseed(0.5)",
+        "update triggered set a = 1",
+        "with x as (select 1 from triggered) delete from t",
+        "select 1 from triggered for update",
+        "select pg_advisory_lock(1), setseed(1)",
+        "select s.pg_advisory_lock_of(1)",
+        "create table pg_advisory_lock as select 1",
+        "select set_config('a.b', 'c', true)",
+        "select mine from t",
+        "insert into t select f(1)",
+        "insert into t values (1); f(1)",
+        "set my.var = 'a'",
+        "set local my.var = 'a'",
+        "set role a",
+        "set session authorization a",
+        "set seed = 0.5",
+        "select set_config('role', 'a', false)",
+        "set application_name = 'a'; select 1",
+        "set session characteristics as transaction read only",
+        "reset my.var",
+        "prepare p as select 1",
+        "prepare transaction 'a'",
+        "declare c cursor for select 1",
+        "fetch c",
+        "listen a",
+        "create temp table t (a int)",
+        "select 1 into t",
+        "do 'begin end'",
+        "load 'x'",
+        "discard temp",
+        "deallocate a",
+        "call p()",
+        "copy t from stdin",
+        "begin; lock t; set role a",
+        "select U&\"a\"",
+        "select 'a",
+    ] {
+        assert_eq!(of(text), Residue::ANYTHING, "{text}");
+    }
+}
+
+#[test]
+fn what_changes_logins_is_known_by_a_word() {
+    for text in [
+        "ALTER ROLE a NOLOGIN",
+        "drop Database d",
+        "grant connect on x to y",
+    ] {
+        assert!(is_about_logins(text.as_bytes(), Effect::Catalog), "{text}");
+    }
+    assert!(is_about_logins(b"select pg_reload_conf()", Effect::Session));
+    assert!(!is_about_logins(
+        b"create table t (a int) -- role",
+        Effect::Catalog
+    ));
+    assert!(!is_about_logins(b"set role a", Effect::Session));
+}
