@@ -41,6 +41,8 @@ fn a_server_that_talks_nonsense_ends_one_login_and_no_more() {
         (b"R\0\0\0\x03".to_vec(), "08P01"),
         (b"R\xff\xff\xff\xff".to_vec(), "08P01"),
         (large, "08P01"),
+        // It never comes to an end.
+        (frame(b'N', &[b'x'; 200_000]).repeat(2), "08P01"),
         (frame(b'Z', b"I"), "08P01"),
         (frame(b'D', b"\0\0"), "08P01"),
         (frame(b'R', b""), "08006"),

@@ -8,7 +8,8 @@ use crate::net::tls::Tunnel;
 use crate::wire::frame::{self, HEADER};
 use crate::wire::{self, backend};
 
-/// The longest message that a server may send before it has accepted the login.
+/// The longest message that a server may send before it has accepted the login, and the most bytes
+/// of notices before that, which are kept for the client.
 const MAX_MESSAGE: usize = 256 * 1024;
 
 /// Bytes of a server's that are read at once.
@@ -80,6 +81,10 @@ impl Conversation {
             match tag {
                 backend::AUTHENTICATION => {}
                 backend::ERROR => return Err(ConnectionError::ServerRefused(message)),
+                // A server that does not come to an end has no more to say than one message.
+                backend::NOTICE if told.len() + message.len() > MAX_MESSAGE => {
+                    return Err(unexpected(tag));
+                }
                 backend::NOTICE => {
                     told.extend_from_slice(&message);
                     continue;
