@@ -2,7 +2,7 @@
 
 use crate::frames::{self, complete, execution, frame, ready};
 use crate::stage::scene::{SQL, answer, relay, seen};
-use crate::stage::script::SELECT;
+use crate::stage::script::{CONTEXT, SELECT};
 use crate::stage::{Client, Peer, Scene, met};
 use pgautoprep::metrics::Counter;
 use pgautoprep::reason::Reason;
@@ -282,4 +282,47 @@ fn questions_take_their_share_of_the_time_and_no_more() {
     assert!((0..5).all(|_| learn(200)), "what was not spent was saved");
     let spent = scene.stage.summary().count(Counter::QuestionsMillis);
     assert_eq!(spent, (first + later + 5) as u64 * 200);
+}
+
+#[test]
+fn what_another_session_outdates_is_asked_again_only_where_everything_is_asked() {
+    for (threshold, asks_again) in [("1", true), ("2", false)] {
+        let scene = met(&[("prepare_threshold", threshold)]);
+        let (mut connection, mut other) = (scene.login(), scene.login());
+        let sql = "SELECT name AS again FROM t WHERE id = 42";
+        if !asks_again {
+            pass(&mut connection, sql);
+        }
+        connection.0.send(&frames::query(sql));
+        let question = loop {
+            let question = connection.1.take("Q").remove(0).body;
+            let question = String::from_utf8_lossy(&question).into_owned();
+            if question.contains("SET LOCAL jit") {
+                let answer = [complete("SELECT 0"), ready(b'I')].concat();
+                connection.1.send(&answer);
+            } else if question.contains("concat_ws('|', (SELECT") {
+                connection.1.answer_rows(&["sign", "", "", "1"]);
+            } else {
+                break question;
+            }
+        };
+        assert!(question.contains("SHOW ALL"), "{question}");
+        let changes = "ALTER ROLE somebody SET work_mem = '1MB'";
+        let altered = [complete("ALTER ROLE"), ready(b'I')].concat();
+        other.0.send(&frames::query(changes));
+        other.1.expect_at_once(&frames::query(changes));
+        other.1.send(&altered);
+        other.0.expect(&altered);
+        connection.1.answer_rows(&CONTEXT);
+        if asks_again {
+            connection.1.answer_context();
+            let name = connection.1.answer_oracle(&SELECT);
+            run(&mut connection, &name);
+        } else {
+            connection.1.expect_at_once(&frames::query(sql));
+            connection.1.send(&seen(&SELECT, b'I'));
+            connection.0.expect(&seen(&SELECT, b'I'));
+            assert_eq!(scene.stage.summary().passed(Reason::Unproven), 1);
+        }
+    }
 }
