@@ -65,6 +65,11 @@ pub enum Counter {
     AuditsFailed,
     /// Statements found fit to run on other sessions' server connections.
     ReadsTravel,
+    /// Reads that were answered by another session's server connection, or by the own one as if it
+    /// were another's.
+    ReadsShared,
+    /// Reads that were sent to such a connection, and were run at home after all.
+    ReadsEscaped,
     /// Queries that were only observed and of which the text does not say that they stay at home.
     ReadsOpen,
     /// Times of a statement that were taken by both routes and compared.

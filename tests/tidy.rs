@@ -68,7 +68,7 @@ const LAYERS: [(&str, &[&str]); 19] = [
             "ids",
         ],
     ),
-    ("client", &["wire", "reason", "convert", "ids"]),
+    ("client", &["wire", "statement", "reason", "convert", "ids"]),
     ("auth", &["wire"]),
     ("admin", &["metrics", "reason", "sql"]),
     (

@@ -302,7 +302,7 @@ impl Page {
     }
 
     fn reads(&mut self, summary: &Summary) {
-        use Counter::{ReadsOpen, ReadsTravel};
+        use Counter::{ReadsEscaped, ReadsOpen, ReadsShared, ReadsTravel};
         let help = "Reads that may run on the server connections of others: statements of which \
                     that is proven, and queries only observed that their text does not keep.";
         self.each(
@@ -311,6 +311,16 @@ impl Page {
             [
                 ("proven", summary.count(ReadsTravel)),
                 ("by_text", summary.count(ReadsOpen)),
+            ],
+        );
+        let help = "Reads that were sent to the server connection of another client, by what came \
+                    of it.";
+        self.each(
+            counter("pgautoprep_shared_reads", help),
+            "outcome",
+            [
+                ("answered", summary.count(ReadsShared)),
+                ("escaped", summary.count(ReadsEscaped)),
             ],
         );
         let help = "Reads that stay on the server connection of their own session, by why.";

@@ -8,8 +8,10 @@ mod greeting;
 pub use cancel::{CancelKey, Cancelled, Cancels, Reopening};
 pub use greeting::{Asks, Greeting, Login};
 
-use crate::convert::Habits;
+use crate::convert::{Decision, Habits};
 use crate::ids::{ClientId, UpstreamId};
+use crate::reason::Reason;
+use crate::statement::{Micros, Millis};
 
 /// What a client waits for.
 #[derive(Debug)]
@@ -20,6 +22,11 @@ pub enum Turn {
     Free,
     /// A converted query is in flight.
     Executing,
+    /// Its read, whose text is in `query`, runs on another client's server connection.
+    Visiting,
+    /// Its query waits in `query` until its server connection has no visits. What was decided about
+    /// it, unless that is to be decided again.
+    Barred(Option<Box<Decided>>),
     /// Questions of ours are in flight; its query, if any, waits in `query`.
     Learning,
     /// Its query is answered as cancelled.
@@ -27,6 +34,9 @@ pub enum Turn {
     /// Its transaction is begun again for the query in `query`.
     Reopening(Box<Reopening>),
 }
+
+/// What becomes of a query.
+pub type Decided = Result<Decision, Reason>;
 
 /// One client.
 #[derive(Debug)]
@@ -45,6 +55,10 @@ pub struct Client {
     pub lessons: u8,
     /// What it is in the habit of.
     pub habits: Habits,
+    /// When its server connection was last given something of it.
+    pub at_home: Millis,
+    /// When its query came, if that may run elsewhere; else zero.
+    pub asked: Micros,
     /// Its cancel key.
     pub key: CancelKey,
     /// How many cancel requests had come when the query in hand came.
@@ -91,6 +105,8 @@ impl Client {
             query: Vec::new(),
             lessons: 0,
             habits: Habits::default(),
+            at_home: Millis(0),
+            asked: Micros::default(),
             key,
             cancels_before: 0,
             is_parting: false,

@@ -90,8 +90,8 @@ pub struct Config {
     pub audit: bool,
     /// Whether the times of the routes are compared.
     pub trials: bool,
-    /// Whether it is proven which reads could run on other sessions' server connections.
-    pub proves_reads: bool,
+    /// Whether reads run on other sessions' server connections.
+    pub shared_reads: SharedReads,
     /// How log lines look.
     pub log_format: LogFormat,
     /// What is logged, in the syntax of tracing-subscriber's `EnvFilter`.
@@ -124,6 +124,17 @@ pub enum PlanChoice {
     Proven,
     /// Those that the server's plan cache chooses.
     Server,
+}
+
+/// What is done with reads that could run on other sessions' server connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SharedReads {
+    /// Nothing is asked about them.
+    Off,
+    /// They are found out and counted.
+    Prove,
+    /// They run there.
+    On,
 }
 
 /// How log lines look.
@@ -291,7 +302,11 @@ impl Effective {
             ddl_notices: self.switch(&settings::DDL_NOTICES)?,
             audit: self.switch(&settings::AUDIT)?,
             trials: self.switch(&settings::TRIALS)?,
-            proves_reads: self.text(&settings::SHARED_READS)? == "prove",
+            shared_reads: match self.text(&settings::SHARED_READS)? {
+                "on" => SharedReads::On,
+                "prove" => SharedReads::Prove,
+                _ => SharedReads::Off,
+            },
             log_format: match self.text(&settings::LOG_FORMAT)? {
                 "json" => LogFormat::Json,
                 _ => LogFormat::Text,

@@ -397,11 +397,12 @@ pub const TRIALS: Setting = Setting {
 /// `shared_reads`: whether reads may run on other sessions' server connections.
 pub const SHARED_READS: Setting = Setting {
     key: "shared_reads",
-    kind: ValueForm::Choice(&["off", "prove"]),
+    kind: ValueForm::Choice(&["off", "prove", "on"]),
     default: Some("off"),
     what: "prove asks the server which reads could run on the server connection of another \
-           session, and counts them; nothing is run there yet.",
-    because: "asking takes the server's time, and as long as nothing is shared nobody gains.",
+           session, and counts them; on runs them there, many clients' reads on few connections.",
+    because: "it is new, and the server's own views (pg_stat_activity, its log) then show such a \
+              read on a connection that is not its client's.",
 };
 
 /// `log_format`: how log lines look.

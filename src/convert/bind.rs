@@ -25,6 +25,8 @@ pub struct Call {
     pub residue: Residue,
     /// The statement, if it must be parsed anew first.
     pub renewed: Option<Arc<Statement>>,
+    /// Another session's server connection may run it.
+    pub travels: bool,
 }
 
 impl Call {
@@ -38,6 +40,7 @@ impl Call {
             effect: entry.terms.effect,
             residue: entry.terms.residue,
             renewed: None,
+            travels: false,
         }
     }
 }

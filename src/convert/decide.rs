@@ -276,7 +276,8 @@ impl Circumstances<'_> {
                 // Of a plan that the server chooses nothing was proven that could be proven again.
                 let asks = is_due && (self.lent.settings.audit | self.lent.settings.proves_reads);
                 let audit = asks && self.lent.settings.audit && !entry.terms.is_chosen;
-                let call = Call::of(entry);
+                let mut call = Call::of(entry);
+                call.travels = self.lent.settings.shares && entry.statement.travels(self.now);
                 if audit || asks && self.lent.settings.proves_reads {
                     let statement = Arc::clone(&entry.statement);
                     if self.may_ask() && statement.take_audit() {

@@ -73,6 +73,8 @@ pub struct Settings {
     pub trials: bool,
     /// Whether it is proven which reads may run on other sessions' server connections.
     pub proves_reads: bool,
+    /// Whether they do.
+    pub shares: bool,
     /// Whether a server connection may wait for another client when its own has left.
     pub warm: bool,
     /// Bounds.

@@ -23,25 +23,31 @@
 //!   client has finished, or is in the middle of a reply, or the server has said why;
 //! - everything of a client is dropped with it.
 
+mod guests;
 mod hop;
+mod pace;
+mod task;
 mod timers;
 mod warm;
 
-use crate::client::{CancelKey, Client, Turn};
+use crate::client::{Client, Turn};
 use crate::convert::Lent;
 use crate::ids::{Arena, ClientId, UpstreamId};
 use crate::oracle::Lesson;
 use crate::sql::residue::Residue;
 use crate::standing::{Reset, Standing};
-use crate::statement::context::Origin;
 use crate::statement::{Micros, Millis, Plans, Statement, Verdict};
 use crate::upstream::Upstream;
+use crate::upstream::visit::Visits;
 use crate::wire::Error;
 use crate::wire::backend::Status;
+use guests::{Departure, Sharing};
 use hop::Hop;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use timers::{Timer, Timers};
+use task::Outbox;
+pub use task::{Arrival, Decided, ServerKey, Task, Waits};
+use timers::Timer;
 use warm::Began;
 pub use warm::{LoginOutcome, Parking, is_welcomed};
 
@@ -59,29 +65,14 @@ const SECOND: u64 = 1000;
 /// if at all (`client_connection_check_interval`).
 pub const GRACE: u64 = 100;
 
-/// A client that has been greeted, and for which the startup packet was sent to the server.
-#[derive(Debug)]
-pub struct Arrival {
-    /// What it is called in the log.
-    pub number: u64,
-    /// Its cancel key.
-    pub key: CancelKey,
-    /// How it logs in.
-    pub origin: Origin,
-    /// Its frames are never read: it wants to replicate.
-    pub relay_only: bool,
-    /// When the login must be over.
-    pub deadline: Millis,
-    /// The server had no room for its first try.
-    pub is_second: bool,
-}
-
 /// A server connection in the hub.
 #[derive(Debug)]
 struct Server {
     upstream: Upstream,
     /// The client it is held for.
     lease: ClientId,
+    /// The reads of other clients on it.
+    visits: Visits,
     /// The lesson that is under way on it, if one is.
     lesson: Option<Box<Lesson>>,
     /// What was known when its login began.
@@ -92,74 +83,6 @@ struct Server {
     is_reset: bool,
 }
 
-/// How to cancel what a server process does for a client.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerKey {
-    /// Process id of the server process.
-    pub pid: u32,
-    /// Its secret key.
-    pub secret: Vec<u8>,
-    /// The secret the client was given in its place.
-    pub ours: Vec<u8>,
-}
-
-/// What became of a query, for those who want to be told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decided {
-    /// It was executed as a prepared statement.
-    Converted,
-    /// It was sent as it came.
-    Passed(crate::reason::Reason),
-}
-
-/// What the owner of the hub is to do.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Task {
-    /// Remember how the client can be cancelled.
-    Remember(ClientId, ServerKey),
-    /// End the client: its login has taken too long.
-    EndLogin(ClientId),
-    /// See whether the client can go on: [`Hub::go_on`].
-    See(ClientId),
-    /// The server has decided about the client's login.
-    Login(ClientId, LoginOutcome),
-    /// The client has left: [`Hub::park`].
-    Park(ClientId),
-    /// The server has no room for the client. Either it logs in on another connection, after
-    /// [`Hub::remove`], or it is told: [`Hub::tell_crowded`].
-    Crowded(ClientId),
-    /// Who may log in, or what a login finds, may be about to change: parked connections go.
-    DropParked,
-    /// Tell whoever wants to know what became of a query: only after [`Hub::tell_decisions`].
-    Decided(ClientId, Decided),
-}
-
-/// What input leads to beside output: tasks that wait to be polled, and timers.
-#[derive(Debug, Default)]
-struct Outbox {
-    tasks: VecDeque<Task>,
-    timers: Timers,
-    tells_decisions: bool,
-}
-
-impl Outbox {
-    #[inline]
-    fn decided(&mut self, client: ClientId, decided: Decided) {
-        if self.tells_decisions {
-            self.tasks.push_back(Task::Decided(client, decided));
-        }
-    }
-}
-
-/// What a client that cannot go on by itself waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waits {
-    /// Its sockets.
-    Sockets,
-    /// That a cancel request reaches the server.
-    Cancel,
-}
-
 /// The clients and server connections of one worker.
 #[derive(Debug)]
 pub struct Hub {
@@ -168,6 +91,7 @@ pub struct Hub {
     /// What all of them are lent.
     pub lent: Lent,
     outbox: Outbox,
+    sharing: Sharing,
     now: Millis,
     clock: Micros,
     rested: Millis,
@@ -183,6 +107,7 @@ impl Hub {
             servers: Arena::default(),
             lent,
             outbox: Outbox::default(),
+            sharing: Sharing::default(),
             now: Millis(0),
             clock: Micros(0),
             rested: Millis(0),
@@ -203,7 +128,10 @@ impl Hub {
         if now.since(self.told) >= SECOND {
             self.told = now;
             self.lent.shapes.journal().tick(now);
+            self.sharing.rest(now);
         }
+        self.sharing.is_due = true;
+        self.sharing.pace.tick(self.clock);
         if now.since(self.rested) >= REST {
             self.rested = now;
             self.lent.rest(now);
@@ -224,12 +152,20 @@ impl Hub {
     /// When something is to be done even if nothing comes.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Millis> {
-        self.outbox.timers.next()
+        let timers = self.outbox.timers.next();
+        timers.into_iter().chain(self.next_stall()).min()
     }
 
     /// The next task, if there is one.
     #[inline]
     pub fn poll(&mut self) -> Option<Task> {
+        if let Some(task) = self.outbox.tasks.pop_front() {
+            return Some(task);
+        }
+        // Not before: what a host has said in this turn has been read by now.
+        if std::mem::take(&mut self.sharing.is_due) && self.sharing.has_visits() {
+            self.see_to_hosts();
+        }
         self.outbox.tasks.pop_front()
     }
 
@@ -249,7 +185,7 @@ impl Hub {
         let is_kept = self.lent.settings.warm && !relay_only;
         let mut standing = Standing::new(origin, most, self.lent.shapes.tag());
         let (clients, servers) = (&mut self.clients, &mut self.servers);
-        if !is_kept {
+        if !is_kept && (relay_only || !self.lent.settings.shares) {
             // Nobody will ask what is left.
             standing.leaves(Residue::ANYTHING);
         }
@@ -261,6 +197,7 @@ impl Hub {
             let name = UpstreamId(servers.insert_with(|_| Server {
                 upstream,
                 lease,
+                visits: Visits::default(),
                 lesson: None,
                 began,
                 resets: VecDeque::new(),
@@ -292,6 +229,7 @@ impl Hub {
             let mirror = &mut server.upstream.standing.mirror;
             mirror.forget_all();
             self.lent.count_memory(mirror.take_tally());
+            self.turn_out(&mut server.visits);
         }
         self.outbox.timers.clear(id);
     }
@@ -304,6 +242,8 @@ impl Hub {
         Some(Hop {
             client,
             upstream: &mut server.upstream,
+            visits: &mut server.visits,
+            pace: &mut self.sharing.pace,
             lesson: &mut server.lesson,
             lent: &mut self.lent,
             outbox: &mut self.outbox,
@@ -319,6 +259,8 @@ impl Hub {
         let client = self.clients.get_mut(server.lease.0)?;
         Some(Hop {
             client,
+            visits: &mut server.visits,
+            pace: &mut self.sharing.pace,
             upstream: &mut server.upstream,
             lesson: &mut server.lesson,
             lent: &mut self.lent,
@@ -334,10 +276,14 @@ impl Hub {
     /// A length field no frame can have.
     #[inline]
     pub fn client_bytes(&mut self, id: ClientId, bytes: &[u8]) -> Result<usize, Error> {
-        match self.hop_of_client(id) {
+        let used = match self.hop_of_client(id) {
             Some(mut hop) => hop.client_bytes(bytes),
             None => Ok(bytes.len()),
+        };
+        if let Some(departure) = self.outbox.departure.take() {
+            self.depart(id, departure);
         }
+        used
     }
 
     /// How many of a client's bytes go to its server as they are, without being copied: what is
@@ -357,6 +303,9 @@ impl Hub {
     /// A length field no frame can have, or a reply that cannot follow what was sent.
     #[inline]
     pub fn upstream_bytes(&mut self, id: UpstreamId, bytes: &[u8]) -> Result<usize, Error> {
+        if self.is_visited(id) {
+            return self.visited_bytes(id, bytes);
+        }
         match self.hop_of_server(id) {
             Some(mut hop) => hop.upstream_bytes(bytes),
             None => Ok(bytes.len()),
@@ -370,6 +319,9 @@ impl Hub {
     /// # Errors
     /// A length field no frame can have.
     pub fn forward_upstream(&mut self, id: UpstreamId, bytes: &[u8]) -> Result<usize, Error> {
+        if self.is_visited(id) {
+            return Ok(0);
+        }
         self.hop_of_server(id)
             .map_or(Ok(0), |mut hop| hop.forward_upstream(bytes))
     }
@@ -386,6 +338,7 @@ impl Hub {
     /// A server is gone. If it owes something and has not said why, the client is told; whatever
     /// was held is let go of.
     pub fn upstream_gone(&mut self, id: UpstreamId) {
+        self.turn_out_of(id);
         if let Some(mut hop) = self.hop_of_server(id) {
             hop.upstream_gone();
         }

@@ -127,6 +127,10 @@ impl Table<'_> {
         let [travel, open] = counts;
         self.row(f, "may travel", &|it| it.count(travel))?;
         self.row(f, "might, by their text", &|it| it.count(open))?;
+        if self.now.count(Counter::ReadsShared) + self.now.count(Counter::ReadsEscaped) > 0 {
+            self.row(f, "run by others", &|it| it.count(Counter::ReadsShared))?;
+            self.row(f, "came home again", &|it| it.count(Counter::ReadsEscaped))?;
+        }
         self.row(f, "stay at home", &home)?;
         let mut stays = Stay::ALL;
         stays.sort_by_key(|stay| std::cmp::Reverse(self.now.stays(*stay)));

@@ -4,9 +4,9 @@
 //! happens between login and the end is a worker's.
 
 use super::Phase;
-use super::dial::dial;
 use super::environment::Environment;
 use super::farewell::{count_end, farewell, last_word};
+use super::hasten::hasten;
 use super::orders::Joined;
 use super::stream::{Stream, read, write_all};
 use super::tls::{PROTOCOL, Tunnel};
@@ -15,7 +15,7 @@ use crate::client::{Asks, Greeting, Login};
 use crate::error::ConnectionError;
 use crate::metrics::Counter;
 use crate::wire;
-use crate::wire::startup::{MAX_STARTUP, cancel_request};
+use crate::wire::startup::MAX_STARTUP;
 use std::io;
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -243,28 +243,8 @@ impl Greeted {
 
 /// Relays a cancel request; whether it was one of ours is nobody's business.
 async fn cancel(pid: u32, key: &[u8], environment: &Environment) {
-    let counters = environment.metrics.acceptor();
-    counters.add(Counter::Cancels, 1);
-    let Some(target) = environment.registry.cancel(pid, key) else {
-        return;
-    };
-    let mut request = Vec::new();
-    cancel_request(&mut request, pid, target.secret());
-    let send = async {
-        let (config, tls) = (&environment.config, &environment.tls);
-        let dialled = dial(&config.upstream, &tls.servers, counters);
-        let mut upstream = dialled.await?;
-        let sent = write_all(&mut upstream, &request).await;
-        sent.map_err(ConnectionError::UpstreamIo)?;
-        // The server closes when it has signalled; libpq waits for that, and so do we, so that the
-        // client's own wait means something.
-        let ended = read(&mut upstream, &mut [0; 64]).await;
-        ended.map_err(ConnectionError::UpstreamIo)
-    };
-    let limit = environment.config.connect_timeout;
-    match tokio::time::timeout(limit, send).await {
-        Ok(Ok(_)) => {}
-        Ok(Err(error)) => tracing::debug!(%error, "cancel request not delivered"),
-        Err(_) => tracing::debug!("cancel request not delivered in time"),
+    environment.metrics.acceptor().add(Counter::Cancels, 1);
+    if let Some(target) = environment.registry.cancel(pid, key) {
+        hasten(pid, target.secret(), environment).await;
     }
 }

@@ -88,6 +88,15 @@ pub(super) struct Registration {
     given: GivenKey,
 }
 
+impl Registration {
+    /// The process that works for the client, and the server's own secret.
+    pub(super) fn server_key(&self) -> Option<(u32, Vec<u8>)> {
+        let targets = self.registry.lock();
+        let target = targets.get(&self.given)?;
+        Some((self.given.0, target.secret.clone()))
+    }
+}
+
 impl Drop for Registration {
     fn drop(&mut self) {
         self.registry.lock().remove(&self.given);

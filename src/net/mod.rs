@@ -13,6 +13,7 @@ mod dial;
 pub mod door;
 mod environment;
 mod farewell;
+mod hasten;
 mod http;
 mod orders;
 mod places;
@@ -25,7 +26,7 @@ mod visitor;
 mod warm;
 mod worker;
 
-use crate::config::{Address, Config, Mode, PlanChoice};
+use crate::config::{Address, Config, Mode, PlanChoice, SharedReads};
 use crate::convert::{self, Limits, Settings, Strictness};
 use crate::metrics::Metrics;
 use crate::statement::journal::Journal;
@@ -329,7 +330,9 @@ pub fn settings(config: &Config) -> Settings {
         ddl_notices: config.ddl_notices,
         audit: config.audit,
         trials: config.trials,
-        proves_reads: config.proves_reads,
+        proves_reads: config.shared_reads != SharedReads::Off,
+        // What is not looked at may have changed.
+        shares: config.shared_reads == SharedReads::On && !config.catalog_watch.is_zero(),
         // What is not looked at may have changed.
         warm: config.warm_connections && !config.catalog_watch.is_zero(),
         limits: Limits {

@@ -103,6 +103,8 @@ pub(super) enum Order {
     Answer(oneshot::Sender<()>),
     /// A cancel request has reached the server, or cannot: somebody may wait for that.
     Delivered,
+    /// The same of one that the worker itself has asked for, for this connection.
+    Hastened(UpstreamId),
 }
 
 /// Where orders for a worker are put.

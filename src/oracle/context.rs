@@ -13,7 +13,8 @@ use crate::wire::frontend;
 /// not show.
 pub(super) fn ask(env: &mut Env<'_>) -> Step {
     // What is listened to inside a transaction that is undone is not.
-    let query = context_query(env.lent.settings.ddl_notices && !env.asks.is_inside);
+    let listens = env.lent.settings.ddl_notices && !env.asks.is_inside;
+    let query = context_query(listens, env.lent.settings.shares);
     env.asks
         .question(|out| frontend::query(out, query.as_bytes()));
     Step::Ask(State::Context)
@@ -42,6 +43,7 @@ fn read(values: &[String], env: &mut Env<'_>) -> Result<(), Reason> {
         settings,
         serializable,
         extensions,
+        server,
     ] = values
     else {
         return Err(Reason::OracleFailed);
@@ -59,8 +61,16 @@ fn read(values: &[String], env: &mut Env<'_>) -> Result<(), Reason> {
         has_array_nulls: nulls == "t",
         work_memory: memory.parse().unwrap_or_default(),
         has_indirect_rights: indirect != "0",
+        server: started(server),
     };
     let listens = env.lent.settings.ddl_notices;
     standing.learned(context, settings, extensions, listens);
     Ok(())
+}
+
+/// When a server started, in microseconds, from the seconds that it says; `None` if it was not
+/// asked.
+fn started(seconds: &str) -> Option<u64> {
+    let micros = seconds.parse::<f64>().ok()? * 1e6;
+    (micros > 0.0).then_some(micros.round() as u64)
 }

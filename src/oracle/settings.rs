@@ -25,19 +25,27 @@ use crate::sql::settings;
 pub const DDL_CHANNEL: &str = "pgautoprep_ddl";
 
 /// Asks for the context. If `listens`, the session listens on [`DDL_CHANNEL`] from then on, in case
-/// something has made it stop. [`digest`] reads the answer. What makes it careful comes behind
-/// `SHOW ALL`, which would show it.
+/// something has made it stop. If its reads may run on other sessions' connections (`shares`), it
+/// is also asked since when the server runs, which tells it from others behind the same address.
+/// [`digest`] reads the answer. What makes it careful comes behind `SHOW ALL`, which would show it.
 #[must_use]
-pub fn context_query(listens: bool) -> String {
+pub fn context_query(listens: bool, shares: bool) -> String {
     let listen = match listens {
         true => format!("LISTEN {DDL_CHANNEL}; "),
         false => String::new(),
+    };
+    let server = match shares {
+        true => {
+            "EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())::pg_catalog.text, \
+             pg_catalog.pg_my_temp_schema()::pg_catalog.text"
+        }
+        false => "'', ''",
     };
     // In hexadecimal it can be read whatever the client's encoding is.
     let (temporary, indirect) = (catalog::temporary(), catalog::indirect_schemas());
     format!(
         "{listen}SHOW ALL; {CAREFUL}SELECT \
-         pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem')), {indirect}, \
+         pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem')), {indirect}, {server}, \
          pg_catalog.encode(pg_catalog.textsend(pg_catalog.format('%L,%L,%L,%L,%L,%L,%L', \
          current_user, session_user, pg_catalog.current_setting('role'), \
          pg_catalog.current_setting('is_superuser'), \
@@ -46,16 +54,17 @@ pub fn context_query(listens: bool) -> String {
     )
 }
 
-/// The answer to [`context_query`], column by column, as eight values: what
+/// The answer to [`context_query`], column by column, as nine values: what
 /// [`ServerSettings`](crate::standing::ServerSettings) are made of, everything in one text, whether
-/// the transaction is serializable, and what the settings of extensions begin with.
+/// the transaction is serializable, what the settings of extensions begin with, and which server it
+/// is, which is empty if the session is not to share connections with others.
 ///
 /// Two of the texts are the same only if everything is, but for what is the transaction's.
 ///
 /// # Errors
 /// Not all of it can be read.
 pub fn digest(answer: &[String]) -> Result<Vec<String>, Reason> {
-    let [rows @ .., work_memory, indirect, who] = answer else {
+    let [rows @ .., work_memory, indirect, server, temporary, who] = answer else {
         return Err(Reason::OracleFailed);
     };
     let (rows, []) = rows.as_chunks::<3>() else {
@@ -83,6 +92,7 @@ pub fn digest(answer: &[String]) -> Result<Vec<String>, Reason> {
         return Err(Reason::OracleFailed);
     }
     let flag = |is: bool| if is { "t" } else { "f" }.to_owned();
+    let shares = temporary == "0" && is_patient(show);
     Ok(vec![
         flag(show("plan_cache_mode") == Some("auto")),
         flag(is_quiet(show)),
@@ -92,7 +102,18 @@ pub fn digest(answer: &[String]) -> Result<Vec<String>, Reason> {
         text,
         flag(show("transaction_isolation") == Some("serializable")),
         extensions.join(","),
+        if shares {
+            server.clone()
+        } else {
+            String::new()
+        },
     ])
+}
+
+/// Whether no time limit is so short that it would show where a statement has waited.
+fn is_patient<'a>(show: impl Fn(&str) -> Option<&'a str>) -> bool {
+    let is_short = |name: &&str| show(name).is_some_and(|value| value.ends_with("ms"));
+    !settings::LIMITS.iter().any(is_short)
 }
 
 /// Whether nothing tells the client of statements, portals and parameters that are ours.
@@ -136,7 +157,9 @@ mod tests {
             }
         }
         let rows = rows.iter().flat_map(|[name, value]| [name, value, "why"]);
-        let values = rows.chain(["4096", "0", "77"]).map(str::to_owned);
+        let values = rows
+            .chain(["4096", "0", "1763880000.5", "0", "77"])
+            .map(str::to_owned);
         digest(&values.collect::<Vec<_>>()).unwrap()
     }
 
@@ -145,13 +168,33 @@ mod tests {
         assert_eq!(with(&[])[..4], ["t", "t", "t", "4096"]);
         assert_eq!(with(&[["plan_cache_mode", "force_custom_plan"]])[0], "f");
         assert_eq!(with(&[["array_nulls", "off"]])[2], "f");
-        assert_eq!(with(&[])[6..], ["f", "app"]);
+        assert_eq!(with(&[])[6..], ["f", "app", "1763880000.5"]);
         let more = with(&[
             ["transaction_isolation", "serializable"],
             ["plpgsql.x", ""],
             ["plpgsql.y", ""],
         ]);
-        assert_eq!(more[6..], ["t", "app,plpgsql"]);
+        assert_eq!(more[6..8], ["t", "app,plpgsql"]);
+    }
+
+    #[test]
+    fn a_session_in_a_hurry_or_with_temporary_objects_shares_nothing() {
+        for (limit, shares) in [("0", true), ("2s", true), ("1min", true), ("20ms", false)] {
+            let server = with(&[["statement_timeout", limit]]).swap_remove(8);
+            assert_eq!(!server.is_empty(), shares, "{limit}");
+        }
+        let values = [
+            "plan_cache_mode",
+            "auto",
+            "why",
+            "4096",
+            "0",
+            "17",
+            "1234",
+            "77",
+        ];
+        let values = digest(&values.map(str::to_owned)).unwrap();
+        assert_eq!(values[8], "");
     }
 
     #[test]
@@ -208,9 +251,18 @@ mod tests {
             let values = values.iter().map(|value| (*value).to_owned());
             digest(&values.collect::<Vec<_>>()).map(|values| values.len())
         };
-        let whole = ["plan_cache_mode", "auto", "why", "4096", "0", "77"];
-        assert_eq!(digest(&whole), Ok(8));
-        let unreadable = ["plan_cache_mode", "\u{fffd}", "why", "4096", "0", "77"];
+        let whole = ["plan_cache_mode", "auto", "why", "4096", "0", "", "", "77"];
+        assert_eq!(digest(&whole), Ok(9));
+        let unreadable = [
+            "plan_cache_mode",
+            "\u{fffd}",
+            "why",
+            "4096",
+            "0",
+            "",
+            "",
+            "77",
+        ];
         for wrong in [&whole[..5], &whole[4..], &[], &unreadable] {
             assert_eq!(digest(wrong), Err(Reason::OracleFailed));
         }

@@ -230,6 +230,7 @@ impl Standing {
             _ => Some(Place::at(Arc::clone(&known))),
         };
         self.enter(&known);
+        self.knows_limits();
     }
 
     /// The session is in this context.

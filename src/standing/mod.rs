@@ -11,6 +11,7 @@
 //!   catalog was looked at later than that;
 //! - what a transaction does is honoured for this session at once, and for all when it ends.
 
+mod alike;
 mod altered;
 mod check;
 mod course;
@@ -26,6 +27,7 @@ mod survey;
 mod transitions;
 mod unsurveyed;
 
+pub use alike::Likeness;
 use altered::{Altered, Making};
 pub use past::Past;
 pub use patience::Patience;
@@ -93,6 +95,9 @@ pub struct ServerSettings {
     pub work_memory: u64,
     /// The role may use schemas only because of what it is, or is a member of.
     pub has_indirect_rights: bool,
+    /// When the server started, in microseconds since 1970, which tells it from others behind the
+    /// same address; `None` if the session is not to share connections with others.
+    pub server: Option<u64>,
 }
 
 impl Default for ServerSettings {
@@ -104,6 +109,7 @@ impl Default for ServerSettings {
             has_array_nulls: true,
             work_memory: 4 << 20,
             has_indirect_rights: false,
+            server: None,
         }
     }
 }
@@ -190,6 +196,8 @@ pub struct Standing {
     pub residue: Residue,
     /// The catalog epoch when the first function may have run in it.
     kept_since: u64,
+    /// What is known of its time limits.
+    limits: alike::Limits,
 }
 
 impl Standing {
@@ -235,6 +243,7 @@ impl Standing {
             setbacks: Setbacks::default(),
             residue: Residue::NOTHING,
             kept_since: 0,
+            limits: alike::Limits::default(),
         }
     }
 

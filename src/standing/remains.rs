@@ -83,6 +83,7 @@ impl Standing {
             true => self.residue_of(text, survey),
             false => Residue::ANYTHING,
         };
+        self.may_limit(text, residue);
         self.leaves(residue);
     }
 

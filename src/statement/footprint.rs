@@ -1,7 +1,8 @@
 //! What a statement needs of the session that runs it.
 
-use super::{Statement, Verdict, lock};
+use super::{Millis, Statement, Verdict, lock};
 use crate::reason::Stay;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Whether a statement may be run on the server connection of another session that is like its
 /// own. It is part of a verdict and goes with it: with the catalog's epoch, and with its age.
@@ -20,7 +21,58 @@ pub enum Footprint {
 /// processor time (15), and a quick read that shares a connection would save some 25 µs.
 const PAYS: u32 = 160;
 
+/// Milliseconds for which a statement stays at home that has kept a connection waiting; twice as
+/// long each time it does so again, up to [`DOUBLINGS`] times.
+const REST: u64 = 250;
+const DOUBLINGS: u32 = 12;
+
+/// Milliseconds behind such a time without another case, after which the count begins anew.
+const FORGIVEN: u64 = 2000;
+
+/// Whether a statement travels now, for those who ask with each execution: they take no lock.
+#[derive(Debug, Default)]
+pub(super) struct Travels {
+    /// The footprint of the verdict says so.
+    may: AtomicBool,
+    /// It stays at home until then.
+    rests_until: AtomicU64,
+    /// How often it was found to keep others waiting, lately.
+    strikes: AtomicU32,
+}
+
+impl Travels {
+    /// Notes whether it may, as the verdict says.
+    pub(super) fn set(&self, may: bool) {
+        self.may.store(may, Ordering::Relaxed);
+    }
+}
+
 impl Statement {
+    /// Whether it may run on another session's server connection, and has kept none of them waiting
+    /// lately.
+    #[must_use]
+    #[inline]
+    pub fn travels(&self, now: Millis) -> bool {
+        self.travels.may.load(Ordering::Relaxed)
+            && now.0 >= self.travels.rests_until.load(Ordering::Relaxed)
+    }
+
+    /// It has kept others waiting, or its answer was too large to be held: it stays at home for a
+    /// time.
+    pub fn rests_at_home(&self, now: Millis) {
+        let Travels {
+            rests_until,
+            strikes,
+            ..
+        } = &self.travels;
+        let before = rests_until.load(Ordering::Relaxed);
+        if now.0 > before.saturating_add(FORGIVEN) {
+            strikes.store(0, Ordering::Relaxed);
+        }
+        let count = strikes.fetch_add(1, Ordering::Relaxed).min(DOUBLINGS);
+        rests_until.store(now.0.saturating_add(REST << count), Ordering::Relaxed);
+    }
+
     /// Whether it was executed so often that asking what it needs may pay.
     #[must_use]
     pub fn earns_footprint(&self) -> bool {
@@ -45,6 +97,7 @@ impl Statement {
             && *epoch == at
         {
             *footprint = found;
+            self.travels.set(found == Footprint::Travels);
         }
     }
 }

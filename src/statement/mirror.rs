@@ -377,6 +377,13 @@ impl Mirror {
         spent
     }
 
+    /// The entry at `key` was spent, and is not parsed anew after all.
+    pub fn unspend(&mut self, key: Key) {
+        if let Some(entry) = self.entries.get_mut(&key) {
+            entry.custom_plans = CUSTOM_PLANS;
+        }
+    }
+
     /// Removes the entry at `key`, whose Parse has failed. The server holds nothing, so it is owed
     /// nothing.
     pub fn revoke(&mut self, key: Key) {

@@ -18,6 +18,7 @@ pub mod context;
 pub mod database;
 mod footprint;
 pub mod guard;
+mod inline;
 pub mod journal;
 mod memory;
 pub mod mirror;
@@ -44,6 +45,7 @@ use crate::sql::scan::Scan;
 pub use clock::{Micros, Millis};
 pub use context::Context;
 pub use footprint::Footprint;
+use inline::{inline_values, strip_value};
 use payback::Payback;
 pub use recipe::Recipe;
 use routes::{Route, Routes};
@@ -101,6 +103,7 @@ pub struct Statement {
     verdict: Mutex<Verdict>,
     /// Whether the verdict was withdrawn. A mirror that holds the statement sees it without a lock.
     withdrawn: AtomicBool,
+    travels: footprint::Travels,
     executions: AtomicU32,
     next_audit: AtomicU32,
     failures: AtomicU32,
@@ -164,6 +167,7 @@ impl Statement {
             recipe,
             verdict: Mutex::new(Verdict::Unasked),
             withdrawn: AtomicBool::new(false),
+            travels: footprint::Travels::default(),
             executions: AtomicU32::new(0),
             next_audit: AtomicU32::new(FIRST_AUDIT),
             failures: AtomicU32::new(0),
@@ -405,6 +409,13 @@ impl Statement {
     fn exchange(&self, verdict: &mut Verdict, new: Verdict) {
         self.weight.grow(new.bytes());
         self.weight.shrink(verdict.bytes());
+        self.travels.set(matches!(
+            new,
+            Verdict::Trusted {
+                footprint: Footprint::Travels,
+                ..
+            }
+        ));
         *verdict = new;
     }
 
@@ -460,29 +471,6 @@ impl Statement {
         let executions = self.executions.load(Ordering::Relaxed);
         failures > 10 && failures.saturating_mul(1000) / FAILURES_PER_MILLE > executions
     }
-}
-
-/// The values of the inline literals, each preceded by its length.
-fn inline_values(text: &[u8], scan: &Scan, arguments: &[bool]) -> Box<[u8]> {
-    let mut out = Vec::new();
-    for (literal, argument) in scan.literals().iter().zip(arguments) {
-        if !argument {
-            let token = rewrite::token(text, literal);
-            let length = u32::try_from(token.len()).unwrap_or(u32::MAX);
-            out.extend_from_slice(&length.to_be_bytes());
-            out.extend_from_slice(token);
-        }
-    }
-    out.into()
-}
-
-/// Takes `value` with its length off the front of `inline`; `None` if something else stands there.
-fn strip_value<'a>(inline: &'a [u8], value: &[u8]) -> Option<&'a [u8]> {
-    let (length, rest) = inline.split_first_chunk::<4>()?;
-    if u32::from_be_bytes(*length) as usize != value.len() {
-        return None;
-    }
-    rest.strip_prefix(value)
 }
 
 /// Locks `mutex`. That it is poisoned only means that another thread panicked while it held plain

@@ -218,7 +218,7 @@ impl Execution {
 
 /// The usual answer at the front of `bytes`, if all of it is there.
 #[inline]
-fn whole_reply(bytes: &[u8]) -> Option<WholeReply> {
+pub(super) fn whole_reply(bytes: &[u8]) -> Option<WholeReply> {
     let frame = |at: usize| frame::header(bytes.get(at..)?).ok()?;
     let mut at = frame(0)?.size;
     let mut swallowed = at;

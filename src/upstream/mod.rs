@@ -8,6 +8,7 @@ mod expectation;
 mod fate;
 pub mod ledger;
 mod replies;
+pub mod visit;
 mod welcome;
 
 pub use replies::Settled;

@@ -91,6 +91,11 @@ impl Client {
         }
     }
 
+    /// What it reads, others may read for it.
+    pub(crate) const fn shares(&mut self) {
+        self.reference.is_shared = true;
+    }
+
     /// Says this request.
     pub(crate) fn say(&mut self, bytes: &[u8], step: usize) {
         self.frames.extend(frames::cut(bytes).0);
@@ -138,7 +143,9 @@ impl Client {
                 return self.aside(&frame, &frame.body[17..]);
             }
             b'S' => return Ok(()),
-            b'D' if frame.columns()[0] != Some(self.reference.stamp.to_string()) => {
+            b'D' if frame.columns()[0] != Some(self.reference.stamp.to_string())
+                && !(self.reference.is_shared && frame.columns()[0].as_deref() == Some("0")) =>
+            {
                 return Err(format!("{frame:?} is for another client"));
             }
             b'E' if frame.field(b'S').as_deref() == Some("FATAL") => {

@@ -10,10 +10,10 @@ use pgautoprep::convert::{Lent, Limits, Policy, Settings, Strictness};
 use pgautoprep::hub::{Arrival, Decided, Hub, Task};
 use pgautoprep::ids::{ClientId, UpstreamId};
 use pgautoprep::metrics::Metrics;
-use pgautoprep::statement::Millis;
 use pgautoprep::statement::context::Origin;
 use pgautoprep::statement::mirror::Capacity;
 use pgautoprep::statement::shapes::Shapes;
+use pgautoprep::statement::{Footprint, Millis};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -64,6 +64,10 @@ pub(crate) struct House {
     pub(crate) mischief: Option<Mischief>,
     /// Clients do little but change settings and read.
     pub(crate) is_about_settings: bool,
+    /// What one client may read, another may read for it.
+    pub(crate) is_shared: bool,
+    /// Connections on which the server is to be asked to cancel what it does.
+    hastened: Vec<UpstreamId>,
     /// All that there have been.
     pub(crate) names: Vec<(ClientId, UpstreamId)>,
     /// What has happened last, and to which client.
@@ -86,6 +90,7 @@ fn settings(dice: &mut Dice) -> Settings {
         warm: false,
         trials: dice.chance(700),
         proves_reads: false,
+        shares: false,
         limits: Limits {
             max_query: 4096,
             max_literals: 100,
@@ -100,8 +105,17 @@ fn settings(dice: &mut Dice) -> Settings {
 
 impl House {
     pub(crate) fn new(seed: u64) -> Self {
+        Self::with(seed, false)
+    }
+
+    /// A house in which what one client may read, another may read for it, if that `is_shared`.
+    pub(crate) fn with(seed: u64, is_shared: bool) -> Self {
         let mut dice = Dice::new(seed);
-        let settings = settings(&mut dice);
+        let mut settings = settings(&mut dice);
+        if is_shared {
+            settings.shares = true;
+            settings.prepare_threshold = 1;
+        }
         let metrics = Arc::new(Metrics::new(1));
         let shapes = Arc::new(Shapes::new(300, 1_000_000, seed));
         let mut hub = Hub::new(Lent::new(settings, shapes, Arc::clone(&metrics), 0, seed));
@@ -116,6 +130,8 @@ impl House {
             seen: Seen::default(),
             mischief: None,
             is_about_settings: false,
+            is_shared,
+            hastened: Vec::new(),
             names: Vec::new(),
             events: VecDeque::new(),
             serial: 0,
@@ -145,13 +161,18 @@ impl House {
         });
         self.names.push(pair);
         let depth = *self.dice.pick(&[1, 1, 1, 1, 1, 1, 2, 6]);
-        Room {
+        let mut room = Room {
             client: Client::new(self.stamps, pair, key, depth),
             server: Server::new(self.stamps, self.dice.chance(60)),
             turn: "",
             is_over: false,
             owed: false,
+        };
+        if self.is_shared {
+            room.client.shares();
+            room.server.model.is_shared = true;
         }
+        room
     }
 
     pub(crate) fn note(&mut self, room: usize, what: &str) {
@@ -161,6 +182,28 @@ impl House {
         let stamp = self.rooms[room].server.model.stamp;
         self.events
             .push_back((stamp, format!("{}: {what}", self.step)));
+    }
+
+    /// The server has proven of what it reads that it may run elsewhere, or was asked to cancel
+    /// what it did for guests.
+    fn share(&mut self, room: usize) -> Result<(), String> {
+        if let Some(link) = self.hastened.pop() {
+            let host = self.rooms.iter().position(|room| room.client.link == link);
+            if let Some(host) = host {
+                self.rooms[host].server.cancel(&mut self.dice);
+            }
+            self.hub.hastened(link);
+            return self.tasks();
+        }
+        let link = self.rooms[room].client.link;
+        for text in script::travelling(&mut self.dice) {
+            if let Some(statement) = self.hub.statement(link, text.as_bytes())
+                && let Some(epoch) = statement.known_at()
+            {
+                statement.note_footprint(epoch, Footprint::Travels);
+            }
+        }
+        Ok(())
     }
 
     /// Takes so many steps.
@@ -202,14 +245,15 @@ impl House {
             320..410 => return self.server_to_hub(room),
             410..500 => return self.hub_to_client(room),
             500..940 => return self.round(room),
+            940..945 if self.is_shared => return self.share(room),
             940..970 => {
                 self.now += self.dice.next() % 100;
                 self.hub.tick(Millis(self.now));
                 return self.go_on(room);
             }
-            970..990 => return self.deliver(room),
+            970..985 => return self.deliver(room),
             990..994 => self.cancel(room),
-            994..998 => return self.round(room),
+            985..998 => return self.round(room),
             _ => return self.fault(room),
         }
         Ok(())
@@ -240,6 +284,9 @@ impl House {
         let is_inside = client.is_inside();
         let plans = client.plans;
         let bytes = match plans {
+            _ if self.is_shared => {
+                script::reader(&mut self.dice, &mut self.serial, client.status())
+            }
             _ if self.is_about_settings => {
                 script::about_settings(&mut self.dice, &mut self.serial, client.status())
             }
@@ -322,7 +369,7 @@ impl House {
             .hub
             .client_out(client.id)
             .is_none_or(|out| out.len() >= BOUND);
-        if full {
+        if full && !self.hub.is_visited(client.link) {
             return Ok(());
         }
         if server.output.is_empty() {
@@ -428,6 +475,16 @@ impl House {
                         self.go_on(room)?;
                     }
                 }
+                Task::Return(id) => {
+                    let Some(room) = of(&self.rooms, id) else {
+                        continue;
+                    };
+                    if !self.rooms[room].client.pending.is_empty() && self.hub.accepts(id) {
+                        self.offer(room, false)?;
+                    }
+                }
+                Task::Send(_) => {}
+                Task::Hasten(link) => self.hastened.push(link),
                 Task::Decided(id, decided) => {
                     let room = of(&self.rooms, id).ok_or("a decision about nobody")?;
                     self.decided(room, decided)?;
@@ -446,7 +503,8 @@ impl House {
             Decided::Passed(_) => self.seen.passed += 1,
         }
         let upstream = self.hub.upstream(client.link).ok_or("no connection")?;
-        let is_known = upstream.standing.context.is_some() || self.is_excused;
+        let is_excused = self.is_excused || self.is_shared;
+        let is_known = upstream.standing.context.is_some() || is_excused;
         match decided == Decided::Converted && !is_known {
             true => Err("converted without a context".to_owned()),
             false => Ok(()),

@@ -21,6 +21,7 @@ mod conversion;
 mod course;
 mod dice;
 mod faults;
+mod guests;
 mod house;
 mod inside;
 mod leaving;
@@ -105,6 +106,26 @@ fn each_client_sees_its_own_settings() {
         converted += house.seen.converted;
     }
     assert!(converted > 3_000, "{converted}");
+}
+
+/// Reads of all run on the connections of all, which take their time, die, and are cancelled.
+#[test]
+fn each_client_sees_what_it_would_see_if_nothing_were_shared() {
+    let first = variable("PGAUTOPREP_HOUSE_SEED", 1);
+    let steps = usize::try_from(variable("PGAUTOPREP_HOUSE_STEPS", 300_000)).unwrap();
+    let (mut shared, mut escaped) = (0, 0);
+    for seed in first..first + steps.div_ceil(STEPS) as u64 {
+        let mut house = House::with(seed, true);
+        let lived = house.run(STEPS.min(steps)).and_then(|()| house.close());
+        lived.unwrap_or_else(|wrong| panic!("PGAUTOPREP_HOUSE_SEED={seed}\n{wrong}"));
+        let summary = house.metrics.summary();
+        shared += summary.count(Counter::ReadsShared);
+        escaped += summary.count(Counter::ReadsEscaped);
+    }
+    println!("{shared} answered by hosts, {escaped} came home");
+    if steps >= 100_000 {
+        assert!(shared > 500 && escaped > 100, "{shared} and {escaped}");
+    }
 }
 
 /// Fails unless the mischief is found out, in this way.

@@ -80,6 +80,8 @@ pub(crate) struct Model {
     pub(crate) is_repeatable: bool,
     /// What the catalog looks like.
     pub(crate) catalog: usize,
+    /// What it reads is the same in every session, and says nothing of it.
+    pub(crate) is_shared: bool,
     /// What the proxy has done that it must not.
     pub(crate) complaint: Option<String>,
 }
@@ -98,6 +100,7 @@ impl Model {
             course: Course::default(),
             is_repeatable: false,
             catalog: 0,
+            is_shared: false,
             complaint: None,
         }
     }
@@ -172,7 +175,11 @@ impl Model {
                 Err(error) => self.failed(error, out),
             }
         } else if text.trim().is_empty() {
-            out.extend(frames::frame(b'I', b""));
+            // Where the proxy has it wait, it is cancelled like any other.
+            match interrupt.check() {
+                Ok(()) => out.extend(frames::frame(b'I', b"")),
+                Err(error) => self.failed(error, out),
+            }
         } else {
             let texts = text.split(';').map(str::trim);
             for text in texts.filter(|text| !text.is_empty()) {

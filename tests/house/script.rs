@@ -134,6 +134,28 @@ pub(crate) fn about_settings(dice: &mut Dice, serial: &mut usize, status: u8) ->
     frames::query(&filled(template, dice, serial, 0))
 }
 
+/// A request of somebody who reads, and does anything else only now and then.
+pub(crate) fn reader(dice: &mut Dice, serial: &mut usize, status: u8) -> Vec<u8> {
+    let template = match dice.below(1000) {
+        0..700 if status == b'E' => "ROLLBACK",
+        0..300 if status == b'T' => *dice.pick(&["COMMIT", "ROLLBACK", "END"]),
+        0..900 => *dice.pick(&READS),
+        900..940 => *dice.pick(&WRITES),
+        940..950 => *dice.pick(&COURSE[..10]),
+        950..994 => *dice.pick(&TRANSACTIONS),
+        994 => *dice.pick(&OTHERS),
+        995 => return request(dice, serial, status != b'I'),
+        _ => "",
+    };
+    frames::query(&filled(template, dice, serial, 30))
+}
+
+/// Texts that read what is the same in every session.
+pub(crate) fn travelling(dice: &mut Dice) -> Vec<String> {
+    let filled = |template: &&str| filled(template, dice, &mut 0, 0);
+    READS.iter().map(filled).collect()
+}
+
 /// A query that writes.
 pub(crate) fn write(dice: &mut Dice, serial: &mut usize) -> Vec<u8> {
     frames::query(&filled(WRITES[0], dice, serial, 0))

@@ -9,9 +9,9 @@ use pgautoprep::convert::Lent;
 use pgautoprep::hub::{Arrival, Hub, ServerKey, Task};
 use pgautoprep::ids::{ClientId, UpstreamId};
 use pgautoprep::metrics::{Counter, Metrics, Summary};
-use pgautoprep::statement::Millis;
 use pgautoprep::statement::context::Origin;
 use pgautoprep::statement::shapes::Shapes;
+use pgautoprep::statement::{Footprint, Millis};
 use std::cell::{RefCell, RefMut};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -122,6 +122,10 @@ struct World {
     now: u64,
     /// Bytes handed to the hub at once.
     piece: usize,
+    /// Lines with something to be written beside the one at hand.
+    returned: Vec<usize>,
+    /// Connections on which the server is to be asked to cancel what it does.
+    hastened: Vec<UpstreamId>,
 }
 
 impl World {
@@ -197,6 +201,9 @@ impl World {
         loop {
             self.perform_tasks();
             self.flush(line);
+            for other in std::mem::take(&mut self.returned) {
+                self.flush(other);
+            }
             let id = self.lines[line].id;
             let waits =
                 |known: &pgautoprep::client::Client| known.is_held() || known.keeps_waiting();
@@ -228,6 +235,17 @@ impl World {
                         self.settle(line);
                     }
                 }
+                Task::Return(id) => {
+                    if let Some(line) = self.lines.iter().position(of(id)) {
+                        self.offer(line);
+                        self.returned.push(line);
+                    }
+                }
+                Task::Send(link) => {
+                    let host = self.lines.iter().position(|line| line.link == link);
+                    self.returned.extend(host);
+                }
+                Task::Hasten(link) => self.hastened.push(link),
                 Task::Login(..) | Task::DropParked | Task::Crowded(_) => {}
                 Task::Park(_) | Task::Decided(..) => panic!("nobody wants to know {task:?}"),
             }
@@ -310,6 +328,8 @@ impl scene::Stage for Stage {
             lines: Vec::new(),
             now: 0,
             piece: usize::MAX,
+            returned: Vec::new(),
+            hastened: Vec::new(),
         })))
     }
 
@@ -338,6 +358,31 @@ impl Stage {
     /// From now on what is sent is handed over in pieces of so many bytes.
     pub(crate) fn cut_into(&self, piece: usize) {
         self.0.borrow_mut().piece = piece;
+    }
+
+    /// Nobody asks whether what is read may be read elsewhere.
+    pub(crate) fn proves_nothing(&self) {
+        self.0.borrow_mut().hub.lent.settings.proves_reads = false;
+    }
+
+    /// The statement of this text on the first client's connection may run elsewhere from now on.
+    pub(crate) fn lets_travel(&self, text: &str) {
+        let mut world = self.0.borrow_mut();
+        let link = world.lines[0].link;
+        let statement = world.hub.statement(link, text.as_bytes()).unwrap();
+        let epoch = statement.known_at().unwrap();
+        statement.note_footprint(epoch, Footprint::Travels);
+    }
+
+    /// The connections on which the server is to be asked to cancel what it does: so it was.
+    pub(crate) fn hastens(&self) -> usize {
+        let mut world = self.0.borrow_mut();
+        let links = std::mem::take(&mut world.hastened);
+        for link in &links {
+            world.hub.hastened(*link);
+        }
+        (0..world.lines.len()).for_each(|line| world.settle(line));
+        links.len()
     }
 
     /// What has been counted.

@@ -108,10 +108,13 @@ fn run(model: &mut Model, text: &str, source: &str, x: usize, notices: &mut Vec<
     if value % 11 == 5 {
         notices.extend(frames::notice(&format!("about {value}")));
     }
-    let stamp = model.stamp.to_string();
+    let writes = text.starts_with("INSERT") || text.starts_with("UPDATE");
+    let stamp = match model.is_shared && !writes {
+        true => "0".to_owned(),
+        false => model.stamp.to_string(),
+    };
     let shown = format!("{text} -- x = {x}");
     let mut out = Vec::new();
-    let writes = text.starts_with("INSERT") || text.starts_with("UPDATE");
     if writes {
         *model.executed.entry(text.to_owned()).or_default() += 1;
         if model.status == b'T' {

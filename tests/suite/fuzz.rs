@@ -51,6 +51,7 @@ impl Core {
             warm: false,
             trials: true,
             proves_reads: false,
+            shares: false,
             audit: true,
             limits,
         };

@@ -119,6 +119,7 @@ impl Dialogue {
             mode: Policy::Convert,
             prepare_threshold: 1,
             proves_reads: true,
+            shares: false,
             ..net::settings(config)
         };
         let table = Arc::new(Shapes::new(config.max_shapes, u32::MAX, seed));

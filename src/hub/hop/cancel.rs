@@ -122,7 +122,12 @@ impl Hop<'_> {
                 }
                 _ => {}
             },
-            Turn::Login | Turn::Free | Turn::Executing | Turn::Learning => {}
+            Turn::Login
+            | Turn::Free
+            | Turn::Executing
+            | Turn::Learning
+            | Turn::Visiting
+            | Turn::Barred(_) => {}
         }
     }
 

@@ -1,9 +1,9 @@
 //! What is done about a query once it is decided: executed, passed through, or asked about first.
 
 use super::Hop;
-use crate::client::Turn;
+use crate::client::{Decided, Turn};
 use crate::convert::{self, Call, Circumstances, Decision, Subject};
-use crate::hub::Decided;
+use crate::hub;
 use crate::metrics::Counter;
 use crate::oracle::Lesson;
 use crate::reason::Reason;
@@ -18,28 +18,31 @@ impl Hop<'_> {
     pub(super) fn client_query(&mut self, text: &[u8]) {
         self.lent.counters().add(Counter::Queries, 1);
         self.client.lessons = 0;
-        self.dispatch(text);
+        let decided = self.circumstances().decide(text);
+        match decided {
+            Ok(Decision::Execute(call, recipe)) if call.travels && self.may_depart(&call, text) => {
+                self.depart(call, recipe, text);
+            }
+            decided => self.at_home(decided, text),
+        }
     }
 
     /// The query on hold, after a lesson.
     pub(super) fn resume(&mut self) {
         let text = std::mem::take(&mut self.client.query);
-        self.dispatch(&text);
+        let decided = self.circumstances().decide(&text);
+        self.at_home(decided, &text);
     }
 
-    fn dispatch(&mut self, text: &[u8]) {
-        match self.circumstances().decide(text) {
+    /// Does what is decided about a query, on the client's own connection.
+    pub(super) fn at_home(&mut self, decided: Decided, text: &[u8]) {
+        if self.visits.is_busy() {
+            return self.bar(Some(decided), text);
+        }
+        self.client.at_home = self.now;
+        match decided {
             Ok(Decision::Execute(call, recipe)) => {
-                let temperature = if self.client.lessons == 0 {
-                    Counter::Warm
-                } else {
-                    Counter::Cold
-                };
-                self.lent.counters().add(Counter::Converted, 1);
-                self.lent.counters().add(temperature, 1);
-                tracing::debug!(client = self.client.number, "converted");
-                let id = self.client.id;
-                self.outbox.decided(id, Decided::Converted);
+                self.count_converted();
                 self.execute(&call, &recipe, text);
             }
             Ok(Decision::Ask(subject)) => {
@@ -68,6 +71,17 @@ impl Hop<'_> {
         }
     }
 
+    pub(super) fn count_converted(&mut self) {
+        let temperature = match self.client.lessons {
+            0 => Counter::Warm,
+            _ => Counter::Cold,
+        };
+        self.lent.counters().add(Counter::Converted, 1);
+        self.lent.counters().add(temperature, 1);
+        tracing::debug!(client = self.client.number, "converted");
+        self.outbox.decided(self.client.id, hub::Decided::Converted);
+    }
+
     /// Begins a lesson that no query waits for, if there is something to ask.
     pub(super) fn learn_behind(&mut self) {
         if let Some((subject, text)) = self.circumstances().idle_subject() {
@@ -92,7 +106,7 @@ impl Hop<'_> {
 
     /// Sends Bind, Describe, Execute and Sync for `text`, which the worker's scanner has just
     /// scanned.
-    fn execute(&mut self, call: &Call, recipe: &Recipe, text: &[u8]) {
+    pub(super) fn execute(&mut self, call: &Call, recipe: &Recipe, text: &[u8]) {
         let extended = self.client.habits.speaks_extended();
         convert::bind(
             call,

@@ -44,7 +44,7 @@ impl Hop<'_> {
     /// # Errors
     /// A length field no frame can have.
     pub(in crate::hub) fn forward_client(&mut self, bytes: &[u8]) -> Result<usize, Error> {
-        if self.client.leaves {
+        if self.client.leaves || self.visits.is_busy() {
             return Ok(0);
         }
         let at = self.client.skip.min(bytes.len());

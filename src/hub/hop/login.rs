@@ -77,7 +77,9 @@ impl Hop<'_> {
         if welcome.is_some_and(|welcome| !welcome.keep(tag, frame)) {
             self.upstream.welcome = None;
             // Nobody will ask what is left.
-            self.upstream.standing.leaves(Residue::ANYTHING);
+            if !self.lent.settings.shares {
+                self.upstream.standing.leaves(Residue::ANYTHING);
+            }
         }
         match tag {
             backend::ERROR => self.decided_login(LoginOutcome::Refused),

@@ -8,8 +8,10 @@
 //!    └──────────▶ Learning ──────▶ the Query on hold is decided again
 //! ```
 //!
-//! Before these comes Login. A query that is cancelled while it is on hold leads to Cancelled, and
-//! one whose transaction has only begun may lead to Reopening (`cancel`).
+//! Before these comes Login. A read that may run on another connection leads to Visiting, and a
+//! query that waits until the own one has no visits to Barred (`travel`). A query that is cancelled
+//! while it is on hold leads to Cancelled, and one whose transaction has only begun may lead to
+//! Reopening (`cancel`).
 //!
 //! Invariants:
 //! - while a converted query or a question of ours is in flight, no client frame is processed, so
@@ -17,6 +19,7 @@
 //!   finished and whose query is no longer to be repaired ([`Hop::let_go`]);
 //! - what is forwarded is the bytes received, except error positions, one context line, and the
 //!   key;
+//! - while others visit the connection, nothing of its own client is sent on it;
 //! - inside a client's transaction we run nothing but its converted queries. Beside these we only
 //!   close and parse statements, and ask questions that are rolled back. A transaction that has
 //!   only begun may be begun again, and the server may then be asked to cancel itself;
@@ -31,7 +34,9 @@ mod login;
 mod relay;
 mod replies;
 mod timing;
+mod travel;
 
+use super::pace::Pace;
 use super::warm::is_of_use;
 use super::{Outbox, Task};
 use crate::client::Client;
@@ -40,6 +45,7 @@ use crate::oracle::Lesson;
 use crate::reason::Reason;
 use crate::statement::{Micros, Millis};
 use crate::upstream::Upstream;
+use crate::upstream::visit::Visits;
 use crate::wire::frame::{self, HEADER};
 use crate::wire::{Error, frontend};
 
@@ -48,6 +54,10 @@ use crate::wire::{Error, frontend};
 pub(super) struct Hop<'h> {
     pub(super) client: &'h mut Client,
     pub(super) upstream: &'h mut Upstream,
+    /// The visits of other clients, and of this one, on the connection.
+    pub(super) visits: &'h mut Visits,
+    /// How long reads wait that may run elsewhere.
+    pub(super) pace: &'h mut Pace,
     /// The lesson that is under way on the connection, if one is.
     pub(super) lesson: &'h mut Option<Box<Lesson>>,
     pub(super) lent: &'h mut Lent,
@@ -84,6 +94,10 @@ impl Hop<'_> {
                 break;
             };
             if !self.client.is_logged_in() && !login::may_precede_login(header.tag) {
+                break;
+            }
+            if self.visits.is_busy() && !self.may_travel(header, rest) {
+                self.visits.is_wanted = true;
                 break;
             }
             let most = self.lent.settings.limits.max_query + HEADER + 1;

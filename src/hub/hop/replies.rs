@@ -144,7 +144,8 @@ impl Hop<'_> {
         let upstream = &mut self.upstream;
         let lesson = self.lesson.as_deref();
         let asks = lesson.is_some_and(Lesson::is_behind);
-        let owes = !self.client.is_logged_in() || !asks && upstream.ledger.owes();
+        let waits = matches!(self.client.turn, Turn::Visiting | Turn::Barred(_));
+        let owes = !self.client.is_logged_in() || waits || !asks && upstream.ledger.owes();
         // A client that has said that it is done ends the connection itself.
         let is_told = upstream.told_fatal || upstream.partial.pass > 0;
         if owes && !self.client.is_parting && !is_told {

@@ -3,6 +3,7 @@
 use super::Hop;
 use crate::convert::Timing;
 use crate::metrics::Counter;
+use crate::statement::Micros;
 use crate::statement::routes::Route;
 use std::sync::Arc;
 
@@ -19,6 +20,10 @@ impl Hop<'_> {
     #[inline]
     pub(super) fn timed_execution(&mut self) {
         self.timed();
+        if self.client.asked != Micros::default() {
+            let asked = std::mem::take(&mut self.client.asked);
+            self.pace.waited(self.clock.since(asked));
+        }
         let sent = &self.client.habits.sent;
         if self.clock.since(sent.since) > u64::from(sent.limit) {
             self.late();

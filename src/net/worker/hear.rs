@@ -34,9 +34,13 @@ impl Worker {
         let Some(output) = self.hub.client_out(holder) else {
             return Ok(());
         };
-        if server.port.ended || client.port.unsent(output) >= self.config.buffer_bytes {
+        let is_full = client.port.unsent(output) >= self.config.buffer_bytes;
+        if server.port.ended || is_full && !self.hub.is_visited(id) {
             return Ok(());
         }
+        let Some(output) = self.hub.client_out(holder) else {
+            return Ok(());
+        };
         let count = match server.port.read(&mut self.scratch) {
             Poll::Ready(Ok(count)) => count,
             // A reset after the last word is an end like any other.

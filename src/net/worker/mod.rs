@@ -20,6 +20,7 @@
 mod adopt;
 mod end;
 mod flush;
+mod guests;
 mod hear;
 mod ports;
 mod warm;
@@ -397,6 +398,9 @@ impl Worker {
                 let _ = self.warm.drop_all();
                 self.close_all_parked();
             }
+            Task::Return(id) => self.returned(id),
+            Task::Send(id) => self.make_dirty(PortId::Upstream(id)),
+            Task::Hasten(id) => self.hasten(id),
             Task::Decided(..) => {}
         }
     }
@@ -411,6 +415,7 @@ impl Worker {
                 Order::Sweep => self.sweep(),
                 // Who has asked may have gone.
                 Order::Answer(asked) => drop(asked.send(())),
+                Order::Hastened(id) => self.hub.hastened(id),
                 Order::Delivered => {
                     for id in std::mem::take(&mut self.held) {
                         self.make_dirty(PortId::Client(id));

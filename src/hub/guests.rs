@@ -1,0 +1,465 @@
+//! Reads of many clients on few server connections: *guests*, and the *hosts* they visit.
+//!
+//! A read that the server itself proves independent of the session may run on the connection of
+//! another client whose session is alike, behind the reads of others: then one write and one read
+//! carry many, and the server process need not sleep and wake for each. Whatever happens there, a
+//! guest asks at home again, which nobody can tell: it had nothing else in flight, and its answer
+//! was not begun.
+//!
+//! There are as many hosts as it takes, filled in the same order each time: whoever finds all of
+//! them full or in use makes its own connection one. Nothing waits to be sent together with
+//! something else: what is ready at the end of a turn goes out.
+//!
+//! Invariants:
+//! - a guest and its host are alike (`standing::alike`) when the read is sent;
+//! - a host is never in a transaction, and has nothing of its own client in flight;
+//! - whoever is barred from its own connection is let in when the last visit is over, and no guest
+//!   is let in before;
+//! - visits that make no progress for [`STALL`] milliseconds are given up, all of the connection.
+
+use super::pace::Pace;
+use super::{Hub, Server, Task};
+use crate::client::{Client, Turn};
+use crate::convert::{self, Call};
+use crate::ids::{Arena, ClientId, UpstreamId};
+use crate::metrics::Counter;
+use crate::standing::Likeness;
+use crate::statement::{Key, Millis, Recipe, Statement, Terms};
+use crate::upstream::Partial;
+use crate::upstream::visit::{Reply, Visits};
+use crate::wire::Error;
+use crate::wire::backend::{self, Status};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Milliseconds without an answer after which all guests of a host ask at home.
+///
+/// A read that travels takes a fraction of one. On a busy machine a server process may have to wait
+/// for a processor as long as this, and to run all of them twice then would not make it less busy.
+const STALL: u64 = 20;
+
+/// Milliseconds by which this is noticed later than it should be if the worker itself had to wait
+/// for a processor: then so had the server, and it is given as long again.
+const LATE: u64 = 2;
+
+/// The most hosts for sessions that are alike.
+const MAX_HOSTS: usize = 16;
+
+/// Milliseconds between reads of two clients that make it worth having a host.
+const NEAR: u64 = 5;
+
+/// Milliseconds after which a host that nobody has visited is one no longer.
+const IDLE: u64 = 10_000;
+
+/// Bytes that a host's client has not taken yet, above which its connection takes no guests:
+/// nothing is read from it while there are too many.
+const MAX_UNSENT: usize = 32 * 1024;
+
+/// A read that leaves home.
+#[derive(Debug)]
+pub(super) struct Departure {
+    pub(super) call: Call,
+    pub(super) recipe: Arc<Recipe>,
+}
+
+/// What is shared among the clients of a worker.
+#[derive(Debug, Default)]
+pub(super) struct Sharing {
+    groups: HashMap<Likeness, Group, foldhash::fast::FixedState>,
+    /// The connections with visits, and maybe some without.
+    visited: Vec<UpstreamId>,
+    /// Time has passed since it was last seen to them.
+    pub(super) is_due: bool,
+    /// The most visits on one connection at a time.
+    pub(super) pace: Pace,
+}
+
+/// Sessions that are alike.
+#[derive(Debug, Default)]
+struct Group {
+    /// Whose connections are visited, first those that are to be filled first.
+    hosts: Vec<UpstreamId>,
+    /// Who has left home last, and when.
+    last: Option<(ClientId, Millis)>,
+    /// When a host was last found.
+    used: Millis,
+}
+
+impl Sharing {
+    /// Whether some connection may have visits.
+    #[inline]
+    pub(super) const fn has_visits(&self) -> bool {
+        !self.visited.is_empty()
+    }
+
+    /// Forgets the hosts of sessions that have not travelled lately.
+    pub(super) fn rest(&mut self, now: Millis) {
+        self.groups
+            .retain(|_, group| now.since(group.used) < IDLE || is_near(group.last, now, IDLE));
+    }
+}
+
+fn is_near(last: Option<(ClientId, Millis)>, now: Millis, within: u64) -> bool {
+    last.is_some_and(|(_, at)| now.since(at) <= within)
+}
+
+/// What a host must hold.
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    likeness: Likeness,
+    key: Key,
+    statement: *const Statement,
+    terms: *const Terms,
+    epoch: u64,
+    oldest: Millis,
+    most: usize,
+}
+
+/// What a connection is to a guest.
+#[derive(Debug)]
+enum Fitness {
+    /// It takes the read, as a call of its own statement.
+    Fits(Call),
+    /// Not now, or not this one.
+    Busy,
+    /// It will not soon.
+    Unlike,
+}
+
+/// Whether a connection may be visited now.
+fn fitness(server: &mut Server, clients: &Arena<Client>, wanted: Wanted) -> Fitness {
+    let Some(holder) = clients.get(server.lease.0) else {
+        return Fitness::Unlike;
+    };
+    let upstream = &mut server.upstream;
+    if upstream.told_fatal || holder.is_parting || holder.leaves || holder.relay_only {
+        return Fitness::Unlike;
+    }
+    let is_used = upstream.standing.status != Status::Idle
+        || !upstream.ledger.is_idle()
+        || server.lesson.is_some()
+        || upstream.partial != Partial::default()
+        || holder.skip > 0
+        || !matches!(holder.turn, Turn::Free | Turn::Visiting)
+        || !holder.key.cancelled.all_delivered()
+        || holder.out.len() > MAX_UNSENT;
+    let visits = &server.visits;
+    if is_used || visits.is_wanted || visits.is_hastened || visits.len() >= wanted.most {
+        return Fitness::Busy;
+    }
+    let standing = &mut upstream.standing;
+    if standing.likeness() != Some(wanted.likeness) {
+        return Fitness::Unlike;
+    }
+    if !standing.is_surveyed() || standing.present_epoch() != wanted.epoch {
+        return Fitness::Busy;
+    }
+    match standing.mirror.held(wanted.key) {
+        Some(entry)
+            if entry.epoch == wanted.epoch
+                && entry.verified >= wanted.oldest
+                && std::ptr::eq(Arc::as_ptr(&entry.statement), wanted.statement)
+                && std::ptr::eq(Arc::as_ptr(&entry.terms), wanted.terms)
+                && !entry.statement.is_withdrawn() =>
+        {
+            Fitness::Fits(Call::of(entry))
+        }
+        _ => Fitness::Busy,
+    }
+}
+
+impl Hub {
+    /// Whether a server connection has visits.
+    #[must_use]
+    #[inline]
+    pub fn is_visited(&self, id: UpstreamId) -> bool {
+        self.servers
+            .get(id.0)
+            .is_some_and(|server| server.visits.is_busy())
+    }
+
+    /// Sends a client's read to a host, or home if there is none.
+    pub(super) fn depart(&mut self, id: ClientId, departure: Departure) {
+        match self.host_for(id, departure.call.key) {
+            Some((host, call)) => self.visit(id, host, &call, &departure.recipe),
+            None => {
+                if let Some(mut hop) = self.hop_of_client(id) {
+                    hop.stay(departure);
+                }
+            }
+        }
+    }
+
+    /// The connection that the client's read with this key is to run on, as what.
+    fn host_for(&mut self, id: ClientId, key: Key) -> Option<(UpstreamId, Call)> {
+        let home = self.clients.get(id.0)?.link;
+        let (now, max_age) = (self.now, self.lent.settings.statement_max_age);
+        let server = self.servers.get_mut(home.0)?;
+        let likeness = server.upstream.standing.likeness()?;
+        let entry = server.upstream.standing.mirror.held(key)?;
+        let wanted = Wanted {
+            likeness,
+            key,
+            statement: Arc::as_ptr(&entry.statement),
+            terms: Arc::as_ptr(&entry.terms),
+            epoch: entry.epoch,
+            oldest: Millis(now.0.saturating_sub(max_age)),
+            most: self.sharing.pace.most(),
+        };
+        if wanted.most == 0 {
+            return None;
+        }
+        let group = self.sharing.groups.entry(likeness).or_default();
+        let last = group.last.replace((id, now));
+        let (servers, clients) = (&mut self.servers, &self.clients);
+        let mut found = None;
+        group.hosts.retain(|host| {
+            if found.is_some() {
+                return true;
+            }
+            let Some(server) = servers.get_mut(host.0) else {
+                return false;
+            };
+            match fitness(server, clients, wanted) {
+                Fitness::Fits(call) => found = Some((*host, call)),
+                Fitness::Busy => {}
+                Fitness::Unlike => return false,
+            }
+            true
+        });
+        if found.is_none() && group.hosts.len() < MAX_HOSTS && !group.hosts.contains(&home) {
+            // One client alone has nobody to share with.
+            let others = last.is_some_and(|(other, _)| other != id) && is_near(last, now, NEAR);
+            let is_worth = others || !group.hosts.is_empty();
+            if is_worth
+                && let Fitness::Fits(call) = fitness(servers.get_mut(home.0)?, clients, wanted)
+            {
+                group.hosts.push(home);
+                found = Some((home, call));
+            }
+        }
+        if found.is_some() {
+            group.used = now;
+        }
+        found
+    }
+
+    /// The client's read, which has just been scanned, is sent to its host.
+    fn visit(&mut self, id: ClientId, host: UpstreamId, call: &Call, recipe: &Recipe) {
+        let (Some(client), Some(server)) = (self.clients.get(id.0), self.servers.get_mut(host.0))
+        else {
+            return;
+        };
+        let upstream = &mut server.upstream;
+        convert::bind(
+            call,
+            recipe,
+            &client.query,
+            false,
+            &self.lent,
+            &mut upstream.out,
+        );
+        upstream.standing.leaves(call.residue);
+        server.visits.push(id, call.key, self.now);
+        if server.visits.len() == 1 && !self.sharing.visited.contains(&host) {
+            self.sharing.visited.push(host);
+        }
+        let task = Task::Send(host);
+        if self.outbox.tasks.back() != Some(&task) {
+            self.outbox.tasks.push_back(task);
+        }
+    }
+
+    /// Takes what it can of `bytes` from a server that owes answers to visits; returns how many
+    /// were used.
+    ///
+    /// # Errors
+    /// A length field no frame can have, or a reply that cannot follow what was sent.
+    #[inline(never)]
+    pub(super) fn visited_bytes(&mut self, id: UpstreamId, bytes: &[u8]) -> Result<usize, Error> {
+        let mut at = 0;
+        while let Some(server) = self.servers.get_mut(id.0) {
+            let partial = &mut server.upstream.partial;
+            let swallowed = partial.swallow.min(bytes.len() - at);
+            partial.swallow -= swallowed;
+            at += swallowed;
+            let rest = &bytes[at..];
+            let Some(visit) = server.visits.front() else {
+                break;
+            };
+            match visit.reply(rest)? {
+                Reply::Part => return Ok(at),
+                Reply::Whole(reply) => {
+                    server.visits.pop(self.now);
+                    self.answer(visit.guest, &rest[reply.swallowed..reply.size]);
+                    at += reply.size;
+                }
+                Reply::Unusual => {
+                    self.has_delayed(id, visit.key);
+                    self.turn_out_first(id, 1);
+                }
+                Reply::Swallow(size) => {
+                    let come = size.min(rest.len());
+                    server.upstream.partial.swallow = size - come;
+                    at += come;
+                }
+                Reply::End(size) => {
+                    server.visits.pop(self.now);
+                    at += size;
+                }
+                Reply::Aside(size) => {
+                    if rest.first() != Some(&backend::NOTIFICATION) {
+                        // What it says may make the sessions unlike each other.
+                        self.turn_out_of(id);
+                    }
+                    at += self.own_bytes(id, &rest[..size])?;
+                }
+            }
+        }
+        if self.is_visited(id) {
+            return Ok(at);
+        }
+        self.vacated(id);
+        Ok(at + self.own_bytes(id, &bytes[at..])?)
+    }
+
+    /// Takes what is for the client that the connection is held for.
+    fn own_bytes(&mut self, id: UpstreamId, bytes: &[u8]) -> Result<usize, Error> {
+        match self.hop_of_server(id) {
+            Some(mut hop) if !bytes.is_empty() => hop.upstream_bytes(bytes),
+            _ => Ok(0),
+        }
+    }
+
+    /// A guest is given the answer to its read, unless it has left, or its own server has said its
+    /// last word meanwhile.
+    fn answer(&mut self, id: ClientId, answer: &[u8]) {
+        let Some(client) = self.clients.get_mut(id.0) else {
+            return;
+        };
+        let home = self.servers.get(client.link.0);
+        let is_open = home.is_some_and(|home| !home.upstream.told_fatal);
+        if !is_open || !matches!(client.turn, Turn::Visiting) {
+            return;
+        }
+        client.forward(answer);
+        client.turn = Turn::Free;
+        let asked = std::mem::take(&mut client.asked);
+        self.sharing.pace.waited(self.clock.since(asked));
+        let text = std::mem::take(&mut client.query);
+        self.lent.texts.give_back(text);
+        self.lent.counters().add(Counter::ReadsShared, 1);
+        if let Some(mut hop) = self.hop_of_client(id) {
+            hop.has_visited();
+        }
+        self.outbox.tasks.push_back(Task::Return(id));
+    }
+
+    /// The statement with this key has kept a host from others, or has failed there: it stays at
+    /// home for a time.
+    fn has_delayed(&mut self, id: UpstreamId, key: Key) {
+        let now = self.now;
+        if let Some(server) = self.servers.get_mut(id.0)
+            && let Some(entry) = server.upstream.standing.mirror.held(key)
+        {
+            entry.statement.rests_at_home(now);
+        }
+    }
+
+    /// All guests of a connection have to ask at home; what it owes them is swallowed.
+    pub(super) fn turn_out_of(&mut self, id: UpstreamId) {
+        self.turn_out_first(id, usize::MAX);
+    }
+
+    fn turn_out_first(&mut self, id: UpstreamId, among: usize) {
+        while let Some(server) = self.servers.get_mut(id.0)
+            && let Some(visit) = server.visits.abandon(among)
+        {
+            self.send_home(visit.guest);
+        }
+    }
+
+    /// The same of a connection that is no longer in the hub.
+    pub(super) fn turn_out(&mut self, visits: &mut Visits) {
+        while let Some(visit) = visits.abandon(usize::MAX) {
+            self.send_home(visit.guest);
+        }
+    }
+
+    /// A guest asks at home, unless it has left.
+    fn send_home(&mut self, id: ClientId) {
+        if let Some(mut hop) = self.hop_of_client(id)
+            && matches!(hop.client.turn, Turn::Visiting)
+        {
+            hop.come_home();
+            self.lent.counters().add(Counter::ReadsEscaped, 1);
+            self.outbox.tasks.push_back(Task::Return(id));
+        }
+    }
+
+    /// The last visit on a connection is over: its own client has it again.
+    fn vacated(&mut self, id: UpstreamId) {
+        let Some(mut hop) = self.hop_of_server(id) else {
+            return;
+        };
+        if !std::mem::take(&mut hop.visits.is_wanted) {
+            return;
+        }
+        hop.unbar();
+        let holder = hop.client.id;
+        self.outbox.tasks.push_back(Task::Return(holder));
+    }
+
+    /// Has the guests of hosts that make no progress ask at home, and frees the hosts.
+    pub(super) fn see_to_hosts(&mut self) {
+        let mut at = 0;
+        while let Some(id) = self.sharing.visited.get(at).copied() {
+            let server = self.servers.get_mut(id.0);
+            let Some(server) = server.filter(|server| !server.visits.is_empty()) else {
+                self.sharing.visited.swap_remove(at);
+                continue;
+            };
+            let visits = &mut server.visits;
+            let waited = self.now.since(visits.since);
+            if waited >= STALL && !visits.is_hastened {
+                visits.since = self.now;
+                if waited > STALL + LATE && !visits.is_granted {
+                    visits.is_granted = true;
+                    at += 1;
+                    continue;
+                }
+                visits.is_hastened = true;
+                let key = visits.front().filter(|visit| !visit.is_abandoned);
+                if let Some(visit) = key {
+                    self.has_delayed(id, visit.key);
+                }
+                self.turn_out_of(id);
+                self.outbox.tasks.push_back(Task::Hasten(id));
+            }
+            at += 1;
+        }
+    }
+
+    /// When visits that make no progress are to be given up.
+    pub(super) fn next_stall(&self) -> Option<Millis> {
+        let stalls = self.sharing.visited.iter().filter_map(|id| {
+            let visits = &self.servers.get(id.0)?.visits;
+            let is_timed = !visits.is_empty() && !visits.is_hastened;
+            is_timed.then_some(Millis(visits.since.0.saturating_add(STALL)))
+        });
+        stalls.min()
+    }
+
+    /// The server was asked to cancel what it did on a connection, or could not be: what is sent
+    /// from now on is not hit.
+    pub fn hastened(&mut self, id: UpstreamId) {
+        let Some(server) = self.servers.get_mut(id.0) else {
+            return;
+        };
+        server.visits.is_hastened = false;
+        server.visits.since = self.now;
+        if server.visits.is_empty() {
+            self.vacated(id);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Reads that run on another client's server connection, and queries that wait until their own has
+//! no such visits.
+//!
+//! Invariants:
+//! - a read departs only if nothing is in flight at home, so it may run twice, and nothing that the
+//!   client has sent before is still to come;
+//! - a query that comes home again is answered there, whatever becomes of its visit.
+
+use super::Hop;
+use crate::client::{Decided, Turn};
+use crate::convert::{Call, Decision};
+use crate::hub::Departure;
+use crate::sql::effect::Effect;
+use crate::sql::residue::Residue;
+use crate::statement::Recipe;
+use crate::wire::frame::{self, HEADER, Header};
+use crate::wire::frontend;
+use std::sync::Arc;
+
+/// Milliseconds for which a client may be away from home. A server connection that is never used
+/// would be taken for idle, by `idle_session_timeout` or by a person with `pg_stat_activity`.
+const AWAY: u64 = 1000;
+
+/// The longest text that travels, in bytes: it is kept, and the host's socket has to take its
+/// arguments.
+const MAX_TEXT: usize = 8 * 1024;
+
+impl Hop<'_> {
+    /// Whether a client's frame may be looked at while its connection has visits: a whole Query may
+    /// travel itself.
+    #[cold]
+    pub(super) fn may_travel(&self, header: Header, bytes: &[u8]) -> bool {
+        let most = self.lent.settings.limits.max_query + HEADER + 1;
+        let is_query = header.tag == frontend::QUERY && header.size <= most;
+        let body = bytes.get(HEADER..header.size);
+        is_query && body.is_none_or(|body| frame::query_text(body).is_some())
+    }
+
+    /// Whether a read that may run elsewhere is to be sent there.
+    pub(super) fn may_depart(&self, call: &Call, text: &[u8]) -> bool {
+        call.effect == Effect::None
+            && call.residue.without(Residue::KEPT) == Residue::NOTHING
+            && call.renewed.is_none()
+            && self.client.habits.timing.is_none()
+            && !self.client.habits.speaks_extended()
+            && self.now.since(self.client.at_home) < AWAY
+            && text.len() <= MAX_TEXT
+    }
+
+    /// The client's read leaves home, where the hub finds a host for it.
+    pub(super) fn depart(&mut self, call: Call, recipe: Arc<Recipe>, text: &[u8]) {
+        let mut kept = self.lent.texts.take();
+        kept.extend_from_slice(text);
+        self.client.query = kept;
+        self.client.asked = self.clock;
+        self.client.turn = Turn::Visiting;
+        self.outbox.departure = Some(Departure { call, recipe });
+    }
+
+    /// The client has the answer of its host.
+    pub(in crate::hub) fn has_visited(&mut self) {
+        self.count_converted();
+    }
+
+    /// There is no host for the read, which has just been scanned.
+    pub(in crate::hub) fn stay(&mut self, departure: Departure) {
+        let text = std::mem::take(&mut self.client.query);
+        self.client.turn = Turn::Free;
+        let Departure { call, recipe } = departure;
+        self.at_home(Ok(Decision::Execute(call, recipe)), &text);
+        self.lent.texts.give_back(text);
+    }
+
+    /// The read has to be run at home after all: it waits in `query`.
+    pub(in crate::hub) fn come_home(&mut self) {
+        self.client.turn = Turn::Free;
+        if self.visits.is_busy() {
+            self.visits.is_wanted = true;
+            self.client.turn = Turn::Barred(None);
+        } else if !self.end_if_cancelled(None) {
+            self.resume();
+        }
+    }
+
+    /// The query waits until its connection has no visits.
+    pub(super) fn bar(&mut self, decided: Option<Decided>, text: &[u8]) {
+        // What was ready then is looked up again.
+        let decided = decided.filter(|decided| match decided {
+            Ok(Decision::Execute(call, _)) => {
+                if call.renewed.is_some() {
+                    self.upstream.standing.mirror.unspend(call.key);
+                }
+                false
+            }
+            _ => true,
+        });
+        self.visits.is_wanted = true;
+        self.client.query.clear();
+        self.client.query.extend_from_slice(text);
+        self.client.turn = Turn::Barred(decided.map(Box::new));
+    }
+
+    /// The connection has no visits any more: the query that has waited for that goes on.
+    pub(in crate::hub) fn unbar(&mut self) {
+        if !matches!(self.client.turn, Turn::Barred(_)) {
+            return;
+        }
+        let turn = std::mem::replace(&mut self.client.turn, Turn::Free);
+        if self.end_if_cancelled(None) {
+            return;
+        }
+        let Turn::Barred(Some(decided)) = turn else {
+            return self.resume();
+        };
+        let text = std::mem::take(&mut self.client.query);
+        self.at_home(*decided, &text);
+    }
+}

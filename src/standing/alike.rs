@@ -1,0 +1,173 @@
+//! Which sessions are alike, so that a read gives the same answer on the connection of each.
+//!
+//! A server process computes a read that its own proof lets travel from the database, from what a
+//! parallel worker is given of its session, and from nothing else (`InitializeParallelDSM` in
+//! `parallel.c`). So two sessions are alike if all that is the same: the server, the database and
+//! the user, the startup packet, every setting the server shows, and that neither has temporary
+//! objects. The server is asked for all of it (`oracle::settings`), and a session that has run
+//! anything since then of which it is not known what it leaves is like no other.
+
+use super::Standing;
+use crate::sql::residue::Residue;
+use crate::statement::Context;
+use crate::wire::backend::Status;
+
+/// What sessions that are alike have in common. Equal ones mean sessions that are alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Likeness {
+    context: Context,
+    /// When their server started, which tells it from another behind the same address.
+    server: u64,
+}
+
+/// What is known of the time limits of a session, which are no part of its context. A short one
+/// would show where a read has waited on another's connection.
+#[derive(Debug, Default)]
+pub(super) struct Limits {
+    /// It may have been given one since it was last asked.
+    may_be_new: bool,
+    /// It had none when it logged in, so RESET brings none back.
+    has_none: bool,
+}
+
+/// What a session may have left and still be like others: settings, which it is asked for, and what
+/// no read of another shows.
+const UNSEEN: [Residue; 3] = [Residue::SETTINGS, Residue::SEQUENCES, Residue::KEPT];
+
+impl Standing {
+    /// What the session has in common with those that are like it; `None` if it is like no other,
+    /// or nobody knows.
+    #[must_use]
+    pub fn likeness(&self) -> Option<Likeness> {
+        let left = UNSEEN
+            .iter()
+            .fold(self.residue, |left, unseen| left.without(*unseen));
+        let is_known = left == Residue::NOTHING
+            && self.status == Status::Idle
+            && self.altered.is_none()
+            && !self.limits.may_be_new
+            && !self.names.greets();
+        let context = self.context.filter(|_| is_known)?;
+        let server = self.settings.server?;
+        Some(Likeness { context, server })
+    }
+
+    /// A text that leaves this is relayed.
+    pub(super) fn may_limit(&mut self, text: &[u8], residue: Residue) {
+        if !residue.has(Residue::SETTINGS) {
+            return;
+        }
+        let limits = &mut self.limits;
+        limits.may_be_new |= match has_word(text, b"all") {
+            true => !limits.has_none,
+            false => false,
+        };
+        // A name may be spelt with escapes.
+        let is_plain = memchr::memchr2(b'\\', b'&', text).is_none();
+        limits.may_be_new |= !is_plain || has_word(text, b"timeout");
+    }
+
+    /// The session was asked for its settings.
+    pub(super) fn knows_limits(&mut self) {
+        self.limits.may_be_new = false;
+        if !self.residue.has(Residue::SETTINGS) {
+            self.limits.has_none = self.settings.server.is_some();
+        }
+    }
+}
+
+/// Whether these letters are somewhere in the text.
+fn has_word(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len())
+        .any(|part| part.eq_ignore_ascii_case(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::standing::ServerSettings;
+    use crate::statement::context::Origin;
+    use crate::statement::mirror::Capacity;
+    use crate::statement::names::Names;
+    use crate::statement::shapes::Shapes;
+
+    fn standing() -> Standing {
+        let shapes = Shapes::new(100, 100, 1);
+        let capacity = Capacity {
+            statements: 8,
+            bytes: 1 << 20,
+        };
+        let origin = Origin::new(b"db", b"packet");
+        let mut standing = Standing::new(origin, capacity, shapes.tag());
+        let context = shapes.contexts().intern(&standing.origin, "settings");
+        let settings = ServerSettings {
+            server: Some(7),
+            ..ServerSettings::default()
+        };
+        standing.learned(context.context(), settings, "", false);
+        standing.names = Names::of_rows(&[]).into();
+        standing
+    }
+
+    #[test]
+    fn a_session_is_like_no_other_before_it_is_known_what_logins_run() {
+        let mut standing = standing();
+        standing.names = Names::unknown().into();
+        assert_eq!(standing.likeness(), None);
+    }
+
+    #[test]
+    fn a_session_is_like_others_until_something_is_left_that_nobody_knows() {
+        let mut standing = standing();
+        assert!(standing.likeness().is_some());
+        for unseen in UNSEEN {
+            standing.leaves(unseen);
+            assert!(standing.likeness().is_some());
+        }
+        standing.leaves(Residue::LOCKS);
+        assert_eq!(standing.likeness(), None);
+    }
+
+    #[test]
+    fn a_session_that_is_busy_or_has_lost_its_context_is_like_no_other() {
+        let mut standing = standing();
+        standing.status = Status::Transaction;
+        assert_eq!(standing.likeness(), None);
+        standing.status = Status::Idle;
+        assert!(standing.likeness().is_some());
+        standing.context = None;
+        assert_eq!(standing.likeness(), None);
+    }
+
+    #[test]
+    fn a_session_of_another_server_is_not_like_this_one() {
+        let [one, mut other] = [standing(), standing()];
+        other.context = one.context;
+        assert_eq!(one.likeness(), other.likeness());
+        other.settings.server = Some(8);
+        assert_ne!(one.likeness(), other.likeness());
+        other.settings.server = None;
+        assert_eq!(other.likeness(), None);
+    }
+
+    #[test]
+    fn a_time_limit_that_may_be_new_is_asked_for_first() {
+        for (text, stays) in [
+            (&b"SET TimeZone = 'UTC'"[..], true),
+            (b"RESET ALL", true),
+            (b"SET Statement_Timeout = 5", false),
+            (b"SELECT set_config('lock_timeout', '5', false)", false),
+            (b"SET U&\"lock\\005ftimeout\" = 5", false),
+        ] {
+            let mut standing = standing();
+            standing.may_limit(text, Residue::SETTINGS);
+            assert_eq!(standing.likeness().is_some(), stays);
+            standing.knows_limits();
+            assert!(standing.likeness().is_some());
+        }
+        let mut limited = standing();
+        limited.limits.has_none = false;
+        limited.may_limit(b"RESET ALL", Residue::SETTINGS);
+        assert_eq!(limited.likeness(), None);
+    }
+}
