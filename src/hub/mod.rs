@@ -169,6 +169,13 @@ impl Hub {
         self.outbox.tasks.pop_front()
     }
 
+    /// Whether a task waits.
+    #[must_use]
+    #[inline]
+    pub fn has_tasks(&self) -> bool {
+        !self.outbox.tasks.is_empty()
+    }
+
     /// Takes in a client and its server connection. Until the server has accepted the login,
     /// nothing of it is known to anybody else.
     pub fn arrive(&mut self, arrival: Arrival) -> (ClientId, UpstreamId) {

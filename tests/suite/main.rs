@@ -61,6 +61,7 @@ mod rows;
 // The client's own prepared statements, and the extended protocol.
 mod extended;
 // What frameworks do all day, and how much of it is converted.
+mod guests;
 mod habits;
 // The port for operators.
 mod http;

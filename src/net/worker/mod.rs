@@ -234,7 +234,7 @@ impl Worker {
                 self.read_orders();
             }
             for _ in 1..TURNS {
-                if self.ready.is_empty() && self.dirty.is_empty() {
+                if self.is_done() {
                     break;
                 }
                 self.turn();
@@ -257,7 +257,7 @@ impl Worker {
 
     /// How long there is nothing to do without an event.
     fn timeout(&self) -> Option<Duration> {
-        if !self.ready.is_empty() || !self.dirty.is_empty() {
+        if !self.is_done() {
             return Some(Duration::ZERO);
         }
         let timer = self.hub.next_timeout();
@@ -271,6 +271,12 @@ impl Worker {
         let rest = Duration::from_millis(hub::REST);
         // A timer counts whole milliseconds, a sleep may end just before one is over.
         Some(next.map_or(rest, |next| rest.min(next + Duration::from_micros(500))))
+    }
+
+    /// Whether there is nothing to do without an event. What ends while ports are written, or an
+    /// order, may leave tasks.
+    fn is_done(&self) -> bool {
+        self.ready.is_empty() && self.dirty.is_empty() && !self.hub.has_tasks()
     }
 
     fn is_over(&self) -> bool {

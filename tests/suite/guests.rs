@@ -1,0 +1,242 @@
+//! Reads of many clients on few connections of a real server: whatever happens there, each client
+//! is answered as it would be alone.
+
+use crate::harness::client::Client;
+use crate::harness::frames::{self, tags};
+use crate::harness::proxy::Proxy;
+use crate::harness::server;
+use pgautoprep::metrics::{Counter, Summary};
+use std::time::{Duration, Instant};
+
+const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, v text); \
+    INSERT INTO t SELECT i, 'v' || i FROM generate_series(1, 1000) i; \
+    CREATE TABLE u (id int PRIMARY KEY, v text); INSERT INTO u SELECT * FROM t; ANALYZE;";
+
+/// Clients that are alike, and have all run the reads of both tables often enough.
+struct Scene {
+    proxy: Proxy,
+    clients: Vec<Client>,
+    database: String,
+}
+
+fn read(table: &str, id: usize) -> String {
+    format!("SELECT v FROM {table} WHERE id = {id}")
+}
+
+impl Scene {
+    fn new(count: usize) -> Self {
+        let database = server::database(SETUP);
+        let changes = [("shared_reads", "on"), ("catalog_watch_ms", "1000")];
+        let proxy = Proxy::with(&server::address(), &changes);
+        let login = |_| Client::login(proxy.address(), &database);
+        let clients = (0..count).map(login).collect();
+        let mut scene = Self {
+            proxy,
+            clients,
+            database,
+        };
+        for _ in 0..2 {
+            for client in &mut scene.clients {
+                assert_eq!(client.value(&read("t", 1)), "v1");
+                assert_eq!(client.value(&read("u", 1)), "v1");
+            }
+        }
+        scene
+    }
+
+    fn summary(&self) -> Summary {
+        self.proxy.summary()
+    }
+
+    /// All read at once, different rows of this table, so many times.
+    fn all_read(&mut self, table: &str, rounds: usize) {
+        for round in 0..rounds {
+            let id = |number: usize| 1 + (number * 17 + round * 101) % 1000;
+            for (number, client) in self.clients.iter_mut().enumerate() {
+                client.send(&frames::query(&read(table, id(number))));
+            }
+            for (number, client) in self.clients.iter_mut().enumerate() {
+                let answer = client.until_ready();
+                assert_eq!(tags(&answer), "TDCZ");
+                let expected = format!("v{}", id(number));
+                assert_eq!(answer[1].columns(), [Some(expected)], "client {number}");
+            }
+        }
+    }
+
+    fn direct(&self) -> Client {
+        Client::login(&server::address(), &self.database)
+    }
+}
+
+fn counts(before: &Summary, after: &Summary) -> (u64, u64) {
+    let count = |counter| after.count(counter) - before.count(counter);
+    (count(Counter::ReadsShared), count(Counter::ReadsEscaped))
+}
+
+#[test]
+fn reads_run_on_few_connections_and_each_client_gets_its_own_rows() {
+    let mut scene = Scene::new(8);
+    let before = scene.summary();
+    scene.all_read("t", 100);
+    let (shared, escaped) = counts(&before, &scene.summary());
+    assert!(shared > 300, "{shared} of 800, {escaped} came home");
+    // The server has had them from fewer processes than there are clients.
+    assert_eq!(
+        scene.summary().count(Counter::Converted) - before.count(Counter::Converted),
+        800
+    );
+}
+
+/// The lock's holder waits for an answer of somebody else, whose read is behind the one that waits
+/// for the lock.
+#[test]
+fn a_read_that_waits_for_a_lock_keeps_nobody_else_waiting() {
+    let mut scene = Scene::new(6);
+    scene.all_read("t", 20);
+    let mut holder = scene.direct();
+    holder.queries(&["BEGIN", "LOCK TABLE t IN ACCESS EXCLUSIVE MODE"]);
+    let mut blocked: Vec<Client> = scene.clients.drain(..2).collect();
+    for client in &mut blocked {
+        client.send(&frames::query(&read("t", 5)));
+    }
+    let begun = Instant::now();
+    scene.all_read("u", 50);
+    // They are in transactions of their own, and in front of a host's own statements too.
+    for client in &mut scene.clients {
+        client.queries(&["BEGIN", "UPDATE u SET v = v WHERE id = 1", "ROLLBACK"]);
+    }
+    let taken = begun.elapsed();
+    assert!(taken < Duration::from_secs(5), "{taken:?}");
+    holder.run("COMMIT");
+    for client in &mut blocked {
+        let answer = client.until_ready();
+        assert_eq!(answer[1].columns(), [Some("v5".to_owned())], "{answer:?}");
+    }
+}
+
+#[test]
+fn a_cancel_request_ends_the_read_that_it_is_meant_for() {
+    let mut scene = Scene::new(6);
+    scene.all_read("t", 20);
+    let mut holder = scene.direct();
+    for wait in [0, 3, 30] {
+        holder.queries(&["BEGIN", "LOCK TABLE t IN ACCESS EXCLUSIVE MODE"]);
+        for client in &mut scene.clients {
+            client.send(&frames::query(&read("t", 7)));
+        }
+        std::thread::sleep(Duration::from_millis(wait));
+        let key = scene.clients[2].key.clone();
+        let mut request = Client::connect(scene.proxy.address());
+        request.send(&frames::cancel(key.0, &key.1));
+        assert_eq!(request.rest(), []);
+        let answer = scene.clients[2].until_ready();
+        assert_eq!(answer[0].sqlstate(), "57014", "{answer:?}");
+        holder.run("ROLLBACK");
+        for (number, client) in scene.clients.iter_mut().enumerate() {
+            if number != 2 {
+                let answer = client.until_ready();
+                let expected = [Some("v7".to_owned())];
+                assert_eq!(answer[1].columns(), expected, "{number}: {answer:?}");
+            }
+        }
+        scene.all_read("u", 5);
+    }
+}
+
+/// Each process of the server's is ended in turn, while all read.
+#[test]
+fn a_process_that_is_terminated_is_missed_by_its_own_client_alone() {
+    let mut scene = Scene::new(6);
+    let mut direct = scene.direct();
+    while scene.clients.len() > 2 {
+        scene.all_read("t", 20);
+        let pid = scene.clients[0].key.0;
+        let number = scene.clients.len();
+        for client in &mut scene.clients[1..] {
+            client.send(&frames::query(&read("t", 9)));
+        }
+        direct.value(&format!("SELECT pg_terminate_backend({pid})"));
+        let gone = scene.clients.remove(0).rest();
+        assert_eq!(gone.len(), 1, "{gone:?}");
+        assert_eq!(gone[0].sqlstate(), "57P01");
+        for client in &mut scene.clients {
+            let answer = client.until_ready();
+            assert_eq!(tags(&answer), "TDCZ", "{number}");
+        }
+    }
+}
+
+#[test]
+fn what_makes_a_session_another_is_never_shared() {
+    let mut scene = Scene::new(6);
+    scene.all_read("t", 20);
+    scene.clients[0].run("CREATE TEMP TABLE t (id int, v text)");
+    scene.clients[0].run("INSERT INTO t SELECT 1 + i, 'own' FROM generate_series(0, 999) i");
+    scene.clients[1].run("CREATE SCHEMA s; CREATE TABLE s.t AS SELECT id, 'of s' AS v FROM t");
+    scene.clients[1].run("SET search_path = s");
+    for round in 0..40 {
+        for client in &mut scene.clients {
+            client.send(&frames::query(&read("t", 1 + round)));
+        }
+        let mut seen = Vec::new();
+        for client in &mut scene.clients {
+            let answer = client.until_ready();
+            seen.push(answer[1].columns()[0].clone().unwrap());
+        }
+        let usual = format!("v{}", 1 + round);
+        let expected = ["own", "of s", &usual, &usual, &usual, &usual];
+        assert_eq!(seen, expected, "round {round}");
+    }
+}
+
+#[test]
+fn what_a_client_has_written_it_reads() {
+    let mut scene = Scene::new(5);
+    for round in 0..60 {
+        for number in 0..scene.clients.len() {
+            let id = 1 + number;
+            let sql = format!("UPDATE t SET v = '{round}' WHERE id = {id}");
+            scene.clients[number].run(&sql);
+        }
+        for (number, client) in scene.clients.iter_mut().enumerate() {
+            client.send(&frames::query(&read("t", 1 + number)));
+        }
+        for client in &mut scene.clients {
+            let answer = client.until_ready();
+            assert_eq!(answer[1].columns(), [Some(round.to_string())]);
+        }
+    }
+    assert!(scene.summary().count(Counter::ReadsShared) > 30);
+}
+
+#[test]
+fn errors_and_large_answers_are_those_of_ones_own_server() {
+    let mut scene = Scene::new(5);
+    let fails = |id: usize| format!("SELECT 10 / (id - 7) FROM t WHERE id = {id}");
+    let large = |id: usize| format!("SELECT repeat(v, 20000) FROM t WHERE id = {id}");
+    for text in [fails(1), large(1)] {
+        for client in &mut scene.clients {
+            client.queries(&[&text, &text]);
+        }
+    }
+    let mut direct = scene.direct();
+    let failed = direct.query(&fails(7));
+    for round in 0..10 {
+        let id = if round % 3 == 2 { 7 } else { 8 };
+        for client in &mut scene.clients {
+            client.send(&frames::query(&fails(id)));
+        }
+        for client in &mut scene.clients {
+            let answer = client.until_ready();
+            match id {
+                7 => assert_eq!(answer, failed),
+                _ => assert_eq!(answer[1].columns(), [Some("10".to_owned())]),
+            }
+        }
+        for client in &mut scene.clients {
+            let answer = client.query(&large(3));
+            assert_eq!(answer[1].columns()[0].as_ref().unwrap().len(), 40_000);
+        }
+    }
+}
