@@ -159,12 +159,21 @@ impl<'a> Reader<'a> {
             At::Type => return literal.iter().all(u8::is_ascii_digit).then_some(()),
             _ => {}
         }
+        if self.is_zone() && !is_zone(literal) {
+            return None;
+        }
         let is_number = literal.first().is_some_and(u8::is_ascii_digit);
         if !is_number && !self.is_message() {
             is_text(literal).then_some(())?;
         }
         self.at = At::Other;
         Some(())
+    }
+
+    /// Whether a string here is the name of a time zone.
+    fn is_zone(&self) -> bool {
+        let [last, before, _] = self.last;
+        last.is("zone") || last == Last::Byte(b'(') && before.is("timezone")
     }
 
     /// Whether a string here is a text of a RAISE, or a state.
@@ -409,6 +418,12 @@ fn is_precise(last: Last<'_>) -> bool {
         "timetz",
     ];
     matches!(last, Last::Word(word) if is_in(&TIMES, word))
+}
+
+/// Whether this is the name of a time zone, and not one that a setting decides about, as it does
+/// about `EST` (`timezone_abbreviations`).
+fn is_zone(literal: &[u8]) -> bool {
+    string(literal).is_some_and(|name| name.contains(&b'/') || is_in(&["gmt", "utc"], &name))
 }
 
 /// Whether this may be the name of a variable or of a column.

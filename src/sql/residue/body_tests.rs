@@ -166,6 +166,8 @@ fn constants_mean_the_same_at_any_time_and_with_all_settings() {
         "2 ^ 70",
         "2::numeric::int ^ 70",
         "|/ 2",
+        "timestamp 'epoch' at time zone 'EST'",
+        "timezone('ist', a)",
         "null = a",
         "(null) = a",
         "a = null",
@@ -244,6 +246,7 @@ fn what_is_computed_anew_each_time_is_written_out_anew() {
         "begin return a ^ 2; end",
         "begin return decode($1, 'hex'); end",
         "begin return floor(2.5) || abs(1); end",
+        "begin return a at time zone 'utc' > b at time zone 'Asia/Tokyo'; end",
     ] {
         let deeds = plpgsql(source);
         assert!(deeds.is_some_and(|deeds| !deeds.computes), "{source}");

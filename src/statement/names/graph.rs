@@ -181,6 +181,7 @@ impl Graph {
                     "p" => Hazards::PARTITIONED,
                     "n" => Hazards::NOISY,
                     "b" => Hazards::PLANS,
+                    "c" => Hazards::FOLDED,
                     "u" => Hazards::NONE,
                     _ => Hazards::SECURED,
                 };
