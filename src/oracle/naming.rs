@@ -25,6 +25,7 @@ pub(super) fn names(major: u16) -> String {
         VOLATILE.to_owned(),
         functions(major),
         uses(&builtins, major),
+        written_out(major),
         depends(),
         IMPLICIT.to_owned(),
         events(major),
@@ -192,6 +193,19 @@ fn uses(builtins: &str, major: u16) -> String {
         trees(major),
         noisy(major),
         called = called("t.tree"),
+    )
+}
+
+/// What has an expression with a `bytea`, a `real` or a `double precision` that is computed, and
+/// with something that may write it out, which settings decide how to: the server keeps that with
+/// the plan of a body that uses it, if it is computed from constants.
+fn written_out(major: u16) -> String {
+    format!(
+        "SELECT DISTINCT 'r', t.object, t.name::pg_catalog.text, 'c', '' FROM ({}) t \
+         WHERE t.object {{<>}} '*'::pg_catalog.text \
+         AND t.tree {{~}} ':(const|funcresult|opresult)type (17|700|701) '::pg_catalog.text \
+         AND t.tree {{~}} 'COERCEVIAIO|resulttype 25 '::pg_catalog.text",
+        trees(major),
     )
 }
 

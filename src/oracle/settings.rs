@@ -43,6 +43,7 @@ pub fn context_query(listens: bool, shares: bool) -> String {
     };
     // In hexadecimal it can be read whatever the client's encoding is.
     let (temporary, indirect) = (catalog::temporary(), catalog::indirect_schemas());
+    let path = path();
     format!(
         "{listen}SHOW ALL; {CAREFUL}SELECT \
          pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem')), {indirect}, {server}, \
@@ -50,8 +51,24 @@ pub fn context_query(listens: bool, shares: bool) -> String {
          current_user, session_user, pg_catalog.current_setting('role'), \
          pg_catalog.current_setting('is_superuser'), \
          pg_catalog.pg_my_temp_schema()::pg_catalog.text, \
-         pg_catalog.current_schemas(true)::pg_catalog.text, {temporary})), 'hex')"
+         {path}, {temporary})), 'hex')"
     )
+}
+
+/// Which schemas names are looked for in. Who asks the server for that makes it make the session a
+/// temporary schema if that would stand first (`namespace.c`, `fetch_search_path`). So where there
+/// is none yet and the path has one, all schemas that the path may name stand for it.
+fn path() -> String {
+    let text = "SELECT CASE WHEN pg_catalog.pg_my_temp_schema() {=} 0::pg_catalog.oid \
+         AND pg_catalog.strpos({path}, 'pg_temp') {>} 0 THEN (\
+         SELECT pg_catalog.string_agg(n.oid::pg_catalog.text, ',' ORDER BY n.oid) \
+         FROM pg_catalog.pg_namespace n \
+         WHERE pg_catalog.has_schema_privilege(n.oid, 'usage') \
+         AND (n.nspname {=} current_user \
+         OR pg_catalog.strpos({path}, pg_catalog.lower(n.nspname::pg_catalog.text)) {>} 0)) \
+         ELSE pg_catalog.current_schemas(true)::pg_catalog.text END";
+    let shown = "pg_catalog.lower(pg_catalog.current_setting('search_path'))";
+    format!("({})", catalog::qualified(&text.replace("{path}", shown)))
 }
 
 /// The answer to [`context_query`], column by column, as nine values: what

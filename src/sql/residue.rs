@@ -168,7 +168,9 @@ fn of_move(does: &Move, known: &impl Remains) -> Option<Residue> {
     let set = |changes: &[Assignment]| {
         let is_server =
             |change: &Assignment| !change.is_call || known.leaves(b"set_config") == Leaves::Nothing;
-        let is_reset = |change: &Assignment| is_reset_with_all(&change.name) && is_server(change);
+        let is_reset = |change: &Assignment| {
+            is_reset_with_all(&change.name) && is_server(change) && !makes_schema(change)
+        };
         match changes.iter().all(is_reset) {
             true => Residue::SETTINGS,
             false => Residue::ANYTHING,
@@ -203,6 +205,18 @@ fn is_reset_with_all(name: &[u8]) -> bool {
         && !is_in(&OTHERS, name)
         && !settings::is_of_transaction(name)
         && name != b"*"
+}
+
+/// Whether the change may have the session look for names in its temporary schema, which whoever
+/// asks for the path then makes if that stands first, and which stays (`namespace.c`,
+/// `fetch_search_path`).
+fn makes_schema(change: &Assignment) -> bool {
+    const SCHEMA: &[u8] = b"pg_temp";
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'\\');
+    let value: Vec<u8> = change.to.iter().copied().filter(is_part).collect();
+    let is_named = |part: &[u8]| part.eq_ignore_ascii_case(SCHEMA);
+    &*change.name == b"search_path"
+        && (value.contains(&b'\\') || value.windows(SCHEMA.len()).any(is_named))
 }
 
 /// Whether the text, which has this effect, may change who may log in, or with which settings: it

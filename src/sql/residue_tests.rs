@@ -111,6 +111,12 @@ fn settings_are_reset() {
 #[test]
 fn all_else_may_leave_anything() {
     for text in [
+        "set search_path = pg_temp, public",
+        "set local search_path to \"pg_temp\"",
+        "select set_config('search_path', 'a, PG_TEMP', true)",
+        "set search_path = 'pg_'\n'temp'",
+        "set search_path = E'pg\\x5ftemp'",
+        "set work_mem = '1MB'; set search_path = a, pg_temp",
         "select f(1)",
         "select f /* */ (1)",
         "with x as (select f(1)) select 1 as a, f(1)",

@@ -104,7 +104,7 @@ impl fmt::Debug for Frame {
     }
 }
 
-/// One connection.
+/// One connection. It says that it ends, so that another may be given the proxy's.
 pub(crate) struct Client {
     stream: TcpStream,
     buffer: Vec<u8>,
@@ -113,6 +113,17 @@ pub(crate) struct Client {
 impl Client {
     /// Connects and logs in as the superuser, who needs no password.
     pub(crate) fn login(address: &str, database: &str) -> Self {
+        let parameters = [("user", "postgres"), ("database", database)];
+        let (client, answer) = Self::enter(address, &parameters);
+        assert!(
+            answer.iter().any(|frame| frame.tag == b'Z'),
+            "no login: {answer:?}"
+        );
+        client
+    }
+
+    /// Connects with these parameters, and keeps what is said to that.
+    pub(crate) fn enter(address: &str, parameters: &[(&str, &str)]) -> (Self, Vec<Frame>) {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -120,7 +131,9 @@ impl Client {
             stream,
             buffer: Vec::new(),
         };
-        let parameters = format!("user\0postgres\0database\0{database}\0\0");
+        let written = |(name, value): &(&str, &str)| format!("{name}\0{value}\0");
+        let parameters: String = parameters.iter().map(written).collect();
+        let parameters = format!("{parameters}\0");
         let length = u32::try_from(parameters.len() + 8).unwrap();
         let packet = [&length.to_be_bytes()[..], &196_608_u32.to_be_bytes()].concat();
         client
@@ -128,11 +141,7 @@ impl Client {
             .write_all(&[&packet, parameters.as_bytes()].concat())
             .unwrap();
         let answer = client.answer();
-        assert!(
-            answer.iter().any(|frame| frame.tag == b'Z'),
-            "no login: {answer:?}"
-        );
-        client
+        (client, answer)
     }
 
     /// Sends a Query. A connection that has ended shows in the answer.
@@ -182,5 +191,12 @@ impl Client {
             }
             return out;
         }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.stream.write_all(b"X\0\0\0\x04");
     }
 }

@@ -2,7 +2,8 @@
 //! for the smallest that tells the two apart.
 //!
 //! `PGAUTOPREP_RANDOM_SEED` and `PGAUTOPREP_RANDOM_COUNT` run other random conversations and
-//! sessions, and more of them, `PGAUTOPREP_RANDOM_MAJOR` runs them on another major version.
+//! sessions, and more of them, `PGAUTOPREP_RANDOM_MAJOR` runs them on another major version, and
+//! `PGAUTOPREP_SHARED_READS` is the proxies' setting of that name.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -39,3 +40,7 @@ mod habits;
 mod sessions;
 // What the random conversations have found.
 mod regression;
+// What several sessions say at the same time.
+mod gathering;
+// Sessions that come together.
+mod together;

@@ -113,8 +113,11 @@ CREATE SCHEMA other;
 CREATE TABLE other.tag (item text, name varchar(4), weight numeric, parent bigint);
 CREATE FUNCTION other.twice(int) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT $1::text';
 
--- Who is held to policies in `habits.sql`.
+-- Who is held to policies in `habits.sql`, and who comes together in `together.sql`.
 CREATE ROLE clerk;
+CREATE ROLE staff;
+CREATE ROLE ann LOGIN;
+CREATE ROLE ben LOGIN;
 
 CREATE SCHEMA pristine;
 CREATE TABLE pristine.item AS TABLE item;

@@ -121,7 +121,11 @@ pub(crate) struct Proxy {
 impl Proxy {
     pub(crate) fn start(upstream: &str, plans: &'static str, threshold: usize) -> Self {
         let threshold = threshold.to_string();
-        let config = Config::from_pairs(&[
+        let shared = std::env::var("PGAUTOPREP_SHARED_READS").ok();
+        let shared = shared
+            .as_ref()
+            .map(|value| ("shared_reads", value.as_str()));
+        let settings = [
             ("listen", "127.0.0.1:0"),
             ("upstream", upstream),
             ("workers", "1"),
@@ -130,8 +134,9 @@ impl Proxy {
             ("oracle_per_second", "1000000"),
             ("min_array_rows", "4"),
             ("drain_timeout_s", "0"),
-        ]);
-        let config = config.unwrap();
+        ];
+        let settings: Vec<(&str, &str)> = settings.into_iter().chain(shared).collect();
+        let config = Config::from_pairs(&settings).unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let (sender, receiver) = mpsc::channel();
         let thread = std::thread::spawn(move || {

@@ -1,4 +1,8 @@
 //! What the proxy does, seen from outside: by clients, by the server, and by its machine.
+//!
+//! `PGAUTOPREP_PG_MAJOR` chooses the server's version. `PGAUTOPREP_SHARED_READS` is the proxies'
+//! setting of that name, where a test does not choose it. With `PGAUTOPREP_SUITE_CROWD=2` each body
+//! that is compared has two other clients read beside it all the while.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -11,6 +15,7 @@ mod harness {
     pub(crate) mod frames;
     pub(crate) mod login;
     pub(crate) mod matrix;
+    pub(crate) mod neighbours;
     pub(crate) mod proxy;
     #[expect(dead_code, reason = "shared with the house, which needs more of it")]
     pub(crate) mod scene;

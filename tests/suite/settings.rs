@@ -350,3 +350,24 @@ fn settings_of_every_kind_are_honoured() {
     });
     assert!(summary.count(Counter::Converted) > 300, "{summary}");
 }
+
+/// Who asks for the search path has the server make a temporary schema if that stands first in it.
+#[test]
+fn asking_for_the_search_path_makes_no_temporary_schema() {
+    let setup = "CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (5, 'five'); \
+        CREATE SCHEMA other; CREATE TABLE other.t (id int, v int); INSERT INTO other.t VALUES (5)";
+    converts(setup, |client, round| {
+        let paths = [
+            "pg_temp, public",
+            "\"PG_TEMP\", pg_temp, other",
+            "'pg_temp', other, public",
+            "public, pg_temp",
+        ];
+        client.query(&format!("SET search_path = {}", paths[round / 3 % 4]));
+        client.query(&format!("SELECT v FROM t WHERE id = {}", round % 6));
+        client.query("SELECT pg_my_temp_schema() <> 0");
+        if round % 11 == 9 {
+            client.query("CREATE TABLE pg_temp.t (id text, v text)");
+        }
+    });
+}

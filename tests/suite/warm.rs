@@ -530,7 +530,32 @@ fn functions_that_leave_nothing_are_run_on_warm_connections() {
 }
 
 /// Functions of which a successor could tell that they have run, and how.
-const LOUD: [(&str, &str); 14] = [
+const LOUD: [(&str, &str); 20] = [
+    (
+        "text LANGUAGE plpgsql",
+        "DECLARE x text; BEGIN SELECT r INTO x FROM roots; RETURN x; END",
+    ),
+    (
+        "text LANGUAGE plpgsql",
+        "DECLARE x text; BEGIN INSERT INTO rooted (a) VALUES (1) RETURNING r INTO x; RETURN x; END",
+    ),
+    (
+        "timestamptz LANGUAGE plpgsql",
+        "BEGIN RETURN make_timestamp(2024, 1, 2, 3, 4, 5) AT TIME ZONE 'EST'; END",
+    ),
+    // How many digits it has is kept with the plan.
+    (
+        "text LANGUAGE plpgsql",
+        "BEGIN RETURN 'root ' || sqrt(2); END",
+    ),
+    (
+        "int LANGUAGE plpgsql",
+        "BEGIN RETURN length(decode('abcd', 'hex')::text); END",
+    ),
+    (
+        "text LANGUAGE plpgsql",
+        "BEGIN RETURN 'root ' || of_two(2); END",
+    ),
     (
         "int LANGUAGE plpgsql",
         "BEGIN PERFORM set_config('my.var', 'x', false); RETURN 1; END",
@@ -590,7 +615,10 @@ fn functions_that_leave_something_end_their_session() {
         format!("CREATE FUNCTION loud_{number}() RETURNS {kind} AS $body${body}$body$")
     });
     let functions = functions.collect::<Vec<_>>().join("; ");
-    let mood = "CREATE TYPE mood AS ENUM ('sad')";
+    let mood = "CREATE TYPE mood AS ENUM ('sad'); CREATE FUNCTION of_two(int) \
+         RETURNS float8 LANGUAGE sql STABLE AS 'SELECT sqrt($1)'; \
+         CREATE VIEW roots AS SELECT 'root ' || sqrt(2) AS r; \
+         CREATE TABLE rooted (a int, r text DEFAULT sqrt(2))";
     let database = server::database(&format!("{SETUP}; {QUIET}; {mood}; {functions}"));
     let work = |client: &mut Client| assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
     for (number, (_, body)) in LOUD.iter().enumerate() {

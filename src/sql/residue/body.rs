@@ -8,7 +8,7 @@
 //!   path says later. So these are the server's own;
 //! - its constants stay what they were read as first, by the settings of then, or at the time of
 //!   then (`'now'`). So its strings can be no dates, times or amounts, and no constant can be
-//!   written out in a way that a setting decides;
+//!   written out in a way that a setting decides, nor what is computed from constants alone;
 //! - what the server says about a name or a precision when it parses them, it says once. So all
 //!   names are short enough, and no time has a precision;
 //! - portals without a name are numbered, and a loop over a query opens one.
@@ -17,7 +17,8 @@
 //! the catalog has not changed. That is for the caller to see to.
 
 use super::known::{is_draw, is_known};
-use super::words::{LEVELS, OPTIONS, OTHER_VERBS, PORTALS, STATEMENTS, TYPES, VERBS, WRITTEN_OUT};
+use super::words::{COMPUTED, LEVELS, OPTIONS, OTHER_VERBS, PORTALS, STATEMENTS, TYPES, VERBS};
+use super::words::{VALUES, WRITTEN_OUT};
 use super::{NAMING, is_in};
 use crate::sql::body::string;
 use crate::sql::hazard::{self, Hazards};
@@ -25,6 +26,9 @@ use crate::sql::words::{Item, Token, Words};
 
 /// The longest body that is read, in bytes.
 const MAX_BODY: usize = 64 * 1024;
+
+/// How far arguments are looked at, in bytes. Calls may stand in calls, so that is often.
+const MAX_ARGUMENTS: usize = 256;
 
 /// The longest name that the server does not cut off, in bytes.
 const MAX_NAME: usize = 63;
@@ -39,6 +43,9 @@ pub struct Deeds {
     pub types: Vec<Box<[u8]>>,
     /// It may write to what it names.
     pub writes: bool,
+    /// It is in SQL and computes what settings decide how to write out. The server may put it in
+    /// the place of its call, where its arguments may be constants.
+    pub computes: bool,
 }
 
 /// What the body with this source text does, in SQL itself if `is_sql`, or else in PL/pgSQL;
@@ -152,12 +159,21 @@ impl<'a> Reader<'a> {
             At::Type => return literal.iter().all(u8::is_ascii_digit).then_some(()),
             _ => {}
         }
+        if self.is_zone() && !is_zone(literal) {
+            return None;
+        }
         let is_number = literal.first().is_some_and(u8::is_ascii_digit);
         if !is_number && !self.is_message() {
             is_text(literal).then_some(())?;
         }
         self.at = At::Other;
         Some(())
+    }
+
+    /// Whether a string here is the name of a time zone.
+    fn is_zone(&self) -> bool {
+        let [last, before, _] = self.last;
+        last.is("zone") || last == Last::Byte(b'(') && before.is("timezone")
     }
 
     /// Whether a string here is a text of a RAISE, or a state.
@@ -336,6 +352,9 @@ impl<'a> Reader<'a> {
             b'.' if self.depth == 0 && self.last[0] == Last::Byte(b'.') => {
                 self.is_over_query = false;
             }
+            // Powers and roots are double precision.
+            b'^' if !matches!(self.last[0], Last::Word(word) if is_varying(word)) => return None,
+            b'/' if self.last[0] == Last::Byte(b'|') => return None,
             _ => {}
         }
         self.at = match (before, byte) {
@@ -372,6 +391,10 @@ impl<'a> Reader<'a> {
         if is_precise(self.last[0]) {
             return None;
         }
+        if is_in(&COMPUTED, name) {
+            is_varied(self.words.rest()).then_some(())?;
+            self.deeds.computes |= self.is_sql;
+        }
         let is_clause = !self.is_sql && is_in(&STATEMENTS, name)
             || NAMING.iter().any(|word| self.last[1].is(word));
         if !is_clause && !is_known(name) && !is_draw(name) {
@@ -395,6 +418,35 @@ fn is_precise(last: Last<'_>) -> bool {
         "timetz",
     ];
     matches!(last, Last::Word(word) if is_in(&TIMES, word))
+}
+
+/// Whether this is the name of a time zone, and not one that a setting decides about, as it does
+/// about `EST` (`timezone_abbreviations`).
+fn is_zone(literal: &[u8]) -> bool {
+    string(literal).is_some_and(|name| name.contains(&b'/') || is_in(&["gmt", "utc"], &name))
+}
+
+/// Whether this may be the name of a variable or of a column.
+fn is_varying(word: &[u8]) -> bool {
+    !is_in(&TYPES, word) && !is_in(&VALUES, word)
+}
+
+/// Whether arguments, which begin here, may differ from call to call: one of them may have a
+/// variable or a column in it.
+fn is_varied(text: &[u8]) -> bool {
+    let mut words = Words::new(text.get(..MAX_ARGUMENTS).unwrap_or(text));
+    let mut open = 1;
+    while open > 0 {
+        match words.next() {
+            Item::Word(word) if words.peek() != Some(b'(') && is_varying(word) => return true,
+            Item::Other(b'$') => return true,
+            Item::Other(b'(') => open += 1,
+            Item::Other(b')') => open -= 1,
+            Item::Word(_) | Item::Other(_) => {}
+            Item::Escaped | Item::Broken | Item::End => return false,
+        }
+    }
+    false
 }
 
 /// Whether a string means the same whatever the settings are, and at any time: it has no digits,

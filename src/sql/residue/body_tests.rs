@@ -155,6 +155,19 @@ fn constants_mean_the_same_at_any_time_and_with_all_settings() {
         "1.5::float8::text",
         "\"float8\" '-'",
         "xml 'a'",
+        "sqrt(2)",
+        "'x' || pi()",
+        "length(exp(2::int)::text)",
+        "power(2, (3))::text",
+        "\"pi\"()",
+        "cbrt(case when true then 2 end)",
+        "decode('ab', 'hex')::text",
+        "sha256(convert_to('a', 'utf'))",
+        "2 ^ 70",
+        "2::numeric::int ^ 70",
+        "|/ 2",
+        "timestamp 'epoch' at time zone 'EST'",
+        "timezone('ist', a)",
         "null = a",
         "(null) = a",
         "a = null",
@@ -219,4 +232,32 @@ fn bodies_are_read_up_to_a_length() {
     let body = |length: usize| format!("begin return {}1; end", "1+".repeat(length / 2));
     assert!(plpgsql(&body(MAX_BODY - 100)).is_some());
     assert_eq!(plpgsql(&body(MAX_BODY)), None);
+}
+
+/// What is computed from a variable, a column or an argument is computed each time, unless the
+/// server puts the body in the place of a call of its function.
+#[test]
+fn what_is_computed_anew_each_time_is_written_out_anew() {
+    for source in [
+        "begin return sqrt(a); end",
+        "begin return 'x' || power(2, new.a); end",
+        "begin return exp(ln(a)) + date_part('year', b); end",
+        "begin select degrees(acos(sin(radians(t.lat)))) into x from t; return x; end",
+        "begin return a ^ 2; end",
+        "begin return decode($1, 'hex'); end",
+        "begin return floor(2.5) || abs(1); end",
+        "begin return a at time zone 'utc' > b at time zone 'Asia/Tokyo'; end",
+    ] {
+        let deeds = plpgsql(source);
+        assert!(deeds.is_some_and(|deeds| !deeds.computes), "{source}");
+    }
+    for source in ["select sqrt($1)", "select power(2, a) from t"] {
+        assert!(sql(source).is_some_and(|deeds| deeds.computes), "{source}");
+    }
+    assert!(sql("select a + $1 from t").is_some_and(|deeds| !deeds.computes));
+    // Nobody has to wait for long.
+    assert_eq!(
+        plpgsql(&format!("begin return {}", "sqrt(".repeat(10_000))),
+        None
+    );
 }

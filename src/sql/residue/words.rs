@@ -111,6 +111,44 @@ pub(super) const WRITTEN_OUT: [&str; 8] = [
     "bytea", "double", "float", "float4", "float8", "money", "real", "xml",
 ];
 
+/// Functions of constants that the server may compute while it plans, if their results are of one
+/// of these types (`double precision`, `real`, `bytea`).
+pub(super) const COMPUTED: [&str; 27] = [
+    "acos",
+    "asin",
+    "atan",
+    "atan2",
+    "cbrt",
+    "convert_to",
+    "cos",
+    "date_part",
+    "decode",
+    "degrees",
+    "exp",
+    "extract",
+    "ln",
+    "log",
+    "log10",
+    "pi",
+    "power",
+    "radians",
+    "sha224",
+    "sha256",
+    "sha384",
+    "sha512",
+    "sin",
+    "sqrt",
+    "tan",
+    "ts_rank",
+    "ts_rank_cd",
+];
+
+/// Words of expressions that name neither a variable nor a column.
+pub(super) const VALUES: [&str; 13] = [
+    "and", "as", "case", "else", "end", "false", "from", "not", "null", "or", "then", "true",
+    "when",
+];
+
 /// Words of the types that variables may have.
 pub(super) const TYPES: [&str; 45] = [
     "bigint",

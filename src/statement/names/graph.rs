@@ -181,6 +181,7 @@ impl Graph {
                     "p" => Hazards::PARTITIONED,
                     "n" => Hazards::NOISY,
                     "b" => Hazards::PLANS,
+                    "c" => Hazards::FOLDED,
                     "u" => Hazards::NONE,
                     _ => Hazards::SECURED,
                 };
@@ -216,7 +217,7 @@ impl Graph {
         if language == "sql" && !source.is_empty() {
             body.hazards |= Hazards::REREADS;
         }
-        if marks.contains('i') {
+        if marks.contains('i') || uses.as_ref().is_some_and(|uses| uses.computes) {
             body.hazards |= Hazards::FOLDED;
         }
         if volatile {

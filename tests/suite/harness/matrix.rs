@@ -7,6 +7,7 @@
 
 use super::client::{Client, Event};
 use super::frames::{self, Frame};
+use super::neighbours::{self, Neighbours};
 use super::proxy::Proxy;
 use super::server;
 use pgautoprep::metrics::{Counter, Summary};
@@ -86,6 +87,8 @@ fn without_order(mut events: Vec<Event>) -> Vec<Event> {
 
 fn play(address: &str, setup: &str, body: &impl Fn(&mut Client, &mut Client, usize)) -> Vec<Event> {
     let database = server::database(setup);
+    neighbours::settle(&server::address(), &database);
+    let beside = (address != server::address()).then(|| Neighbours::around(address, &database));
     let mut events = Vec::new();
     for connection in 0..2 {
         let mut clients = [0, 1].map(|_| {
@@ -103,6 +106,7 @@ fn play(address: &str, setup: &str, body: &impl Fn(&mut Client, &mut Client, usi
             events.extend(record.into_iter().map(|event| identities.replace(event)));
         }
     }
+    drop(beside);
     events
 }
 

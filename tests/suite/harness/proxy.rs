@@ -9,13 +9,28 @@ use rustix::process::{Pid, Signal, kill_process};
 use settings::settings;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 #[path = "settings.rs"]
 mod settings;
+
+/// The settings of a proxy; `PGAUTOPREP_SHARED_READS` is the one of that name, unless the test
+/// chooses it.
+fn chosen<'a>(upstream: &'a str, changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    const NAME: &str = "shared_reads";
+    static SHARED: OnceLock<Option<String>> = OnceLock::new();
+    let shared = SHARED.get_or_init(|| std::env::var("PGAUTOPREP_SHARED_READS").ok());
+    let mut all = settings(upstream, changes);
+    if let Some(shared) = shared
+        && all.iter().all(|(name, _)| *name != NAME)
+    {
+        all.push((NAME, shared));
+    }
+    all
+}
 
 /// A proxy in this process; it ends when dropped.
 pub(crate) struct Proxy {
@@ -34,7 +49,7 @@ impl Proxy {
 
     /// Starts a proxy with some settings changed.
     pub(crate) fn with(upstream: &str, changes: &[(&str, &str)]) -> Self {
-        Self::configured(&settings(upstream, changes))
+        Self::configured(&chosen(upstream, changes))
     }
 
     /// Starts a proxy with these settings and otherwise the defaults.
@@ -129,7 +144,7 @@ impl Process {
             command.env_remove(name);
         }
         command.arg("serve");
-        for (name, value) in settings(upstream, changes) {
+        for (name, value) in chosen(upstream, changes) {
             command.arg(format!("--{}={value}", name.replace('_', "-")));
         }
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
