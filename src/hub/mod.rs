@@ -310,7 +310,7 @@ impl Hub {
     /// A length field no frame can have, or a reply that cannot follow what was sent.
     #[inline]
     pub fn upstream_bytes(&mut self, id: UpstreamId, bytes: &[u8]) -> Result<usize, Error> {
-        if self.is_visited(id) {
+        if self.sharing.has_visits() && self.is_visited(id) {
             return self.visited_bytes(id, bytes);
         }
         match self.hop_of_server(id) {
@@ -326,7 +326,7 @@ impl Hub {
     /// # Errors
     /// A length field no frame can have.
     pub fn forward_upstream(&mut self, id: UpstreamId, bytes: &[u8]) -> Result<usize, Error> {
-        if self.is_visited(id) {
+        if self.sharing.has_visits() && self.is_visited(id) {
             return Ok(0);
         }
         self.hop_of_server(id)
