@@ -246,10 +246,14 @@ impl Hub {
 
     /// The client's read, which has just been scanned, is sent to its host.
     fn visit(&mut self, id: ClientId, host: UpstreamId, call: &Call, recipe: &Recipe) {
-        let (Some(client), Some(server)) = (self.clients.get(id.0), self.servers.get_mut(host.0))
-        else {
+        let client = self.clients.get_mut(id.0);
+        let (Some(client), Some(server)) = (client, self.servers.get_mut(host.0)) else {
             return;
         };
+        if client.link == host {
+            // It is at home, too.
+            client.at_home = self.now;
+        }
         let upstream = &mut server.upstream;
         convert::bind(
             call,

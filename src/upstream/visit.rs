@@ -123,13 +123,20 @@ impl Visit {
     /// What lies at the front of `bytes`.
     ///
     /// # Errors
-    /// A length field no frame can have.
+    /// A length field no frame can have, or a message for somebody else that is too large to be
+    /// waited for.
     pub fn reply(&self, bytes: &[u8]) -> Result<Reply, crate::wire::Error> {
         let Some(header) = frame::header(bytes)? else {
             return Ok(Reply::Part);
         };
         let says_more = match header.tag {
-            backend::NOTIFICATION | backend::PARAMETER_STATUS => true,
+            tag @ (backend::NOTIFICATION | backend::PARAMETER_STATUS) => {
+                if header.size > INSPECT_LIMIT {
+                    let tag = char::from(tag);
+                    return Err(crate::wire::Error::Unexpected { tag });
+                }
+                true
+            }
             backend::ERROR | backend::NOTICE if header.size <= INSPECT_LIMIT => {
                 let Some(frame) = bytes.get(..header.size) else {
                     return Ok(Reply::Part);
@@ -306,6 +313,7 @@ mod tests {
             assert_eq!(reply(&fatal[..size - 1]), Reply::Part);
             assert_eq!(reply(b"S\0\0\0\x06\0\0"), Reply::Aside(7));
             assert_eq!(reply(b"S\0\0\0\x06\0"), Reply::Part);
+            assert!(visit(is_abandoned).reply(b"S\x3f\0\0\x06\0").is_err());
             assert_eq!(reply(b"A\0\0\0\x0a\0\0\0\0\0\0"), Reply::Aside(11));
         }
     }

@@ -8,7 +8,7 @@ use crate::metrics::Counter;
 use crate::oracle::Lesson;
 use crate::reason::Reason;
 use crate::sql::effect::Effect;
-use crate::statement::Recipe;
+use crate::statement::{Micros, Recipe};
 use crate::upstream::execution::{Execution, Recovery, Stage};
 use crate::upstream::ledger::{Kind, Recipient};
 use crate::wire::backend::Status;
@@ -18,6 +18,7 @@ impl Hop<'_> {
     pub(super) fn client_query(&mut self, text: &[u8]) {
         self.lent.counters().add(Counter::Queries, 1);
         self.client.lessons = 0;
+        self.client.asked = Micros::default();
         let decided = self.circumstances().decide(text);
         match decided {
             Ok(Decision::Execute(call, recipe)) if call.travels && self.may_depart(&call, text) => {
