@@ -120,8 +120,19 @@ pub(crate) struct Proxy {
 
 impl Proxy {
     pub(crate) fn start(upstream: &str, plans: &'static str, threshold: usize) -> Self {
+        Self::sharing(upstream, plans, threshold, None)
+    }
+
+    /// One that shares reads like this, unless `PGAUTOPREP_SHARED_READS` says otherwise.
+    pub(crate) fn sharing(
+        upstream: &str,
+        plans: &'static str,
+        threshold: usize,
+        shared: Option<&str>,
+    ) -> Self {
         let threshold = threshold.to_string();
-        let shared = std::env::var("PGAUTOPREP_SHARED_READS").ok();
+        let wanted = std::env::var("PGAUTOPREP_SHARED_READS").ok();
+        let shared = wanted.or_else(|| shared.map(str::to_owned));
         let shared = shared
             .as_ref()
             .map(|value| ("shared_reads", value.as_str()));
