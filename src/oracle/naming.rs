@@ -198,13 +198,17 @@ fn uses(builtins: &str, major: u16) -> String {
 
 /// What has an expression with a `bytea`, a `real` or a `double precision` that is computed, and
 /// with something that may write it out, which settings decide how to: the server keeps that with
-/// the plan of a body that uses it, if it is computed from constants.
+/// the plan of a body that uses it, if it is computed from constants. What such types are the types
+/// of, constants and results, ends with `ttype` (`outfuncs.c`).
 fn written_out(major: u16) -> String {
     format!(
         "SELECT DISTINCT 'r', t.object, t.name::pg_catalog.text, 'c', '' FROM ({}) t \
          WHERE t.object {{<>}} '*'::pg_catalog.text \
-         AND t.tree {{~}} ':(const|funcresult|opresult)type (17|700|701) '::pg_catalog.text \
-         AND t.tree {{~}} 'COERCEVIAIO|resulttype 25 '::pg_catalog.text",
+         AND (t.tree {{~~}} '%ttype 701 %'::pg_catalog.text \
+         OR t.tree {{~~}} '%ttype 700 %'::pg_catalog.text \
+         OR t.tree {{~~}} '%ttype 17 %'::pg_catalog.text) \
+         AND (t.tree {{~~}} '%COERCEVIAIO%'::pg_catalog.text \
+         OR t.tree {{~~}} '%resulttype 25 %'::pg_catalog.text)",
         trees(major),
     )
 }

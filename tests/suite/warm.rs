@@ -481,7 +481,7 @@ fn whatever_a_client_does_the_next_finds_what_a_fresh_login_would() {
 /// Functions that leave nothing, and what runs them. The last writes to a table whose trigger
 /// writes to a table with a trigger.
 const QUIET: &str = "\
-    CREATE TABLE log (id serial, op text, at timestamptz); \
+    CREATE TABLE log (id serial, op text, at timestamptz, share float8 DEFAULT 0.5); \
     CREATE FUNCTION logged() RETURNS trigger LANGUAGE plpgsql AS \
     'BEGIN NEW.at := now(); RETURN NEW; END'; \
     CREATE TRIGGER logged BEFORE INSERT ON log FOR EACH ROW EXECUTE FUNCTION logged(); \
