@@ -109,7 +109,7 @@ pub fn digest(answer: &[String]) -> Result<Vec<String>, Reason> {
         return Err(Reason::OracleFailed);
     }
     let flag = |is: bool| if is { "t" } else { "f" }.to_owned();
-    let shares = temporary == "0" && is_patient(show);
+    let shares = temporary == "0" && !may_have_temporary(show) && is_patient(show);
     Ok(vec![
         flag(show("plan_cache_mode") == Some("auto")),
         flag(is_quiet(show)),
@@ -125,6 +125,12 @@ pub fn digest(answer: &[String]) -> Result<Vec<String>, Reason> {
             String::new()
         },
     ])
+}
+
+/// Whether the search path names the temporary schema, which a question about it may then make.
+fn may_have_temporary<'a>(show: impl Fn(&str) -> Option<&'a str>) -> bool {
+    let path = show("search_path").unwrap_or_default();
+    path.to_ascii_lowercase().contains("pg_temp")
 }
 
 /// Whether no time limit is so short that it would show where a statement has waited.
@@ -200,6 +206,8 @@ mod tests {
             let server = with(&[["statement_timeout", limit]]).swap_remove(8);
             assert_eq!(!server.is_empty(), shares, "{limit}");
         }
+        let server = with(&[["search_path", "a, \"PG_TEMP\""]]).swap_remove(8);
+        assert_eq!(server, "");
         let values = [
             "plan_cache_mode",
             "auto",
