@@ -17,7 +17,8 @@ pub(super) fn render(report: &Report) -> String {
     let _ = writeln!(
         out,
         "Server {}, {} CPUs, {} rounds of {} s, clients by {}, server by {}. Throughput as a \
-         multiple of {}, and the server's CPU time per statement.\n",
+         multiple of {}, and the server's CPU time per statement, also as a multiple: both are \
+         medians of the ratios within a round.\n",
         report.server.version,
         report.machine.cpus,
         report.rounds,
@@ -54,10 +55,12 @@ fn row(out: &mut String, cells: &[&str]) {
 }
 
 fn figures(cell: &Cell) -> String {
-    match (cell.ratio, cell.server_cpu_us_per_statement) {
-        (None, _) => "failed".to_owned(),
-        (Some(ratio), None) => format!("{ratio:.2}"),
-        (Some(ratio), Some(cpu)) => format!("{ratio:.2}, {cpu:.0} µs"),
+    let Some(ratio) = cell.ratio else {
+        return "failed".to_owned();
+    };
+    match (cell.server_cpu_us_per_statement, cell.server_cpu_ratio) {
+        (Some(cpu), Some(server)) => format!("{ratio:.2}; {cpu:.0} µs, {server:.2}"),
+        _ => format!("{ratio:.2}"),
     }
 }
 
@@ -102,7 +105,7 @@ mod tests {
         assert_eq!(lines[3], "| --- | --- | --- | --- |");
         assert_eq!(
             lines[4],
-            "| select <by> key, 8 clients | 1.00, 40 µs | 1.50, 20 µs | failed |"
+            "| select <by> key, 8 clients | 1.00; 40 µs, 1.00 | 1.50; 20 µs, 0.50 | failed |"
         );
         assert_eq!(
             lines[6..],

@@ -7,7 +7,7 @@ use anyhow::Context;
 
 use super::report::{Cell, Group, Machine, Report, Server, VariantInfo, WorkloadInfo, in_words};
 use super::site::{Site, watch_for_interrupt};
-use super::variant::{Variant, baseline};
+use super::variant::Variant;
 use super::{BenchOptions, Plan};
 use crate::lab::load::count::Tally;
 use crate::lab::load::fleet::{Fleet, Job};
@@ -110,7 +110,7 @@ fn describe(options: &BenchOptions, plan: &Plan, site: &mut Site) -> anyhow::Res
             Some(crate::config::Address::Tcp { .. }) => "tcp",
             None => options.server_socket.name(),
         },
-        baseline: plan.variants[baseline(&plan.variants)].name.clone(),
+        baseline: plan.variants[plan.baseline].name.clone(),
         variants: plan.variants.iter().map(VariantInfo::of).collect(),
         workloads: plan.workloads.iter().map(|w| WorkloadInfo::of(w)).collect(),
         results: Vec::new(),
@@ -174,7 +174,7 @@ impl Bench<'_> {
                 self.run(lane, duration, seed + 1, true)?;
             }
         }
-        let base = baseline(&self.plan.variants);
+        let base = self.plan.baseline;
         let cells: Vec<_> = lanes
             .iter()
             .map(|lane| {
