@@ -164,7 +164,13 @@ impl Bench<'_> {
         for round in 0..rounds {
             let seed = 2 * round as u64;
             for turn in 0..lanes.len() {
-                // Another variant begins each round, so that none always comes after the same.
+                // Another variant begins each round, and every second goes the other way round, so
+                // that none always comes after the same.
+                let turn = if round % 2 == 0 {
+                    turn
+                } else {
+                    lanes.len() - turn
+                };
                 let index = (round + turn) % lanes.len();
                 let lane = &mut lanes[index];
                 let what = format!("round {} of {rounds}", round + 1);

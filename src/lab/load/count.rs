@@ -222,6 +222,23 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
+/// The fewest values of which [`interval`] says anything.
+const LEAST_FOR_INTERVAL: usize = 9;
+
+/// Between which of the values the median of all that could have been measured lies, with 95 %
+/// confidence; `None` of a few values. It asks nothing of how they are distributed: it is taken
+/// from their order, by the normal approximation of how many are below the median.
+pub(crate) fn interval(mut values: Vec<f64>) -> Option<(f64, f64)> {
+    if values.len() < LEAST_FOR_INTERVAL {
+        return None;
+    }
+    values.sort_by(f64::total_cmp);
+    let count = values.len() as f64;
+    let below = (count / 2.0 - 0.98 * count.sqrt()).floor().max(0.0) as usize;
+    let above = values.len() - 1 - below;
+    Some((*values.get(below)?, *values.get(above)?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -275,6 +292,14 @@ mod tests {
         let rounds: Vec<_> = other.server.iter().map(|cpu| cpu.round()).collect();
         assert_eq!(rounds, [10.0, 50.0, 6.0]);
         assert_eq!(other.server_ratios(&other), [1.0; 3]);
+    }
+
+    #[test]
+    fn an_interval_around_the_median_needs_nine_values() {
+        let counted = |most: u32| interval((1..=most).rev().map(f64::from).collect());
+        assert_eq!(counted(8), None);
+        assert_eq!(counted(9), Some((2.0, 8.0)));
+        assert_eq!(counted(100), Some((41.0, 60.0)));
     }
 
     #[test]

@@ -32,7 +32,11 @@ pub(super) const ALL: [Builtin; 24] = [
         "a transaction per request",
         &[BEGIN, REQUEST, VIEW, COMMENT, COMMIT],
     ),
-    habit("reads", "the same of reads only", &[BEGIN, REQUEST, COMMIT]),
+    habit(
+        "reads",
+        "a transaction of reads only",
+        &[BEGIN, REQUEST, COMMIT],
+    ),
     habit(
         "tenant",
         "SET LOCAL of a tenant",
@@ -114,12 +118,12 @@ pub(super) const ALL: [Builtin; 24] = [
     habit("load", "2,000 INSERTs in a transaction", &[part!("load")]),
     connecting(
         "first-load",
-        "the same on a new connection",
+        "the same INSERTs on a new connection",
         &[part!("load")],
     ),
     connecting(
         "new-table",
-        "the same behind CREATE TABLE",
+        "the same INSERTs behind CREATE TABLE",
         &[part!("fresh")],
     ),
 ];
