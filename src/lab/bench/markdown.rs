@@ -70,8 +70,8 @@ fn figures(cell: &Cell) -> String {
     }
 }
 
-/// The median of `rounds`, and where there are enough of them how far it may be off. What others are
-/// compared with is not.
+/// The median of `rounds`, and where there are enough of them how far it may be off. What others
+/// are compared with is not.
 fn with_interval(median: f64, rounds: &[f64]) -> String {
     let is_base = rounds.iter().all(|ratio| *ratio == 1.0);
     match interval(rounds.to_vec()).filter(|_| !is_base) {

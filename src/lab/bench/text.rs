@@ -36,7 +36,8 @@ pub(super) fn render(report: &Report) -> String {
     let _ = writeln!(
         out,
         "\n\"vs base\" is throughput or the server's CPU time as a multiple of {}'s in the same \
-         round, the\nmedian of the rounds. CPU is per statement; latencies are of operations, which may be\nseveral statements.",
+         round, the\nmedian of the rounds. CPU is per statement; latencies are of operations, \
+         which may be\nseveral statements.",
         report.baseline
     );
     for complaint in report.complaints() {
@@ -75,8 +76,8 @@ fn columns(cell: &Cell) -> [String; 9] {
 fn row<T: std::fmt::Display>(out: &mut String, name: &str, columns: [T; 9]) {
     let [rate, ratio, p50, p90, p99, server, against, proxy, errors] = columns;
     let line = format!(
-        "{name:<22} {rate:>9} {ratio:>6} {p50:>8} {p90:>8} {p99:>8} {server:>8} {against:>5} {proxy:>7} \
-         {errors:>7}"
+        "{name:<22} {rate:>9} {ratio:>6} {p50:>8} {p90:>8} {p99:>8} {server:>8} {against:>5} \
+         {proxy:>7} {errors:>7}"
     );
     let _ = writeln!(out, "{}", line.trim_end());
 }

@@ -1,5 +1,5 @@
-//! The tables of the built-in workloads, in a schema of their own: pgbench's, those of the partition
-//! and function workloads, and those of the habits, of which each tenant has a schema, too.
+//! The tables of the built-in workloads, in a schema of their own: pgbench's, those of the
+//! partition and function workloads, and those of the habits, of which each tenant has a schema.
 
 use anyhow::{Context, bail};
 
