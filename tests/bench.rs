@@ -309,11 +309,11 @@ fn the_habits_are_answered_rightly() {
         "--baseline",
         "off",
         "--clients",
-        "2",
+        "1",
     ]);
     result.expect(&out);
     assert!(
-        out.contains("connection per request, 2 clients\n  off "),
+        out.contains("connection per request, 1 client\n  off "),
         "{out}"
     );
     let proxies = out.lines().filter(|line| line.starts_with("  proxy "));
