@@ -102,7 +102,7 @@ fn two_workloads_make_a_table_and_files_of_every_kind() {
     check_json(&json);
     check_html(&std::fs::read_to_string(html).unwrap(), directory.path());
     let markdown = std::fs::read_to_string(markdown).unwrap();
-    let row = |line: &&str| line.starts_with("| mine.sql, 3 clients | 1.00, ");
+    let row = |line: &&str| line.starts_with("| mine.sql, 3 clients | 1.00; ");
     assert_eq!(markdown.lines().filter(row).count(), 1, "{markdown}");
 }
 
@@ -162,7 +162,9 @@ fn check_cell(cell: &Value) {
             "ratio",
             "rounds_per_second",
             "rounds_ratio",
+            "rounds_server_cpu_ratio",
             "rows",
+            "server_cpu_ratio",
             "server_cpu_us_per_statement",
             "statements",
             "variant",
@@ -294,6 +296,28 @@ fn check_cell_of_other(cell: &Value) {
     if cfg!(target_os = "linux") {
         assert!(cell["server_cpu_us_per_statement"].is_number(), "{cell}");
     }
+}
+
+/// Every habit, directly and through the proxy: nothing fails, and every answer is the right one.
+#[test]
+fn the_habits_are_answered_rightly() {
+    let (result, out) = bench(&[
+        "--workloads",
+        "habits",
+        "--variants",
+        "off,proxy",
+        "--baseline",
+        "off",
+        "--clients",
+        "1",
+    ]);
+    result.expect(&out);
+    assert!(
+        out.contains("connection per request, 1 client\n  off "),
+        "{out}"
+    );
+    let proxies = out.lines().filter(|line| line.starts_with("  proxy "));
+    assert_eq!(proxies.count(), 24, "{out}");
 }
 
 #[test]

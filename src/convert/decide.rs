@@ -128,6 +128,13 @@ impl Circumstances<'_> {
         if !may_learn || self.standing.setbacks.rest(self.now) {
             return None;
         }
+        // Many a connection is for one transaction. On a new one the first question is for the
+        // whole catalog and costs as much as hundreds of small statements, so it shows first that
+        // it goes on.
+        let may_leave = self.standing.is_new && !self.lent.settings.is_eager();
+        if may_leave && self.standing.is_unverified(self.now) && self.habits.puts_off() {
+            return None;
+        }
         if let Some((text, plans)) = self.habits.take_wanted() {
             return Some((Subject::Statement(plans), text));
         }

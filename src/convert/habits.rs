@@ -12,6 +12,8 @@ const MAX_WANTED_BYTES: usize = 8 * 1024;
 pub struct Habits {
     /// Texts met inside a transaction, to be learned behind it, and with which plans.
     wanted: Vec<(Vec<u8>, Plans)>,
+    /// Whether learning was put off once already, because the client may have been about to leave.
+    put_off: bool,
     /// A query was passed through because its transaction had lost the context.
     pub missed: bool,
     /// How many were passed through for what their transaction has made, while nothing was known
@@ -60,6 +62,14 @@ impl Habits {
     /// A text to learn about, which is then forgotten.
     pub fn take_wanted(&mut self) -> Option<(Vec<u8>, Plans)> {
         self.wanted.pop()
+    }
+
+    /// Whether what a transaction has left to be learned is to wait for the next idle moment, as it
+    /// does once.
+    pub const fn puts_off(&mut self) -> bool {
+        let puts_off = (self.missed || !self.wanted.is_empty()) && !self.put_off;
+        self.put_off |= puts_off;
+        puts_off
     }
 
     /// Remembers a text to be learned about, if there is room.

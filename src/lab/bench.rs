@@ -22,12 +22,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 
-use super::load::builtin::{self, Builtin};
+use super::load::builtin;
 use super::load::expression::{Value, is_name};
 use super::load::parse;
 use super::load::progress::{Progress, Style};
 use super::load::script::Script;
 use super::load::server::ServerFlags;
+use super::load::workload;
 use crate::config::Address;
 use variant::{Other, Variant};
 
@@ -40,16 +41,22 @@ use variant::{Other, Variant};
 )]
 pub struct BenchOptions {
     /// What to run: built-in workloads (key, join, inlist, update, insert, tx, tpcb, function,
-    /// partition, route, batch, connect) and files in pgbench's script syntax [default: all
-    /// built-in ones]
+    /// partition, route, batch, connect), habits of frameworks and applications (all of them by
+    /// the name habits; see below) and files in pgbench's script syntax [default: all built-in
+    /// ones but the habits]
     #[arg(long, short, value_name = "NAME|FILE", value_delimiter = ',')]
     pub workloads: Vec<String>,
 
-    /// By which ways: direct, direct-prepared, proxy, proxy-prepared, observe, off (and the same
-    /// with -prepared), and the names of --other [default: direct, direct-prepared, proxy and
-    /// every --other]
+    /// By which ways: direct, proxy, observe, off, off-again (the same once more, which shows how
+    /// much figures scatter), each of them with -prepared, and the names of --other [default:
+    /// direct, direct-prepared, proxy and every --other; with habits off instead of
+    /// direct-prepared]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub variants: Vec<String>,
+
+    /// The variant that the others are compared with [default: direct, or else the first]
+    #[arg(long, value_name = "NAME")]
+    pub baseline: Option<String>,
 
     /// Numbers of clients, each with one statement in flight
     #[arg(long, short, value_name = "N", value_delimiter = ',', default_value = "8",
@@ -154,10 +161,17 @@ Expressions have integers, doubles, :variables, + - * / %, parentheses and the f
 random(low, high), random_zipfian, random_exponential, random_gaussian, abs, int, double, mod,
 least and greatest. The variables :client_id and :rows (100000, the size of the built-in
 tables) are there from the start. A comment \"-- expect TAG\" or \"-- expect TAG, VALUE\" before a
-statement has its answers checked: the command tag, and the first value of the first row.
+statement has its answers checked: the command tag, and the first value of the first row. What
+stands between the comments \"-- repeat N\" and \"-- end repeat\" is done N times. With variables
+inside quotes, or commands joined by \\; a file has the simple protocol only.
+
+The habits, each what is sent for one request or load: autocommit, atomic, reads, tenant,
+local-path, timeout, savepoint, nested, role, path, zone, reset, discard, page, wiki, temporary,
+cursor, upsert, icinga, zabbix, bulk, load, first-load, new-table.
 
 Examples:
   pgautoprep bench --workloads key,join --clients 1,8,64 --html report.html
+  pgautoprep bench --workloads habits --variants off,off-again,proxy --baseline off
   pgautoprep bench --upstream db:5432 --user app --workloads mine.sql -D scale=20
   pgautoprep bench --other forwarder=127.0.0.1:7515:prepared --upstream 127.0.0.1:5515
   pgautoprep bench --variants direct,proxy,off --server-socket unix -- --workers 1";
@@ -210,8 +224,11 @@ fn definition(text: &str) -> Result<(String, f64), String> {
 struct Plan {
     workloads: Vec<Arc<Script>>,
     variants: Vec<Variant>,
-    /// Whether a built-in workload is among them, which needs the built-in tables.
-    builtin: bool,
+    /// The index of the variant that the others are compared with.
+    baseline: usize,
+    /// Whether a built-in workload is among them, which needs the built-in tables, and if so,
+    /// whether a habit is, which needs more.
+    builtin: Option<bool>,
     /// The statements of `--init`.
     init: Vec<String>,
     /// Set when the user wants an end.
@@ -220,17 +237,13 @@ struct Plan {
 
 impl Plan {
     fn new(options: &BenchOptions) -> anyhow::Result<Self> {
-        let variants = variant::choose(&options.variants, &options.other)?;
         for (name, _) in &options.pid {
             let known = name == variant::SERVER || options.other.iter().any(|o| o.name == *name);
             if !known {
                 bail!("--pid {name}: expected \"server\" or the name of an --other");
             }
         }
-        let mut names = options.workloads.clone();
-        if names.is_empty() {
-            names = builtin::ALL.map(|builtin| builtin.name.to_owned()).to_vec();
-        }
+        let names = builtin::expand(&options.workloads);
         let mut workloads = Vec::with_capacity(names.len());
         for name in &names {
             let mut script = load(name, options)?;
@@ -246,14 +259,17 @@ impl Plan {
             script.connect |= options.connect;
             workloads.push(Arc::new(script));
         }
+        let variants = variant::choose(&options.variants, &options.other, &workloads)?;
+        let built_in = names.iter().filter_map(|name| builtin::named(name));
         let init = match &options.init {
             Some(path) => parse::statements(&shown(path), &read(path)?)?,
             None => Vec::new(),
         };
         Ok(Self {
+            baseline: variant::baseline(&variants, options.baseline.as_deref())?,
+            builtin: built_in.map(|builtin| builtin.habit).reduce(|a, b| a || b),
             workloads,
             variants,
-            builtin: names.iter().any(|name| Builtin::named(name).is_some()),
             init,
             stop: Arc::default(),
         })
@@ -270,7 +286,7 @@ impl Plan {
 
 /// The built-in workload called `name`, or the one in the file of that name.
 fn load(name: &str, options: &BenchOptions) -> anyhow::Result<Script> {
-    if let Some(builtin) = Builtin::named(name) {
+    if let Some(builtin) = builtin::named(name) {
         return Ok(builtin.script()?);
     }
     let path = Path::new(name);
@@ -288,7 +304,7 @@ fn load(name: &str, options: &BenchOptions) -> anyhow::Result<Script> {
         };
         (name.clone(), value)
     });
-    let predefined: Vec<_> = given.chain([builtin::rows()]).collect();
+    let predefined: Vec<_> = given.chain([workload::rows()]).collect();
     let mut script = parse::parse(&shown(path), &read(path)?, &predefined)?;
     script.name = path
         .file_name()

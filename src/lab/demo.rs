@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 
-use super::load::builtin::Builtin;
+use super::load::builtin;
 use super::load::client::{Client, Target};
 use super::load::count::{Count, Cpu, Tally};
 use super::load::data;
@@ -24,6 +24,7 @@ use super::load::progress::{Progress, Style};
 use super::load::proxy::{ANY, Proxy};
 use super::load::script::{Protocol, Script};
 use super::load::server::{self, ServerFlags};
+use super::load::workload::Builtin;
 use super::login::Account;
 use crate::lab::postgres::{SUPERUSER, Scratch};
 use report::{Report, Row};
@@ -148,7 +149,7 @@ fn measure_all(options: &DemoOptions, progress: &mut Progress<'_>) -> anyhow::Re
     let server_version = server::runtime()?.block_on(async {
         let mut client = Client::connect(&bench.target(Variant::Direct)?).await?;
         data::claim(&mut client).await?;
-        let created = data::create(&mut client).await;
+        let created = data::create(&mut client, false).await;
         created.context("cannot create the demo's data")?;
         client.execute("CHECKPOINT").await?;
         let version = client.execute("SHOW server_version").await?;
@@ -158,7 +159,7 @@ fn measure_all(options: &DemoOptions, progress: &mut Progress<'_>) -> anyhow::Re
     let chosen: Vec<_> = WORKLOADS.iter().filter(|name| options.runs(name)).collect();
     let mut workloads = Vec::with_capacity(chosen.len());
     for (index, name) in chosen.iter().enumerate() {
-        let builtin = Builtin::named(name).context("a workload that is not built in")?;
+        let builtin = builtin::named(name).context("a workload that is not built in")?;
         let place = format!("[{}/{}] {}", index + 1, chosen.len(), builtin.title);
         workloads.push(bench.measure(builtin, &place, progress)?);
     }

@@ -76,6 +76,28 @@ fn connections_that_send_each_statement_a_few_times_are_asked_nothing_in_the_end
     assert_eq!(last.count(Counter::OracleQuestions), 3, "{last}");
 }
 
+/// As installers do, one program for each part: what is asked behind the transaction is of use to
+/// nobody, because the client leaves.
+#[test]
+fn connections_for_one_transaction_each_are_asked_nothing_behind_it() {
+    let database = server::database(SETUP);
+    let proxy = Proxy::with(&server::address(), &DEFAULT);
+    for part in 0..8 {
+        let mut client = Client::login(proxy.address(), &database);
+        client.query("BEGIN");
+        client.query(&format!("CREATE TABLE part_{part} (id int, name text)"));
+        for id in 0..200 {
+            client.query(&format!("INSERT INTO part_{part} VALUES ({id}, 'name')"));
+        }
+        client.query("COMMIT");
+        drop(client);
+        proxy.await_connections(0);
+    }
+    let summary = proxy.summary();
+    assert_eq!(summary.count(Counter::Questions), 0, "{summary}");
+    assert!(summary.passed(Reason::DirtyTransaction) > 1000, "{summary}");
+}
+
 #[test]
 fn a_database_that_keeps_changing_is_asked_less_and_less() {
     let database = server::database(SETUP);

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::report::{Cell, Report};
+use crate::lab::load::count::interval;
 
 /// Characters of the longest bar.
 const WIDEST: f64 = 48.0;
@@ -17,7 +18,9 @@ pub(super) fn render(report: &Report) -> String {
     let _ = writeln!(
         out,
         "Server {}, {} CPUs, {} rounds of {} s, clients by {}, server by {}. Throughput as a \
-         multiple of {}, and the server's CPU time per statement.\n",
+         multiple of {}, and the server's CPU time per statement, also as a multiple: both are \
+         medians of the ratios within a round, with 95 % intervals of these medians in \
+         parentheses.\n",
         report.server.version,
         report.machine.cpus,
         report.rounds,
@@ -54,10 +57,26 @@ fn row(out: &mut String, cells: &[&str]) {
 }
 
 fn figures(cell: &Cell) -> String {
-    match (cell.ratio, cell.server_cpu_us_per_statement) {
-        (None, _) => "failed".to_owned(),
-        (Some(ratio), None) => format!("{ratio:.2}"),
-        (Some(ratio), Some(cpu)) => format!("{ratio:.2}, {cpu:.0} µs"),
+    let Some(ratio) = cell.ratio else {
+        return "failed".to_owned();
+    };
+    let ratio = with_interval(ratio, &cell.rounds_ratio);
+    match (cell.server_cpu_us_per_statement, cell.server_cpu_ratio) {
+        (Some(cpu), Some(server)) => {
+            let server = with_interval(server, &cell.rounds_server_cpu_ratio);
+            format!("{ratio}; {cpu:.0} µs, {server}")
+        }
+        _ => ratio,
+    }
+}
+
+/// The median of `rounds`, and where there are enough of them how far it may be off. What others
+/// are compared with is not.
+fn with_interval(median: f64, rounds: &[f64]) -> String {
+    let is_base = rounds.iter().all(|ratio| *ratio == 1.0);
+    match interval(rounds.to_vec()).filter(|_| !is_base) {
+        Some((from, to)) => format!("{median:.2} ({from:.2}–{to:.2})"),
+        None => format!("{median:.2}"),
     }
 }
 
@@ -102,7 +121,7 @@ mod tests {
         assert_eq!(lines[3], "| --- | --- | --- | --- |");
         assert_eq!(
             lines[4],
-            "| select <by> key, 8 clients | 1.00, 40 µs | 1.50, 20 µs | failed |"
+            "| select <by> key, 8 clients | 1.00; 40 µs, 1.00 | 1.50; 20 µs, 0.50 | failed |"
         );
         assert_eq!(
             lines[6..],
@@ -115,6 +134,14 @@ mod tests {
                 "```",
             ]
         );
+    }
+
+    #[test]
+    fn many_rounds_have_an_interval_and_the_baseline_has_none() {
+        let rounds: Vec<_> = (1..=9).map(f64::from).collect();
+        assert_eq!(with_interval(5.0, &rounds), "5.00 (2.00–8.00)");
+        assert_eq!(with_interval(2.0, &rounds[..3]), "2.00");
+        assert_eq!(with_interval(1.0, &[1.0; 20]), "1.00");
     }
 
     #[test]

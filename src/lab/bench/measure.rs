@@ -7,7 +7,7 @@ use anyhow::Context;
 
 use super::report::{Cell, Group, Machine, Report, Server, VariantInfo, WorkloadInfo, in_words};
 use super::site::{Site, watch_for_interrupt};
-use super::variant::{Variant, baseline};
+use super::variant::Variant;
 use super::{BenchOptions, Plan};
 use crate::lab::load::count::Tally;
 use crate::lab::load::fleet::{Fleet, Job};
@@ -110,7 +110,7 @@ fn describe(options: &BenchOptions, plan: &Plan, site: &mut Site) -> anyhow::Res
             Some(crate::config::Address::Tcp { .. }) => "tcp",
             None => options.server_socket.name(),
         },
-        baseline: plan.variants[baseline(&plan.variants)].name.clone(),
+        baseline: plan.variants[plan.baseline].name.clone(),
         variants: plan.variants.iter().map(VariantInfo::of).collect(),
         workloads: plan.workloads.iter().map(|w| WorkloadInfo::of(w)).collect(),
         results: Vec::new(),
@@ -164,7 +164,13 @@ impl Bench<'_> {
         for round in 0..rounds {
             let seed = 2 * round as u64;
             for turn in 0..lanes.len() {
-                // Another variant begins each round, so that none always comes after the same.
+                // Another variant begins each round, and every second goes the other way round, so
+                // that none always comes after the same.
+                let turn = if round % 2 == 0 {
+                    turn
+                } else {
+                    lanes.len() - turn
+                };
                 let index = (round + turn) % lanes.len();
                 let lane = &mut lanes[index];
                 let what = format!("round {} of {rounds}", round + 1);
@@ -174,7 +180,7 @@ impl Bench<'_> {
                 self.run(lane, duration, seed + 1, true)?;
             }
         }
-        let base = baseline(&self.plan.variants);
+        let base = self.plan.baseline;
         let cells: Vec<_> = lanes
             .iter()
             .map(|lane| {

@@ -156,6 +156,10 @@ pub(super) struct Cell {
     /// Throughput as a multiple of the baseline's in the same round; the median of that.
     pub(super) ratio: Option<f64>,
     pub(super) rounds_ratio: Vec<f64>,
+    /// The server's CPU time per statement as a multiple of the baseline's in the same round; the
+    /// median of that.
+    pub(super) server_cpu_ratio: Option<f64>,
+    pub(super) rounds_server_cpu_ratio: Vec<f64>,
     /// Of operations, over all rounds.
     pub(super) latency_us: Option<Latencies>,
     pub(super) server_cpu_us_per_statement: Option<f64>,
@@ -181,6 +185,7 @@ impl Cell {
         let known = |value: f64| value.is_finite().then_some(value);
         let cpu = |used| tally.per_statement(used).filter(|_| measured);
         let rounds_ratio = tally.ratios(base);
+        let rounds_server = tally.server_ratios(base);
         Self {
             variant: name.to_owned(),
             operations: total.operations,
@@ -194,6 +199,8 @@ impl Cell {
             rounds_per_second: tally.rates.clone(),
             ratio: known(median(rounds_ratio.clone())),
             rounds_ratio,
+            server_cpu_ratio: known(median(rounds_server.clone())),
+            rounds_server_cpu_ratio: rounds_server,
             latency_us: measured.then(|| Latencies {
                 mean: total.latency.mean(),
                 p50: total.latency.at(0.5),
@@ -348,6 +355,7 @@ mod tests {
         assert_eq!(cells[0]["ratio"], 1.0);
         assert_eq!(cells[1]["ratio"], 1.5);
         assert_eq!(cells[1]["operations_per_second"], 150.0);
+        assert_eq!(cells[1]["server_cpu_ratio"], 0.5);
         let cpu = cells[1]["server_cpu_us_per_statement"].as_f64().unwrap();
         assert!((cpu - 20.0).abs() < 1e-9);
         assert_eq!(cells[1]["latency_us"]["p50"], 100);

@@ -240,13 +240,15 @@ fn socket_in(address: Address) -> Address {
 
 impl Own {
     fn create(&mut self, plan: &Plan, progress: &mut Progress<'_>) -> anyhow::Result<()> {
-        if plan.builtin {
+        if let Some(habits) = plan.builtin {
             progress.step("creating data")?;
             let what = "cannot create the data of the built-in workloads";
             let claimed = self.runtime.block_on(data::claim(&mut self.client));
             claimed.context(what)?;
             self.created = true;
-            let created = self.runtime.block_on(data::create(&mut self.client));
+            let created = self
+                .runtime
+                .block_on(data::create(&mut self.client, habits));
             created.context(what)?;
         }
         if !plan.init.is_empty() {

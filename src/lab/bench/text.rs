@@ -16,13 +16,15 @@ pub(super) fn render(report: &Report) -> String {
     row(
         &mut out,
         "",
-        ["per", "vs", "p50", "p90", "p99", "server", "proxy", ""],
+        [
+            "per", "vs", "p50", "p90", "p99", "server", "vs", "proxy", "",
+        ],
     );
     row(
         &mut out,
         "",
         [
-            "second", "base", "µs", "µs", "µs", "CPU µs", "CPU µs", "errors",
+            "second", "base", "µs", "µs", "µs", "CPU µs", "base", "CPU µs", "errors",
         ],
     );
     for group in &report.results {
@@ -33,9 +35,9 @@ pub(super) fn render(report: &Report) -> String {
     }
     let _ = writeln!(
         out,
-        "\n\"vs base\" is throughput as a multiple of {}'s in the same round, the median of the \
-         rounds.\nCPU is per statement; latencies are of operations, which may be several \
-         statements.",
+        "\n\"vs base\" is throughput or the server's CPU time as a multiple of {}'s in the same \
+         round, the\nmedian of the rounds. CPU is per statement; latencies are of operations, \
+         which may be\nseveral statements.",
         report.baseline
     );
     for complaint in report.complaints() {
@@ -44,7 +46,7 @@ pub(super) fn render(report: &Report) -> String {
     out
 }
 
-fn columns(cell: &Cell) -> [String; 8] {
+fn columns(cell: &Cell) -> [String; 9] {
     let number = |value: Option<f64>, digits: usize| match value {
         Some(value) => format!("{value:.digits$}"),
         None => "-".to_owned(),
@@ -61,6 +63,7 @@ fn columns(cell: &Cell) -> [String; 8] {
         latency(|l| l.p90),
         latency(|l| l.p99),
         number(cell.server_cpu_us_per_statement, 1),
+        number(cell.server_cpu_ratio, 2),
         number(cell.proxy_cpu_us_per_statement, 1),
         match &cell.failure {
             Some(_) => "FAILED".to_owned(),
@@ -70,11 +73,11 @@ fn columns(cell: &Cell) -> [String; 8] {
     ]
 }
 
-fn row<T: std::fmt::Display>(out: &mut String, name: &str, columns: [T; 8]) {
-    let [rate, ratio, p50, p90, p99, server, proxy, errors] = columns;
+fn row<T: std::fmt::Display>(out: &mut String, name: &str, columns: [T; 9]) {
+    let [rate, ratio, p50, p90, p99, server, against, proxy, errors] = columns;
     let line = format!(
-        "{name:<22} {rate:>9} {ratio:>6} {p50:>8} {p90:>8} {p99:>8} {server:>8} {proxy:>8} \
-         {errors:>7}"
+        "{name:<22} {rate:>9} {ratio:>6} {p50:>8} {p90:>8} {p99:>8} {server:>8} {against:>5} \
+         {proxy:>7} {errors:>7}"
     );
     let _ = writeln!(out, "{}", line.trim_end());
 }
@@ -96,11 +99,13 @@ mod tests {
         };
         assert_eq!(
             fields("proxy"),
-            ["proxy", "150", "1.50", "100", "900", "900", "20.0", "0.0"]
+            [
+                "proxy", "150", "1.50", "100", "900", "900", "20.0", "0.50", "0.0"
+            ]
         );
         assert_eq!(
             fields("other")[1..],
-            ["-", "-", "-", "-", "-", "-", "-", "FAILED"]
+            ["-", "-", "-", "-", "-", "-", "-", "-", "FAILED"]
         );
         assert!(
             text.contains("other: not measured to the end: cannot connect"),

@@ -1,11 +1,12 @@
 //! The variants: which way to the server, and which protocol on it.
 
 use std::str::FromStr;
+use std::sync::Arc;
 
 use anyhow::bail;
 
 use crate::config::Address;
-use crate::lab::load::script::Protocol;
+use crate::lab::load::script::{Protocol, Script};
 
 /// What `--pid` calls the server.
 pub(super) const SERVER: &str = "server";
@@ -88,6 +89,8 @@ fn known(name: &str) -> Option<Variant> {
         "proxy" => (Way::Proxy("convert"), "proxy"),
         "observe" => (Way::Proxy("observe"), "proxy that only observes"),
         "off" => (Way::Proxy("off"), "proxy with conversion off"),
+        // The same process; its connections are others.
+        "off-again" => (Way::Proxy("off"), "proxy with conversion off, once more"),
         _ => return None,
     };
     Some(Variant {
@@ -105,11 +108,17 @@ const fn protocol_words(protocol: Protocol) -> &'static str {
     }
 }
 
-/// The variants that were asked for, or those that are usually wanted.
+/// The variants that were asked for, or those that are usually wanted for these workloads.
 ///
 /// # Errors
-/// A name that nothing has, or two things.
-pub(super) fn choose(names: &[String], others: &[Other]) -> anyhow::Result<Vec<Variant>> {
+/// A name that nothing has, or two things, or a workload that cannot be prepared for a variant that
+/// prepares.
+pub(super) fn choose(
+    names: &[String],
+    others: &[Other],
+    workloads: &[Arc<Script>],
+) -> anyhow::Result<Vec<Variant>> {
+    let simple = workloads.iter().find(|script| !script.preparable);
     for (index, other) in others.iter().enumerate() {
         if others[..index]
             .iter()
@@ -121,7 +130,11 @@ pub(super) fn choose(names: &[String], others: &[Other]) -> anyhow::Result<Vec<V
             );
         }
     }
-    let usual = [DIRECT, "direct-prepared", "proxy"].map(str::to_owned);
+    let usual = match simple {
+        Some(_) => [DIRECT, "off", "proxy"],
+        None => [DIRECT, "direct-prepared", "proxy"],
+    };
+    let usual = usual.map(str::to_owned);
     let usual: Vec<_> = usual
         .into_iter()
         .chain(others.iter().map(|other| other.name.clone()))
@@ -132,10 +145,16 @@ pub(super) fn choose(names: &[String], others: &[Other]) -> anyhow::Result<Vec<V
         let variant = other.map(Variant::of).or_else(|| known(name));
         let Some(variant) = variant else {
             bail!(
-                "--variants: expected direct, proxy, observe or off, one of these with \
-                 {PREPARED}, or the name of an --other, found {name:?}"
+                "--variants: expected direct, proxy, observe, off or off-again, one of these \
+                 with {PREPARED}, or the name of an --other, found {name:?}"
             );
         };
+        if let (Protocol::Prepared, Some(script)) = (variant.protocol, simple) {
+            bail!(
+                "{name}: expected the simple protocol, which is all that {} has",
+                script.name
+            );
+        }
         if !variants.contains(&variant) {
             variants.push(variant);
         }
@@ -143,10 +162,18 @@ pub(super) fn choose(names: &[String], others: &[Other]) -> anyhow::Result<Vec<V
     Ok(variants)
 }
 
-/// The index of the variant that the others are compared with.
-pub(super) fn baseline(variants: &[Variant]) -> usize {
-    let direct = variants.iter().position(|variant| variant.name == DIRECT);
-    direct.unwrap_or(0)
+/// The index of the variant that the others are compared with: the one `wanted`, or the usual one.
+///
+/// # Errors
+/// The one wanted is not among them.
+pub(super) fn baseline(variants: &[Variant], wanted: Option<&str>) -> anyhow::Result<usize> {
+    let name = wanted.unwrap_or(DIRECT);
+    let found = variants.iter().position(|variant| variant.name == name);
+    match (found, wanted) {
+        (Some(index), _) => Ok(index),
+        (None, None) => Ok(0),
+        (None, Some(name)) => bail!("--baseline: expected one of the variants, found {name:?}"),
+    }
 }
 
 impl Variant {
@@ -164,6 +191,7 @@ impl Variant {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::load::parse::parse;
 
     fn other(text: &str) -> Other {
         text.parse().unwrap()
@@ -199,19 +227,37 @@ mod tests {
                 .collect()
         };
         let others = [other("fwd=db:1")];
-        let usual = choose(&[], &others).unwrap();
+        let usual = choose(&[], &others, &[]).unwrap();
         assert_eq!(names(&usual), ["direct", "direct-prepared", "proxy", "fwd"]);
-        assert_eq!(baseline(&usual), 0);
+        assert_eq!(baseline(&usual, None).unwrap(), 0);
+        assert_eq!(baseline(&usual, Some("proxy")).unwrap(), 2);
+        assert!(baseline(&usual, Some("off")).is_err());
         let asked = ["fwd", "off-prepared", "direct", "fwd"].map(str::to_owned);
-        let chosen = choose(&asked, &others).unwrap();
+        let chosen = choose(&asked, &others, &[]).unwrap();
         assert_eq!(names(&chosen), ["fwd", "off-prepared", "direct"]);
-        assert_eq!(baseline(&chosen), 2);
+        assert_eq!(baseline(&chosen, None).unwrap(), 2);
         assert_eq!(chosen[1].way, Way::Proxy("off"));
         assert_eq!(chosen[1].protocol, Protocol::Prepared);
-        let error = choose(&["prxy".to_owned()], &others)
+        let error = choose(&["prxy".to_owned()], &others, &[])
             .unwrap_err()
             .to_string();
         assert!(error.ends_with("found \"prxy\""), "{error}");
-        assert!(choose(&[], &[other("a=db:1"), other("a=db:2")]).is_err());
+        assert!(choose(&[], &[other("a=db:1"), other("a=db:2")], &[]).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_prepared_is_not() {
+        let script = parse("f.sql", "\\set x 1\nSELECT ':x'", &[]).unwrap();
+        let scripts = [Arc::new(script)];
+        let usual = choose(&[], &[], &scripts).unwrap();
+        let names: Vec<_> = usual.iter().map(|variant| &*variant.name).collect();
+        assert_eq!(names, ["direct", "off", "proxy"]);
+        let error = choose(&["off-prepared".to_owned()], &[], &scripts).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "off-prepared: expected the simple protocol, which is all that f.sql has"
+        );
+        let again = choose(&["off".to_owned(), "off-again".to_owned()], &[], &scripts).unwrap();
+        assert_eq!((again.len(), &again[0].way), (2, &again[1].way));
     }
 }

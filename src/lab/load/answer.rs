@@ -86,14 +86,15 @@ impl Answer {
     }
 
     /// What is not as expected, in words; `None` when all is.
-    pub(super) fn mismatch(&self, expect: &Expect) -> Option<String> {
+    /// `commands` is how many were asked for.
+    pub(super) fn mismatch(&self, expect: &Expect, commands: u32) -> Option<String> {
         if let Some(rows) = expect.rows().filter(|rows| *rows != self.rows) {
             return Some(format!("{} rows instead of {rows}", self.rows));
         }
         if self.first_differs || (expect.first.is_some() && self.rows == 0) {
             return Some("the first value is another".to_owned());
         }
-        if self.tags != 1 || self.tag != expect.tag.as_bytes() {
+        if self.tags != commands || self.tag != expect.tag.as_bytes() {
             let (tags, tag) = (self.tags, String::from_utf8_lossy(&self.tag));
             let expected = &expect.tag;
             return Some(format!(
@@ -141,7 +142,7 @@ mod tests {
 
     #[test]
     fn tells_right_answers_from_wrong_ones() {
-        let said = |messages: &[(u8, Vec<u8>)]| answer(messages).mismatch(&expect("SELECT 1"));
+        let said = |messages: &[(u8, Vec<u8>)]| answer(messages).mismatch(&expect("SELECT 1"), 1);
         let said = |messages: &[_]| said(messages).unwrap_or_default();
         assert_eq!(said(&[row(b"42"), tag("SELECT 1")]), "");
         assert_eq!(said(&[tag("SELECT 0")]), "0 rows instead of 1");
@@ -152,9 +153,15 @@ mod tests {
             said(&other),
             "1 command tags, the last \"SELECT 2\", not \"SELECT 1\""
         );
-        let twice = [row(b"42"), tag("SELECT 1"), tag("SELECT 1")];
-        assert!(said(&twice).starts_with("2 command tags"));
-        let update = answer(&[tag("UPDATE 1")]).mismatch(&expect("UPDATE 1"));
+        let twice = [row(b"42"), tag("SELECT 1"), row(b"42"), tag("SELECT 1")];
+        assert_eq!(said(&twice), "2 rows instead of 1");
+        let twice_tagged = [row(b"42"), tag("SELECT 1"), tag("SELECT 1")];
+        assert!(said(&twice_tagged).starts_with("2 command tags"));
+        let both = answer(&twice).mismatch(&expect("SELECT 1"), 2);
+        assert_eq!(both, Some("2 rows instead of 1".to_owned()));
+        let both = answer(&[tag("BEGIN"), row(b"42"), tag("SELECT 1")]);
+        assert_eq!(both.mismatch(&expect("SELECT 1"), 2), None);
+        let update = answer(&[tag("UPDATE 1")]).mismatch(&expect("UPDATE 1"), 1);
         assert_eq!(update.unwrap(), "the first value is another");
     }
 

@@ -1,24 +1,7 @@
-//! The workloads this project was created for, by name: scripts that any pgbench can run, too.
-//!
-//! Their tables are those of [`super::data`]; the variable `:rows` is the size of the large ones.
+//! The workloads that need no file: those this project was created for, and the habits.
 
-use super::data::ROWS;
-use super::expression::Value;
-use super::parse;
-use super::script::Script;
-
-/// One kind of work.
-#[derive(Debug)]
-pub(crate) struct Builtin {
-    /// What `--workload` calls it.
-    pub(crate) name: &'static str,
-    /// What reports call it.
-    pub(crate) title: &'static str,
-    /// In pgbench's syntax.
-    text: &'static str,
-    /// Whether every operation opens a connection of its own.
-    connect: bool,
-}
+use super::habit;
+use super::workload::Builtin;
 
 /// Name, title and script of a workload that keeps its connections.
 macro_rules! builtin {
@@ -26,13 +9,17 @@ macro_rules! builtin {
         Builtin {
             name: $name,
             title: $title,
-            text: include_str!(concat!("workloads/", $name, ".sql")),
+            parts: &[include_str!(concat!("workloads/", $name, ".sql"))],
             connect: false,
+            habit: false,
         }
     };
 }
 
-/// All of them, in the order in which they run.
+/// What `--workloads` calls all of [`habit::ALL`].
+pub(crate) const HABITS: &str = "habits";
+
+/// Those this project was created for, in the order in which they run.
 pub(crate) const ALL: [Builtin; 12] = [
     builtin!("key", "select by primary key"),
     builtin!("join", "join of five tables"),
@@ -48,57 +35,100 @@ pub(crate) const ALL: [Builtin; 12] = [
     Builtin {
         name: "connect",
         title: "connect, select by primary key",
-        text: include_str!("workloads/key.sql"),
+        parts: &[include_str!("workloads/key.sql")],
         connect: true,
+        habit: false,
     },
 ];
 
-/// The names of all of them, for messages.
+/// The names of all of them and of the habits, for messages.
 pub(crate) fn names() -> String {
-    ALL.map(|builtin| builtin.name).join(", ")
+    let habits = habit::ALL.iter();
+    let names: Vec<_> = ALL.iter().chain(habits).map(|b| b.name).collect();
+    format!("{}, {HABITS}", names.join(", "))
 }
 
-/// The variable that holds the size of the large tables.
-pub(crate) fn rows() -> (String, Value) {
-    ("rows".to_owned(), Value::Int(i64::from(ROWS)))
+/// `names` with the habits' names for [`HABITS`], and for no names those of [`ALL`].
+pub(crate) fn expand(names: &[String]) -> Vec<String> {
+    let owned = |all: &[Builtin]| -> Vec<String> {
+        let names = all.iter().map(|builtin| builtin.name.to_owned());
+        names.collect()
+    };
+    if names.is_empty() {
+        return owned(&ALL);
+    }
+    let each = names.iter().map(|name| match &**name {
+        HABITS => owned(&habit::ALL),
+        _ => vec![name.clone()],
+    });
+    each.flatten().collect()
 }
 
-impl Builtin {
-    /// The workload called `name`.
-    pub(crate) fn named(name: &str) -> Option<&'static Self> {
-        ALL.iter().find(|builtin| builtin.name == name)
-    }
-
-    /// Reads its script.
-    ///
-    /// # Errors
-    /// None, as a test sees to.
-    pub(crate) fn script(&self) -> Result<Script, parse::Error> {
-        let mut script = parse::parse(self.name, self.text, &[rows()])?;
-        script.title = self.title.to_owned();
-        script.connect = self.connect;
-        Ok(script)
-    }
+/// The workload called `name`.
+pub(crate) fn named(name: &str) -> Option<&'static Builtin> {
+    let mut all = ALL.iter().chain(&habit::ALL);
+    all.find(|builtin| builtin.name == name)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::script::Piece;
     use super::*;
+
+    fn all() -> Vec<&'static Builtin> {
+        ALL.iter().chain(&habit::ALL).collect()
+    }
 
     #[test]
     fn names_are_distinct_and_titles_fit_the_tables() {
-        for (index, builtin) in ALL.iter().enumerate() {
-            assert!(ALL[..index].iter().all(|other| other.name != builtin.name));
+        let all = all();
+        for (index, builtin) in all.iter().enumerate() {
+            assert!(all[..index].iter().all(|other| other.name != builtin.name));
+            assert_ne!(builtin.name, HABITS);
             assert!(builtin.title.len() <= 40);
         }
     }
 
     #[test]
     fn every_script_is_read_and_says_which_answers_are_right() {
-        for builtin in &ALL {
+        for builtin in all() {
             let script = builtin.script().expect(builtin.name);
             assert!(script.statements().all(|s| s.expect.is_some()));
-            assert_eq!(script.connect, builtin.name == "connect");
+            assert_eq!(script.connect, builtin.connect);
+            assert_eq!(script.preparable, !builtin.habit, "{}", builtin.name);
         }
+    }
+
+    /// A misspelt variable inside quotes would be text.
+    #[test]
+    fn no_variable_of_a_habit_is_left_in_its_text() {
+        for habit in &habit::ALL {
+            let script = habit.script().unwrap();
+            for piece in script.statements().flat_map(|s| &s.pieces) {
+                let Piece::Text(text) = piece else { continue };
+                let text = text.replace("::", "");
+                let mut colons = text.match_indices(':');
+                let of_a_time = |at: usize| {
+                    let after = text[at + 1..].bytes().next();
+                    after.is_some_and(|byte| byte.is_ascii_digit())
+                };
+                assert!(
+                    colons.all(|(at, _)| of_a_time(at)),
+                    "{}: {text}",
+                    habit.name
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_habits_have_one_name_for_all() {
+        let expanded =
+            |names: &[&str]| expand(&names.iter().map(|n| (*n).into()).collect::<Vec<_>>());
+        assert_eq!(expanded(&[]).len(), ALL.len());
+        assert_eq!(expanded(&["key", "f.sql"]), ["key", "f.sql"]);
+        let some = expanded(&["habits", "key"]);
+        assert_eq!(some.len(), habit::ALL.len() + 1);
+        assert_eq!((&*some[0], &**some.last().unwrap()), ("autocommit", "key"));
     }
 }

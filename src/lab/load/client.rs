@@ -156,7 +156,7 @@ impl Client {
             self.prepared[index] = true;
         }
         let wrong = match (&answer.error, expect) {
-            (None, Some(expect)) => answer.mismatch(expect),
+            (None, Some(expect)) => answer.mismatch(expect, statement.commands),
             _ => None,
         };
         let Some(what) = answer.error.as_ref().or(wrong.as_ref()) else {

@@ -138,6 +138,8 @@ impl Cpu {
 pub(crate) struct Tally {
     /// Operations per second of each round.
     pub(crate) rates: Vec<f64>,
+    /// The server's CPU time per statement in µs of each round; NaN where it is not known.
+    pub(crate) server: Vec<f64>,
     /// Everything counted, over all rounds.
     pub(crate) total: Count,
     /// CPU time used in all rounds.
@@ -149,6 +151,7 @@ impl Tally {
     pub(crate) fn new() -> anyhow::Result<Self> {
         Ok(Self {
             rates: Vec::new(),
+            server: Vec::new(),
             total: Count::new()?,
             cpu: Cpu::ZERO,
         })
@@ -157,6 +160,10 @@ impl Tally {
     /// Adds a round and the CPU time that it took.
     pub(crate) fn add(&mut self, count: Count, cpu: Cpu) -> anyhow::Result<()> {
         self.rates.push(count.rate());
+        let server = cpu
+            .server
+            .map_or(f64::NAN, |used| micros(used, count.statements));
+        self.server.push(server);
         self.total.add(count)?;
         self.cpu = self.cpu.both(cpu, |sum, more| sum + more);
         Ok(())
@@ -170,8 +177,14 @@ impl Tally {
     /// The rate of each round as a multiple of the other variant's in the same round: whatever
     /// slows the machine for a while slows both.
     pub(crate) fn ratios(&self, base: &Self) -> Vec<f64> {
-        let rounds = self.rates.iter().zip(&base.rates);
-        rounds.map(|(ours, theirs)| ours / theirs).collect()
+        of_each(&self.rates, &base.rates)
+    }
+
+    /// The same of the server's CPU time per statement; nothing where it is not known.
+    pub(crate) fn server_ratios(&self, base: &Self) -> Vec<f64> {
+        let mut ratios = of_each(&self.server, &base.server);
+        ratios.retain(|ratio| ratio.is_finite());
+        ratios
     }
 
     /// The median of [`Self::ratios`].
@@ -181,8 +194,19 @@ impl Tally {
 
     /// `cpu` in µs per statement; `None` when it is not known.
     pub(crate) fn per_statement(&self, cpu: Option<Duration>) -> Option<f64> {
-        cpu.map(|cpu| cpu.as_secs_f64() * 1e6 / self.total.statements.max(1) as f64)
+        cpu.map(|cpu| micros(cpu, self.total.statements))
     }
+}
+
+/// `used` in µs per statement.
+fn micros(used: Duration, statements: u64) -> f64 {
+    used.as_secs_f64() * 1e6 / statements.max(1) as f64
+}
+
+/// Each of `ours` as a multiple of the one of `theirs` in the same place.
+fn of_each(ours: &[f64], theirs: &[f64]) -> Vec<f64> {
+    let rounds = ours.iter().zip(theirs);
+    rounds.map(|(ours, theirs)| ours / theirs).collect()
 }
 
 /// The middle value, or the mean of the two; NaN of none.
@@ -196,6 +220,23 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
         (Some(middle), _) => *middle,
         (None, _) => f64::NAN,
     }
+}
+
+/// The fewest values of which [`interval`] says anything.
+const LEAST_FOR_INTERVAL: usize = 9;
+
+/// Between which of the values the median of all that could have been measured lies, with 95 %
+/// confidence; `None` of a few values. It asks nothing of how they are distributed: it is taken
+/// from their order, by the normal approximation of how many are below the median.
+pub(crate) fn interval(mut values: Vec<f64>) -> Option<(f64, f64)> {
+    if values.len() < LEAST_FOR_INTERVAL {
+        return None;
+    }
+    values.sort_by(f64::total_cmp);
+    let count = values.len() as f64;
+    let below = (count / 2.0 - 0.98 * count.sqrt()).floor().max(0.0) as usize;
+    let above = values.len() - 1 - below;
+    Some((*values.get(below)?, *values.get(above)?))
 }
 
 #[cfg(test)]
@@ -246,6 +287,19 @@ mod tests {
         let server = other.per_statement(other.cpu.server).unwrap();
         assert!((server - 3000.0 / 280.0).abs() < 1e-9);
         assert_eq!(other.per_statement(other.cpu.proxy), None);
+        // The base has used none, so nothing is a multiple of that.
+        assert!(other.server_ratios(&base).is_empty());
+        let rounds: Vec<_> = other.server.iter().map(|cpu| cpu.round()).collect();
+        assert_eq!(rounds, [10.0, 50.0, 6.0]);
+        assert_eq!(other.server_ratios(&other), [1.0; 3]);
+    }
+
+    #[test]
+    fn an_interval_around_the_median_needs_nine_values() {
+        let counted = |most: u32| interval((1..=most).rev().map(f64::from).collect());
+        assert_eq!(counted(8), None);
+        assert_eq!(counted(9), Some((2.0, 8.0)));
+        assert_eq!(counted(100), Some((41.0, 60.0)));
     }
 
     #[test]

@@ -1,14 +1,19 @@
-//! The tables of the built-in workloads, in a schema of their own: pgbench's, and those of the
-//! partition and function workloads.
+//! The tables of the built-in workloads, in a schema of their own: pgbench's, those of the
+//! partition and function workloads, and those of the habits, of which each tenant has a schema.
 
 use anyhow::{Context, bail};
 
 use super::client::Client;
+use super::parse;
 
 /// Rows of the large tables.
 pub(crate) const ROWS: u32 = 100_000;
 /// The schema, which the built-in scripts name.
 pub(crate) const SCHEMA: &str = "pgautoprep_bench";
+/// All schemas: after the first, which has nearly everything, those of the habits' tenants.
+const SCHEMAS: [&str; 3] = [SCHEMA, "pgautoprep_bench_t1", "pgautoprep_bench_t2"];
+/// The tables of the habits.
+const HABITS: &str = include_str!("habits/schema.sql");
 /// How a schema that this program has left behind is told from one that is somebody's.
 const COMMENT: &str = "made by pgautoprep, which removes it after measuring";
 /// The advisory lock that keeps two runs in one database apart: "pgautopr" in ASCII.
@@ -28,44 +33,67 @@ pub(crate) async fn claim(client: &mut Client) -> anyhow::Result<()> {
     if client.execute(&locked).await?.as_deref() != Some("t") {
         bail!("another run is measuring in this database");
     }
-    let comment = format!(
-        "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace \
-         WHERE nspname = '{SCHEMA}'"
-    );
-    match client.execute(&comment).await? {
-        None => Ok(()),
-        Some(comment) if comment == COMMENT => remove(client).await,
-        Some(_) => bail!("there is a schema {SCHEMA} that this program has not made"),
+    let mut ours = false;
+    for schema in SCHEMAS {
+        let comment = format!(
+            "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace \
+             WHERE nspname = '{schema}'"
+        );
+        match client.execute(&comment).await? {
+            None => {}
+            Some(comment) if comment == COMMENT => ours = true,
+            Some(_) => bail!("there is a schema {schema} that this program has not made"),
+        }
     }
+    if ours {
+        remove(client).await?;
+    }
+    Ok(())
 }
 
-/// Creates and fills the tables; takes about a second. The name must have been claimed.
+/// Creates and fills the tables, with `habits` theirs, too; takes about a second. The names must
+/// have been claimed.
 ///
 /// # Errors
 /// The server refuses.
-pub(crate) async fn create(client: &mut Client) -> anyhow::Result<()> {
-    for statement in statements() {
+pub(crate) async fn create(client: &mut Client, habits: bool) -> anyhow::Result<()> {
+    let mut statements = tables();
+    if habits {
+        for tenant in &SCHEMAS[1..] {
+            statements.extend(schema(tenant));
+        }
+        statements.extend(parse::statements("schema.sql", HABITS)?);
+    }
+    statements.push("RESET search_path".to_owned());
+    for statement in statements {
         client.execute(&statement).await?;
     }
     Ok(())
 }
 
-/// Removes the schema with all that is in it.
+/// Removes the schemas with all that is in them.
 ///
 /// # Errors
 /// The server refuses.
 pub(crate) async fn remove(client: &mut Client) -> anyhow::Result<()> {
-    let dropped = format!("DROP SCHEMA IF EXISTS {SCHEMA} CASCADE");
+    let dropped = format!("DROP SCHEMA IF EXISTS {} CASCADE", SCHEMAS.join(", "));
     let dropped = client.execute(&dropped).await;
     dropped.with_context(|| format!("cannot remove the schema {SCHEMA}"))?;
     Ok(())
 }
 
-fn statements() -> Vec<String> {
+/// Creates a schema that [`claim`] knows again.
+fn schema(name: &str) -> [String; 2] {
+    [
+        format!("CREATE SCHEMA {name}"),
+        format!("COMMENT ON SCHEMA {name} IS '{COMMENT}'"),
+    ]
+}
+
+fn tables() -> Vec<String> {
     let tellers = 10 * BRANCHES;
-    let mut all = vec![
-        format!("CREATE SCHEMA {SCHEMA}"),
-        format!("COMMENT ON SCHEMA {SCHEMA} IS '{COMMENT}'"),
+    let mut all = schema(SCHEMA).to_vec();
+    all.extend([
         format!("SET search_path = {SCHEMA}"),
         // Room on each page, so that updates need no new index entries, as pgbench -F does.
         "CREATE TABLE accounts (aid int PRIMARY KEY, bid int NOT NULL, \
@@ -102,14 +130,13 @@ fn statements() -> Vec<String> {
          PARTITION BY LIST (abs(mod(id, 128)))"
             .to_owned(),
         routing_function(),
-    ];
+    ]);
     let partitions = (0..PARTITIONS)
         .map(|i| format!("CREATE TABLE p{i} PARTITION OF p FOR VALUES IN ({i})"))
         .collect::<Vec<_>>();
     all.push(partitions.join("; "));
     let tables = "accounts, branches, tellers, history, test, orders, p";
     all.push(format!("VACUUM ANALYZE {tables}"));
-    all.push("RESET search_path".to_owned());
     all
 }
 

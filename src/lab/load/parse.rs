@@ -1,18 +1,27 @@
 //! Reads pgbench's script syntax: SQL statements, `\set`, `\sleep`, comments.
 //!
-//! One thing is added that pgbench takes for a comment: `-- expect TAG` or `-- expect TAG, VALUE`
+//! Two things are added that pgbench takes for comments. `-- expect TAG` or `-- expect TAG, VALUE`
 //! before a statement says which command tag its answer must have, and which first value its first
-//! row. `VALUE` may hold variables.
+//! row; `VALUE` may hold variables. What stands between `-- repeat N` and `-- end repeat` is done
+//! `N` times.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use super::expression::{self, Value, is_name};
-use super::script::{Expect, Piece, Script, Statement, Step};
+use super::form::Form;
+use super::script::{Expect, Piece, Script, Step};
 
 /// The most parameters of a statement: the protocol counts them in sixteen bits.
 const MAX_PARAMETERS: usize = 65_535;
 /// The comment that says which answer is right.
 const EXPECT: &str = "expect ";
+/// The comment before what is done several times.
+const REPEAT: &str = "repeat ";
+/// The comment behind it.
+const END_REPEAT: &str = "end repeat";
+/// The most steps of a script: each takes a few hundred bytes.
+const MAX_STEPS: usize = 100_000;
 /// The variable every script has: the number of the client, from 0.
 const CLIENT_ID: &str = "client_id";
 
@@ -49,6 +58,7 @@ pub(crate) fn parse(
         title: file.to_owned(),
         text: text.to_owned(),
         connect: false,
+        preparable: parser.preparable,
         initial: parser.initial,
         steps: parser.steps,
     };
@@ -91,6 +101,10 @@ struct Parser<'a> {
     initial: Vec<Value>,
     steps: Vec<Step>,
     expect: Option<Expect>,
+    /// Where a repetition begins among the steps, and how often it is done.
+    repeat: Option<(usize, usize)>,
+    /// Whether all statements so far can be prepared.
+    preparable: bool,
     count: usize,
 }
 
@@ -106,6 +120,8 @@ impl<'a> Parser<'a> {
             initial,
             steps: Vec::new(),
             expect: None,
+            repeat: None,
+            preparable: true,
             count: 0,
         }
     }
@@ -144,15 +160,27 @@ impl<'a> Parser<'a> {
                 _ => self.statement()?,
             }
         }
-        match self.expect {
-            Some(_) => Err("expected a statement after \"-- expect\"".to_owned()),
-            None => Ok(()),
+        match (&self.expect, self.repeat) {
+            (Some(_), _) => Err("expected a statement after \"-- expect\"".to_owned()),
+            (None, Some(_)) => Err(format!("expected \"-- {END_REPEAT}\"")),
+            (None, None) => Ok(()),
         }
     }
 
     fn comment(&mut self) -> Result<(), String> {
         let line = self.rest_of_line(self.at);
-        if let Some(expected) = line[2..].trim_start().strip_prefix(EXPECT) {
+        let comment = line[2..].trim();
+        if let Some(times) = comment.strip_prefix(REPEAT) {
+            let times = times.parse().ok().filter(|times| *times > 0);
+            let times = times.ok_or_else(|| format!("expected a number of times, in {line:?}"))?;
+            if self.repeat.replace((self.steps.len(), times)).is_some() {
+                return Err(format!(
+                    "expected \"-- {END_REPEAT}\" before another repetition"
+                ));
+            }
+        } else if comment == END_REPEAT {
+            self.end_repeat()?;
+        } else if let Some(expected) = comment.strip_prefix(EXPECT) {
             let (tag, first) = match expected.split_once(',') {
                 Some((tag, first)) => (tag, Some(self.template(first.trim())?)),
                 None => (expected, None),
@@ -161,6 +189,19 @@ impl<'a> Parser<'a> {
             self.expect = Some(Expect { tag, first });
         }
         self.at += line.len();
+        Ok(())
+    }
+
+    /// Writes out a repetition.
+    fn end_repeat(&mut self) -> Result<(), String> {
+        let begun = self.repeat.take();
+        let (start, times) = begun.ok_or_else(|| format!("expected \"-- {REPEAT}N\" before"))?;
+        let once = self.steps.split_off(start);
+        if times.saturating_mul(once.len()) > MAX_STEPS {
+            return Err(format!("expected at most {MAX_STEPS} steps"));
+        }
+        let all = std::iter::repeat_n(once, times).flatten();
+        self.steps.extend(all);
         Ok(())
     }
 
@@ -267,7 +308,7 @@ impl<'a> Parser<'a> {
 
     /// Reads a statement up to its semicolon or the end of the text.
     fn statement(&mut self) -> Result<(), String> {
-        let mut form = Form::default();
+        let mut form = Form::new();
         let mut depth = 0_usize;
         let mut at = self.at;
         while at < self.text.len() {
@@ -278,7 +319,12 @@ impl<'a> Parser<'a> {
                     continue;
                 }
                 (b'/', b'*') => self.block_comment(at)?,
-                (quote @ (b'\'' | b'"'), _) => self.quoted(at, quote)?,
+                (quote @ (b'\'' | b'"'), _) => {
+                    let end = self.quoted(at, quote)?;
+                    self.quoted_text(at..end, &mut form);
+                    at = end;
+                    continue;
+                }
                 (b'$', _) if !self.in_word(at) => self.dollar_quoted(at)?,
                 (b':', b':' | b'=') => at + 2,
                 (b':', b'a'..=b'z' | b'A'..=b'Z' | b'_') if self.variables => {
@@ -286,6 +332,11 @@ impl<'a> Parser<'a> {
                     let slot = self.known(name).inspect_err(|_| self.at = at)?;
                     form.variable(slot);
                     at += 1 + name.len();
+                    continue;
+                }
+                (b'\\', b';') => {
+                    form.join();
+                    at += 2;
                     continue;
                 }
                 (b'\\', _) => {
@@ -316,6 +367,7 @@ impl<'a> Parser<'a> {
             return Err(format!("expected at most {MAX_PARAMETERS} variables"));
         }
         let index = self.count;
+        self.preparable &= form.preparable();
         let statement = form.finish(format!("load{index}"), self.expect.take());
         self.steps.push(Step::Run { index, statement });
         self.count += 1;
@@ -361,14 +413,6 @@ impl<'a> Parser<'a> {
         while at < self.text.len() {
             match self.byte(at) {
                 b'\\' if escapes => at += 1,
-                b':' if self.variables && self.slot(self.name_at(at + 1)).is_some() => {
-                    let name = self.name_at(at + 1).to_owned();
-                    self.at = at;
-                    return Err(format!(
-                        "expected no variable inside quotes, where a prepared statement has no \
-                         parameters, found :{name}; write 'text' || :{name}::text"
-                    ));
-                }
                 byte if byte == quote => return Ok(at + 1),
                 _ => {}
             }
@@ -377,13 +421,21 @@ impl<'a> Parser<'a> {
         self.unterminated(start, "quotes")
     }
 
-    /// The name at `at`, which may be inside a character.
-    fn name_at(&self, at: usize) -> &'a str {
-        if self.text.is_char_boundary(at) {
-            self.name(at)
-        } else {
-            ""
+    /// Adds what stands inside quotes: as pgbench does, a variable there is one only if it is
+    /// known, for times of day have colons, too.
+    fn quoted_text(&self, range: Range<usize>, form: &mut Form) {
+        let mut rest = &self.text[range];
+        while let Some((text, after)) = rest.split_once(':').filter(|_| self.variables) {
+            let end = after.bytes().position(|b| !is_name(b));
+            let name = &after[..end.unwrap_or(after.len())];
+            form.text(text);
+            match self.slot(name) {
+                Some(slot) => form.quoted_variable(slot, name),
+                None => form.text(&format!(":{name}")),
+            }
+            rest = &after[name.len()..];
         }
+        form.text(rest);
     }
 
     /// The end of the dollar-quoted string at `start`, or of the `$` if it begins none.
@@ -403,46 +455,6 @@ impl<'a> Parser<'a> {
     fn unterminated<T>(&mut self, start: usize, what: &str) -> Result<T, String> {
         self.at = start;
         Err(format!("expected the end of the {what} that begin here"))
-    }
-}
-
-/// A statement while it is read.
-#[derive(Default)]
-struct Form {
-    pieces: Vec<Piece>,
-    parameterised: String,
-    parameters: Vec<usize>,
-}
-
-impl Form {
-    fn text(&mut self, text: &str) {
-        self.parameterised.push_str(text);
-        match self.pieces.last_mut() {
-            Some(Piece::Text(before)) => before.push_str(text),
-            _ => self.pieces.push(Piece::Text(text.to_owned())),
-        }
-    }
-
-    fn variable(&mut self, slot: usize) {
-        self.pieces.push(Piece::Variable(slot));
-        self.parameters.push(slot);
-        self.parameterised
-            .push_str(&format!("${}", self.parameters.len()));
-    }
-
-    fn finish(mut self, name: String, expect: Option<Expect>) -> Statement {
-        if let Some(Piece::Text(last)) = self.pieces.last_mut() {
-            last.truncate(last.trim_end().len());
-        }
-        let length = self.parameterised.trim_end().len();
-        self.parameterised.truncate(length);
-        Statement {
-            name,
-            pieces: self.pieces,
-            parameterised: self.parameterised,
-            parameters: self.parameters,
-            expect,
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is read from scripts, and what is said of mistakes in them.
 
 use super::super::draw::Draw;
-use super::super::script::render;
+use super::super::script::{Statement, render};
 use super::*;
 
 fn script(text: &str) -> Script {
@@ -127,17 +127,76 @@ fn mistakes_have_file_line_and_what_was_expected() {
         ),
         ("\\set a 1 / 0\nSELECT 1", "f.sql:1: division by zero"),
         (
+            "-- repeat 0\nSELECT 1;",
+            "f.sql:1: expected a number of times, in \"-- repeat 0\"",
+        ),
+        (
+            "-- repeat 2\nSELECT 1;",
+            "f.sql:2: expected \"-- end repeat\"",
+        ),
+        (
+            "-- repeat 2\n-- repeat 2\nSELECT 1;",
+            "f.sql:2: expected \"-- end repeat\" before another repetition",
+        ),
+        (
+            "SELECT 1;\n-- end repeat",
+            "f.sql:2: expected \"-- repeat N\" before",
+        ),
+        (
+            "-- repeat 99999999\nSELECT 1;\n-- end repeat",
+            "f.sql:3: expected at most 100000 steps",
+        ),
+        (
             "-- expect SELECT 1",
             "f.sql:1: expected a statement after \"-- expect\"",
         ),
     ] {
         assert_eq!(error(text), expected, "{text}");
     }
-    let quoted = error("\\set x 1\nSELECT\n 'a :x'");
-    assert!(
-        quoted.starts_with("f.sql:3: expected no variable inside quotes"),
-        "{quoted}"
+}
+
+#[test]
+fn variables_inside_quotes_are_for_the_simple_protocol() {
+    let script = script("\\set x 7\nSELECT 'a:x:y, 12:30:x', \"s_:x\", $$:x$$, E'\\':x' FROM t:x");
+    assert_eq!(
+        texts(&script),
+        ["SELECT 'a7:y, 12:307', \"s_7\", $$:x$$, E'\\'7' FROM t7"]
     );
+    assert!(!script.preparable);
+    let said = script.statements().next().unwrap().parameterised.clone();
+    assert_eq!(
+        said,
+        "SELECT 'a:x:y, 12:30:x', \"s_:x\", $$:x$$, E'\\':x' FROM t$1"
+    );
+    assert!(self::script("SELECT '12:30', :rows").preparable);
+}
+
+#[test]
+fn commands_may_be_joined_into_one_query() {
+    let script = script("-- expect RESET\nSELECT :rows\\;\nCLOSE ALL \\; RESET ALL;\nSELECT 2;");
+    assert_eq!(
+        texts(&script),
+        ["SELECT 9;\nCLOSE ALL ; RESET ALL", "SELECT 2"]
+    );
+    let commands: Vec<_> = script.statements().map(|s| s.commands).collect();
+    assert_eq!((commands, script.preparable), (vec![3, 1], false));
+}
+
+#[test]
+fn repetitions_are_written_out() {
+    let script = script(
+        "\\set n 1\nBEGIN;\n-- repeat 3\n\\set n :n * 2\n-- expect SELECT 1, :n\nSELECT :n;\n\
+         -- end repeat\nCOMMIT;",
+    );
+    assert_eq!(
+        texts(&script),
+        ["BEGIN", "SELECT 2", "SELECT 4", "SELECT 8", "COMMIT"]
+    );
+    // Prepared once, and each is checked.
+    let names: Vec<_> = script.statements().map(|s| &*s.name).collect();
+    assert_eq!(names, ["load0", "load1", "load1", "load1", "load2"]);
+    let checked = |s: &&Statement| s.expect.is_some();
+    assert_eq!(script.statements().filter(checked).count(), 3);
 }
 
 #[test]

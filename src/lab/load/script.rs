@@ -35,6 +35,9 @@ pub(crate) struct Script {
     pub(crate) text: String,
     /// Whether every operation opens a connection of its own.
     pub(crate) connect: bool,
+    /// Whether its statements can be prepared: none has a variable inside quotes or holds several
+    /// commands.
+    pub(crate) preparable: bool,
     /// What the variables hold before the first step, by slot. The first is the client's number.
     pub(crate) initial: Vec<Value>,
     /// What is done, in this order.
@@ -74,6 +77,8 @@ pub(crate) struct Statement {
     pub(crate) parameterised: String,
     /// The slot of each parameter.
     pub(crate) parameters: Vec<usize>,
+    /// How many commands it holds: more than one where `\;` joins them.
+    pub(crate) commands: u32,
     /// The answer that is right; anything that is no error when absent.
     pub(crate) expect: Option<Expect>,
 }
@@ -90,7 +95,8 @@ pub(crate) enum Piece {
 /// The answer a statement should get.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Expect {
-    /// The command tag. One of `SELECT n` says the number of rows, too.
+    /// The command tag, of several commands the last one's. One of `SELECT n` says the number of
+    /// rows, too.
     pub(crate) tag: String,
     /// The first value of the first row, when that is checked.
     pub(crate) first: Option<Vec<Piece>>,

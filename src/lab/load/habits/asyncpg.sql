@@ -1,0 +1,5 @@
+-- expect RESET
+SELECT pg_advisory_unlock_all()\;
+CLOSE ALL\;
+UNLISTEN *\;
+RESET ALL;
