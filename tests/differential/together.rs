@@ -1,5 +1,5 @@
-//! Sessions that come together: each is answered what it would be alone, whatever the others do, and
-//! although its reads run on their connections.
+//! Sessions that come together: each is answered what it would be alone, whatever the others do,
+//! and although its reads run on their connections.
 //!
 //! `PGAUTOPREP_RANDOM_SEED` and `PGAUTOPREP_RANDOM_COUNT` choose the gatherings and how many
 //! statements are said in all of them.
