@@ -414,6 +414,15 @@ impl Hub {
         self.outbox.tasks.push_back(Task::Return(holder));
     }
 
+    /// The next task of those about hosts. What they have said in this turn has been read by now.
+    #[inline(never)]
+    pub(super) fn poll_hosts(&mut self) -> Option<Task> {
+        if std::mem::take(&mut self.sharing.is_due) {
+            self.see_to_hosts();
+        }
+        self.outbox.tasks.pop_front()
+    }
+
     /// Has the guests of hosts that make no progress ask at home, and frees the hosts.
     pub(super) fn see_to_hosts(&mut self) {
         let mut at = 0;

@@ -162,11 +162,10 @@ impl Hub {
         if let Some(task) = self.outbox.tasks.pop_front() {
             return Some(task);
         }
-        // Not before: what a host has said in this turn has been read by now.
-        if std::mem::take(&mut self.sharing.is_due) && self.sharing.has_visits() {
-            self.see_to_hosts();
+        match self.sharing.has_visits() {
+            true => self.poll_hosts(),
+            false => None,
         }
-        self.outbox.tasks.pop_front()
     }
 
     /// Whether a task waits.
@@ -288,7 +287,7 @@ impl Hub {
             None => Ok(bytes.len()),
         };
         if let Some(departure) = self.outbox.departure.take() {
-            self.depart(id, departure);
+            self.depart(id, *departure);
         }
         used
     }

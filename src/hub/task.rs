@@ -83,7 +83,7 @@ pub(super) struct Outbox {
     pub(super) timers: Timers,
     pub(super) tells_decisions: bool,
     /// A read that is to run on another client's connection, until the hub has found one.
-    pub(super) departure: Option<Departure>,
+    pub(super) departure: Option<Box<Departure>>,
 }
 
 impl Outbox {

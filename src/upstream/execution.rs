@@ -217,7 +217,7 @@ impl Execution {
 }
 
 /// The usual answer at the front of `bytes`, if all of it is there.
-#[inline]
+#[inline(always)]
 pub(super) fn whole_reply(bytes: &[u8]) -> Option<WholeReply> {
     let frame = |at: usize| frame::header(bytes.get(at..)?).ok()?;
     let mut at = frame(0)?.size;

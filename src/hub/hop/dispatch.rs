@@ -20,12 +20,13 @@ impl Hop<'_> {
         self.client.lessons = 0;
         self.client.asked = Micros::default();
         let decided = self.circumstances().decide(text);
-        match decided {
-            Ok(Decision::Execute(call, recipe)) if call.travels && self.may_depart(&call, text) => {
-                self.depart(call, recipe, text);
-            }
-            decided => self.at_home(decided, text),
+        if let Ok(Decision::Execute(call, _)) = &decided
+            && call.travels
+            && self.may_depart(call, text)
+        {
+            return self.depart(decided, text);
         }
+        self.act(decided, text);
     }
 
     /// The query on hold, after a lesson.
@@ -37,6 +38,12 @@ impl Hop<'_> {
 
     /// Does what is decided about a query, on the client's own connection.
     pub(super) fn at_home(&mut self, decided: Decided, text: &[u8]) {
+        self.act(decided, text);
+    }
+
+    /// The same, where it is worth not to move what is decided.
+    #[inline(always)]
+    fn act(&mut self, decided: Decided, text: &[u8]) {
         if self.visits.is_busy() {
             return self.bar(Some(decided), text);
         }
@@ -72,6 +79,7 @@ impl Hop<'_> {
         }
     }
 
+    #[inline]
     pub(super) fn count_converted(&mut self) {
         let temperature = match self.client.lessons {
             0 => Counter::Warm,

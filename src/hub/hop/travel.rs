@@ -12,10 +12,8 @@ use crate::convert::{Call, Decision};
 use crate::hub::Departure;
 use crate::sql::effect::Effect;
 use crate::sql::residue::Residue;
-use crate::statement::Recipe;
 use crate::wire::frame::{self, HEADER, Header};
 use crate::wire::frontend;
-use std::sync::Arc;
 
 /// Milliseconds for which a client may be away from home. A server connection that is never used
 /// would be taken for idle, by `idle_session_timeout` or by a person with `pg_stat_activity`.
@@ -47,14 +45,18 @@ impl Hop<'_> {
             && text.len() <= MAX_TEXT
     }
 
-    /// The client's read leaves home, where the hub finds a host for it.
-    pub(super) fn depart(&mut self, call: Call, recipe: Arc<Recipe>, text: &[u8]) {
+    /// The client's read, which is to be executed, leaves home: the hub finds a host for it.
+    #[inline(never)]
+    pub(super) fn depart(&mut self, decided: Decided, text: &[u8]) {
+        let Ok(Decision::Execute(call, recipe)) = decided else {
+            return self.at_home(decided, text);
+        };
         let mut kept = self.lent.texts.take();
         kept.extend_from_slice(text);
         self.client.query = kept;
         self.client.asked = self.clock;
         self.client.turn = Turn::Visiting;
-        self.outbox.departure = Some(Departure { call, recipe });
+        self.outbox.departure = Some(Box::new(Departure { call, recipe }));
     }
 
     /// The client has the answer of its host.
@@ -83,6 +85,7 @@ impl Hop<'_> {
     }
 
     /// The query waits until its connection has no visits.
+    #[cold]
     pub(super) fn bar(&mut self, decided: Option<Decided>, text: &[u8]) {
         // What was ready then is looked up again.
         let decided = decided.filter(|decided| match decided {
