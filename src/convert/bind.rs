@@ -43,6 +43,14 @@ impl Call {
             travels: false,
         }
     }
+
+    /// The same, of which this is known.
+    #[must_use]
+    #[inline]
+    pub fn travelling(mut self, travels: bool) -> Self {
+        self.travels = travels;
+        self
+    }
 }
 
 /// Appends Bind, Describe, Execute and Sync for `text`, just scanned by the worker's scanner.

@@ -1,10 +1,32 @@
 //! By which route a statement that is ready is executed.
 
+use super::Settings;
 use super::habits::{Habits, Sent, Timing};
 use crate::reason::Reason;
-use crate::statement::Micros;
 use crate::statement::mirror::Entry;
 use crate::statement::routes::{Route, Trial};
+use crate::statement::{Micros, Millis};
+
+/// Whether the statement of this entry may run elsewhere now; or else by which route it is to be
+/// executed. What it takes alone at home says nothing of what it takes among others.
+///
+/// # Errors
+/// [`Reason::Slower`] or [`Reason::Trial`] if the original is to be sent.
+#[inline]
+pub(super) fn leaves_or_chooses(
+    entry: &mut Entry,
+    settings: &Settings,
+    habits: &mut Habits,
+    (now, clock): (Millis, Micros),
+) -> Result<bool, Reason> {
+    let travels = settings.shares && entry.statement.travels(now);
+    if travels {
+        habits.sent = Sent::default();
+    } else if settings.trials {
+        choose(entry, habits, clock)?;
+    }
+    Ok(travels)
+}
 
 /// By which route the statement of this entry is to be executed now, and whether its time is taken.
 ///

@@ -11,7 +11,7 @@
 mod asking;
 
 use super::bind::Call;
-use super::choose::choose;
+use super::choose::{choose, leaves_or_chooses};
 use super::habits::Habits;
 use super::{Lent, Policy, judge};
 use crate::reason::Reason;
@@ -276,15 +276,13 @@ impl Circumstances<'_> {
             let reads_others = entry.terms.one_row || entry.terms.is_chosen;
             let locks = reads_others && self.standing.is_serializable;
             if !locks && entry.terms.admit(eligible, text, scan) {
-                if self.lent.settings.trials {
-                    choose(entry, self.habits, self.clock)?;
-                }
+                let (settings, habits) = (&self.lent.settings, &mut *self.habits);
+                let travels = leaves_or_chooses(entry, settings, habits, (self.now, self.clock))?;
                 let is_due = entry.statement.count_execution();
                 // Of a plan that the server chooses nothing was proven that could be proven again.
                 let asks = is_due && (self.lent.settings.audit | self.lent.settings.proves_reads);
                 let audit = asks && self.lent.settings.audit && !entry.terms.is_chosen;
-                let mut call = Call::of(entry);
-                call.travels = self.lent.settings.shares && entry.statement.travels(self.now);
+                let call = Call::of(entry).travelling(travels);
                 if audit || asks && self.lent.settings.proves_reads {
                     let statement = Arc::clone(&entry.statement);
                     if self.may_ask() && statement.take_audit() {

@@ -165,11 +165,11 @@ impl Lesson {
         match self.state {
             State::Watch(..) | State::Names(_) | State::About(_, About::Prepare) => {}
             State::About(..) if self.topic.is_earned => {}
-            State::Idle
-            | State::Context
-            | State::Audit(_)
-            | State::Travel(..)
-            | State::About(..) => {
+            State::Context => {
+                let questions = env.lent.shapes.questions();
+                questions.spend_on_settings(self.asked, took, env.now);
+            }
+            State::Idle | State::Audit(_) | State::Travel(..) | State::About(..) => {
                 env.lent.shapes.questions().spend(self.asked, took, env.now);
             }
         }

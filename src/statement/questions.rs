@@ -21,6 +21,10 @@ const EASY: u64 = 1_000;
 /// The microseconds that a question takes in any case. Clocks and networks say less of short ones.
 const LEAST: u64 = 100;
 
+/// Of a time that is longer than the least one, one part in so many is added to that: a server may
+/// have become slower.
+const SLOWLY: u64 = 64;
+
 /// How much the server is asked.
 #[derive(Debug)]
 pub struct Questions {
@@ -29,6 +33,8 @@ pub struct Questions {
     /// The least milliseconds that a step has taken: what the way to the server and back takes is
     /// not the server's time.
     way: AtomicU64,
+    /// About the least milliseconds that the question about a session's settings has taken lately.
+    settings: AtomicU64,
 }
 
 impl Questions {
@@ -37,6 +43,7 @@ impl Questions {
             rate: Rate::new(per_second),
             share: Allowance::new(SHARE, SAVED),
             way: AtomicU64::new(u64::MAX),
+            settings: AtomicU64::new(u64::MAX),
         }
     }
 
@@ -55,6 +62,21 @@ impl Questions {
     #[must_use]
     pub fn are_ample(&self, now: Millis) -> bool {
         self.share.owed(now) <= EASY * SHARE
+    }
+
+    /// Records that the question about a session's settings was answered in `took` milliseconds.
+    ///
+    /// It takes the server as long for each session. What it takes longer when many have just
+    /// logged in is what it waits for a processor, which is not the server's time.
+    pub fn spend_on_settings(&self, count: usize, took: u64, now: Millis) {
+        let lately = |least: u64| match took < least {
+            true => Some(took),
+            false => Some(least + (took - least) / SLOWLY),
+        };
+        let order = Ordering::Relaxed;
+        let before = self.settings.fetch_update(order, order, lately);
+        let least = before.unwrap_or(took).min(took);
+        self.spend(count, took.min(least.saturating_mul(2) + 1), now);
     }
 
     /// Records that so many questions, put at once, were answered in `took` milliseconds.
@@ -147,6 +169,21 @@ mod tests {
             questions.spend(1, 20, Millis(now));
         }
         assert!(questions.are_left(Millis(10_000)));
+    }
+
+    #[test]
+    fn what_many_logins_wait_for_each_other_is_not_the_server_s_time() {
+        let questions = Questions::new(1);
+        questions.spend_on_settings(1, 1, Millis(0));
+        for _ in 0..1_000 {
+            questions.spend_on_settings(1, 40, Millis(0));
+        }
+        assert!(questions.are_left(Millis(0)));
+        // A server that has become slow is found out in the end.
+        for _ in 0..1_000 {
+            questions.spend_on_settings(1, 400, Millis(0));
+        }
+        assert!(!questions.are_left(Millis(0)));
     }
 
     #[test]
