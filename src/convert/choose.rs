@@ -19,13 +19,14 @@ pub(super) fn leaves_or_chooses(
     habits: &mut Habits,
     (now, clock): (Millis, Micros),
 ) -> Result<bool, Reason> {
-    let travels = settings.shares && entry.statement.travels(now);
-    if travels {
+    if settings.shares && entry.statement.may_travel() {
         habits.sent = Sent::default();
-    } else if settings.trials {
+        return Ok(entry.statement.travels(now));
+    }
+    if settings.trials {
         choose(entry, habits, clock)?;
     }
-    Ok(travels)
+    Ok(false)
 }
 
 /// By which route the statement of this entry is to be executed now, and whether its time is taken.

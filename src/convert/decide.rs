@@ -451,7 +451,8 @@ impl Circumstances<'_> {
         if !is_trusted && self.lent.rests(&statement, self.now) {
             return Err(Reason::Threshold);
         }
-        if self.lent.settings.trials && statement.is_left(self.now) {
+        let travels = self.lent.settings.shares && statement.may_travel();
+        if self.lent.settings.trials && !travels && statement.is_left(self.now) {
             return Err(Reason::Slower);
         }
         Ok(statement.known_memory())

@@ -57,6 +57,13 @@ impl Statement {
             && now.0 >= self.travels.rests_until.load(Ordering::Relaxed)
     }
 
+    /// Whether it may run on another session's server connection, now or later.
+    #[must_use]
+    #[inline]
+    pub fn may_travel(&self) -> bool {
+        self.travels.may.load(Ordering::Relaxed)
+    }
+
     /// It has kept others waiting, or its answer was too large to be held: it stays at home for a
     /// time.
     pub fn rests_at_home(&self, now: Millis) {
