@@ -54,14 +54,14 @@ pub enum Task {
     Remember(ClientId, ServerKey),
     /// End the client: its login has taken too long.
     EndLogin(ClientId),
-    /// See whether the client can go on: [`Hub::go_on`].
+    /// See whether the client can go on: [`super::Hub::go_on`].
     See(ClientId),
     /// The server has decided about the client's login.
     Login(ClientId, LoginOutcome),
-    /// The client has left: [`Hub::park`].
+    /// The client has left: [`super::Hub::park`].
     Park(ClientId),
     /// The server has no room for the client. Either it logs in on another connection, after
-    /// [`Hub::remove`], or it is told: [`Hub::tell_crowded`].
+    /// [`super::Hub::remove`], or it is told: [`super::Hub::tell_crowded`].
     Crowded(ClientId),
     /// Who may log in, or what a login finds, may be about to change: parked connections go.
     DropParked,
@@ -70,9 +70,11 @@ pub enum Task {
     Return(ClientId),
     /// A server connection's output is to be sent.
     Send(UpstreamId),
-    /// Ask the server to cancel what it does on this connection, then say so: [`Hub::hastened`].
+    /// Ask the server to cancel what it does on this connection, then say so:
+    /// [`super::Hub::hastened`].
     Hasten(UpstreamId),
-    /// Tell whoever wants to know what became of a query: only after [`Hub::tell_decisions`].
+    /// Tell whoever wants to know what became of a query: only after
+    /// [`super::Hub::tell_decisions`].
     Decided(ClientId, Decided),
 }
 

@@ -270,6 +270,10 @@ fn nothing_is_sent_before_the_server_has_been_told_to_cancel() {
     scene.host.peer.send(&answer(&SELECT, b'I'));
     scene.host.client.send(&frames::query("BEGIN"));
     assert!(scene.host.peer.stream.is_silent());
+    // What it says unasked meanwhile is not kept back.
+    let news = frames::notification(7, "news", "all");
+    scene.host.peer.send(&news);
+    scene.host.client.expect(&news);
     assert_eq!(scene.stage.hastens(), 1);
     scene.host.peer.expect(&frames::query("BEGIN"));
 }
