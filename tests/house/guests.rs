@@ -45,7 +45,12 @@ struct Guests {
 }
 
 fn guests() -> Guests {
-    let changes = [("shared_reads", "on"), ("catalog_watch_ms", "3600000")];
+    guests_with(&[])
+}
+
+fn guests_with(changes: &[(&str, &str)]) -> Guests {
+    let shared = [("shared_reads", "on"), ("catalog_watch_ms", "3600000")];
+    let changes = [&shared[..], changes].concat();
     let Scene {
         mut client,
         mut peer,
@@ -376,6 +381,15 @@ fn a_client_is_not_away_from_home_for_long() {
             }
             false => scene.comes_home(),
         }
+    }
+}
+
+#[test]
+fn no_other_route_is_tried_for_what_travels() {
+    let mut scene = guests_with(&[("trials", "on"), ("statement_max_age_s", "86400")]);
+    for _ in 0..200 {
+        scene.stage.advance(1_100);
+        scene.guest.at_home();
     }
 }
 
