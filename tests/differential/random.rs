@@ -2,7 +2,7 @@
 
 use super::conversation::{Conversation, PROVEN, SERVER, Step, play};
 use super::shrink::{describe, play_afresh, shrink};
-use super::world::{Pair, Proxy, server};
+use super::world::{Pair, Proxy, server, with_roles};
 use pgautoprep::metrics::Counter;
 use std::str::FromStr;
 
@@ -38,6 +38,7 @@ fn random_statements_are_answered_alike_but_for_the_order() {
 fn answers_are_alike(plans: &'static str) {
     let seed: u64 = variable("PGAUTOPREP_RANDOM_SEED", SEED);
     let count: usize = variable("PGAUTOPREP_RANDOM_COUNT", COUNT) / 2;
+    let _roles = with_roles();
     let mut pair = Pair::new();
     pair.reset();
     if plans == SERVER {

@@ -3,7 +3,7 @@
 use super::conversation::{Difference, PROVEN, SERVER, play};
 use super::habits::session;
 use super::random::variable;
-use super::world::{Pair, Proxy, server};
+use super::world::{Pair, Proxy, server, with_roles};
 use pgautoprep::metrics::Counter;
 use std::fmt::Write;
 
@@ -37,6 +37,7 @@ fn random_sessions_planned_once_are_answered_alike() {
 fn sessions_are_alike(plans: &'static str) {
     let first: u64 = variable("PGAUTOPREP_RANDOM_SEED", SEED);
     let count: usize = variable("PGAUTOPREP_RANDOM_COUNT", COUNT) / 2;
+    let _roles = with_roles();
     let mut pair = Pair::new();
     pair.reset();
     pair.search("one, public");

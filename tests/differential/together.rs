@@ -8,7 +8,7 @@ use super::client::{Client, Frame};
 use super::conversation::{PROVEN, RECONNECT};
 use super::gathering::{Gathering, Pace, Phase, SETUP, Who, gathering};
 use super::random::variable;
-use super::world::{Pair, Proxy, server};
+use super::world::{Pair, Proxy, changing_roles, server};
 use pgautoprep::metrics::Counter;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -48,6 +48,7 @@ struct Difference {
 fn sessions_that_come_together_are_answered_alike() {
     let first: u64 = variable("PGAUTOPREP_RANDOM_SEED", SEED);
     let count: usize = variable("PGAUTOPREP_RANDOM_COUNT", COUNT);
+    let _roles = changing_roles();
     let mut pairs = [0, 1].map(|_| Pair::new());
     for pair in &mut pairs {
         pair.search("hall, public");

@@ -7,6 +7,7 @@ use pgautoprep::lab::postgres::{Options, Scratch, Wanted};
 use pgautoprep::metrics::{Metrics, Summary};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
+use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 
@@ -106,6 +107,20 @@ impl Pair {
             admin.run("SELECT pristine.reset()");
         }
     }
+}
+
+/// Roles are those of the whole server: what changes them makes every proxy look again, which the
+/// others would have to wait for. Whoever changes them is alone.
+static ROLES: RwLock<()> = RwLock::new(());
+
+/// Nobody changes roles meanwhile.
+pub(crate) fn with_roles() -> RwLockReadGuard<'static, ()> {
+    ROLES.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Roles may be changed meanwhile.
+pub(crate) fn changing_roles() -> RwLockWriteGuard<'static, ()> {
+    ROLES.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A proxy in this process; it ends when dropped.
