@@ -11,8 +11,9 @@ use std::fmt::Write;
 const SEED: u64 = 20_261_122;
 const COUNT: usize = 600;
 
-/// The share of statements, in percent, that must have been converted.
-const SHARE: u64 = 20;
+/// The share of statements, in percent, that must have been converted. What is converted at first
+/// sight reaches it alone: where time decides, one slow look at the catalog costs all the rest.
+const SHARE: u64 = 12;
 
 /// Findings after which there is enough to read.
 const ENOUGH: usize = 6;

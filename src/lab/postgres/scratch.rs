@@ -195,8 +195,8 @@ impl Scratch {
         self.major
     }
 
-    /// CPU time used so far by the server and all its processes, those that have ended included;
-    /// `None` where there is no `/proc`.
+    /// CPU time used so far by the server and all its processes, those that have ended included,
+    /// which is known in ticks of the clock only; `None` where there is no `/proc`.
     #[must_use]
     pub fn cpu_time(&self) -> Option<Duration> {
         cpu::tree_time(self.pid)
