@@ -20,7 +20,7 @@ mod bar {
     use super::Bar;
 
     pub(super) const AUTOCOMMIT: Bar = reached(0.95, 0.1);
-    pub(super) const CONNECTION: Bar = reached(0.0, 0.1);
+    pub(super) const CONNECTION: Bar = reached(0.0, 0.4);
     pub(super) const CURSORS: Bar = reached(0.95, 0.1);
     pub(super) const DEFINITIONS: Bar = reached(0.8, 1.2);
     pub(super) const DISCARD: Bar = reached(0.0, 0.1);
