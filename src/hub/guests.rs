@@ -42,6 +42,9 @@ const STALL: u64 = 20;
 /// for a processor: then so had the server, and it is given as long again.
 const LATE: u64 = 2;
 
+/// How often that time doubles while the server does not end what it was asked to cancel.
+const MAX_DOUBLINGS: u32 = 10;
+
 /// The most hosts for sessions that are alike.
 const MAX_HOSTS: usize = 16;
 
@@ -97,6 +100,12 @@ impl Sharing {
         self.groups
             .retain(|_, group| now.since(group.used) < IDLE || is_near(group.last, now, IDLE));
     }
+}
+
+/// Milliseconds without an answer after which something is done about these visits: twice as many
+/// each time that it was of no use.
+fn stall(visits: &Visits) -> u64 {
+    STALL << visits.hastened.min(MAX_DOUBLINGS)
 }
 
 fn is_near(last: Option<(ClientId, Millis)>, now: Millis, within: u64) -> bool {
@@ -436,14 +445,16 @@ impl Hub {
             };
             let visits = &mut server.visits;
             let waited = self.now.since(visits.since);
-            if waited >= STALL && !visits.is_hastened {
+            let stall = stall(visits);
+            if waited >= stall && !visits.is_hastened {
                 visits.since = self.now;
-                if waited > STALL + LATE && !visits.is_granted {
+                if waited > stall + LATE && !visits.is_granted {
                     visits.is_granted = true;
                     at += 1;
                     continue;
                 }
                 visits.is_hastened = true;
+                visits.hastened += 1;
                 let key = visits.front().filter(|visit| !visit.is_abandoned);
                 if let Some(visit) = key {
                     self.has_delayed(id, visit.key);
@@ -460,7 +471,7 @@ impl Hub {
         let stalls = self.sharing.visited.iter().filter_map(|id| {
             let visits = &self.servers.get(id.0)?.visits;
             let is_timed = !visits.is_empty() && !visits.is_hastened;
-            is_timed.then_some(Millis(visits.since.0.saturating_add(STALL)))
+            is_timed.then_some(Millis(visits.since.0.saturating_add(stall(visits))))
         });
         stalls.min()
     }

@@ -42,6 +42,8 @@ pub struct Visits {
     pub since: Millis,
     /// They were given more time to make progress.
     pub is_granted: bool,
+    /// How often the server was asked to cancel the first of them.
+    pub hastened: u32,
     /// The connection's own client waits for it.
     pub is_wanted: bool,
     /// The server was asked to cancel what it does for them, and that may not have come yet.
@@ -91,6 +93,7 @@ impl Visits {
         self.queue.pop_front();
         self.since = now;
         self.is_granted = false;
+        self.hastened = 0;
     }
 
     /// Gives up the first visit that is not yet given up, of the first `among`. Returns it.
@@ -123,8 +126,8 @@ impl Visit {
     /// What lies at the front of `bytes`.
     ///
     /// # Errors
-    /// A length field no frame can have, or a message for somebody else that is too large to be
-    /// waited for.
+    /// A length field no frame can have, an end without an answer, or a message for somebody else
+    /// that is too large to be waited for.
     pub fn reply(&self, bytes: &[u8]) -> Result<Reply, crate::wire::Error> {
         let Some(header) = frame::header(bytes)? else {
             return Ok(Reply::Part);
@@ -158,6 +161,11 @@ impl Visit {
                 backend::READY_FOR_QUERY => Reply::End(header.size),
                 _ => Reply::Swallow(header.size),
             });
+        }
+        if header.tag == backend::READY_FOR_QUERY {
+            // Nothing was answered yet: who went on would take the next answer for another's.
+            let tag = char::from(header.tag);
+            return Err(crate::wire::Error::Unexpected { tag });
         }
         if let Some(reply) = whole_reply(bytes) {
             let fits = reply.size <= MAX_ANSWER && reply.status == Status::Idle;
@@ -262,7 +270,6 @@ mod tests {
             b"2\0\0\0\x04T\0\0\0\x06\0\0S\0\0\0\x06\0\0",
             b"2\0\0\0\x04n\0\0\0\x04D\0\0\0\x06\0\0",
             b"1\0\0\0\x04",
-            b"Z\0\0\0\x05I",
             b"2\0\0\0\x04n\0\0\0\x04C\0\0\0\x05\0Z\0\0\0\x05T",
             b"2\0\0\0\x04n\0\0\0\x04C\0\0\0\x05\0Z\0\0\0\x05x",
             b"2\0\0\0\x04T\0\0\0\x06\0\0D\0\x01\0\0\0",
@@ -300,6 +307,7 @@ mod tests {
             assert_eq!(reply(&b"Z\0\0\0\x05I"[..end]), Reply::Part);
         }
         assert!(visit(true).reply(b"Z\0\0\0\0").is_err());
+        assert!(visit(false).reply(b"Z\0\0\0\x05I").is_err());
     }
 
     #[test]

@@ -419,7 +419,7 @@ fn a_session_that_has_become_another_reads_at_home() {
 }
 
 #[test]
-fn a_guest_that_leaves_is_not_missed() {
+fn a_guest_whose_own_server_dies_is_told_and_not_answered() {
     let mut scene = guests();
     scene.visits();
     scene.guest.peer.stream.finish();

@@ -81,7 +81,6 @@ fn reads_run_on_few_connections_and_each_client_gets_its_own_rows() {
     scene.all_read("t", 100);
     let (shared, escaped) = counts(&before, &scene.summary());
     assert!(shared > 300, "{shared} of 800, {escaped} came home");
-    // The server has had them from fewer processes than there are clients.
     assert_eq!(
         scene.summary().count(Counter::Converted) - before.count(Counter::Converted),
         800

@@ -31,16 +31,14 @@ impl Worker {
             self.hear_parked(id);
             return Ok(());
         };
+        let is_visited = self.hub.is_visited(id);
         let Some(output) = self.hub.client_out(holder) else {
             return Ok(());
         };
         let is_full = client.port.unsent(output) >= self.config.buffer_bytes;
-        if server.port.ended || is_full && !self.hub.is_visited(id) {
+        if server.port.ended || is_full && !is_visited {
             return Ok(());
         }
-        let Some(output) = self.hub.client_out(holder) else {
-            return Ok(());
-        };
         let count = match server.port.read(&mut self.scratch) {
             Poll::Ready(Ok(count)) => count,
             // A reset after the last word is an end like any other.
