@@ -284,6 +284,23 @@ fn nothing_is_sent_before_the_server_has_been_told_to_cancel() {
 }
 
 #[test]
+fn a_server_that_does_not_end_what_it_is_asked_to_is_asked_less_and_less() {
+    let mut scene = guests();
+    scene.visits();
+    scene.stage.advance(STALL);
+    scene.comes_home();
+    assert_eq!(scene.stage.hastens(), 1);
+    for doubled in [2, 4, 8] {
+        scene.stage.advance(doubled * STALL - 1);
+        assert_eq!(scene.stage.hastens(), 0);
+        scene.stage.advance(1);
+        assert_eq!(scene.stage.hastens(), 1);
+    }
+    scene.host.peer.send(&answer(&SELECT, b'I'));
+    scene.host.at_home();
+}
+
+#[test]
 fn a_guest_that_is_cancelled_while_away_is_cancelled_when_it_comes_home() {
     let mut scene = guests();
     scene.visits();
