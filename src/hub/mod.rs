@@ -17,9 +17,9 @@
 //! Invariants:
 //! - a name never means another client, or another connection, than the one it was given to;
 //! - a server connection is held for one client from its login to its end, each naming the other,
-//!   and then for nobody (`warm`), or for another, or it ends. Every reply that its ledger owes goes
-//!   to that client, and the names there agree with that, which builds with assertions check; the
-//!   answers to visits (`guests`) are owed beside the ledger, while that is idle;
+//!   and then for nobody (`warm`), or for another, or it ends. Every reply that its ledger owes
+//!   goes to that client, and the names there agree with that, which builds with assertions check;
+//!   the answers to visits (`guests`) are owed beside the ledger, while that is idle;
 //! - a client to which a dying connection owes something gets one answer that says so, unless the
 //!   client has finished, or is in the middle of a reply, or the server has said why;
 //! - everything of a client is dropped with it.
