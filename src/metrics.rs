@@ -74,6 +74,8 @@ pub enum Counter {
     ReadsOpen,
     /// Times of a statement that were taken by both routes and compared.
     Trials,
+    /// Transactions that began together with their first statement.
+    BeginsCarried,
     /// Statements found to take longer than their texts, so that they are sent as they come.
     RoutesLeft,
     /// Those found to take less time again.

@@ -252,7 +252,7 @@ impl Page {
 
     fn questions(&mut self, summary: &Summary) {
         use Counter::{
-            AuditsFailed, AuditsPassed, Demotions, LessonsUnpaid, OracleAccepted, OracleDeclined,
+            AuditsFailed, AuditsPassed, BeginsCarried, Demotions, LessonsUnpaid, OracleAccepted, OracleDeclined,
             OracleQuestions, Questions, QuestionsMillis, RoutesLeft, RoutesTaken, Trials,
         };
         let count = |counter| summary.count(counter);
@@ -288,6 +288,11 @@ impl Page {
         );
         let help = "Times taken of a statement by both routes.";
         self.one(counter("pgautoprep_trials", help), count(Trials));
+        let help = "Transactions that began together with their first statement.";
+        self.one(
+            counter("pgautoprep_carried_begins", help),
+            count(BeginsCarried),
+        );
         let help = "Statements found slower than their texts (left), or faster again (taken).";
         self.each(
             counter("pgautoprep_route_changes", help),

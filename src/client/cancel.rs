@@ -1,5 +1,6 @@
 //! The cancel requests of a client, and what its query has become because of them.
 
+use super::Decided;
 use crate::wire::backend::Status;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -56,7 +57,18 @@ pub struct Cancelled {
     pub status: Option<Status>,
 }
 
-/// A transaction that is begun again for the query on hold.
+/// What follows when a transaction has begun that the client believes to have begun before.
+#[derive(Debug)]
+pub enum Then {
+    /// The query on hold is sent as the client wrote it.
+    Original,
+    /// This is done about the query on hold.
+    Decided(Box<Decided>),
+    /// The client's next frame is taken.
+    Nothing,
+}
+
+/// A transaction that is begun, or begun again, on the server alone.
 #[derive(Debug)]
 pub struct Reopening {
     /// What began it.
@@ -69,4 +81,6 @@ pub struct Reopening {
     pub error: Vec<u8>,
     /// A request has hit one of the two.
     pub cancelled: bool,
+    /// What follows.
+    pub then: Then,
 }

@@ -5,7 +5,7 @@
 mod cancel;
 mod greeting;
 
-pub use cancel::{CancelKey, Cancelled, Cancels, Reopening};
+pub use cancel::{CancelKey, Cancelled, Cancels, Reopening, Then};
 pub use greeting::{Asks, Greeting, Login};
 
 use crate::convert::{Decision, Habits};
@@ -31,7 +31,7 @@ pub enum Turn {
     Learning,
     /// Its query is answered as cancelled.
     Cancelled(Box<Cancelled>),
-    /// Its transaction is begun again for the query in `query`.
+    /// Its transaction is begun, or begun again, for the query in `query` if there is one.
     Reopening(Box<Reopening>),
 }
 

@@ -90,6 +90,8 @@ pub struct Config {
     pub audit: bool,
     /// Whether the times of the routes are compared.
     pub trials: bool,
+    /// Whether BEGIN rides with what follows it.
+    pub deferred_begin: bool,
     /// Whether reads run on other sessions' server connections.
     pub shared_reads: SharedReads,
     /// How log lines look.
@@ -302,6 +304,7 @@ impl Effective {
             ddl_notices: self.switch(&settings::DDL_NOTICES)?,
             audit: self.switch(&settings::AUDIT)?,
             trials: self.switch(&settings::TRIALS)?,
+            deferred_begin: self.switch(&settings::DEFERRED_BEGIN)?,
             shared_reads: match self.text(&settings::SHARED_READS)? {
                 "on" => SharedReads::On,
                 "prove" => SharedReads::Prove,

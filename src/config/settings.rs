@@ -394,6 +394,17 @@ pub const TRIALS: Setting = Setting {
               take about a hundredth of a statement's time.",
 };
 
+/// `deferred_begin`: whether BEGIN rides with what follows it.
+pub const DEFERRED_BEGIN: Setting = Setting {
+    key: "deferred_begin",
+    kind: ValueForm::Switch,
+    default: Some("on"),
+    what: "Whether a plain BEGIN is answered at once and sent with the statement behind it, or \
+           alone a millisecond or two later.",
+    because: "it spares each transaction one of its round trips to the server; what that \
+              moves is now(), by the time the client takes for its next statement.",
+};
+
 /// `shared_reads`: whether reads may run on other sessions' server connections.
 pub const SHARED_READS: Setting = Setting {
     key: "shared_reads",
@@ -462,6 +473,7 @@ pub const SETTINGS: &[Setting] = &[
     DDL_NOTICES,
     AUDIT,
     TRIALS,
+    DEFERRED_BEGIN,
     SHARED_READS,
     LOG_FORMAT,
     LOG_LEVEL,

@@ -23,7 +23,45 @@ pub struct Habits {
     pub sent: Sent,
     /// The query in flight whose time is taken, if one is.
     pub timing: Option<Timing>,
+    /// Whether what follows its BEGINs can carry them.
+    pub begins: Begins,
     speaks_extended: bool,
+}
+
+/// How often what followed a BEGIN could not carry it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Begins {
+    /// In a row.
+    missed: u8,
+    /// BEGINs that are sent at once before one is held back again.
+    resting: u8,
+}
+
+/// The most BEGINs in a row that are sent at once because others before them were not carried, as
+/// a power of two.
+const MOST_RESTING: u8 = 6;
+
+impl Begins {
+    /// Whether the next is to be held back. Counts it.
+    pub const fn are_held(&mut self) -> bool {
+        let is_held = self.resting == 0;
+        self.resting = self.resting.saturating_sub(1);
+        is_held
+    }
+
+    /// One was carried.
+    #[inline]
+    pub const fn carried(&mut self) {
+        self.missed = 0;
+    }
+
+    /// One had to be sent alone.
+    pub const fn missed(&mut self) {
+        self.resting = (1 << self.missed) - 1;
+        if self.missed < MOST_RESTING {
+            self.missed += 1;
+        }
+    }
 }
 
 /// A query that was sent as a prepared statement.

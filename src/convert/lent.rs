@@ -71,6 +71,8 @@ pub struct Settings {
     pub audit: bool,
     /// Whether the times of the routes are compared.
     pub trials: bool,
+    /// Whether a plain BEGIN is answered at once and sent with what follows it.
+    pub deferred_begin: bool,
     /// Whether it is proven which reads may run on other sessions' server connections.
     pub proves_reads: bool,
     /// Whether they do.

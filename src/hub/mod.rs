@@ -154,7 +154,9 @@ impl Hub {
     #[must_use]
     pub fn next_timeout(&self) -> Option<Millis> {
         let timers = self.outbox.timers.next();
-        timers.into_iter().chain(self.next_stall()).min()
+        let begins = self.outbox.begins.front().map(|(at, _)| *at);
+        let others = begins.into_iter().chain(self.next_stall());
+        timers.into_iter().chain(others).min()
     }
 
     /// The next task, if there is one.
@@ -163,10 +165,35 @@ impl Hub {
         if let Some(task) = self.outbox.tasks.pop_front() {
             return Some(task);
         }
+        if !self.outbox.begins.is_empty()
+            && let Some(task) = self.poll_begins()
+        {
+            return Some(task);
+        }
         match self.sharing.has_visits() {
             true => self.poll_hosts(),
             false => None,
         }
+    }
+
+    /// Tells a server of a transaction that it should have heard of by now. What has come
+    /// meanwhile, and might have carried the BEGIN, has been seen to.
+    fn poll_begins(&mut self) -> Option<Task> {
+        while let Some((due, id)) = self.outbox.begins.front().copied() {
+            let server = self.servers.get(id.0);
+            let waits = server.is_some_and(|server| server.upstream.begin_due == Some(due));
+            if waits && due > self.now {
+                return None;
+            }
+            self.outbox.begins.pop_front();
+            if waits
+                && let Some(mut hop) = self.hop_of_server(id)
+                && hop.begin_by(due)
+            {
+                return Some(Task::Send(id));
+            }
+        }
+        None
     }
 
     /// Whether a task waits.
@@ -192,7 +219,8 @@ impl Hub {
         let is_kept = self.lent.settings.warm && !relay_only;
         let mut standing = Standing::new(origin, most, self.lent.shapes.tag());
         let (clients, servers) = (&mut self.clients, &mut self.servers);
-        if !is_kept && (relay_only || !self.lent.settings.shares) {
+        let settings = &self.lent.settings;
+        if !is_kept && (relay_only || !settings.shares && !settings.deferred_begin) {
             // Nobody will ask what is left.
             standing.leaves(Residue::ANYTHING);
         }

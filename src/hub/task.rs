@@ -54,6 +54,8 @@ pub enum Task {
     Remember(ClientId, ServerKey),
     /// End the client: its login has taken too long.
     EndLogin(ClientId),
+    /// End the client once it has been given its output: it has been told why.
+    Finish(ClientId),
     /// See whether the client can go on: [`super::Hub::go_on`].
     See(ClientId),
     /// The server has decided about the client's login.
@@ -83,6 +85,9 @@ pub enum Task {
 pub(super) struct Outbox {
     pub(super) tasks: VecDeque<Task>,
     pub(super) timers: Timers,
+    /// The servers that are to be told of a transaction, and by when: in that order, each at most
+    /// as late as the same time behind its entry. Those that have been told since are passed over.
+    pub(super) begins: VecDeque<(Millis, UpstreamId)>,
     pub(super) tells_decisions: bool,
     /// A read that is to run on another client's connection, until the hub has found one.
     pub(super) departure: Option<Box<Departure>>,

@@ -106,6 +106,7 @@ impl Table<'_> {
             ("routes compared", Trials),
             ("left for slowness", RoutesLeft),
             ("taken again", RoutesTaken),
+            ("BEGINs carried", BeginsCarried),
         ];
         self.group(f, &shapes)?;
         writeln!(f, "questions")?;

@@ -330,6 +330,7 @@ pub fn settings(config: &Config) -> Settings {
         ddl_notices: config.ddl_notices,
         audit: config.audit,
         trials: config.trials,
+        deferred_begin: config.deferred_begin,
         proves_reads: config.shared_reads != SharedReads::Off,
         // What is not looked at may have changed.
         shares: config.shared_reads == SharedReads::On && !config.catalog_watch.is_zero(),

@@ -117,6 +117,7 @@ impl Room {
             catalog_watch: 1_000,
             ddl_notices: false,
             audit: true,
+            deferred_begin: false,
             trials: false,
             proves_reads: false,
             shares: false,

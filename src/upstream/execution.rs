@@ -23,9 +23,14 @@ pub struct Held {
 /// rare; its notices then go out at once and an early error is translated instead of repaired.
 const MAX_NOTICES: usize = 64 * 1024;
 
+/// What the server says to Parse, Bind and Execute of BEGIN.
+const BEGUN: &[u8] = b"1\0\0\0\x042\0\0\0\x04C\0\0\0\x0aBEGIN\0";
+
 /// How far the server has come with a converted query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
+    /// The BEGIN in the same batch has not completed: an error now is one of it.
+    Beginning,
     /// Nothing has run: an error now can be repaired.
     Binding,
     /// BindComplete has come.
@@ -43,6 +48,8 @@ pub enum Recovery {
     Replay,
     /// The transaction has so far only begun: begin it again, then send the original.
     Reopen,
+    /// The same, for a query that was cancelled: once the transaction has begun it ends as such.
+    ReopenCancelled,
     /// Inside a transaction: translate it.
     Translate,
 }
@@ -91,6 +98,7 @@ impl Execution {
             },
             backend::ROW_DESCRIPTION if self.hold_description => Fate::Hold,
             backend::ROW_DESCRIPTION => Fate::Pass,
+            backend::COMMAND_COMPLETE if self.stage == Stage::Beginning => Fate::Swallow,
             backend::COMMAND_COMPLETE => Fate::Hold,
             backend::NOTIFICATION | backend::PARAMETER_STATUS => Fate::Release,
             backend::NOTICE | backend::ERROR => Fate::Repair,
@@ -106,7 +114,7 @@ impl Execution {
     /// Whether nothing has run yet.
     #[must_use]
     pub fn is_early(&self) -> bool {
-        self.stage == Stage::Binding
+        self.stage <= Stage::Binding
     }
 
     /// Whether its error was dropped, so that the original is to be sent.
@@ -122,6 +130,8 @@ impl Execution {
     /// Takes a reply that is ours alone.
     pub fn swallowed(&mut self, tag: u8, out: &mut Vec<u8>) {
         match tag {
+            backend::COMMAND_COMPLETE => self.stage = Stage::Binding,
+            _ if self.stage == Stage::Beginning => {}
             backend::BIND_COMPLETE => {
                 self.stage = Stage::Bound;
                 self.release_notices(out);
@@ -164,7 +174,7 @@ impl Execution {
     /// A notice too large to be looked at is about to be forwarded.
     pub fn passes_large_notice(&mut self, out: &mut Vec<u8>) {
         self.release_notices(out);
-        if self.stage == Stage::Binding {
+        if self.is_early() {
             self.recovery = Recovery::Translate;
         }
     }
@@ -201,6 +211,17 @@ impl Execution {
         if let Some(held) = &mut self.held {
             out.append(&mut held.notices);
         }
+    }
+
+    /// Takes the usual answer to the BEGIN in the same batch, if all of it is at the front of
+    /// `bytes`: returns how long it is.
+    #[inline]
+    pub fn begun(&mut self, bytes: &[u8]) -> Option<usize> {
+        let has_begun = self.stage == Stage::Beginning && bytes.starts_with(BEGUN);
+        has_begun.then(|| {
+            self.stage = Stage::Binding;
+            BEGUN.len()
+        })
     }
 
     /// The whole answer if all of it is at the front of `bytes`, and is the usual one:

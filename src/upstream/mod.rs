@@ -15,6 +15,7 @@ pub use replies::Settled;
 pub use welcome::{Welcome, given};
 
 use crate::standing::Standing;
+use crate::statement::Millis;
 use crate::wire::backend::{self, Status};
 use crate::wire::fields;
 use crate::wire::frame::HEADER;
@@ -31,6 +32,9 @@ pub struct Upstream {
     pub partial: Partial,
     /// It has said why it ends.
     pub told_fatal: bool,
+    /// The client has been told that its transaction has begun, and the server is to be told by
+    /// then at the latest; before anything else is sent.
+    pub begin_due: Option<Millis>,
     /// What it has said to the login, as long as that may be said again.
     pub welcome: Option<Box<Welcome>>,
     /// Bytes for the server.
@@ -55,6 +59,7 @@ impl Upstream {
             standing,
             partial: Partial::default(),
             told_fatal: false,
+            begin_due: None,
             welcome: None,
             out: Vec::new(),
         }

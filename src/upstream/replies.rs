@@ -1,7 +1,7 @@
 //! What a connection does with the replies to a converted query, as their fate says.
 
 use super::Upstream;
-use super::execution::{Execution, Recovery, WholeReply};
+use super::execution::{Execution, Recovery, Stage, WholeReply};
 use super::ledger::{Fate, Kind};
 use crate::convert::{Lent, is_of_the_moment, translation};
 use crate::reason::Reason;
@@ -32,6 +32,13 @@ impl Upstream {
             return None;
         };
         Some((reply, execution.text, execution.effect))
+    }
+
+    /// Takes the usual answer to a BEGIN that the converted query in front carries, if all of it is
+    /// at the front of `bytes`: returns how long it is.
+    #[inline]
+    pub fn begun(&mut self, bytes: &[u8]) -> Option<usize> {
+        self.ledger.execution()?.begun(bytes)
     }
 
     /// Takes a whole reply to the converted query in front, which has this fate. What goes to its
@@ -96,6 +103,15 @@ impl Upstream {
         let Some(execution) = self.ledger.execution() else {
             return;
         };
+        if execution.stage == Stage::Beginning && is_error(body) {
+            // Nothing of the client's has run, and nothing may before the transaction has begun.
+            execution.recovery = match fields::field(body, fields::SQLSTATE) {
+                Some(b"57014") => Recovery::ReopenCancelled,
+                _ => Recovery::Reopen,
+            };
+            execution.drop_error();
+            return;
+        }
         let (early, recovery, key) = (execution.is_early(), execution.recovery, execution.key);
         let parsing = execution.parsing;
         // What follows may drop the statement.
@@ -173,9 +189,13 @@ fn terms(standing: &mut Standing, key: Key) -> Option<Arc<Terms>> {
 /// Whether an error that came before BindComplete may be dropped for a second try. Cancellation,
 /// shutdown and everything fatal is final: the client must hear it.
 fn is_repairable(body: &[u8]) -> bool {
-    let error = fields::field(body, fields::SEVERITY) == Some(b"ERROR");
     let state = fields::field(body, fields::SQLSTATE).unwrap_or_default();
-    error && !state.starts_with(b"57")
+    is_error(body) && !state.starts_with(b"57")
+}
+
+/// Whether the connection lives on behind this error.
+fn is_error(body: &[u8]) -> bool {
+    fields::field(body, fields::SEVERITY) == Some(b"ERROR")
 }
 
 #[cfg(test)]

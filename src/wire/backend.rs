@@ -194,6 +194,11 @@ pub fn negotiate_version(out: &mut Vec<u8>, unknown: &[&[u8]]) {
     });
 }
 
+/// Appends a CommandComplete with this tag.
+pub fn command_complete(out: &mut Vec<u8>, tag: &[u8]) {
+    put(out, COMMAND_COMPLETE, |out| put_cstr(out, tag));
+}
+
 /// Appends a ReadyForQuery.
 pub fn ready_for_query(out: &mut Vec<u8>, status: Status) {
     put(out, READY_FOR_QUERY, |out| out.push(status.byte()));
@@ -267,6 +272,13 @@ mod tests {
         let mut out = Vec::new();
         negotiate_version(&mut out, &[b"_pq_.a", b"_pq_.b"]);
         assert_eq!(out, b"v\0\0\0\x1a\0\x03\0\0\0\0\0\x02_pq_.a\0_pq_.b\0");
+    }
+
+    #[test]
+    fn command_complete_bytes() {
+        let mut out = Vec::new();
+        command_complete(&mut out, b"BEGIN");
+        assert_eq!(out, b"C\0\0\0\x0aBEGIN\0");
     }
 
     #[test]

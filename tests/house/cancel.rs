@@ -177,7 +177,7 @@ fn a_query_whose_transaction_is_begun_again_is_cancelled_in_it() {
 }
 
 #[test]
-fn a_query_is_not_sent_again_outside_its_transaction() {
+fn nothing_runs_outside_a_transaction_that_cannot_begin_again() {
     let mut scene = learned(SQL, &SELECT, &[]);
     begin(&mut scene);
     scene.client.send(&frames::query(SQL));
@@ -191,5 +191,6 @@ fn a_query_is_not_sent_again_outside_its_transaction() {
         .peer
         .send(&[complete("ROLLBACK"), ready(b'I')].concat());
     scene.peer.send(&failed);
-    scene.client.expect(&failed);
+    let last = scene.client.rest();
+    assert_eq!((&*tags(&last), &*last[0].sqlstate()), ("E", "08006"));
 }

@@ -120,6 +120,8 @@ impl House {
             self.seen.translated += client.translated;
             self.hub.remove(client.id);
         }
+        // What was to be done about them is passed over.
+        while self.hub.poll().is_some() {}
         let gone = |(id, link): &(ClientId, UpstreamId)| {
             self.hub.client(*id).is_none() && self.hub.upstream(*link).is_none()
         };

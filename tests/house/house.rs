@@ -64,6 +64,8 @@ pub(crate) struct House {
     pub(crate) mischief: Option<Mischief>,
     /// Clients do little but change settings and read.
     pub(crate) is_about_settings: bool,
+    /// Clients do everything in short transactions.
+    pub(crate) is_in_transactions: bool,
     /// What one client may read, another may read for it.
     pub(crate) is_shared: bool,
     /// Connections on which the server is to be asked to cancel what it does.
@@ -89,6 +91,7 @@ fn settings(dice: &mut Dice) -> Settings {
         audit: dice.chance(700),
         warm: false,
         trials: dice.chance(700),
+        deferred_begin: dice.chance(700),
         proves_reads: false,
         shares: false,
         limits: Limits {
@@ -130,6 +133,7 @@ impl House {
             seen: Seen::default(),
             mischief: None,
             is_about_settings: false,
+            is_in_transactions: false,
             is_shared,
             hastened: Vec::new(),
             names: Vec::new(),
@@ -247,7 +251,9 @@ impl House {
             500..940 => return self.round(room),
             940..945 if self.is_shared => return self.share(room),
             940..970 => {
-                self.now += self.dice.next() % 100;
+                // Little time passes between a BEGIN and what carries it.
+                let is_brief = self.is_in_transactions && self.dice.chance(900);
+                self.now += self.dice.next() % if is_brief { 1 } else { 100 };
                 self.hub.tick(Millis(self.now));
                 return self.go_on(room);
             }
@@ -286,6 +292,9 @@ impl House {
         let bytes = match plans {
             _ if self.is_shared => {
                 script::reader(&mut self.dice, &mut self.serial, client.status())
+            }
+            _ if self.is_in_transactions => {
+                script::in_transactions(&mut self.dice, &mut self.serial, client.status())
             }
             _ if self.is_about_settings => {
                 script::about_settings(&mut self.dice, &mut self.serial, client.status())
@@ -469,6 +478,10 @@ impl House {
                     let room = of(&self.rooms, id).ok_or("a login of nobody")?;
                     self.seen.late_logins += 1;
                     self.leave(room)?;
+                }
+                Task::Finish(id) => {
+                    let room = of(&self.rooms, id).ok_or("the end of nobody")?;
+                    self.over(room);
                 }
                 Task::See(id) => {
                     if let Some(room) = of(&self.rooms, id) {

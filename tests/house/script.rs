@@ -150,6 +150,22 @@ pub(crate) fn reader(dice: &mut Dice, serial: &mut usize, status: u8) -> Vec<u8>
     frames::query(&filled(template, dice, serial, 30))
 }
 
+/// A request of somebody who does everything in short transactions.
+pub(crate) fn in_transactions(dice: &mut Dice, serial: &mut usize, status: u8) -> Vec<u8> {
+    let template = match dice.below(1000) {
+        0..900 if status == b'E' => "ROLLBACK",
+        0..850 if status == b'I' => "BEGIN",
+        0..150 if status == b'T' => *dice.pick(&["COMMIT", "ROLLBACK", "END"]),
+        0..900 => *dice.pick(&[READS[0], READS[1], READS[1], READS[2]]),
+        900..990 => WRITES[0],
+        990..997 => *dice.pick(&READS),
+        997 => *dice.pick(&OTHERS),
+        998 => return frames::frame(b'X', b""),
+        _ => return request(dice, serial, status != b'I'),
+    };
+    frames::query(&filled(template, dice, serial, 100))
+}
+
 /// Texts that read what is the same in every session.
 pub(crate) fn travelling(dice: &mut Dice) -> Vec<String> {
     let filled = |template: &&str| filled(template, dice, &mut 0, 0);

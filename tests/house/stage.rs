@@ -230,6 +230,11 @@ impl World {
                         "a late login"
                     );
                 }
+                Task::Finish(id) => {
+                    if let Some(line) = self.lines.iter_mut().find(|line| line.id == id) {
+                        line.server.has_finished = true;
+                    }
+                }
                 Task::See(id) => {
                     if let Some(line) = self.lines.iter().position(of(id)) {
                         self.settle(line);

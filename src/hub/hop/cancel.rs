@@ -13,7 +13,7 @@
 //! - a transaction that is begun again has begun before anything runs in it.
 
 use super::Hop;
-use crate::client::{Cancelled, Reopening, Turn};
+use crate::client::{Cancelled, Reopening, Then, Turn};
 use crate::upstream::execution::{Recovery, Stage};
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::HEADER;
@@ -54,7 +54,7 @@ impl Hop<'_> {
         }
     }
 
-    fn ask_to_cancel(&mut self) {
+    pub(super) fn ask_to_cancel(&mut self) {
         self.question(|out| frontend::query(out, CANCEL));
         self.client.turn = Turn::Cancelled(Box::default());
     }
@@ -70,15 +70,17 @@ impl Hop<'_> {
         self.client.query.clear();
     }
 
-    /// Begins the transaction again that has only begun, then sends the query on hold.
-    pub(super) fn reopen(&mut self) {
+    /// Begins the transaction again that has only begun, then sends the query on hold; or has it end
+    /// as cancelled.
+    pub(super) fn reopen(&mut self, cancelled: bool) {
         let begin = std::mem::take(&mut self.upstream.standing.only_begun);
         self.begin_again(Reopening {
             begin,
             owed: 0,
             tries: 0,
             error: Vec::new(),
-            cancelled: false,
+            cancelled,
+            then: Then::Original,
         });
     }
 
@@ -138,13 +140,10 @@ impl Hop<'_> {
         };
         let has_begun = self.upstream.standing.status == Status::Transaction;
         match *reopening {
-            Reopening { cancelled, .. } if has_begun && cancelled => self.ask_to_cancel(),
-            _ if has_begun => self.send_original(),
+            begun if has_begun => self.has_begun(begun),
             again if again.cancelled && again.tries < MAX_TRIES => self.begin_again(again),
-            // Outside the transaction the query must not run.
-            Reopening { error, .. } => {
-                self.end_if_cancelled(Some(&error));
-            }
+            // Outside the transaction nothing must run that the client believes to be in it.
+            Reopening { error, .. } => self.cannot_begin(&error),
         }
     }
 
@@ -186,7 +185,9 @@ impl Hop<'_> {
             return false;
         };
         let repairable = match execution.stage {
-            Stage::Binding => execution.recovery != Recovery::Translate && !self.client.is_late,
+            Stage::Beginning | Stage::Binding => {
+                execution.recovery != Recovery::Translate && !self.client.is_late
+            }
             Stage::Bound | Stage::Failed => false,
             Stage::Replay => true,
         };

@@ -9,7 +9,7 @@ use crate::oracle::Lesson;
 use crate::reason::Reason;
 use crate::sql::effect::Effect;
 use crate::statement::{Micros, Recipe};
-use crate::upstream::execution::{Execution, Recovery, Stage};
+use crate::upstream::execution::{Execution, Recovery};
 use crate::upstream::ledger::{Kind, Recipient};
 use crate::wire::backend::Status;
 
@@ -48,6 +48,10 @@ impl Hop<'_> {
             return self.bar(Some(decided), text);
         }
         self.client.at_home = self.now;
+        let is_carrier = matches!(decided, Ok(Decision::Execute(..)));
+        if self.upstream.begin_due.is_some() && !is_carrier {
+            return self.begin_before(decided, text);
+        }
         match decided {
             Ok(Decision::Execute(call, recipe)) => {
                 self.count_converted();
@@ -65,6 +69,7 @@ impl Hop<'_> {
                 };
                 self.learn(Lesson::new(subject, about));
             }
+            Err(reason) if self.defers(text, reason) => {}
             Err(reason) => {
                 let standing = &self.upstream.standing;
                 let has_changed = standing.has_moved() || standing.has_altered();
@@ -117,6 +122,7 @@ impl Hop<'_> {
     /// scanned.
     pub(super) fn execute(&mut self, call: &Call, recipe: &Recipe, text: &[u8]) {
         let extended = self.client.habits.speaks_extended();
+        let stage = self.carry_begin();
         convert::bind(
             call,
             recipe,
@@ -137,7 +143,7 @@ impl Hop<'_> {
         let execution = Execution {
             text: kept,
             key: call.key,
-            stage: Stage::Binding,
+            stage,
             recovery,
             hold_description: call.hold_description,
             effect: call.effect,
@@ -187,10 +193,10 @@ impl Hop<'_> {
         self.lent.counters().add(Counter::Replayed, 1);
         self.client.query = execution.text;
         let has_begun = !self.upstream.standing.only_begun.is_empty();
-        if execution.recovery == Recovery::Reopen && has_begun {
-            self.reopen();
-        } else {
-            self.send_original();
+        match execution.recovery {
+            Recovery::Reopen if has_begun => self.reopen(false),
+            Recovery::ReopenCancelled => self.reopen(true),
+            _ => self.send_original(),
         }
     }
 }

@@ -44,7 +44,8 @@ impl Hop<'_> {
     /// # Errors
     /// A length field no frame can have.
     pub(in crate::hub) fn forward_client(&mut self, bytes: &[u8]) -> Result<usize, Error> {
-        if self.client.leaves || self.visits.is_busy() {
+        let is_held = self.visits.is_busy() || self.upstream.begin_due.is_some();
+        if self.client.leaves || is_held {
             return Ok(0);
         }
         let at = self.client.skip.min(bytes.len());

@@ -11,7 +11,7 @@
 //! Before these comes Login. A read that may run on another connection leads to Visiting, and a
 //! query that waits until the own one has no visits to Barred (`travel`). A query that is cancelled
 //! while it is on hold leads to Cancelled, and one whose transaction has only begun may lead to
-//! Reopening (`cancel`).
+//! Reopening (`cancel`), as does one whose transaction the server has not heard of (`begin`).
 //!
 //! Invariants:
 //! - while a converted query or a question of ours is in flight, no client frame is processed, so
@@ -26,6 +26,7 @@
 //! - every query that is relayed instead of converted is counted under exactly one [`Reason`]; a
 //!   query that ends as cancelled before it is sent is counted under none.
 
+mod begin;
 mod cancel;
 mod dispatch;
 mod forward;
@@ -39,7 +40,7 @@ mod travel;
 use super::pace::Pace;
 use super::warm::is_of_use;
 use super::{Outbox, Task};
-use crate::client::Client;
+use crate::client::{Client, Then};
 use crate::convert::Lent;
 use crate::oracle::Lesson;
 use crate::reason::Reason;
@@ -96,8 +97,9 @@ impl Hop<'_> {
             if !self.client.is_logged_in() && !login::may_precede_login(header.tag) {
                 break;
             }
-            if self.visits.is_busy() && !self.may_travel(header, rest) {
-                self.visits.is_wanted = true;
+            let is_ready = !self.visits.is_busy() && self.upstream.begin_due.is_none();
+            if !is_ready && !self.is_whole_query(header, rest) {
+                self.make_ready();
                 break;
             }
             let most = self.lent.settings.limits.max_query + HEADER + 1;
@@ -124,6 +126,15 @@ impl Hop<'_> {
             }
         }
         Ok(at)
+    }
+
+    /// Has the server be told of the transaction, or the visits end, before a frame is looked at.
+    #[cold]
+    fn make_ready(&mut self) {
+        if self.upstream.begin_due.is_some() {
+            return self.begin(Then::Nothing);
+        }
+        self.visits.is_wanted = true;
     }
 
     fn client_frame(&mut self, tag: u8, frame: &[u8]) {

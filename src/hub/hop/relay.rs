@@ -17,16 +17,21 @@ use crate::wire::frontend;
 impl Hop<'_> {
     /// Relays a Query with this text, and notes what it may do.
     pub(super) fn relay_query(&mut self, text: &[u8], reason: Reason) {
+        let effect = self.notes_query(text, reason);
+        self.upstream.ledger.relay_query(self.client.id, effect);
+        frontend::query(&mut self.upstream.out, text);
+    }
+
+    /// Counts a Query that is not converted, and notes what it may do; returns that.
+    pub(super) fn notes_query(&mut self, text: &[u8], reason: Reason) -> Effect {
         self.count_passed(reason);
         if self.lent.settings.mode != Policy::Off {
             self.lent.counters().passed_text(reason, text);
         }
-        let effect = match self.lent.settings.mode == Policy::Convert && !self.client.relay_only {
+        match self.lent.settings.mode == Policy::Convert && !self.client.relay_only {
             true => self.before_relay(text, reason),
             false => self.relays_blindly(),
-        };
-        self.upstream.ledger.relay_query(self.client.id, effect);
-        frontend::query(&mut self.upstream.out, text);
+        }
     }
 
     /// What is relayed may change who may log in: at once, or when the transaction ends.

@@ -1,7 +1,7 @@
 //! The server's bytes: what becomes of each reply, as the ledger says.
 
 use super::Hop;
-use crate::client::Turn;
+use crate::client::{Then, Turn};
 use crate::oracle::{DDL_CHANNEL, Lesson};
 use crate::upstream::Settled;
 use crate::upstream::ledger::Fate;
@@ -23,13 +23,11 @@ impl Hop<'_> {
         partial.pass -= forwarded;
         let mut at = run + forwarded;
         while let Some(header) = frame::header(&bytes[at..])? {
-            if header.tag == backend::BIND_COMPLETE
-                && let Some((reply, text, effect)) = self.upstream.whole_reply(&bytes[at..])
+            if matches!(header.tag, backend::BIND_COMPLETE | backend::PARSE_COMPLETE)
+                && let Some((size, swallowed)) = self.usual_reply(&bytes[run..], at - run)
             {
-                self.client.forward(&bytes[run..at]);
-                self.executed(text, effect, Some(reply.status));
-                run = at + reply.swallowed;
-                at += reply.size;
+                run = at + swallowed;
+                at += size;
                 continue;
             }
             let available = bytes.len() - at;
@@ -83,6 +81,23 @@ impl Hop<'_> {
         }
         self.client.forward(&bytes[run..at]);
         Ok(at)
+    }
+
+    /// Takes a usual reply to a converted query, or to the BEGIN that it carries, if all of it is in
+    /// `bytes`, from `at` on; what is before that goes to the client first. Returns its size, and
+    /// how much of it the client is not given.
+    #[inline(always)]
+    fn usual_reply(&mut self, bytes: &[u8], at: usize) -> Option<(usize, usize)> {
+        let (before, reply) = bytes.split_at_checked(at)?;
+        if reply.first() == Some(&backend::PARSE_COMPLETE) {
+            let size = self.upstream.begun(reply)?;
+            self.client.forward(before);
+            return Some((size, size));
+        }
+        let (reply, text, effect) = self.upstream.whole_reply(reply)?;
+        self.client.forward(before);
+        self.executed(text, effect, Some(reply.status));
+        Some((reply.size, reply.swallowed))
     }
 
     /// What becomes of a reply of this type. During the login all are looked at.
@@ -143,7 +158,12 @@ impl Hop<'_> {
         self.answer_cancelled();
         let upstream = &mut self.upstream;
         let lesson = self.lesson.as_deref();
-        let asks = lesson.is_some_and(Lesson::is_behind);
+        // A client in a transaction that waits for nothing is told nothing, as it would not be.
+        let begins = match &self.client.turn {
+            Turn::Reopening(reopening) => matches!(reopening.then, Then::Nothing),
+            _ => false,
+        };
+        let asks = begins || lesson.is_some_and(Lesson::is_behind);
         let waits = matches!(self.client.turn, Turn::Visiting | Turn::Barred(_));
         let owes = !self.client.is_logged_in() || waits || !asks && upstream.ledger.owes();
         // A client that has said that it is done ends the connection itself.

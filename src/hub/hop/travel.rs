@@ -24,10 +24,10 @@ const AWAY: u64 = 1000;
 const MAX_TEXT: usize = 8 * 1024;
 
 impl Hop<'_> {
-    /// Whether a client's frame may be looked at while its connection has visits: a whole Query may
-    /// travel itself.
+    /// Whether a client's frame may be looked at while its connection has visits, or has not heard
+    /// of its transaction: a whole Query may travel itself, or carry the BEGIN.
     #[cold]
-    pub(super) fn may_travel(&self, header: Header, bytes: &[u8]) -> bool {
+    pub(super) fn is_whole_query(&self, header: Header, bytes: &[u8]) -> bool {
         let most = self.lent.settings.limits.max_query + HEADER + 1;
         let is_query = header.tag == frontend::QUERY && header.size <= most;
         let body = bytes.get(HEADER..header.size);

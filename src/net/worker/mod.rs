@@ -395,6 +395,12 @@ impl Worker {
                     self.end(id, End::Failed(ConnectionError::LoginTimeout));
                 }
             }
+            Task::Finish(id) => {
+                if let Some(client) = self.clients.get_mut(id.0) {
+                    client.finishes = true;
+                }
+                self.make_dirty(PortId::Client(id));
+            }
             Task::See(id) => self.make_dirty(PortId::Client(id)),
             Task::Login(id, outcome) => self.login_decided(id, outcome),
             Task::Park(id) => self.park(id),

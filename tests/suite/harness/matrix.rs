@@ -46,7 +46,7 @@ pub(crate) fn same_under(
 ) -> Summary {
     let upstream = server::address();
     let direct = play(&upstream, setup, &body);
-    let changes = [&[("trials", "on")], changes].concat();
+    let changes = [&[("trials", "on"), ("deferred_begin", "on")], changes].concat();
     let proxy = Proxy::with(&upstream, &changes);
     let proxied = play(proxy.address(), setup, &body);
     compare(&direct, &proxied);

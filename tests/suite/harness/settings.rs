@@ -2,8 +2,8 @@
 
 /// What the tests change: one sighting is enough, nothing is rationed, no time is lost at the end,
 /// and neither is the catalog looked at in between nor the other route tried, which scripts would
-/// have to expect at any moment.
-const SETTINGS: [(&str, &str); 7] = [
+/// have to expect at any moment; and a BEGIN comes when it is sent.
+const SETTINGS: [(&str, &str); 8] = [
     ("listen", "127.0.0.1:0"),
     ("workers", "1"),
     ("prepare_threshold", "1"),
@@ -11,6 +11,7 @@ const SETTINGS: [(&str, &str); 7] = [
     ("drain_timeout_s", "0"),
     ("catalog_watch_ms", "0"),
     ("trials", "off"),
+    ("deferred_begin", "off"),
 ];
 
 /// `changes` on top of [`SETTINGS`].

@@ -1,0 +1,233 @@
+//! A plain BEGIN is answered at once. The server is told with the statement behind it, which spares
+//! the client one of its waits for the server; or alone, a moment later.
+//!
+//! Invariants:
+//! - nothing of the client runs before its transaction has begun. What carries the BEGIN is one
+//!   batch with it, of which the server skips the rest if that fails (`PostgresMain` in
+//!   `postgres.c`); everything else waits for its answer;
+//! - a client of which the server hears nothing more has not begun anything;
+//! - a client whose transaction cannot be begun is ended, because it has been told otherwise.
+
+use super::Hop;
+use crate::client::{Decided, Reopening, Then, Turn};
+use crate::convert::Policy;
+use crate::hub::Task;
+use crate::metrics::Counter;
+use crate::reason::Reason;
+use crate::statement::Millis;
+use crate::upstream::Partial;
+use crate::upstream::execution::Stage;
+use crate::wire::backend::{self, Status};
+use crate::wire::fields;
+use crate::wire::frame::HEADER;
+use crate::wire::frontend;
+
+/// Milliseconds after which the server is told in any case. The beginning of a transaction is the
+/// time that now() shows in it.
+const MOMENT: u64 = 1;
+
+/// The command tag of a text that begins a transaction and says nothing about it.
+fn plain_begin(text: &[u8]) -> Option<&'static [u8]> {
+    // Longer ones are rare, and most texts are.
+    if text.len() > 24 {
+        return None;
+    }
+    let text = text.trim_ascii();
+    let text = text.strip_suffix(b";").unwrap_or(text);
+    let mut words = text
+        .split(u8::is_ascii_whitespace)
+        .filter(|word| !word.is_empty());
+    let is = |word: &[u8], name: &[u8]| word.eq_ignore_ascii_case(name);
+    let (first, second) = (words.next()?, words.next());
+    let is_all = words.next().is_none();
+    match second {
+        None if is(first, b"begin") => Some(b"BEGIN"),
+        Some(word) if is(first, b"begin") && is_all => {
+            (is(word, b"work") || is(word, b"transaction")).then_some(b"BEGIN")
+        }
+        Some(word) if is(first, b"start") && is(word, b"transaction") && is_all => {
+            Some(b"START TRANSACTION")
+        }
+        _ => None,
+    }
+}
+
+impl Hop<'_> {
+    /// Answers the text if it is a BEGIN that the server may be told of later; returns whether it
+    /// is.
+    #[inline]
+    pub(super) fn defers(&mut self, text: &[u8], reason: Reason) -> bool {
+        let is_first = matches!(text.first(), Some(b'b' | b'B' | b's' | b'S'));
+        if !is_first || !self.lent.settings.deferred_begin {
+            return false;
+        }
+        let Some(tag) = plain_begin(text) else {
+            return false;
+        };
+        let may_defer = self.may_defer();
+        if may_defer {
+            self.defer(text, tag, reason);
+        }
+        may_defer
+    }
+
+    /// Whether a BEGIN may be answered before the server has heard of it. Behind one that it has
+    /// heard of it holds notifications back, and in the other protocol the client might see what
+    /// carries it.
+    fn may_defer(&mut self) -> bool {
+        let standing = &self.upstream.standing;
+        self.lent.settings.mode == Policy::Convert
+            && standing.status == Status::Idle
+            && !standing.residue.is_anything()
+            && !standing.past.may_show_statements()
+            && self.upstream.ledger.is_idle()
+            // Not into the middle of what the server says unasked.
+            && self.upstream.partial == Partial::default()
+            && !self.upstream.told_fatal
+            && !self.client.relay_only
+            && !self.client.is_parting
+            && !self.client.habits.speaks_extended()
+            && self.client.habits.begins.are_held()
+    }
+
+    #[inline(never)]
+    fn defer(&mut self, text: &[u8], tag: &[u8], reason: Reason) {
+        let effect = self.notes_query(text, reason);
+        let upstream = &mut *self.upstream;
+        upstream.standing.completed(tag, Some(effect));
+        upstream.ready(Status::Transaction);
+        let due = Millis(self.now.0.saturating_add(MOMENT));
+        upstream.begin_due = Some(due);
+        self.outbox.begins.push_back((due, self.client.link));
+        let out = &mut self.client.out;
+        backend::command_complete(out, tag);
+        backend::ready_for_query(out, Status::Transaction);
+        self.client.turn = Turn::Free;
+        self.untimed();
+    }
+
+    /// Puts the BEGIN that the server was not told of in front of the statement that follows in the
+    /// same batch; returns where that stands then.
+    #[inline]
+    pub(super) fn carry_begin(&mut self) -> Stage {
+        match self.upstream.begin_due.take() {
+            Some(_) => self.carry(),
+            None => Stage::Binding,
+        }
+    }
+
+    #[inline(never)]
+    fn carry(&mut self) -> Stage {
+        // It takes longer than others of its kind.
+        self.untimed();
+        self.client.habits.begins.carried();
+        self.lent.counters().add(Counter::BeginsCarried, 1);
+        let (out, begin) = (&mut self.upstream.out, &self.upstream.standing.only_begun);
+        frontend::parse(out, b"", begin, &[]);
+        frontend::bind(out, b"", 0, |_, _| {});
+        out.extend_from_slice(frontend::EXECUTE_FRAME);
+        Stage::Beginning
+    }
+
+    /// Tells the server of the transaction before anything is done about the query.
+    #[cold]
+    pub(super) fn begin_before(&mut self, decided: Decided, text: &[u8]) {
+        self.untimed();
+        self.client.query.clear();
+        self.client.query.extend_from_slice(text);
+        self.begin(Then::Decided(Box::new(decided)));
+    }
+
+    /// Tells the server of the transaction if it has not heard of it by `due`; returns whether it
+    /// is told now.
+    pub(in crate::hub) fn begin_by(&mut self, due: Millis) -> bool {
+        let is_due = self.upstream.begin_due == Some(due);
+        if is_due {
+            self.begin(Then::Nothing);
+        }
+        is_due
+    }
+
+    /// Tells the server of the transaction.
+    #[cold]
+    pub(super) fn begin(&mut self, then: Then) {
+        self.upstream.begin_due = None;
+        self.client.habits.begins.missed();
+        let begin = std::mem::take(&mut self.upstream.standing.only_begun);
+        self.question(|out| frontend::query(out, &begin));
+        self.client.turn = Turn::Reopening(Box::new(Reopening {
+            begin,
+            owed: 1,
+            tries: 0,
+            error: Vec::new(),
+            cancelled: false,
+            then,
+        }));
+    }
+
+    /// The transaction has begun that the client knows of.
+    pub(super) fn has_begun(&mut self, reopening: Reopening) {
+        let is_cancelled = reopening.cancelled;
+        match reopening.then {
+            Then::Original if is_cancelled => self.ask_to_cancel(),
+            Then::Original => self.send_original(),
+            // An idle server would have ignored the request.
+            Then::Nothing => self.upstream.standing.only_begun = reopening.begin,
+            Then::Decided(_) if is_cancelled => self.ask_to_cancel(),
+            Then::Decided(decided) => {
+                self.upstream.standing.only_begun = reopening.begin;
+                if !self.end_if_cancelled(None) {
+                    let text = std::mem::take(&mut self.client.query);
+                    self.at_home(*decided, &text);
+                }
+            }
+        }
+    }
+
+    /// The transaction that the client believes to be in cannot be begun, for the reason that this
+    /// frame says.
+    pub(super) fn cannot_begin(&mut self, error: &[u8]) {
+        let body = error.get(HEADER..).unwrap_or_default();
+        let said = fields::field(body, fields::MESSAGE).unwrap_or_default();
+        let said = String::from_utf8_lossy(said);
+        let message = format!("the transaction could not be begun: {said}");
+        backend::error_response(&mut self.client.out, "FATAL", "08006", &message);
+        self.upstream.told_fatal = true;
+        self.client.query.clear();
+        self.outbox.tasks.push_back(Task::Finish(self.client.id));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_begin_that_says_anything_more_is_not_plain() {
+        for (text, tag) in [
+            ("begin", &b"BEGIN"[..]),
+            (" BEGIN ;", b"BEGIN"),
+            ("Begin\tWork", b"BEGIN"),
+            ("BEGIN TRANSACTION;", b"BEGIN"),
+            ("start  transaction", b"START TRANSACTION"),
+        ] {
+            assert_eq!(plain_begin(text.as_bytes()), Some(tag), "{text}");
+        }
+        for text in [
+            "",
+            ";",
+            "start",
+            "start work",
+            "begin read only",
+            "begin work read only",
+            "begin;;",
+            "begin; select 1",
+            "begin/**/",
+            "begin transaction ;;",
+            "begin atomic",
+            "beginning",
+        ] {
+            assert_eq!(plain_begin(text.as_bytes()), None, "{text}");
+        }
+    }
+}
