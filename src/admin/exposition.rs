@@ -252,8 +252,9 @@ impl Page {
 
     fn questions(&mut self, summary: &Summary) {
         use Counter::{
-            AuditsFailed, AuditsPassed, BeginsCarried, Demotions, LessonsUnpaid, OracleAccepted, OracleDeclined,
-            OracleQuestions, Questions, QuestionsMillis, RoutesLeft, RoutesTaken, Trials,
+            AuditsFailed, AuditsPassed, BeginsCarried, Demotions, LessonsUnpaid, OracleAccepted,
+            OracleDeclined, OracleQuestions, Questions, QuestionsMillis, RoutesLeft, RoutesTaken,
+            Trials,
         };
         let count = |counter| summary.count(counter);
         let help = "Shapes that the server was asked about.";

@@ -45,11 +45,7 @@ fn carried(scene: &Scene) -> u64 {
 
 /// Ends the transaction.
 fn commit(scene: &mut Scene) {
-    relay(
-        scene,
-        "COMMIT",
-        &[complete("COMMIT"), ready(b'I')].concat(),
-    );
+    relay(scene, "COMMIT", &[complete("COMMIT"), ready(b'I')].concat());
 }
 
 #[test]
@@ -140,7 +136,9 @@ fn a_message_of_the_other_protocol_waits_for_the_begin() {
     scene
         .peer
         .send(&[frame(b'3', b""), frame(b'1', b""), ready(b'T')].concat());
-    scene.client.expect(&[frame(b'1', b""), ready(b'T')].concat());
+    scene
+        .client
+        .expect(&[frame(b'1', b""), ready(b'T')].concat());
     commit(&mut scene);
     // From now on it might see what carries a BEGIN.
     relay(

@@ -129,7 +129,10 @@ fn each_client_is_in_the_transaction_it_was_told_of() {
     }
     println!("{carried} carried, {cancelled} cancelled");
     if steps >= 100_000 {
-        assert!(carried > 150 && cancelled > 100, "{carried} and {cancelled}");
+        assert!(
+            carried > 150 && cancelled > 100,
+            "{carried} and {cancelled}"
+        );
     }
 }
 

@@ -49,7 +49,7 @@ impl Core {
             prepare_threshold: 1,
             statement_max_age: 5_000,
             warm: false,
-            deferred_begin: true,
+            deferred_begin: false,
             trials: true,
             proves_reads: false,
             shares: false,

@@ -100,6 +100,7 @@ mod crowd;
 mod shutdown;
 // Peers that do not read.
 mod backpressure;
+mod begin;
 // Large results and COPY, byte by byte.
 mod bulk;
 // Server connections that outlive their clients.

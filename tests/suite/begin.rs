@@ -1,0 +1,167 @@
+//! Transactions of which the client is told before the server.
+
+use crate::harness::client::Client;
+use crate::harness::frames::{self, tags};
+use crate::harness::matrix::same_under;
+use crate::harness::proxy::Proxy;
+use crate::harness::server;
+use pgautoprep::metrics::Counter;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// The catalog is looked at, so that it is known what a session may have left.
+const WATCHED: (&str, &str) = ("catalog_watch_ms", "1000");
+const ON: [(&str, &str); 2] = [("deferred_begin", "on"), WATCHED];
+
+const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, n int CHECK (n < 1000)); \
+    INSERT INTO t SELECT i, 0 FROM generate_series(1, 100) i";
+
+#[test]
+fn what_follows_a_begin_is_the_same() {
+    let carried = same_under(&ON, SETUP, |client, _, round| {
+        let read = format!("SELECT id, n FROM t WHERE id = {round}");
+        let write = format!("UPDATE t SET n = {round} WHERE id = {round}");
+        for begin in [
+            "BEGIN",
+            "begin;",
+            "BEGIN WORK",
+            " Begin Transaction ;",
+            "START TRANSACTION",
+        ] {
+            client.queries(&[begin, &read, &write, &read, "ROLLBACK"]);
+            client.queries(&[begin, &write, "COMMIT"]);
+        }
+        // What fails behind it: before, and while it runs.
+        let wrong = format!("SELECT n FROM t WHERE id = '{round}x'");
+        client.queries(&["BEGIN", &wrong, &read, "COMMIT", &read]);
+        let wrong = format!("SELECT 7 / (n - n) FROM t WHERE id = {round}");
+        client.queries(&["BEGIN", &wrong, &read, "ROLLBACK", &read]);
+        let wrong = format!("UPDATE t SET n = 1000 WHERE id = {round}");
+        client.queries(&["BEGIN", &wrong, "END", &read]);
+    });
+    let carried = carried.count(Counter::BeginsCarried);
+    assert!(carried > 20, "{carried}");
+}
+
+/// After some of these the BEGINs are sent at once, so the order is another in each round.
+#[test]
+fn what_cannot_carry_a_begin_is_the_same_behind_it() {
+    let level = "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE";
+    same_under(&ON, SETUP, |client, _, round| {
+        let read = format!("SELECT id, n FROM t WHERE id = {round}");
+        let write = format!("UPDATE t SET n = {round} WHERE id = {round}");
+        let others: [&[&str]; 10] = [
+            &["BEGIN", "COMMIT", "BEGIN", "ROLLBACK", "BEGIN", "BEGIN"],
+            &[
+                "END",
+                "BEGIN",
+                "SAVEPOINT a",
+                &write,
+                "ROLLBACK TO a",
+                "END",
+            ],
+            &["BEGIN", "SET LOCAL work_mem = '8MB'", &read, "END"],
+            &["BEGIN", level, &read, "SHOW transaction_isolation", "END"],
+            &["BEGIN", &read, level, &read, "END"],
+            &["BEGIN", "LOCK TABLE t", &read, "END", "BEGIN; SELECT 1"],
+            &[
+                "COMMIT",
+                "BEGIN",
+                "",
+                &read,
+                "COMMIT AND CHAIN",
+                &read,
+                "END",
+            ],
+            &["BEGIN", "nonsense", &read, "END"],
+            &["BEGIN", "COPY t TO STDOUT", &read, "END"],
+            &["BEGIN", "SELECT 1; SELECT 2", &read, "END"],
+        ];
+        for index in 0..others.len() {
+            client.queries(others[(index * 3 + round) % others.len()]);
+        }
+    });
+}
+
+/// A proxy and a client that has run a statement, and sees it converted.
+fn warm() -> (Proxy, Client, Client) {
+    let database = server::database(SETUP);
+    let proxy = Proxy::with(&server::address(), &ON);
+    let mut client = Client::login(proxy.address(), &database);
+    client.query("SELECT n FROM t WHERE id = 1");
+    client.query("SELECT n FROM t WHERE id = 2");
+    client.query("UPDATE t SET n = 1 WHERE id = 1");
+    client.query("UPDATE t SET n = 2 WHERE id = 2");
+    let direct = Client::login(&server::address(), &database);
+    (proxy, client, direct)
+}
+
+#[test]
+fn a_transaction_begins_when_the_client_was_told_so() {
+    let (proxy, mut client, _) = warm();
+    for pause in [0, 300] {
+        client.query("BEGIN");
+        sleep(Duration::from_millis(pause));
+        let ago = "SELECT extract(epoch FROM clock_timestamp() - now()) * 1000 FROM t WHERE id = 1";
+        let ago: f64 = client.value(ago).parse().unwrap();
+        let pause = pause as f64;
+        assert!(ago > pause - 100.0 && ago < pause + 5_000.0, "{ago}");
+        client.query("COMMIT");
+    }
+    assert_eq!(proxy.summary().count(Counter::ErrorsProxy), 0);
+}
+
+#[test]
+fn others_see_the_transaction_of_a_client_that_does_nothing_in_it() {
+    let (_proxy, mut client, mut direct) = warm();
+    let pid = client.value("SELECT pg_backend_pid()");
+    client.query("BEGIN");
+    let state = format!("SELECT state FROM pg_stat_activity WHERE pid = {pid}");
+    let since = Instant::now();
+    while direct.value(&state) != "idle in transaction" {
+        assert!(since.elapsed() < Duration::from_secs(10), "still idle");
+    }
+}
+
+/// The server ends in front of the statement that carries the BEGIN: the client hears of it as of
+/// any end.
+#[test]
+fn a_server_that_has_gone_begins_nothing() {
+    let (_proxy, mut client, mut direct) = warm();
+    let pid = client.value("SELECT pg_backend_pid()");
+    client.query("BEGIN");
+    direct.query(&format!("SELECT pg_terminate_backend({pid})"));
+    let last = client.rest();
+    assert_eq!((&*tags(&last), &*last[0].sqlstate()), ("E", "57P01"));
+}
+
+/// Whatever a cancel request hits, the transaction is there, and one that has failed has failed.
+#[test]
+fn a_cancelled_statement_ends_in_its_transaction() {
+    let (proxy, mut client, mut direct) = warm();
+    direct.run("BEGIN; LOCK TABLE t");
+    let (pid, secret) = client.key.clone();
+    for round in 0..20 {
+        client.query("BEGIN");
+        client.send(&frames::query("UPDATE t SET n = 5 WHERE id = 7"));
+        sleep(Duration::from_millis(round % 4));
+        // A request that finds the server idle hits nothing.
+        let waiting = loop {
+            Client::connect(proxy.address()).send(&frames::cancel(pid, &secret));
+            sleep(Duration::from_millis(50));
+            client.socket.set_nonblocking(true).unwrap();
+            let has_answer = client
+                .socket
+                .peek(&mut [std::mem::MaybeUninit::uninit(); 1])
+                .is_ok();
+            client.socket.set_nonblocking(false).unwrap();
+            if has_answer {
+                break client.until_ready();
+            }
+        };
+        assert_eq!(tags(&waiting), "EZ");
+        assert_eq!(waiting[0].sqlstate(), "57014");
+        assert_eq!(waiting[1].body, b"E");
+        client.query("ROLLBACK");
+    }
+}
