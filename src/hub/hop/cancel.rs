@@ -70,8 +70,8 @@ impl Hop<'_> {
         self.client.query.clear();
     }
 
-    /// Begins the transaction again that has only begun, then sends the query on hold; or has it end
-    /// as cancelled.
+    /// Begins the transaction again that has only begun, then sends the query on hold; or has it
+    /// end as cancelled.
     pub(super) fn reopen(&mut self, cancelled: bool) {
         let begin = std::mem::take(&mut self.upstream.standing.only_begun);
         self.begin_again(Reopening {

@@ -83,9 +83,9 @@ impl Hop<'_> {
         Ok(at)
     }
 
-    /// Takes a usual reply to a converted query, or to the BEGIN that it carries, if all of it is in
-    /// `bytes`, from `at` on; what is before that goes to the client first. Returns its size, and
-    /// how much of it the client is not given.
+    /// Takes a usual reply to a converted query, or to the BEGIN that it carries, if all of it is
+    /// in `bytes`, from `at` on; what is before that goes to the client first. Returns its size,
+    /// and how much of it the client is not given.
     #[inline(always)]
     fn usual_reply(&mut self, bytes: &[u8], at: usize) -> Option<(usize, usize)> {
         let (before, reply) = bytes.split_at_checked(at)?;
