@@ -49,12 +49,11 @@ pub enum Subject {
     Travel(Arc<Statement>, Name),
 }
 
-/// What is ready on the connection.
+/// What is to be done about a text whose recipe is known.
 #[derive(Debug)]
-enum Warm {
+enum Found {
     Execute(Call),
-    /// Its plan is to be proven again first.
-    Audit(Subject),
+    Ask(Subject),
 }
 
 /// What a decision depends on beside the text.
@@ -218,7 +217,27 @@ impl Circumstances<'_> {
                 self.lent.admit(text, dialect)?
             }
         };
-        let scan = &self.lent.scan;
+        let found = self.read_met(&recipe, is_settled, text);
+        match found {
+            Ok(Found::Execute(call)) => Ok(Decision::Execute(call, recipe)),
+            Ok(Found::Ask(subject)) => Ok(Decision::Ask(subject)),
+            Err(reason) => {
+                self.lent.met = Some(recipe);
+                Err(reason)
+            }
+        }
+    }
+
+    /// What is known of a text of this shape, just scanned. `is_settled` says that what the session
+    /// has run was surveyed.
+    #[inline(always)]
+    fn read_met(
+        &mut self,
+        recipe: &Arc<Recipe>,
+        is_settled: bool,
+        text: &[u8],
+    ) -> Result<Found, Reason> {
+        let (scan, dialect) = (&self.lent.scan, self.standing.dialect);
         let eligible = recipe.judgement(scan, || judge(text, scan, dialect))?;
         if eligible.trivial && !self.lent.settings.is_eager() {
             return Err(Reason::Trivial);
@@ -227,18 +246,13 @@ impl Circumstances<'_> {
         if let Some(context) = self.standing.text_context()
             && is_settled
         {
-            let found = (&*recipe, eligible, context);
+            let found = (&**recipe, eligible, context);
             match self.warm(found, text)? {
-                ControlFlow::Break(Warm::Execute(call)) => {
-                    return Ok(Decision::Execute(call, recipe));
-                }
-                ControlFlow::Break(Warm::Audit(subject)) => {
-                    return Ok(Decision::Ask(subject));
-                }
+                ControlFlow::Break(found) => return Ok(found),
                 ControlFlow::Continue(wanted) => plans = wanted,
             }
         }
-        self.cold(&recipe, plans, text)
+        self.cold(recipe, plans, text).map(Found::Ask)
     }
 
     /// The statement may be ready on this connection; if not, with which plans it is wanted.
@@ -247,7 +261,7 @@ impl Circumstances<'_> {
         &mut self,
         (recipe, eligible, context): (&Recipe, &Eligible, Context),
         text: &[u8],
-    ) -> Result<ControlFlow<Warm, Plans>, Reason> {
+    ) -> Result<ControlFlow<Found, Plans>, Reason> {
         let scan = &self.lent.scan;
         let mut plans = Plans::Generic;
         if recipe.shape().has_rows() {
@@ -290,10 +304,10 @@ impl Circumstances<'_> {
                             true => Subject::Audit(statement, call.name),
                             false => Subject::Travel(statement, call.name),
                         };
-                        return Ok(ControlFlow::Break(Warm::Audit(subject)));
+                        return Ok(ControlFlow::Break(Found::Ask(subject)));
                     }
                 }
-                return Ok(ControlFlow::Break(Warm::Execute(call)));
+                return Ok(ControlFlow::Break(Found::Execute(call)));
             }
             if recipe.shape().has_rows() {
                 return Err(Reason::Unfit);
@@ -314,18 +328,13 @@ impl Circumstances<'_> {
             let mut call = Call::of(entry);
             let statement = Arc::clone(&entry.statement);
             call.renewed = self.standing.mirror.spend(key).then_some(statement);
-            return Ok(ControlFlow::Break(Warm::Execute(call)));
+            return Ok(ControlFlow::Break(Found::Execute(call)));
         }
         Ok(ControlFlow::Continue(plans))
     }
 
     /// The statement is not ready on this connection: count, and learn when it is worth it.
-    fn cold(
-        &mut self,
-        recipe: &Arc<Recipe>,
-        plans: Plans,
-        text: &[u8],
-    ) -> Result<Decision, Reason> {
+    fn cold(&mut self, recipe: &Arc<Recipe>, plans: Plans, text: &[u8]) -> Result<Subject, Reason> {
         self.known_settled(recipe, plans, text)?;
         let context = self.standing.text_context();
         let uses = &mut self.standing.mirror.uses;
@@ -374,7 +383,7 @@ impl Circumstances<'_> {
                 return Err(Reason::Budget);
             }
         }
-        Ok(Decision::Ask(Subject::Statement(plans)))
+        Ok(Subject::Statement(plans))
     }
 
     /// Counts a sighting of the shape; returns whether it is worth asking about, or preparing here.

@@ -119,6 +119,9 @@ pub struct Lent {
     evictions: u32,
     /// Guesses at the shape of the next text.
     recent: Recent,
+    /// The recipe of the text that was decided about last, if it is passed through: until that is
+    /// done, in the same call.
+    pub met: Option<Arc<Recipe>>,
 }
 
 impl Lent {
@@ -148,6 +151,7 @@ impl Lent {
             bytes: 0,
             evictions: 0,
             recent: Recent::default(),
+            met: None,
         }
     }
 

@@ -91,6 +91,7 @@ impl Table<'_> {
             ("renewed", StatementsRenewed),
             ("closed", StatementsClosed),
             ("evicted", StatementsEvicted),
+            ("carrying BEGIN", BeginsCarried),
         ];
         self.group(f, &statements)?;
         self.row(f, "server memory, bytes", &Summary::statement_memory)?;
@@ -106,7 +107,6 @@ impl Table<'_> {
             ("routes compared", Trials),
             ("left for slowness", RoutesLeft),
             ("taken again", RoutesTaken),
-            ("BEGINs carried", BeginsCarried),
         ];
         self.group(f, &shapes)?;
         writeln!(f, "questions")?;
@@ -228,6 +228,7 @@ statements
   renewed                                  0
   closed                                   0
   evicted                                  0
+  carrying BEGIN                           0
   server memory, bytes                     0
 shapes
   oracle asked                             0
@@ -321,6 +322,7 @@ statements
   renewed                                  0                        +0
   closed                                   0                        +0
   evicted                                  0                        +0
+  carrying BEGIN                           0                        +0
   server memory, bytes                 20000                     -8000
 shapes
   oracle asked                             0                        +0

@@ -106,6 +106,14 @@ pub fn survey(text: &[u8], known: &impl Known) -> Survey {
     }
 }
 
+/// Whether the text begins as a statement that reads or writes rows, of whose literals nothing is
+/// read here.
+#[must_use]
+pub fn is_about_rows(text: &[u8]) -> bool {
+    const VERBS: [&str; 4] = ["select", "insert", "update", "delete"];
+    matches!(Words::new(text).next(), Item::Word(word) if VERBS.iter().any(|verb| is(word, verb)))
+}
+
 /// The words of `text`, each once and as an object of that name would be called: what is not quoted
 /// in lower case.
 #[must_use]

@@ -6,6 +6,8 @@ use crate::sql::effect::Effect;
 use crate::sql::residue::{self, Residue};
 use crate::sql::survey::Survey;
 use crate::sql::touched::Touched;
+use crate::statement::Recipe;
+use std::sync::Arc;
 
 /// A statement that takes away what is left in a session, and the tag it completes with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,15 +74,33 @@ impl Standing {
         residue::residue(text, survey, &**self.names())
     }
 
-    /// A text is relayed of which this is the survey. `is_idle` says that nothing is in flight
-    /// before it.
-    pub(super) fn relays_residue(&mut self, text: &[u8], survey: &Survey, is_idle: bool) {
+    /// The same of a text of which the recipe was met.
+    fn residue_of_met(&mut self, text: &[u8], survey: &Survey, met: &Recipe) -> Residue {
+        let names = Arc::clone(self.names());
+        let is_read = self.standard_strings && self.encoding != Encoding::Unsafe;
+        if !is_read || !self.knows_names() || !self.database.is_clear() {
+            return self.residue_of(text, survey);
+        }
+        met.residue(&names, survey, || residue::residue(text, survey, &*names))
+    }
+
+    /// A text is relayed of which this is the survey. `met` is its recipe if that was found, and
+    /// `is_idle` says that nothing is in flight before it.
+    pub(super) fn relays_residue(
+        &mut self,
+        text: &[u8],
+        survey: &Survey,
+        (met, is_idle): (Option<&Recipe>, bool),
+    ) {
         if self.residue.is_anything() {
             return;
         }
         // How it is read depends on what a text before it sets.
         let residue = match is_idle || !self.residue.has(Residue::SETTINGS) {
-            true => self.residue_of(text, survey),
+            true => match met {
+                Some(recipe) => self.residue_of_met(text, survey, recipe),
+                None => self.residue_of(text, survey),
+            },
             false => Residue::ANYTHING,
         };
         self.may_limit(text, residue);
@@ -98,7 +118,7 @@ impl Standing {
     /// A reset is about to be sent, behind which nothing else is in flight but others.
     pub fn sends_reset(&mut self, reset: Reset, is_first: bool) {
         if reset.takes == Residue::SETTINGS {
-            self.relays_query(reset.text, Reason::SessionEffect, is_first);
+            self.relays_query(reset.text, None, (Reason::SessionEffect, is_first));
         }
     }
 

@@ -8,6 +8,7 @@ use crate::sql::hazard::Hazards;
 use crate::sql::residue::Residue;
 use crate::sql::survey::{self, Survey, Tagged};
 use crate::sql::tag::{self, Command};
+use crate::statement::Recipe;
 use crate::wire::backend::Status;
 use crate::wire::frontend;
 use std::sync::Arc;
@@ -22,14 +23,19 @@ pub struct Relayed {
 }
 
 impl Standing {
-    /// A Query with this text is about to be relayed, for this reason. `is_idle` says that nothing
-    /// is in flight before it.
-    pub fn relays_query(&mut self, text: &[u8], reason: Reason, is_idle: bool) -> Relayed {
-        let survey = self.survey(text, false);
+    /// A Query with this text is about to be relayed, for this reason. `met` is the recipe of its
+    /// shape if that was found, and `is_idle` says that nothing is in flight before it.
+    pub fn relays_query(
+        &mut self,
+        text: &[u8],
+        met: Option<&Recipe>,
+        (reason, is_idle): (Reason, bool),
+    ) -> Relayed {
+        let survey = self.survey(text, false, met);
         if survey.counts {
             self.database.shows_commands();
         }
-        self.relays_residue(text, &survey, is_idle);
+        self.relays_residue(text, &survey, (met, is_idle));
         self.defines(text, &survey, is_idle);
         self.makes(text, &survey, is_idle);
         let effect = match self.follow(text, &survey, is_idle) {
@@ -65,7 +71,7 @@ impl Standing {
     /// The client has this text parsed. Returns whether what it makes may show our statements.
     pub fn relays_parse(&mut self, text: &[u8]) -> bool {
         self.leaves(Residue::ANYTHING);
-        let survey = self.survey(text, true);
+        let survey = self.survey(text, true, None);
         if survey.counts {
             self.database.shows_commands();
         }
@@ -181,11 +187,14 @@ impl Standing {
 
     /// What the text may do, with what is known of the names in it. `parsed` says that the client
     /// has it parsed, so that it may run again.
-    fn survey(&mut self, text: &[u8], parsed: bool) -> Survey {
+    fn survey(&mut self, text: &[u8], parsed: bool, met: Option<&Recipe>) -> Survey {
         let is_settled = self.past.unsurveyed.is_settled(self.database.naming());
         let is_known = self.knows_names();
         let mut survey = match is_known {
-            true => survey::survey(text, &**self.names()),
+            true => match met {
+                Some(recipe) => recipe.survey(text, self.names()),
+                None => survey::survey(text, &**self.names()),
+            },
             // What it may do is found out when the names are known.
             false => self.past.unsurveyed.survey(text),
         };

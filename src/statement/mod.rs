@@ -27,6 +27,7 @@ pub mod names;
 mod naming;
 pub mod payback;
 pub mod questions;
+mod reading;
 mod recipe;
 pub mod routes;
 pub mod shapes;

@@ -1,14 +1,18 @@
 //! How one shape is converted: which of its literals become arguments, and which stay inline.
 
 use super::database::Database;
+use super::names::Names;
+use super::reading::Readings;
 use super::tally::{TALLY_BYTES, Tallies, Tally};
 use super::weight::{Age, Kept, Scales, Weight};
 use super::{Context, Key, MAX_VARIANTS, lock};
 use crate::reason::Reason;
 use crate::sql::eligible::{self, Eligible};
+use crate::sql::residue::Residue;
 use crate::sql::rewrite;
 use crate::sql::scan::Scan;
 use crate::sql::shape::Shape;
+use crate::sql::survey::{self, Survey};
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -31,6 +35,7 @@ pub struct Recipe {
     pub(super) variants: AtomicU32,
     pub(super) history: Mutex<History>,
     pub(super) retired: AtomicBool,
+    readings: Readings,
     pub(super) age: Age,
     pub(super) weight: Weight,
 }
@@ -68,6 +73,7 @@ impl Recipe {
             variants: AtomicU32::new(0),
             history: Mutex::default(),
             retired: AtomicBool::new(false),
+            readings: Readings::default(),
             age: Age::default(),
         }
     }
@@ -98,6 +104,35 @@ impl Recipe {
     #[must_use]
     pub fn shape(&self) -> &Shape {
         &self.shape
+    }
+
+    /// What may be done by `text`, which is of this shape, with what these names do.
+    #[must_use]
+    pub fn survey(&self, text: &[u8], names: &Arc<Names>) -> Survey {
+        if let Some(known) = self.readings.survey(names) {
+            debug_assert_eq!(known, survey::survey(text, &**names), "another survey");
+            return known;
+        }
+        let survey = survey::survey(text, &**names);
+        self.readings.surveyed(text, names, survey);
+        survey
+    }
+
+    /// What a text of this shape leaves in a session of which this is the survey with these names:
+    /// `read` finds it out if it is not known.
+    pub fn residue(
+        &self,
+        names: &Arc<Names>,
+        survey: &Survey,
+        read: impl FnOnce() -> Residue,
+    ) -> Residue {
+        if let Some(known) = self.readings.residue(names, survey) {
+            debug_assert_eq!(known, read(), "it leaves something else");
+            return known;
+        }
+        let residue = read();
+        self.readings.leaves(names, survey, residue);
+        residue
     }
 
     /// Whether another recipe has taken this one's place.

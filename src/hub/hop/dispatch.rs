@@ -27,6 +27,8 @@ impl Hop<'_> {
             return self.depart(decided, text);
         }
         self.act(decided, text);
+        // Whatever is relayed later is another text.
+        self.lent.met = None;
     }
 
     /// The query on hold, after a lesson.
@@ -34,6 +36,7 @@ impl Hop<'_> {
         let text = std::mem::take(&mut self.client.query);
         let decided = self.circumstances().decide(&text);
         self.at_home(decided, &text);
+        self.lent.met = None;
     }
 
     /// Does what is decided about a query, on the client's own connection.

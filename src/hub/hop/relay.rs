@@ -59,7 +59,12 @@ impl Hop<'_> {
     /// Notes what the text may do, and returns that.
     fn before_relay(&mut self, text: &[u8], reason: Reason) -> Effect {
         let is_idle = self.upstream.ledger.is_idle();
-        let relayed = self.upstream.standing.relays_query(text, reason, is_idle);
+        let met = self.lent.met.take();
+        let about = (reason, is_idle);
+        let relayed = self
+            .upstream
+            .standing
+            .relays_query(text, met.as_deref(), about);
         if relayed.shows {
             self.hide_statements();
         }
