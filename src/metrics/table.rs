@@ -194,6 +194,7 @@ impl Table<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::Counters;
     use crate::metrics::Metrics;
 
     fn used() -> Metrics {
@@ -288,13 +289,8 @@ learned";
         assert!(shown.contains(expected), "{shown}");
     }
 
-    #[test]
-    fn beside_each_count_stands_what_it_has_grown_by() {
-        let metrics = used();
-        let worker = metrics.worker(0);
-        worker.add(Counter::MemoryTaken, 28_000);
-        worker.add(Counter::ConnectionsOpened, 3);
-        let before = metrics.summary();
+    /// What happens between two summaries.
+    fn goes_on(worker: &Counters) {
         worker.add(Counter::Queries, 12);
         worker.add(Counter::Converted, 12);
         worker.add(Counter::Warm, 11);
@@ -303,6 +299,16 @@ learned";
         worker.add(Counter::ConnectionsOpened, 1);
         worker.add(Counter::ConnectionsClosed, 4);
         worker.outdated(Command::of(b"DROP TABLE"));
+    }
+
+    #[test]
+    fn beside_each_count_stands_what_it_has_grown_by() {
+        let metrics = used();
+        let worker = metrics.worker(0);
+        worker.add(Counter::MemoryTaken, 28_000);
+        worker.add(Counter::ConnectionsOpened, 3);
+        let before = metrics.summary();
+        goes_on(worker);
         let now = metrics.summary();
         let growth = Growth {
             now: &now,
