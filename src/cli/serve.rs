@@ -21,8 +21,8 @@ pub(super) struct Serve {
 
 impl Serve {
     /// Serves until SIGTERM or SIGINT, the second of which cuts off who is still busy; SIGUSR1
-    /// prints a summary of the counters to standard error; SIGHUP has the configuration, the files of
-    /// TLS and that of users read again; SIGUSR2 changes nothing.
+    /// prints a summary of the counters to standard error; SIGHUP has the configuration, the files
+    /// of TLS and that of users read again; SIGUSR2 changes nothing.
     ///
     /// # Errors
     /// The configuration cannot be used, or an address cannot be listened on.

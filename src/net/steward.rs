@@ -102,9 +102,9 @@ impl Steward {
         *self.means() = Some(means);
     }
 
-    /// Reads everything again that may change: the configuration, and the files of TLS and of users.
-    /// Returns the settings that were written otherwise than they are in force, because they are
-    /// read at the start only.
+    /// Reads everything again that may change: the configuration, and the files of TLS and of
+    /// users. Returns the settings that were written otherwise than they are in force, because they
+    /// are read at the start only.
     ///
     /// # Errors
     /// What cannot be used: nothing has changed then.

@@ -195,6 +195,26 @@ fn by_other_ways_a_password_is_asked_for_if_there_is_one() {
     }
 }
 
+/// The one shape that was run often is shown, in the table and by itself.
+fn shows_the_shape(console: &mut Client) {
+    let text = "SELECT relname FROM pg_class WHERE relname = ?";
+    let shape = found(console, "SHAPES", "text", text).remove(0);
+    assert_eq!(cell(&shape, "state"), "prepared");
+    let executions: u64 = cell(&shape, "converted").parse().unwrap();
+    assert!((30..45).contains(&executions), "{shape:?}");
+    let number = cell(&shape, "shape").to_owned();
+    let whole = console.query(&format!("SHOW SHAPE {number}"));
+    let whole = rows(&whole);
+    let line = |key: &str| {
+        let row = whole.iter().find(|row| cell(row, "key") == key);
+        cell(row.unwrap(), "value").to_owned()
+    };
+    assert_eq!(
+        (line("state"), line("text")),
+        ("prepared".to_owned(), text.to_owned())
+    );
+}
+
 #[test]
 fn what_clients_do_is_shown() {
     let place = Place::new();
@@ -232,27 +252,18 @@ fn what_clients_do_is_shown() {
     let pid = client.value("SELECT pg_backend_pid()");
     assert_eq!(cell(&server, "remote_pid"), pid);
     assert_ne!(cell(&server, "prepared_statements"), "0");
-    let text = "SELECT relname FROM pg_class WHERE relname = ?";
-    let shape = found(&mut console, "SHAPES", "text", text).remove(0);
-    assert_eq!(cell(&shape, "state"), "prepared");
-    let executions: u64 = cell(&shape, "converted").parse().unwrap();
-    assert!((30..45).contains(&executions), "{shape:?}");
-    let number = cell(&shape, "shape").to_owned();
-    let whole = console.query(&format!("SHOW SHAPE {number}"));
-    let whole = rows(&whole);
-    let line = |key: &str| {
-        let row = whole.iter().find(|row| cell(row, "key") == key);
-        cell(row.unwrap(), "value").to_owned()
-    };
-    assert_eq!(
-        (line("state"), line("text")),
-        ("prepared".to_owned(), text.to_owned())
-    );
+    shows_the_shape(&mut console);
     client.queries(&["BEGIN", "COMMIT"]);
     let reason = found(&mut console, "REASONS", "reason", "not_preparable").remove(0);
-    assert_eq!((cell(&reason, "kind"), cell(&reason, "count")), ("passed", "2"));
+    assert_eq!(
+        (cell(&reason, "kind"), cell(&reason, "count")),
+        ("passed", "2")
+    );
     let noted = found(&mut console, "SHAPES", "text", "BEGIN").remove(0);
-    assert_eq!((cell(&noted, "state"), cell(&noted, "shape")), ("passed", ""));
+    assert_eq!(
+        (cell(&noted, "state"), cell(&noted, "shape")),
+        ("passed", "")
+    );
     // What it did is not forgotten when it has left.
     client.send(&frames::frame(b'X', b""));
     assert!(client.rest().is_empty());
@@ -376,6 +387,30 @@ fn a_full_proxy_has_room_at_the_console() {
     }
 }
 
+/// The value of a setting, and whether it can be changed.
+fn value(console: &mut Client, key: &str) -> (String, String) {
+    let row = found(console, "CONFIG", "key", key).remove(0);
+    (
+        cell(&row, "value").to_owned(),
+        cell(&row, "changeable").to_owned(),
+    )
+}
+
+/// Single settings are changed until all is read again.
+fn changes_single_settings(console: &mut Client, address: &str) {
+    console.run("SET stats_users = 'a, b'");
+    enter(address, "b").run("SHOW STATS");
+    assert_eq!(value(console, "stats_users").0, "a, b");
+    for (text, sqlstate) in [
+        ("SET max_shapes = 1", "55P02"),
+        ("SET nothing = 1", "42704"),
+        ("SET log_level = loud", "F0000"),
+        ("SET admin_users = 'a,,b'", "F0000"),
+    ] {
+        assert_eq!(refusal(console, text), sqlstate, "{text}");
+    }
+}
+
 #[test]
 fn the_configuration_is_read_again_or_nothing_changes() {
     let place = Place::new();
@@ -399,13 +434,6 @@ fn the_configuration_is_read_again_or_nothing_changes() {
         answer[0].field(b'M').unwrap().ends_with(" max_shapes"),
         "{answer:?}"
     );
-    let value = |console: &mut Client, key: &str| {
-        let row = found(console, "CONFIG", "key", key).remove(0);
-        (
-            cell(&row, "value").to_owned(),
-            cell(&row, "changeable").to_owned(),
-        )
-    };
     let pair = |value: &str, changeable: &str| (value.to_owned(), changeable.to_owned());
     assert_eq!(value(&mut console, "log_level"), pair("debug", "yes"));
     assert_eq!(value(&mut console, "max_shapes"), pair("5000", "no"));
@@ -432,22 +460,11 @@ fn the_configuration_is_read_again_or_nothing_changes() {
     }
     std::fs::remove_file(&config).unwrap();
     assert_eq!(refusal(&mut console, "RELOAD"), "F0000");
-    // Single settings, until all is read again.
-    console.run("SET stats_users = 'a, b'");
-    enter(&process.address, "b").run("SHOW STATS");
-    assert_eq!(value(&mut console, "stats_users").0, "a, b");
-    for (text, sqlstate) in [
-        ("SET max_shapes = 1", "55P02"),
-        ("SET nothing = 1", "42704"),
-        ("SET log_level = loud", "F0000"),
-        ("SET admin_users = 'a,,b'", "F0000"),
-    ] {
-        assert_eq!(refusal(&mut console, text), sqlstate, "{text}");
-    }
+    changes_single_settings(&mut console, &process.address);
     write("admin_users = 'boss'\n");
     process.signal(rustix::process::Signal::HUP);
     let started = Instant::now();
-    while value(&mut console, "stats_users").0 != "" {
+    while !value(&mut console, "stats_users").0.is_empty() {
         assert!(started.elapsed() < SOON, "SIGHUP does nothing");
         std::thread::sleep(Duration::from_millis(10));
     }

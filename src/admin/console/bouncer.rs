@@ -3,10 +3,16 @@
 //!
 //! Names, types and order are those of `admin.c` and `stats.c` of `PgBouncer` 1.25.
 
+mod columns;
+
 use super::facts::{Counted, Facts, Peer, PeerState, Totals};
-use super::value::{Cell, TableColumn, int4, int8, numeric, text};
-use super::views::{Needs, View};
+use super::value::{Cell, TableColumn, int4, numeric, text};
+use super::view::{Needs, View};
 use crate::admin::date;
+use columns::{
+    CLIENTS, CONFIG, DATABASES, DNS_HOSTS, DNS_ZONES, FDS, MEM, PEER_POOLS, PEERS, POOLS, SERVERS,
+    STATS, STATS_AVERAGES, STATS_TOTALS, USERS,
+};
 use std::collections::BTreeMap;
 
 /// A client keeps its server connection until it leaves.
@@ -68,224 +74,6 @@ const fn view(
         rows,
     }
 }
-
-const STATS: &[TableColumn] = &[
-    text("database"),
-    numeric("total_server_assignment_count"),
-    numeric("total_xact_count"),
-    numeric("total_query_count"),
-    numeric("total_received"),
-    numeric("total_sent"),
-    numeric("total_xact_time"),
-    numeric("total_query_time"),
-    numeric("total_wait_time"),
-    numeric("total_client_parse_count"),
-    numeric("total_server_parse_count"),
-    numeric("total_bind_count"),
-    numeric("total_client_login_count"),
-    numeric("avg_server_assignment_count"),
-    numeric("avg_xact_count"),
-    numeric("avg_query_count"),
-    numeric("avg_recv"),
-    numeric("avg_sent"),
-    numeric("avg_xact_time"),
-    numeric("avg_query_time"),
-    numeric("avg_wait_time"),
-    numeric("avg_client_parse_count"),
-    numeric("avg_server_parse_count"),
-    numeric("avg_bind_count"),
-    numeric("avg_client_login_count"),
-    numeric("total_converted_count"),
-    numeric("avg_converted_count"),
-];
-
-const STATS_TOTALS: &[TableColumn] = &[
-    text("database"),
-    numeric("server_assignment_count"),
-    numeric("xact_count"),
-    numeric("query_count"),
-    numeric("bytes_received"),
-    numeric("bytes_sent"),
-    numeric("xact_time"),
-    numeric("query_time"),
-    numeric("wait_time"),
-    numeric("client_parse_count"),
-    numeric("server_parse_count"),
-    numeric("bind_count"),
-    numeric("client_login_count"),
-    numeric("converted_count"),
-];
-
-const STATS_AVERAGES: &[TableColumn] = &[
-    text("database"),
-    numeric("server_assignment_count"),
-    numeric("xact_count"),
-    numeric("query_count"),
-    numeric("bytes_received"),
-    numeric("bytes_sent"),
-    numeric("xact_time"),
-    numeric("query_time"),
-    numeric("wait_time"),
-    numeric("client_parse_count"),
-    numeric("server_parse_count"),
-    numeric("bind_count"),
-    numeric("client_login_count"),
-    numeric("converted_count"),
-];
-
-const POOLS: &[TableColumn] = &[
-    text("database"),
-    text("user"),
-    int4("cl_active"),
-    int4("cl_waiting"),
-    int4("cl_active_cancel_req"),
-    int4("cl_waiting_cancel_req"),
-    int4("sv_active"),
-    int4("sv_active_cancel"),
-    int4("sv_being_canceled"),
-    int4("sv_idle"),
-    int4("sv_used"),
-    int4("sv_tested"),
-    int4("sv_login"),
-    int4("maxwait"),
-    int4("maxwait_us"),
-    text("pool_mode"),
-    text("load_balance_hosts"),
-];
-
-/// How many columns are `PgBouncer`'s of those of clients and servers.
-const SHARED: usize = 21;
-
-const CLIENTS: &[TableColumn] = &{
-    let mut all = [int8("queries"); SHARED + 5];
-    let mut at = 0;
-    while at < SHARED {
-        all[at] = SOCKET[at];
-        at += 1;
-    }
-    all[SHARED + 1] = int8("converted");
-    all[SHARED + 2] = int8("received");
-    all[SHARED + 3] = int8("sent");
-    all[SHARED + 4] = text("waits_for");
-    all
-};
-
-const SERVERS: &[TableColumn] = &{
-    let mut all = [int8("statement_bytes"); SHARED + 1];
-    let mut at = 0;
-    while at < SHARED {
-        all[at] = SOCKET[at];
-        at += 1;
-    }
-    all
-};
-
-const SOCKET: [TableColumn; SHARED] = [
-    text("type"),
-    text("user"),
-    text("database"),
-    text("replication"),
-    text("state"),
-    text("addr"),
-    int4("port"),
-    text("local_addr"),
-    int4("local_port"),
-    text("connect_time"),
-    text("request_time"),
-    int4("wait"),
-    int4("wait_us"),
-    int4("close_needed"),
-    text("ptr"),
-    text("link"),
-    int4("remote_pid"),
-    text("tls"),
-    text("application_name"),
-    int4("prepared_statements"),
-    int4("id"),
-];
-
-const DATABASES: &[TableColumn] = &[
-    text("name"),
-    text("host"),
-    int4("port"),
-    text("database"),
-    text("force_user"),
-    int4("pool_size"),
-    int4("min_pool_size"),
-    int4("reserve_pool_size"),
-    int4("server_lifetime"),
-    text("pool_mode"),
-    text("load_balance_hosts"),
-    int4("max_connections"),
-    int4("current_connections"),
-    int4("max_client_connections"),
-    int4("current_client_connections"),
-    int4("paused"),
-    int4("disabled"),
-];
-
-const USERS: &[TableColumn] = &[
-    text("name"),
-    text("pool_size"),
-    text("reserve_pool_size"),
-    text("pool_mode"),
-    int4("max_user_connections"),
-    int4("current_connections"),
-    int4("max_user_client_connections"),
-    int4("current_client_connections"),
-];
-
-const CONFIG: &[TableColumn] = &[
-    text("key"),
-    text("value"),
-    text("default"),
-    text("changeable"),
-];
-
-const MEM: &[TableColumn] = &[
-    text("name"),
-    int4("size"),
-    int4("used"),
-    int4("free"),
-    int8("memtotal"),
-];
-
-const FDS: &[TableColumn] = &[
-    int4("fd"),
-    text("task"),
-    text("user"),
-    text("database"),
-    text("addr"),
-    int4("port"),
-    int8("cancel"),
-    int4("link"),
-    text("client_encoding"),
-    text("std_strings"),
-    text("datestyle"),
-    text("timezone"),
-    text("password"),
-    text("scram_client_key"),
-    text("scram_server_key"),
-];
-
-const DNS_HOSTS: &[TableColumn] = &[text("hostname"), int8("ttl"), text("addrs")];
-
-const DNS_ZONES: &[TableColumn] = &[text("zonename"), int8("serial"), int4("count")];
-
-const PEERS: &[TableColumn] = &[
-    int4("peer_id"),
-    text("host"),
-    int4("port"),
-    int4("pool_size"),
-];
-
-const PEER_POOLS: &[TableColumn] = &[
-    int4("peer_id"),
-    int4("cl_active_cancel_req"),
-    int4("cl_waiting_cancel_req"),
-    int4("sv_active_cancel"),
-    int4("sv_login"),
-];
 
 /// Of what there is nothing in this proxy.
 fn nothing(_: &Facts) -> Vec<Vec<Cell>> {
@@ -635,10 +423,12 @@ fn config(facts: &Facts) -> Vec<Vec<Cell>> {
         ]);
     }
     // Under the names that programs look for.
-    for (name, value) in [
+    let known = [
         ("max_client_conn", facts.max_clients),
         ("max_user_connections", 0),
-    ] {
+        ("log_pooler_errors", 0),
+    ];
+    for (name, value) in known {
         let value = value.to_string();
         rows.push(vec![name.into(), value.into(), Cell::Null, "no".into()]);
     }
@@ -671,7 +461,7 @@ fn mem(facts: &Facts) -> Vec<Vec<Cell>> {
 #[cfg(test)]
 mod tests {
     use super::super::sample;
-    use super::super::views::named;
+    use super::super::tables::named;
     use super::*;
 
     /// The rows of a table as one text: values by `|`, rows by lines.
@@ -766,7 +556,9 @@ mod tests {
     fn the_numbers_that_programs_look_for_are_among_the_settings() {
         let config = shown("config");
         assert!(config.starts_with("mode|convert|convert|no\n"), "{config}");
-        assert!(config.ends_with("\nmax_client_conn|100|-|no\nmax_user_connections|0|-|no"));
+        let known = "\nmax_client_conn|100|-|no\nmax_user_connections|0|-|no\n\
+            log_pooler_errors|0|-|no";
+        assert!(config.ends_with(known), "{config}");
         assert_eq!(shown("version"), "pgautoprep 1.2.3");
         assert_eq!(shown("state"), "active|yes\npaused|no\nsuspended|no");
     }

@@ -1,19 +1,12 @@
 //! The console's commands: what a text asks for.
 
+use super::rank::Rank;
+use super::tables;
 use super::value::{TableColumn, int4, text};
 use super::variables::{VARIABLES, Variable};
-use super::views::{self, View};
+use super::view::View;
 use super::words::{self, Word};
 use crate::wire::answers::Told;
-
-/// Who somebody is to the console.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Rank {
-    /// May look.
-    Stats,
-    /// May do everything.
-    Admin,
-}
 
 /// The longest name of a database or a setting, and the longest value.
 const MAX_ARGUMENT: usize = 4096;
@@ -211,7 +204,7 @@ fn show(arguments: &[Word]) -> Result<Option<Instruction>, Told> {
     if let Some(variable) = Variable::named(name) {
         return Ok(Some(Instruction::Variable(variable)));
     }
-    if let Some(view) = views::named(name) {
+    if let Some(view) = tables::named(name) {
         return Ok(Some(Instruction::Show(view)));
     }
     if ["sockets", "active_sockets"]

@@ -1,6 +1,6 @@
 //! What SHOW HELP tells.
 
-use super::views::VIEWS;
+use super::tables::VIEWS;
 use crate::wire::answers::Told;
 
 const COMMANDS: &str = "\

@@ -15,10 +15,12 @@ mod command;
 mod facts;
 mod help;
 mod ours;
+mod rank;
+mod tables;
 mod talk;
 mod value;
 mod variables;
-mod views;
+mod view;
 mod words;
 
 #[cfg(test)]
@@ -26,11 +28,13 @@ mod sample;
 #[cfg(test)]
 mod talk_tests;
 
-pub use command::{Act, Ending, Instruction, Rank};
+pub use command::{Act, Ending, Instruction};
 pub use facts::{Counted, Facts, Peer, PeerState, SettingFacts, Totals};
+pub use rank::Rank;
+pub use tables::VIEWS;
 pub use talk::{Answer, MAX_MESSAGE, Talk, Todo};
 pub use value::{Cell, ColumnType, TableColumn};
-pub use views::{Needs, VIEWS, View};
+pub use view::{Needs, View};
 
 use command::Constant;
 

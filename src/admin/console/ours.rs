@@ -4,10 +4,10 @@
 //! the whole text of one shape, which may hold what cannot become an argument, is for those who may
 //! do everything.
 
-use super::command::Rank;
 use super::facts::Facts;
+use super::rank::Rank;
 use super::value::{Cell, TableColumn, int4, int8, numeric, text};
-use super::views::{Needs, View};
+use super::view::{Needs, View};
 use crate::reason::{Reason, Stay};
 use crate::sql::outline::outline;
 use crate::statement::shapes::{ShapeFacts, ShapeStage};
@@ -71,7 +71,7 @@ fn shapes(facts: &Facts) -> Vec<Vec<Cell>> {
     let mut noted = HashMap::<&str, (u64, Reason)>::new();
     for passed in &facts.passed {
         let (count, _) = noted
-            .entry(&passed.shape)
+            .entry(plain(&passed.shape))
             .or_insert_with(|| (0, passed.reason));
         *count += passed.count;
     }
@@ -79,11 +79,11 @@ fn shapes(facts: &Facts) -> Vec<Vec<Cell>> {
     let mut rows = Vec::new();
     for shape in facts.shapes.iter().take(MOST) {
         let outline = outline(shape.text.as_bytes(), String::new());
-        let passed = noted.get(outline.as_str()).copied();
+        let passed = noted.get(plain(&outline)).copied();
         let reason = shape.reason.or_else(|| passed.map(|(_, reason)| reason));
         let passed = passed.map(|(count, _)| count);
         // Two shapes may look alike; what was noted is shown with one of them.
-        let is_first = met.insert(outline.clone());
+        let is_first = met.insert(plain(&outline).to_owned());
         rows.push(remembered(
             shape,
             passed.filter(|_| is_first),
@@ -94,7 +94,7 @@ fn shapes(facts: &Facts) -> Vec<Vec<Cell>> {
     let others = facts
         .passed
         .iter()
-        .filter(|passed| !met.contains(&passed.shape));
+        .filter(|passed| !met.contains(plain(&passed.shape)));
     rows.extend(others.map(|passed| {
         let mut row = vec![Cell::Null; SHAPES.len()];
         let shown: [(&str, Cell); 4] = [
@@ -112,6 +112,11 @@ fn shapes(facts: &Facts) -> Vec<Vec<Cell>> {
         row
     }));
     rows
+}
+
+/// A text without what ends it, which is no part of a shape.
+fn plain(text: &str) -> &str {
+    text.trim_end_matches([';', ' '])
 }
 
 fn remembered(

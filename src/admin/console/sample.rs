@@ -115,7 +115,7 @@ fn passed() -> Vec<Passed> {
     vec![
         Passed {
             reason: Reason::Threshold,
-            shape: "SELECT b FROM t WHERE bits = ? AND id = ?".to_owned(),
+            shape: "SELECT b FROM t WHERE bits = ? AND id = ?;".to_owned(),
             count: 5,
         },
         Passed {

@@ -335,7 +335,8 @@ proptest! {
                     prop::collection::vec(any::<u8>(), 0..40),
                     "(show|set|begin|commit|select|[a-z]{1,9}|[ ;='\"(/*-]){1,6}"
                         .prop_map(|text| [text.as_bytes(), b"\0"].concat()),
-                    "[a-z ]{0,12}".prop_map(|text| [b"\0show ", text.as_bytes(), b"\0\0\0"].concat()),
+                    "[a-z ]{0,12}"
+                        .prop_map(|text| [b"\0show ", text.as_bytes(), b"\0\0\0"].concat()),
                     Just(b"\0\0\0\0\0\0\0\0".to_vec()),
                     Just(b"\0\0\0\0\x01".to_vec()),
                     Just(b"P\0".to_vec()),

@@ -2,8 +2,8 @@
 //!
 //! With an `auth_type` of the proxy's own, clients prove who they are as everybody does. Where that
 //! is left to the server there is no server to ask for a database of the proxy's: then whoever runs
-//! as the proxy's own user on this machine comes in by a Unix socket, as `PgBouncer` lets in its own
-//! user, and others by a password of `auth_file`.
+//! as the proxy's own user on this machine comes in by a Unix socket, as `PgBouncer` lets in its
+//! own user, and others by a password of `auth_file`.
 
 use super::{Console, GUESTS};
 use crate::admin::console::{Peer, PeerState, Rank, Totals, is_console};

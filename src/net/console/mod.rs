@@ -1,9 +1,9 @@
 //! The console's side of the wire: who comes in, what is found out for them, and what is done.
 //!
 //! It runs in the acceptor's runtime. Workers are asked for a few ports at a time, and only one
-//! question is under way at once, so nobody at the console can keep them from their clients. What a
-//! client at the console has not read yet is bounded by one answer, and it is cut off if it does not
-//! read for [`PATIENCE`].
+//! question is under way at once, so nobody at the console can keep them from their clients. What
+//! a client at the console has not read yet is bounded by one answer, and it is cut off if it does
+//! not read for [`PATIENCE`].
 
 mod act;
 mod entrance;

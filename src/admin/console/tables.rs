@@ -1,40 +1,9 @@
-//! The console's tables: for each its name, what it needs to know, its columns, and its rows.
+//! The console's tables, as data.
 //!
-//! A table is one entry of [`VIEWS`]. Those that `PgBouncer` has stand in `bouncer`, ours in `ours`.
+//! A table is one entry. Those that `PgBouncer` has stand in `bouncer`, ours in `ours`.
 
-use super::facts::Facts;
-use super::value::{Cell, TableColumn};
+use super::view::View;
 use super::{bouncer, ours};
-
-/// What has to be found out for a table, besides what is always known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Needs {
-    /// Nothing.
-    Nothing,
-    /// What the workers know of clients and server connections.
-    Sockets,
-    /// What is known of shapes.
-    Shapes,
-}
-
-/// One table.
-#[derive(Debug)]
-pub struct View {
-    /// What it is called behind SHOW.
-    pub name: &'static str,
-    /// What it needs.
-    pub needs: Needs,
-    /// Its columns.
-    pub columns: &'static [TableColumn],
-    /// Its rows, each with a value for each column.
-    pub rows: fn(&Facts) -> Vec<Vec<Cell>>,
-}
-
-impl PartialEq for View {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
 
 /// All of them.
 pub static VIEWS: [&[View]; 2] = [&bouncer::VIEWS, &ours::VIEWS];
@@ -49,7 +18,7 @@ pub(super) fn named(name: &str) -> Option<&'static View> {
 #[cfg(test)]
 mod tests {
     use super::super::sample;
-    use super::super::value::ColumnType;
+    use super::super::value::{Cell, ColumnType};
     use super::*;
     use std::collections::BTreeSet;
 
