@@ -155,13 +155,12 @@ async fn answer_signals(
 /// expire, and who may come in.
 fn reload(steward: &Steward) {
     match steward.reload() {
-        Ok(fixed) if fixed.is_empty() => tracing::info!("SIGHUP: all has been read again"),
         Ok(fixed) => {
-            let settings = fixed.join(", ");
-            tracing::warn!(
-                settings,
-                "SIGHUP: all has been read again; these need a restart"
-            );
+            tracing::info!("SIGHUP: settings, the files of TLS and users have been read again");
+            if !fixed.is_empty() {
+                let settings = fixed.join(", ");
+                tracing::warn!(settings, "only a restart changes these");
+            }
         }
         Err(error) => tracing::error!(%error, "SIGHUP: what was read before stays in force"),
     }

@@ -115,15 +115,13 @@ impl Steward {
         let config = config.transpose().map_err(|error| unusable(&error))?;
         let tls = self.tls.read().map_err(|error| unusable(&error))?;
         let users = self.door.read().map_err(|error| unusable(&error))?;
-        let mut own = None;
-        if let Some(config) = &config
-            && self.kind == AuthType::Relay
-            && config.auth.kind == AuthType::Relay
-        {
+        let is_relayed =
+            |config: &&Config| self.kind == AuthType::Relay && config.auth.kind == AuthType::Relay;
+        let (mut own, mut again) = (self.own_door(), None);
+        if let Some(config) = config.as_ref().filter(is_relayed) {
             own = own_door(config).map_err(|error| unusable(&error))?;
-        } else if let Some(door) = self.own_door() {
-            door.read().map_err(|error| unusable(&error))?;
-            own = Some(door);
+        } else if let Some(door) = &own {
+            again = Some(door.read().map_err(|error| unusable(&error))?);
         }
         if let (Some(means), Some(config)) = (&*means, &config) {
             // The last step that can fail.
@@ -131,6 +129,9 @@ impl Steward {
         }
         self.tls.install(tls);
         self.door.install(users);
+        if let (Some(door), Some(users)) = (&own, again) {
+            door.install(users);
+        }
         let mut live = self.live();
         live.door = own;
         let Some(config) = config else {

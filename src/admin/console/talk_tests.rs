@@ -213,6 +213,66 @@ fn only_admins_change_anything_and_never_inside_a_transaction() {
 }
 
 #[test]
+fn every_command_with_nonsense_is_answered_to_every_rank() {
+    let verbs = [
+        "SHOW",
+        "SHOW SHAPE",
+        "SHOW STATS",
+        "SELECT",
+        "SET",
+        "SET log_level =",
+        "BEGIN",
+        "COMMIT",
+        "ROLLBACK",
+        "START",
+        "DISCARD",
+        "DEALLOCATE",
+        "RELOAD",
+        "SHUTDOWN",
+        "KILL_CLIENT",
+        "KILL",
+        "RECONNECT",
+        "WAIT_CLOSE",
+        "PAUSE",
+        "RESUME",
+        "SUSPEND",
+        "ENABLE",
+        "DISABLE",
+        "EXPLAIN",
+    ];
+    let arguments = [
+        "",
+        "x",
+        "'",
+        "\"\"",
+        "''",
+        "1 2 3",
+        "-1",
+        "é",
+        "(",
+        "= =",
+        "99999999999999999999",
+        "/*",
+        "--",
+        "pgbouncer",
+        "SHOW",
+        "\u{202e}",
+        "a.b.c",
+        ";;;",
+    ];
+    for rank in [Rank::Stats, Rank::Admin] {
+        let mut talk = talk(rank);
+        for verb in verbs {
+            for argument in arguments {
+                let answered = query(&mut talk, &format!("{verb} {argument}"));
+                let last = answered.chars().rev().nth(1);
+                assert_eq!(last, Some('Z'), "{verb} {argument}: {answered}");
+            }
+        }
+    }
+}
+
+#[test]
 fn transactions_go_on_as_those_of_a_server() {
     let mut talk = talk(Rank::Stats);
     assert_eq!(query(&mut talk, "BEGIN"), "CZt");

@@ -28,7 +28,9 @@ impl Console {
             Instruction::Act(act) => self.act(act).await,
             other => {
                 let facts = self.facts(needs(other)).await?;
-                look(other, &facts, rank)
+                let other = other.clone();
+                // Of many clients or shapes it takes milliseconds.
+                apart(move || look(&other, &facts, rank)).await?
             }
         }
     }
@@ -88,6 +90,14 @@ impl Console {
         tracing::info!(client = number, "ended at the console");
         Ok(Answer::done("KILL_CLIENT"))
     }
+}
+
+/// Does something beside what else the acceptor's runtime does.
+pub(super) async fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Told> {
+    let failed = |_| Told::new("XX000", "a defect of the proxy; its log has more");
+    tokio::task::spawn_blocking(work).await.map_err(failed)
 }
 
 fn unchanged(why: Unchanged) -> Told {

@@ -6,7 +6,7 @@
 //! own user, and others by a password of `auth_file`.
 
 use super::{Console, GUESTS};
-use crate::admin::console::{Peer, PeerState, Rank, Totals, is_console};
+use crate::admin::console::{NAMES, Peer, PeerState, Rank, Totals, is_console};
 use crate::auth::MAX_NAME;
 use crate::client::Login;
 use crate::config::AuthType;
@@ -139,7 +139,7 @@ impl Console {
             id: number,
             standing: PeerState::Active,
             user: text(&login.user),
-            database: text(&login.database),
+            database: NAMES[0].to_owned(),
             application: text(application.unwrap_or_default()),
             replicates: false,
             peer: client.peer(),

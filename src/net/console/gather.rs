@@ -1,5 +1,6 @@
 //! What the console finds out.
 
+use super::act::apart;
 use super::{Console, no_answer};
 use crate::admin::Snapshot;
 use crate::admin::console::{Counted, Facts, Needs, Peer, SettingFacts};
@@ -9,6 +10,7 @@ use crate::net::http::process;
 use crate::net::orders::{Mailbox, Order};
 use crate::net::survey::{Ends, Survey};
 use crate::wire::answers::Told;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -37,10 +39,14 @@ impl Console {
             Needs::Nothing | Needs::Shapes => Sockets::default(),
         };
         let (shapes, passed) = match needs {
-            Needs::Shapes => (
-                environment.shapes.overview(),
-                environment.metrics.most_passed(PASSED),
-            ),
+            Needs::Shapes => {
+                let _turn = self.asking.lock().await;
+                let (shapes, metrics) = (
+                    Arc::clone(&environment.shapes),
+                    Arc::clone(&environment.metrics),
+                );
+                apart(move || (shapes.overview(), metrics.most_passed(PASSED))).await?
+            }
             Needs::Nothing | Needs::Sockets => (Vec::new(), Vec::new()),
         };
         let period = self.period.lock();
