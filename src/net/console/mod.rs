@@ -84,17 +84,22 @@ impl Console {
 
     /// Takes note of what was counted, once in a while and for ever.
     pub(super) async fn count_periods(self: Arc<Self>) {
+        // Nothing was counted before the start.
+        let mut before = Some(Counted::new());
         loop {
             let from = Instant::now();
             tokio::time::sleep(PERIOD).await;
-            if !self.steward.has_console() {
-                continue;
-            }
-            if let Ok(counted) = self.counted().await {
-                let mut period = self.period.lock().unwrap_or_else(PoisonError::into_inner);
-                let before = std::mem::take(&mut period.1);
-                *period = (before, counted, from.elapsed().as_secs());
-            }
+            // Nobody is asked while nobody could look.
+            let after = match self.steward.has_console() {
+                true => self.counted().await.ok(),
+                false => None,
+            };
+            let whole = match (before, &after) {
+                (Some(before), Some(after)) => (before, after.clone(), from.elapsed().as_secs()),
+                _ => <(Counted, Counted, u64)>::default(),
+            };
+            *self.period.lock().unwrap_or_else(PoisonError::into_inner) = whole;
+            before = after;
         }
     }
 
