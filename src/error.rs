@@ -64,6 +64,12 @@ pub enum ConnectionError {
     /// The proxy is shutting down.
     #[error("the proxy is shutting down")]
     ShuttingDown,
+    /// Somebody at the console has ended it.
+    #[error("ended at the console")]
+    Terminated,
+    /// The console lets nobody in like this: the SQLSTATE, and why.
+    #[error("refused at the console: {1}")]
+    ConsoleRefused(&'static str, String),
     /// The proxy could not get what it needs from the operating system.
     #[error("operating system: {0}")]
     System(io::Error),
@@ -79,6 +85,7 @@ impl ConnectionError {
             | Self::ClientTls(_)
             | Self::NotEncrypted
             | Self::ClientRefused(_)
+            | Self::ConsoleRefused(..)
             | Self::ServerRefused(_)
             | Self::LoginTimeout => Fault::Client,
             Self::UpstreamProtocol(_)
@@ -87,7 +94,9 @@ impl ConnectionError {
             | Self::UpstreamLogin(_)
             | Self::NoSecrets
             | Self::Unreachable(_) => Fault::Upstream,
-            Self::TooManyClients | Self::ShuttingDown | Self::System(_) => Fault::Proxy,
+            Self::TooManyClients | Self::ShuttingDown | Self::Terminated | Self::System(_) => {
+                Fault::Proxy
+            }
         }
     }
 
@@ -145,7 +154,8 @@ impl ConnectionError {
             ),
             Self::LoginTimeout => ("08000", "login timed out".to_owned()),
             Self::TooManyClients => ("53300", "sorry, too many clients already".to_owned()),
-            Self::ShuttingDown => (
+            Self::ConsoleRefused(sqlstate, message) => (*sqlstate, message.clone()),
+            Self::ShuttingDown | Self::Terminated => (
                 "57P01",
                 "terminating connection due to administrator command".to_owned(),
             ),

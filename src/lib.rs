@@ -25,7 +25,7 @@
 //!   they meet. All up to here is sans-IO: it reads no clock and no socket; tests, fuzzers and
 //!   benches run it as it is.
 //! - [`auth`]: how clients prove who they are to the proxy, and the proxy to the server; sans-IO.
-//! - [`admin`]: what operators are told, as their programs read it.
+//! - [`admin`]: what operators are told, as their programs read it, and the console; sans-IO.
 //! - [`net`]: the only sockets, with [`error`] saying who is to blame when one ends.
 //! - [`config`], [`metrics`], [`reason`]: how it was set up, what it did, and why not.
 //! - [`cli`]: one file a command; [`lab`]: what we measure ourselves with, which is the load that

@@ -187,6 +187,13 @@ impl Counters {
         std::mem::take(&mut most)
     }
 
+    /// What was noted since it was last taken. The worker may have to wait while the few shapes are
+    /// copied, if it is just about to note another.
+    fn copy_most(&self) -> Most {
+        let most = self.most.lock().unwrap_or_else(PoisonError::into_inner);
+        most.copy()
+    }
+
     fn new() -> Self {
         Self {
             counts: std::array::from_fn(|_| AtomicU64::new(0)),
@@ -267,6 +274,12 @@ impl Metrics {
     #[must_use]
     pub fn take_most_passed(&self, number: usize) -> Vec<Passed> {
         most::merged(self.workers.iter().map(Counters::take_most), number)
+    }
+
+    /// The same without taking them: since [`Self::take_most_passed`] was last called.
+    #[must_use]
+    pub fn most_passed(&self, number: usize) -> Vec<Passed> {
+        most::merged(self.workers.iter().map(Counters::copy_most), number)
     }
 }
 
@@ -436,6 +449,7 @@ mod tests {
         let select = "SELECT a FROM t WHERE id = ?";
         let copy = shape(Reason::Copy, "COPY t FROM STDIN", 1);
         let expected = [shape(Reason::Trivial, select, 3), copy];
+        assert_eq!(metrics.most_passed(10), expected);
         assert_eq!(metrics.take_most_passed(10), expected);
         assert!(metrics.take_most_passed(10).is_empty());
         // However rarely it has read before, the first of a phase are all read.

@@ -107,9 +107,12 @@ impl House {
             .build()
             .unwrap();
         runtime.block_on(create_databases(server.port()));
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join(".s.PGSQL.6432");
         let config = Config::from_pairs(&[
             ("upstream", &server.host_port()),
-            ("listen", "127.0.0.1:0"),
+            ("listen", &format!("127.0.0.1:0,{}", socket.display())),
+            ("admin_users", "postgres"),
             ("prepare_threshold", "1"),
             // The programs change tables all the time, and every shape is asked about anew.
             ("oracle_per_second", "100000"),
@@ -130,7 +133,7 @@ impl House {
             metrics,
             stop: Some(stop),
             thread: Some(thread),
-            directory: tempfile::tempdir().unwrap(),
+            directory,
         }
     }
 
@@ -288,6 +291,59 @@ fn psycopg3() {
     };
     // It sends text without values by the simple protocol, and everything else by the extended.
     try_program(&program, &[], "psycopg3_program.py", 0.1);
+}
+
+#[test]
+fn check_postgres_at_the_console() {
+    let program = Program {
+        name: "check_postgres",
+        packages: "check-postgres",
+        commands: &["check_postgres"],
+        check: &["--version"],
+    };
+    let Some(command) = program.find() else {
+        return;
+    };
+    let house = House::new();
+    let host = format!("--host={}", house.directory.path().display());
+    for action in [
+        "pgb_pool_cl_active",
+        "pgb_pool_cl_waiting",
+        "pgb_pool_sv_active",
+        "pgb_pool_sv_idle",
+        "pgb_pool_sv_used",
+        "pgb_pool_sv_tested",
+        "pgb_pool_sv_login",
+        "pgb_pool_maxwait",
+        "pgbouncer_backends",
+    ] {
+        let action = format!("--action={action}");
+        let arguments = [&*action, &*host, "--port=6432", "--dbuser=postgres"];
+        let bounds = ["--dbname=pgbouncer", "--warning=50", "--critical=100"];
+        let printed = house.run("pgbouncer", &command, &[&arguments[..], &bounds].concat());
+        assert!(printed.contains(" OK: "), "{action}: {printed}");
+    }
+}
+
+#[test]
+fn psycopg_at_the_console() {
+    let program = Program {
+        name: "psycopg",
+        packages: "python3-psycopg python3-psycopg2",
+        commands: &["python3", "/usr/bin/python3"],
+        check: &["-c", "import psycopg, psycopg2"],
+    };
+    let Some(python) = program.find() else {
+        return;
+    };
+    let house = House::new();
+    let source = programs().join("console_program.py");
+    let directory = house.directory.path();
+    for database in ["pgautoprep", "pgbouncer"] {
+        let arguments = [source.to_str().unwrap(), directory.to_str().unwrap()];
+        let printed = house.run(database, &python, &arguments);
+        assert_eq!(printed.lines().count(), 27, "{printed}");
+    }
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! What the proxy tells its operators: one snapshot, and its views.
 //!
-//! Pure: whoever has sockets and clocks takes the snapshot and sends the view. No view holds a
-//! query text, a user's name, an address or a value, and all labels come from enums, so their
-//! number is bounded whatever clients send.
+//! Pure: whoever has sockets and clocks takes the snapshot and sends the view. The views for
+//! programs that watch hold no query text, no user's name, no address and no value, and all labels
+//! come from enums, so their number is bounded whatever clients send. The [`console`], which asks
+//! who somebody is, shows names, addresses and texts without their values.
 
+pub mod console;
+pub mod date;
 pub mod exposition;
 pub mod status;
 

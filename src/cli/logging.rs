@@ -5,14 +5,14 @@
 //! lines of ours because it is all that is needed of a crate that does the same.
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::{EnvFilter, reload};
 
 use crate::config::{Config, LogFormat};
 
@@ -31,14 +31,20 @@ pub fn start(config: &Config) -> anyhow::Result<Output> {
     let output = Output::start(io::stderr())?;
     let builder = tracing_subscriber::fmt()
         .with_writer(output.clone())
-        .with_ansi(io::stderr().is_terminal());
+        .with_ansi(io::stderr().is_terminal())
+        .with_env_filter(filter);
     let outcome = match config.log_format {
-        LogFormat::Text => builder.with_env_filter(filter).try_init(),
-        LogFormat::Json => builder
-            .json()
-            .flatten_event(true)
-            .with_env_filter(filter)
-            .try_init(),
+        LogFormat::Text => {
+            let builder = builder.with_filter_reloading();
+            output.filter_by(builder.reload_handle());
+            builder.try_init()
+        }
+        LogFormat::Json => {
+            let builder = builder.json().flatten_event(true);
+            let builder = builder.with_filter_reloading();
+            output.filter_by(builder.reload_handle());
+            builder.try_init()
+        }
     };
     outcome.map_err(|error| anyhow::anyhow!("cannot start logging: {error}"))?;
     Ok(output)
@@ -57,6 +63,17 @@ struct State {
     queued: AtomicUsize,
     /// Lines dropped since this was last said.
     dropped: AtomicU64,
+    /// Changes what is logged, once there is something to log.
+    filter: OnceLock<Filter>,
+}
+
+/// Has the log filtered by another filter.
+struct Filter(Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>);
+
+impl std::fmt::Debug for Filter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Filter")
+    }
 }
 
 impl Output {
@@ -69,6 +86,23 @@ impl Output {
             .name("log".to_owned())
             .spawn(move || write_lines(&queue, sink, &shared))?;
         Ok(Self { lines, state })
+    }
+
+    /// What is logged is changed by this.
+    fn filter_by<S: 'static>(&self, handle: reload::Handle<EnvFilter, S>) {
+        let filter = move |filter| handle.reload(filter).map_err(|error| error.to_string());
+        // It is started once.
+        let _ = self.state.filter.set(Filter(Box::new(filter)));
+    }
+
+    /// Logs what this filter lets through from now on.
+    ///
+    /// # Errors
+    /// It is no filter, or nothing is logged.
+    pub fn filter(&self, level: &str) -> Result<(), String> {
+        let filter = EnvFilter::try_new(level).map_err(|error| error.to_string())?;
+        let handle = self.state.filter.get().ok_or("nothing is logged")?;
+        (handle.0)(filter)
     }
 
     /// Queues `text`, unless too much waits already.

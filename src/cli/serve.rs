@@ -9,10 +9,8 @@ use tokio::sync::oneshot;
 use super::SettingFlags;
 use super::logging::{self, Output};
 use super::summary::Summaries;
-use crate::config::Config;
-use crate::net::door::Door;
-use crate::net::tls::Encryption;
-use crate::net::{Proxy, other_files};
+use crate::config::{Config, Sources};
+use crate::net::{Means, Proxy, Steward, other_files};
 
 /// Arguments of `serve`.
 #[derive(Debug, clap::Args)]
@@ -23,13 +21,14 @@ pub(super) struct Serve {
 
 impl Serve {
     /// Serves until SIGTERM or SIGINT, the second of which cuts off who is still busy; SIGUSR1
-    /// prints a summary of the counters to standard error; SIGHUP has the files of TLS
-    /// and that of users read again; SIGUSR2 changes nothing.
+    /// prints a summary of the counters to standard error; SIGHUP has the configuration, the files
+    /// of TLS and that of users read again; SIGUSR2 changes nothing.
     ///
     /// # Errors
     /// The configuration cannot be used, or an address cannot be listened on.
     pub(super) fn run(self) -> anyhow::Result<()> {
-        let mut config = Config::load(&self.settings.sources())?;
+        let sources = self.settings.sources();
+        let mut config = Config::load(&sources)?;
         let output = logging::start(&config)?;
         std::panic::set_hook(Box::new(|panic| tracing::error!(%panic, "a defect")));
         raise_file_limit(&mut config);
@@ -37,7 +36,7 @@ impl Serve {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let outcome = runtime.block_on(serve(config, &output));
+        let outcome = runtime.block_on(serve(config, sources, &output));
         output.finish();
         outcome
     }
@@ -73,7 +72,7 @@ fn raise_file_limit(config: &mut Config) {
     }
 }
 
-async fn serve(config: Config, output: &Output) -> anyhow::Result<()> {
+async fn serve(config: Config, sources: Sources, output: &Output) -> anyhow::Result<()> {
     let stops = [SignalKind::terminate(), SignalKind::interrupt()];
     let [terminate, interrupt] = stops.map(signal);
     let (stop, stopped) = oneshot::channel();
@@ -100,14 +99,15 @@ async fn serve(config: Config, output: &Output) -> anyhow::Result<()> {
     for address in proxy.http_addresses() {
         tracing::info!(%address, "answering HTTP");
     }
+    let set_log = output.clone();
+    let steward = proxy.steward();
+    steward.provide(Means {
+        sources,
+        set_log: Box::new(move |level| set_log.filter(level)),
+    });
     let summaries = Arc::new(Summaries::of(&proxy));
     let others = [summary?, hangup?, ignored?];
-    let signals = answer_signals(
-        others,
-        Arc::clone(&summaries),
-        (proxy.encryption(), proxy.door()),
-        output.clone(),
-    );
+    let signals = answer_signals(others, Arc::clone(&summaries), steward, output.clone());
     tokio::spawn(signals);
     // Neither sender is dropped before it is used: the signals never end.
     let stop = async { drop(stopped.await) };
@@ -138,43 +138,30 @@ async fn stop_on_signal(
 async fn answer_signals(
     [mut summary, mut hangup, mut ignored]: [Signal; 3],
     summaries: Arc<Summaries>,
-    (tls, door): (Arc<Encryption>, Arc<Door>),
+    steward: Arc<Steward>,
     output: Output,
 ) {
     loop {
         tokio::select! {
             _ = summary.recv() => output.say(summaries.next().as_bytes()),
             // Also sent by those who have moved a log file away, and by a terminal that closes.
-            _ = hangup.recv() => reload(&tls, &door),
+            _ = hangup.recv() => reload(&steward),
             _ = ignored.recv() => tracing::info!("SIGUSR2 means nothing"),
         }
     }
 }
 
-/// Reads again what may change while the proxy runs: keys and certificates, which expire, and who
-/// may come in.
-fn reload(tls: &Encryption, door: &Door) {
-    if !tls.is_used() && !door.has_file() {
-        tracing::info!("SIGHUP: nothing to reload, the configuration is read at the start");
-        return;
-    }
-    let outcomes = [
-        (
-            tls.is_used(),
-            "TLS",
-            tls.reload().map_err(|error| error.to_string()),
-        ),
-        (
-            door.has_file(),
-            "users",
-            door.reload().map_err(|error| error.to_string()),
-        ),
-    ];
-    for (is_used, of, outcome) in outcomes {
-        match outcome {
-            Ok(()) if is_used => tracing::info!("SIGHUP: the files of {of} have been read again"),
-            Ok(()) => {}
-            Err(error) => tracing::error!(%error, "SIGHUP: what was read before stays in force"),
+/// Reads again what may change while the proxy runs: some settings, keys and certificates, which
+/// expire, and who may come in.
+fn reload(steward: &Steward) {
+    match steward.reload() {
+        Ok(fixed) => {
+            tracing::info!("SIGHUP: settings, the files of TLS and users have been read again");
+            if !fixed.is_empty() {
+                let settings = fixed.join(", ");
+                tracing::warn!(settings, "only a restart changes these");
+            }
         }
+        Err(error) => tracing::error!(%error, "SIGHUP: what was read before stays in force"),
     }
 }

@@ -6,6 +6,7 @@ use std::fmt::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::admin::date;
 use crate::metrics::{Growth, Metrics, Passed, Summary};
 use crate::net::Proxy;
 use crate::sql::tag::Command;
@@ -16,9 +17,6 @@ const SHAPES: usize = 10;
 
 /// Changes of the catalog that are printed.
 const CHANGES: usize = 10;
-
-/// Seconds of a day.
-const DAY: u64 = 86_400;
 
 /// What is needed to print summaries.
 #[derive(Debug)]
@@ -167,27 +165,11 @@ impl fmt::Display for Utc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let since = self.0.duration_since(SystemTime::UNIX_EPOCH);
         let seconds = since.unwrap_or_default().as_secs();
-        let (year, month, day) = date(seconds / DAY);
-        let [hour, minute, second] = [seconds / 3600 % 24, seconds / 60 % 60, seconds % 60];
+        let [year, month, day, hour, minute, second] = date::parts(seconds);
         f.pad(&format!(
             "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z"
         ))
     }
-}
-
-/// The date so many days after the first of 1970, by Howard Hinnant's `civil_from_days`: years
-/// begin in March, so that a leap day is the last of one.
-fn date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let era = days / 146_097;
-    let day = days % 146_097;
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let is_next = month >= 10;
-    let month = if is_next { month - 9 } else { month + 3 };
-    (year + era * 400 + u64::from(is_next), month, day)
 }
 
 #[cfg(test)]
@@ -279,19 +261,5 @@ last changes: learned again, kept
   2023-11-14T22:15:00Z                     7         0  ALTER TABLE
 ";
         assert_eq!(around_the_table(&summaries.at(after(220))), expected);
-    }
-
-    #[test]
-    fn days_have_dates() {
-        let utc = |seconds| Utc(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)).to_string();
-        for (seconds, expected) in [
-            (0, "1970-01-01T00:00:00Z"),
-            (951_782_399, "2000-02-28T23:59:59Z"),
-            (951_782_400, "2000-02-29T00:00:00Z"),
-            (1_735_689_599, "2024-12-31T23:59:59Z"),
-            (4_107_542_400, "2100-03-01T00:00:00Z"),
-        ] {
-            assert_eq!(utc(seconds), expected);
-        }
     }
 }

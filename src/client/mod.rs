@@ -83,8 +83,19 @@ pub struct Client {
     pub is_challenged: bool,
     /// Bytes still to come that are relayed unseen: of a large frame, or all (`usize::MAX`).
     pub skip: usize,
+    /// Queries of it, and those that were run as prepared statements.
+    pub counts: Counts,
     /// Bytes for it.
     pub out: Vec<u8>,
+}
+
+/// What is counted of a client.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Simple queries, as the counter of all of them counts.
+    pub queries: u64,
+    /// Those that were run as prepared statements.
+    pub converted: u64,
 }
 
 impl Client {
@@ -118,6 +129,7 @@ impl Client {
             hides_binding: false,
             is_challenged: false,
             skip: 0,
+            counts: Counts::default(),
             out: Vec::new(),
         }
     }

@@ -7,6 +7,7 @@
 mod address;
 mod addresses;
 mod auth;
+mod console;
 mod error;
 mod raw;
 pub mod settings;
@@ -20,6 +21,7 @@ use std::time::Duration;
 
 pub use address::{Address, AddressError};
 pub use auth::{AuthSettings, AuthType};
+pub use console::ConsoleUsers;
 pub use error::Error;
 pub use raw::{Source, Written};
 pub use settings::{SETTINGS, Setting, ValueForm};
@@ -106,6 +108,10 @@ pub struct Config {
     pub server_tls: ServerTls,
     /// How clients prove who they are.
     pub auth: AuthSettings,
+    /// Who may use the console; nobody if there is none.
+    pub console: ConsoleUsers,
+    /// The settings as they were written or by default, by key.
+    pub written: Vec<(&'static str, String)>,
 }
 
 /// How much the proxy may do with a query.
@@ -319,11 +325,26 @@ impl Effective {
             client_tls: self.client_tls()?,
             server_tls: self.server_tls()?,
             auth: self.auth()?,
+            console: self.console()?,
+            written: self.shown(),
         };
         if config.listen.contains(&config.upstream) {
             return Err(Error::Loop(config.upstream));
         }
         Ok(config)
+    }
+
+    /// Every setting with its value as one text.
+    fn shown(&self) -> Vec<(&'static str, String)> {
+        let shown = |setting: &Setting, written: &Written| match (setting.kind, &*written.items) {
+            (ValueForm::Switch, [word]) if word == "true" => "on".to_owned(),
+            (ValueForm::Switch, [word]) if word == "false" => "off".to_owned(),
+            _ => written.items.join(", "),
+        };
+        let values = self.values.iter();
+        values
+            .map(|(setting, written)| (setting.key, shown(setting, written)))
+            .collect()
     }
 
     /// What was written for `setting`.

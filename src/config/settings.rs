@@ -4,10 +4,12 @@
 //! on settings all follow from [`SETTINGS`], so they cannot disagree.
 
 mod auth;
+mod console;
 mod tls;
 mod warm;
 
 pub use auth::{AUTH_CACHE_S, AUTH_DBNAME, AUTH_FILE, AUTH_QUERY, AUTH_TYPE, AUTH_USER};
+pub use console::{ADMIN_USERS, STATS_USERS};
 pub use tls::{
     CLIENT_TLS_CA_FILE, CLIENT_TLS_CERT_FILE, CLIENT_TLS_KEY_FILE, CLIENT_TLS_PROTOCOLS,
     CLIENT_TLS_SSLMODE, SERVER_TLS_CA_FILE, SERVER_TLS_CERT_FILE, SERVER_TLS_KEY_FILE,
@@ -494,6 +496,8 @@ pub const SETTINGS: &[Setting] = &[
     AUTH_QUERY,
     AUTH_DBNAME,
     AUTH_CACHE_S,
+    ADMIN_USERS,
+    STATS_USERS,
     HTTP_LISTEN,
 ];
 

@@ -4,6 +4,7 @@
 //! happens between login and the end is a worker's.
 
 use super::Phase;
+use super::console::{Console, Guest};
 use super::environment::Environment;
 use super::farewell::{count_end, farewell, last_word};
 use super::hasten::hasten;
@@ -17,9 +18,9 @@ use crate::metrics::Counter;
 use crate::wire;
 use crate::wire::startup::MAX_STARTUP;
 use std::io;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, timeout_at};
 
 /// How long a client that was turned away may take to send its startup packet: it must have been
@@ -43,6 +44,14 @@ impl Admission {
         matches!(self, Self::Refused(_))
     }
 
+    /// How long a client may take that may else take so long.
+    const fn limit(&self, login: Duration) -> Duration {
+        match self {
+            Self::Admitted => login,
+            Self::Refused(_) => REFUSAL,
+        }
+    }
+
     /// Waits until the client has to be refused without having been heard.
     async fn is_over(&mut self) {
         match self {
@@ -53,17 +62,26 @@ impl Admission {
     }
 }
 
-/// Greets one accepted client. Returns what is to be handed to a worker, if there will be a
-/// session, and to which if that has to be one. `load` tells how many clients a worker has.
+/// Where a client goes that was greeted.
+pub(super) enum Bound {
+    /// To a worker, and to which if that has to be one.
+    Worker(Box<Joined>, Option<usize>),
+    /// To the console, with what it has sent already.
+    Console(Stream, Vec<u8>, Guest),
+}
+
+/// Greets one accepted client. Returns where it goes, if it stays. `load` tells how many clients a
+/// worker has.
 pub(super) async fn greet(
     client: Stream,
     number: u64,
     admission: Admission,
-    environment: &Environment,
+    (environment, console): (&Environment, &Arc<Console>),
     load: impl Fn(usize) -> usize,
-) -> Option<(Joined, Option<usize>)> {
-    let outcome = match converse(client, number, admission, environment, load).await {
-        Ok(Some(joined)) => return Some(joined),
+) -> Option<Bound> {
+    let all = (environment, console);
+    let outcome = match converse(client, number, admission, all, load).await {
+        Ok(Some(bound)) => return Some(bound),
         Ok(None) => Ok(()),
         Err(error) => Err(error),
     };
@@ -75,25 +93,17 @@ async fn converse(
     mut client: Stream,
     number: u64,
     mut admission: Admission,
-    environment: &Environment,
+    (environment, console): (&Environment, &Arc<Console>),
     load: impl Fn(usize) -> usize,
-) -> Result<Option<(Joined, Option<usize>)>, ConnectionError> {
-    let limit = if admission.is_refusal() {
-        REFUSAL
-    } else {
-        environment.config.login_timeout
-    };
-    let deadline = Instant::now() + limit;
+) -> Result<Option<Bound>, ConnectionError> {
+    let deadline = Instant::now() + admission.limit(environment.config.login_timeout);
     let mut greeted = Greeted::default();
     let mut draining = environment.draining.clone();
     let greeting = tokio::select! {
         greeting = timeout_at(deadline, greeted.greet(&mut client, environment)) => {
             greeting.unwrap_or(Err(ConnectionError::LoginTimeout))
         }
-        _ = draining.wait_for(|phase| *phase != Phase::Serving) => {
-            Err(ConnectionError::ShuttingDown)
-        }
-        () = admission.is_over() => Err(ConnectionError::TooManyClients),
+        error = is_over(&mut draining, &mut admission) => Err(error),
     };
     let error = match greeting {
         Ok(None) => return Ok(None),
@@ -101,6 +111,23 @@ async fn converse(
             cancel(pid, &key, environment).await;
             farewell(&mut client).await;
             return Ok(None);
+        }
+        Ok(Some(Wish::Login(login))) if console.is_meant(&login) => {
+            let pending = &mut greeted.pending;
+            let meeting = console.meet(&mut client, pending, login, number);
+            let met = tokio::select! {
+                met = timeout_at(deadline, meeting) => {
+                    met.unwrap_or(Err(ConnectionError::LoginTimeout))
+                }
+                error = is_over(&mut draining, &mut admission) => Err(error),
+            };
+            match met {
+                Ok(guest) => {
+                    let pending = greeted.pending;
+                    return Ok(guest.map(|guest| Bound::Console(client, pending, guest)));
+                }
+                Err(error) => error,
+            }
         }
         Ok(Some(Wish::Login(_))) if admission.is_refusal() => ConnectionError::TooManyClients,
         Ok(Some(Wish::Login(login))) => {
@@ -118,7 +145,10 @@ async fn converse(
             };
             let pending = &mut greeted.pending;
             match visitor.join(&mut client, pending, environment, load).await {
-                Ok(Some(met)) => return met.hand_over(client, greeted.pending).map(Some),
+                Ok(Some(met)) => {
+                    let (joined, worker) = met.hand_over(client, greeted.pending)?;
+                    return Ok(Some(Bound::Worker(Box::new(joined), worker)));
+                }
                 Ok(None) => return Ok(None),
                 Err(error) => error,
             }
@@ -131,6 +161,18 @@ async fn converse(
     };
     last_word(&mut client, Vec::new(), &error).await;
     Err(error)
+}
+
+/// Waits until a client that is greeted has to go, and says why. There is a place for whoever sees
+/// to a proxy that is full, but not for ever.
+async fn is_over(
+    draining: &mut watch::Receiver<Phase>,
+    admission: &mut Admission,
+) -> ConnectionError {
+    tokio::select! {
+        _ = draining.wait_for(|phase| *phase != Phase::Serving) => ConnectionError::ShuttingDown,
+        () = admission.is_over() => ConnectionError::TooManyClients,
+    }
 }
 
 /// What a client has come for.

@@ -9,7 +9,9 @@
 //! - [`SPARE`] descriptors are kept for when there are no others: one to accept, one to reach the
 //!   server with a cancel request.
 
-use super::accept::{Admission, greet};
+use super::Phase;
+use super::accept::{Admission, Bound, greet};
+use super::console::{Console, GUESTS};
 use super::environment::Environment;
 use super::http::CONNECTIONS;
 use super::orders::{Arrival, OpenClient};
@@ -25,7 +27,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 /// Pause after an accept that failed for lack of something (file descriptors, memory): long enough
 /// not to spin, short enough not to be noticed once it is there again.
@@ -53,7 +55,11 @@ pub fn other_files(config: &Config) -> u64 {
         ports => ports + CONNECTIONS,
     };
     let ports = config.listen.len() + http;
-    let files = FEW + SPARE + REFUSALS + WORKER * config.workers + ports + warm;
+    let guests = match config.console.is_empty() {
+        true => 0,
+        false => GUESTS,
+    };
+    let files = FEW + SPARE + REFUSALS + WORKER * config.workers + ports + guests + warm;
     files as u64
 }
 
@@ -65,6 +71,7 @@ pub(super) struct Acceptor {
     open: Arc<AtomicUsize>,
     next_number: AtomicU64,
     environment: Arc<Environment>,
+    console: Arc<Console>,
     waiting: Mutex<Waiting>,
     /// Its receiver learns that nobody arrives any more. Dropped last.
     _arriving: mpsc::Sender<()>,
@@ -93,6 +100,7 @@ impl Acceptor {
     pub(super) fn new(
         workers: Vec<Handle>,
         environment: Arc<Environment>,
+        console: Arc<Console>,
         arriving: mpsc::Sender<()>,
     ) -> Self {
         Self {
@@ -101,6 +109,7 @@ impl Acceptor {
             open: Arc::default(),
             next_number: AtomicU64::new(1),
             environment,
+            console,
             waiting: Mutex::new(Waiting {
                 refusals: Places::new(REFUSALS),
                 spare: Vec::new(),
@@ -109,8 +118,25 @@ impl Acceptor {
         }
     }
 
+    /// How many clients are open that workers serve, or are about to.
+    pub(super) fn open(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.open)
+    }
+
+    /// Accepts as long as the proxy serves.
+    pub(super) async fn accept_until(
+        self: Arc<Self>,
+        listener: Listener,
+        mut draining: watch::Receiver<Phase>,
+    ) {
+        tokio::select! {
+            () = self.accept(&listener) => {}
+            _ = draining.wait_for(|phase| *phase != Phase::Serving) => {}
+        }
+    }
+
     /// Accepts for ever.
-    pub(super) async fn accept(self: Arc<Self>, listener: &Listener) {
+    async fn accept(self: Arc<Self>, listener: &Listener) {
         loop {
             // Without a spare descriptor there is none for a server connection either.
             let mut room = true;
@@ -165,9 +191,24 @@ impl Acceptor {
             let worker = self.workers.get(index);
             worker.map_or(usize::MAX, |worker| worker.open.load(Ordering::Relaxed))
         };
-        let greeted = greet(client, number, admission, environment, load).await;
-        let Some((joined, wanted)) = greeted else {
-            return;
+        let greeted = greet(
+            client,
+            number,
+            admission,
+            (environment, &self.console),
+            load,
+        )
+        .await;
+        let (joined, wanted) = match greeted {
+            None => return,
+            Some(Bound::Worker(joined, wanted)) => (*joined, wanted),
+            Some(Bound::Console(client, pending, guest)) => {
+                // It is none of those that there is room for, and must not keep the proxy from its
+                // end: nothing of the acceptor is held any longer.
+                let console = Arc::clone(&self.console);
+                tokio::spawn(console.serve(client, pending, guest));
+                return;
+            }
         };
         let (worker, open) = match wanted.and_then(|wanted| self.workers.get(wanted)) {
             Some(worker) => (worker, OpenClient::count(&[&worker.open, &self.open])),

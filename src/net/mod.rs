@@ -9,6 +9,7 @@ mod accept;
 mod acceptor;
 mod buffers;
 mod cancel;
+mod console;
 mod dial;
 pub mod door;
 mod environment;
@@ -20,12 +21,15 @@ mod places;
 mod port;
 mod proof;
 mod socket;
+mod steward;
 mod stream;
+mod survey;
 pub mod tls;
 mod visitor;
 mod warm;
 mod worker;
 
+use crate::admin::console::Ending;
 use crate::config::{Address, Config, Mode, PlanChoice, SharedReads};
 use crate::convert::{self, Limits, Settings, Strictness};
 use crate::metrics::Metrics;
@@ -35,15 +39,18 @@ use crate::statement::shapes::Shapes;
 use accept::HANDSHAKES;
 use acceptor::Acceptor;
 use cancel::Registry;
+use console::Console;
 use door::Door;
 use environment::Environment;
 use farewell::LAST_WORD;
 use http::{Desk, Health};
-use orders::Order;
+use orders::{Mailbox, Order};
 use places::Places;
 use std::io;
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use stream::Listener;
 use tls::Encryption;
 use tokio::sync::{mpsc, watch};
@@ -52,6 +59,10 @@ use warm::Warm;
 use worker::{Handle, Setup, Thread};
 
 pub use acceptor::other_files;
+pub use steward::{Means, SetLog, Steward, Unchanged};
+
+/// The time between two looks at whether all clients have left.
+const LEFT: Duration = Duration::from_millis(50);
 
 /// How far the proxy is from its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +71,8 @@ enum Phase {
     Serving,
     /// It takes no new clients.
     Draining,
+    /// All clients have gone but for those at the console.
+    Over,
 }
 
 /// Why the proxy could not start.
@@ -104,6 +117,7 @@ pub struct Proxy {
     http: Vec<Listener>,
     tls: Arc<Encryption>,
     door: Arc<Door>,
+    steward: Arc<Steward>,
 }
 
 impl Proxy {
@@ -115,6 +129,7 @@ impl Proxy {
     pub async fn bind(config: Config) -> Result<Self, Error> {
         let tls = Arc::new(Encryption::load(&config)?);
         let door = Arc::new(Door::load(&config)?);
+        let steward = Steward::new(&config, Arc::clone(&tls), Arc::clone(&door))?;
         let listeners = bind_all(&config.listen, &config).await?;
         let http = bind_all(&config.http_listen, &config).await?;
         let mut seed = [0; 8];
@@ -131,6 +146,7 @@ impl Proxy {
             http,
             tls,
             door,
+            steward: Arc::new(steward),
         })
     }
 
@@ -154,16 +170,10 @@ impl Proxy {
         Arc::clone(&self.metrics)
     }
 
-    /// What TLS takes, which can be read again.
+    /// What may change while it runs.
     #[must_use]
-    pub fn encryption(&self) -> Arc<Encryption> {
-        Arc::clone(&self.tls)
-    }
-
-    /// What it takes to let clients in, which can be read again.
-    #[must_use]
-    pub fn door(&self) -> Arc<Door> {
-        Arc::clone(&self.door)
+    pub fn steward(&self) -> Arc<Steward> {
+        Arc::clone(&self.steward)
     }
 
     /// What has changed in the catalogs lately. Its times count from [`Self::started`].
@@ -197,8 +207,8 @@ impl Proxy {
         hurry: impl Future<Output = ()>,
     ) -> Result<(), Error> {
         let (drain, draining) = watch::channel(Phase::Serving);
-        let (arriving, mut all_arrived) = mpsc::channel::<()>(1);
-        let (parting, mut all_parted) = mpsc::channel::<()>(1);
+        let (arriving, all_arrived) = mpsc::channel::<()>(1);
+        let (parting, all_parted) = mpsc::channel::<()>(1);
         let environment = Arc::new(Environment {
             config: Arc::clone(&self.config),
             registry: Arc::new(Registry::default()),
@@ -220,50 +230,63 @@ impl Proxy {
             door: Arc::clone(&self.door),
             draining: draining.clone(),
         }));
-        let acceptor = Arc::new(Acceptor::new(workers, environment, arriving));
+        let mailboxes = threads.iter().map(Thread::mailbox).collect();
+        let console = self.start_console(&environment, mailboxes);
+        let acceptor = Acceptor::new(workers, environment, Arc::clone(&console), arriving);
+        let (open, acceptor) = (acceptor.open(), Arc::new(acceptor));
         for listener in self.listeners {
             let acceptor = Arc::clone(&acceptor);
-            let mut draining = draining.clone();
-            tokio::spawn(async move {
-                tokio::select! {
-                    () = Arc::clone(&acceptor).accept(&listener) => {}
-                    _ = draining.wait_for(|phase| *phase != Phase::Serving) => {}
-                }
-            });
+            tokio::spawn(acceptor.accept_until(listener, draining.clone()));
         }
         drop(acceptor);
         let upstream = self.config.upstream.clone();
         let health = Health::new(threads.iter().map(Thread::mailbox), upstream, draining);
         let (metrics, workers) = (Arc::clone(&self.metrics), threads.len());
-        let desk = Arc::new(Desk::new(metrics, workers, self.started, health));
+        let times = (self.started, since(self.started));
+        let desk = Arc::new(Desk::new(metrics, workers, times, health));
         for listener in self.http {
             tokio::spawn(Arc::clone(&desk).serve(listener));
         }
-        stop.await;
+        let mut stop = pin!(stop);
+        let mut ordered = self.steward.ending();
+        let ending = tokio::select! {
+            () = &mut stop => Ending::Drain,
+            ending = next_ending(&mut ordered) => ending,
+        };
         // Nobody is listening any more only after all workers are gone, which cannot be.
         let _ = drain.send(Phase::Draining);
         warm.close();
+        if ending == Ending::WaitForClients {
+            tokio::select! {
+                () = all_left(&open) => {}
+                () = stop => {}
+                _ = ordered.changed() => {}
+            }
+        }
         threads.iter().for_each(|thread| thread.put(Order::Drain));
-        // The workers have the same time, and cut off what is left then.
-        let limit = self.config.drain_timeout + LAST_WORD;
-        let ended = async {
-            let _ = timeout(limit, all_arrived.recv()).await;
-            let _ = timeout(limit, all_parted.recv()).await;
-        };
-        let cut_off = async {
-            hurry.await;
-            threads.iter().for_each(|thread| thread.put(Order::CutOff));
-            tokio::time::sleep(LAST_WORD).await;
-        };
-        tokio::select! {
-            () = ended => {}
-            () = cut_off => {}
-        }
-        let join = || threads.into_iter().for_each(Thread::join);
-        if tokio::task::spawn_blocking(join).await.is_err() {
-            tracing::error!("waiting for the workers failed");
-        }
+        end(threads, &self.config, (all_arrived, all_parted), async {
+            tokio::select! {
+                () = hurry => {}
+                () = at_once(&mut ordered) => {}
+            }
+        })
+        .await;
+        // Those at the console have seen it to its end.
+        let _ = drain.send(Phase::Over);
+        let _ = timeout(LAST_WORD, console.is_left()).await;
         Ok(())
+    }
+
+    fn start_console(
+        &self,
+        environment: &Arc<Environment>,
+        mailboxes: Vec<Mailbox>,
+    ) -> Arc<Console> {
+        let (environment, steward) = (Arc::clone(environment), Arc::clone(&self.steward));
+        let times = (self.started, since(self.started));
+        let console = Arc::new(Console::new(environment, steward, mailboxes, times));
+        tokio::spawn(Arc::clone(&console).count_periods());
+        console
     }
 
     fn start_workers(
@@ -289,6 +312,69 @@ impl Proxy {
     }
 }
 
+/// When something that began at `started` did so, in seconds since 1970.
+fn since(started: Instant) -> f64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let since = now.unwrap_or_default().saturating_sub(started.elapsed());
+    since.as_secs_f64()
+}
+
+/// Waits for the end of the workers, which were told to drain: they have a time for that, or until
+/// `hurry` resolves.
+async fn end(
+    threads: Vec<Thread>,
+    config: &Config,
+    (mut all_arrived, mut all_parted): (mpsc::Receiver<()>, mpsc::Receiver<()>),
+    hurry: impl Future<Output = ()>,
+) {
+    // The workers have the same time, and cut off what is left then.
+    let limit = config.drain_timeout + LAST_WORD;
+    let ended = async {
+        let _ = timeout(limit, all_arrived.recv()).await;
+        let _ = timeout(limit, all_parted.recv()).await;
+    };
+    let cut_off = async {
+        hurry.await;
+        threads.iter().for_each(|thread| thread.put(Order::CutOff));
+        tokio::time::sleep(LAST_WORD).await;
+    };
+    tokio::select! {
+        () = ended => {}
+        () = cut_off => {}
+    }
+    let join = || threads.into_iter().for_each(Thread::join);
+    if tokio::task::spawn_blocking(join).await.is_err() {
+        tracing::error!("waiting for the workers failed");
+    }
+}
+
+/// How the proxy is to end, by order of somebody at the console, each time that changes.
+async fn next_ending(ordered: &mut watch::Receiver<Option<Ending>>) -> Ending {
+    loop {
+        if let Some(ending) = *ordered.borrow_and_update() {
+            return ending;
+        }
+        if ordered.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Waits until somebody at the console wants the proxy to end at once.
+async fn at_once(ordered: &mut watch::Receiver<Option<Ending>>) {
+    let is_at_once = |ending: &Option<Ending>| *ending == Some(Ending::AtOnce);
+    if ordered.wait_for(is_at_once).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Waits until no client is open.
+async fn all_left(open: &AtomicUsize) {
+    while open.load(Ordering::Relaxed) > 0 {
+        tokio::time::sleep(LEFT).await;
+    }
+}
+
 async fn bind_all(addresses: &[Address], config: &Config) -> Result<Vec<Listener>, Error> {
     let mut listeners = Vec::new();
     for address in addresses {
@@ -306,8 +392,9 @@ async fn bind_all(addresses: &[Address], config: &Config) -> Result<Vec<Listener
 /// # Errors
 /// The first that cannot be used.
 pub fn check(config: &Config) -> Result<(), Error> {
-    Encryption::load(config)?;
-    Door::load(config)?;
+    let tls = Arc::new(Encryption::load(config)?);
+    let door = Arc::new(Door::load(config)?);
+    Steward::new(config, tls, door)?;
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 //! them is about a connection that was not there yet.
 
 use super::stream::Handover;
+use super::survey::{EndClient, Survey};
 use crate::auth::Credential;
 use crate::client::{CancelKey, Login};
 use crate::ids::UpstreamId;
@@ -105,6 +106,12 @@ pub(super) enum Order {
     Delivered,
     /// The same of one that the worker itself has asked for, for this connection.
     Hastened(UpstreamId),
+    /// Somebody at the console wants to see some of the ports.
+    Survey(Survey),
+    /// Somebody at the console ends a client.
+    End(EndClient),
+    /// Server connections are to be closed as they become free: those of this database, or all.
+    Reconnect(Option<Arc<str>>),
 }
 
 /// Where orders for a worker are put.
@@ -124,7 +131,8 @@ impl Mailbox {
 
     /// Puts an order in. The queue is bounded by the limit of clients: each has at most one order
     /// of its own in it, and a cancel request for each that was relayed. Whether the worker is
-    /// there is asked again only after the answer.
+    /// there is asked again only after the answer, and the console asks one thing of all workers at
+    /// a time.
     pub(super) fn put(&self, order: Order) {
         // A worker that has ended has run out of time to drain; its clients see their sockets
         // close.

@@ -47,6 +47,11 @@ impl Port {
         }
     }
 
+    /// What it is encrypted by, for people.
+    pub(super) fn encryption(&self) -> Option<String> {
+        self.tls.as_deref().map(Tunnel::describe)
+    }
+
     /// Reads once, behind a copy of what is pending if that is little. `Ready(0)` is the end of the
     /// stream.
     pub(super) fn read(&mut self, scratch: &mut [u8]) -> Poll<io::Result<usize>> {

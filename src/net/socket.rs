@@ -17,6 +17,7 @@ use mio::{Interest, Registry, Token};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::task::Poll;
 
@@ -51,6 +52,13 @@ impl Socket {
             ending: false,
             waiting: false,
         })
+    }
+
+    /// By which addresses it is connected, that of this machine last; none if it is a Unix socket.
+    pub(super) fn addresses(&self) -> [Option<SocketAddr>; 2] {
+        let socket = socket2::SockRef::from(&self.stream);
+        let addresses = [socket.peer_addr(), socket.local_addr()];
+        addresses.map(|address| address.ok().and_then(|address| address.as_socket()))
     }
 
     /// Remembers what an event has said.

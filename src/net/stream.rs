@@ -140,6 +140,25 @@ impl Stream {
         }
     }
 
+    /// By which address of this machine, unless it is a Unix socket.
+    pub(super) fn local(&self) -> Option<SocketAddr> {
+        match &self.socket {
+            Plain::Tcp(stream) => stream.local_addr().ok(),
+            Plain::Unix(_) => None,
+        }
+    }
+
+    /// Whether it is from a program on this machine that runs as the same user as this one, as the
+    /// kernel says of a Unix socket.
+    pub(super) fn is_by_own_user(&self) -> bool {
+        match &self.socket {
+            Plain::Tcp(_) => false,
+            Plain::Unix(stream) => stream
+                .peer_cred()
+                .is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw()),
+        }
+    }
+
     /// Encrypts it from now on. `early` is what was read of the handshake already; it is empty
     /// afterwards.
     pub(super) async fn encrypt(&mut self, tunnel: Tunnel, early: &mut Vec<u8>) -> io::Result<()> {

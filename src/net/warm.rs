@@ -104,6 +104,11 @@ impl Warm {
         self.most.saturating_mul(IDENTITIES)
     }
 
+    /// The most of one identity.
+    pub(super) const fn most(&self) -> usize {
+        self.most
+    }
+
     /// The worker with the next number reads its orders here.
     pub(super) fn add_worker(&self, mailbox: Mailbox) {
         self.lock().mailboxes.push(mailbox);

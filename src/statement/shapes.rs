@@ -5,6 +5,10 @@
 //! collision costs a conversion, never a wrong statement; no guard is held while anything else is
 //! asked.
 
+mod overview;
+
+pub use overview::{ShapeFacts, ShapeStage};
+
 use super::context::Contexts;
 use super::database::{Database, Databases};
 use super::journal::Journal;

@@ -5,6 +5,7 @@
 //! of byte streams ([`frame`]), writes the few messages the proxy originates ([`frontend`],
 //! [`backend`]), reads the few it inspects ([`backend`], [`fields`]) and understands the untagged
 //! packets that open a connection ([`startup`]) and the messages of a login ([`authentication`]).
+//! Where the proxy is the server itself, it reads [`requests`] and writes [`answers`].
 //! Formats are those of the protocol chapter of PostgreSQL's documentation, "Message Formats".
 //!
 //! Invariants, each with its tests:
@@ -14,11 +15,13 @@
 //! - every encoder has a byte-exact test;
 //! - decoders return `None` on anything malformed; they never panic and never guess.
 
+pub mod answers;
 pub mod authentication;
 pub mod backend;
 pub mod fields;
 pub mod frame;
 pub mod frontend;
+pub mod requests;
 pub mod startup;
 
 /// What is wrong with bytes that should be protocol.

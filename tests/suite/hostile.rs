@@ -423,6 +423,7 @@ fn the_readers_of_wire_and_sql_take_any_bytes() {
         }
         pgautoprep::wire::frame::fuzz_header(&bytes);
         pgautoprep::wire::backend::fuzz_readers(&bytes);
+        let _ = pgautoprep::wire::requests::fuzz_readers(&bytes);
         pgautoprep::sql::scan::fuzz_scan(&bytes);
         pgautoprep::sql::eligible::fuzz_judge(&bytes);
     }

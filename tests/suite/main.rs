@@ -68,6 +68,8 @@ mod extended;
 // What frameworks do all day, and how much of it is converted.
 mod guests;
 mod habits;
+// The proxy's own database.
+mod console;
 // The port for operators.
 mod http;
 // Many shapes of many tenants, most of which come seldom.

@@ -17,6 +17,7 @@ impl Hop<'_> {
     /// A client's Query with this text.
     pub(super) fn client_query(&mut self, text: &[u8]) {
         self.lent.counters().add(Counter::Queries, 1);
+        self.client.counts.queries += 1;
         self.client.lessons = 0;
         self.client.asked = Micros::default();
         let decided = self.circumstances().decide(text);
@@ -94,6 +95,7 @@ impl Hop<'_> {
             _ => Counter::Cold,
         };
         self.lent.counters().add(Counter::Converted, 1);
+        self.client.counts.converted += 1;
         self.lent.counters().add(temperature, 1);
         tracing::debug!(client = self.client.number, "converted");
         self.outbox.decided(self.client.id, hub::Decided::Converted);

@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
 /// The users of the file.
-type Listed = HashMap<Vec<u8>, Arc<Role>>;
+pub(super) type Listed = HashMap<Vec<u8>, Arc<Role>>;
 
 /// Everybody who is known, and how to learn of others.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Known {
         let numbers = Arc::new(AtomicU64::new(1));
         let asks = is_used && !settings.user.is_empty();
         let lookups = asks.then(|| Lookups::new(settings, Arc::clone(&numbers)));
-        let known = Self {
+        let mut known = Self {
             path: match is_used {
                 true => settings.file.clone(),
                 false => PathBuf::new(),
@@ -43,7 +43,7 @@ impl Known {
             numbers,
             asker: settings.user.clone(),
         };
-        known.reload()?;
+        known.listed = RwLock::new(known.read()?);
         Ok(known)
     }
 
@@ -51,10 +51,11 @@ impl Known {
         !self.path.as_os_str().is_empty()
     }
 
-    /// Reads the file again. Whose secret is the same keeps the number.
-    pub(super) fn reload(&self) -> Result<(), Error> {
+    /// Reads the file again. Whose secret is the same keeps the number. What was read before stays
+    /// in force until this is installed.
+    pub(super) fn read(&self) -> Result<Arc<Listed>, Error> {
         if !self.has_file() {
-            return Ok(());
+            return Ok(Arc::default());
         }
         let users = users::read(&self.path)?;
         let asker = users.get(self.asker.as_bytes());
@@ -70,9 +71,12 @@ impl Known {
             );
             (user, role)
         };
-        let listed = Arc::new(users.into_iter().map(keep).collect());
+        Ok(Arc::new(users.into_iter().map(keep).collect()))
+    }
+
+    /// Has logins to come find what was read.
+    pub(super) fn install(&self, listed: Arc<Listed>) {
         *self.listed.write().unwrap_or_else(PoisonError::into_inner) = listed;
-        Ok(())
     }
 
     fn listed(&self) -> Arc<Listed> {

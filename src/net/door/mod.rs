@@ -48,6 +48,10 @@ pub struct Door {
     is_usually_md5: AtomicBool,
 }
 
+/// What was read of the file of users, and is not in force yet.
+#[derive(Debug)]
+pub(super) struct ReadUsers(Arc<known::Listed>);
+
 /// A client that has proven who it is.
 #[derive(Debug)]
 pub(super) struct Entered {
@@ -74,13 +78,31 @@ impl Door {
         })
     }
 
-    /// Reads the file of users again, for logins to come. If it cannot be used, what was read
-    /// before stays in force.
+    /// The same for the console of a proxy that leaves all other logins to the server: `None` if
+    /// there is no file of users. The secret of each says how it is asked for.
+    ///
+    /// # Errors
+    /// As for [`Self::load`].
+    pub(super) fn load_for_console(config: &Config) -> Result<Option<Self>, Error> {
+        let mut config = config.clone();
+        config.auth.kind = AuthType::Md5;
+        config.auth.user.clear();
+        let has_file = !config.auth.file.as_os_str().is_empty();
+        has_file.then(|| Self::load(&config)).transpose()
+    }
+
+    /// Reads the file of users again, for logins to come. What was read before stays in force until
+    /// this is installed.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn reload(&self) -> Result<(), Error> {
-        self.known.reload()
+    pub(super) fn read(&self) -> Result<ReadUsers, Error> {
+        Ok(ReadUsers(self.known.read()?))
+    }
+
+    /// Has logins to come find what was read.
+    pub(super) fn install(&self, read: ReadUsers) {
+        self.known.install(read.0);
     }
 
     /// Whether there is a file of users that can be read again.
@@ -247,7 +269,7 @@ impl Door {
 
 /// Has the login be one of protocol 3.0, which every server speaks: the client is told before it is
 /// asked for anything, and the server's version is not known yet. Returns what the client is told.
-fn lower(login: &mut Login) -> Vec<u8> {
+pub(super) fn lower(login: &mut Login) -> Vec<u8> {
     let mut told = Vec::new();
     let lowered = lowered(&login.packet).map(|(packet, unknown)| {
         backend::negotiate_version(&mut told, &unknown);

@@ -6,7 +6,7 @@
 //! a password, so the port belongs where only operators' programs are.
 
 mod health;
-mod process;
+pub(super) mod process;
 
 use super::places::Places;
 use super::stream::{Listener, Plain};
@@ -22,7 +22,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub(super) use health::Health;
@@ -65,18 +65,16 @@ impl Desk {
     pub(super) fn new(
         metrics: Arc<Metrics>,
         workers: usize,
-        started: Instant,
+        (started, since): (Instant, f64),
         health: Health,
     ) -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let since = now.unwrap_or_default().saturating_sub(started.elapsed());
         Self {
             metrics,
             workers,
             started,
             health,
             places: Mutex::new(Places::new(CONNECTIONS)),
-            since: since.as_secs_f64(),
+            since,
         }
     }
 

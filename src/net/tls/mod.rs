@@ -19,6 +19,13 @@ pub(super) use clients::{ClientSide, PROTOCOL};
 pub(super) use servers::ServerSide;
 pub(super) use tunnel::{Transport, Tunnel};
 
+/// What was read of the files, and is not in force yet.
+#[derive(Debug)]
+pub(super) struct ReadAgain {
+    clients: Option<clients::Shown>,
+    servers: Option<servers::Beginning>,
+}
+
 /// What TLS takes on both sides of the proxy.
 #[derive(Debug)]
 pub struct Encryption {
@@ -38,16 +45,22 @@ impl Encryption {
         })
     }
 
-    /// Reads the files again, for connections to come. If one cannot be used, what was read before
-    /// stays in force, all of it.
+    /// Reads the files again, for connections to come. What was read before stays in force until
+    /// this is installed.
     ///
     /// # Errors
     /// The first that cannot be used.
-    pub fn reload(&self) -> Result<(), Error> {
-        let (clients, servers) = (self.clients.read()?, self.servers.read()?);
-        self.clients.install(clients);
-        self.servers.install(servers);
-        Ok(())
+    pub(super) fn read(&self) -> Result<ReadAgain, Error> {
+        Ok(ReadAgain {
+            clients: self.clients.read()?,
+            servers: self.servers.read()?,
+        })
+    }
+
+    /// Has connections to come use what was read.
+    pub(super) fn install(&self, read: ReadAgain) {
+        self.clients.install(read.clients);
+        self.servers.install(read.servers);
     }
 
     /// Whether there is TLS on either side.

@@ -12,6 +12,7 @@ use crate::net::socket::Socket;
 use crate::net::stream::Handover;
 use crate::statement::context::Origin;
 use std::io;
+use std::time::Instant;
 
 impl Worker {
     /// Takes in a client that arrives.
@@ -54,10 +55,15 @@ impl Worker {
             port,
             holder: id,
             shut: false,
-            dies: warm::dies_at(self.config.server_lifetime, number),
+            dies: match self.renewed {
+                Some(renewed) if joined.began <= renewed => Some(renewed),
+                _ => warm::dies_at(self.config.server_lifetime, number),
+            },
             parked: None,
             asked: None,
             is_spare: joined.is_spare,
+            opened: Instant::now(),
+            process: None,
         });
         let seated = server.and_then(|server| {
             self.upstreams.insert(link.0, server);
@@ -120,6 +126,8 @@ impl Worker {
                 began: joined.began,
                 credential: joined.credential,
                 open,
+                received: 0,
+                sent: 0,
             },
         );
         // What the client has sent behind its startup packet has no event of its own.

@@ -32,6 +32,7 @@ impl Worker {
         let Some(client) = self.clients.remove(id.0) else {
             return;
         };
+        self.settle(id, &client);
         let upstream = self.upstreams.remove(client.link.0);
         let number = client.number;
         let outcome = match end {

@@ -52,6 +52,7 @@ impl Worker {
             }
         };
         self.spares.lend(output);
+        client.sent += count as u64;
         let (hub, spares) = (&mut self.hub, &mut self.spares);
         hub.lent
             .counters()
@@ -177,6 +178,7 @@ impl Worker {
             return Ok(());
         };
         let (hub, spares) = (&mut self.hub, &mut self.spares);
+        client.received += count as u64;
         let counters = hub.lent.counters();
         counters.add(Counter::BytesFromClients, count as u64);
         let mut written = Ok(());

@@ -23,6 +23,7 @@ mod flush;
 mod guests;
 mod hear;
 mod ports;
+mod survey;
 mod warm;
 
 use super::buffers::Spares;
@@ -30,6 +31,7 @@ use super::environment::Environment;
 use super::orders::{Arrival, Mailbox, Order};
 use super::port::Port;
 use super::warm::Warm;
+use crate::admin::console::Counted;
 use crate::config::Config;
 use crate::convert::Lent;
 use crate::error::ConnectionError;
@@ -147,6 +149,8 @@ pub(super) fn start(number: usize, setup: Setup) -> io::Result<(Handle, Thread)>
         warm: Arc::clone(&environment.warm),
         environment,
         number,
+        counted: Counted::new(),
+        renewed: None,
         parked: Vec::new(),
         swept_at: None,
         runtime: setup.runtime,
@@ -187,6 +191,11 @@ struct Worker {
     warm: Arc<Warm>,
     /// Which worker it is.
     number: usize,
+    /// What the clients that have left had counted, by database.
+    counted: Counted,
+    /// When server connections were last to be closed as they become free. One that was asked for
+    /// before may come behind that.
+    renewed: Option<Instant>,
     /// Server connections without a client.
     parked: Vec<UpstreamId>,
     /// When one of them will have waited for too long.
@@ -380,6 +389,9 @@ impl Worker {
         match task {
             Task::Remember(id, key) => {
                 if let Some(client) = self.clients.get_mut(id.0) {
+                    if let Some(server) = self.upstreams.get_mut(client.link.0) {
+                        server.process = Some(key.pid);
+                    }
                     let given = (key.pid, key.ours);
                     let cancels = Arc::clone(&client.cancels);
                     let mailbox = self.mailbox.clone();
@@ -428,6 +440,9 @@ impl Worker {
                 // Who has asked may have gone.
                 Order::Answer(asked) => drop(asked.send(())),
                 Order::Hastened(id) => self.hub.hastened(id),
+                Order::Survey(survey) => self.survey(survey),
+                Order::End(ending) => self.end_by_order(ending),
+                Order::Reconnect(database) => self.reconnect(database.as_deref()),
                 Order::Delivered => {
                     for id in std::mem::take(&mut self.held) {
                         self.make_dirty(PortId::Client(id));

@@ -48,6 +48,10 @@ pub(super) struct ClientPort {
     /// What the server can be shown for it, as long as it may have to be.
     pub(super) credential: Option<Arc<Credential>>,
     pub(super) open: OpenClient,
+    /// Bytes that have come from it.
+    pub(super) received: u64,
+    /// Bytes that have come from its server connection.
+    pub(super) sent: u64,
 }
 
 /// The socket of a server connection.
@@ -66,6 +70,10 @@ pub(super) struct UpstreamPort {
     pub(super) asked: Option<Instant>,
     /// There is no need of it once its client has left.
     pub(super) is_spare: bool,
+    /// When it came to the worker.
+    pub(super) opened: Instant,
+    /// The server's process, once it has said so.
+    pub(super) process: Option<u32>,
 }
 
 /// Ports by slot. They are boxed, because most places are empty after a rush.
@@ -119,6 +127,18 @@ impl<P> Ports<P> {
     pub(super) fn is_empty(&self) -> bool {
         self.0.iter().all(Option::is_none)
     }
+
+    /// The ports in so many places from this one on, and where to go on if there are more.
+    pub(super) fn slice(
+        &self,
+        from: usize,
+        most: usize,
+    ) -> (impl Iterator<Item = (Slot, &P)>, Option<usize>) {
+        let end = from.saturating_add(most).min(self.0.len());
+        let places = self.0.get(from..end).unwrap_or_default().iter();
+        let ports = places.flatten().map(|place| (place.0, &place.1));
+        (ports, (end < self.0.len()).then_some(end))
+    }
 }
 
 #[cfg(test)]
@@ -139,5 +159,23 @@ mod tests {
         assert_eq!(ports.at(0), Some((first, &mut "a")));
         assert_eq!(ports.remove(first), Some("a"));
         assert!(ports.is_empty() && ports.slots().is_empty());
+    }
+
+    #[test]
+    fn ports_are_looked_at_a_few_places_at_a_time() {
+        let mut arena = Arena::default();
+        let mut ports = Ports::default();
+        let slots: Vec<_> = (0..5).map(|_| arena.insert_with(|_| ())).collect();
+        (slots.iter().enumerate()).for_each(|(index, slot)| ports.insert(*slot, index));
+        ports.remove(slots[1]);
+        let (mut seen, mut from) = (Vec::new(), Some(0));
+        while let Some(at) = from {
+            let (some, next) = ports.slice(at, 2);
+            seen.extend(some.map(|(slot, index)| (slot, *index)));
+            from = next;
+        }
+        assert_eq!(seen, [0, 2, 3, 4].map(|index| (slots[index], index)));
+        let (mut none, next) = ports.slice(99, 2);
+        assert!(none.next().is_none() && next.is_none());
     }
 }

@@ -62,6 +62,7 @@ impl Worker {
         let Some(mut client) = self.clients.remove(id.0) else {
             return;
         };
+        self.settle(id, &client);
         // From here on its key cancels nothing, so what was not cancelled will not be.
         client.registration = None;
         let link = client.link;

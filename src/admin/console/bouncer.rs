@@ -1,0 +1,565 @@
+//! The tables that `PgBouncer` has, with its columns first and in its order, because there are
+//! programs that read them. What the proxy does not count is zero or NULL.
+//!
+//! Names, types and order are those of `admin.c` and `stats.c` of `PgBouncer` 1.25.
+
+mod columns;
+
+use super::facts::{Counted, Facts, Peer, PeerState, Totals};
+use super::value::{Cell, TableColumn, int4, numeric, text};
+use super::view::{Needs, View};
+use crate::admin::date;
+use columns::{
+    CLIENTS, CONFIG, DATABASES, DNS_HOSTS, DNS_ZONES, FDS, MEM, PEER_POOLS, PEERS, POOLS, SERVERS,
+    STATS, STATS_AVERAGES, STATS_TOTALS, USERS,
+};
+use std::collections::BTreeMap;
+
+/// A client keeps its server connection until it leaves.
+const POOL_MODE: &str = "session";
+
+/// The tables.
+pub(super) static VIEWS: [View; 19] = [
+    view("version", Needs::Nothing, &[text("version")], version),
+    view("stats", Needs::Sockets, STATS, stats),
+    view("stats_totals", Needs::Sockets, STATS_TOTALS, stats_totals),
+    view(
+        "stats_averages",
+        Needs::Sockets,
+        STATS_AVERAGES,
+        stats_averages,
+    ),
+    view(
+        "totals",
+        Needs::Sockets,
+        &[text("name"), numeric("value")],
+        totals,
+    ),
+    view("pools", Needs::Sockets, POOLS, pools),
+    view("clients", Needs::Sockets, CLIENTS, clients),
+    view("servers", Needs::Sockets, SERVERS, servers),
+    view("databases", Needs::Sockets, DATABASES, databases),
+    view("users", Needs::Sockets, USERS, users),
+    view(
+        "lists",
+        Needs::Sockets,
+        &[text("list"), int4("items")],
+        lists,
+    ),
+    view("config", Needs::Nothing, CONFIG, config),
+    view(
+        "state",
+        Needs::Nothing,
+        &[text("key"), text("value")],
+        state,
+    ),
+    view("mem", Needs::Shapes, MEM, mem),
+    view("fds", Needs::Nothing, FDS, nothing),
+    view("dns_hosts", Needs::Nothing, DNS_HOSTS, nothing),
+    view("dns_zones", Needs::Nothing, DNS_ZONES, nothing),
+    view("peers", Needs::Nothing, PEERS, nothing),
+    view("peer_pools", Needs::Nothing, PEER_POOLS, nothing),
+];
+
+const fn view(
+    name: &'static str,
+    needs: Needs,
+    columns: &'static [TableColumn],
+    rows: fn(&Facts) -> Vec<Vec<Cell>>,
+) -> View {
+    View {
+        name,
+        needs,
+        columns,
+        rows,
+    }
+}
+
+/// Of what there is nothing in this proxy.
+fn nothing(_: &Facts) -> Vec<Vec<Cell>> {
+    Vec::new()
+}
+
+fn version(facts: &Facts) -> Vec<Vec<Cell>> {
+    vec![vec![
+        format!("pgautoprep {}", facts.snapshot.version).into(),
+    ]]
+}
+
+/// The twelve figures that `PgBouncer` has of a database, in its order, and how many queries were
+/// converted. A client has one server connection, which it is assigned at login.
+fn figures(totals: &Totals) -> [u64; 13] {
+    let Totals {
+        clients,
+        queries,
+        converted,
+        received,
+        sent,
+    } = *totals;
+    [
+        clients, 0, queries, received, sent, 0, 0, 0, 0, 0, 0, clients, converted,
+    ]
+}
+
+/// What was counted in each second of the last whole period.
+fn rates(facts: &Facts) -> Counted {
+    let (before, after, seconds) = &facts.period;
+    let rate = |(name, now): (&String, &Totals)| {
+        let earlier = before.get(name).copied().unwrap_or_default();
+        (name.clone(), now.rate(&earlier, *seconds))
+    };
+    after.iter().map(rate).collect()
+}
+
+/// A row for each database of `counted`, and one for the console, which counts nothing.
+fn by_database(counted: &Counted, figures: impl Fn(&str, &Totals) -> Vec<u64>) -> Vec<Vec<Cell>> {
+    let row = |name: &str, totals: &Totals| {
+        let figures = figures(name, totals).into_iter().map(Cell::from);
+        std::iter::once(name.to_owned().into())
+            .chain(figures)
+            .collect()
+    };
+    let console = std::iter::once((super::NAMES[0], Totals::default()));
+    let known = counted
+        .iter()
+        .map(|(name, totals)| (name.as_str(), *totals));
+    let rows = known.chain(console);
+    rows.map(|(name, totals)| row(name, &totals)).collect()
+}
+
+fn stats(facts: &Facts) -> Vec<Vec<Cell>> {
+    let rates = rates(facts);
+    by_database(&facts.counted, |name, totals| {
+        let rate = rates.get(name).copied().unwrap_or_default();
+        let (totals, rate) = (figures(totals), figures(&rate));
+        let ([totals @ .., converted], [rate @ .., rate_converted]) = (totals, rate);
+        [&totals[..], &rate, &[converted, rate_converted]].concat()
+    })
+}
+
+fn stats_totals(facts: &Facts) -> Vec<Vec<Cell>> {
+    by_database(&facts.counted, |_, totals| figures(totals).to_vec())
+}
+
+fn stats_averages(facts: &Facts) -> Vec<Vec<Cell>> {
+    by_database(&rates(facts), |_, rate| figures(rate).to_vec())
+}
+
+/// The sums over all databases, under the names that they have in `stats`.
+fn totals(facts: &Facts) -> Vec<Vec<Cell>> {
+    let mut sums = vec![0_i64; STATS.len()];
+    for row in stats(facts) {
+        for (sum, cell) in sums.iter_mut().zip(row) {
+            if let Cell::Number(number) = cell {
+                *sum = sum.saturating_add(number);
+            }
+        }
+    }
+    let named = STATS.iter().zip(sums).skip(1);
+    named
+        .map(|(column, sum)| vec![column.name.into(), Cell::Number(sum)])
+        .collect()
+}
+
+/// How many clients and server connections there are of one user in one database.
+#[derive(Debug, Default, Clone, Copy)]
+struct Pool {
+    clients: u64,
+    logging_in: u64,
+    active: u64,
+    idle: u64,
+    tested: u64,
+}
+
+impl Pool {
+    fn count<'a>(sockets: impl Iterator<Item = &'a Peer>, is_client: bool) -> Self {
+        let mut pool = Self::default();
+        for socket in sockets {
+            let count = match (is_client, socket.standing) {
+                (true, PeerState::LoggingIn) => &mut pool.logging_in,
+                (true, _) => &mut pool.clients,
+                (false, PeerState::Idle) => &mut pool.idle,
+                (false, PeerState::Tested) => &mut pool.tested,
+                // It is counted with its client.
+                (false, PeerState::LoggingIn) => &mut pool.logging_in,
+                (false, PeerState::Active) => &mut pool.active,
+            };
+            *count += 1;
+        }
+        pool
+    }
+}
+
+/// The sockets by what `key` says of them.
+fn grouped<K: Ord>(sockets: &[Peer], key: impl Fn(&Peer) -> K) -> BTreeMap<K, Vec<&Peer>> {
+    let mut groups = BTreeMap::<K, Vec<&Peer>>::new();
+    for socket in sockets {
+        groups.entry(key(socket)).or_default().push(socket);
+    }
+    groups
+}
+
+fn pools(facts: &Facts) -> Vec<Vec<Cell>> {
+    let who = |socket: &Peer| (socket.database.clone(), socket.user.clone());
+    let (clients, servers) = (grouped(&facts.clients, who), grouped(&facts.servers, who));
+    let guests = grouped(&facts.guests, |guest| guest.user.clone());
+    let mut names: Vec<_> = clients.keys().chain(servers.keys()).cloned().collect();
+    names.sort_unstable();
+    names.dedup();
+    let members = |of: &BTreeMap<_, Vec<&Peer>>, name, is_client| {
+        let members = of.get(name).into_iter().flatten().copied();
+        Pool::count(members, is_client)
+    };
+    let mut rows: Vec<_> = names
+        .iter()
+        .map(|name| {
+            let (clients, servers) = (
+                members(&clients, name, true),
+                members(&servers, name, false),
+            );
+            pool(name, [clients, servers], POOL_MODE)
+        })
+        .collect();
+    rows.extend(guests.into_iter().map(|(user, guests)| {
+        let clients = Pool::count(guests.into_iter(), true);
+        let name = (super::NAMES[0].to_owned(), user);
+        pool(&name, [clients, Pool::default()], "statement")
+    }));
+    rows
+}
+
+fn pool(
+    (database, user): &(String, String),
+    [clients, servers]: [Pool; 2],
+    mode: &'static str,
+) -> Vec<Cell> {
+    let counts = [
+        clients.clients,
+        clients.logging_in,
+        0,
+        0,
+        servers.active,
+        0,
+        0,
+        servers.idle,
+        0,
+        servers.tested,
+        servers.logging_in,
+        0,
+        0,
+    ];
+    let names = [database.clone().into(), user.clone().into()];
+    let counts = counts.into_iter().map(Cell::from);
+    let rest = [mode.into(), Cell::Null];
+    names.into_iter().chain(counts).chain(rest).collect()
+}
+
+/// The columns that clients and servers have in common.
+fn socket(socket: &Peer, kind: &'static str, state: &'static str) -> Vec<Cell> {
+    let address = |address: Option<std::net::SocketAddr>| match address {
+        Some(address) => (address.ip().to_canonical().to_string(), address.port()),
+        None => ("unix".to_owned(), 0),
+    };
+    let ((peer, port), (local, local_port)) = (address(socket.peer), address(socket.local));
+    let since = date::text(socket.since);
+    vec![
+        kind.into(),
+        socket.user.clone().into(),
+        socket.database.clone().into(),
+        if socket.replicates { "yes" } else { "none" }.into(),
+        state.into(),
+        peer.into(),
+        u32::from(port).into(),
+        local.into(),
+        u32::from(local_port).into(),
+        since.into(),
+        Cell::Null,
+        0_u64.into(),
+        0_u64.into(),
+        u64::from(socket.closes).into(),
+        socket.name.clone().into(),
+        socket.link.clone().unwrap_or_default().into(),
+        socket.process.unwrap_or_default().into(),
+        socket.tls.clone().unwrap_or_default().into(),
+        socket.application.clone().into(),
+        socket.statements.into(),
+        socket.id.into(),
+    ]
+}
+
+fn clients(facts: &Facts) -> Vec<Vec<Cell>> {
+    let all = facts.clients.iter().chain(&facts.guests);
+    all.map(|client| {
+        let state = match client.standing {
+            PeerState::LoggingIn => "waiting",
+            _ => "active",
+        };
+        let mut row = socket(client, "C", state);
+        let Totals {
+            queries,
+            converted,
+            received,
+            sent,
+            ..
+        } = client.totals;
+        row.extend([queries, converted, received, sent].map(Cell::from));
+        row.push(client.waits_for.into());
+        row
+    })
+    .collect()
+}
+
+fn servers(facts: &Facts) -> Vec<Vec<Cell>> {
+    let row = |server: &Peer| {
+        let state = match server.standing {
+            PeerState::LoggingIn => "new",
+            PeerState::Active => "active",
+            PeerState::Idle => "idle",
+            PeerState::Tested => "tested",
+        };
+        let mut row = socket(server, "S", state);
+        row.push(server.statement_bytes.into());
+        row
+    };
+    facts.servers.iter().map(row).collect()
+}
+
+fn databases(facts: &Facts) -> Vec<Vec<Cell>> {
+    let of = |socket: &Peer| socket.database.clone();
+    let (clients, servers) = (grouped(&facts.clients, of), grouped(&facts.servers, of));
+    let count =
+        |groups: &BTreeMap<String, Vec<&Peer>>, name: &str| groups.get(name).map_or(0, Vec::len);
+    let mut names: Vec<&String> = facts.counted.keys().chain(clients.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let row = |name: &str, host: Cell, port: u16, counts: [usize; 2], mode: &'static str| {
+        vec![
+            name.to_owned().into(),
+            host,
+            u32::from(port).into(),
+            name.to_owned().into(),
+            Cell::Null,
+            facts.pool_size.into(),
+            0_u64.into(),
+            0_u64.into(),
+            facts.server_lifetime.into(),
+            mode.into(),
+            Cell::Null,
+            0_u64.into(),
+            counts[0].into(),
+            0_u64.into(),
+            counts[1].into(),
+            0_u64.into(),
+            0_u64.into(),
+        ]
+    };
+    let (host, port) = &facts.upstream;
+    let rows = names.into_iter().map(|name| {
+        let counts = [count(&servers, name), count(&clients, name)];
+        row(name, host.clone().into(), *port, counts, POOL_MODE)
+    });
+    let guests = [0, facts.guests.len()];
+    let console = row(super::NAMES[0], Cell::Null, 0, guests, "statement");
+    rows.chain([console]).collect()
+}
+
+fn users(facts: &Facts) -> Vec<Vec<Cell>> {
+    let of = |socket: &Peer| socket.user.clone();
+    let (clients, servers) = (grouped(&facts.clients, of), grouped(&facts.servers, of));
+    let guests = grouped(&facts.guests, of);
+    let count =
+        |groups: &BTreeMap<String, Vec<&Peer>>, name: &String| groups.get(name).map_or(0, Vec::len);
+    let mut names: Vec<&String> = clients.keys().chain(guests.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let row = |name: &String| {
+        vec![
+            name.clone().into(),
+            Cell::Null,
+            Cell::Null,
+            Cell::Null,
+            0_u64.into(),
+            count(&servers, name).into(),
+            0_u64.into(),
+            (count(&clients, name) + count(&guests, name)).into(),
+        ]
+    };
+    names.into_iter().map(row).collect()
+}
+
+fn lists(facts: &Facts) -> Vec<Vec<Cell>> {
+    let used = facts.clients.len() + facts.guests.len();
+    let is_new = |client: &&Peer| client.standing == PeerState::LoggingIn;
+    let used_servers = facts.servers.len();
+    let rows = [
+        ("databases", databases(facts).len()),
+        ("users", users(facts).len()),
+        ("peers", 0),
+        ("pools", pools(facts).len()),
+        ("peer_pools", 0),
+        ("free_clients", facts.max_clients.saturating_sub(used)),
+        ("used_clients", used),
+        ("login_clients", facts.clients.iter().filter(is_new).count()),
+        ("free_servers", 0),
+        ("used_servers", used_servers),
+        ("dns_names", 0),
+        ("dns_zones", 0),
+        ("dns_queries", 0),
+        ("dns_pending", 0),
+    ];
+    rows.map(|(name, count)| vec![name.into(), count.into()])
+        .to_vec()
+}
+
+fn config(facts: &Facts) -> Vec<Vec<Cell>> {
+    let mut rows: Vec<Vec<Cell>> = Vec::new();
+    for setting in &facts.settings {
+        let changeable = if setting.is_changeable { "yes" } else { "no" };
+        rows.push(vec![
+            setting.key.into(),
+            setting.value.clone().into(),
+            setting.default.into(),
+            changeable.into(),
+        ]);
+    }
+    // Under the names that programs look for.
+    let known = [
+        ("max_client_conn", facts.max_clients),
+        ("max_user_connections", 0),
+        ("log_pooler_errors", 0),
+    ];
+    for (name, value) in known {
+        let value = value.to_string();
+        rows.push(vec![name.into(), value.into(), Cell::Null, "no".into()]);
+    }
+    rows
+}
+
+fn state(_: &Facts) -> Vec<Vec<Cell>> {
+    let rows = [("active", "yes"), ("paused", "no"), ("suspended", "no")];
+    rows.map(|(name, value)| vec![name.into(), value.into()])
+        .to_vec()
+}
+
+fn mem(facts: &Facts) -> Vec<Vec<Cell>> {
+    let shapes = facts.shapes.len();
+    let row = |name: &'static str, used: Cell, total: Cell| {
+        vec![name.into(), Cell::Null, used, Cell::Null, total]
+    };
+    let resident = facts.snapshot.process.resident;
+    vec![
+        row("shapes", shapes.into(), facts.shape_bytes.into()),
+        row("process", Cell::Null, resident.into()),
+        row(
+            "statements_on_servers",
+            Cell::Null,
+            facts.snapshot.summary.statement_memory().into(),
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::super::tables::named;
+    use super::*;
+
+    /// The rows of a table as one text: values by `|`, rows by lines.
+    fn shown(name: &str) -> String {
+        let facts = sample::facts();
+        let rows = (named(name).unwrap().rows)(&facts);
+        let cell = |cell: &Cell| match cell {
+            Cell::Null => "-".to_owned(),
+            Cell::Text(text) => text.to_string(),
+            Cell::Number(number) => number.to_string(),
+        };
+        let row = |row: &Vec<Cell>| row.iter().map(cell).collect::<Vec<_>>().join("|");
+        rows.iter().map(row).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn the_columns_are_those_that_programs_read() {
+        let names = |name: &str| {
+            let columns = named(name).unwrap().columns.iter();
+            columns
+                .map(|column| column.name)
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        assert_eq!(
+            names("clients"),
+            "type user database replication state addr port local_addr local_port connect_time \
+             request_time wait wait_us close_needed ptr link remote_pid tls application_name \
+             prepared_statements id queries converted received sent waits_for"
+        );
+        assert!(names("servers").ends_with(" prepared_statements id statement_bytes"));
+        assert_eq!(names("lists"), "list items");
+        assert_eq!(names("config"), "key value default changeable");
+    }
+
+    #[test]
+    fn what_was_counted_is_shown_by_database() {
+        assert_eq!(
+            shown("stats"),
+            "db|3|0|100|5000|9000|0|0|0|0|0|0|3|0|0|1|50|100|0|0|0|0|0|0|0|80|1\n\
+             pgautoprep|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0"
+        );
+        assert_eq!(
+            shown("stats_totals"),
+            "db|3|0|100|5000|9000|0|0|0|0|0|0|3|80\n\
+             pgautoprep|0|0|0|0|0|0|0|0|0|0|0|0|0"
+        );
+        assert!(shown("stats_averages").starts_with("db|0|0|1|50|100|0|0|0|0|0|0|0|1\n"));
+        assert!(shown("totals").contains("\ntotal_query_count|100\n"));
+    }
+
+    #[test]
+    fn who_is_there_is_counted_by_database_and_user() {
+        assert_eq!(
+            shown("pools"),
+            "db|me|1|1|0|0|1|0|0|1|0|0|1|0|0|session|-\n\
+             pgautoprep|root|1|0|0|0|0|0|0|0|0|0|0|0|0|statement|-"
+        );
+        assert_eq!(
+            shown("databases"),
+            "db|10.0.0.9|5432|db|-|20|0|0|3600|session|-|0|3|0|2|0|0\n\
+             pgautoprep|-|0|pgautoprep|-|20|0|0|3600|statement|-|0|0|0|1|0|0"
+        );
+        assert_eq!(shown("users"), "me|-|-|-|0|3|0|2\nroot|-|-|-|0|0|0|1");
+        let lists = shown("lists");
+        assert!(
+            lists.contains("free_clients|97\nused_clients|3\nlogin_clients|1\n"),
+            "{lists}"
+        );
+    }
+
+    #[test]
+    fn sockets_have_their_addresses_and_figures() {
+        let clients = shown("clients");
+        let first = clients.lines().next().unwrap();
+        assert_eq!(
+            first,
+            "C|me|db|none|active|10.0.0.1|4000|10.0.0.2|6432|2023-11-14 22:13:20 UTC|-|0|0|0|0.1|\
+             0.2|77|TLS|app|4|12|100|80|5000|9000|nothing"
+        );
+        assert!(clients.ends_with("|4|9|0|0|0|0|nothing"), "{clients}");
+        let servers = shown("servers");
+        assert!(
+            servers
+                .lines()
+                .any(|line| line.contains("|idle|unix|0|unix|0|")),
+            "{servers}"
+        );
+    }
+
+    #[test]
+    fn the_numbers_that_programs_look_for_are_among_the_settings() {
+        let config = shown("config");
+        assert!(config.starts_with("mode|convert|convert|no\n"), "{config}");
+        let known = "\nmax_client_conn|100|-|no\nmax_user_connections|0|-|no\n\
+            log_pooler_errors|0|-|no";
+        assert!(config.ends_with(known), "{config}");
+        assert_eq!(shown("version"), "pgautoprep 1.2.3");
+        assert_eq!(shown("state"), "active|yes\npaused|no\nsuspended|no");
+    }
+}

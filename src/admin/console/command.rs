@@ -1,0 +1,458 @@
+//! The console's commands: what a text asks for.
+
+use super::rank::Rank;
+use super::tables;
+use super::value::{TableColumn, int4, text};
+use super::variables::{VARIABLES, Variable};
+use super::view::View;
+use super::words::{self, Word};
+use crate::wire::answers::Told;
+
+/// The longest name of a database or a setting, and the longest value.
+const MAX_ARGUMENT: usize = 4096;
+
+/// The most commands of one query.
+const MAX_COMMANDS: usize = 64;
+
+/// What is asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Instruction {
+    /// Show a table.
+    Show(&'static View),
+    /// Show what is known of the shape of this number.
+    Shape(u64),
+    /// Tell what the commands are.
+    Help,
+    /// Show what this is to the console.
+    Variable(&'static Variable),
+    /// Show one constant that drivers ask for.
+    Constant(Constant),
+    /// Begin what changes nothing, or end it.
+    Transaction(Block),
+    /// Forget what was prepared; the tag of the command.
+    Forget(&'static str),
+    /// Act what changes nothing here.
+    Ignore(&'static Variable, String),
+    /// Act a setting.
+    Set(String, String),
+    /// What changes the proxy.
+    Act(Act),
+}
+
+/// What drivers select to see whether somebody is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Constant {
+    /// A number.
+    Number(i32),
+    /// `version()`.
+    Version,
+}
+
+/// A transaction block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Block {
+    /// BEGIN.
+    Begin,
+    /// COMMIT.
+    Commit,
+    /// ROLLBACK.
+    Rollback,
+}
+
+/// What changes the proxy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Act {
+    /// Read the configuration and the files it names again.
+    Reload,
+    /// End.
+    Shutdown(Ending),
+    /// End this client.
+    KillClient(u64),
+    /// Close the server connections as they become free: of this database, or all.
+    Reconnect(Option<String>),
+    /// Wait until those have gone.
+    WaitClose(Option<String>),
+}
+
+/// How to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// At once.
+    AtOnce,
+    /// When all clients have left by themselves.
+    WaitForClients,
+    /// As at SIGTERM: idle clients are sent away, busy ones may finish.
+    Drain,
+}
+
+/// `PgBouncer`'s commands that a proxy with one server connection for each client cannot do as it
+/// says they are done.
+const REFUSED: [&str; 6] = ["pause", "resume", "kill", "disable", "enable", "suspend"];
+
+const SHAPE_COLUMNS: &[TableColumn] = &[text("key"), text("value")];
+const NUMBER_COLUMNS: &[TableColumn] = &[int4("?column?")];
+const VERSION_COLUMNS: &[TableColumn] = &[text("version")];
+
+impl Instruction {
+    /// Reads the commands of a text.
+    ///
+    /// # Errors
+    /// Something in it is none.
+    pub fn read(text: &str) -> Result<Vec<Self>, Told> {
+        let commands = words::commands(text)?;
+        if commands.len() > MAX_COMMANDS {
+            let message = format!("more than {MAX_COMMANDS} commands at once");
+            return Err(Told::new("54000", message));
+        }
+        commands.iter().map(|words| read(words)).collect()
+    }
+
+    /// The columns of what it answers; `None` if it answers no rows.
+    #[must_use]
+    pub fn columns(&self) -> Option<&'static [TableColumn]> {
+        match self {
+            Self::Show(view) => Some(view.columns),
+            Self::Shape(_) => Some(SHAPE_COLUMNS),
+            Self::Variable(variable) => Some(&variable.columns),
+            Self::Constant(Constant::Number(_)) => Some(NUMBER_COLUMNS),
+            Self::Constant(Constant::Version) => Some(VERSION_COLUMNS),
+            _ => None,
+        }
+    }
+
+    /// Who may give it.
+    #[must_use]
+    pub const fn rank(&self) -> Rank {
+        match self {
+            Self::Set(..) | Self::Act(_) => Rank::Admin,
+            _ => Rank::Stats,
+        }
+    }
+
+    /// Whether it cannot be taken back, so that it is none for a transaction.
+    #[must_use]
+    pub const fn is_lasting(&self) -> bool {
+        matches!(self, Self::Set(..) | Self::Act(_))
+    }
+}
+
+/// Reads one command, of one word at least.
+fn read(words: &[Word]) -> Result<Instruction, Told> {
+    let unknown = || {
+        let shown = words.first().and_then(Word::text).unwrap_or_default();
+        let shown: String = shown.chars().take(40).collect();
+        Told::new("42601", format!("unknown or malformed command: {shown}"))
+            .hint("SHOW HELP tells what there is.")
+    };
+    let (first, arguments) = words.split_first().ok_or_else(unknown)?;
+    let Word::Bare(first) = first else {
+        return Err(unknown());
+    };
+    let first = first.to_ascii_lowercase();
+    let found = match first.as_str() {
+        "show" => show(arguments)?,
+        "select" => select(arguments),
+        "set" => return set(arguments),
+        "begin" | "start" | "commit" | "end" | "rollback" | "abort" => block(&first, arguments),
+        "discard" if matches!(arguments, [all] if all.is("all")) => {
+            Some(Instruction::Forget("DISCARD ALL"))
+        }
+        "deallocate" if arguments.last().is_some_and(|word| word.is("all")) => {
+            Some(Instruction::Forget("DEALLOCATE ALL"))
+        }
+        "reload" if arguments.is_empty() => Some(Instruction::Act(Act::Reload)),
+        "shutdown" => ending(arguments).map(|ending| Instruction::Act(Act::Shutdown(ending))),
+        "kill_client" => match arguments {
+            [number] => number
+                .text()
+                .and_then(|text| text.parse().ok())
+                .map(|number| Instruction::Act(Act::KillClient(number))),
+            _ => None,
+        },
+        "reconnect" => database(arguments)?.map(|name| Instruction::Act(Act::Reconnect(name))),
+        "wait_close" => database(arguments)?.map(|name| Instruction::Act(Act::WaitClose(name))),
+        refused if REFUSED.contains(&refused) => {
+            let message = format!("{} is not offered", refused.to_uppercase());
+            let hint = "Each client has a server connection of its own until it leaves, so this \
+                        could not do what PgBouncer says it does.";
+            return Err(Told::new("0A000", message).hint(hint));
+        }
+        _ => None,
+    };
+    found.ok_or_else(unknown)
+}
+
+fn show(arguments: &[Word]) -> Result<Option<Instruction>, Told> {
+    let name = match arguments {
+        [] => return Ok(Some(Instruction::Help)),
+        [name] => name,
+        [shape, number] if shape.is("shape") => {
+            let number = number.text().and_then(|text| text.parse().ok());
+            return Ok(number.map(Instruction::Shape));
+        }
+        [a, b, c] if a.is("transaction") && b.is("isolation") && c.is("level") => {
+            return Ok(Variable::named("transaction_isolation").map(Instruction::Variable));
+        }
+        _ => return Ok(None),
+    };
+    let Some(name) = name.text() else {
+        return Ok(None);
+    };
+    if name.eq_ignore_ascii_case("help") {
+        return Ok(Some(Instruction::Help));
+    }
+    if let Some(variable) = Variable::named(name) {
+        return Ok(Some(Instruction::Variable(variable)));
+    }
+    if let Some(view) = tables::named(name) {
+        return Ok(Some(Instruction::Show(view)));
+    }
+    if ["sockets", "active_sockets"]
+        .iter()
+        .any(|it| name.eq_ignore_ascii_case(it))
+    {
+        let told = Told::new(
+            "0A000",
+            format!("SHOW {} is not offered", name.to_uppercase()),
+        );
+        return Err(told.hint("SHOW CLIENTS and SHOW SERVERS have all sockets."));
+    }
+    let shown: String = name.chars().take(63).collect();
+    let told = Told::new(
+        "42704",
+        format!("there is nothing to show called \"{shown}\""),
+    );
+    Err(told.hint("SHOW HELP tells what there is."))
+}
+
+/// `PgBouncer` takes SELECT for SHOW; drivers ask for a number, or for the version.
+fn select(arguments: &[Word]) -> Option<Instruction> {
+    match arguments {
+        [Word::Bare(number)] if number.bytes().all(|byte| byte.is_ascii_digit()) => {
+            let number = number.parse().ok()?;
+            Some(Instruction::Constant(Constant::Number(number)))
+        }
+        [version, Word::Sign('('), Word::Sign(')')] if version.is("version") => {
+            Some(Instruction::Constant(Constant::Version))
+        }
+        [_] => show(arguments).ok().flatten(),
+        _ => None,
+    }
+}
+
+fn block(first: &str, arguments: &[Word]) -> Option<Instruction> {
+    let is_noise = |word: &Word| ["transaction", "work"].iter().any(|noise| word.is(noise));
+    let is_alone = arguments.iter().all(is_noise) && arguments.len() <= 1;
+    let block = match first {
+        "begin" => Block::Begin,
+        "start" if !arguments.is_empty() => Block::Begin,
+        "commit" | "end" => Block::Commit,
+        "rollback" | "abort" => Block::Rollback,
+        _ => return None,
+    };
+    // Read only is what it is.
+    let is_mode = |word: &Word| {
+        let modes = ["isolation", "level", "read", "only", "committed", "write"];
+        is_noise(word) || modes.iter().any(|mode| word.is(mode))
+    };
+    let is_plain = is_alone || block == Block::Begin && arguments.iter().all(is_mode);
+    is_plain.then_some(Instruction::Transaction(block))
+}
+
+fn set(arguments: &[Word]) -> Result<Instruction, Told> {
+    let malformed = || Told::new("42601", "expected SET key = value");
+    let arguments = match arguments {
+        [scope, rest @ ..] if rest.len() > 2 && (scope.is("session") || scope.is("local")) => rest,
+        all => all,
+    };
+    let [key, sign, values @ ..] = arguments else {
+        return Err(malformed());
+    };
+    if !(*sign == Word::Sign('=') || sign.is("to")) {
+        return Err(malformed());
+    }
+    let key = key.text().ok_or_else(malformed)?.to_ascii_lowercase();
+    let mut value = String::new();
+    for word in values {
+        match word {
+            Word::Bare(text) | Word::Quoted(text) => value.push_str(text),
+            Word::Sign(sign) => value.push(*sign),
+        }
+    }
+    if values.is_empty() {
+        return Err(malformed());
+    }
+    if key.len() > MAX_ARGUMENT || value.len() > MAX_ARGUMENT {
+        return Err(Told::new("54000", "the value is too long"));
+    }
+    let variable = VARIABLES.iter().find(|variable| variable.is(&key));
+    Ok(match variable {
+        Some(variable) => Instruction::Ignore(variable, value),
+        None => Instruction::Set(key, value),
+    })
+}
+
+fn ending(arguments: &[Word]) -> Option<Ending> {
+    Some(match arguments {
+        [] => Ending::AtOnce,
+        // A server connection is released when its client leaves.
+        [how] if how.is("wait_for_clients") || how.is("wait_for_servers") => Ending::WaitForClients,
+        [how] if how.is("drain") => Ending::Drain,
+        _ => return None,
+    })
+}
+
+/// The database that is named, if one is; the outer `None` if it is something else.
+#[expect(
+    clippy::option_option,
+    reason = "one of them is for whether it is a command at all"
+)]
+fn database(arguments: &[Word]) -> Result<Option<Option<String>>, Told> {
+    Ok(match arguments {
+        [] => Some(None),
+        [name] => match name.text() {
+            Some(name) if super::is_console(name.as_bytes()) => {
+                let message = format!("the console \"{name}\" has no server connections");
+                return Err(Told::new("42501", message));
+            }
+            name => name.map(|name| Some(name.to_owned())),
+        },
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(text: &str) -> Instruction {
+        let mut commands = Instruction::read(text).unwrap();
+        assert_eq!(commands.len(), 1, "{text}");
+        commands.remove(0)
+    }
+
+    #[test]
+    fn commands_are_read_in_any_case() {
+        for (text, expected) in [
+            ("show Help;", Instruction::Help),
+            ("SHOW", Instruction::Help),
+            ("SHOW SHAPE 12", Instruction::Shape(12)),
+            ("select 1", Instruction::Constant(Constant::Number(1))),
+            ("SELECT version()", Instruction::Constant(Constant::Version)),
+            ("BEGIN", Instruction::Transaction(Block::Begin)),
+            (
+                "start transaction read only",
+                Instruction::Transaction(Block::Begin),
+            ),
+            ("END", Instruction::Transaction(Block::Commit)),
+            ("DISCARD ALL", Instruction::Forget("DISCARD ALL")),
+            ("RELOAD", Instruction::Act(Act::Reload)),
+            ("shutdown", Instruction::Act(Act::Shutdown(Ending::AtOnce))),
+            (
+                "SHUTDOWN WAIT_FOR_CLIENTS;",
+                Instruction::Act(Act::Shutdown(Ending::WaitForClients)),
+            ),
+            ("KILL_CLIENT 7", Instruction::Act(Act::KillClient(7))),
+            ("RECONNECT", Instruction::Act(Act::Reconnect(None))),
+            (
+                "RECONNECT \"My db\"",
+                Instruction::Act(Act::Reconnect(Some("My db".to_owned()))),
+            ),
+            (
+                "SET log_level = 'info,a=debug'",
+                Instruction::Set("log_level".to_owned(), "info,a=debug".to_owned()),
+            ),
+            (
+                "set Admin_Users to a,b",
+                Instruction::Set("admin_users".to_owned(), "a,b".to_owned()),
+            ),
+        ] {
+            assert_eq!(one(text), expected, "{text}");
+        }
+        assert!(matches!(one("select stats"), Instruction::Show(view) if view.name == "stats"));
+        assert!(matches!(one("SHOW \"pools\""), Instruction::Show(view) if view.name == "pools"));
+        assert!(matches!(one("SHOW timezone"), Instruction::Variable(_)));
+        assert!(matches!(
+            one("SHOW TRANSACTION ISOLATION LEVEL"),
+            Instruction::Variable(_)
+        ));
+        assert!(matches!(
+            one("SET extra_float_digits = 3"),
+            Instruction::Ignore(..)
+        ));
+        assert!(matches!(
+            one("SET SESSION datestyle TO 'ISO'"),
+            Instruction::Ignore(..)
+        ));
+        assert_eq!(
+            Instruction::read("SHOW STATS; SHOW POOLS").unwrap().len(),
+            2
+        );
+        assert!(Instruction::read(" ; ").unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_is_no_command_is_refused_with_the_state_that_says_why() {
+        for (text, sqlstate) in [
+            ("SELECT * FROM t", "42601"),
+            ("SELECT nothing", "42601"),
+            ("\"show\" stats", "42601"),
+            ("SHOW nothing", "42704"),
+            ("SHOW stats pools", "42601"),
+            ("SHOW SHAPE x", "42601"),
+            ("SHOW SHAPE -1", "42601"),
+            ("SHOW =", "42601"),
+            ("SHOW SOCKETS", "0A000"),
+            ("RELOAD now", "42601"),
+            ("SHUTDOWN MAYBE", "42601"),
+            ("KILL_CLIENT", "42601"),
+            ("KILL_CLIENT a", "42601"),
+            ("KILL_CLIENT 99999999999999999999999", "42601"),
+            ("PAUSE", "0A000"),
+            ("RESUME db", "0A000"),
+            ("KILL", "0A000"),
+            ("SUSPEND", "0A000"),
+            ("DISABLE db", "0A000"),
+            ("RECONNECT a b", "42601"),
+            ("RECONNECT pgbouncer", "42501"),
+            ("WAIT_CLOSE (", "42601"),
+            ("SET", "42601"),
+            ("SET a", "42601"),
+            ("SET a = ", "42601"),
+            ("SET a b", "42601"),
+            ("ROLLBACK TO x", "42601"),
+            ("START", "42601"),
+            ("(", "42601"),
+            ("'", "42601"),
+        ] {
+            let told = Instruction::read(text).unwrap_err();
+            assert_eq!(told.sqlstate, sqlstate, "{text}: {}", told.message);
+        }
+        let many = "SHOW STATS;".repeat(MAX_COMMANDS + 1);
+        assert_eq!(Instruction::read(&many).unwrap_err().sqlstate, "54000");
+        let long = format!("SET log_level = '{}'", "a".repeat(MAX_ARGUMENT + 1));
+        assert_eq!(Instruction::read(&long).unwrap_err().sqlstate, "54000");
+    }
+
+    #[test]
+    fn who_may_look_may_change_nothing() {
+        for text in [
+            "RELOAD",
+            "SHUTDOWN",
+            "KILL_CLIENT 1",
+            "SET a = b",
+            "RECONNECT",
+        ] {
+            assert_eq!(
+                (one(text).rank(), one(text).is_lasting()),
+                (Rank::Admin, true)
+            );
+        }
+        for text in ["SHOW STATS", "SHOW HELP", "BEGIN", "SET datestyle = ISO"] {
+            assert_eq!(
+                (one(text).rank(), one(text).is_lasting()),
+                (Rank::Stats, false)
+            );
+        }
+    }
+}

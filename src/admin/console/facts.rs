@@ -1,0 +1,154 @@
+//! What the console's tables are made of: what is known of the proxy at one moment.
+
+use crate::admin::Snapshot;
+use crate::metrics::Passed;
+use crate::statement::shapes::ShapeFacts;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// What was counted for one database.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Clients that have come.
+    pub clients: u64,
+    /// Simple queries received.
+    pub queries: u64,
+    /// Those of them that were run as prepared statements.
+    pub converted: u64,
+    /// Bytes received from clients.
+    pub received: u64,
+    /// Bytes received from servers for them.
+    pub sent: u64,
+}
+
+impl Totals {
+    /// Adds what others have counted.
+    pub const fn add(&mut self, other: &Self) {
+        self.clients += other.clients;
+        self.queries += other.queries;
+        self.converted += other.converted;
+        self.received += other.received;
+        self.sent += other.sent;
+    }
+
+    /// What was counted since `earlier`, for each second of so many.
+    #[must_use]
+    pub const fn rate(&self, earlier: &Self, seconds: u64) -> Self {
+        const fn rate(now: u64, before: u64, seconds: u64) -> u64 {
+            match now.saturating_sub(before).checked_div(seconds) {
+                Some(rate) => rate,
+                None => 0,
+            }
+        }
+        Self {
+            clients: rate(self.clients, earlier.clients, seconds),
+            queries: rate(self.queries, earlier.queries, seconds),
+            converted: rate(self.converted, earlier.converted, seconds),
+            received: rate(self.received, earlier.received, seconds),
+            sent: rate(self.sent, earlier.sent, seconds),
+        }
+    }
+}
+
+/// What was counted, by database.
+pub type Counted = BTreeMap<String, Totals>;
+
+/// What a client or a server connection is at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PeerState {
+    /// Of a client: the server has not let it in yet.
+    LoggingIn,
+    /// Of a client: it is logged in. Of a server connection: it belongs to a client.
+    Active,
+    /// Of a server connection: it waits for a client.
+    Idle,
+    /// Of a server connection: what a client has left is taken away.
+    Tested,
+}
+
+/// One client, or one server connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    /// A client's number, in the log and for `KILL_CLIENT`; zero for a server connection.
+    pub id: u64,
+    /// What it is at the moment.
+    pub standing: PeerState,
+    /// The user that its startup packet names.
+    pub user: String,
+    /// The database that it names.
+    pub database: String,
+    /// The name of the application in it.
+    pub application: String,
+    /// It wants to replicate.
+    pub replicates: bool,
+    /// Whom it is to, unless it is a Unix socket.
+    pub peer: Option<SocketAddr>,
+    /// By which address of this machine.
+    pub local: Option<SocketAddr>,
+    /// When it was opened, in seconds since 1970.
+    pub since: u64,
+    /// What it is encrypted by.
+    pub tls: Option<String>,
+    /// How it is called, among those of its kind.
+    pub name: String,
+    /// How its counterpart is called, if it has one.
+    pub link: Option<String>,
+    /// The process of the server's.
+    pub process: Option<u32>,
+    /// It is closed as soon as it has no client.
+    pub closes: bool,
+    /// The proxy's statements that the server holds on it.
+    pub statements: usize,
+    /// The server's memory that these are estimated to take, in bytes.
+    pub statement_bytes: usize,
+    /// What a client waits for.
+    pub waits_for: &'static str,
+    /// What was counted of a client.
+    pub totals: Totals,
+}
+
+/// A setting as it is in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingFacts {
+    /// Its key in a file.
+    pub key: &'static str,
+    /// Its value, as it would be written.
+    pub value: String,
+    /// Its default.
+    pub default: Option<&'static str>,
+    /// It can be changed while the proxy runs.
+    pub is_changeable: bool,
+}
+
+/// What is known of the proxy at one moment. What a table does not need may be missing.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    /// What is counted, and what the system knows.
+    pub snapshot: Snapshot,
+    /// Where the server is: its host or directory, and its port.
+    pub upstream: (String, u16),
+    /// The most warm connections of one identity.
+    pub pool_size: usize,
+    /// The age in seconds at which a connection is not kept any more; zero for any.
+    pub server_lifetime: u64,
+    /// The most clients at once.
+    pub max_clients: usize,
+    /// The settings.
+    pub settings: Vec<SettingFacts>,
+    /// The clients.
+    pub clients: Vec<Peer>,
+    /// The server connections.
+    pub servers: Vec<Peer>,
+    /// Who is at the console.
+    pub guests: Vec<Peer>,
+    /// What was counted since the start, by database.
+    pub counted: Counted,
+    /// What was counted by the begin and by the end of the last whole period, and its seconds.
+    pub period: (Counted, Counted, u64),
+    /// What is known of each shape.
+    pub shapes: Vec<ShapeFacts>,
+    /// What is passed through most, as far as was noted.
+    pub passed: Vec<Passed>,
+    /// The bytes that shapes and statements take.
+    pub shape_bytes: usize,
+}

@@ -1,0 +1,64 @@
+//! What SHOW HELP tells.
+
+use super::tables::VIEWS;
+use crate::wire::answers::Told;
+
+const COMMANDS: &str = "\
+\tSHOW SHAPE <number>\n\
+\tSHOW <setting of the session>\n\
+\tSET key = value\n\
+\tRELOAD\n\
+\tRECONNECT [<db>]\n\
+\tWAIT_CLOSE [<db>]\n\
+\tKILL_CLIENT <id>\n\
+\tSHUTDOWN [WAIT_FOR_CLIENTS|DRAIN]";
+
+/// The commands, as a notice, as `PgBouncer` tells them.
+pub(super) fn help() -> Told {
+    let mut text = String::from("\n\tSHOW HELP");
+    let names = VIEWS
+        .iter()
+        .copied()
+        .flatten()
+        .map(|view| view.name.to_uppercase());
+    let mut width = 0;
+    for name in names {
+        if width > 50 {
+            text.push_str("\n\tSHOW ");
+            width = 0;
+        } else {
+            text.push('|');
+        }
+        width += name.len();
+        text.push_str(&name);
+    }
+    text.push('\n');
+    text.push_str(COMMANDS);
+    Told {
+        detail: Some(text),
+        ..Told::new("00000", "Console usage")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_table_is_named() {
+        let detail = help().detail.unwrap();
+        assert!(
+            detail.starts_with("\n\tSHOW HELP|VERSION|STATS|"),
+            "{detail}"
+        );
+        let names = VIEWS
+            .iter()
+            .copied()
+            .flatten()
+            .map(|view| view.name.to_uppercase());
+        let words: Vec<_> = detail.split(['|', ' ', '\n', '\t']).collect();
+        for name in names {
+            assert!(words.contains(&name.as_str()), "{name}: {detail}");
+        }
+    }
+}

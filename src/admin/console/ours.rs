@@ -1,0 +1,286 @@
+//! The tables that only this proxy has: shapes, reasons, and how much it does.
+//!
+//! No table shows a value. The texts in `shapes` are outlines, as in the summary of the counters;
+//! the whole text of one shape, which may hold what cannot become an argument, is for those who may
+//! do everything.
+
+use super::facts::Facts;
+use super::rank::Rank;
+use super::value::{Cell, TableColumn, int4, int8, numeric, text};
+use super::view::{Needs, View};
+use crate::reason::{Reason, Stay};
+use crate::sql::outline::outline;
+use crate::statement::shapes::{ShapeFacts, ShapeStage};
+use crate::wire::answers::Told;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+
+/// The most shapes that are shown: those that were met most.
+const MOST: usize = 1000;
+
+/// The tables.
+pub(super) static VIEWS: [View; 3] = [
+    View {
+        name: "shapes",
+        needs: Needs::Shapes,
+        columns: SHAPES,
+        rows: shapes,
+    },
+    View {
+        name: "reasons",
+        needs: Needs::Nothing,
+        columns: REASONS,
+        rows: reasons,
+    },
+    View {
+        name: "mode",
+        needs: Needs::Nothing,
+        columns: &[text("key"), text("value")],
+        rows: mode,
+    },
+];
+
+const SHAPES: &[TableColumn] = &[
+    int8("shape"),
+    text("state"),
+    int8("converted"),
+    int8("sighted"),
+    int8("passed"),
+    text("reason"),
+    int4("prepared_us"),
+    int4("original_us"),
+    int8("saved_us"),
+    int4("statements"),
+    int4("travelling"),
+    int4("custom"),
+    int4("slower"),
+    int8("memory"),
+    text("text"),
+];
+
+const REASONS: &[TableColumn] = &[
+    text("kind"),
+    text("reason"),
+    numeric("count"),
+    text("explanation"),
+];
+
+/// Shapes that the proxy remembers, and others that are passed through. Those of the second kind
+/// have no number, because nothing is remembered of them but how often they were noted.
+fn shapes(facts: &Facts) -> Vec<Vec<Cell>> {
+    let mut noted = HashMap::<&str, (u64, Reason)>::new();
+    for passed in &facts.passed {
+        let (count, _) = noted
+            .entry(plain(&passed.shape))
+            .or_insert_with(|| (0, passed.reason));
+        *count += passed.count;
+    }
+    let mut met = HashSet::new();
+    let mut rows = Vec::new();
+    for shape in facts.shapes.iter().take(MOST) {
+        let outline = outline(shape.text.as_bytes(), String::new());
+        let passed = noted.get(plain(&outline)).copied();
+        let reason = shape.reason.or_else(|| passed.map(|(_, reason)| reason));
+        let passed = passed.map(|(count, _)| count);
+        // Two shapes may look alike; what was noted is shown with one of them.
+        let is_first = met.insert(plain(&outline).to_owned());
+        rows.push(remembered(
+            shape,
+            passed.filter(|_| is_first),
+            reason,
+            outline,
+        ));
+    }
+    let others = facts
+        .passed
+        .iter()
+        .filter(|passed| !met.contains(plain(&passed.shape)));
+    rows.extend(others.map(|passed| {
+        let mut row = vec![Cell::Null; SHAPES.len()];
+        let shown: [(&str, Cell); 4] = [
+            ("state", "passed".into()),
+            ("passed", passed.count.into()),
+            ("reason", passed.reason.label().into()),
+            ("text", passed.shape.clone().into()),
+        ];
+        for (name, cell) in shown {
+            let at = SHAPES.iter().position(|column| column.name == name);
+            if let Some(place) = at.and_then(|at| row.get_mut(at)) {
+                *place = cell;
+            }
+        }
+        row
+    }));
+    rows
+}
+
+/// A text without what ends it, which is no part of a shape.
+fn plain(text: &str) -> &str {
+    text.trim_end_matches([';', ' '])
+}
+
+fn remembered(
+    shape: &ShapeFacts,
+    passed: Option<u64>,
+    reason: Option<Reason>,
+    outline: String,
+) -> Vec<Cell> {
+    let prepared = shape.stage == ShapeStage::Prepared;
+    vec![
+        shape.id.into(),
+        shape.stage.label().into(),
+        shape.executions.into(),
+        shape.sightings.into(),
+        passed.into(),
+        reason
+            .filter(|_| !prepared || shape.slower > 0)
+            .map(Reason::label)
+            .into(),
+        shape.times.map(|times| times.prepared).into(),
+        shape.times.map(|times| times.original).into(),
+        shape.saved().map_or(Cell::Null, Cell::Number),
+        shape.statements.into(),
+        shape.travelling.into(),
+        shape.custom.into(),
+        shape.slower.into(),
+        shape.memory.into(),
+        outline.into(),
+    ]
+}
+
+/// What is known of the shape of this number, a line for each thing.
+///
+/// # Errors
+/// There is none of this number.
+pub(super) fn shape(facts: &Facts, id: u64, rank: Rank) -> Result<Vec<Vec<Cell>>, Told> {
+    let Some(shape) = facts.shapes.iter().find(|shape| shape.id == id) else {
+        let told = Told::new("42704", format!("no shape has the number {id}"));
+        return Err(told.hint("SHOW SHAPES has those that are remembered."));
+    };
+    let why = match (shape.reason, shape.stage) {
+        (Some(reason), _) => reason.explain(),
+        (None, ShapeStage::Prepared) => "The server has confirmed that it means the same.",
+        (None, _) => Reason::Threshold.explain(),
+    };
+    let text = match rank {
+        Rank::Admin => shape.text.clone(),
+        Rank::Stats => outline(shape.text.as_bytes(), String::new()),
+    };
+    let number = |number: usize| number.to_string();
+    let mut rows = vec![
+        ("shape", id.to_string()),
+        ("state", shape.stage.label().to_owned()),
+        ("why", why.to_owned()),
+        ("literals", number(shape.literals)),
+        ("converted", shape.executions.to_string()),
+        ("sighted", shape.sightings.to_string()),
+        ("statements", number(shape.statements)),
+        ("travelling", number(shape.travelling)),
+        ("custom", number(shape.custom)),
+        ("slower", number(shape.slower)),
+        ("memory", number(shape.memory)),
+    ];
+    if let Some(times) = shape.times {
+        rows.push(("prepared_us", times.prepared.to_string()));
+        rows.push(("original_us", times.original.to_string()));
+    }
+    rows.extend(shape.saved().map(|saved| ("saved_us", saved.to_string())));
+    rows.push(("text", text));
+    let row = |(key, value): (&'static str, String)| vec![key.into(), value.into()];
+    Ok(rows.into_iter().map(row).collect())
+}
+
+/// All reasons that were met, the most frequent first of each kind.
+fn reasons(facts: &Facts) -> Vec<Vec<Cell>> {
+    let summary = &facts.snapshot.summary;
+    let passed = Reason::ALL.map(|it| (it.label(), summary.passed(it), it.explain()));
+    let stays = Stay::ALL.map(|it| (it.label(), summary.stays(it), it.explain()));
+    let mut rows = Vec::new();
+    for (kind, all) in [("passed", passed.to_vec()), ("at_home", stays.to_vec())] {
+        let mut met: Vec<_> = all.into_iter().filter(|(_, count, _)| *count > 0).collect();
+        met.sort_by_key(|(_, count, _)| Reverse(*count));
+        rows.extend(met.into_iter().map(|(label, count, explain)| {
+            vec![kind.into(), label.into(), count.into(), explain.into()]
+        }));
+    }
+    rows
+}
+
+fn mode(facts: &Facts) -> Vec<Vec<Cell>> {
+    let of = ["mode", "plans", "shared_reads", "warm_connections"];
+    let shown = facts
+        .settings
+        .iter()
+        .filter(|setting| of.contains(&setting.key));
+    let mut rows: Vec<Vec<Cell>> = shown
+        .map(|setting| vec![setting.key.into(), setting.value.clone().into()])
+        .collect();
+    let state = match facts.snapshot.is_draining {
+        true => "draining",
+        false => "serving",
+    };
+    rows.push(vec!["state".into(), state.into()]);
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn shapes_are_shown_with_what_was_noted_of_them() {
+        let rows = shapes(&sample::facts());
+        let texts = |row: &Vec<Cell>| match &row[..] {
+            [id, state, converted, .., text] => {
+                (id.clone(), state.clone(), converted.clone(), text.clone())
+            }
+            _ => panic!("{row:?}"),
+        };
+        let first = texts(&rows[0]);
+        assert_eq!(first.0, Cell::Number(7));
+        assert_eq!(first.1, "prepared".into());
+        assert_eq!(first.2, Cell::Number(80));
+        assert_eq!(first.3, "SELECT a FROM t WHERE id = ?".into());
+        assert_eq!(rows[0][8], Cell::Number(80 * 15));
+        assert_eq!(
+            (rows[1][4].clone(), rows[1][5].clone()),
+            (Cell::Number(5), "threshold".into())
+        );
+        let last = texts(rows.last().unwrap());
+        assert_eq!(
+            (last.0, last.1, last.3),
+            (Cell::Null, "passed".into(), "BEGIN".into())
+        );
+        assert_eq!(rows.len(), 3);
+    }
+
+    #[test]
+    fn one_shape_is_told_whole_only_to_who_may_do_everything() {
+        let facts = sample::facts();
+        let text = |id, rank| match shape(&facts, id, rank).unwrap().pop().unwrap().pop() {
+            Some(Cell::Text(text)) => text.into_owned(),
+            other => panic!("{other:?}"),
+        };
+        let whole = "SELECT b FROM t WHERE bits = B'1010' AND id = ?";
+        assert_eq!(text(9, Rank::Admin), whole);
+        assert_eq!(
+            text(9, Rank::Stats),
+            "SELECT b FROM t WHERE bits = ? AND id = ?"
+        );
+        assert_eq!(shape(&facts, 8, Rank::Admin).unwrap_err().sqlstate, "42704");
+    }
+
+    #[test]
+    fn reasons_that_were_met_are_explained() {
+        let rows = reasons(&sample::facts());
+        let explained = Reason::Threshold.explain().into();
+        let expected = [
+            "passed".into(),
+            "threshold".into(),
+            Cell::Number(2),
+            explained,
+        ];
+        assert_eq!(rows, [expected.to_vec()]);
+    }
+}

@@ -1,0 +1,58 @@
+//! Moments as people read them, in UTC.
+
+/// Seconds of a day.
+const DAY: u64 = 86_400;
+
+/// A moment taken apart: year, month, day, hour, minute and second, in UTC.
+#[must_use]
+pub fn parts(seconds: u64) -> [u64; 6] {
+    let (year, month, day) = date(seconds / DAY);
+    [
+        year,
+        month,
+        day,
+        seconds / 3600 % 24,
+        seconds / 60 % 60,
+        seconds % 60,
+    ]
+}
+
+/// The date so many days after the first of 1970, by Howard Hinnant's `civil_from_days`: years
+/// begin in March, so that a leap day is the last of one.
+fn date(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let era = days / 146_097;
+    let day = days % 146_097;
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let is_next = month >= 10;
+    let month = if is_next { month - 9 } else { month + 3 };
+    (year + era * 400 + u64::from(is_next), month, day)
+}
+
+/// A moment, in seconds since 1970, as the console shows it: `2026-11-23 10:42:41 UTC`.
+#[must_use]
+pub fn text(seconds: u64) -> String {
+    let [year, month, day, hour, minute, second] = parts(seconds);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_have_dates() {
+        for (seconds, expected) in [
+            (0, "1970-01-01 00:00:00 UTC"),
+            (951_782_399, "2000-02-28 23:59:59 UTC"),
+            (951_782_400, "2000-02-29 00:00:00 UTC"),
+            (1_735_689_599, "2024-12-31 23:59:59 UTC"),
+            (4_107_542_400, "2100-03-01 00:00:00 UTC"),
+        ] {
+            assert_eq!(text(seconds), expected);
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The settings about the console. Their names are `PgBouncer`'s, and so is what they mean.
+
+use super::{Setting, ValueForm};
+
+/// `admin_users`: who may do everything at the console.
+pub const ADMIN_USERS: Setting = Setting {
+    key: "admin_users",
+    kind: ValueForm::Text("NAMES"),
+    default: Some(""),
+    what: "The users, separated by commas, who may look at the console, which is the database \
+           pgautoprep or pgbouncer of the proxy's own, and give it commands that change \
+           something; if neither this nor stats_users names anybody, there is none.",
+    because: "a database of the server's may have such a name, and nobody has said who may end the \
+              clients of others.",
+};
+
+/// `stats_users`: who may look at the console.
+pub const STATS_USERS: Setting = Setting {
+    key: "stats_users",
+    kind: ValueForm::Text("NAMES"),
+    default: Some(""),
+    what: "The users, separated by commas, who may look at the console, and change nothing.",
+    because: "the console shows who is connected from where, and what statements look like.",
+};

@@ -1,0 +1,116 @@
+//! What is done at the console.
+
+use super::Console;
+use crate::admin::console::{Act, Answer, Ending, Instruction, Rank, look, needs};
+use crate::net::orders::Order;
+use crate::net::steward::Unchanged;
+use crate::net::survey::EndClient;
+use crate::wire::answers::Told;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The time between two looks at whether server connections have gone.
+const LOOK: Duration = Duration::from_millis(100);
+
+impl Console {
+    /// Does something, or finds out the answer. Whether this rank may ask for it was seen to.
+    pub(super) async fn perform(
+        &self,
+        instruction: &Instruction,
+        rank: Rank,
+    ) -> Result<Answer, Told> {
+        match instruction {
+            Instruction::Set(key, value) => {
+                self.steward.set(key, value).map_err(unchanged)?;
+                tracing::info!(key, "setting changed at the console");
+                Ok(Answer::done("SET"))
+            }
+            Instruction::Act(act) => self.act(act).await,
+            other => {
+                let facts = self.facts(needs(other)).await?;
+                let other = other.clone();
+                // Of many clients or shapes it takes milliseconds.
+                apart(move || look(&other, &facts, rank)).await?
+            }
+        }
+    }
+
+    async fn act(&self, act: &Act) -> Result<Answer, Told> {
+        match act {
+            Act::Reload => {
+                let fixed = self.steward.reload().map_err(unchanged)?;
+                tracing::info!("reloaded at the console");
+                let answer = Answer::done("RELOAD");
+                if fixed.is_empty() {
+                    return Ok(answer);
+                }
+                let message = format!("only a restart changes: {}", fixed.join(", "));
+                Ok(answer.with_notice(Told::new("55P02", message)))
+            }
+            Act::Shutdown(ending) => {
+                let how = match ending {
+                    Ending::AtOnce => "at once",
+                    Ending::WaitForClients => "when all clients have left",
+                    Ending::Drain => "when busy clients have finished",
+                };
+                tracing::info!(how, "stopping by order of the console");
+                self.steward.end(*ending);
+                Ok(Answer::done("SHUTDOWN"))
+            }
+            Act::KillClient(number) => self.kill_client(*number).await,
+            Act::Reconnect(database) => {
+                let database: Option<Arc<str>> = database.as_deref().map(Arc::from);
+                for mailbox in &self.mailboxes {
+                    mailbox.put(Order::Reconnect(database.clone()));
+                }
+                Ok(Answer::done("RECONNECT"))
+            }
+            Act::WaitClose(database) => loop {
+                let servers = self.servers().await?;
+                let is_meant = |name: &str| database.as_deref().is_none_or(|it| it == name);
+                let mut closing = servers.iter().filter(|server| server.closes);
+                if !closing.any(|server| is_meant(&server.database)) {
+                    return Ok(Answer::done("WAIT_CLOSE"));
+                }
+                tokio::time::sleep(LOOK).await;
+            },
+        }
+    }
+
+    async fn kill_client(&self, number: u64) -> Result<Answer, Told> {
+        if self.end_guest(number) {
+            return Ok(Answer::done("KILL_CLIENT"));
+        }
+        let order = |answer| Order::End(EndClient { number, answer });
+        let was_there = self.ask_all(order).await?.contains(&true);
+        if !was_there {
+            let told = Told::new("42704", format!("no client has the number {number}"));
+            return Err(told.hint("SHOW CLIENTS has their numbers in the column id."));
+        }
+        tracing::info!(client = number, "ended at the console");
+        Ok(Answer::done("KILL_CLIENT"))
+    }
+}
+
+/// Does something beside what else the acceptor's runtime does.
+pub(super) async fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Told> {
+    let failed = |_| Told::new("XX000", "a defect of the proxy; its log has more");
+    tokio::task::spawn_blocking(work).await.map_err(failed)
+}
+
+fn unchanged(why: Unchanged) -> Told {
+    let sqlstate = match why {
+        Unchanged::Unusable(_) => "F0000",
+        Unchanged::Unknown(_) => "42704",
+        Unchanged::Fixed(_) => "55P02",
+    };
+    let told = Told::new(sqlstate, why.to_string());
+    match why {
+        Unchanged::Unusable(_) => told.hint("Nothing was changed."),
+        Unchanged::Unknown(_) | Unchanged::Fixed(_) => {
+            told.hint("SHOW CONFIG says which settings can be changed.")
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! What may change while the proxy runs, and its end: asked for by signals and at the console.
+//!
+//! Invariant: a change is made as a whole or not at all. Everything is read and checked first, and
+//! only then put in force, by steps that cannot fail.
+
+use super::door::Door;
+use super::tls::Encryption;
+use crate::admin::console::{Ending, Rank};
+use crate::config::{AuthType, Config, ConsoleUsers, Sources, settings};
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+
+/// The settings that can be changed while the proxy runs.
+const CHANGEABLE: [&str; 3] = [
+    settings::ADMIN_USERS.key,
+    settings::STATS_USERS.key,
+    settings::LOG_LEVEL.key,
+];
+
+/// Has the log filtered like this from now on; says what is wrong if it cannot be.
+pub type SetLog = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
+
+/// What it takes to read the configuration again.
+pub struct Means {
+    /// Where settings may have been written.
+    pub sources: Sources,
+    /// Changes what is logged.
+    pub set_log: SetLog,
+}
+
+impl std::fmt::Debug for Means {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Means")
+            .field("sources", &self.sources)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why something was not changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unchanged {
+    /// What was read cannot be used.
+    #[error("{0}")]
+    Unusable(String),
+    /// No setting has this name.
+    #[error("there is no setting \"{0}\"")]
+    Unknown(String),
+    /// The setting is read at the start.
+    #[error("the setting \"{0}\" can be changed only by a restart")]
+    Fixed(String),
+}
+
+/// What is in force of what may change.
+#[derive(Debug)]
+struct Live {
+    /// The settings as they are written, by key.
+    written: Vec<(&'static str, String)>,
+    users: ConsoleUsers,
+    /// Lets in who comes to the console, where all other logins are left to the server.
+    door: Option<Arc<Door>>,
+}
+
+/// What may change while the proxy runs, and its end.
+#[derive(Debug)]
+pub struct Steward {
+    live: Mutex<Live>,
+    kind: AuthType,
+    tls: Arc<Encryption>,
+    door: Arc<Door>,
+    means: Mutex<Option<Means>>,
+    ending: watch::Sender<Option<Ending>>,
+}
+
+impl Steward {
+    /// Reads the file of users for the console, if that is to let people in by it.
+    ///
+    /// # Errors
+    /// It cannot be used.
+    pub(super) fn new(
+        config: &Config,
+        tls: Arc<Encryption>,
+        door: Arc<Door>,
+    ) -> Result<Self, super::door::Error> {
+        let own = own_door(config)?;
+        Ok(Self {
+            live: Mutex::new(Live {
+                written: config.written.clone(),
+                users: config.console.clone(),
+                door: own,
+            }),
+            kind: config.auth.kind,
+            tls,
+            door,
+            means: Mutex::default(),
+            ending: watch::Sender::new(None),
+        })
+    }
+
+    /// From now on the configuration can be read again.
+    pub fn provide(&self, means: Means) {
+        *self.means() = Some(means);
+    }
+
+    /// Reads everything again that may change: the configuration, and the files of TLS and of
+    /// users. Returns the settings that were written otherwise than they are in force, because they
+    /// are read at the start only.
+    ///
+    /// # Errors
+    /// What cannot be used: nothing has changed then.
+    pub fn reload(&self) -> Result<Vec<&'static str>, Unchanged> {
+        let unusable = |error: &dyn std::error::Error| Unchanged::Unusable(with_causes(error));
+        let means = self.means();
+        let config = means.as_ref().map(|means| Config::load(&means.sources));
+        let config = config.transpose().map_err(|error| unusable(&error))?;
+        let tls = self.tls.read().map_err(|error| unusable(&error))?;
+        let users = self.door.read().map_err(|error| unusable(&error))?;
+        let is_relayed =
+            |config: &&Config| self.kind == AuthType::Relay && config.auth.kind == AuthType::Relay;
+        let (mut own, mut again) = (self.own_door(), None);
+        if let Some(config) = config.as_ref().filter(is_relayed) {
+            own = own_door(config).map_err(|error| unusable(&error))?;
+        } else if let Some(door) = &own {
+            again = Some(door.read().map_err(|error| unusable(&error))?);
+        }
+        if let (Some(means), Some(config)) = (&*means, &config) {
+            // The last step that can fail.
+            (means.set_log)(&config.log_level).map_err(Unchanged::Unusable)?;
+        }
+        self.tls.install(tls);
+        self.door.install(users);
+        if let (Some(door), Some(users)) = (&own, again) {
+            door.install(users);
+        }
+        let mut live = self.live();
+        live.door = own;
+        let Some(config) = config else {
+            return Ok(Vec::new());
+        };
+        live.users = config.console;
+        let mut fixed = Vec::new();
+        for (key, value) in &mut live.written {
+            let new = config.written.iter().find(|(other, _)| other == key);
+            let Some((_, new)) = new.filter(|(_, new)| new != value) else {
+                continue;
+            };
+            match CHANGEABLE.contains(key) {
+                true => value.clone_from(new),
+                false => fixed.push(*key),
+            }
+        }
+        Ok(fixed)
+    }
+
+    /// Changes one setting, until the configuration is read again.
+    ///
+    /// # Errors
+    /// Why it is not changed.
+    pub(super) fn set(&self, key: &str, value: &str) -> Result<(), Unchanged> {
+        let setting = settings::SETTINGS.iter().find(|setting| setting.key == key);
+        let setting = setting.ok_or_else(|| Unchanged::Unknown(key.to_owned()))?;
+        if !CHANGEABLE.contains(&setting.key) {
+            return Err(Unchanged::Fixed(key.to_owned()));
+        }
+        let unusable = |error: &dyn std::error::Error| Unchanged::Unusable(with_causes(error));
+        // As if it had been written in a configuration of its own.
+        let pairs = [("upstream", "127.0.0.1:5432"), (setting.key, value)];
+        let config = Config::from_pairs(&pairs).map_err(|error| unusable(&error))?;
+        if setting.key == settings::LOG_LEVEL.key {
+            let means = self.means();
+            let Some(means) = &*means else {
+                return Err(Unchanged::Fixed(key.to_owned()));
+            };
+            (means.set_log)(&config.log_level).map_err(Unchanged::Unusable)?;
+        }
+        let mut live = self.live();
+        if setting.key == settings::ADMIN_USERS.key {
+            live.users.admins = config.console.admins;
+        } else if setting.key == settings::STATS_USERS.key {
+            live.users.stats = config.console.stats;
+        }
+        for (known, written) in &mut live.written {
+            if *known == setting.key {
+                value.trim().clone_into(written);
+            }
+        }
+        Ok(())
+    }
+
+    /// The settings in force, by key, and whether each can be changed.
+    pub(super) fn settings(&self) -> Vec<(&'static str, String, bool)> {
+        let live = self.live();
+        let all = live.written.iter();
+        all.map(|(key, value)| (*key, value.clone(), CHANGEABLE.contains(key)))
+            .collect()
+    }
+
+    /// Whether there is a console.
+    pub(super) fn has_console(&self) -> bool {
+        !self.live().users.is_empty()
+    }
+
+    /// Who this user is to the console.
+    pub(super) fn rank(&self, user: &[u8]) -> Option<Rank> {
+        let users = &self.live().users;
+        let is_among = |names: &[String]| names.iter().any(|name| name.as_bytes() == user);
+        match (is_among(&users.admins), is_among(&users.stats)) {
+            (true, _) => Some(Rank::Admin),
+            (false, true) => Some(Rank::Stats),
+            (false, false) => None,
+        }
+    }
+
+    /// What lets people in to the console, if not what lets in everybody else.
+    pub(super) fn own_door(&self) -> Option<Arc<Door>> {
+        self.live().door.clone()
+    }
+
+    /// The proxy is to end. If it is to already, only sooner.
+    pub(super) fn end(&self, ending: Ending) {
+        let haste = |ending| match ending {
+            Ending::WaitForClients => 0,
+            Ending::Drain => 1,
+            Ending::AtOnce => 2,
+        };
+        self.ending.send_if_modified(|current| {
+            let is_sooner = current.is_none_or(|current| haste(ending) > haste(current));
+            if is_sooner {
+                *current = Some(ending);
+            }
+            is_sooner
+        });
+    }
+
+    /// Tells when and how the proxy is to end.
+    pub(super) fn ending(&self) -> watch::Receiver<Option<Ending>> {
+        self.ending.subscribe()
+    }
+
+    fn live(&self) -> MutexGuard<'_, Live> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn means(&self) -> MutexGuard<'_, Option<Means>> {
+        self.means.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What lets people in to the console by passwords, if all other logins are left to the server, and
+/// there is a console and a file of users.
+fn own_door(config: &Config) -> Result<Option<Arc<Door>>, super::door::Error> {
+    if config.auth.kind != AuthType::Relay || config.console.is_empty() {
+        return Ok(None);
+    }
+    Ok(Door::load_for_console(config)?.map(Arc::new))
+}
+
+/// An error with what it was caused by, as far as it does not say so itself.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            // Writing to a string does not fail.
+            let _ = write!(text, ": {more}");
+        }
+        cause = error.source();
+    }
+    text
+}

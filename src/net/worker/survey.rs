@@ -1,0 +1,225 @@
+//! What a worker tells the console, and what it does by its orders.
+
+use super::Worker;
+use super::end::End;
+use super::ports::ClientPort;
+use crate::admin::console::{Counted, Peer, PeerState, Totals};
+use crate::client::Turn;
+use crate::error::ConnectionError;
+use crate::ids::{ClientId, Slot, UpstreamId};
+use crate::net::port::Port;
+use crate::net::survey::{EndClient, Ends, PLACES, Slice, Survey};
+use crate::wire::startup::{Packet, packet};
+use std::time::{Instant, SystemTime};
+
+/// Databases that are counted apart. Whoever logs in to more of them is counted with the others.
+const MOST_DATABASES: usize = 1024;
+
+/// Where those are counted.
+const OTHERS: &str = "(others)";
+
+/// The longest name that is shown, in characters.
+const MAX_NAME: usize = 63;
+
+impl Worker {
+    /// Tells of some of the ports.
+    #[cold]
+    pub(super) fn survey(&self, survey: Survey) {
+        let Survey { ends, from, answer } = survey;
+        let slice = match ends {
+            Ends::Clients => {
+                let (ports, next) = self.clients.slice(from, PLACES);
+                let peers = ports.filter_map(|(slot, port)| self.client(slot, port));
+                Slice {
+                    peers: peers.collect(),
+                    next,
+                    counted: match from {
+                        0 => self.counted.clone(),
+                        _ => Counted::new(),
+                    },
+                }
+            }
+            Ends::Servers => {
+                let (ports, next) = self.upstreams.slice(from, PLACES);
+                let peers = ports.filter_map(|(slot, _)| self.server(slot));
+                Slice {
+                    peers: peers.collect(),
+                    next,
+                    counted: Counted::new(),
+                }
+            }
+        };
+        // Who has asked may have gone.
+        let _ = answer.send(slice);
+    }
+
+    fn client(&self, slot: Slot, port: &ClientPort) -> Option<Peer> {
+        let known = self.hub.client(ClientId(slot))?;
+        let standing = match known.is_logged_in() {
+            true => PeerState::Active,
+            false => PeerState::LoggingIn,
+        };
+        let waits_for = match &known.turn {
+            Turn::Login => "login",
+            Turn::Free if self.hub.is_idle(ClientId(slot)) => "client",
+            Turn::Free | Turn::Executing => "server",
+            Turn::Visiting => "host",
+            Turn::Barred(_) => "guests",
+            Turn::Learning => "oracle",
+            Turn::Cancelled(_) => "cancel",
+            Turn::Reopening(_) => "transaction",
+        };
+        Some(Peer {
+            id: port.number,
+            replicates: known.relay_only,
+            link: Some(self.name(port.link.0)),
+            waits_for,
+            totals: self.totals(ClientId(slot), port),
+            ..self.peer(slot, port.link, standing, &port.port, port.began)?
+        })
+    }
+
+    fn server(&self, slot: Slot) -> Option<Peer> {
+        let id = UpstreamId(slot);
+        let server = self.upstreams.get(slot)?;
+        let holder = self.clients.get(server.holder.0);
+        let client = holder.and_then(|_| self.hub.client(server.holder));
+        let standing = match (client, server.parked) {
+            (_, Some(_)) => PeerState::Idle,
+            (Some(client), _) if client.is_logged_in() => PeerState::Active,
+            (Some(_), _) => PeerState::LoggingIn,
+            (None, _) => PeerState::Tested,
+        };
+        let mirror = &self.hub.upstream(id)?.standing.mirror;
+        Some(Peer {
+            replicates: client.is_some_and(|client| client.relay_only),
+            closes: server.dies.is_some_and(|dies| dies <= Instant::now()),
+            link: holder.map(|_| self.name(server.holder.0)),
+            process: server.process,
+            statements: mirror.len(),
+            statement_bytes: mirror.bytes(),
+            ..self.peer(slot, id, standing, &server.port, server.opened)?
+        })
+    }
+
+    /// What clients and server connections have in common.
+    fn peer(
+        &self,
+        slot: Slot,
+        link: UpstreamId,
+        standing: PeerState,
+        port: &Port,
+        since: Instant,
+    ) -> Option<Peer> {
+        let origin = &self.hub.upstream(link)?.standing.origin;
+        let startup = match packet(origin.packet()) {
+            Ok(Some((Packet::Startup(startup), _))) => Some(startup),
+            _ => None,
+        };
+        let parameter = |name: &[u8]| startup.and_then(|startup| startup.parameter(name));
+        let shown = |name: Option<&[u8]>| shown(name.unwrap_or_default());
+        let [peer, local] = port.socket.addresses();
+        let started = SystemTime::now().checked_sub(since.elapsed());
+        let started = started.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+        Some(Peer {
+            id: 0,
+            standing,
+            user: shown(parameter(b"user")),
+            database: shown(Some(origin.database())),
+            application: shown(parameter(b"application_name")),
+            replicates: false,
+            peer,
+            local,
+            since: started.unwrap_or_default().as_secs(),
+            tls: port.encryption(),
+            name: self.name(slot),
+            link: None,
+            process: None,
+            closes: false,
+            statements: 0,
+            statement_bytes: 0,
+            waits_for: "",
+            totals: Totals::default(),
+        })
+    }
+
+    /// How a port is called, among those of its kind.
+    fn name(&self, slot: Slot) -> String {
+        format!("{}.{}", self.number, slot.index())
+    }
+
+    /// What was counted of a client so far.
+    fn totals(&self, id: ClientId, port: &ClientPort) -> Totals {
+        let known = self.hub.client(id);
+        let counts = known.map(|client| client.counts).unwrap_or_default();
+        Totals {
+            clients: known.is_some_and(|client| client.is_logged_in()).into(),
+            queries: counts.queries,
+            converted: counts.converted,
+            received: port.received,
+            sent: port.sent,
+        }
+    }
+
+    /// Adds what was counted of a client that is about to go to what those before it had counted.
+    /// One that was never let in counts nothing, because it may have named any database.
+    pub(super) fn settle(&mut self, id: ClientId, port: &ClientPort) {
+        let totals = self.totals(id, port);
+        let Some(upstream) = self.hub.upstream(port.link).filter(|_| totals.clients > 0) else {
+            return;
+        };
+        let mut name = shown(upstream.standing.origin.database());
+        if self.counted.len() >= MOST_DATABASES && !self.counted.contains_key(&name) {
+            OTHERS.clone_into(&mut name);
+        }
+        self.counted.entry(name).or_default().add(&totals);
+    }
+
+    /// Ends the client of this number, if there is one.
+    #[cold]
+    pub(super) fn end_by_order(&mut self, ending: EndClient) {
+        let slots = self.clients.slots();
+        let mut numbers = slots.into_iter().filter_map(|slot| {
+            let port = self.clients.get(slot)?;
+            (port.number == ending.number).then_some(ClientId(slot))
+        });
+        let found = numbers.next();
+        if let Some(id) = found {
+            self.end(id, End::Failed(ConnectionError::Terminated));
+        }
+        // Who has asked may have gone.
+        let _ = ending.answer.send(found.is_some());
+    }
+
+    /// Closes the server connections of a database, or all, as they become free: those without a
+    /// client now, the others when theirs has left.
+    #[cold]
+    pub(super) fn reconnect(&mut self, database: Option<&str>) {
+        let now = Instant::now();
+        self.renewed = Some(now);
+        for slot in self.upstreams.slots() {
+            let id = UpstreamId(slot);
+            let of = self
+                .hub
+                .upstream(id)
+                .map(|it| it.standing.origin.database());
+            let is_meant = database.is_none_or(|name| of == Some(name.as_bytes()));
+            if !is_meant {
+                continue;
+            }
+            if let Some(server) = self.upstreams.get_mut(slot) {
+                server.dies = Some(now);
+            }
+            self.close_parked(id);
+        }
+    }
+}
+
+/// A name that a client has chosen, for people.
+fn shown(name: &[u8]) -> String {
+    let text = String::from_utf8_lossy(name);
+    text.chars()
+        .filter(|c| !c.is_control())
+        .take(MAX_NAME)
+        .collect()
+}

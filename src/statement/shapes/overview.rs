@@ -1,0 +1,160 @@
+//! What is known of all shapes, for people.
+//!
+//! It is gathered on the thread of whoever wants to see it. A worker may have to wait only when it
+//! is about to add a shape or a statement, and only while the entries of one part of the table are
+//! counted up: what is known of each is read afterwards.
+
+use super::Shapes;
+use crate::reason::Reason;
+use crate::statement::routes::{Pair, Route};
+use crate::statement::{Footprint, Plans, Recipe, Statement, Verdict};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Where a shape stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ShapeStage {
+    /// It was met, and the server was not asked about it yet.
+    Seen,
+    /// The server is being asked.
+    Asking,
+    /// It is sent as it comes.
+    Declined,
+    /// It runs as a prepared statement.
+    Prepared,
+}
+
+impl ShapeStage {
+    /// What it is called.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Seen => "seen",
+            Self::Asking => "asking",
+            Self::Declined => "declined",
+            Self::Prepared => "prepared",
+        }
+    }
+}
+
+/// What is known of one shape.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShapeFacts {
+    /// Its number, which it keeps as long as it is remembered.
+    pub id: u64,
+    /// Its text, with `?` for its literals.
+    pub text: String,
+    /// How many literals it has.
+    pub literals: usize,
+    /// Where it stands.
+    pub stage: ShapeStage,
+    /// Why it, or some of its statements, are sent as they come.
+    pub reason: Option<Reason>,
+    /// How often it was met by connections that did not hold a statement of it.
+    pub sightings: u64,
+    /// How often statements of it were looked up to be run.
+    pub executions: u64,
+    /// How many statements there are of it: in each context, for each value that stays inline.
+    pub statements: usize,
+    /// Those that may run on other sessions' server connections.
+    pub travelling: usize,
+    /// Those that the server plans for their values each time.
+    pub custom: usize,
+    /// Those that are sent as they come because they take longer as prepared statements.
+    pub slower: usize,
+    /// Microseconds by either route: the medians of the statement that was run most of those of
+    /// which enough was measured.
+    pub times: Option<Pair>,
+    /// The server's memory that the largest of the statements takes on a connection, as it is
+    /// estimated, in bytes.
+    pub memory: usize,
+    /// For how many executions the times are.
+    timed: u32,
+}
+
+impl ShapeFacts {
+    fn new(recipe: &Recipe) -> Self {
+        let reason = recipe.known_judgement().and_then(Result::err);
+        Self {
+            id: recipe.family,
+            text: recipe.shape.text_for_display(),
+            literals: recipe.shape.literal_count(),
+            stage: match reason {
+                Some(_) => ShapeStage::Declined,
+                None => ShapeStage::Seen,
+            },
+            reason,
+            sightings: recipe.sightings.load(Ordering::Relaxed).into(),
+            executions: 0,
+            statements: 0,
+            travelling: 0,
+            custom: 0,
+            slower: 0,
+            times: None,
+            memory: 0,
+            timed: 0,
+        }
+    }
+
+    fn add(&mut self, statement: &Statement) {
+        let executions = statement.executions();
+        self.statements += 1;
+        self.executions += u64::from(executions);
+        let stage = match statement.verdict() {
+            Verdict::Unasked | Verdict::Specific { .. } => ShapeStage::Seen,
+            Verdict::Asking(_) => ShapeStage::Asking,
+            Verdict::Declined { reason, .. } => {
+                self.reason = Some(reason);
+                ShapeStage::Declined
+            }
+            Verdict::Trusted { footprint, .. } => {
+                self.memory = self.memory.max(statement.known_memory());
+                self.custom += usize::from(statement.plans() == Plans::Custom);
+                self.travelling += usize::from(footprint == Footprint::Travels);
+                self.slower += usize::from(statement.routes().usual() == Route::Original);
+                ShapeStage::Prepared
+            }
+        };
+        self.stage = self.stage.max(stage);
+        if let Some(times) = statement.routes().medians()
+            && (self.times.is_none() || executions > self.timed)
+        {
+            (self.times, self.timed) = (Some(times), executions);
+        }
+    }
+
+    /// Microseconds that were saved by all executions, if the times are what they were for each;
+    /// negative if they were lost.
+    #[must_use]
+    pub fn saved(&self) -> Option<i64> {
+        let times = self.times?;
+        let each = i64::from(times.original) - i64::from(times.prepared);
+        let executions = i64::try_from(self.executions).unwrap_or(i64::MAX);
+        Some(each.saturating_mul(executions))
+    }
+}
+
+impl Shapes {
+    /// What is known of each shape, those first that were met most.
+    #[must_use]
+    pub fn overview(&self) -> Vec<ShapeFacts> {
+        // Only counted up here: this holds a lock that a worker may want.
+        let recipes: Vec<Arc<Recipe>> = self.recipes.iter().map(|it| Arc::clone(&it)).collect();
+        let statements: Vec<Arc<Statement>> =
+            self.statements.iter().map(|it| Arc::clone(&it)).collect();
+        let mut all: HashMap<u64, ShapeFacts> = HashMap::with_capacity(recipes.len());
+        for recipe in recipes {
+            all.insert(recipe.family, ShapeFacts::new(&recipe));
+        }
+        for statement in statements {
+            if let Some(facts) = all.get_mut(&statement.recipe().family) {
+                facts.add(&statement);
+            }
+        }
+        let mut all: Vec<_> = all.into_values().collect();
+        let key = |facts: &ShapeFacts| (facts.executions + facts.sightings, facts.id);
+        all.sort_unstable_by_key(|facts| std::cmp::Reverse(key(facts)));
+        all
+    }
+}

@@ -1,0 +1,595 @@
+//! The console: who comes in, what is shown, what is done, and that nobody there can put the proxy
+//! out of order.
+
+use crate::harness::client::Client;
+use crate::harness::frames::{self, Frame};
+use crate::harness::login::{Users, login_as};
+use crate::harness::proxy::{Process, Proxy};
+use crate::harness::server;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How long anything at the console may take.
+const SOON: Duration = Duration::from_secs(10);
+
+/// A directory with a place for a socket to listen on.
+struct Place {
+    directory: tempfile::TempDir,
+    path: String,
+}
+
+impl Place {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("socket");
+        let path = path.to_str().unwrap().to_owned();
+        Self { directory, path }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Settings of a proxy that listens here, with these users.
+    fn settings<'a>(&'a self, more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+        let own = [
+            ("listen", self.path.as_str()),
+            ("admin_users", "boss"),
+            ("stats_users", "guest"),
+        ];
+        [&own, more].concat()
+    }
+
+    fn proxy(&self) -> Proxy {
+        Proxy::with(&server::address(), &self.settings(&[]))
+    }
+
+    fn enter(&self, user: &str) -> Client {
+        enter(&self.path, user)
+    }
+}
+
+fn enter(address: &str, user: &str) -> Client {
+    Client::login_with(address, &[("user", user), ("database", "pgautoprep")])
+}
+
+/// The rows of an answer, each value after the name of its column.
+fn rows(answer: &[Frame]) -> Vec<Vec<(String, String)>> {
+    let head = answer.iter().find(|frame| frame.tag == b'T').unwrap();
+    let mut names = Vec::new();
+    let mut rest = &head.body[2..];
+    while let Some(end) = rest.iter().position(|byte| *byte == 0) {
+        names.push(String::from_utf8(rest[..end].to_vec()).unwrap());
+        rest = &rest[end + 19..];
+    }
+    let all = answer.iter().filter(|frame| frame.tag == b'D');
+    all.map(|row| {
+        let values = row.columns().into_iter().map(Option::unwrap_or_default);
+        names.iter().cloned().zip(values).collect()
+    })
+    .collect()
+}
+
+/// The rows of a table in which this column has this value.
+fn found(
+    console: &mut Client,
+    table: &str,
+    column: &str,
+    value: &str,
+) -> Vec<Vec<(String, String)>> {
+    let answer = console.query(&format!("SHOW {table}"));
+    let all = rows(&answer).into_iter();
+    all.filter(|row| {
+        row.iter()
+            .any(|(name, cell)| name == column && cell == value)
+    })
+    .collect()
+}
+
+fn cell<'r>(row: &'r [(String, String)], column: &str) -> &'r str {
+    let found = row.iter().find(|(name, _)| name == column);
+    found.map(|(_, value)| value.as_str()).unwrap()
+}
+
+/// What a query is refused with.
+fn refusal(console: &mut Client, text: &str) -> String {
+    let answer = console.query(text);
+    assert_eq!(frames::tags(&answer), "EZ", "{text}: {answer:?}");
+    answer[0].sqlstate()
+}
+
+fn refused_login(address: &str, user: &str, database: &str) -> (String, String) {
+    let mut client = Client::connect(address);
+    client.send(&frames::startup(&[("user", user), ("database", database)]));
+    let said = client.rest();
+    let error = said.last().unwrap();
+    assert_eq!(error.tag, b'E', "{said:?}");
+    (error.sqlstate(), error.field(b'M').unwrap())
+}
+
+#[test]
+fn without_users_the_servers_own_database_of_that_name_is_meant() {
+    let proxy = Proxy::start(&server::address());
+    for name in ["pgautoprep", "pgbouncer"] {
+        let (sqlstate, message) = refused_login(proxy.address(), "postgres", name);
+        assert_eq!(sqlstate, "3D000", "{message}");
+    }
+}
+
+#[test]
+fn whoever_runs_as_the_proxy_comes_in_by_a_unix_socket() {
+    let place = Place::new();
+    let proxy = place.proxy();
+    for (user, database) in [("boss", "pgautoprep"), ("guest", "pgbouncer")] {
+        let parameters = [
+            ("user", user),
+            ("database", database),
+            ("extra_float_digits", "2"),
+            ("whatever", "it is"),
+        ];
+        let mut console = Client::login_with(&place.path, &parameters);
+        assert!(console.value("SHOW VERSION").starts_with("pgautoprep "));
+        assert_eq!(console.parameters[0].0, "server_version");
+        let extended = [
+            frames::parse("", "SHOW LISTS", &[]),
+            frames::execution("", &[]),
+        ];
+        console.send(&extended.concat());
+        let answer = console.until_ready();
+        assert!(frames::tags(&answer).starts_with("12TDDD"), "{answer:?}");
+        console.send(&frames::frame(b'X', b""));
+        assert!(console.rest().is_empty());
+    }
+    let (sqlstate, message) = refused_login(&place.path, "postgres", "pgautoprep");
+    assert_eq!(sqlstate, "42501");
+    assert!(message.contains("admin_users"), "{message}");
+    // Others are the server's.
+    assert_eq!(
+        Client::login(&place.path, "postgres").value("SELECT 1"),
+        "1"
+    );
+    proxy.await_connections(0);
+}
+
+#[test]
+fn by_other_ways_a_password_is_asked_for_if_there_is_one() {
+    let settings = [("admin_users", "boss"), ("listen", "127.0.0.1:0")];
+    let proxy = Proxy::with(&server::address(), &settings);
+    let (sqlstate, message) = refused_login(proxy.address(), "boss", "pgautoprep");
+    assert_eq!(sqlstate, "28000");
+    assert!(message.contains("auth_file"), "{message}");
+    let users = Users::new(&[("boss", "right"), ("other", "right")]);
+    let with_file = [("auth_file", users.path())];
+    let proxy = Proxy::with(&server::address(), &[&settings[..], &with_file].concat());
+    let attempt = |user, password| {
+        let parameters = [("user", user), ("database", "pgautoprep")];
+        let client = Client::connect(proxy.address());
+        login_as(client, &parameters, password)
+    };
+    assert!(
+        attempt("boss", "right")
+            .entered()
+            .value("SHOW VERSION")
+            .starts_with("pga")
+    );
+    assert_eq!(attempt("boss", "wrong").refusal().0, "28P01");
+    assert_eq!(attempt("nobody", "right").refusal().0, "28P01");
+    assert_eq!(attempt("other", "right").refusal().0, "42501");
+    // All other logins are still left to the server.
+    assert_eq!(
+        Client::login(proxy.address(), "postgres").value("SELECT 1"),
+        "1"
+    );
+    for kind in ["scram-sha-256", "md5", "plain"] {
+        let with_kind = [with_file[0], ("auth_type", kind)];
+        let proxy = Proxy::with(&server::address(), &[&settings[..], &with_kind].concat());
+        let attempt = |password| {
+            let parameters = [("user", "boss"), ("database", "pgbouncer")];
+            let client = Client::connect(proxy.address());
+            login_as(client, &parameters, password)
+        };
+        let mut console = attempt("right").entered();
+        assert_eq!(console.value("SHOW client_encoding"), "UTF8", "{kind}");
+        assert_eq!(attempt("wrong").refusal().0, "28P01", "{kind}");
+    }
+}
+
+/// The one shape that was run often is shown, in the table and by itself.
+fn shows_the_shape(console: &mut Client) {
+    let text = "SELECT relname FROM pg_class WHERE relname = ?";
+    let shape = found(console, "SHAPES", "text", text).remove(0);
+    assert_eq!(cell(&shape, "state"), "prepared");
+    let executions: u64 = cell(&shape, "converted").parse().unwrap();
+    assert!((30..45).contains(&executions), "{shape:?}");
+    let number = cell(&shape, "shape").to_owned();
+    let whole = console.query(&format!("SHOW SHAPE {number}"));
+    let whole = rows(&whole);
+    let line = |key: &str| {
+        let row = whole.iter().find(|row| cell(row, "key") == key);
+        cell(row.unwrap(), "value").to_owned()
+    };
+    assert_eq!(
+        (line("state"), line("text")),
+        ("prepared".to_owned(), text.to_owned())
+    );
+}
+
+#[test]
+fn what_clients_do_is_shown() {
+    let place = Place::new();
+    let _proxy = place.proxy();
+    let parameters = [
+        ("user", "postgres"),
+        ("database", "postgres"),
+        ("application_name", "app"),
+    ];
+    let mut client = Client::login_with(&place.path, &parameters);
+    for id in 0..40 {
+        client.run(&format!(
+            "SELECT relname FROM pg_class WHERE relname = 'none{id}'"
+        ));
+    }
+    let mut console = place.enter("guest");
+    let stats = found(&mut console, "STATS", "database", "postgres").remove(0);
+    assert_eq!(cell(&stats, "total_query_count"), "40");
+    assert_eq!(cell(&stats, "total_client_login_count"), "1");
+    let converted: u64 = cell(&stats, "total_converted_count").parse().unwrap();
+    assert!((30..=40).contains(&converted), "{stats:?}");
+    assert!(cell(&stats, "total_received").parse::<u64>().unwrap() > 40 * 50);
+    let pool = found(&mut console, "POOLS", "database", "postgres").remove(0);
+    let counts = ["cl_active", "sv_active", "sv_idle", "user"].map(|name| cell(&pool, name));
+    assert_eq!(counts, ["1", "1", "0", "postgres"]);
+    let shown = found(&mut console, "CLIENTS", "application_name", "app").remove(0);
+    let columns = ["type", "state", "addr", "queries", "waits_for"];
+    assert_eq!(
+        columns.map(|name| cell(&shown, name)),
+        ["C", "active", "unix", "40", "client"]
+    );
+    let server = found(&mut console, "SERVERS", "type", "S").remove(0);
+    assert_eq!(cell(&server, "link"), cell(&shown, "ptr"));
+    assert_eq!(cell(&server, "ptr"), cell(&shown, "link"));
+    let pid = client.value("SELECT pg_backend_pid()");
+    assert_eq!(cell(&server, "remote_pid"), pid);
+    assert_ne!(cell(&server, "prepared_statements"), "0");
+    shows_the_shape(&mut console);
+    client.queries(&["BEGIN", "COMMIT"]);
+    let reason = found(&mut console, "REASONS", "reason", "not_preparable").remove(0);
+    assert_eq!(
+        (cell(&reason, "kind"), cell(&reason, "count")),
+        ("passed", "2")
+    );
+    let noted = found(&mut console, "SHAPES", "text", "BEGIN").remove(0);
+    assert_eq!(
+        (cell(&noted, "state"), cell(&noted, "shape")),
+        ("passed", "")
+    );
+    // What it did is not forgotten when it has left.
+    client.send(&frames::frame(b'X', b""));
+    assert!(client.rest().is_empty());
+    let started = Instant::now();
+    loop {
+        let stats = found(&mut console, "STATS", "database", "postgres").remove(0);
+        assert_eq!(cell(&stats, "total_query_count"), "43");
+        let pool = found(&mut console, "POOLS", "database", "postgres");
+        if pool.iter().all(|pool| cell(pool, "cl_active") == "0") {
+            break;
+        }
+        assert!(started.elapsed() < SOON, "{pool:?}");
+    }
+    let databases = found(&mut console, "DATABASES", "name", "postgres");
+    assert_eq!(cell(&databases[0], "current_client_connections"), "0");
+}
+
+#[test]
+fn a_client_is_ended_by_its_number() {
+    let place = Place::new();
+    let proxy = place.proxy();
+    let mut client = Client::login(&place.path, "postgres");
+    client.run("SELECT 1");
+    let mut console = place.enter("boss");
+    assert_eq!(refusal(&mut console, "KILL_CLIENT 4711"), "42704");
+    let shown = found(&mut console, "CLIENTS", "user", "postgres").remove(0);
+    let kill = format!("KILL_CLIENT {}", cell(&shown, "id"));
+    assert_eq!(refusal(&mut place.enter("guest"), &kill), "42501");
+    client.run("SELECT 1");
+    console.run(&kill);
+    let said = client.rest();
+    assert_eq!(said.last().unwrap().sqlstate(), "57P01", "{said:?}");
+    assert_eq!(refusal(&mut console, &kill), "42704");
+    // Somebody at the console, too.
+    let mut other = place.enter("guest");
+    other.run("SHOW VERSION");
+    let shown = found(&mut console, "CLIENTS", "user", "guest").remove(0);
+    console.run(&format!("KILL_CLIENT {}", cell(&shown, "id")));
+    assert_eq!(other.rest().last().unwrap().sqlstate(), "57P01");
+    drop(console);
+    proxy.await_connections(0);
+}
+
+#[test]
+fn server_connections_are_renewed_as_they_become_free() {
+    let place = Place::new();
+    // Without looks at the catalog nothing is kept.
+    let settings = place.settings(&[("catalog_watch_ms", "200")]);
+    let _proxy = Proxy::with(&server::address(), &settings);
+    let mut console = place.enter("boss");
+    let mut stays = Client::login(&place.path, "postgres");
+    let started = Instant::now();
+    while found(&mut console, "SERVERS", "state", "idle").is_empty() {
+        assert!(started.elapsed() < SOON, "nothing is kept");
+        let mut leaves = Client::login(&place.path, "postgres");
+        leaves.run("SELECT relname FROM pg_class WHERE relname = 'none'");
+        leaves.send(&frames::frame(b'X', b""));
+        assert!(leaves.rest().is_empty());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // The last may be on its way there.
+    std::thread::sleep(Duration::from_millis(300));
+    console.run("WAIT_CLOSE");
+    console.run("RECONNECT elsewhere");
+    assert_eq!(found(&mut console, "SERVERS", "state", "idle").len(), 1);
+    console.run("RECONNECT");
+    console.run("WAIT_CLOSE elsewhere");
+    let left = found(&mut console, "SERVERS", "type", "S");
+    let seen = |row: &Vec<(String, String)>| {
+        (
+            cell(row, "state").to_owned(),
+            cell(row, "close_needed").to_owned(),
+        )
+    };
+    let left: Vec<_> = left.iter().map(seen).collect();
+    assert_eq!(left, [("active".to_owned(), "1".to_owned())]);
+    stays.run("SELECT 1");
+    console.send(&frames::query("WAIT_CLOSE"));
+    std::thread::sleep(Duration::from_millis(300));
+    console.socket.set_nonblocking(true).unwrap();
+    let mut none = [0; 1];
+    assert!(console.socket.read(&mut none).is_err(), "it does not wait");
+    console.socket.set_nonblocking(false).unwrap();
+    drop(stays);
+    assert_eq!(frames::tags(&console.until_ready()), "CZ");
+    assert!(found(&mut console, "SERVERS", "type", "S").is_empty());
+}
+
+#[test]
+fn a_full_proxy_has_room_at_the_console() {
+    let place = Place::new();
+    let settings = place.settings(&[("max_clients", "1")]);
+    let _proxy = Proxy::with(&server::address(), &settings);
+    let _only = Client::login(&place.path, "postgres");
+    assert_eq!(
+        refused_login(&place.path, "postgres", "postgres").0,
+        "53300"
+    );
+    let mut console = place.enter("guest");
+    let lists = rows(&console.query("SHOW LISTS"));
+    let free = lists
+        .iter()
+        .find(|row| cell(row, "list") == "free_clients")
+        .unwrap();
+    assert_eq!(cell(free, "items"), "0");
+    // But not for everybody.
+    let others: Vec<_> = (1..64).map(|_| place.enter("guest")).collect();
+    assert_eq!(refused_login(&place.path, "guest", "pgautoprep").0, "53300");
+    drop(others);
+    let started = Instant::now();
+    loop {
+        let mut client = Client::connect(&place.path);
+        client.send(&frames::startup(&[
+            ("user", "guest"),
+            ("database", "pgautoprep"),
+        ]));
+        match client.until(b'Z').last().map(|frame| frame.tag) {
+            Some(b'Z') => break,
+            _ => assert!(started.elapsed() < SOON, "nobody has left"),
+        }
+    }
+}
+
+/// The value of a setting, and whether it can be changed.
+fn value(console: &mut Client, key: &str) -> (String, String) {
+    let row = found(console, "CONFIG", "key", key).remove(0);
+    (
+        cell(&row, "value").to_owned(),
+        cell(&row, "changeable").to_owned(),
+    )
+}
+
+/// Single settings are changed until all is read again.
+fn changes_single_settings(console: &mut Client, address: &str) {
+    console.run("SET stats_users = 'a, b'");
+    enter(address, "b").run("SHOW STATS");
+    assert_eq!(value(console, "stats_users").0, "a, b");
+    for (text, sqlstate) in [
+        ("SET max_shapes = 1", "55P02"),
+        ("SET nothing = 1", "42704"),
+        ("SET log_level = loud", "F0000"),
+        ("SET admin_users = 'a,,b'", "F0000"),
+    ] {
+        assert_eq!(refusal(console, text), sqlstate, "{text}");
+    }
+}
+
+#[test]
+fn the_configuration_is_read_again_or_nothing_changes() {
+    let place = Place::new();
+    let config = place.file("config.toml");
+    let write = |text: &str| std::fs::write(&config, text).unwrap();
+    write("admin_users = 'boss'\nlog_level = 'info'\nmax_shapes = 5000\n");
+    let settings = [
+        ("listen", &*place.path),
+        ("config", config.to_str().unwrap()),
+    ];
+    let mut process = Process::start(&server::address(), &settings);
+    let mut console = enter(&process.address, "boss");
+    assert_eq!(
+        refused_login(&process.address, "guest", "pgautoprep").0,
+        "42501"
+    );
+    write("admin_users = 'boss'\nstats_users = 'guest'\nlog_level = 'debug'\nmax_shapes = 6000\n");
+    let answer = console.query("RELOAD");
+    assert_eq!(frames::tags(&answer), "NCZ", "{answer:?}");
+    assert!(
+        answer[0].field(b'M').unwrap().ends_with(" max_shapes"),
+        "{answer:?}"
+    );
+    let pair = |value: &str, changeable: &str| (value.to_owned(), changeable.to_owned());
+    assert_eq!(value(&mut console, "log_level"), pair("debug", "yes"));
+    assert_eq!(value(&mut console, "max_shapes"), pair("5000", "no"));
+    enter(&process.address, "guest").run("SHOW STATS");
+    // What turned bad is told, and changes nothing.
+    for bad in [
+        "admin_users = 'other'\nlog_level = 'loud'\n",
+        "admin_users = 'other'\nmax_shapes = 'many'\n",
+        "admin_users = 'other'\nno_setting = 1\n",
+        "admin_users = 'other'\n[\n",
+        "admin_users = 'other'\nclient_tls_sslmode = 'require'\n",
+    ] {
+        write(bad);
+        let answer = console.query("RELOAD");
+        assert_eq!(frames::tags(&answer), "EZ", "{bad}: {answer:?}");
+        assert_eq!(answer[0].sqlstate(), "F0000");
+        let message = answer[0].field(b'M').unwrap();
+        assert!(message.len() > 20, "{message}");
+        enter(&process.address, "boss").run("SHOW STATS");
+        assert_eq!(
+            refused_login(&process.address, "other", "pgautoprep").0,
+            "42501"
+        );
+    }
+    std::fs::remove_file(&config).unwrap();
+    assert_eq!(refusal(&mut console, "RELOAD"), "F0000");
+    changes_single_settings(&mut console, &process.address);
+    write("admin_users = 'boss'\n");
+    process.signal(rustix::process::Signal::HUP);
+    let started = Instant::now();
+    while !value(&mut console, "stats_users").0.is_empty() {
+        assert!(started.elapsed() < SOON, "SIGHUP does nothing");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    console.run("SHUTDOWN");
+    let (status, _, log) = process.ended();
+    assert!(status.success(), "{log}");
+    assert!(
+        log.contains("max_shapes"),
+        "what SIGHUP could not change is logged: {log}"
+    );
+}
+
+#[test]
+fn the_proxy_ends_as_it_is_told() {
+    let start = |place: &Place| {
+        let settings = place.settings(&[("drain_timeout_s", "60")]);
+        Process::start(&server::address(), &settings)
+    };
+    // When all have left by themselves: those at the console see it to its end.
+    let place = Place::new();
+    let mut process = start(&place);
+    let mut idle = Client::login(&place.path, "postgres");
+    let mut console = place.enter("boss");
+    console.run("SHUTDOWN WAIT_FOR_CLIENTS");
+    std::thread::sleep(Duration::from_millis(200));
+    idle.run("SELECT 1");
+    assert_eq!(found(&mut console, "MODE", "value", "draining").len(), 1);
+    drop(idle);
+    assert_eq!(console.rest().last().unwrap().sqlstate(), "57P01");
+    let (status, _, log) = process.ended();
+    assert!(status.success(), "{log}");
+    // As at a signal: idle clients go, busy ones may finish.
+    let place = Place::new();
+    let mut process = start(&place);
+    let mut idle = Client::login(&place.path, "postgres");
+    let mut busy = Client::login(&place.path, "postgres");
+    busy.send(&frames::query("SELECT pg_sleep(1)"));
+    let mut console = place.enter("boss");
+    // Until the query has come.
+    while found(&mut console, "CLIENTS", "waits_for", "server").is_empty() {}
+    console.run("SHUTDOWN DRAIN");
+    assert_eq!(idle.rest().last().unwrap().sqlstate(), "57P01");
+    assert_eq!(frames::tags(&busy.until_ready()), "TDCZ");
+    assert!(process.ended().0.success());
+    // At once, also behind one of the others.
+    let place = Place::new();
+    let mut process = start(&place);
+    let mut busy = Client::login(&place.path, "postgres");
+    busy.send(&frames::query("SELECT pg_sleep(30)"));
+    let mut console = place.enter("boss");
+    while found(&mut console, "CLIENTS", "waits_for", "server").is_empty() {}
+    console.run("SHUTDOWN WAIT_FOR_CLIENTS");
+    console.run("SHUTDOWN");
+    assert_eq!(busy.rest().last().unwrap().sqlstate(), "57P01");
+    let (status, time, log) = process.ended();
+    assert!(status.success() && time < SOON, "{log}");
+}
+
+#[test]
+fn nonsense_is_refused_and_the_next_command_is_understood() {
+    let place = Place::new();
+    let _proxy = place.proxy();
+    let mut console = place.enter("boss");
+    let long = "x".repeat(1 << 20);
+    for (text, sqlstate) in [
+        (format!("SHOW {long}"), "54000"),
+        (format!("SET log_level = '{long}'"), "54000"),
+        ("SHOW STATS\0STATS".to_owned(), "08P01"),
+        ("SELECT * FROM pg_class".to_owned(), "42601"),
+        ("COPY t FROM STDIN".to_owned(), "42601"),
+        ("SHOW SHAPE 18446744073709551616".to_owned(), "42601"),
+        ("/* ".to_owned(), "42601"),
+    ] {
+        let shown: String = text.chars().take(40).collect();
+        assert_eq!(refusal(&mut console, &text), sqlstate, "{shown}");
+        assert!(console.value("SHOW VERSION").starts_with("pgautoprep "));
+    }
+    // A long message of the extended protocol, and others behind it.
+    let all = [
+        frames::parse("", &format!("SHOW {long}"), &[]),
+        frames::execution("", &[]),
+        frames::query("SHOW VERSION"),
+    ];
+    console.send(&all.concat());
+    assert_eq!(frames::tags(&console.until_ready()), "EZ");
+    assert_eq!(frames::tags(&console.until_ready()), "TDCZ");
+    // Commands in one write, and bytes one by one.
+    console.send(&frames::query("SHOW STATE").repeat(50));
+    for _ in 0..50 {
+        assert_eq!(frames::tags(&console.until_ready()), "TDDDCZ");
+    }
+    for byte in frames::query("SHOW STATE") {
+        console.send(&[byte]);
+    }
+    assert_eq!(frames::tags(&console.until_ready()), "TDDDCZ");
+    console.send(b"Q\xff\xff\xff\xff");
+    assert_eq!(console.rest().last().unwrap().sqlstate(), "08P01");
+    let mut console = place.enter("boss");
+    console.send(b"?\0\0\0\x04");
+    assert_eq!(console.rest().last().unwrap().sqlstate(), "08P01");
+}
+
+#[test]
+fn who_does_not_read_keeps_nobody_waiting() {
+    let place = Place::new();
+    let proxy = place.proxy();
+    let mut client = Client::login(&place.path, "postgres");
+    let mut deaf: Vec<_> = (0..8).map(|_| place.enter("guest")).collect();
+    let commands = frames::query("SHOW CONFIG; SHOW CLIENTS; SHOW SHAPES; SHOW STATS").repeat(200);
+    for console in &mut deaf {
+        console.socket.set_nonblocking(true).unwrap();
+        // As much as is taken.
+        while console.socket.write(&commands).is_ok() {}
+    }
+    let started = Instant::now();
+    for id in 0..200 {
+        client.run(&format!(
+            "SELECT relname FROM pg_class WHERE relname = 'none{id}'"
+        ));
+    }
+    let mut console = place.enter("guest");
+    for _ in 0..20 {
+        console.run("SHOW CLIENTS");
+    }
+    assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
+    drop((client, console, deaf));
+    proxy.await_connections(0);
+}
