@@ -52,6 +52,16 @@ impl Refusal {
         }
     }
 
+    /// There is no such database, in the words of the server, which says so to whom it has let in.
+    #[must_use]
+    pub fn no_database(database: &[u8]) -> Self {
+        let text = [b"database \"", database, b"\" does not exist"].concat();
+        Self {
+            text: Some(text),
+            ..Self::new("3D000", "no table is for the database")
+        }
+    }
+
     /// Nobody was named.
     #[must_use]
     pub const fn nameless() -> Self {

@@ -61,6 +61,23 @@ impl Config {
 }
 
 impl Effective {
+    /// Where `auth_query` runs must be somewhere.
+    pub(super) fn check_auth_database(&self, config: &Config) -> Result<(), Error> {
+        let auth = &config.auth;
+        let is_asked = auth.kind != AuthType::Relay && !auth.user.is_empty();
+        if !is_asked || config.databases.find(auth.database.as_bytes()).is_some() {
+            return Ok(());
+        }
+        let setting = &settings::AUTH_DBNAME;
+        let expected = "a database that has a table [databases.NAME]";
+        Err(refuse(
+            setting,
+            self.written(setting)?,
+            expected,
+            &auth.database,
+        ))
+    }
+
     /// What was written about authentication.
     pub(super) fn auth(&self) -> Result<AuthSettings, Error> {
         let kind = match self.text(&settings::AUTH_TYPE)? {

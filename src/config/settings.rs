@@ -4,10 +4,15 @@
 //! on settings all follow from [`SETTINGS`], so they cannot disagree.
 
 mod auth;
+mod databases;
 mod tls;
 mod warm;
 
 pub use auth::{AUTH_CACHE_S, AUTH_DBNAME, AUTH_FILE, AUTH_QUERY, AUTH_TYPE, AUTH_USER};
+pub use databases::{
+    DATABASE_DBNAME, DATABASE_KEYS, DATABASE_UPSTREAM, DATABASE_USER, LOAD_BALANCE_HOSTS, TABLES,
+    TARGET_SESSION_ATTRS,
+};
 pub use tls::{
     CLIENT_TLS_CA_FILE, CLIENT_TLS_CERT_FILE, CLIENT_TLS_KEY_FILE, CLIENT_TLS_PROTOCOLS,
     CLIENT_TLS_SSLMODE, SERVER_TLS_CA_FILE, SERVER_TLS_CERT_FILE, SERVER_TLS_KEY_FILE,
@@ -139,7 +144,8 @@ pub const UPSTREAM: Setting = Setting {
     kind: ValueForm::Text("ADDRESS"),
     default: None,
     what: "The PostgreSQL server: host:port, [v6]:port, the path of its Unix socket, or the \
-           directory that holds .s.PGSQL.5432.",
+           directory that holds .s.PGSQL.5432. Not needed where each table [databases.NAME] has \
+           one of its own.",
     because: "a proxy that guesses its server serves the wrong one some day; there is no default.",
 };
 

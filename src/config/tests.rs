@@ -46,10 +46,10 @@ fn the_defaults_are_these() {
     );
     assert_eq!(
         config.upstream,
-        Address::Tcp {
+        Some(Address::Tcp {
             host: "::1".to_owned(),
             port: 5432
-        }
+        })
     );
     assert_eq!(
         (config.mode, config.plans),
@@ -272,10 +272,10 @@ fn a_directory_upstream_means_the_socket_in_it() {
         socket.to_str().expect("a plain path"),
     ] {
         let config = Config::from_pairs(&[("upstream", text)]).expect("valid");
-        assert_eq!(config.upstream, Address::Unix(socket.clone()));
+        assert_eq!(config.upstream, Some(Address::Unix(socket.clone())));
     }
     let missing = Config::from_pairs(&[("upstream", "/not/there/")]).expect("valid");
-    assert_eq!(missing.upstream.to_string(), "/not/there/.s.PGSQL.5432");
+    assert_eq!(missing.shown_servers(), "/not/there/.s.PGSQL.5432");
 }
 
 #[test]

@@ -1,16 +1,19 @@
 //! The only place with sockets: listeners, and workers with their ports.
 //!
-//! One acceptor greets each new client, connects to the server, and hands both to the worker with
+//! One acceptor greets each new client, connects to its server, and hands both to the worker with
 //! the fewest clients; from then on nothing of it is shared but the table of shapes, the counters
 //! and the registry of cancel keys. The acceptor's runtime is tokio's; a worker has an event loop
 //! of its own.
 
 mod accept;
 mod acceptor;
+mod asker;
+mod attrs;
 mod buffers;
 mod cancel;
 mod dial;
 pub mod door;
+mod endpoint;
 mod environment;
 mod farewell;
 mod hasten;
@@ -19,11 +22,13 @@ mod orders;
 mod places;
 mod port;
 mod proof;
+mod reach;
 mod socket;
 mod stream;
 pub mod tls;
 mod visitor;
 mod warm;
+mod ways;
 mod worker;
 
 use crate::config::{Address, Config, Mode, PlanChoice, SharedReads};
@@ -34,6 +39,7 @@ use crate::statement::mirror::Capacity;
 use crate::statement::shapes::Shapes;
 use accept::HANDSHAKES;
 use acceptor::Acceptor;
+use asker::ask_for_others;
 use cancel::Registry;
 use door::Door;
 use environment::Environment;
@@ -49,6 +55,7 @@ use tls::Encryption;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use warm::Warm;
+use ways::Ways;
 use worker::{Handle, Setup, Thread};
 
 pub use acceptor::other_files;
@@ -199,20 +206,11 @@ impl Proxy {
         let (drain, draining) = watch::channel(Phase::Serving);
         let (arriving, mut all_arrived) = mpsc::channel::<()>(1);
         let (parting, mut all_parted) = mpsc::channel::<()>(1);
-        let environment = Arc::new(Environment {
-            config: Arc::clone(&self.config),
-            registry: Arc::new(Registry::default()),
-            metrics: Arc::clone(&self.metrics),
-            warm: Arc::new(Warm::new(&self.config)),
-            draining: draining.clone(),
-            tls: Arc::clone(&self.tls),
-            door: Arc::clone(&self.door),
-            shapes: Arc::clone(&self.shapes),
-            handshakes: Mutex::new(Places::new(HANDSHAKES)),
-        });
+        let environment = Arc::new(self.environment(&draining));
         let (workers, threads) = self.start_workers(&environment, parting)?;
         let warm = Arc::clone(&environment.warm);
-        tokio::spawn(door::ask_for_others(door::Means {
+        tokio::spawn(ask_for_others(asker::Means {
+            ways: Arc::clone(&environment.ways),
             config: Arc::clone(&self.config),
             tls: Arc::clone(&self.tls),
             metrics: Arc::clone(&self.metrics),
@@ -232,8 +230,8 @@ impl Proxy {
             });
         }
         drop(acceptor);
-        let upstream = self.config.upstream.clone();
-        let health = Health::new(threads.iter().map(Thread::mailbox), upstream, draining);
+        let servers = self.config.databases.addresses();
+        let health = Health::new(threads.iter().map(Thread::mailbox), servers, draining);
         let (metrics, workers) = (Arc::clone(&self.metrics), threads.len());
         let desk = Arc::new(Desk::new(metrics, workers, self.started, health));
         for listener in self.http {
@@ -264,6 +262,21 @@ impl Proxy {
             tracing::error!("waiting for the workers failed");
         }
         Ok(())
+    }
+
+    fn environment(&self, draining: &watch::Receiver<Phase>) -> Environment {
+        Environment {
+            ways: Arc::new(Ways::new(&self.config.databases)),
+            config: Arc::clone(&self.config),
+            registry: Arc::new(Registry::default()),
+            metrics: Arc::clone(&self.metrics),
+            warm: Arc::new(Warm::new(&self.config)),
+            draining: draining.clone(),
+            tls: Arc::clone(&self.tls),
+            door: Arc::clone(&self.door),
+            shapes: Arc::clone(&self.shapes),
+            handshakes: Mutex::new(Places::new(HANDSHAKES)),
+        }
     }
 
     fn start_workers(

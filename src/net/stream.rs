@@ -101,6 +101,13 @@ impl Stream {
         }
     }
 
+    /// Connects to what a name has been resolved to.
+    pub(super) async fn connect_to(peer: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(peer).await?;
+        tune(&stream)?;
+        Ok(Self::plain(Plain::Tcp(stream)))
+    }
+
     /// Takes a socket into this thread's runtime.
     pub(super) fn adopt(handover: Handover) -> io::Result<Self> {
         let socket = match handover.socket {

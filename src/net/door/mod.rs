@@ -10,8 +10,8 @@ mod users;
 
 pub use users::Error;
 
-pub(super) use enter::log_in;
-pub(super) use lookups::{Means, ask_for_others};
+pub(super) use enter::{Conversation, log_in, unexpected};
+pub(super) use lookups::Lookups;
 
 use super::stream::{Stream, read, write_all};
 use super::tls::Tunnel;
@@ -67,7 +67,7 @@ impl Door {
         getrandom::fill(&mut secret).map_err(|error| Error::Chance(error.into()))?;
         Ok(Self {
             kind: config.auth.kind,
-            known: Known::load(&config.auth)?,
+            known: Known::load(config)?,
             mock: Mock::new(secret),
             hashing: Semaphore::new(HASHING),
             is_usually_md5: AtomicBool::new(false),
@@ -237,6 +237,21 @@ impl Door {
         let _place = place.map_err(|error| failed(io::Error::other(error)))?;
         let done = tokio::task::spawn_blocking(work).await;
         done.map_err(|error| failed(error.into()))
+    }
+
+    /// How users are asked about, if they are.
+    pub(super) fn lookups(&self) -> Option<&Lookups> {
+        self.known.lookups()
+    }
+
+    /// Who asks, as far as its password goes.
+    pub(super) fn asker(&self) -> Arc<Role> {
+        self.known.asker()
+    }
+
+    /// What there is to log in as this user of the configuration, whoever the client is.
+    pub(super) fn forced(&self, user: &[u8]) -> Credential {
+        Credential::new(user, self.known.own(user))
     }
 
     /// The server has refused what was shown for a user: it is not known what it was.

@@ -53,6 +53,6 @@ impl Encryption {
     /// Whether there is TLS on either side.
     #[must_use]
     pub fn is_used(&self) -> bool {
-        self.clients.is_offered() || self.servers.tunnel().is_some()
+        self.clients.is_offered() || self.servers.is_used()
     }
 }
