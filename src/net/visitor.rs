@@ -197,12 +197,11 @@ impl Visitor {
         let mut answer = warm.answer((&identity, number), began, &load);
         if answer == Answer::Prove {
             let led = self.prove(path, credential, environment).await;
+            // A name may lead to several servers in turn, so that of the last time may be the next.
             let led = self.identity(led.as_deref());
-            if let Some(led) = &led {
-                warm.accepted((led, number), began);
-            }
-            if led.as_ref() != Some(&identity) {
-                warm.refused(&identity);
+            match &led {
+                Some(led) => warm.accepted((led, number), began),
+                None => warm.refused(&identity),
             }
             let identity = led.unwrap_or(identity);
             let now = std::time::Instant::now();

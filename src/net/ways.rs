@@ -107,7 +107,8 @@ impl Way {
             *by = Lead::There(Arc::clone(endpoint));
         }
         let before = led.last.replace(Arc::clone(endpoint));
-        let is_other = before.is_some_and(|before| before.number != endpoint.number);
+        // Where one name leads may change all the time.
+        let is_other = before.is_some_and(|before| before.address != endpoint.address);
         if is_other && !self.destination.is_balanced {
             let server = &endpoint.address;
             tracing::info!(%server, peer = ?endpoint.peer, "new sessions go to another server");

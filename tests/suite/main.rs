@@ -82,6 +82,7 @@ mod contexts;
 mod copy;
 // Several servers, and where databases lead.
 mod databases;
+mod hosts;
 // Clients that the proxy lets in by itself.
 mod doors;
 mod doors_hostile;
