@@ -70,6 +70,13 @@ pub(super) struct Caller<'c> {
     pub(super) deadline: Instant,
 }
 
+impl Caller<'_> {
+    /// When something must be over that may take so long.
+    fn until(&self, limit: Duration) -> Instant {
+        self.deadline.min(Instant::now() + limit)
+    }
+}
+
 /// A connection on which the startup packet has been sent, or the login is over.
 #[derive(Debug)]
 pub(super) struct Arrived {
@@ -171,7 +178,7 @@ async fn reach_by(
     let destination = &way.destination;
     let address = destination.addresses.get(at).ok_or_else(nowhere)?;
     let mut why = nowhere();
-    let mut peers = resolve(address, means.limit).await?;
+    let mut peers = resolve(address, caller.until(means.limit)).await?;
     if destination.is_balanced {
         shuffle(&mut peers)?;
     }
@@ -180,10 +187,11 @@ async fn reach_by(
         let tried = match way.has_choice() {
             false => try_one(&endpoint, attrs, caller, means, false).await,
             true => {
-                let until = caller.deadline.min(Instant::now() + means.limit);
                 let trying = try_one(&endpoint, attrs, caller, means, true);
                 let late = |_| Err(unreachable(io::ErrorKind::TimedOut.into()));
-                timeout_at(until, trying).await.unwrap_or_else(late)
+                timeout_at(caller.until(means.limit), trying)
+                    .await
+                    .unwrap_or_else(late)
             }
         };
         let failure = match tried {
@@ -215,12 +223,12 @@ const fn unreachable(error: io::Error) -> ConnectionError {
 /// Where an address leads now.
 async fn resolve(
     address: &Address,
-    limit: Duration,
+    until: Instant,
 ) -> Result<Vec<Option<SocketAddr>>, ConnectionError> {
     let Address::Tcp { host, port } = address else {
         return Ok(vec![None]);
     };
-    let found = tokio::time::timeout(limit, tokio::net::lookup_host((host.as_str(), *port))).await;
+    let found = timeout_at(until, tokio::net::lookup_host((host.as_str(), *port))).await;
     let late = |_| Err(io::ErrorKind::TimedOut.into());
     let found = found.unwrap_or_else(late).map_err(unreachable)?;
     Ok(found.take(MAX_PEERS).map(Some).collect())
@@ -236,7 +244,7 @@ async fn try_one(
     has_choice: bool,
 ) -> Result<(Stream, Vec<u8>), ConnectionError> {
     let dialled = dial(endpoint, means.tls, means.counters);
-    let connected = tokio::time::timeout(means.limit, dialled).await;
+    let connected = timeout_at(caller.until(means.limit), dialled).await;
     let late = |_| Err(unreachable(io::ErrorKind::TimedOut.into()));
     let mut upstream = connected.unwrap_or_else(late)?;
     let Some(credential) = caller.credential else {

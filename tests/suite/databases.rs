@@ -155,7 +155,8 @@ fn enter(address: &str, user: &str, database: &str, password: &str) -> Attempt {
     login_as(Client::connect(address), &parameters, password)
 }
 
-const ROLES: &str = "CREATE ROLE visitor LOGIN PASSWORD 'right';\
+const ROLES: &str = "SET password_encryption = 'scram-sha-256';\
+    CREATE ROLE visitor LOGIN PASSWORD 'right';\
     CREATE ROLE shared LOGIN PASSWORD 'common'";
 
 #[test]
