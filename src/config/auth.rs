@@ -36,6 +36,10 @@ pub enum AuthType {
     Md5,
     /// By SCRAM-SHA-256.
     Scram,
+    /// By a certificate for the user's name.
+    Cert,
+    /// By being that user of this machine.
+    Peer,
 }
 
 impl Config {
@@ -85,6 +89,8 @@ impl Effective {
             "plain" | "password" => AuthType::Plain,
             "md5" => AuthType::Md5,
             "scram-sha-256" => AuthType::Scram,
+            "cert" => AuthType::Cert,
+            "peer" => AuthType::Peer,
             _ => AuthType::Relay,
         };
         let text = |setting| self.text(setting).map(str::to_owned);
@@ -110,6 +116,12 @@ impl Effective {
             if text.is_empty() && !auth.user.is_empty() {
                 missing = Some((setting, "a text, because of auth_user"));
             }
+        }
+        if kind == AuthType::Cert && self.client_tls()?.mode != ClientTlsMode::Verified {
+            missing = Some((
+                &settings::CLIENT_TLS_SSLMODE,
+                "verify-full, because of auth_type",
+            ));
         }
         match missing {
             Some((setting, expected)) => Err(refuse(setting, self.written(setting)?, expected, "")),

@@ -147,6 +147,14 @@ impl Stream {
         }
     }
 
+    /// The number of the user of this machine to whose process it is, if it is a Unix socket.
+    pub(super) fn user(&self) -> Option<u32> {
+        match &self.socket {
+            Plain::Tcp(_) => None,
+            Plain::Unix(stream) => stream.peer_cred().ok().map(|peer| peer.uid()),
+        }
+    }
+
     /// Encrypts it from now on. `early` is what was read of the handshake already; it is empty
     /// afterwards.
     pub(super) async fn encrypt(&mut self, tunnel: Tunnel, early: &mut Vec<u8>) -> io::Result<()> {

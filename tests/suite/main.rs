@@ -86,6 +86,7 @@ mod hosts;
 // Clients that the proxy lets in by itself.
 mod doors;
 mod doors_hostile;
+mod doors_known;
 mod doors_tls;
 // Logging in: encryption requests, versions, passwords, sockets of every kind.
 mod startup;

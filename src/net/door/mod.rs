@@ -6,6 +6,7 @@
 mod enter;
 mod known;
 mod lookups;
+mod peers;
 mod users;
 
 pub use users::Error;
@@ -112,6 +113,7 @@ impl Door {
         if self.kind == AuthType::Plain && !client.is_private() {
             return Err(ConnectionError::NotEncrypted);
         }
+        self.check_who(client, &user).await?;
         let began = Instant::now();
         let role = self.known.role(&user, logins).await?;
         let asking = self.asking(&role);
@@ -164,10 +166,33 @@ impl Door {
         }))
     }
 
+    /// Whether a client is who it says, where nobody has to be asked for that.
+    async fn check_who(&self, client: &Stream, user: &[u8]) -> Result<(), ConnectionError> {
+        let refusal = match self.kind {
+            AuthType::Cert => {
+                let name = client.tls().and_then(Tunnel::client_name);
+                (name != Some(user)).then(|| Refusal::no_certificate(user))
+            }
+            AuthType::Peer => {
+                let uid = client.user();
+                let name = user.to_vec();
+                let is_it = move || uid.is_some_and(|uid| peers::is_called(uid, &name));
+                let is_it = self.hash(true, is_it).await?;
+                (!is_it).then(|| Refusal::no_peer(user))
+            }
+            _ => None,
+        };
+        refusal.map_or(Ok(()), |refusal| {
+            Err(ConnectionError::ClientRefused(refusal))
+        })
+    }
+
     /// What this user is asked for. Those of whom nothing is known are asked for what others are.
     fn asking(&self, role: &Role) -> Asking {
         match (self.kind, role.secret()) {
-            (AuthType::Relay | AuthType::Trust, _) => Asking::Nothing,
+            (AuthType::Relay | AuthType::Trust | AuthType::Cert | AuthType::Peer, _) => {
+                Asking::Nothing
+            }
             (AuthType::Plain, _) => Asking::Password,
             (AuthType::Scram, _) => Asking::Scram,
             (AuthType::Md5, Some(secret)) => {

@@ -3,6 +3,7 @@
 
 mod binding;
 mod clients;
+mod der;
 mod files;
 mod servers;
 mod tunnel;
