@@ -52,6 +52,9 @@ pub enum ConnectionError {
     /// It cannot be found out who may log in.
     #[error("the server could not be asked for the user's secret")]
     NoSecrets,
+    /// The server's sessions do not fit `target_session_attrs`, for this reason.
+    #[error("could not connect to the server: {0}")]
+    Unfit(&'static str),
     /// Encryption with the server failed.
     #[error("TLS with the server failed: {0}")]
     UpstreamTls(io::Error),
@@ -93,6 +96,7 @@ impl ConnectionError {
             | Self::UpstreamTls(_)
             | Self::UpstreamLogin(_)
             | Self::NoSecrets
+            | Self::Unfit(_)
             | Self::Unreachable(_) => Fault::Upstream,
             Self::TooManyClients | Self::ShuttingDown | Self::Terminated | Self::System(_) => {
                 Fault::Proxy
@@ -138,6 +142,7 @@ impl ConnectionError {
             Self::Unreachable(error) => {
                 ("08006", format!("could not connect to the server: {error}"))
             }
+            Self::Unfit(why) => ("08006", format!("could not connect to the server: {why}")),
             // The reason names the server's certificate; it is for the log.
             Self::UpstreamTls(_) => (
                 "08006",

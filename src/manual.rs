@@ -6,7 +6,8 @@
 //! rules with the places that cite them.
 //!
 //! - For users: [`conversion`], [`reasons`], [`sharing`], [`staleness`], [`limits`], [`settings`],
-//!   [`authentication`], [`tls`], [`operations`], [`mod@bench`], [`measured`], [`changelog`].
+//!   [`authentication`], [`databases`], [`tls`], [`operations`], [`mod@bench`], [`measured`],
+//!   [`changelog`].
 //! - For those who change the program: [`architecture`], [`fidelity`].
 
 #[doc = include_str!("manual/architecture.md")]
@@ -19,6 +20,8 @@ pub mod bench {}
 pub mod changelog {}
 #[doc = include_str!("manual/conversion.md")]
 pub mod conversion {}
+#[doc = include_str!("manual/databases.md")]
+pub mod databases {}
 #[doc = include_str!("manual/fidelity.md")]
 pub mod fidelity {}
 #[doc = include_str!("manual/limits.md")]

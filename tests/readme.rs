@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use pgautoprep::config::settings::{DATABASE_KEYS, TABLES};
 use pgautoprep::config::{SETTINGS, Setting, ValueForm};
 use pgautoprep::reason::{Reason, Stay};
 
@@ -187,6 +188,21 @@ fn settings() -> String {
             values(setting),
             wrap(setting.what),
             wrap(&format!("Because {}", setting.because)),
+        );
+    }
+    let _ = write!(out, "\n## Tables of databases\n\n{}", wrap(TABLES));
+    for key in DATABASE_KEYS {
+        let default = key
+            .default
+            .map(|default| format!(", by default `{default}`"));
+        let _ = write!(
+            out,
+            "\n### `{}` of a database\n\nIts values: {}{}.\n\n{}\n{}",
+            key.key,
+            values(key),
+            default.unwrap_or_default(),
+            wrap(key.what),
+            wrap(&format!("Because {}", key.because)),
         );
     }
     out

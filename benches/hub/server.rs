@@ -335,7 +335,7 @@ impl Bench {
         let pair = self.hub.arrive(Arrival {
             number,
             key,
-            origin: Origin::new(b"bench", b""),
+            origin: Origin::new(1, b"bench", b""),
             relay_only: false,
             is_second: false,
             deadline: Millis(u64::MAX),

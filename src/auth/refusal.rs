@@ -52,6 +52,41 @@ impl Refusal {
         }
     }
 
+    /// The certificate that was shown is not for this user, or none was shown.
+    #[must_use]
+    pub fn no_certificate(user: &[u8]) -> Self {
+        let text = [
+            b"certificate authentication failed for user \"",
+            user,
+            b"\"",
+        ]
+        .concat();
+        Self {
+            text: Some(text),
+            ..Self::new("28000", "no certificate for the user was shown")
+        }
+    }
+
+    /// Whoever has connected is not this user of the machine.
+    #[must_use]
+    pub fn no_peer(user: &[u8]) -> Self {
+        let text = [b"Peer authentication failed for user \"", user, b"\""].concat();
+        Self {
+            text: Some(text),
+            ..Self::new("28000", "it is not that user of this machine")
+        }
+    }
+
+    /// There is no such database, in the words of the server, which says so to whom it has let in.
+    #[must_use]
+    pub fn no_database(database: &[u8]) -> Self {
+        let text = [b"database \"", database, b"\" does not exist"].concat();
+        Self {
+            text: Some(text),
+            ..Self::new("3D000", "no table is for the database")
+        }
+    }
+
     /// Nobody was named.
     #[must_use]
     pub const fn nameless() -> Self {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clap::Args;
 
 use super::SettingFlags;
-use crate::config::{Config, Effective};
+use crate::config::{Config, Effective, show_databases};
 use crate::net;
 
 /// The arguments of `check`: those of every setting, so that a whole command line can be tried.
@@ -47,12 +47,13 @@ fn render(effective: &Effective, config: Option<&Config>) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(out, "{value:<width$}  # {origin}");
     }
+    out += &show_databases(effective.databases(), |place| format!("  # {place}"));
     for stranger in effective.strangers() {
         let _ = writeln!(out, "# {stranger} is set but names no setting");
     }
     if let Some(config) = config {
-        let (workers, upstream) = (config.workers, &config.upstream);
-        let _ = writeln!(out, "# good: {workers} workers will relay to {upstream}");
+        let (workers, servers) = (config.workers, config.shown_servers());
+        let _ = writeln!(out, "# good: {workers} workers will relay to {servers}");
         if let Some(sentence) = config.tls_conflict() {
             let _ = writeln!(out, "# but {sentence}");
         }

@@ -1,13 +1,14 @@
 //! `import`: print the configuration that says what a pgbouncer.ini says, and what it cannot say.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
 
-use crate::config::{Config, SETTINGS, Setting, ValueForm};
+use crate::config::settings::{DATABASE_KEYS, DATABASE_UPSTREAM};
+use crate::config::{Config, FALLBACK, SETTINGS, Setting, Source, ValueForm};
+use crate::config::{Written, WrittenDatabase, show_databases};
 
 /// Arguments of `import`.
 #[derive(Debug, Args)]
@@ -61,6 +62,9 @@ const RENAMED: [(&str, &str); 5] = [
 /// What has another file read.
 const INCLUDE: &str = "%include";
 
+/// Where the server listens if nothing else is said.
+const SERVER_PORT: &str = "5432";
+
 /// Where PgBouncer listens if nothing else is said.
 const PORT: &str = "6432";
 
@@ -107,7 +111,7 @@ struct Translation {
     settings: Vec<(&'static str, String)>,
     /// What has no equivalent, and why. No value is shown, because it may be a password.
     notes: Vec<String>,
-    servers: BTreeSet<String>,
+    databases: Vec<WrittenDatabase>,
     addresses: Vec<String>,
     port: Option<String>,
     socket_directory: Option<String>,
@@ -185,33 +189,48 @@ impl Translation {
         }
     }
 
-    /// A line of `[databases]`: what is relayed goes to one server, and to the database that the
-    /// client names.
+    /// A line of `[databases]`.
     fn database(&mut self, entry: &Entry<'_>) {
         let pairs = connection(entry.value);
         let value = |name: &str| {
             let found = pairs.iter().find(|(key, _)| key == name);
             found.map(|(_, value)| value.as_str())
         };
-        let port = value("port").unwrap_or("5432");
-        self.servers.insert(match value("host") {
-            Some(path) if path.starts_with('/') => format!("{path}/.s.PGSQL.{port}"),
-            Some(host) if host.contains(':') => format!("[{host}]:{port}"),
-            Some(host) => format!("{host}:{port}"),
-            // PgBouncer's default is the server's socket.
-            None => format!("/tmp/.s.PGSQL.{port}"),
-        });
         let name = entry.key.trim_matches('"');
-        let is_other = |(key, value): &&(String, String)| match key.as_str() {
-            "host" | "port" => false,
-            "dbname" => value != name,
-            _ => true,
+        let servers = servers(value("host"), value("port").unwrap_or(SERVER_PORT));
+        let has_choice = servers.len() > 1;
+        let mut database = Table::new(name);
+        database.set("upstream", servers);
+        let one = |text: &str| vec![text.to_owned()];
+        if let Some(dbname) = value("dbname").filter(|dbname| *dbname != name) {
+            database.set("dbname", one(dbname));
+        }
+        if let Some(user) = value("user") {
+            database.set("user", one(user));
+        }
+        let is_balanced = value("load_balance_hosts") != Some("disable");
+        if has_choice && is_balanced {
+            database.set("load_balance_hosts", one("random"));
+        }
+        self.databases.retain(|known| known.name != name);
+        self.databases.push(database.0);
+        if value("password").is_some() {
+            let why = "has a password: write it in auth_file, in a line for the user";
+            self.note(entry, why);
+        }
+        let known = ["host", "port", "dbname", "user", "password"];
+        let is_other = |key: &&str| {
+            let is_said = *key == "load_balance_hosts" && (!has_choice || !is_balanced);
+            !known.contains(key) && !is_said
         };
-        let others: Vec<_> = pairs.iter().filter(is_other).collect();
+        let others: Vec<_> = pairs.iter().map(|(key, _)| key.as_str()).collect();
+        let others: Vec<_> = others.into_iter().filter(is_other).collect();
         if !others.is_empty() {
-            let keys: Vec<_> = others.iter().map(|(key, _)| key.as_str()).collect();
-            let why = format!("has what has no equivalent: {}", keys.join(", "));
+            let why = format!("has what has no equivalent: {}", others.join(", "));
             self.note(entry, &why);
+        }
+        if has_choice && is_balanced {
+            self.note(entry, "takes its hosts at random, and not in turn");
         }
     }
 
@@ -230,20 +249,25 @@ impl Translation {
         }
     }
 
+    /// A table for all databases that says nothing but where they are is a setting here.
     fn server(&mut self) {
-        let servers: Vec<_> = std::mem::take(&mut self.servers).into_iter().collect();
-        if let Some(first) = servers.first() {
-            self.set("upstream", first);
+        if let [only] = &self.databases[..]
+            && only.name == FALLBACK
+            && let [(key, written)] = &only.keys[..]
+            && let [server] = &written.items[..]
+            && key.key == DATABASE_UPSTREAM.key
+        {
+            let server = server.clone();
+            self.databases.clear();
+            self.set("upstream", &server);
         }
-        for other in servers.iter().skip(1) {
-            let note = format!("[databases] a second server, {other}, takes a second proxy");
-            self.notes.push(note);
-        }
-        let has_tls = self
-            .settings
-            .iter()
-            .any(|(key, _)| *key == "server_tls_sslmode");
-        if !has_tls && !servers.iter().any(|server| server.starts_with('/')) {
+        let tables = self.databases.iter().flat_map(|database| &database.keys);
+        let of_tables = tables.filter(|(key, _)| key.key == DATABASE_UPSTREAM.key);
+        let mut servers = of_tables.flat_map(|(_, written)| &written.items);
+        let upstream = self.settings.iter().find(|(key, _)| *key == "upstream");
+        let is_remote = servers.any(|server| !server.starts_with('/'))
+            || upstream.is_some_and(|(_, server)| !server.starts_with('/'));
+        if !self.has("server_tls_sslmode") && is_remote {
             // PgBouncer's default, which is not ours.
             self.set("server_tls_sslmode", "prefer");
         }
@@ -259,9 +283,21 @@ impl Translation {
             self.set("auth_type", "md5");
         }
         if self.has("auth_user") && !self.has("auth_dbname") {
-            let note = "[pgbouncer] auth_query runs in the database postgres, and not in that of \
-                        the client: what it calls has to be there, or in auth_dbname";
-            self.notes.push(note.to_owned());
+            let is_there = |name: &str| self.databases.iter().any(|known| known.name == name);
+            let is_anywhere = self.databases.is_empty() || is_there(FALLBACK);
+            let mut database = "postgres".to_owned();
+            if let Some(first) = self.databases.first()
+                && !is_anywhere
+                && !is_there(&database)
+            {
+                database.clone_from(&first.name);
+                self.set("auth_dbname", &database);
+            }
+            let note = format!(
+                "[pgbouncer] auth_query runs in the database {database}, and not in that of the \
+                 client: what it calls has to be there, or in auth_dbname"
+            );
+            self.notes.push(note);
         }
     }
 
@@ -279,12 +315,8 @@ impl Translation {
                 );
             }
         }
-        let pairs: Vec<_> = self
-            .settings
-            .iter()
-            .map(|(key, text)| (*key, &**text))
-            .collect();
-        if let Err(error) = Config::from_pairs(&pairs) {
+        out += &show_databases(&self.databases, |_| String::new());
+        if let Err(error) = Config::from_text(&out) {
             let _ = writeln!(out, "# to be completed: {error}");
         }
         for note in &self.notes {
@@ -292,6 +324,44 @@ impl Translation {
         }
         out
     }
+}
+
+/// A table that is being made.
+struct Table(WrittenDatabase);
+
+impl Table {
+    fn new(name: &str) -> Self {
+        Self(WrittenDatabase {
+            name: name.to_owned(),
+            place: Source::Default,
+            keys: Vec::new(),
+        })
+    }
+
+    fn set(&mut self, key: &str, items: Vec<String>) {
+        if let Some(setting) = DATABASE_KEYS.iter().find(|known| known.key == key) {
+            let origin = Source::Default;
+            self.0.keys.push((*setting, Written { items, origin }));
+        }
+    }
+}
+
+/// The addresses of the hosts of a line, which are separated by commas.
+fn servers(hosts: Option<&str>, port: &str) -> Vec<String> {
+    // PgBouncer's default is the server's socket.
+    let hosts = hosts.unwrap_or("/tmp").split(',').map(str::trim);
+    let address = |host: &str| match host {
+        path if path.starts_with('/') => format!("{path}/.s.PGSQL.{port}"),
+        host if host.contains(':') => format!("[{host}]:{port}"),
+        host => format!("{host}:{port}"),
+    };
+    let mut servers: Vec<String> = Vec::new();
+    for server in hosts.map(address) {
+        if !servers.contains(&server) {
+            servers.push(server);
+        }
+    }
+    servers
 }
 
 fn items(setting: &Setting, value: &str) -> Vec<String> {
@@ -360,7 +430,7 @@ mod tests {
 ;; what Debian ships, and more
 [databases]
 app = host=db.example port=5433 dbname=app
-other = host=db.example port=5433 dbname=real user=forced password='it''s secret' pool_size=5
+other = host=db.example,db2 port=5433 dbname=real user=forced password='it''s secret' pool_size=5
 * = host=elsewhere
 
 [users]
@@ -391,7 +461,6 @@ admin_users = me
             [
                 "listen = [\"127.0.0.1:6543\", \"[::1]:6543\", \
                  \"/run/pgbouncer/.s.PGSQL.6543\"]",
-                "upstream = \"db.example:5433\"",
                 "max_clients = 500",
                 "login_timeout_s = 20",
                 "server_idle_timeout_s = 30",
@@ -400,15 +469,28 @@ admin_users = me
                 "auth_file = \"/etc/pgbouncer/userlist.txt\"",
                 "auth_user = \"keeper\"",
                 "auth_query = \"SELECT * FROM pgbouncer.get_auth($1)\"",
-                "# line 4: [databases] other has what has no equivalent: dbname, user, password, \
-                 pool_size",
+                "",
+                "[databases.app]",
+                "upstream = [\"db.example:5433\"]",
+                "",
+                "[databases.other]",
+                "upstream = [\"db.example:5433\", \"db2:5433\"]",
+                "dbname = \"real\"",
+                "user = \"forced\"",
+                "load_balance_hosts = \"random\"",
+                "",
+                "[databases.\"*\"]",
+                "upstream = [\"elsewhere:5432\"]",
+                "# line 4: [databases] other has a password: write it in auth_file, in a line for \
+                 the user",
+                "# line 4: [databases] other has what has no equivalent: pool_size",
+                "# line 4: [databases] other takes its hosts at random, and not in turn",
                 "# line 8: [users] me has no equivalent",
                 "# line 17: [pgbouncer] pool_mode other than session has no equivalent: a client \
                  has a server connection of its own as long as it stays",
                 "# line 19: [pgbouncer] default_pool_size has a value that has no equivalent",
                 "# line 22: [pgbouncer] admin_users has no equivalent",
                 "# line 23: [pgbouncer] %include has no equivalent",
-                "# [databases] a second server, elsewhere:5432, takes a second proxy",
                 "# [pgbouncer] auth_query runs in the database postgres, and not in that of the \
                  client: what it calls has to be there, or in auth_dbname",
             ]
@@ -423,6 +505,9 @@ admin_users = me
         };
         let config = Config::load(&sources).expect("a configuration");
         assert_eq!(config.listen.len(), 3);
+        let other = config.databases.find(b"other").expect("a table");
+        assert_eq!((other.addresses.len(), other.is_balanced), (2, true));
+        assert_eq!(other.user.as_deref(), Some("forced"));
     }
 
     #[test]
@@ -437,9 +522,18 @@ admin_users = me
     #[test]
     fn what_pgbouncer_does_by_default_is_said() {
         let out = translate("[databases]\nx = host=/tmp\n[pgbouncer]\nauth_file = /a\n");
-        let expected = "upstream = \"/tmp/.s.PGSQL.5432\"\nauth_type = \"md5\"\n\
-                        auth_file = \"/a\"\n";
+        let expected = "auth_type = \"md5\"\nauth_file = \"/a\"\n\n[databases.x]\n\
+                        upstream = [\"/tmp/.s.PGSQL.5432\"]\n";
         assert_eq!(out, expected);
+        // All databases of one server are what it serves anyhow.
+        let out = translate("[databases]\n* = host=db\n[pgbouncer]\nauth_file = /a\n");
+        let expected = "upstream = \"db:5432\"\nserver_tls_sslmode = \"prefer\"\n\
+                        auth_type = \"md5\"\nauth_file = \"/a\"\n";
+        assert_eq!(out, expected);
+        // Users have to be asked for somewhere.
+        let out = translate("[databases]\nx = host=/tmp\n[pgbouncer]\nauth_user = a\n");
+        assert!(out.contains("auth_dbname = \"x\"\n"), "{out}");
+        assert!(Config::from_text(&out).is_ok(), "{out}");
     }
 
     #[test]

@@ -84,7 +84,7 @@ async fn serve(config: Config, sources: Sources, output: &Output) -> anyhow::Res
         SignalKind::user_defined2(),
     ];
     let [summary, hangup, ignored] = others.map(signal);
-    let upstream = config.upstream.clone();
+    let upstream = config.shown_servers();
     let mode = config.mode;
     let warnings = [config.tls_conflict(), config.password_hint()];
     let proxy = Proxy::bind(config).await?;

@@ -211,7 +211,7 @@ mod tests {
         query(0, Reason::Threshold, "SELECT a FROM t WHERE id = 5");
         query(1, Reason::Threshold, "SELECT a FROM t WHERE id = 6");
         query(0, Reason::NotPreparable, "BEGIN");
-        let database = shapes.database(b"db");
+        let database = shapes.database(1, b"db");
         let change = |tag: &[u8], names: Option<&[&str]>| {
             let names = names.map(|it| it.iter().map(|it| it.as_bytes().into()).collect());
             let since = database.epoch();

@@ -34,7 +34,7 @@ pub enum Asks {
 /// A StartupMessage and what the proxy needs to know of it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Login {
-    /// The packet as it came.
+    /// The packet, as it came or as the server is to see it.
     pub packet: Vec<u8>,
     /// The database asked for; the user's name if none was.
     pub database: Vec<u8>,
@@ -42,6 +42,19 @@ pub struct Login {
     pub user: Vec<u8>,
     /// A replication connection, which is only relayed.
     pub replication: bool,
+}
+
+impl Login {
+    /// Whether the packet names a database, so that it is not the user's name that counts.
+    #[must_use]
+    pub fn names_database(&self) -> bool {
+        match packet(&self.packet) {
+            Ok(Some((Packet::Startup(startup), _))) => startup
+                .parameter(b"database")
+                .is_some_and(|name| !name.is_empty()),
+            _ => false,
+        }
+    }
 }
 
 /// Encryption requests answered on one connection. libpq sends at most one of each kind; more would

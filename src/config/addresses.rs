@@ -1,5 +1,6 @@
 //! Where the proxy listens and where the server is, checked.
 
+use super::databases::server_address;
 use super::settings::{self, Setting};
 use super::{Address, AddressError, Effective, Error, refuse};
 
@@ -58,21 +59,16 @@ impl Effective {
         Ok(addresses)
     }
 
-    /// The server's address; a directory stands for the server's usual socket in it.
-    pub(super) fn upstream(&self) -> Result<Address, Error> {
+    /// The server's address. It may be missing where tables say for each database where it is.
+    pub(super) fn upstream(&self) -> Result<Option<Address>, Error> {
         let setting = &settings::UPSTREAM;
+        if !self.databases().is_empty() && self.written(setting).is_err() {
+            return Ok(None);
+        }
         let text = self.text(setting)?;
         let written = self.written(setting)?;
-        let refused = |expected: &str| refuse(setting, written, expected, text);
-        match text
-            .parse()
-            .map_err(|error: AddressError| refused(&error.to_string()))?
-        {
-            Address::Tcp { port: 0, .. } => Err(refused("a port from 1 to 65535")),
-            Address::Unix(path) if text.ends_with('/') || path.is_dir() => {
-                Ok(Address::Unix(path.join(".s.PGSQL.5432")))
-            }
-            address => Ok(address),
-        }
+        let address = server_address(text);
+        let address = address.map_err(|expected| refuse(setting, written, expected, text))?;
+        Ok(Some(address))
     }
 }

@@ -36,6 +36,10 @@ pub enum AuthType {
     Md5,
     /// By SCRAM-SHA-256.
     Scram,
+    /// By a certificate for the user's name.
+    Cert,
+    /// By being that user of this machine.
+    Peer,
 }
 
 impl Config {
@@ -61,6 +65,23 @@ impl Config {
 }
 
 impl Effective {
+    /// Where `auth_query` runs must be somewhere.
+    pub(super) fn check_auth_database(&self, config: &Config) -> Result<(), Error> {
+        let auth = &config.auth;
+        let is_asked = auth.kind != AuthType::Relay && !auth.user.is_empty();
+        if !is_asked || config.databases.find(auth.database.as_bytes()).is_some() {
+            return Ok(());
+        }
+        let setting = &settings::AUTH_DBNAME;
+        let expected = "a database that has a table [databases.NAME]";
+        Err(refuse(
+            setting,
+            self.written(setting)?,
+            expected,
+            &auth.database,
+        ))
+    }
+
     /// What was written about authentication.
     pub(super) fn auth(&self) -> Result<AuthSettings, Error> {
         let kind = match self.text(&settings::AUTH_TYPE)? {
@@ -68,6 +89,8 @@ impl Effective {
             "plain" | "password" => AuthType::Plain,
             "md5" => AuthType::Md5,
             "scram-sha-256" => AuthType::Scram,
+            "cert" => AuthType::Cert,
+            "peer" => AuthType::Peer,
             _ => AuthType::Relay,
         };
         let text = |setting| self.text(setting).map(str::to_owned);
@@ -93,6 +116,12 @@ impl Effective {
             if text.is_empty() && !auth.user.is_empty() {
                 missing = Some((setting, "a text, because of auth_user"));
             }
+        }
+        if kind == AuthType::Cert && self.client_tls()?.mode != ClientTlsMode::Verified {
+            missing = Some((
+                &settings::CLIENT_TLS_SSLMODE,
+                "verify-full, because of auth_type",
+            ));
         }
         match missing {
             Some((setting, expected)) => Err(refuse(setting, self.written(setting)?, expected, "")),

@@ -1,6 +1,6 @@
 //! Who may use the console, checked.
 
-use super::{Effective, Error, refuse, settings};
+use super::{Effective, Error, Setting, ValueForm, Written, refuse, settings};
 
 /// The longest name of a user that the server has (`NAMEDATALEN - 1`).
 const MAX_NAME: usize = 63;
@@ -35,6 +35,19 @@ impl ConsoleUsers {
 }
 
 impl Effective {
+    /// Every setting with its value as one text, for the console to show.
+    pub(super) fn shown(&self) -> Vec<(&'static str, String)> {
+        let shown = |setting: &Setting, written: &Written| match (setting.kind, &*written.items) {
+            (ValueForm::Switch, [word]) if word == "true" => "on".to_owned(),
+            (ValueForm::Switch, [word]) if word == "false" => "off".to_owned(),
+            _ => written.items.join(", "),
+        };
+        let values = self.values.iter();
+        values
+            .map(|(setting, written)| (setting.key, shown(setting, written)))
+            .collect()
+    }
+
     /// Who may use the console.
     pub(super) fn console(&self) -> Result<ConsoleUsers, Error> {
         let names = |setting| {

@@ -8,7 +8,9 @@ mod address;
 mod addresses;
 mod auth;
 mod console;
+mod databases;
 mod error;
+mod logging;
 mod raw;
 pub mod settings;
 mod tls;
@@ -22,6 +24,9 @@ use std::time::Duration;
 pub use address::{Address, AddressError};
 pub use auth::{AuthSettings, AuthType};
 pub use console::ConsoleUsers;
+pub use databases::{
+    DatabaseMap, Destination, FALLBACK, SessionAttrs, WrittenDatabase, show as show_databases,
+};
 pub use error::Error;
 pub use raw::{Source, Written};
 pub use settings::{SETTINGS, Setting, ValueForm};
@@ -38,8 +43,11 @@ pub struct Config {
     pub listen: Vec<Address>,
     /// Where operators' programs are answered by HTTP; nowhere if there is none.
     pub http_listen: Vec<Address>,
-    /// The server's address. A path is the socket file itself, never its directory.
-    pub upstream: Address,
+    /// The address of the server of all databases that no table has another for, if there is one. A
+    /// path is the socket file itself, never its directory.
+    pub upstream: Option<Address>,
+    /// Where each database leads.
+    pub databases: DatabaseMap,
     /// How much the proxy may do.
     pub mode: Mode,
     /// Which plans may stand for those of the literals.
@@ -163,6 +171,15 @@ impl Config {
         Effective::load(sources)?.config()
     }
 
+    /// Makes a configuration of what a file with this text would say, and of the defaults for all
+    /// else. It reads neither the environment nor a file.
+    ///
+    /// # Errors
+    /// As for [`Config::load`].
+    pub fn from_text(text: &str) -> Result<Self, Error> {
+        Effective::read(&Sources::default(), Path::new("configuration"), text)?.config()
+    }
+
     /// Makes a configuration of the named settings, checked as if they were flags, and of the
     /// defaults for all others. It reads neither the environment nor a file.
     ///
@@ -217,6 +234,7 @@ impl Sources {
 #[derive(Debug, Clone)]
 pub struct Effective {
     values: Vec<(Setting, Written)>,
+    databases: Vec<WrittenDatabase>,
     strangers: Vec<String>,
 }
 
@@ -235,7 +253,14 @@ impl Effective {
             None => String::new(),
         };
         let path = sources.file.as_deref().unwrap_or_else(|| Path::new(""));
-        let file = raw::read_file(path, &text)?;
+        Self::read(sources, path, &text)
+    }
+
+    /// The same with the text that the file at this path holds, or would.
+    fn read(sources: &Sources, path: &Path, text: &str) -> Result<Self, Error> {
+        let (file, tables) = raw::read_file(path, text)?;
+        let databases = tables.map(|tables| databases::read(path, text, &tables));
+        let databases = databases.transpose()?.unwrap_or_default();
 
         let mut values = Vec::new();
         for &setting in SETTINGS {
@@ -249,6 +274,7 @@ impl Effective {
         }
         Ok(Self {
             values,
+            databases,
             strangers: strangers(&sources.variables),
         })
     }
@@ -271,10 +297,11 @@ impl Effective {
     /// # Errors
     /// The first value that is not what its setting expects, or two that contradict each other.
     pub fn config(&self) -> Result<Config, Error> {
-        let config = Config {
+        let mut config = Config {
             listen: self.listen()?,
             http_listen: self.http_listen()?,
             upstream: self.upstream()?,
+            databases: DatabaseMap::default(),
             mode: match self.text(&settings::MODE)? {
                 "off" => Mode::Off,
                 "observe" => Mode::Observe,
@@ -328,23 +355,14 @@ impl Effective {
             console: self.console()?,
             written: self.shown(),
         };
-        if config.listen.contains(&config.upstream) {
-            return Err(Error::Loop(config.upstream));
+        config.databases = self.database_map(&config)?;
+        let servers = config.databases.addresses();
+        let own = servers.into_iter().find(|it| config.listen.contains(it));
+        if let Some(own) = own {
+            return Err(Error::Loop(own));
         }
+        self.check_auth_database(&config)?;
         Ok(config)
-    }
-
-    /// Every setting with its value as one text.
-    fn shown(&self) -> Vec<(&'static str, String)> {
-        let shown = |setting: &Setting, written: &Written| match (setting.kind, &*written.items) {
-            (ValueForm::Switch, [word]) if word == "true" => "on".to_owned(),
-            (ValueForm::Switch, [word]) if word == "false" => "off".to_owned(),
-            _ => written.items.join(", "),
-        };
-        let values = self.values.iter();
-        values
-            .map(|(setting, written)| (setting.key, shown(setting, written)))
-            .collect()
     }
 
     /// What was written for `setting`.
@@ -401,32 +419,6 @@ impl Effective {
     /// The number of seconds written for `setting`.
     fn seconds(&self, setting: &Setting) -> Result<Duration, Error> {
         self.number(setting).map(Duration::from_secs)
-    }
-
-    /// The log filter, if `EnvFilter` reads it as the user meant it.
-    fn log_level(&self) -> Result<String, Error> {
-        let setting = &settings::LOG_LEVEL;
-        let text = self.text(setting)?;
-        let written = self.written(setting)?;
-        let levels = ["off", "error", "warn", "info", "debug", "trace"];
-        // EnvFilter takes any other word for a module, and would log nothing but that module.
-        let clear = text.split(',').all(|part| {
-            part.contains(['=', '[']) || levels.contains(&part.trim().to_lowercase().as_str())
-        });
-        if !clear {
-            let expected = format!(
-                "{}, or a filter such as info,pgautoprep=debug",
-                levels.join(", ")
-            );
-            return Err(refuse(setting, written, expected, text));
-        }
-        match tracing_subscriber::EnvFilter::try_new(text) {
-            Ok(_) => Ok(text.to_owned()),
-            Err(error) => {
-                let expected = format!("a filter such as info,pgautoprep=debug ({error})");
-                Err(refuse(setting, written, expected, text))
-            }
-        }
     }
 
     /// The permissions of the sockets: three octal digits, with or without a leading zero.

@@ -9,6 +9,9 @@ use toml::{Spanned, Value};
 use super::Error;
 use super::settings::{SETTINGS, Setting, ValueForm};
 
+/// The key of the tables in a file.
+pub(super) const DATABASES: &str = "databases";
+
 /// A configuration file as written: each key and its value, and where they stand.
 type File = BTreeMap<Spanned<String>, Spanned<Value>>;
 
@@ -62,11 +65,14 @@ impl Written {
     }
 }
 
-/// What the file at `path`, holding `text`, says about each setting it names.
+/// What a file says about each setting it names, and its tables, if it has any.
+type Said = (Vec<(Setting, Written)>, Option<Value>);
+
+/// What the file at `path`, holding `text`, says about each setting it names, and its tables.
 ///
 /// # Errors
 /// The text is not TOML, has a key that is no setting, or a value of the wrong type.
-pub(super) fn read_file(path: &Path, text: &str) -> Result<Vec<(Setting, Written)>, Error> {
+pub(super) fn read_file(path: &Path, text: &str) -> Result<Said, Error> {
     let origin = |offset| {
         let (line, column) = line_and_column(text, offset);
         Source::File {
@@ -79,12 +85,12 @@ pub(super) fn read_file(path: &Path, text: &str) -> Result<Vec<(Setting, Written
         place: origin(error.span().map_or(0, |span| span.start)),
         message: error.message().to_owned(),
     })?;
-    let is_unknown = |key: &&Spanned<String>| SETTINGS.iter().all(|one| one.key != *key.get_ref());
+    let is_unknown = |key: &&Spanned<String>| {
+        SETTINGS.iter().all(|one| one.key != *key.get_ref()) && key.get_ref() != DATABASES
+    };
     if let Some(key) = file.keys().find(is_unknown) {
-        let known: Vec<_> = SETTINGS
-            .iter()
-            .map(|one| format!("`{}`", one.key))
-            .collect();
+        let known = SETTINGS.iter().map(|one| one.key).chain([DATABASES]);
+        let known: Vec<_> = known.map(|one| format!("`{one}`")).collect();
         let (key, place) = (key.get_ref(), origin(key.span().start));
         let message = format!("unknown key `{key}`, expected one of {}", known.join(", "));
         return Err(Error::Syntax { place, message });
@@ -100,14 +106,15 @@ pub(super) fn read_file(path: &Path, text: &str) -> Result<Vec<(Setting, Written
         })?;
         written.push((*setting, Written { items, origin }));
     }
-    Ok(written)
+    let tables = file.get(DATABASES).map(|value| value.get_ref().clone());
+    Ok((written, tables))
 }
 
 /// The texts of a value, if it has the type that its setting asks for.
 ///
 /// # Errors
 /// What was expected instead.
-fn items_of(setting: &Setting, value: &Value) -> Result<Vec<String>, &'static str> {
+pub(super) fn items_of(setting: &Setting, value: &Value) -> Result<Vec<String>, &'static str> {
     match (setting.kind, value) {
         (ValueForm::Integer { .. }, Value::Integer(number)) => Ok(vec![number.to_string()]),
         (ValueForm::Integer { .. }, _) => Err("a whole number"),
@@ -129,7 +136,7 @@ fn items_of(setting: &Setting, value: &Value) -> Result<Vec<String>, &'static st
 }
 
 /// Line and column, both from 1, of the byte at `offset`; the column counts characters.
-fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
+pub(super) fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     let line = before.matches('\n').count() + 1;

@@ -5,11 +5,18 @@
 
 mod auth;
 mod console;
+mod databases;
+mod routes;
 mod tls;
 mod warm;
 
 pub use auth::{AUTH_CACHE_S, AUTH_DBNAME, AUTH_FILE, AUTH_QUERY, AUTH_TYPE, AUTH_USER};
 pub use console::{ADMIN_USERS, STATS_USERS};
+pub use databases::{
+    DATABASE_DBNAME, DATABASE_KEYS, DATABASE_UPSTREAM, DATABASE_USER, LOAD_BALANCE_HOSTS, TABLES,
+    TARGET_SESSION_ATTRS,
+};
+pub use routes::{DEFERRED_BEGIN, SHARED_READS, TRIALS};
 pub use tls::{
     CLIENT_TLS_CA_FILE, CLIENT_TLS_CERT_FILE, CLIENT_TLS_KEY_FILE, CLIENT_TLS_PROTOCOLS,
     CLIENT_TLS_SSLMODE, SERVER_TLS_CA_FILE, SERVER_TLS_CERT_FILE, SERVER_TLS_KEY_FILE,
@@ -141,7 +148,8 @@ pub const UPSTREAM: Setting = Setting {
     kind: ValueForm::Text("ADDRESS"),
     default: None,
     what: "The PostgreSQL server: host:port, [v6]:port, the path of its Unix socket, or the \
-           directory that holds .s.PGSQL.5432.",
+           directory that holds .s.PGSQL.5432. Not needed where each table [databases.NAME] has \
+           one of its own.",
     because: "a proxy that guesses its server serves the wrong one some day; there is no default.",
 };
 
@@ -383,39 +391,6 @@ pub const AUDIT: Setting = Setting {
     default: Some("on"),
     what: "Whether generic plans run only while they are seen to be the plans the literals get.",
     because: "a generic plan for the wrong shape can be a thousand times slower.",
-};
-
-/// `trials`: whether it is measured that conversions pay.
-pub const TRIALS: Setting = Setting {
-    key: "trials",
-    kind: ValueForm::Switch,
-    default: Some("on"),
-    what: "Whether each statement is now and then sent as it came, to compare the times; one that \
-           takes longer as a prepared statement is left as it came.",
-    because: "not every server and not every statement gains, and nobody should lose; the trials \
-              take about a hundredth of a statement's time.",
-};
-
-/// `deferred_begin`: whether BEGIN rides with what follows it.
-pub const DEFERRED_BEGIN: Setting = Setting {
-    key: "deferred_begin",
-    kind: ValueForm::Switch,
-    default: Some("on"),
-    what: "Whether a plain BEGIN is answered at once and sent with the statement behind it, or \
-           alone a millisecond or two later.",
-    because: "it spares each transaction one of its round trips to the server; what that \
-              moves is now(), by the time the client takes for its next statement.",
-};
-
-/// `shared_reads`: whether reads may run on other sessions' server connections.
-pub const SHARED_READS: Setting = Setting {
-    key: "shared_reads",
-    kind: ValueForm::Choice(&["off", "prove", "on"]),
-    default: Some("off"),
-    what: "prove asks the server which reads could run on the server connection of another \
-           session, and counts them; on runs them there, many clients' reads on few connections.",
-    because: "it is new, and the server's own views (pg_stat_activity, its log) then show such a \
-              read on a connection that is not its client's.",
 };
 
 /// `log_format`: how log lines look.

@@ -46,10 +46,10 @@ fn the_defaults_are_these() {
     );
     assert_eq!(
         config.upstream,
-        Address::Tcp {
+        Some(Address::Tcp {
             host: "::1".to_owned(),
             port: 5432
-        }
+        })
     );
     assert_eq!(
         (config.mode, config.plans),
@@ -272,10 +272,10 @@ fn a_directory_upstream_means_the_socket_in_it() {
         socket.to_str().expect("a plain path"),
     ] {
         let config = Config::from_pairs(&[("upstream", text)]).expect("valid");
-        assert_eq!(config.upstream, Address::Unix(socket.clone()));
+        assert_eq!(config.upstream, Some(Address::Unix(socket.clone())));
     }
     let missing = Config::from_pairs(&[("upstream", "/not/there/")]).expect("valid");
-    assert_eq!(missing.upstream.to_string(), "/not/there/.s.PGSQL.5432");
+    assert_eq!(missing.shown_servers(), "/not/there/.s.PGSQL.5432");
 }
 
 #[test]
@@ -371,7 +371,25 @@ fn who_is_asked_by_the_proxy_must_be_known_from_somewhere() {
             assert!(error.expect_err(text).contains("because of auth_user"));
         }
     }
-    assert!(with(&[("auth_type", "cert")]).is_err());
+    assert!(with(&[("auth_type", "pam")]).is_err());
+    // A certificate has to be asked for.
+    let user = ("auth_user", "u");
+    for mode in ["disable", "require"] {
+        let files = [("client_tls_key_file", "k"), ("client_tls_cert_file", "c")];
+        let pairs = [&files[..], &[("auth_type", "cert"), user]].concat();
+        let error = with(&[&pairs[..], &[("client_tls_sslmode", mode)]].concat());
+        let error = error.expect_err(mode);
+        let expected = "expected verify-full, because of auth_type, found ";
+        assert!(error.contains(expected), "{error}");
+        let verified = [
+            ("client_tls_sslmode", "verify-full"),
+            ("client_tls_ca_file", "a"),
+        ];
+        let config = with(&[&pairs[..], &verified].concat()).expect("valid");
+        assert_eq!(config.auth.kind, AuthType::Cert);
+    }
+    let config = with(&[("auth_type", "peer"), user]).expect("valid");
+    assert_eq!(config.auth.kind, AuthType::Peer);
     let plain = with(&[("auth_type", "plain"), ("auth_user", "u")]).expect("valid");
     assert!(plain.password_hint().is_some() && relayed.password_hint().is_none());
     // What relayed logins cannot have, others can.

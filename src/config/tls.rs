@@ -81,8 +81,9 @@ impl Config {
     /// it has seen, which is not the server's, or says that it could have, which the server takes
     /// for a sign that somebody has kept its own offer from the client (RFC 5802, section 6).
     #[must_use]
-    pub const fn tls_conflict(&self) -> Option<&'static str> {
-        let is_remote = matches!(self.upstream, Address::Tcp { .. });
+    pub fn tls_conflict(&self) -> Option<&'static str> {
+        let servers = self.databases.addresses();
+        let is_remote = servers.iter().any(|it| matches!(it, Address::Tcp { .. }));
         let clients = !matches!(self.client_tls.mode, ClientTlsMode::Disable);
         let server = !matches!(self.server_tls.mode, ServerTlsMode::Disable);
         match clients && server && is_remote && matches!(self.auth.kind, AuthType::Relay) {

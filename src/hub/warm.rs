@@ -38,7 +38,7 @@ pub(super) struct Began {
 impl Began {
     /// What is known now.
     pub(super) fn now(shapes: &Shapes, origin: &Origin) -> Self {
-        let known = shapes.known_database(origin.database());
+        let known = shapes.known_database(origin.server(), origin.database());
         Self {
             database: known.map(|database| (database.number(), database.contexts())),
             logins: shapes.logins(),
@@ -322,11 +322,11 @@ impl Hub {
         }
     }
 
-    /// The startup packet with which a server connection was logged in.
+    /// With which startup packet a server connection was logged in, and to which server.
     #[must_use]
     pub fn identity(&self, id: UpstreamId) -> Option<&[u8]> {
         let standing = &self.upstream(id)?.standing;
-        Some(standing.origin.packet())
+        Some(standing.origin.identity())
     }
 }
 

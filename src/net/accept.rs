@@ -287,6 +287,6 @@ impl Greeted {
 async fn cancel(pid: u32, key: &[u8], environment: &Environment) {
     environment.metrics.acceptor().add(Counter::Cancels, 1);
     if let Some(target) = environment.registry.cancel(pid, key) {
-        hasten(pid, target.secret(), environment).await;
+        hasten(pid, target.secret(), target.endpoint(), environment).await;
     }
 }

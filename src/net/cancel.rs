@@ -4,6 +4,7 @@
 //! the client. So this is shared. It is touched when a client logs in, leaves or cancels, never by
 //! a query.
 
+use super::endpoint::Endpoint;
 use super::orders::{Mailbox, Order};
 use crate::client::Cancels;
 use std::collections::HashMap;
@@ -16,6 +17,8 @@ type GivenKey = (u32, Vec<u8>);
 #[derive(Debug, Clone)]
 struct Target {
     secret: Vec<u8>,
+    /// Where.
+    endpoint: Arc<Endpoint>,
     cancels: Arc<Cancels>,
     /// That of the client's worker.
     mailbox: Mailbox,
@@ -30,6 +33,11 @@ impl Request {
     /// The server's secret.
     pub(super) fn secret(&self) -> &[u8] {
         &self.0.secret
+    }
+
+    /// The server.
+    pub(super) fn endpoint(&self) -> &Endpoint {
+        &self.0.endpoint
     }
 }
 
@@ -51,12 +59,13 @@ impl Registry {
     pub(super) fn register(
         self: &Arc<Self>,
         given: GivenKey,
-        secret: Vec<u8>,
+        (secret, endpoint): (Vec<u8>, Arc<Endpoint>),
         cancels: Arc<Cancels>,
         mailbox: Mailbox,
     ) -> Registration {
         let target = Target {
             secret,
+            endpoint,
             cancels,
             mailbox,
         };
@@ -89,11 +98,12 @@ pub(super) struct Registration {
 }
 
 impl Registration {
-    /// The process that works for the client, and the server's own secret.
-    pub(super) fn server_key(&self) -> Option<(u32, Vec<u8>)> {
+    /// The process that works for the client, the server's own secret, and the server.
+    pub(super) fn server_key(&self) -> Option<(u32, Vec<u8>, Arc<Endpoint>)> {
         let targets = self.registry.lock();
         let target = targets.get(&self.given)?;
-        Some((self.given.0, target.secret.clone()))
+        let endpoint = Arc::clone(&target.endpoint);
+        Some((self.given.0, target.secret.clone(), endpoint))
     }
 }
 
@@ -106,6 +116,8 @@ impl Drop for Registration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Address, SessionAttrs};
+    use crate::net::endpoint::Endpoints;
 
     #[test]
     fn only_the_exact_key_of_a_connected_client_cancels() {
@@ -114,11 +126,15 @@ mod tests {
         let waker = mio::Waker::new(poll.registry(), mio::Token(0)).unwrap();
         let (mailbox, orders) = Mailbox::new(waker);
         let key = (7, b"ours".to_vec());
-        let guard = registry.register(key, b"theirs".to_vec(), Arc::default(), mailbox);
+        let socket = Address::Unix("/s".into());
+        let endpoint = Endpoints::default().get(&socket, None, SessionAttrs::Any);
+        let theirs = (b"theirs".to_vec(), endpoint);
+        let guard = registry.register(key, theirs, Arc::default(), mailbox);
         assert!(registry.cancel(7, b"theirs").is_none());
         assert!(registry.cancel(8, b"ours").is_none());
         let request = registry.cancel(7, b"ours").unwrap();
         assert_eq!(request.secret(), b"theirs");
+        assert_eq!(request.endpoint().address, socket);
         drop((guard, request));
         assert!(matches!(orders.try_recv(), Ok(Order::Delivered)));
         assert!(registry.cancel(7, b"ours").is_none());

@@ -1,8 +1,8 @@
 //! The way to the server: a connection, encrypted as the settings say.
 
+use super::endpoint::Endpoint;
 use super::stream::{Stream, read, write_all};
 use super::tls::{PROTOCOL, ServerSide, Tunnel};
-use crate::config::Address;
 use crate::error::ConnectionError;
 use crate::metrics::{Counter, Counters};
 use crate::wire::startup::ssl_request;
@@ -14,13 +14,16 @@ use std::io;
 /// (CVE-2024-10977 of libpq), and nothing that came in the clear is used inside (CVE-2021-23222):
 /// exactly one byte is read, and whatever comes behind it has to be TLS.
 pub(super) async fn dial(
-    address: &Address,
+    endpoint: &Endpoint,
     tls: &ServerSide,
     counters: &Counters,
 ) -> Result<Stream, ConnectionError> {
-    let stream = Stream::connect(address).await;
+    let stream = match endpoint.peer {
+        Some(peer) => Stream::connect_to(peer).await,
+        None => Stream::connect(&endpoint.address).await,
+    };
     let mut stream = stream.map_err(ConnectionError::Unreachable)?;
-    let Some(tunnel) = tls.tunnel() else {
+    let Some(tunnel) = tls.tunnel(&endpoint.address) else {
         return Ok(stream);
     };
     let failed = |error: io::Error| {

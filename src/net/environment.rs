@@ -6,6 +6,7 @@ use super::door::Door;
 use super::places::Places;
 use super::tls::Encryption;
 use super::warm::Warm;
+use super::ways::Ways;
 use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::statement::shapes::Shapes;
@@ -19,6 +20,8 @@ pub(super) struct Environment {
     pub(super) registry: Arc<Registry>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) warm: Arc<Warm>,
+    /// To the servers.
+    pub(super) ways: Arc<Ways>,
     /// Says when the proxy is ending.
     pub(super) draining: watch::Receiver<Phase>,
     pub(super) tls: Arc<Encryption>,

@@ -1,20 +1,25 @@
 //! How a cancel request reaches the server.
 
 use super::dial::dial;
+use super::endpoint::Endpoint;
 use super::environment::Environment;
 use super::stream::{read, write_all};
 use crate::error::ConnectionError;
 use crate::wire::startup::cancel_request;
 
-/// Asks the server to cancel what this process does. Returns when it has signalled the process, or
+/// Asks this server to cancel what this process does. Returns when it has signalled the process, or
 /// cannot be told.
-pub(super) async fn hasten(pid: u32, secret: &[u8], environment: &Environment) {
+pub(super) async fn hasten(
+    pid: u32,
+    secret: &[u8],
+    endpoint: &Endpoint,
+    environment: &Environment,
+) {
     let mut request = Vec::new();
     cancel_request(&mut request, pid, secret);
     let send = async {
-        let (config, tls) = (&environment.config, &environment.tls);
         let counters = environment.metrics.acceptor();
-        let dialled = dial(&config.upstream, &tls.servers, counters);
+        let dialled = dial(endpoint, &environment.tls.servers, counters);
         let mut upstream = dialled.await?;
         let sent = write_all(&mut upstream, &request).await;
         sent.map_err(ConnectionError::UpstreamIo)?;

@@ -1,17 +1,20 @@
 //! The only place with sockets: listeners, and workers with their ports.
 //!
-//! One acceptor greets each new client, connects to the server, and hands both to the worker with
+//! One acceptor greets each new client, connects to its server, and hands both to the worker with
 //! the fewest clients; from then on nothing of it is shared but the table of shapes, the counters
 //! and the registry of cancel keys. The acceptor's runtime is tokio's; a worker has an event loop
 //! of its own.
 
 mod accept;
 mod acceptor;
+mod asker;
+mod attrs;
 mod buffers;
 mod cancel;
 mod console;
 mod dial;
 pub mod door;
+mod endpoint;
 mod environment;
 mod farewell;
 mod hasten;
@@ -20,6 +23,7 @@ mod orders;
 mod places;
 mod port;
 mod proof;
+mod reach;
 mod socket;
 mod steward;
 mod stream;
@@ -27,6 +31,7 @@ mod survey;
 pub mod tls;
 mod visitor;
 mod warm;
+mod ways;
 mod worker;
 
 use crate::admin::console::Ending;
@@ -38,6 +43,7 @@ use crate::statement::mirror::Capacity;
 use crate::statement::shapes::Shapes;
 use accept::HANDSHAKES;
 use acceptor::Acceptor;
+use asker::ask_for_others;
 use cancel::Registry;
 use console::Console;
 use door::Door;
@@ -56,6 +62,7 @@ use tls::Encryption;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use warm::Warm;
+use ways::Ways;
 use worker::{Handle, Setup, Thread};
 
 pub use acceptor::other_files;
@@ -209,20 +216,11 @@ impl Proxy {
         let (drain, draining) = watch::channel(Phase::Serving);
         let (arriving, all_arrived) = mpsc::channel::<()>(1);
         let (parting, all_parted) = mpsc::channel::<()>(1);
-        let environment = Arc::new(Environment {
-            config: Arc::clone(&self.config),
-            registry: Arc::new(Registry::default()),
-            metrics: Arc::clone(&self.metrics),
-            warm: Arc::new(Warm::new(&self.config)),
-            draining: draining.clone(),
-            tls: Arc::clone(&self.tls),
-            door: Arc::clone(&self.door),
-            shapes: Arc::clone(&self.shapes),
-            handshakes: Mutex::new(Places::new(HANDSHAKES)),
-        });
+        let environment = Arc::new(self.environment(&draining));
         let (workers, threads) = self.start_workers(&environment, parting)?;
         let warm = Arc::clone(&environment.warm);
-        tokio::spawn(door::ask_for_others(door::Means {
+        tokio::spawn(ask_for_others(asker::Means {
+            ways: Arc::clone(&environment.ways),
             config: Arc::clone(&self.config),
             tls: Arc::clone(&self.tls),
             metrics: Arc::clone(&self.metrics),
@@ -239,8 +237,8 @@ impl Proxy {
             tokio::spawn(acceptor.accept_until(listener, draining.clone()));
         }
         drop(acceptor);
-        let upstream = self.config.upstream.clone();
-        let health = Health::new(threads.iter().map(Thread::mailbox), upstream, draining);
+        let servers = self.config.databases.addresses();
+        let health = Health::new(threads.iter().map(Thread::mailbox), servers, draining);
         let (metrics, workers) = (Arc::clone(&self.metrics), threads.len());
         let times = (self.started, since(self.started));
         let desk = Arc::new(Desk::new(metrics, workers, times, health));
@@ -287,6 +285,21 @@ impl Proxy {
         let console = Arc::new(Console::new(environment, steward, mailboxes, times));
         tokio::spawn(Arc::clone(&console).count_periods());
         console
+    }
+
+    fn environment(&self, draining: &watch::Receiver<Phase>) -> Environment {
+        Environment {
+            ways: Arc::new(Ways::new(&self.config.databases)),
+            config: Arc::clone(&self.config),
+            registry: Arc::new(Registry::default()),
+            metrics: Arc::clone(&self.metrics),
+            warm: Arc::new(Warm::new(&self.config)),
+            draining: draining.clone(),
+            tls: Arc::clone(&self.tls),
+            door: Arc::clone(&self.door),
+            shapes: Arc::clone(&self.shapes),
+            handshakes: Mutex::new(Places::new(HANDSHAKES)),
+        }
     }
 
     fn start_workers(

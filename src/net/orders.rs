@@ -3,8 +3,10 @@
 //! A worker reads its mailbox when it is woken, behind the events of that moment, so that none of
 //! them is about a connection that was not there yet.
 
+use super::endpoint::Endpoint;
 use super::stream::Handover;
 use super::survey::{EndClient, Survey};
+use super::ways::Way;
 use crate::auth::Credential;
 use crate::client::{CancelKey, Login};
 use crate::ids::UpstreamId;
@@ -19,7 +21,10 @@ use tokio::sync::oneshot;
 pub(super) struct Joined {
     pub(super) client: Handover,
     pub(super) via: Via,
+    /// As the server is to see it.
     pub(super) login: Login,
+    /// To the servers of its database.
+    pub(super) way: Arc<Way>,
     /// What the server can be shown, if the proxy has let the client in.
     pub(super) credential: Option<Arc<Credential>>,
     /// What the client is to be sent first.
@@ -41,8 +46,10 @@ pub(super) struct Joined {
 #[derive(Debug)]
 pub(super) struct Reached {
     pub(super) upstream: Handover,
-    /// What the server has said already: nothing, unless the proxy has logged in.
+    /// What the server has said already: nothing, unless the proxy has waited for that.
     pub(super) said: Vec<u8>,
+    /// The server.
+    pub(super) endpoint: Arc<Endpoint>,
 }
 
 /// How a client reaches the server.

@@ -6,7 +6,7 @@
 use super::door::Door;
 use super::tls::Encryption;
 use crate::admin::console::{Ending, Rank};
-use crate::config::{AuthType, Config, ConsoleUsers, Sources, settings};
+use crate::config::{AuthType, Config, ConsoleUsers, DatabaseMap, Sources, settings};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
@@ -57,6 +57,8 @@ struct Live {
     /// The settings as they are written, by key.
     written: Vec<(&'static str, String)>,
     users: ConsoleUsers,
+    /// Where databases lead.
+    databases: DatabaseMap,
     /// Lets in who comes to the console, where all other logins are left to the server.
     door: Option<Arc<Door>>,
 }
@@ -87,6 +89,7 @@ impl Steward {
             live: Mutex::new(Live {
                 written: config.written.clone(),
                 users: config.console.clone(),
+                databases: config.databases.clone(),
                 door: own,
             }),
             kind: config.auth.kind,
@@ -139,6 +142,9 @@ impl Steward {
         };
         live.users = config.console;
         let mut fixed = Vec::new();
+        if config.databases != live.databases {
+            fixed.push("databases");
+        }
         for (key, value) in &mut live.written {
             let new = config.written.iter().find(|(other, _)| other == key);
             let Some((_, new)) = new.filter(|(_, new)| new != value) else {

@@ -101,6 +101,13 @@ impl Stream {
         }
     }
 
+    /// Connects to what a name has been resolved to.
+    pub(super) async fn connect_to(peer: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(peer).await?;
+        tune(&stream)?;
+        Ok(Self::plain(Plain::Tcp(stream)))
+    }
+
     /// Takes a socket into this thread's runtime.
     pub(super) fn adopt(handover: Handover) -> io::Result<Self> {
         let socket = match handover.socket {
@@ -151,11 +158,14 @@ impl Stream {
     /// Whether it is from a program on this machine that runs as the same user as this one, as the
     /// kernel says of a Unix socket.
     pub(super) fn is_by_own_user(&self) -> bool {
+        self.user() == Some(rustix::process::geteuid().as_raw())
+    }
+
+    /// The number of the user of this machine to whose process it is, if it is a Unix socket.
+    pub(super) fn user(&self) -> Option<u32> {
         match &self.socket {
-            Plain::Tcp(_) => false,
-            Plain::Unix(stream) => stream
-                .peer_cred()
-                .is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw()),
+            Plain::Tcp(_) => None,
+            Plain::Unix(stream) => stream.peer_cred().ok().map(|peer| peer.uid()),
         }
     }
 

@@ -2,20 +2,23 @@
 //! a server connection.
 
 use super::Phase;
-use super::dial::dial;
-use super::door::{Entered, log_in};
+use super::door::Entered;
+use super::endpoint::Endpoint;
 use super::environment::Environment;
 use super::farewell::{count_end, dismiss};
 use super::orders::{Arrival, Joined, Mailbox, Order, Reached, Via};
 use super::proof::is_let_in;
+use super::reach::{Arrived, Caller, Failure, Means, reach};
 use super::stream::{Stream, write_all};
 use super::warm::Answer;
-use crate::auth::{Credential, MAX_NAME};
+use super::ways::Way;
+use crate::auth::{Credential, MAX_NAME, Refusal};
 use crate::client::{CancelKey, Login};
 use crate::error::ConnectionError;
 use crate::ids::UpstreamId;
-use crate::wire::fields;
+use crate::statement::context::Origin;
 use crate::wire::frame::HEADER;
+use crate::wire::{authentication, fields};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +38,7 @@ pub(super) struct Visitor {
 /// A client that may come in, and where it is to go.
 pub(super) struct Met {
     visitor: Visitor,
+    way: Arc<Way>,
     via: Via,
     worker: Option<usize>,
     began: std::time::Instant,
@@ -71,14 +75,25 @@ impl Visitor {
             };
             entered = Some(let_in);
         }
+        let Some(way) = environment.ways.find(&self.login.database) else {
+            return Err(self.turn_away(client, entered).await?);
+        };
+        way.translate(&mut self.login)?;
+        if let (Some(entered), Some(user)) = (&mut entered, &way.destination.user) {
+            entered.credential = Arc::new(environment.door.forced(user.as_bytes()));
+        }
         let began = std::time::Instant::now();
         let credential = entered.as_ref().map(|entered| &*entered.credential);
-        let chosen = self.choose(credential, began, environment, load).await;
+        let order = way.order()?;
+        let path = Path { way, order };
+        let chosen = self
+            .choose(&path, credential, began, environment, load)
+            .await;
         let (via, worker, is_spare) = match chosen {
             Chosen::Warm(worker, id) => (Via::Warm(id), Some(worker), false),
             Chosen::Cold { is_spare } => {
-                let deadline = self.deadline;
-                let reached = connect(&self.login, credential, deadline, environment).await?;
+                let caller = self.caller(credential);
+                let reached = connect(&path, caller, environment).await?;
                 if let Some(entered) = &mut entered {
                     let prelude = std::mem::take(&mut entered.prelude);
                     let written = write_all(client, &prelude).await;
@@ -89,12 +104,39 @@ impl Visitor {
         };
         Ok(Some(Met {
             visitor: self,
+            way: Arc::clone(way),
             via,
             worker,
             began,
             is_spare,
             entered,
         }))
+    }
+
+    fn caller<'c>(&'c self, credential: Option<&'c Credential>) -> Caller<'c> {
+        Caller {
+            packet: &self.login.packet,
+            credential,
+            deadline: self.deadline,
+        }
+    }
+
+    /// A client is told that there is no such database as the server would tell it: once it is let
+    /// in, if it was asked who it is.
+    async fn turn_away(
+        &self,
+        client: &mut Stream,
+        entered: Option<Entered>,
+    ) -> Result<ConnectionError, ConnectionError> {
+        if let Some(Entered { mut prelude, .. }) = entered {
+            authentication::put_ok(&mut prelude);
+            let written = write_all(client, &prelude).await;
+            written.map_err(ConnectionError::ClientIo)?;
+        }
+        let refusal = Refusal::no_database(&self.login.database);
+        let (client, reason) = (self.number, refusal.reason());
+        tracing::info!(client, reason, "login refused");
+        Ok(ConnectionError::ClientRefused(refusal))
     }
 
     /// Has the client prove who it is, in the time of a login.
@@ -137,6 +179,7 @@ impl Visitor {
     /// statements.
     async fn choose(
         &self,
+        path: &Path<'_>,
         credential: Option<&Credential>,
         began: std::time::Instant,
         environment: &Environment,
@@ -147,22 +190,22 @@ impl Visitor {
             return Chosen::Cold { is_spare: false };
         }
         let number = credential.map_or(0, Credential::number);
-        let who = (&*self.login.packet, number);
-        let mut answer = warm.answer(who, began, &load);
+        // Nobody has been there, so nobody has left a connection.
+        let Some(identity) = self.identity(path.likely().as_deref()) else {
+            return Chosen::Cold { is_spare: false };
+        };
+        let mut answer = warm.answer((&identity, number), began, &load);
         if answer == Answer::Prove {
-            let deadline = self.deadline;
-            let is_let_in = match try_connect(&self.login, credential, deadline, environment).await
-            {
-                Ok((upstream, said)) => {
-                    is_let_in(upstream, said, environment.config.connect_timeout).await
-                }
-                Err(_) => false,
-            };
-            match is_let_in {
-                true => warm.accepted(who, began),
-                false => warm.refused(&self.login.packet),
+            let led = self.prove(path, credential, environment).await;
+            // A name may lead to several servers in turn, so that of the last time may be the next.
+            let led = self.identity(led.as_deref());
+            match &led {
+                Some(led) => warm.accepted((led, number), began),
+                None => warm.refused(&identity),
             }
-            answer = warm.answer(who, std::time::Instant::now(), &load);
+            let identity = led.unwrap_or(identity);
+            let now = std::time::Instant::now();
+            answer = warm.answer((&identity, number), now, &load);
         }
         match answer {
             Answer::Warm(worker, id) => Chosen::Warm(worker, id),
@@ -170,6 +213,42 @@ impl Visitor {
             // The server takes its time.
             Answer::Prove => Chosen::Cold { is_spare: true },
         }
+    }
+
+    /// Which connections a login like this one to a server may have.
+    fn identity(&self, endpoint: Option<&Endpoint>) -> Option<Vec<u8>> {
+        let number = endpoint?.number;
+        Some(Origin::identity_of(number, &self.login.packet))
+    }
+
+    /// Logs in as the client would, and leaves again. Returns the server that has let it in.
+    async fn prove(
+        &self,
+        path: &Path<'_>,
+        credential: Option<&Credential>,
+        environment: &Environment,
+    ) -> Option<Arc<Endpoint>> {
+        let caller = self.caller(credential);
+        let arrived = reach(path.way, &path.order, caller, Means::of(environment)).await;
+        let Arrived {
+            stream,
+            said,
+            endpoint,
+        } = arrived.ok()?;
+        let limit = environment.config.connect_timeout;
+        is_let_in(stream, said, limit).await.then_some(endpoint)
+    }
+}
+
+/// A way, and the order in which its addresses are tried for a login.
+struct Path<'w> {
+    way: &'w Way,
+    order: Vec<usize>,
+}
+
+impl Path<'_> {
+    fn likely(&self) -> Option<Arc<Endpoint>> {
+        self.way.likely(&self.order)
     }
 }
 
@@ -188,6 +267,7 @@ impl Met {
             client: client.hand_over().map_err(ConnectionError::System)?,
             via: self.via,
             login: self.visitor.login,
+            way: self.way,
             credential,
             prelude,
             pending,
@@ -212,9 +292,7 @@ pub(super) async fn redial(arrival: Arrival, environment: Arc<Environment>, mail
     if joined.is_second {
         tokio::time::sleep(ROOM).await;
     }
-    let credential = joined.credential.as_deref();
-    let deadline = Instant::from_std(joined.deadline);
-    match connect(&joined.login, credential, deadline, &environment).await {
+    match connect_again(&joined, &environment).await {
         Ok(reached) => {
             joined.via = Via::Connection(reached);
             joined = match tell(joined).await {
@@ -256,30 +334,58 @@ async fn tell(joined: Joined) -> io::Result<Joined> {
     })
 }
 
-/// Connects to the server and sends the startup packet; if there is something to show the server,
-/// logs in. A server without room is asked once more when connections without a client have gone.
-async fn connect(
-    login: &Login,
-    credential: Option<&Credential>,
-    deadline: Instant,
+async fn connect_again(
+    joined: &Joined,
     environment: &Environment,
 ) -> Result<Reached, ConnectionError> {
-    let outcome = reach(login, credential, deadline, environment).await;
-    let Err(ConnectionError::ServerRefused(message)) = &outcome else {
-        return outcome;
+    let way = &*joined.way;
+    let order = way.order()?;
+    let caller = Caller {
+        packet: &joined.login.packet,
+        credential: joined.credential.as_deref(),
+        deadline: Instant::from_std(joined.deadline),
+    };
+    connect(&Path { way, order }, caller, environment).await
+}
+
+/// Connects to a server and sends the startup packet; if there is something to show the server,
+/// logs in. A server without room is asked once more when connections without a client have gone.
+async fn connect(
+    path: &Path<'_>,
+    caller: Caller<'_>,
+    environment: &Environment,
+) -> Result<Reached, ConnectionError> {
+    let try_it = || async {
+        let arrived = reach(path.way, &path.order, caller, Means::of(environment)).await?;
+        let upstream = arrived.stream.hand_over();
+        Ok::<_, Failure>(Reached {
+            upstream: upstream.map_err(ConnectionError::System)?,
+            said: arrived.said,
+            endpoint: arrived.endpoint,
+        })
+    };
+    let Failure { error, endpoint } = match try_it().await {
+        Ok(reached) => return Ok(reached),
+        Err(failure) => failure,
+    };
+    let ConnectionError::ServerRefused(message) = &error else {
+        return Err(error);
     };
     if is_crowded(message) {
         if !environment.warm.drop_all() {
-            return outcome;
+            return Err(error);
         }
         tokio::time::sleep(ROOM).await;
-        return reach(login, credential, deadline, environment).await;
+        return try_it().await.map_err(|failure| failure.error);
     }
-    environment.warm.refused(&login.packet);
-    if let Some(credential) = credential {
+    if let Some(endpoint) = endpoint {
+        let identity = Origin::identity_of(endpoint.number, caller.packet);
+        environment.warm.refused(&identity);
+    }
+    if let Some(credential) = caller.credential {
         environment.door.forget(credential);
     }
-    outcome
+    Err(error)
 }
 
 /// Whether a server has refused a login because it has no room.
@@ -287,49 +393,6 @@ fn is_crowded(message: &[u8]) -> bool {
     const TOO_MANY_CONNECTIONS: &[u8] = b"53300";
     let body = message.get(HEADER..).unwrap_or_default();
     fields::field(body, fields::SQLSTATE) == Some(TOO_MANY_CONNECTIONS)
-}
-
-async fn reach(
-    login: &Login,
-    credential: Option<&Credential>,
-    deadline: Instant,
-    environment: &Environment,
-) -> Result<Reached, ConnectionError> {
-    let (upstream, said) = try_connect(login, credential, deadline, environment).await?;
-    let upstream = upstream.hand_over().map_err(ConnectionError::System)?;
-    Ok(Reached { upstream, said })
-}
-
-/// Returns what the server has said already, too.
-async fn try_connect(
-    login: &Login,
-    credential: Option<&Credential>,
-    deadline: Instant,
-    environment: &Environment,
-) -> Result<(Stream, Vec<u8>), ConnectionError> {
-    let config = &environment.config;
-    let counters = environment.metrics.acceptor();
-    let dialled = dial(&config.upstream, &environment.tls.servers, counters);
-    let connected = tokio::time::timeout(config.connect_timeout, dialled).await;
-    let late = |_| Err(ConnectionError::Unreachable(io::ErrorKind::TimedOut.into()));
-    let mut upstream = connected.unwrap_or_else(late)?;
-    let mut said = Vec::new();
-    match credential {
-        None => write_all(&mut upstream, &login.packet)
-            .await
-            .map_err(ConnectionError::UpstreamIo)?,
-        Some(credential) => {
-            let entering = log_in(upstream, &login.packet, credential, &environment.door);
-            let entered = timeout_at(deadline, entering).await;
-            let entered = entered.unwrap_or(Err(ConnectionError::LoginTimeout));
-            if let Err(ConnectionError::UpstreamLogin(error)) = &entered {
-                let user = String::from_utf8_lossy(credential.user());
-                tracing::warn!(%user, %error, "login to the server failed");
-            }
-            (upstream, said) = entered?;
-        }
-    }
-    Ok((upstream, said))
 }
 
 fn new_key() -> Result<CancelKey, ConnectionError> {

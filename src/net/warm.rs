@@ -41,7 +41,7 @@ pub(super) struct Warm {
 
 #[derive(Debug, Default)]
 struct Listed {
-    /// By startup packet.
+    /// By server and startup packet.
     identities: HashMap<Box<[u8]>, Identity, RandomState>,
     count: usize,
     /// Where each worker reads its orders.
@@ -119,19 +119,19 @@ impl Warm {
         self.most > 0
     }
 
-    /// What to do with a login that begins now with this packet, of a client that has proven to
+    /// What to do with a login that begins now with this identity, of a client that has proven to
     /// know the secret of this number, or was not asked. `load` tells how many clients a worker
     /// has.
     pub(super) fn answer(
         &self,
-        (packet, number): (&[u8], u64),
+        (identity, number): (&[u8], u64),
         now: Instant,
         load: impl Fn(usize) -> usize,
     ) -> Answer {
         let cold = |is_spare| Answer::Cold { is_spare };
         let mut listed = self.lock();
         let listed = &mut *listed;
-        let Some(identity) = listed.identities.get_mut(packet) else {
+        let Some(identity) = listed.identities.get_mut(identity) else {
             return cold(false);
         };
         // Of those that are as good, the one that was used last.
@@ -160,9 +160,9 @@ impl Warm {
 
     /// The server has accepted a login, which began at this time, without asking for anything, or
     /// with what it was shown of the secret of this number.
-    pub(super) fn accepted(&self, (packet, number): (&[u8], u64), began: Instant) {
+    pub(super) fn accepted(&self, (identity, number): (&[u8], u64), began: Instant) {
         let mut listed = self.lock();
-        if let Some(identity) = listed.identities.get_mut(packet) {
+        if let Some(identity) = listed.identities.get_mut(identity) {
             identity.accepted = identity.accepted.max(Some((began, number)));
             return;
         }
@@ -170,18 +170,18 @@ impl Warm {
             listed.identities.retain(|_, known| !known.idle.is_empty());
         }
         if listed.identities.len() < MAX_KNOWN {
-            let identity = Identity {
+            let made = Identity {
                 accepted: Some((began, number)),
                 ..Identity::default()
             };
-            listed.identities.insert(packet.into(), identity);
+            listed.identities.insert(identity.into(), made);
         }
     }
 
     /// The server has not accepted a login at once: it would not accept others.
-    pub(super) fn refused(&self, packet: &[u8]) {
+    pub(super) fn refused(&self, identity: &[u8]) {
         let mut listed = self.lock();
-        if let Some(identity) = listed.identities.remove(packet) {
+        if let Some(identity) = listed.identities.remove(identity) {
             listed.count -= identity.idle.len();
             listed.sweep();
         }
@@ -195,14 +195,14 @@ impl Warm {
     /// A connection of this worker is warm. Returns whether it is listed; if not, it is of no use.
     pub(super) fn offer(
         &self,
-        packet: &[u8],
+        identity: &[u8],
         (worker, connection): (usize, UpstreamId),
         is_spare: bool,
     ) -> bool {
         let mut listed = self.lock();
         let listed = &mut *listed;
         let is_full = listed.count >= self.bound();
-        let Some(identity) = listed.identities.get_mut(packet) else {
+        let Some(identity) = listed.identities.get_mut(identity) else {
             return false;
         };
         let is_enough = identity.idle.len() >= self.most || is_spare && !identity.idle.is_empty();
@@ -222,10 +222,10 @@ impl Warm {
     }
 
     /// A connection is no longer there.
-    pub(super) fn withdraw(&self, packet: &[u8], worker: usize, connection: UpstreamId) {
+    pub(super) fn withdraw(&self, identity: &[u8], worker: usize, connection: UpstreamId) {
         let mut listed = self.lock();
         let listed = &mut *listed;
-        if let Some(identity) = listed.identities.get_mut(packet) {
+        if let Some(identity) = listed.identities.get_mut(identity) {
             let before = identity.idle.len();
             let is_it = |idle: &Idle| idle.worker == worker && idle.connection == connection;
             identity.idle.retain(|idle| !is_it(idle));
@@ -234,10 +234,10 @@ impl Warm {
     }
 
     /// Whether a connection is on the list.
-    pub(super) fn has(&self, packet: &[u8], worker: usize, connection: UpstreamId) -> bool {
+    pub(super) fn has(&self, identity: &[u8], worker: usize, connection: UpstreamId) -> bool {
         let listed = self.lock();
         let is_it = |idle: &Idle| idle.worker == worker && idle.connection == connection;
-        let identity = listed.identities.get(packet);
+        let identity = listed.identities.get(identity);
         identity.is_some_and(|identity| identity.idle.iter().any(is_it))
     }
 

@@ -274,11 +274,11 @@ impl Room {
 
 fn standing(lent: &Lent) -> Standing {
     let mut standing = Standing::new(
-        Origin::new(b"db", b"me"),
+        Origin::new(1, b"db", b"me"),
         lent.settings.limits.statements,
         lent.shapes.tag(),
     );
-    standing.database = lent.shapes.database(b"db");
+    standing.database = lent.shapes.database(1, b"db");
     for (name, value) in [
         ("server_version", "17.1"),
         ("standard_conforming_strings", "on"),

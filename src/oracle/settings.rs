@@ -25,22 +25,23 @@ use crate::sql::settings;
 pub const DDL_CHANNEL: &str = "pgautoprep_ddl";
 
 /// Asks for the context. If `listens`, the session listens on [`DDL_CHANNEL`] from then on, in case
-/// something has made it stop. If its reads may run on other sessions' connections (`shares`), it
-/// is also asked since when the server runs, which tells it from others behind the same address.
-/// [`digest`] reads the answer. What makes it careful comes behind `SHOW ALL`, which would show it.
+/// something has made it stop. It is also asked since when the server runs, which tells it from
+/// others behind the same address, and, if its reads may run on other sessions' connections
+/// (`shares`), whether it has a temporary schema. [`digest`] reads the answer. What makes it
+/// careful comes behind `SHOW ALL`, which would show it.
 #[must_use]
 pub fn context_query(listens: bool, shares: bool) -> String {
     let listen = match listens {
         true => format!("LISTEN {DDL_CHANNEL}; "),
         false => String::new(),
     };
-    let server = match shares {
-        true => {
-            "EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())::pg_catalog.text, \
-             pg_catalog.pg_my_temp_schema()::pg_catalog.text"
-        }
-        false => "'', ''",
+    let schema = match shares {
+        true => "pg_catalog.pg_my_temp_schema()::pg_catalog.text",
+        false => "''",
     };
+    let server = format!(
+        "EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())::pg_catalog.text, {schema}"
+    );
     // In hexadecimal it can be read whatever the client's encoding is.
     let (temporary, indirect) = (catalog::temporary(), catalog::indirect_schemas());
     let path = path();
@@ -91,7 +92,8 @@ pub fn digest(answer: &[String]) -> Result<Vec<String>, Reason> {
         let row = rows.iter().find(|[name, ..]| name == wanted);
         row.map(|[_, value, _]| value.as_str())
     };
-    let mut text = who.clone();
+    // What was learned of a server says nothing of another that has come in its place.
+    let mut text = format!("{who}\0{server}");
     let mut extensions: Vec<&str> = Vec::new();
     for [name, value, _] in rows {
         if !settings::is_harmless(name.as_bytes()) && !settings::is_of_transaction(name.as_bytes())

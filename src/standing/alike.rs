@@ -97,7 +97,7 @@ mod tests {
             statements: 8,
             bytes: 1 << 20,
         };
-        let origin = Origin::new(b"db", b"packet");
+        let origin = Origin::new(1, b"db", b"packet");
         let mut standing = Standing::new(origin, capacity, shapes.tag());
         let context = shapes.contexts().intern(&standing.origin, "settings");
         let settings = ServerSettings {

@@ -154,7 +154,7 @@ mod tests {
         let known = Known {
             context: crate::statement::shapes::Shapes::new(1, 1, 1)
                 .contexts()
-                .intern(&crate::statement::context::Origin::new(b"", b""), "")
+                .intern(&crate::statement::context::Origin::new(1, b"", b""), "")
                 .context(),
             settings: ServerSettings::default(),
             extensions: "plpgsql,Mine".into(),

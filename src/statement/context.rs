@@ -15,7 +15,8 @@ use std::hash::BuildHasher as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// The number of a context: database, user, options and settings in which a text has one meaning.
+/// The number of a context: server, database, user, options and settings in which a text has one
+/// meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Context(pub(super) u64);
 
@@ -27,22 +28,46 @@ impl Context {
     }
 }
 
-/// What a client said when it logged in: its database, its user and its startup options.
+/// What a client said when it logged in, and to which server: its database, its user and its
+/// startup options.
 #[derive(Debug)]
 pub struct Origin {
     database: Box<[u8]>,
-    packet: Box<[u8]>,
+    /// The number of the server, and the startup packet.
+    identity: Box<[u8]>,
 }
 
+/// The bytes of a server's number.
+const SERVER: usize = 8;
+
 impl Origin {
-    /// The login into `database` with this startup packet. The packet's options set the session's
-    /// settings, so all of it is part of the context.
+    /// The login into `database` of the server with this number, with this startup packet. The
+    /// packet's options set the session's settings, so all of it is part of the context.
     #[must_use]
-    pub fn new(database: &[u8], packet: &[u8]) -> Self {
+    pub fn new(server: u64, database: &[u8], packet: &[u8]) -> Self {
         Self {
             database: database.into(),
-            packet: packet.into(),
+            identity: Self::identity_of(server, packet).into(),
         }
+    }
+
+    /// What is the same of two logins to the same server with the same packet, and of no others.
+    #[must_use]
+    pub fn identity_of(server: u64, packet: &[u8]) -> Vec<u8> {
+        [&server.to_be_bytes(), packet].concat()
+    }
+
+    /// That of this login.
+    #[must_use]
+    pub fn identity(&self) -> &[u8] {
+        &self.identity
+    }
+
+    /// The number of the server.
+    #[must_use]
+    pub fn server(&self) -> u64 {
+        let number = self.identity.first_chunk::<SERVER>();
+        number.map_or(0, |number| u64::from_be_bytes(*number))
     }
 
     /// The database that the client logged in to.
@@ -54,19 +79,19 @@ impl Origin {
     /// The startup packet.
     #[must_use]
     pub fn packet(&self) -> &[u8] {
-        &self.packet
+        self.identity.get(SERVER..).unwrap_or_default()
     }
 
     /// Tells logins apart, for what a mistake in that does no harm to.
     pub(super) fn hash(&self) -> u64 {
-        FixedState::default().hash_one((&self.database, &self.packet))
+        FixedState::default().hash_one((&self.database, &self.identity))
     }
 
     /// Writes down everything that makes a context. Each part but the last is preceded by its
     /// length, so different contexts are written differently.
     fn key(&self, settings: &str) -> Vec<u8> {
         let mut key = Vec::new();
-        for part in [&self.database, &self.packet] {
+        for part in [&self.database, &self.identity] {
             key.extend((part.len() as u64).to_be_bytes());
             key.extend_from_slice(part);
         }
@@ -220,7 +245,7 @@ mod tests {
     use super::*;
 
     fn origin(packet: &[u8]) -> Origin {
-        Origin::new(b"db", packet)
+        Origin::new(1, b"db", packet)
     }
 
     #[test]
@@ -232,8 +257,9 @@ mod tests {
         let others = [
             of(&origin(b"a"), "bx"),
             of(&origin(b"ab"), "y"),
-            of(&Origin::new(b"d", b"bab"), "x"),
-            of(&Origin::new(b"", b"ab"), "x"),
+            of(&Origin::new(1, b"d", b"bab"), "x"),
+            of(&Origin::new(1, b"", b"ab"), "x"),
+            of(&Origin::new(2, b"db", b"ab"), "x"),
         ];
         for (index, other) in others.iter().enumerate() {
             assert_ne!(*other, of(&one, "x"));

@@ -439,6 +439,7 @@ const MAX_IDLE: usize = 256;
 /// The databases that sessions have logged in to.
 #[derive(Debug)]
 pub(super) struct Databases {
+    /// By the number of the server, and the name.
     known: Mutex<HashMap<Box<[u8]>, Arc<Database>, FixedState>>,
     epochs: Epochs,
     /// Counts changes of what the databases of the cluster share: roles and their membership.
@@ -459,18 +460,17 @@ impl Databases {
         &self.epochs.journal
     }
 
-    /// What is shared about the database of this name, if it is remembered.
-    pub(super) fn known(&self, name: &[u8]) -> Option<Arc<Database>> {
-        let name = name.get(..NAME).unwrap_or(name);
-        lock(&self.known).get(name).map(Arc::clone)
+    /// What is shared about the database of this name on this server, if it is remembered.
+    pub(super) fn known(&self, server: u64, name: &[u8]) -> Option<Arc<Database>> {
+        lock(&self.known).get(&*key(server, name)).map(Arc::clone)
     }
 
-    /// What is shared about the database of this name. If there are too many databases without
-    /// connections, those are forgotten first.
-    pub(super) fn get(&self, name: &[u8]) -> Arc<Database> {
-        let name = name.get(..NAME).unwrap_or(name);
+    /// What is shared about the database of this name on this server. If there are too many
+    /// databases without connections, those are forgotten first.
+    pub(super) fn get(&self, server: u64, name: &[u8]) -> Arc<Database> {
+        let key = key(server, name);
         let mut known = lock(&self.known);
-        if let Some(found) = known.get(name) {
+        if let Some(found) = known.get(&*key) {
             return Arc::clone(found);
         }
         if known.len() >= MAX_IDLE {
@@ -480,8 +480,14 @@ impl Databases {
             }
         }
         let made = || Arc::new(Database::new(&self.epochs, &self.cluster));
-        Arc::clone(known.entry(name.into()).or_insert_with(made))
+        Arc::clone(known.entry(key.into()).or_insert_with(made))
     }
+}
+
+/// How a database is remembered: databases of one name on two servers have nothing in common.
+fn key(server: u64, name: &[u8]) -> Vec<u8> {
+    let name = name.get(..NAME).unwrap_or(name);
+    [&server.to_be_bytes(), name].concat()
 }
 
 #[cfg(test)]

@@ -48,35 +48,35 @@ fn where_lessons_do_not_pay_shapes_wait_longer_until_they_do() {
 #[test]
 fn the_epoch_moves_for_one_database_only_and_is_nobody_else_s() {
     let databases = Databases::new(1);
-    let (a, b) = (databases.get(b"a"), databases.get(b"b"));
+    let (a, b) = (databases.get(1, b"a"), databases.get(1, b"b"));
     let before = (a.epoch(), b.epoch());
     assert_ne!(before.0, before.1);
     a.advance();
-    assert!(databases.get(b"a").epoch() > before.1);
+    assert!(databases.get(1, b"a").epoch() > before.1);
     assert_eq!(b.epoch(), before.1);
 }
 
 #[test]
 fn a_database_that_was_forgotten_comes_back_at_another_epoch() {
     let databases = Databases::new(1);
-    let held = databases.get(b"held");
-    let before = databases.get(b"left").epoch();
+    let held = databases.get(1, b"held");
+    let before = databases.get(1, b"left").epoch();
     for number in 0..10 * MAX_IDLE {
         let name = format!("{number}{}", "x".repeat(10_000));
-        assert_ne!(databases.get(name.as_bytes()).epoch(), before);
+        assert_ne!(databases.get(1, name.as_bytes()).epoch(), before);
     }
     let known = lock(&databases.known);
     assert!(known.len() <= MAX_IDLE + 1);
-    assert!(known.keys().all(|name| name.len() <= NAME));
+    assert!(known.keys().all(|name| name.len() <= NAME + 8));
     drop(known);
-    assert!(Arc::ptr_eq(&held, &databases.get(b"held")));
-    assert_ne!(databases.get(b"left").epoch(), before);
+    assert!(Arc::ptr_eq(&held, &databases.get(1, b"held")));
+    assert_ne!(databases.get(1, b"left").epoch(), before);
 }
 
 #[test]
 fn the_server_cuts_long_names_and_so_do_we() {
     let databases = Databases::new(1);
-    let of = |length| databases.get("x".repeat(length).as_bytes());
+    let of = |length| databases.get(1, "x".repeat(length).as_bytes());
     assert!(Arc::ptr_eq(&of(63), &of(100)));
     assert!(!Arc::ptr_eq(&of(62), &of(63)));
 }

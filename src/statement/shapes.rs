@@ -102,16 +102,17 @@ impl Shapes {
         self.recipes.is_empty()
     }
 
-    /// What is shared about the database `name`. The server must have accepted a login to it.
+    /// What is shared about the database `name` of the server with this number. The server must
+    /// have accepted a login to it.
     #[must_use]
-    pub fn database(&self, name: &[u8]) -> Arc<Database> {
-        self.databases.get(name)
+    pub fn database(&self, server: u64, name: &[u8]) -> Arc<Database> {
+        self.databases.get(server, name)
     }
 
     /// The same, if somebody has logged in to it before.
     #[must_use]
-    pub fn known_database(&self, name: &[u8]) -> Option<Arc<Database>> {
-        self.databases.known(name)
+    pub fn known_database(&self, server: u64, name: &[u8]) -> Option<Arc<Database>> {
+        self.databases.known(server, name)
     }
 
     /// Counts what may have changed who may log in, or what a login finds.

@@ -82,6 +82,11 @@ fn ask(out: &mut Vec<u8>, code: u32, rest: &[u8]) {
     });
 }
 
+/// Appends AuthenticationOk.
+pub fn put_ok(out: &mut Vec<u8>) {
+    ask(out, OK, b"");
+}
+
 /// Appends an AuthenticationCleartextPassword.
 pub fn put_cleartext(out: &mut Vec<u8>) {
     ask(out, CLEARTEXT, b"");
@@ -163,6 +168,7 @@ mod tests {
 
     #[test]
     fn bytes_of_what_is_asked() {
+        assert_eq!(written(put_ok), b"R\0\0\0\x08\0\0\0\0");
         assert_eq!(written(put_cleartext), b"R\0\0\0\x08\0\0\0\x03");
         assert_eq!(
             written(|o| put_md5(o, *b"salt")),

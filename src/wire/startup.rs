@@ -168,6 +168,36 @@ pub fn lowered(bytes: &[u8]) -> Option<(Vec<u8>, Vec<&[u8]>)> {
     Some((out, extensions))
 }
 
+/// The StartupMessage `bytes` with another database, another user, or both: the same parameters in
+/// the same order, and the database at the end if it was not named.
+#[must_use]
+pub fn renamed(bytes: &[u8], database: Option<&[u8]>, user: Option<&[u8]>) -> Vec<u8> {
+    let Ok(Some((Packet::Startup(startup), _))) = packet(bytes) else {
+        return bytes.to_vec();
+    };
+    let other = |name: &[u8]| match name {
+        b"database" => database,
+        b"user" => user,
+        _ => None,
+    };
+    let mut has_database = false;
+    let mut parameters = Vec::new();
+    for (name, value) in startup.parameters() {
+        has_database |= name == b"database";
+        parameters.push((name, other(name).unwrap_or(value)));
+    }
+    if let Some(database) = database.filter(|_| !has_database) {
+        parameters.push((b"database", database));
+    }
+    let mut out = Vec::new();
+    startup_message(&mut out, parameters);
+    // A server may speak the client's newer version.
+    if let (Some(ours), Some(theirs)) = (out.get_mut(4..8), bytes.get(4..8)) {
+        ours.copy_from_slice(theirs);
+    }
+    out
+}
+
 /// Appends an SSLRequest.
 pub fn ssl_request(out: &mut Vec<u8>) {
     out.extend_from_slice(&8_u32.to_be_bytes());
@@ -253,6 +283,35 @@ mod tests {
         assert_eq!(packet, startup_packet(0x0003_0000, b"user\0me\0\0"));
         assert_eq!(names, [&b"_pq_.x"[..], b"_pq_.z"]);
         assert_eq!(lowered(b"\0\0\0\x08\x04\xd2\x16\x2f"), None);
+    }
+
+    #[test]
+    fn a_login_is_renamed_and_otherwise_as_it_was() {
+        let new = |bytes: &[u8], database: Option<&str>, user: Option<&str>| {
+            let bytes_of = |text: &str| text.as_bytes().to_vec();
+            let (database, user) = (database.map(bytes_of), user.map(bytes_of));
+            renamed(bytes, database.as_deref(), user.as_deref())
+        };
+        let body = b"user\0me\0a\0b\0database\0db\0options\0-c x=y\0\0";
+        for version in [0x0003_0000, 0x0003_0002] {
+            let asked = startup_packet(version, body);
+            assert_eq!(new(&asked, None, None), asked);
+            let other = b"user\0me\0a\0b\0database\0real\0options\0-c x=y\0\0";
+            let expected = startup_packet(version, other);
+            assert_eq!(new(&asked, Some("real"), None), expected);
+            let other = b"user\0you\0a\0b\0database\0db\0options\0-c x=y\0\0";
+            assert_eq!(
+                new(&asked, None, Some("you")),
+                startup_packet(version, other)
+            );
+        }
+        let bare = startup_packet(0x0003_0000, b"user\0me\0\0");
+        let expected = b"\0\0\0\x1e\0\x03\0\0user\0you\0database\0db\0\0";
+        assert_eq!(new(&bare, Some("db"), Some("you")), expected);
+        // The last one counts, and all of them are what the server is to see.
+        let twice = startup_packet(0x0003_0000, b"database\0a\0user\0me\0database\0b\0\0");
+        let expected = startup_packet(0x0003_0000, b"database\0c\0user\0me\0database\0c\0\0");
+        assert_eq!(new(&twice, Some("c"), None), expected);
     }
 
     #[test]

@@ -158,7 +158,7 @@ impl House {
         let pair = self.hub.arrive(Arrival {
             number: self.stamps as u64,
             key: key.clone(),
-            origin: Origin::new(b"db", b"me"),
+            origin: Origin::new(1, b"db", b"me"),
             relay_only: false,
             is_second: false,
             deadline: Millis(self.now + LOGIN),

@@ -296,7 +296,7 @@ impl World {
         let (id, link) = self.hub.arrive(Arrival {
             number: line as u64,
             key: key.clone(),
-            origin: Origin::new(b"db", b"me"),
+            origin: Origin::new(1, b"db", b"me"),
             relay_only: false,
             is_second: false,
             deadline: Millis(self.now + LOGIN),

@@ -67,7 +67,7 @@ impl Core {
         let (client, upstream) = hub.arrive(Arrival {
             number: 1,
             key,
-            origin: Origin::new(b"db", b""),
+            origin: Origin::new(1, b"db", b""),
             relay_only: false,
             is_second: false,
             deadline: Millis(u64::MAX),

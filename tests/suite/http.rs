@@ -19,10 +19,15 @@ struct Room {
 
 impl Room {
     fn new(upstream: &str) -> Self {
+        Self::with(upstream, &[])
+    }
+
+    fn with(upstream: &str, more: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("http");
         let path_text = path.to_str().unwrap();
         let changes = [("http_listen", path_text), ("drain_timeout_s", "60")];
+        let changes = [&changes[..], more].concat();
         Self {
             proxy: Process::start(upstream, &changes),
             path,
@@ -132,6 +137,22 @@ fn a_proxy_without_its_server_is_alive_and_not_ready() {
         "{}",
         ready.body
     );
+}
+
+#[test]
+fn one_of_several_servers_is_enough_to_be_ready() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let nowhere = free.local_addr().unwrap().to_string();
+    drop(free);
+    for (second, status) in [(server::address(), 200), ("127.0.0.1:1".to_owned(), 503)] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("p.toml");
+        let tables =
+            format!("[databases.a]\nupstream = '{nowhere}'\n[databases.b]\nupstream = '{second}'");
+        std::fs::write(&path, tables).unwrap();
+        let room = Room::with(&nowhere, &[("config", path.to_str().unwrap())]);
+        assert_eq!(room.get("/readyz").status, status);
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@
 mod harness {
     //! What the tests stand on.
     pub(crate) mod client;
+    pub(crate) mod cluster;
     pub(crate) mod frames;
     pub(crate) mod login;
     pub(crate) mod matrix;
@@ -81,9 +82,13 @@ mod wire;
 // COPY in both directions and by both protocols.
 mod contexts;
 mod copy;
+// Several servers, and where databases lead.
+mod databases;
+mod hosts;
 // Clients that the proxy lets in by itself.
 mod doors;
 mod doors_hostile;
+mod doors_known;
 mod doors_tls;
 // Logging in: encryption requests, versions, passwords, sockets of every kind.
 mod startup;

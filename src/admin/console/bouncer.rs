@@ -5,7 +5,7 @@
 
 mod columns;
 
-use super::facts::{Counted, Facts, Peer, PeerState, Totals};
+use super::facts::{Counted, Facts, Lead, Peer, PeerState, Totals};
 use super::value::{Cell, TableColumn, int4, numeric, text};
 use super::view::{Needs, View};
 use crate::admin::date;
@@ -329,16 +329,20 @@ fn databases(facts: &Facts) -> Vec<Vec<Cell>> {
     let (clients, servers) = (grouped(&facts.clients, of), grouped(&facts.servers, of));
     let count =
         |groups: &BTreeMap<String, Vec<&Peer>>, name: &str| groups.get(name).map_or(0, Vec::len);
-    let mut names: Vec<&String> = facts.counted.keys().chain(clients.keys()).collect();
+    let met = facts.counted.keys().chain(clients.keys());
+    let mut names: Vec<&String> = met.chain(facts.leads.keys()).collect();
     names.sort_unstable();
     names.dedup();
-    let row = |name: &str, host: Cell, port: u16, counts: [usize; 2], mode: &'static str| {
+    let row = |name: &str, lead: Option<&Lead>, counts: [usize; 2], mode: &'static str| {
+        let shown = |text: Option<&str>| text.map_or(Cell::Null, |text| text.to_owned().into());
+        let port = lead.map_or(0, |lead| lead.port);
+        let dbname = lead.and_then(|lead| lead.dbname.as_deref());
         vec![
             name.to_owned().into(),
-            host,
+            shown(lead.map(|lead| lead.hosts.as_str())),
             u32::from(port).into(),
-            name.to_owned().into(),
-            Cell::Null,
+            shown(Some(dbname.unwrap_or(name))),
+            shown(lead.and_then(|lead| lead.user.as_deref())),
             facts.pool_size.into(),
             0_u64.into(),
             0_u64.into(),
@@ -353,13 +357,13 @@ fn databases(facts: &Facts) -> Vec<Vec<Cell>> {
             0_u64.into(),
         ]
     };
-    let (host, port) = &facts.upstream;
     let rows = names.into_iter().map(|name| {
         let counts = [count(&servers, name), count(&clients, name)];
-        row(name, host.clone().into(), *port, counts, POOL_MODE)
+        let lead = facts.leads.get(name).or(facts.fallback.as_ref());
+        row(name, lead, counts, POOL_MODE)
     });
     let guests = [0, facts.guests.len()];
-    let console = row(super::NAMES[0], Cell::Null, 0, guests, "statement");
+    let console = row(super::NAMES[0], None, guests, "statement");
     rows.chain([console]).collect()
 }
 

@@ -120,13 +120,28 @@ pub struct SettingFacts {
     pub is_changeable: bool,
 }
 
+/// Where a database leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lead {
+    /// The hosts, or directories, of its servers, with commas between them.
+    pub hosts: String,
+    /// The port of the first of them.
+    pub port: u16,
+    /// What it is called there, unless that is what clients call it.
+    pub dbname: Option<String>,
+    /// As whom the proxy logs in, unless that is the client's user.
+    pub user: Option<String>,
+}
+
 /// What is known of the proxy at one moment. What a table does not need may be missing.
 #[derive(Debug, Clone)]
 pub struct Facts {
     /// What is counted, and what the system knows.
     pub snapshot: Snapshot,
-    /// Where the server is: its host or directory, and its port.
-    pub upstream: (String, u16),
+    /// Where databases lead that have a name of their own, by that.
+    pub leads: BTreeMap<String, Lead>,
+    /// Where all others lead, if they lead somewhere.
+    pub fallback: Option<Lead>,
     /// The most warm connections of one identity.
     pub pool_size: usize,
     /// The age in seconds at which a connection is not kept any more; zero for any.

@@ -29,7 +29,7 @@ mod sample;
 mod talk_tests;
 
 pub use command::{Act, Ending, Instruction};
-pub use facts::{Counted, Facts, Peer, PeerState, SettingFacts, Totals};
+pub use facts::{Counted, Facts, Lead, Peer, PeerState, SettingFacts, Totals};
 pub use rank::Rank;
 pub use tables::VIEWS;
 pub use talk::{Answer, MAX_MESSAGE, Talk, Todo};

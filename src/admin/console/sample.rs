@@ -66,7 +66,13 @@ pub(super) fn facts() -> Facts {
     snapshot.version = "1.2.3";
     Facts {
         snapshot,
-        upstream: ("10.0.0.9".to_owned(), 5432),
+        leads: std::collections::BTreeMap::new(),
+        fallback: Some(super::facts::Lead {
+            hosts: "10.0.0.9".to_owned(),
+            port: 5432,
+            dbname: None,
+            user: None,
+        }),
         pool_size: 20,
         server_lifetime: 3600,
         max_clients: 100,

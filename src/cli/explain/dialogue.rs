@@ -88,7 +88,24 @@ impl Dialogue {
     /// A dialogue with a real server, to which the client is logged in.
     pub(super) fn connect(config: &Config, account: &Account) -> anyhow::Result<Self> {
         let mut dialogue = Self::new(config, account.database.as_bytes());
-        let mut server = Server::connect(&config.upstream)?;
+        let destination = config.databases.find(account.database.as_bytes());
+        let destination = destination
+            .with_context(|| format!("no table is for the database {}", account.database))?;
+        let account = &destination.dbname.as_ref().map_or_else(
+            || account.clone(),
+            |dbname| Account {
+                database: dbname.clone(),
+                ..account.clone()
+            },
+        );
+        let mut found = Err(anyhow::anyhow!("there is no server"));
+        for address in &destination.addresses {
+            found = Server::connect(address);
+            if found.is_ok() {
+                break;
+            }
+        }
+        let mut server = found?;
         server.send(&account.startup(&SESSION))?;
         let mut authentication = Authentication::new(account);
         while !dialogue.is_logged_in() {
@@ -133,7 +150,7 @@ impl Dialogue {
         let (client, upstream) = hub.arrive(Arrival {
             number: 1,
             key,
-            origin: Origin::new(database, b""),
+            origin: Origin::new(1, database, b""),
             relay_only: false,
             is_second: false,
             deadline: Millis(u64::MAX),

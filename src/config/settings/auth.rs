@@ -12,12 +12,16 @@ pub const AUTH_TYPE: Setting = Setting {
         "password",
         "md5",
         "scram-sha-256",
+        "cert",
+        "peer",
     ]),
     default: Some("relay"),
     what: "How clients prove who they are: relay leaves it to the server; with the others the \
            proxy asks, and logs in to the server itself: for nothing (trust), the password \
            (plain or password, over TLS or on this machine only), its MD5 hash (md5; SCRAM for \
-           whom SCRAM's secret is known), or by SCRAM (scram-sha-256).",
+           whom SCRAM's secret is known), by SCRAM (scram-sha-256), for a certificate with the \
+           user's name (cert, with client_tls_sslmode = verify-full), or to be the user of that \
+           name of this machine (peer, over a Unix socket).",
     because: "it needs no secrets and changes nothing; where the server asks for passwords, the \
               others are what makes warm connections possible.",
 };

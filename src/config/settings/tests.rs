@@ -23,6 +23,18 @@ fn example() -> String {
             setting.toml(&items)
         );
     }
+    out += &format!("\n{}#\n# [databases.app]\n", wrap(TABLES));
+    for key in DATABASE_KEYS {
+        let because = format!("Because {}", key.because);
+        let items = match key.key {
+            "upstream" => vec!["10.0.0.1:5432".to_owned(), "10.0.0.2:5432".to_owned()],
+            "dbname" => vec!["app_production".to_owned()],
+            "user" => vec!["app".to_owned()],
+            _ => key.items(key.default.unwrap_or_default()),
+        };
+        let wrapped = wrap(key.what) + &wrap(&because);
+        let _ = write!(out, "#\n{wrapped}# {} = {}\n", key.key, key.toml(&items));
+    }
     out
 }
 

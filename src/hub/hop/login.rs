@@ -116,7 +116,9 @@ impl Hop<'_> {
                 let standing = &mut self.upstream.standing;
                 standing.status = Status::read(body).unwrap_or(Status::Failed);
                 // Not before: a name is anybody's to choose until the server has accepted it.
-                standing.database = self.lent.shapes.database(standing.origin.database());
+                let origin = &standing.origin;
+                let shapes = &self.lent.shapes;
+                standing.database = shapes.database(origin.server(), origin.database());
                 self.client.turn = Turn::Free;
                 self.outbox.timers.clear(self.client.id);
                 self.decided_login(match self.upstream.welcome {

@@ -3,8 +3,8 @@
 use super::act::apart;
 use super::{Console, no_answer};
 use crate::admin::Snapshot;
-use crate::admin::console::{Counted, Facts, Needs, Peer, SettingFacts};
-use crate::config::{Address, SETTINGS};
+use crate::admin::console::{Counted, Facts, Lead, Needs, Peer, SettingFacts};
+use crate::config::{Address, Destination, SETTINGS};
 use crate::net::Phase;
 use crate::net::http::process;
 use crate::net::orders::{Mailbox, Order};
@@ -60,10 +60,12 @@ impl Console {
                 summary: environment.metrics.summary(),
                 process: process::read(self.since),
             },
-            upstream: match &config.upstream {
-                Address::Tcp { host, port } => (host.clone(), *port),
-                Address::Unix(path) => (path.display().to_string(), 0),
-            },
+            leads: config
+                .databases
+                .named()
+                .map(|(name, destination)| (name.to_owned(), lead(destination)))
+                .collect(),
+            fallback: config.databases.fallback().map(|it| lead(it)),
             pool_size: environment.warm.most(),
             server_lifetime: config.server_lifetime.as_secs(),
             max_clients: config.max_clients,
@@ -171,4 +173,25 @@ async fn ask(mailbox: &Mailbox, ends: Ends, all: &mut Sockets) -> Result<(), Tol
         next = slice.next;
     }
     Ok(())
+}
+
+fn lead(destination: &Destination) -> Lead {
+    let host = |address: &Address| match address {
+        Address::Tcp { host, .. } => host.clone(),
+        Address::Unix(path) => path.display().to_string(),
+    };
+    let hosts: Vec<String> = destination.addresses.iter().map(host).collect();
+    let port = destination
+        .addresses
+        .first()
+        .map_or(0, |first| match first {
+            Address::Tcp { port, .. } => *port,
+            Address::Unix(_) => 0,
+        });
+    Lead {
+        hosts: hosts.join(","),
+        port,
+        dbname: destination.dbname.clone(),
+        user: destination.user.clone(),
+    }
 }

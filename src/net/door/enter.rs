@@ -17,27 +17,35 @@ const PIECE: usize = 4 * 1024;
 
 /// A server connection whose messages are read one by one.
 #[derive(Debug)]
-pub(super) struct Conversation {
+pub(in crate::net) struct Conversation {
     stream: Stream,
     /// What has come and was not taken.
     pending: Vec<u8>,
 }
 
 impl Conversation {
-    pub(super) const fn new(stream: Stream) -> Self {
-        Self {
-            stream,
-            pending: Vec::new(),
-        }
+    const fn new(stream: Stream) -> Self {
+        Self::resumed(stream, Vec::new())
     }
 
-    pub(super) async fn say(&mut self, bytes: &[u8]) -> Result<(), ConnectionError> {
+    /// One of which this much has come already.
+    pub(in crate::net) const fn resumed(stream: Stream, pending: Vec<u8>) -> Self {
+        Self { stream, pending }
+    }
+
+    /// Its connection, and what has come by it, which is `said` and what was not taken.
+    pub(in crate::net) fn ended(mut self, mut said: Vec<u8>) -> (Stream, Vec<u8>) {
+        said.append(&mut self.pending);
+        (self.stream, said)
+    }
+
+    pub(in crate::net) async fn say(&mut self, bytes: &[u8]) -> Result<(), ConnectionError> {
         let said = write_all(&mut self.stream, bytes).await;
         said.map_err(ConnectionError::UpstreamIo)
     }
 
     /// The type of the next message, and the message with its header.
-    pub(super) async fn next(&mut self) -> Result<(u8, Vec<u8>), ConnectionError> {
+    pub(in crate::net) async fn next(&mut self) -> Result<(u8, Vec<u8>), ConnectionError> {
         loop {
             let header = frame::header(&self.pending);
             if let Some(header) = header.map_err(ConnectionError::UpstreamProtocol)? {
@@ -62,7 +70,7 @@ impl Conversation {
 
     /// Logs in. From here on what comes is what the server says once it has accepted, first of
     /// all AuthenticationOk.
-    pub(super) async fn log_in(
+    async fn log_in(
         &mut self,
         packet: &[u8],
         credential: &Credential,
@@ -125,7 +133,7 @@ pub(in crate::net) async fn log_in(
     Ok((conversation.stream, conversation.pending))
 }
 
-pub(super) fn unexpected(tag: u8) -> ConnectionError {
+pub(in crate::net) fn unexpected(tag: u8) -> ConnectionError {
     let tag = char::from(tag);
     ConnectionError::UpstreamProtocol(wire::Error::Unexpected { tag })
 }

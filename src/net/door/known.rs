@@ -3,7 +3,7 @@
 use super::lookups::{Lookups, next};
 use super::users::{self, Error};
 use crate::auth::{MAX_NAME, Role, Secret};
-use crate::config::{AuthSettings, AuthType};
+use crate::config::{AuthType, Config};
 use crate::error::ConnectionError;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -24,11 +24,16 @@ pub(super) struct Known {
     numbers: Arc<AtomicU64>,
     /// Who asks about others.
     asker: String,
+    /// As whom the proxy logs in for others.
+    forced: Vec<String>,
 }
 
 impl Known {
     /// Reads the file, if there is one.
-    pub(super) fn load(settings: &AuthSettings) -> Result<Self, Error> {
+    pub(super) fn load(config: &Config) -> Result<Self, Error> {
+        let settings = &config.auth;
+        let forced = config.databases.destinations();
+        let forced = forced.filter_map(|destination| destination.user.clone());
         let is_used = settings.kind != AuthType::Relay;
         let numbers = Arc::new(AtomicU64::new(1));
         let asks = is_used && !settings.user.is_empty();
@@ -42,6 +47,7 @@ impl Known {
             lookups,
             numbers,
             asker: settings.user.clone(),
+            forced: forced.collect(),
         };
         known.listed = RwLock::new(known.read()?);
         Ok(known)
@@ -61,6 +67,13 @@ impl Known {
         let asker = users.get(self.asker.as_bytes());
         if self.lookups.is_some() && matches!(asker, Some(Some(Secret::Scram(_)))) {
             return Err(Error::Asker(self.asker.clone()));
+        }
+        let is_scram = |user: &&String| {
+            let secret = users.get(user.as_bytes());
+            matches!(secret, Some(Some(Secret::Scram(_))))
+        };
+        if let Some(user) = self.forced.iter().find(is_scram) {
+            return Err(Error::Forced(user.clone()));
         }
         let before = self.listed();
         let keep = |(user, secret): (Vec<u8>, Option<Secret>)| {
@@ -120,10 +133,15 @@ impl Known {
         Ok(Some(other).filter(|other| other.number() != role.number()))
     }
 
-    /// A user of the file, as it is asked about others.
+    /// Who asks about others.
     pub(super) fn asker(&self) -> Arc<Role> {
-        let listed = self.listed();
-        let role = listed.get(self.asker.as_bytes()).map(Arc::clone);
+        self.own(self.asker.as_bytes())
+    }
+
+    /// A user of the file, as whom the proxy itself logs in. Of one that is not there nothing is
+    /// known, which is enough for a server that asks for nothing.
+    pub(super) fn own(&self, user: &[u8]) -> Arc<Role> {
+        let role = self.listed().get(user).map(Arc::clone);
         role.unwrap_or_else(|| Arc::new(Role::unknown()))
     }
 

@@ -6,12 +6,13 @@
 mod enter;
 mod known;
 mod lookups;
+mod peers;
 mod users;
 
 pub use users::Error;
 
-pub(super) use enter::log_in;
-pub(super) use lookups::{Means, ask_for_others};
+pub(super) use enter::{Conversation, log_in, unexpected};
+pub(super) use lookups::Lookups;
 
 use super::stream::{Stream, read, write_all};
 use super::tls::Tunnel;
@@ -71,7 +72,7 @@ impl Door {
         getrandom::fill(&mut secret).map_err(|error| Error::Chance(error.into()))?;
         Ok(Self {
             kind: config.auth.kind,
-            known: Known::load(&config.auth)?,
+            known: Known::load(config)?,
             mock: Mock::new(secret),
             hashing: Semaphore::new(HASHING),
             is_usually_md5: AtomicBool::new(false),
@@ -134,6 +135,7 @@ impl Door {
         if self.kind == AuthType::Plain && !client.is_private() {
             return Err(ConnectionError::NotEncrypted);
         }
+        self.check_who(client, &user).await?;
         let began = Instant::now();
         let role = self.known.role(&user, logins).await?;
         let asking = self.asking(&role);
@@ -186,10 +188,33 @@ impl Door {
         }))
     }
 
+    /// Whether a client is who it says, where nobody has to be asked for that.
+    async fn check_who(&self, client: &Stream, user: &[u8]) -> Result<(), ConnectionError> {
+        let refusal = match self.kind {
+            AuthType::Cert => {
+                let name = client.tls().and_then(Tunnel::client_name);
+                (name != Some(user)).then(|| Refusal::no_certificate(user))
+            }
+            AuthType::Peer => {
+                let uid = client.user();
+                let name = user.to_vec();
+                let is_it = move || uid.is_some_and(|uid| peers::is_called(uid, &name));
+                let is_it = self.hash(true, is_it).await?;
+                (!is_it).then(|| Refusal::no_peer(user))
+            }
+            _ => None,
+        };
+        refusal.map_or(Ok(()), |refusal| {
+            Err(ConnectionError::ClientRefused(refusal))
+        })
+    }
+
     /// What this user is asked for. Those of whom nothing is known are asked for what others are.
     fn asking(&self, role: &Role) -> Asking {
         match (self.kind, role.secret()) {
-            (AuthType::Relay | AuthType::Trust, _) => Asking::Nothing,
+            (AuthType::Relay | AuthType::Trust | AuthType::Cert | AuthType::Peer, _) => {
+                Asking::Nothing
+            }
             (AuthType::Plain, _) => Asking::Password,
             (AuthType::Scram, _) => Asking::Scram,
             (AuthType::Md5, Some(secret)) => {
@@ -259,6 +284,21 @@ impl Door {
         let _place = place.map_err(|error| failed(io::Error::other(error)))?;
         let done = tokio::task::spawn_blocking(work).await;
         done.map_err(|error| failed(error.into()))
+    }
+
+    /// How users are asked about, if they are.
+    pub(super) fn lookups(&self) -> Option<&Lookups> {
+        self.known.lookups()
+    }
+
+    /// Who asks, as far as its password goes.
+    pub(super) fn asker(&self) -> Arc<Role> {
+        self.known.asker()
+    }
+
+    /// What there is to log in as this user of the configuration, whoever the client is.
+    pub(super) fn forced(&self, user: &[u8]) -> Credential {
+        Credential::new(user, self.known.own(user))
     }
 
     /// The server has refused what was shown for a user: it is not known what it was.

@@ -38,6 +38,12 @@ pub enum Error {
          password there, or have the server ask it for none"
     )]
     Asker(String),
+    /// A user of a table of databases cannot log in.
+    #[error(
+        "auth_file has a SCRAM secret for the user {0} of [databases], by which nobody can log in: \
+         write its password there, or have the server ask it for none"
+    )]
+    Forced(String),
     /// The system has no random numbers.
     #[error("no random numbers: {0}")]
     Chance(#[source] io::Error),

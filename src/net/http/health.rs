@@ -10,7 +10,8 @@ use crate::net::orders::{Mailbox, Order};
 use crate::net::stream::Stream;
 use std::time::Duration;
 use tokio::sync::{Mutex, oneshot, watch};
-use tokio::time::{Instant, timeout};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// How long an answer is given to others, too.
 const FRESH: Duration = Duration::from_secs(1);
@@ -50,14 +51,14 @@ struct Pulse {
 pub(in crate::net) struct Health {
     workers: Mutex<(Vec<Pulse>, Finding)>,
     server: Mutex<Finding>,
-    upstream: Address,
+    servers: Vec<Address>,
     draining: watch::Receiver<Phase>,
 }
 
 impl Health {
     pub(in crate::net) fn new(
         mailboxes: impl Iterator<Item = Mailbox>,
-        upstream: Address,
+        servers: Vec<Address>,
         draining: watch::Receiver<Phase>,
     ) -> Self {
         let pulses = mailboxes.map(|mailbox| Pulse {
@@ -67,7 +68,7 @@ impl Health {
         Self {
             workers: Mutex::new((pulses.collect(), Finding::default())),
             server: Mutex::default(),
-            upstream,
+            servers,
             draining,
         }
     }
@@ -101,7 +102,7 @@ impl Health {
             let Some(asked) = &mut pulse.asked else {
                 continue;
             };
-            match tokio::time::timeout_at(until, asked).await {
+            match timeout_at(until, asked).await {
                 Ok(Ok(())) => pulse.asked = None,
                 // A worker that has ended has dropped the question.
                 Ok(Err(_)) => {
@@ -120,7 +121,7 @@ impl Health {
         })
     }
 
-    /// Whether clients are taken and the server can be reached.
+    /// Whether clients are taken and a server can be reached.
     ///
     /// # Errors
     /// Why not.
@@ -133,11 +134,19 @@ impl Health {
             return outcome;
         }
         // A connection that says nothing leaves no line in the server's log.
-        let connected = timeout(SERVER, Stream::connect(&self.upstream)).await;
-        finding.keep(match connected {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) => Err(format!("the server cannot be reached: {error}")),
-            Err(_) => Err("the server cannot be reached in time".to_owned()),
-        })
+        let mut tries = JoinSet::new();
+        for server in self.servers.clone() {
+            tries.spawn(async move { timeout(SERVER, Stream::connect(&server)).await });
+        }
+        let mut outcome = Err("there is no server".to_owned());
+        // What becomes of the others concerns only some of the clients.
+        while let (Err(_), Some(Ok(tried))) = (&outcome, tries.join_next().await) {
+            outcome = match tried {
+                Ok(Ok(_)) => Ok(()),
+                Ok(Err(error)) => Err(format!("the server cannot be reached: {error}")),
+                Err(_) => Err("the server cannot be reached in time".to_owned()),
+            };
+        }
+        finding.keep(outcome)
     }
 }

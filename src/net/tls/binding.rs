@@ -1,15 +1,8 @@
 //! What a login is bound to: the certificate that the server of a TLS connection has shown
 //! (`tls-server-end-point` of RFC 5929).
 
+use super::der::{OBJECT_IDENTIFIER, SEQUENCE, element};
 use sha2::{Digest as _, Sha224, Sha256, Sha384, Sha512};
-
-/// A sequence in DER.
-const SEQUENCE: u8 = 0x30;
-/// The name of an algorithm in DER.
-const OBJECT_IDENTIFIER: u8 = 0x06;
-
-/// From here on a length is written in more bytes.
-const LONG: u8 = 0x80;
 
 /// RSA with a hash, 1.2.840.113549.1.1, of which the last number is missing.
 const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];
@@ -36,27 +29,6 @@ pub(super) fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
         (RSA, 14) | (ECDSA, 1) => Sha224::digest(certificate).to_vec(),
         _ => return None,
     })
-}
-
-/// What stands in the first element, which must be of this kind, and what follows it.
-fn element(bytes: &[u8], kind: u8) -> Option<(&[u8], &[u8])> {
-    let [first, length, rest @ ..] = bytes else {
-        return None;
-    };
-    if *first != kind {
-        return None;
-    }
-    let (length, rest) = match length.checked_sub(LONG) {
-        None => (usize::from(*length), rest),
-        // So many bytes say how long it is.
-        Some(count @ 1..=4) => {
-            let (digits, rest) = rest.split_at_checked(usize::from(count))?;
-            let add = |sum: usize, digit: &u8| sum << 8 | usize::from(*digit);
-            (digits.iter().fold(0, add), rest)
-        }
-        Some(_) => return None,
-    };
-    rest.split_at_checked(length)
 }
 
 #[cfg(test)]

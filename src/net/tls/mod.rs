@@ -3,6 +3,7 @@
 
 mod binding;
 mod clients;
+mod der;
 mod files;
 mod servers;
 mod tunnel;
@@ -14,6 +15,7 @@ mod tunnel_tests;
 pub use files::Error;
 
 use crate::config::Config;
+use std::sync::Arc;
 
 pub(super) use clients::{ClientSide, PROTOCOL};
 pub(super) use servers::ServerSide;
@@ -23,7 +25,7 @@ pub(super) use tunnel::{Transport, Tunnel};
 #[derive(Debug)]
 pub(super) struct ReadAgain {
     clients: Option<clients::Shown>,
-    servers: Option<servers::Beginning>,
+    servers: Option<Arc<rustls::ClientConfig>>,
 }
 
 /// What TLS takes on both sides of the proxy.
@@ -66,6 +68,6 @@ impl Encryption {
     /// Whether there is TLS on either side.
     #[must_use]
     pub fn is_used(&self) -> bool {
-        self.clients.is_offered() || self.servers.tunnel().is_some()
+        self.clients.is_offered() || self.servers.is_used()
     }
 }

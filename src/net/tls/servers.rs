@@ -6,34 +6,26 @@ use super::tunnel::Tunnel;
 use super::verify::Lenient;
 use crate::config::{Address, Config, ServerTls, ServerTlsMode};
 use rustls::client::{Resumption, WebPkiServerVerifier, danger::ServerCertVerifier};
-use rustls::pki_types::ServerName;
+use rustls::pki_types::{InvalidDnsNameError, ServerName};
 use rustls::{ClientConfig, ClientConnection, Connection};
 use rustls_platform_verifier::Verifier;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// What a connection to the server begins with.
-#[derive(Debug, Clone)]
-pub(super) struct Beginning {
-    config: Arc<ClientConfig>,
-    name: ServerName<'static>,
-}
-
-/// What TLS with the server takes.
+/// What TLS with the servers takes.
 #[derive(Debug)]
 pub(in crate::net) struct ServerSide {
     settings: ServerTls,
-    upstream: Address,
+    addresses: Vec<Address>,
     /// What new connections begin with; none if there is no TLS.
-    current: RwLock<Option<Beginning>>,
+    current: RwLock<Option<Arc<ClientConfig>>>,
 }
 
 impl ServerSide {
     /// Reads the files.
     pub(super) fn load(config: &Config) -> Result<Self, Error> {
-        let (settings, upstream) = (config.server_tls.clone(), config.upstream.clone());
         let side = Self {
-            settings,
-            upstream,
+            settings: config.server_tls.clone(),
+            addresses: config.databases.addresses(),
             current: RwLock::new(None),
         };
         let read = side.read()?;
@@ -42,22 +34,24 @@ impl ServerSide {
     }
 
     /// Has new connections begin with what was read.
-    pub(super) fn install(&self, read: Option<Beginning>) {
+    pub(super) fn install(&self, read: Option<Arc<ClientConfig>>) {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = read;
     }
 
     /// Reads the files.
-    pub(super) fn read(&self) -> Result<Option<Beginning>, Error> {
+    pub(super) fn read(&self) -> Result<Option<Arc<ClientConfig>>, Error> {
         let settings = &self.settings;
-        let host = match &self.upstream {
-            Address::Tcp { host, .. } if settings.mode != ServerTlsMode::Disable => host,
-            // Nobody can listen to a Unix socket: as in libpq.
-            _ => return Ok(None),
-        };
-        // The zone is only for this machine to know.
-        let (host, _zone) = host.split_once('%').unwrap_or((host, ""));
-        let name = ServerName::try_from(host.to_owned());
-        let name = name.map_err(|_| Error::Setup(format!("no certificate can name {host:?}")))?;
+        if settings.mode == ServerTlsMode::Disable {
+            return Ok(None);
+        }
+        let mut is_remote = false;
+        for host in self.addresses.iter().filter_map(host) {
+            name(host).map_err(|_| Error::Setup(format!("no certificate can name {host:?}")))?;
+            is_remote = true;
+        }
+        if !is_remote {
+            return Ok(None);
+        }
         let setup = |error: &dyn std::error::Error| Error::Setup(error.to_string());
         let builder = ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
@@ -79,14 +73,27 @@ impl ServerSide {
         config.alpn_protocols = vec![PROTOCOL.to_vec()];
         // PostgreSQL resumes nothing.
         config.resumption = Resumption::disabled();
-        let config = Arc::new(config);
-        Ok(Some(Beginning { config, name }))
+        Ok(Some(Arc::new(config)))
     }
 
-    /// The beginning of a connection to the server; none if there is no TLS.
-    pub(in crate::net) fn tunnel(&self) -> Option<Result<Tunnel, rustls::Error>> {
+    /// Whether there is TLS with any server.
+    pub(super) fn is_used(&self) -> bool {
         let current = self.current.read();
-        let Beginning { config, name } = current.unwrap_or_else(PoisonError::into_inner).clone()?;
+        current.unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// The beginning of a connection to the server at this address; none if there is no TLS.
+    pub(in crate::net) fn tunnel(
+        &self,
+        address: &Address,
+    ) -> Option<Result<Tunnel, rustls::Error>> {
+        let current = self.current.read();
+        let config = current.unwrap_or_else(PoisonError::into_inner).clone()?;
+        // Nobody can listen to a Unix socket: as in libpq.
+        let name = match name(host(address)?) {
+            Ok(name) => name,
+            Err(error) => return Some(Err(rustls::Error::General(error.to_string()))),
+        };
         let connection = ClientConnection::new(config, name).map(Connection::Client);
         Some(connection.map(Tunnel::new))
     }
@@ -100,6 +107,20 @@ impl ServerSide {
     pub(in crate::net) fn is_optional(&self) -> bool {
         self.settings.mode == ServerTlsMode::Prefer
     }
+}
+
+/// The host of an address; none of a Unix socket.
+fn host(address: &Address) -> Option<&str> {
+    match address {
+        // The zone is only for this machine to know.
+        Address::Tcp { host, .. } => Some(host.split_once('%').map_or(host, |(host, _)| host)),
+        Address::Unix(_) => None,
+    }
+}
+
+/// What the certificate of a host has to name.
+fn name(host: &str) -> Result<ServerName<'static>, InvalidDnsNameError> {
+    ServerName::try_from(host.to_owned())
 }
 
 /// Who decides whether a certificate is the server's.

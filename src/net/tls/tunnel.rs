@@ -12,6 +12,7 @@
 //!   content cannot hold a thread.
 
 use super::binding::end_point;
+use super::der::common_name;
 use rustls::{Connection, SupportedCipherSuite};
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -101,6 +102,15 @@ impl Tunnel {
         match &self.connection {
             Connection::Server(_) => self.shown.as_deref().map(<[u8]>::to_vec),
             Connection::Client(_) => end_point(self.connection.peer_certificates()?.first()?),
+        }
+    }
+
+    /// The name in the certificate that the client of this connection has shown, which is verified
+    /// if clients have to show one.
+    pub(in crate::net) fn client_name(&self) -> Option<&[u8]> {
+        match &self.connection {
+            Connection::Server(_) => common_name(self.connection.peer_certificates()?.first()?),
+            Connection::Client(_) => None,
         }
     }
 

@@ -38,11 +38,19 @@ impl Worker {
         let Via::Connection(reached) = std::mem::replace(&mut joined.via, Via::Dial) else {
             return Err(io::ErrorKind::NotConnected.into());
         };
-        let Reached { upstream, said } = reached;
+        let Reached {
+            upstream,
+            said,
+            endpoint,
+        } = reached;
         let (id, link) = self.hub.arrive(hub::Arrival {
             number,
             key: joined.key.clone(),
-            origin: Origin::new(&joined.login.database, &joined.login.packet),
+            origin: Origin::new(
+                endpoint.number,
+                &joined.login.database,
+                &joined.login.packet,
+            ),
             relay_only: joined.login.replication,
             deadline: self.millis(joined.deadline),
             is_second: joined.is_second,
@@ -53,6 +61,7 @@ impl Worker {
         let server = self.register(upstream, PortId::Upstream(link), Vec::new());
         let server = server.map(|port| UpstreamPort {
             port,
+            endpoint,
             holder: id,
             shut: false,
             dies: match self.renewed {
@@ -125,6 +134,7 @@ impl Worker {
                 registration: None,
                 began: joined.began,
                 credential: joined.credential,
+                way: joined.way,
                 open,
                 received: 0,
                 sent: 0,

@@ -34,8 +34,8 @@ impl Worker {
         let environment = Arc::clone(&self.environment);
         let mailbox = self.mailbox.clone();
         self.runtime.spawn(async move {
-            if let Some((pid, secret)) = key {
-                hasten(pid, &secret, &environment).await;
+            if let Some((pid, secret, endpoint)) = key {
+                hasten(pid, &secret, &endpoint, &environment).await;
             }
             mailbox.put(Order::Hastened(id));
         });

@@ -388,15 +388,19 @@ impl Worker {
     fn perform(&mut self, task: Task) {
         match task {
             Task::Remember(id, key) => {
-                if let Some(client) = self.clients.get_mut(id.0) {
-                    if let Some(server) = self.upstreams.get_mut(client.link.0) {
-                        server.process = Some(key.pid);
-                    }
+                let link = self.clients.get(id.0).map(|client| client.link);
+                let server = link.and_then(|link| self.upstreams.get_mut(link.0));
+                let endpoint = server.map(|server| {
+                    server.process = Some(key.pid);
+                    Arc::clone(&server.endpoint)
+                });
+                if let (Some(client), Some(endpoint)) = (self.clients.get_mut(id.0), endpoint) {
                     let given = (key.pid, key.ours);
+                    let theirs = (key.secret, endpoint);
                     let cancels = Arc::clone(&client.cancels);
                     let mailbox = self.mailbox.clone();
                     let registry = &self.environment.registry;
-                    let registration = registry.register(given, key.secret, cancels, mailbox);
+                    let registration = registry.register(given, theirs, cancels, mailbox);
                     client.registration = Some(registration);
                 }
             }

@@ -4,8 +4,10 @@ use crate::auth::Credential;
 use crate::client::Cancels;
 use crate::ids::{ClientId, Slot, UpstreamId};
 use crate::net::cancel::Registration;
+use crate::net::endpoint::Endpoint;
 use crate::net::orders::OpenClient;
 use crate::net::port::Port;
+use crate::net::ways::Way;
 use mio::Token;
 use std::io;
 use std::sync::Arc;
@@ -47,6 +49,8 @@ pub(super) struct ClientPort {
     pub(super) began: Instant,
     /// What the server can be shown for it, as long as it may have to be.
     pub(super) credential: Option<Arc<Credential>>,
+    /// To the servers of its database.
+    pub(super) way: Arc<Way>,
     pub(super) open: OpenClient,
     /// Bytes that have come from it.
     pub(super) received: u64,
@@ -58,6 +62,8 @@ pub(super) struct ClientPort {
 #[derive(Debug)]
 pub(super) struct UpstreamPort {
     pub(super) port: Port,
+    /// The server.
+    pub(super) endpoint: Arc<Endpoint>,
     /// The client it is held for.
     pub(super) holder: ClientId,
     /// Nothing more is written to it.

@@ -289,6 +289,7 @@ impl Worker {
             client: client.port.release(self.poll.registry()).ok()?,
             via: Via::Dial,
             login,
+            way: client.way,
             key,
             deadline: now + self.config.login_timeout,
             began: now,

@@ -2,11 +2,12 @@
 //! where it can be sent signals and its memory measured.
 
 use super::client::PATIENCE;
-use pgautoprep::config::Config;
+use pgautoprep::config::{Config, SETTINGS};
 use pgautoprep::metrics::{Counter, Metrics, Summary};
 use pgautoprep::statement::journal::Journal;
 use rustix::process::{Pid, Signal, kill_process};
 use settings::settings;
+use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::{Arc, OnceLock, mpsc};
@@ -52,9 +53,24 @@ impl Proxy {
         Self::configured(&chosen(upstream, changes))
     }
 
+    /// Starts a proxy with some settings changed, without a server but those of these tables.
+    pub(crate) fn with_tables(tables: &str, changes: &[(&str, &str)]) -> Self {
+        let mut text = String::new();
+        for (key, value) in chosen("", changes) {
+            let setting = SETTINGS.iter().find(|setting| setting.key == key).unwrap();
+            if key != "upstream" {
+                writeln!(text, "{key} = {}", setting.toml(&[value.to_owned()])).unwrap();
+            }
+        }
+        Self::of(Config::from_text(&(text + tables)).unwrap())
+    }
+
     /// Starts a proxy with these settings and otherwise the defaults.
     pub(crate) fn configured(settings: &[(&str, &str)]) -> Self {
-        let config = Config::from_pairs(settings).unwrap();
+        Self::of(Config::from_pairs(settings).unwrap())
+    }
+
+    fn of(config: Config) -> Self {
         let (stop, stopped) = oneshot::channel::<()>();
         let (sender, receiver) = mpsc::channel();
         let thread = std::thread::spawn(move || {

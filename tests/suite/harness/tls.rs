@@ -56,6 +56,15 @@ impl Certificates {
 
     /// Makes, or makes anew, a key and a certificate for a host with these names, or for a client.
     pub(crate) fn sign(&self, name: &str, hosts: &[&str]) {
+        self.sign_for(name, name, hosts);
+    }
+
+    /// The same for a client, in files of another name.
+    pub(crate) fn sign_as(&self, file: &str, name: &str) {
+        self.sign_for(file, name, &[]);
+    }
+
+    fn sign_for(&self, file: &str, name: &str, hosts: &[&str]) {
         let hosts: Vec<_> = hosts.iter().map(|&host| host.to_owned()).collect();
         let usage = match hosts.is_empty() {
             true => ExtendedKeyUsagePurpose::ClientAuth,
@@ -67,8 +76,8 @@ impl Certificates {
         params.use_authority_key_identifier_extension = true;
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        std::fs::write(self.path(&format!("{name}.crt")), certificate.pem()).unwrap();
-        let path = self.path(&format!("{name}.key"));
+        std::fs::write(self.path(&format!("{file}.crt")), certificate.pem()).unwrap();
+        let path = self.path(&format!("{file}.key"));
         std::fs::write(&path, key.serialize_pem()).unwrap();
         // libpq refuses a key that others may read.
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);

@@ -1,0 +1,421 @@
+//! Where the databases are that clients ask for: the tables `[databases.NAME]`, checked.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use toml::Value;
+use toml::de::{DeTable, DeValue};
+
+use super::raw::{DATABASES, Source, Written, items_of, line_and_column};
+use super::settings::{
+    DATABASE_DBNAME, DATABASE_KEYS, DATABASE_UPSTREAM, DATABASE_USER, LOAD_BALANCE_HOSTS, Setting,
+    TARGET_SESSION_ATTRS,
+};
+use super::{Address, AddressError, AuthType, Config, Effective, Error};
+
+/// The name of the table for all databases that no other is for.
+pub const FALLBACK: &str = "*";
+
+/// The longest name of the server's, in bytes: it would cut a longer one.
+const MAX_NAME: usize = 63;
+
+/// Which sessions fit, with libpq's meanings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SessionAttrs {
+    /// All.
+    Any,
+    /// Those that may write.
+    ReadWrite,
+    /// Those that may not.
+    ReadOnly,
+    /// Those of a server that is no standby.
+    Primary,
+    /// Those of a standby.
+    Standby,
+    /// Those of a standby; any if there is none.
+    PreferStandby,
+}
+
+/// Where a database leads that clients ask for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Destination {
+    /// The addresses of its servers: at least one, and no two equal.
+    pub addresses: Vec<Address>,
+    /// What it is called there, unless that is what the client calls it.
+    pub dbname: Option<String>,
+    /// As whom the proxy logs in, unless that is the user that the client is.
+    pub user: Option<String>,
+    /// Which sessions fit.
+    pub attrs: SessionAttrs,
+    /// Whether the servers are tried in another order for each session.
+    pub is_balanced: bool,
+}
+
+/// Where each database leads.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DatabaseMap {
+    named: BTreeMap<String, Arc<Destination>>,
+    fallback: Option<Arc<Destination>>,
+}
+
+impl DatabaseMap {
+    /// All databases are on this server.
+    pub(super) fn of(upstream: Address) -> Self {
+        let destination = Destination {
+            addresses: vec![upstream],
+            dbname: None,
+            user: None,
+            attrs: SessionAttrs::Any,
+            is_balanced: false,
+        };
+        Self {
+            named: BTreeMap::new(),
+            fallback: Some(Arc::new(destination)),
+        }
+    }
+
+    /// Where the database of this name leads; `None` if there is none.
+    #[must_use]
+    pub fn find(&self, name: &[u8]) -> Option<&Arc<Destination>> {
+        let name = std::str::from_utf8(name).ok();
+        let named = name.and_then(|name| self.named.get(name));
+        named.or(self.fallback.as_ref())
+    }
+
+    /// Those that have a name of their own.
+    pub fn named(&self) -> impl Iterator<Item = (&str, &Arc<Destination>)> {
+        self.named.iter().map(|(name, it)| (name.as_str(), it))
+    }
+
+    /// Where all others lead, if they lead somewhere.
+    #[must_use]
+    pub const fn fallback(&self) -> Option<&Arc<Destination>> {
+        self.fallback.as_ref()
+    }
+
+    /// All that somebody can be led to, those that have a name first.
+    pub fn destinations(&self) -> impl Iterator<Item = &Arc<Destination>> {
+        self.named.values().chain(&self.fallback)
+    }
+
+    /// The addresses of all servers, each once.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<Address> {
+        let mut all: Vec<Address> = Vec::new();
+        for address in self.destinations().flat_map(|it| &it.addresses) {
+            if !all.contains(address) {
+                all.push(address.clone());
+            }
+        }
+        all
+    }
+}
+
+/// A table as it was written.
+#[derive(Debug, Clone)]
+pub struct WrittenDatabase {
+    /// The database's name, or [`FALLBACK`].
+    pub name: String,
+    /// Where its table is.
+    pub place: Source,
+    /// What it says.
+    pub keys: Vec<(Setting, Written)>,
+}
+
+impl WrittenDatabase {
+    fn written(&self, key: &Setting) -> Option<&Written> {
+        let found = self.keys.iter().find(|(known, _)| known.key == key.key);
+        found.map(|(_, written)| written)
+    }
+
+    /// The text of a key that has one.
+    fn text(&self, key: &Setting) -> Option<&str> {
+        let written = self.written(key)?;
+        written.items.first().map(String::as_str)
+    }
+
+    fn refuse(&self, key: &Setting, expected: impl Into<String>, found: &str) -> Error {
+        let place = self
+            .written(key)
+            .map_or(&self.place, |written| &written.origin);
+        Error::Value {
+            place: format!("{place}: {}.{}", table(&self.name), key.key),
+            expected: expected.into(),
+            found: found.to_owned(),
+        }
+    }
+
+    /// A name of the server's.
+    fn name_of(&self, key: &Setting) -> Result<Option<String>, Error> {
+        let Some(text) = self.text(key) else {
+            return Ok(None);
+        };
+        let is_name = !text.is_empty() && text.len() <= MAX_NAME && !text.contains('\0');
+        match is_name {
+            true => Ok(Some(text.to_owned())),
+            false => {
+                let expected = format!("a name of 1 to {MAX_NAME} bytes");
+                Err(self.refuse(key, expected, &format!("{text:?}")))
+            }
+        }
+    }
+
+    /// One of the words of a key.
+    fn choice(&self, key: &Setting) -> Result<&str, Error> {
+        let text = self.text(key).or(key.default).unwrap_or_default();
+        let super::ValueForm::Choice(words) = key.kind else {
+            return Ok(text);
+        };
+        match words.contains(&text) {
+            true => Ok(text),
+            false => Err(self.refuse(key, words.join(" or "), &format!("{text:?}"))),
+        }
+    }
+
+    fn addresses(&self, usual: Option<&Address>) -> Result<Vec<Address>, Error> {
+        let key = &DATABASE_UPSTREAM;
+        let Some(written) = self.written(key) else {
+            let usual = usual.cloned().map(|usual| vec![usual]);
+            let expected = "an upstream here, or one for all databases";
+            return usual.ok_or_else(|| self.refuse(key, expected, "none"));
+        };
+        let mut addresses = Vec::new();
+        for text in &written.items {
+            let refused = |expected: &str| self.refuse(key, expected, &format!("{text:?}"));
+            let address = server_address(text).map_err(|expected| refused(&expected))?;
+            if addresses.contains(&address) {
+                return Err(refused("each address once"));
+            }
+            addresses.push(address);
+        }
+        match addresses.is_empty() {
+            true => Err(self.refuse(key, "at least one address", "none")),
+            false => Ok(addresses),
+        }
+    }
+
+    /// Where it leads; `usual` is where it does if it does not say.
+    fn destination(&self, usual: Option<&Address>) -> Result<Destination, Error> {
+        Ok(Destination {
+            addresses: self.addresses(usual)?,
+            dbname: self.name_of(&DATABASE_DBNAME)?,
+            user: self.name_of(&DATABASE_USER)?,
+            attrs: match self.choice(&TARGET_SESSION_ATTRS)? {
+                "read-write" => SessionAttrs::ReadWrite,
+                "read-only" => SessionAttrs::ReadOnly,
+                "primary" => SessionAttrs::Primary,
+                "standby" => SessionAttrs::Standby,
+                "prefer-standby" => SessionAttrs::PreferStandby,
+                _ => SessionAttrs::Any,
+            },
+            is_balanced: self.choice(&LOAD_BALANCE_HOSTS)? == "random",
+        })
+    }
+
+    /// Refuses what logins that are relayed cannot have.
+    fn check_relay(&self, destination: &Destination) -> Result<(), Error> {
+        if destination.user.is_some() {
+            let expected = "no user with auth_type = relay, where the client itself logs in to \
+                            the server";
+            let found = format!("{:?}", self.text(&DATABASE_USER).unwrap_or_default());
+            return Err(self.refuse(&DATABASE_USER, expected, &found));
+        }
+        if destination.attrs != SessionAttrs::Any {
+            let expected = "any with auth_type = relay, where a client that has logged in cannot \
+                            be sent to another server";
+            let found = format!("{:?}", self.text(&TARGET_SESSION_ATTRS).unwrap_or_default());
+            return Err(self.refuse(&TARGET_SESSION_ATTRS, expected, &found));
+        }
+        Ok(())
+    }
+}
+
+/// How a table is called.
+fn table(name: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    match !name.is_empty() && name.chars().all(is_bare) {
+        true => format!("{DATABASES}.{name}"),
+        false => format!("{DATABASES}.{}", Value::String(name.to_owned())),
+    }
+}
+
+/// The address of a server; a directory stands for the server's usual socket in it.
+///
+/// # Errors
+/// What was expected instead.
+pub(super) fn server_address(text: &str) -> Result<Address, String> {
+    let address = text
+        .parse()
+        .map_err(|error: AddressError| error.to_string())?;
+    match address {
+        Address::Tcp { port: 0, .. } => Err("a port from 1 to 65535".to_owned()),
+        Address::Unix(path) if text.ends_with('/') || path.is_dir() => {
+            Ok(Address::Unix(path.join(".s.PGSQL.5432")))
+        }
+        address => Ok(address),
+    }
+}
+
+/// A file as it was written.
+#[derive(Clone, Copy)]
+struct Original<'t> {
+    path: &'t Path,
+    text: &'t str,
+}
+
+impl Original<'_> {
+    fn place(self, offset: usize) -> Source {
+        let (line, column) = line_and_column(self.text, offset);
+        Source::File {
+            path: self.path.to_owned(),
+            line,
+            column,
+        }
+    }
+
+    /// The error for something that is no table.
+    fn no_table(self, offset: usize, name: &str) -> Error {
+        Error::Value {
+            place: format!("{}: {name}", self.place(offset)),
+            expected: format!("a table, as in [{DATABASES}.NAME]"),
+            // It may be a connection string with a password in it.
+            found: "something else".to_owned(),
+        }
+    }
+}
+
+/// The tables of the file at `path`, which holds `text` and is TOML. `value` is all of them.
+///
+/// # Errors
+/// What is no table, has a key that is none, or a value of the wrong type.
+pub(super) fn read(path: &Path, text: &str, value: &Value) -> Result<Vec<WrittenDatabase>, Error> {
+    let file = Original { path, text };
+    let spans = DeTable::parse(text).map(toml::Spanned::into_inner);
+    let spans = spans.unwrap_or_default();
+    let whole = spans
+        .iter()
+        .find(|(key, _)| key.get_ref().as_ref() == DATABASES);
+    let start = whole.map_or(0, |(key, _)| key.span().start);
+    let whole = whole.map(|(_, value)| value.get_ref());
+    let (Value::Table(values), Some(DeValue::Table(spans))) = (value, whole) else {
+        return Err(file.no_table(start, DATABASES));
+    };
+    let mut found = Vec::new();
+    for (key, span) in spans {
+        let (name, place) = (key.get_ref().as_ref(), key.span().start);
+        let (Some(Value::Table(value)), DeValue::Table(keys)) = (values.get(name), span.get_ref())
+        else {
+            return Err(file.no_table(place, &table(name)));
+        };
+        if name.is_empty() || name.len() > MAX_NAME || name.contains('\0') {
+            return Err(Error::Value {
+                place: file.place(place).to_string(),
+                expected: format!("a database's name of 1 to {MAX_NAME} bytes, or \"{FALLBACK}\""),
+                found: format!("{name:?}"),
+            });
+        }
+        found.push(WrittenDatabase {
+            name: name.to_owned(),
+            place: file.place(place),
+            keys: read_keys(file, name, value, keys)?,
+        });
+    }
+    Ok(found)
+}
+
+/// What a table says.
+fn read_keys(
+    file: Original<'_>,
+    name: &str,
+    values: &toml::Table,
+    spans: &DeTable<'_>,
+) -> Result<Vec<(Setting, Written)>, Error> {
+    let mut written = Vec::new();
+    for (key, span) in spans {
+        let (word, origin) = (key.get_ref().as_ref(), file.place(span.span().start));
+        let Some(setting) = DATABASE_KEYS.iter().find(|known| known.key == word) else {
+            let known = DATABASE_KEYS.iter().map(|one| format!("`{}`", one.key));
+            let known = known.collect::<Vec<_>>().join(", ");
+            let message = format!(
+                "unknown key `{word}` in {}, expected one of {known}",
+                table(name)
+            );
+            let place = file.place(key.span().start);
+            return Err(Error::Syntax { place, message });
+        };
+        let Some(value) = values.get(word) else {
+            continue;
+        };
+        let items = items_of(setting, value).map_err(|expected| Error::Value {
+            place: format!("{origin}: {}.{word}", table(name)),
+            expected: expected.to_owned(),
+            found: value.to_string(),
+        })?;
+        written.push((*setting, Written { items, origin }));
+    }
+    Ok(written)
+}
+
+impl Config {
+    /// The servers, for people.
+    #[must_use]
+    pub fn shown_servers(&self) -> String {
+        let servers = self.databases.addresses();
+        let servers: Vec<_> = servers.iter().map(ToString::to_string).collect();
+        servers.join(", ")
+    }
+}
+
+impl Effective {
+    /// The tables as they were written, in the order of their names.
+    #[must_use]
+    pub fn databases(&self) -> &[WrittenDatabase] {
+        &self.databases
+    }
+
+    /// Where each database leads: to `upstream`, unless there are tables.
+    pub(super) fn database_map(&self, config: &Config) -> Result<DatabaseMap, Error> {
+        let (upstream, kind) = (config.upstream.as_ref(), config.auth.kind);
+        let written = self.databases();
+        if let (true, Some(upstream)) = (written.is_empty(), upstream) {
+            return Ok(DatabaseMap::of(upstream.clone()));
+        }
+        let mut map = DatabaseMap::default();
+        for database in written {
+            let destination = database.destination(upstream)?;
+            if kind == AuthType::Relay {
+                database.check_relay(&destination)?;
+            }
+            let destination = Arc::new(destination);
+            match database.name == FALLBACK {
+                true => map.fallback = Some(destination),
+                false => drop(map.named.insert(database.name.clone(), destination)),
+            }
+        }
+        Ok(map)
+    }
+}
+
+/// Writes tables as they could stand in a file, each key with the comment that `comment` makes of
+/// where it was written.
+#[must_use]
+pub fn show(databases: &[WrittenDatabase], comment: impl Fn(&Source) -> String) -> String {
+    let mut out = String::new();
+    for database in databases {
+        out += &format!(
+            "\n[{}]{}\n",
+            table(&database.name),
+            comment(&database.place)
+        );
+        for (key, written) in &database.keys {
+            let value = key.toml(&written.items);
+            out += &format!("{} = {value}{}\n", key.key, comment(&written.origin));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+#[path = "databases_tests.rs"]
+mod tests;

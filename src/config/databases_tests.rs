@@ -1,0 +1,197 @@
+//! Tables of databases: what they mean, and what is wrong with them.
+
+use super::*;
+use crate::config::Sources;
+
+fn map(text: &str) -> DatabaseMap {
+    Config::from_text(text).expect(text).databases
+}
+
+fn message(text: &str) -> String {
+    let error = Config::from_text(text).expect_err(text);
+    error.to_string()
+}
+
+fn texts(destination: &Destination) -> Vec<String> {
+    let addresses = destination.addresses.iter();
+    addresses.map(ToString::to_string).collect()
+}
+
+#[test]
+fn without_tables_all_databases_are_on_the_one_server() {
+    for text in ["upstream = 'db:1'", "upstream = 'db:1'\n[databases]"] {
+        let map = map(text);
+        for name in [&b"app"[..], b"*", b"", b"\xff"] {
+            let found = map.find(name).expect("a server");
+            assert_eq!(texts(found), ["db:1"]);
+            assert_eq!((&found.dbname, &found.user), (&None, &None));
+            assert_eq!((found.attrs, found.is_balanced), (SessionAttrs::Any, false));
+        }
+    }
+    assert!(message("[databases]").contains("upstream is required"));
+}
+
+#[test]
+fn a_table_says_where_a_database_leads_and_as_what() {
+    let map = map(
+        "upstream = 'usual:1'\nauth_type = 'md5'\nauth_file = '/f'\n\
+                   [databases.plain]\n\
+                   [databases.app]\nupstream = ['a:1', '[::1]:2', '/s']\ndbname = 'real'\n\
+                   user = 'forced'\ntarget_session_attrs = 'prefer-standby'\n\
+                   load_balance_hosts = 'random'\n\
+                   [databases.'with \"quotes\"']\nupstream = 'b:1, b:2'",
+    );
+    let plain = map.find(b"plain").expect("a table");
+    assert_eq!(texts(plain), ["usual:1"]);
+    let app = map.find(b"app").expect("a table");
+    assert_eq!(texts(app), ["a:1", "[::1]:2", "/s"]);
+    assert_eq!(app.dbname.as_deref(), Some("real"));
+    assert_eq!(app.user.as_deref(), Some("forced"));
+    assert_eq!(app.attrs, SessionAttrs::PreferStandby);
+    assert!(app.is_balanced);
+    let odd = map.find(b"with \"quotes\"").expect("a table");
+    assert_eq!(texts(odd), ["b:1", "b:2"]);
+    for name in [&b"other"[..], b"App", b"*", b"app\0", b"\xff"] {
+        assert!(map.find(name).is_none(), "no table is for it");
+    }
+    assert_eq!(map.addresses().len(), 6);
+}
+
+#[test]
+fn a_star_is_for_all_others() {
+    let map = map("[databases.app]\nupstream = 'a:1'\n[databases.'*']\nupstream = 'b:1'");
+    assert_eq!(texts(map.find(b"app").expect("a table")), ["a:1"]);
+    for name in [&b"other"[..], b"*", b"\xff"] {
+        assert_eq!(texts(map.find(name).expect("the star")), ["b:1"]);
+    }
+}
+
+/// Files, and what is wrong with them.
+const WRONG: [(&str, &str); 16] = [
+    (
+        "databases = 5",
+        "configuration:1:1: databases: expected a table, as in [databases.NAME], found \
+         something else",
+    ),
+    (
+        "upstream = 'a:1'\n[databases]\napp = 'host=a password=hunter2'",
+        "configuration:3:1: databases.app: expected a table, as in [databases.NAME], found \
+         something else",
+    ),
+    (
+        "[databases.app]\nhost = 'a'",
+        "configuration:2:1: unknown key `host` in databases.app, expected one of `upstream`, \
+         `dbname`, `user`, `target_session_attrs`, `load_balance_hosts`",
+    ),
+    (
+        "[databases.app]\nupstream = []",
+        "configuration:2:12: databases.app.upstream: expected at least one address, found none",
+    ),
+    (
+        "[databases.app]\nupstream = ['a:1', 'a:1']",
+        "configuration:2:12: databases.app.upstream: expected each address once, found \"a:1\"",
+    ),
+    (
+        "[databases.app]\nupstream = 'a:0'",
+        "configuration:2:12: databases.app.upstream: expected a port from 1 to 65535, found \
+         \"a:0\"",
+    ),
+    (
+        "[databases.app]\nupstream = ['a']",
+        "configuration:2:12: databases.app.upstream: expected a port after the host, as in \
+         localhost:5432, found \"a\"",
+    ),
+    (
+        "[databases.app]\nupstream = 5",
+        "configuration:2:12: databases.app.upstream: expected a text in quotes, or a list of \
+         them, found 5",
+    ),
+    (
+        "[databases.app]\ndbname = 'x'",
+        "configuration:1:12: databases.app.upstream: expected an upstream here, or one for all \
+         databases, found none",
+    ),
+    (
+        "[databases.'*']\nupstream = 'a:1'\ntarget_session_attrs = 'master'",
+        "configuration:3:24: databases.\"*\".target_session_attrs: expected any or read-write \
+         or read-only or primary or standby or prefer-standby, found \"master\"",
+    ),
+    (
+        "[databases.a]\nupstream = 'a:1'\nload_balance_hosts = true",
+        "configuration:3:22: databases.a.load_balance_hosts: expected a text in quotes, found \
+         true",
+    ),
+    (
+        "[databases.a]\nupstream = 'a:1'\ndbname = ''",
+        "configuration:3:10: databases.a.dbname: expected a name of 1 to 63 bytes, found \"\"",
+    ),
+    (
+        "[databases.'']\nupstream = 'a:1'",
+        "configuration:1:12: expected a database's name of 1 to 63 bytes, or \"*\", found \"\"",
+    ),
+    (
+        "[databases.a]\nupstream = 'a:1'\nuser = 'x'",
+        "configuration:3:8: databases.a.user: expected no user with auth_type = relay, where \
+         the client itself logs in to the server, found \"x\"",
+    ),
+    (
+        "[databases.a]\nupstream = 'a:1'\ntarget_session_attrs = 'primary'",
+        "configuration:3:24: databases.a.target_session_attrs: expected any with auth_type = \
+         relay, where a client that has logged in cannot be sent to another server, found \
+         \"primary\"",
+    ),
+    (
+        "listen = ['a:1']\n[databases.a]\nupstream = 'a:1'",
+        "listen and upstream are both a:1: the proxy would connect to itself",
+    ),
+];
+
+#[test]
+fn what_is_wrong_with_a_table_is_said_with_its_place() {
+    for (text, expected) in WRONG {
+        assert_eq!(message(text), expected, "{text}");
+    }
+    let double = message("[databases.a]\nupstream = 'a:1'\n[databases.a]\nupstream = 'b:1'");
+    assert!(double.starts_with("configuration:3:"), "{double}");
+}
+
+#[test]
+fn the_database_of_auth_query_has_to_be_somewhere() {
+    let text = "auth_type = 'md5'\nauth_user = 'u'\n[databases.a]\nupstream = 'a:1'";
+    let expected = "a database that has a table [databases.NAME], found \"postgres\"";
+    assert!(message(text).ends_with(expected), "{}", message(text));
+    let there = format!("auth_dbname = 'a'\n{text}");
+    assert!(map(&there).find(b"a").is_some());
+    // Nobody asks with relayed logins.
+    assert!(Config::from_text("[databases.a]\nupstream = 'a:1'").is_ok());
+}
+
+#[test]
+fn what_is_shown_is_what_was_written() {
+    let text = "auth_type = 'md5'\nauth_file = '/f'\nupstream = 'z:1'\n\
+                [databases.'*']\ndbname = 'it''s'\n\
+                [databases.app]\nupstream = ['a:1', '/s']\ntarget_session_attrs = 'standby'";
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("p.toml");
+    let load = |text: &str| {
+        std::fs::write(&path, text.replace("it''s", "its")).expect("a writable directory");
+        let file = Some(path.clone());
+        let sources = Sources {
+            file,
+            ..Sources::default()
+        };
+        Effective::load(&sources).expect("valid")
+    };
+    let effective = load(text);
+    let shown = show(effective.databases(), |_| String::new());
+    let expected = "\n[databases.\"*\"]\ndbname = \"its\"\n\n[databases.app]\n\
+                    target_session_attrs = \"standby\"\nupstream = [\"a:1\", \"/s\"]\n";
+    assert_eq!(shown, expected);
+    let again = load(&format!(
+        "auth_type = 'md5'\nauth_file = '/f'\nupstream = 'z:1'\n{shown}"
+    ));
+    let maps = [effective, again].map(|it| it.config().expect("valid").databases);
+    assert_eq!(maps[0], maps[1]);
+    let commented = show(load(text).databases(), |place| format!("  # {place}"));
+    assert!(commented.contains("p.toml:4:12\n"), "{commented}");
+}

@@ -1,0 +1,79 @@
+//! The keys of a table `[databases.NAME]`. Their names are those of `PgBouncer` and of libpq.
+
+use super::{Setting, ValueForm};
+
+/// What the tables are for, for people.
+pub const TABLES: &str = "Several servers, only in a file: a table [databases.NAME] for each \
+    database that clients may ask for, and [databases.\"*\"] for all others. Without any table all \
+    databases are on the server of the setting upstream; with one, a database that no table is for \
+    does not exist. All keys of a table may be left out.";
+
+/// `upstream`: where the database is.
+pub const DATABASE_UPSTREAM: Setting = Setting {
+    key: "upstream",
+    kind: ValueForm::Addresses,
+    default: None,
+    what: "The PostgreSQL server of this database, as the setting of that name has it, or several: \
+           a new session takes the first that can be reached and fits target_session_attrs.",
+    because: "most have one server for all databases; without it the setting of that name holds.",
+};
+
+/// `dbname`: what the database is called there.
+pub const DATABASE_DBNAME: Setting = Setting {
+    key: "dbname",
+    kind: ValueForm::Text("NAME"),
+    default: None,
+    what: "What the database is called on the server.",
+    because: "a name that means something else on the server would surprise; without it the \
+              database is called there what the client calls it.",
+};
+
+/// `user`: as whom the proxy logs in.
+pub const DATABASE_USER: Setting = Setting {
+    key: "user",
+    kind: ValueForm::Text("NAME"),
+    default: None,
+    what: "The user as whom the proxy logs in for all clients of this database, whose password or \
+           MD5 hash stands in auth_file unless the server asks for none; not with auth_type = \
+           relay.",
+    because: "who somebody is should not change on the way; without it the proxy logs in as the \
+              user that the client is.",
+};
+
+/// `target_session_attrs`: which servers fit.
+pub const TARGET_SESSION_ATTRS: Setting = Setting {
+    key: "target_session_attrs",
+    kind: ValueForm::Choice(&[
+        "any",
+        "read-write",
+        "read-only",
+        "primary",
+        "standby",
+        "prefer-standby",
+    ]),
+    default: Some("any"),
+    what: "Which of the servers fit, as libpq has it: any, those where a session may write \
+           (read-write) or may not (read-only), those that are no standby (primary) or are one \
+           (standby), or a standby if there is one (prefer-standby); not with auth_type = relay, \
+           except for any.",
+    because: "it is libpq's default, and with one server there is nothing to choose.",
+};
+
+/// `load_balance_hosts`: in which order they are tried.
+pub const LOAD_BALANCE_HOSTS: Setting = Setting {
+    key: "load_balance_hosts",
+    kind: ValueForm::Choice(&["disable", "random"]),
+    default: Some("disable"),
+    what: "disable tries the servers in the order in which they stand; random tries them, and the \
+           addresses of each name, in another order for each session.",
+    because: "it is libpq's default.",
+};
+
+/// All keys of a table, in the order in which they are shown.
+pub const DATABASE_KEYS: &[Setting] = &[
+    DATABASE_UPSTREAM,
+    DATABASE_DBNAME,
+    DATABASE_USER,
+    TARGET_SESSION_ATTRS,
+    LOAD_BALANCE_HOSTS,
+];

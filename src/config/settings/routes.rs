@@ -1,0 +1,36 @@
+//! Settings that say by which way a statement goes to the server.
+
+use super::{Setting, ValueForm};
+
+/// `trials`: whether it is measured that conversions pay.
+pub const TRIALS: Setting = Setting {
+    key: "trials",
+    kind: ValueForm::Switch,
+    default: Some("on"),
+    what: "Whether each statement is now and then sent as it came, to compare the times; one that \
+           takes longer as a prepared statement is left as it came.",
+    because: "not every server and not every statement gains, and nobody should lose; the trials \
+              take about a hundredth of a statement's time.",
+};
+
+/// `deferred_begin`: whether BEGIN rides with what follows it.
+pub const DEFERRED_BEGIN: Setting = Setting {
+    key: "deferred_begin",
+    kind: ValueForm::Switch,
+    default: Some("on"),
+    what: "Whether a plain BEGIN is answered at once and sent with the statement behind it, or \
+           alone a millisecond or two later.",
+    because: "it spares each transaction one of its round trips to the server; what that \
+              moves is now(), by the time the client takes for its next statement.",
+};
+
+/// `shared_reads`: whether reads may run on other sessions' server connections.
+pub const SHARED_READS: Setting = Setting {
+    key: "shared_reads",
+    kind: ValueForm::Choice(&["off", "prove", "on"]),
+    default: Some("off"),
+    what: "prove asks the server which reads could run on the server connection of another \
+           session, and counts them; on runs them there, many clients' reads on few connections.",
+    because: "it is new, and the server's own views (pg_stat_activity, its log) then show such a \
+              read on a connection that is not its client's.",
+};
