@@ -126,9 +126,15 @@ fn a_cancel_request_ends_the_read_that_it_is_meant_for() {
         }
         std::thread::sleep(Duration::from_millis(wait));
         let key = scene.clients[2].key.clone();
-        let mut request = Client::connect(scene.proxy.address());
-        request.send(&frames::cancel(key.0, &key.1));
-        assert_eq!(request.rest(), []);
+        // One that overtakes the query is for nothing, here as there.
+        loop {
+            let mut request = Client::connect(scene.proxy.address());
+            request.send(&frames::cancel(key.0, &key.1));
+            assert_eq!(request.rest(), []);
+            if scene.clients[2].hears_within(Duration::from_millis(500)) {
+                break;
+            }
+        }
         let answer = scene.clients[2].until_ready();
         assert_eq!(answer[0].sqlstate(), "57014", "{answer:?}");
         holder.run("ROLLBACK");

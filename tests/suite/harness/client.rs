@@ -4,6 +4,7 @@
 use super::frames::{self, Frame};
 use socket2::Socket;
 use std::io::{Read, Write};
+use std::mem::MaybeUninit;
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -44,6 +45,14 @@ impl Client {
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         socket.set_write_timeout(Some(PATIENCE)).unwrap();
         Self::over(socket)
+    }
+
+    /// Whether something comes in this time.
+    pub(crate) fn hears_within(&mut self, time: Duration) -> bool {
+        self.socket.set_read_timeout(Some(time)).unwrap();
+        let peeked = self.socket.peek(&mut [MaybeUninit::uninit(); 1]);
+        self.socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        !self.buffer.is_empty() || peeked.is_ok()
     }
 
     /// Connects and logs in as the superuser, who needs no password.
