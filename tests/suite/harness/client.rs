@@ -48,7 +48,7 @@ impl Client {
     }
 
     /// Whether something comes in this time.
-    pub(crate) fn hears_within(&mut self, time: Duration) -> bool {
+    pub(crate) fn hears_within(&self, time: Duration) -> bool {
         self.socket.set_read_timeout(Some(time)).unwrap();
         let peeked = self.socket.peek(&mut [MaybeUninit::uninit(); 1]);
         self.socket.set_read_timeout(Some(PATIENCE)).unwrap();
