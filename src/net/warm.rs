@@ -8,7 +8,8 @@
 //! - an identity has warm connections only while the server lets everybody in who claims it: it has
 //!   accepted a login without asking for anything, no longer than [`PROVEN`] ago, and no login has
 //!   been refused or challenged since;
-//! - there are no more than the bounds for one identity and for all.
+//! - there are no more than the bounds for one identity and for all;
+//! - one that holds statements does not go for one that holds none.
 
 use super::orders::{Mailbox, Order};
 use crate::config::Config;
@@ -66,7 +67,18 @@ struct Identity {
 struct Idle {
     worker: usize,
     connection: UpstreamId,
+    /// It has what the next client would otherwise have to prepare again.
+    holds: bool,
     since: Instant,
+}
+
+/// What is offered.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Offer {
+    /// It was only needed to see what the server says.
+    pub(super) is_spare: bool,
+    /// It holds statements of ours.
+    pub(super) holds: bool,
 }
 
 /// What to do with a login.
@@ -136,7 +148,8 @@ impl Warm {
         };
         // Of those that are as good, the one that was used last.
         let places = (0..identity.idle.len()).rev();
-        let Some(best) = places.min_by_key(|at| load(identity.idle[*at].worker)) else {
+        let worth = |at: &usize| (load(identity.idle[*at].worker), !identity.idle[*at].holds);
+        let Some(best) = places.min_by_key(worth) else {
             return cold(false);
         };
         let age = |at: Option<Instant>| at.map(|at| now.saturating_duration_since(at));
@@ -197,7 +210,7 @@ impl Warm {
         &self,
         identity: &[u8],
         (worker, connection): (usize, UpstreamId),
-        is_spare: bool,
+        Offer { is_spare, holds }: Offer,
     ) -> bool {
         let mut listed = self.lock();
         let listed = &mut *listed;
@@ -205,19 +218,31 @@ impl Warm {
         let Some(identity) = listed.identities.get_mut(identity) else {
             return false;
         };
-        let is_enough = identity.idle.len() >= self.most || is_spare && !identity.idle.is_empty();
-        if is_enough || listed.is_closed {
+        if listed.is_closed || is_spare && !identity.idle.is_empty() {
             return false;
         }
-        identity.idle.push(Idle {
+        let one = Idle {
             worker,
             connection,
+            holds,
             since: Instant::now(),
-        });
-        listed.count += 1;
-        if is_full {
-            listed.drop_oldest();
+        };
+        if identity.idle.len() < self.most {
+            identity.idle.push(one);
+            listed.count += 1;
+            if is_full {
+                listed.drop_oldest();
+            }
+            return true;
         }
+        // Among many that come and go, few may have had the time to learn something.
+        let empty = identity.idle.iter().position(|idle| !idle.holds);
+        let Some(empty) = empty.filter(|_| holds) else {
+            return false;
+        };
+        identity.idle.remove(empty);
+        identity.idle.push(one);
+        listed.sweep();
         true
     }
 
@@ -299,10 +324,45 @@ mod tests {
     use crate::ids::Arena;
 
     const PACKET: &[u8] = b"who";
+    const USED: Offer = Offer {
+        is_spare: false,
+        holds: false,
+    };
+    const SPARE: Offer = Offer {
+        is_spare: true,
+        ..USED
+    };
+    const LEARNED: Offer = Offer {
+        holds: true,
+        ..USED
+    };
 
     fn names<const N: usize>() -> [UpstreamId; N] {
         let mut arena = Arena::default();
         std::array::from_fn(|_| UpstreamId(arena.insert_with(|_| ())))
+    }
+
+    #[test]
+    fn what_has_learned_something_stays_and_is_given_first() {
+        let warm = Warm::of(2);
+        let [one, two, three, four] = names();
+        let now = Instant::now();
+        warm.accepted((PACKET, 0), now);
+        assert!(warm.offer(PACKET, (0, one), LEARNED));
+        assert!(warm.offer(PACKET, (0, two), USED));
+        assert!(!warm.offer(PACKET, (0, three), USED), "there are two");
+        assert!(warm.offer(PACKET, (0, three), LEARNED), "for the empty one");
+        assert!(!warm.has(PACKET, 0, two) && warm.has(PACKET, 0, three));
+        assert!(
+            !warm.offer(PACKET, (0, four), LEARNED),
+            "both are worth more"
+        );
+        let answer = || warm.answer((PACKET, 0), now, |_| 0);
+        assert_eq!(answer(), Answer::Warm(0, three));
+        assert!(warm.offer(PACKET, (0, four), USED));
+        assert_eq!(answer(), Answer::Warm(0, one), "the other was used later");
+        assert_eq!(answer(), Answer::Warm(0, four));
+        assert_eq!(answer(), Answer::Cold { is_spare: false });
     }
 
     #[test]
@@ -313,16 +373,16 @@ mod tests {
         let after = |millis| start + Duration::from_millis(millis);
         let answer = |at| warm.answer((PACKET, 0), at, |_| 0);
         let cold = |is_spare| Answer::Cold { is_spare };
-        assert!(!warm.offer(PACKET, (0, one), false), "nobody was accepted");
+        assert!(!warm.offer(PACKET, (0, one), USED), "nobody was accepted");
         warm.accepted((PACKET, 0), start);
-        assert!(warm.offer(PACKET, (0, one), false));
-        assert!(!warm.offer(PACKET, (0, two), true), "there is one");
-        assert!(warm.offer(PACKET, (1, two), false));
-        assert!(!warm.offer(PACKET, (1, three), false), "there are two");
+        assert!(warm.offer(PACKET, (0, one), USED));
+        assert!(!warm.offer(PACKET, (0, two), SPARE), "there is one");
+        assert!(warm.offer(PACKET, (1, two), USED));
+        assert!(!warm.offer(PACKET, (1, three), USED), "there are two");
         assert_eq!(answer(start), Answer::Warm(1, two), "used last");
         assert_eq!(answer(after(600)), Answer::Prove, "to see whether it holds");
         assert_eq!(answer(after(601)), Answer::Warm(0, one));
-        assert!(warm.offer(PACKET, (0, one), false));
+        assert!(warm.offer(PACKET, (0, one), USED));
         assert_eq!(answer(after(1_001)), cold(true), "too long ago");
         warm.accepted((PACKET, 0), after(600));
         assert_eq!(answer(after(1_050)), Answer::Warm(0, one));
@@ -336,7 +396,7 @@ mod tests {
         let [one, two] = names();
         let now = Instant::now();
         warm.accepted((PACKET, 1), now);
-        assert!(warm.offer(PACKET, (0, one), false) && warm.offer(PACKET, (0, two), false));
+        assert!(warm.offer(PACKET, (0, one), USED) && warm.offer(PACKET, (0, two), USED));
         let cold = Answer::Cold { is_spare: true };
         assert_eq!(warm.answer((PACKET, 2), now, |_| 0), Answer::Prove);
         assert_eq!(warm.answer((PACKET, 2), now, |_| 0), cold, "one is enough");
@@ -353,17 +413,17 @@ mod tests {
         let [one, two] = names();
         let now = Instant::now();
         warm.accepted((PACKET, 0), now);
-        assert!(warm.offer(PACKET, (0, one), false) && warm.offer(PACKET, (0, two), false));
+        assert!(warm.offer(PACKET, (0, one), USED) && warm.offer(PACKET, (0, two), USED));
         warm.withdraw(PACKET, 0, two);
         assert!(warm.has(PACKET, 0, one) && !warm.has(PACKET, 0, two));
         warm.refused(PACKET);
         assert!(!warm.has(PACKET, 0, one));
         let cold = Answer::Cold { is_spare: false };
         assert_eq!(warm.answer((PACKET, 0), now, |_| 0), cold);
-        assert!(!warm.offer(PACKET, (0, one), false));
+        assert!(!warm.offer(PACKET, (0, one), USED));
         warm.accepted((PACKET, 0), now);
         warm.close();
-        assert!(!warm.offer(PACKET, (0, one), false));
+        assert!(!warm.offer(PACKET, (0, one), USED));
     }
 
     #[test]
@@ -373,12 +433,12 @@ mod tests {
         let now = Instant::now();
         for (packet, name) in [(b"a", one), (b"b", two), (b"c", three)] {
             warm.accepted((packet, 0), now);
-            assert!(warm.offer(packet, (0, name), false));
+            assert!(warm.offer(packet, (0, name), USED));
         }
         assert!(!warm.has(b"a", 0, one) && warm.has(b"b", 0, two) && warm.has(b"c", 0, three));
         let warm = Warm::of(3);
         warm.accepted((PACKET, 0), now);
-        assert!(warm.offer(PACKET, (1, one), false) && warm.offer(PACKET, (0, two), false));
+        assert!(warm.offer(PACKET, (1, one), USED) && warm.offer(PACKET, (0, two), USED));
         let load = |worker| [5, 3][worker];
         assert_eq!(warm.answer((PACKET, 0), now, load), Answer::Warm(1, one));
     }

@@ -11,6 +11,7 @@ use crate::metrics::Counter;
 use crate::net::farewell::count_end;
 use crate::net::orders::{Arrival, Joined, OpenClient, Via};
 use crate::net::visitor::redial;
+use crate::net::warm::Offer;
 use crate::wire::Error;
 use crate::wire::frontend;
 use std::sync::Arc;
@@ -104,7 +105,10 @@ impl Worker {
         server.parked = Some(now);
         server.asked = None;
         let is_spare = std::mem::take(&mut server.is_spare);
-        let is_listed = self.warm.offer(packet, (self.number, id), is_spare);
+        let known = self.hub.upstream(id);
+        let holds = known.is_some_and(|known| !known.standing.mirror.is_empty());
+        let offer = Offer { is_spare, holds };
+        let is_listed = self.warm.offer(packet, (self.number, id), offer);
         self.sweeps_after(now);
         if is_listed {
             self.hub.lent.counters().add(Counter::Parked, 1);
