@@ -39,7 +39,7 @@ mod bar {
     pub(super) const SET_ROLE: Bar = reached(0.95, 0.4);
     pub(super) const SET_ZONE: Bar = reached(0.85, 3.0);
     pub(super) const SHAPES: Bar = reached(0.9, 0.5);
-    pub(super) const SQLALCHEMY: Bar = reached(0.2, 0.5);
+    pub(super) const SQLALCHEMY: Bar = reached(0.2, 0.8);
     pub(super) const TEMPORARY: Bar = reached(0.85, 0.2);
     pub(super) const TENANT: Bar = reached(0.85, 0.8);
     pub(super) const TESTS: Bar = reached(0.5, 0.6);
