@@ -35,6 +35,8 @@ pub struct Upstream {
     /// The client has been told that its transaction has begun, and the server is to be told by
     /// then at the latest; before anything else is sent.
     pub begin_due: Option<Millis>,
+    /// It has been told together with a converted query, and has not answered anything since.
+    pub carries_begin: bool,
     /// What it has said to the login, as long as that may be said again.
     pub welcome: Option<Box<Welcome>>,
     /// Bytes for the server.
@@ -60,6 +62,7 @@ impl Upstream {
             partial: Partial::default(),
             told_fatal: false,
             begin_due: None,
+            carries_begin: false,
             welcome: None,
             out: Vec::new(),
         }

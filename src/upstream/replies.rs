@@ -35,10 +35,13 @@ impl Upstream {
     }
 
     /// Takes the usual answer to a BEGIN that the converted query in front carries, if all of it is
-    /// at the front of `bytes`: returns how long it is.
-    #[inline]
-    pub fn begun(&mut self, bytes: &[u8]) -> Option<usize> {
-        self.ledger.execution()?.begun(bytes)
+    /// at the front of `bytes`: returns how long it is, or zero.
+    pub fn begun(&mut self, bytes: &[u8]) -> usize {
+        self.carries_begin = false;
+        let execution = self.ledger.execution();
+        execution
+            .and_then(|execution| execution.begun(bytes))
+            .unwrap_or(0)
     }
 
     /// Takes a whole reply to the converted query in front, which has this fate. What goes to its

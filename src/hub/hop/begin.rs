@@ -26,12 +26,11 @@ use crate::wire::frontend;
 /// time that now() shows in it.
 const MOMENT: u64 = 1;
 
+/// The most bytes of a text that is looked at.
+const LONGEST: usize = 24;
+
 /// The command tag of a text that begins a transaction and says nothing about it.
 fn plain_begin(text: &[u8]) -> Option<&'static [u8]> {
-    // Longer ones are rare, and most texts are.
-    if text.len() > 24 {
-        return None;
-    }
     let text = text.trim_ascii();
     let text = text.strip_suffix(b";").unwrap_or(text);
     let mut words = text
@@ -57,10 +56,15 @@ impl Hop<'_> {
     /// is.
     #[inline]
     pub(super) fn defers(&mut self, text: &[u8], reason: Reason) -> bool {
-        let is_first = matches!(text.first(), Some(b'b' | b'B' | b's' | b'S'));
-        if !is_first || !self.lent.settings.deferred_begin {
+        // Longer ones are rare, and most texts are.
+        if text.len() > LONGEST || !self.lent.settings.deferred_begin {
             return false;
         }
+        self.defers_short(text, reason)
+    }
+
+    #[inline(never)]
+    fn defers_short(&mut self, text: &[u8], reason: Reason) -> bool {
         let Some(tag) = plain_begin(text) else {
             return false;
         };
@@ -123,6 +127,7 @@ impl Hop<'_> {
         self.client.habits.begins.carried();
         self.lent.counters().add(Counter::BeginsCarried, 1);
         let (out, begin) = (&mut self.upstream.out, &self.upstream.standing.only_begun);
+        self.upstream.carries_begin = true;
         frontend::parse(out, b"", begin, &[]);
         frontend::bind(out, b"", 0, |_, _| {});
         out.extend_from_slice(frontend::EXECUTE_FRAME);

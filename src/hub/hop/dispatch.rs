@@ -52,8 +52,7 @@ impl Hop<'_> {
             return self.bar(Some(decided), text);
         }
         self.client.at_home = self.now;
-        let is_carrier = matches!(decided, Ok(Decision::Execute(..)));
-        if self.upstream.begin_due.is_some() && !is_carrier {
+        if self.upstream.begin_due.is_some() && !matches!(decided, Ok(Decision::Execute(..))) {
             return self.begin_before(decided, text);
         }
         match decided {

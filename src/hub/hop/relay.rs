@@ -23,6 +23,7 @@ impl Hop<'_> {
     }
 
     /// Counts a Query that is not converted, and notes what it may do; returns that.
+    #[inline]
     pub(super) fn notes_query(&mut self, text: &[u8], reason: Reason) -> Effect {
         self.count_passed(reason);
         if self.lent.settings.mode != Policy::Off {

@@ -16,18 +16,15 @@ impl Hop<'_> {
     /// A length field no frame can have, or a reply that cannot follow what was sent.
     pub(in crate::hub) fn upstream_bytes(&mut self, bytes: &[u8]) -> Result<usize, Error> {
         // Bytes from here to `at` go to the client as they are, in one copy.
-        let partial = &mut self.upstream.partial;
-        let mut run = partial.swallow.min(bytes.len());
-        partial.swallow -= run;
-        let forwarded = partial.pass.min(bytes.len() - run);
-        partial.pass -= forwarded;
-        let mut at = run + forwarded;
+        let (mut run, mut at) = self.first_bytes(bytes);
         while let Some(header) = frame::header(&bytes[at..])? {
-            if matches!(header.tag, backend::BIND_COMPLETE | backend::PARSE_COMPLETE)
-                && let Some((size, swallowed)) = self.usual_reply(&bytes[run..], at - run)
+            if header.tag == backend::BIND_COMPLETE
+                && let Some((reply, text, effect)) = self.upstream.whole_reply(&bytes[at..])
             {
-                run = at + swallowed;
-                at += size;
+                self.client.forward(&bytes[run..at]);
+                self.executed(text, effect, Some(reply.status));
+                run = at + reply.swallowed;
+                at += reply.size;
                 continue;
             }
             let available = bytes.len() - at;
@@ -83,21 +80,21 @@ impl Hop<'_> {
         Ok(at)
     }
 
-    /// Takes a usual reply to a converted query, or to the BEGIN that it carries, if all of it is
-    /// in `bytes`, from `at` on; what is before that goes to the client first. Returns its size,
-    /// and how much of it the client is not given.
+    /// What is swallowed at the front of `bytes`, and how many are dealt with: what is left of a
+    /// large reply, or the usual answer to a BEGIN.
     #[inline(always)]
-    fn usual_reply(&mut self, bytes: &[u8], at: usize) -> Option<(usize, usize)> {
-        let (before, reply) = bytes.split_at_checked(at)?;
-        if reply.first() == Some(&backend::PARSE_COMPLETE) {
-            let size = self.upstream.begun(reply)?;
-            self.client.forward(before);
-            return Some((size, size));
+    fn first_bytes(&mut self, bytes: &[u8]) -> (usize, usize) {
+        let partial = &mut self.upstream.partial;
+        let run = partial.swallow.min(bytes.len());
+        partial.swallow -= run;
+        let forwarded = partial.pass.min(bytes.len() - run);
+        partial.pass -= forwarded;
+        let at = run + forwarded;
+        if self.upstream.carries_begin && at == 0 {
+            let begun = self.upstream.begun(bytes);
+            return (begun, begun);
         }
-        let (reply, text, effect) = self.upstream.whole_reply(reply)?;
-        self.client.forward(before);
-        self.executed(text, effect, Some(reply.status));
-        Some((reply.size, reply.swallowed))
+        (run, at)
     }
 
     /// What becomes of a reply of this type. During the login all are looked at.
