@@ -6,7 +6,8 @@
 //!
 //! Invariant: a reading is kept only of statements that read or write rows and change nothing of
 //! the session, whose literals nothing is read from; and it holds only for the very names that it
-//! was made with.
+//! was made with. A text of a shape is one statement: behind a semicolon there is no shape
+//! (`sql::pass`), so nothing that reads its literals, as DO does, can follow.
 
 use super::names::Names;
 use crate::sql::effect::Effect;

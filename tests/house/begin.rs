@@ -43,6 +43,15 @@ fn carried(scene: &Scene) -> u64 {
     scene.stage.summary().count(Counter::BeginsCarried)
 }
 
+/// The server is told to begin again, whatever it has made of the first BEGIN, and does.
+fn begins_again(scene: &mut Scene) {
+    let again = ["ROLLBACK", "BEGIN"].map(query).concat();
+    scene.peer.expect_at_once(&again);
+    let rolled_back = [complete("ROLLBACK"), ready(b'I')].concat();
+    scene.peer.send(&rolled_back);
+    scene.peer.send(&[complete("BEGIN"), ready(b'T')].concat());
+}
+
 /// Ends the transaction.
 fn commit(scene: &mut Scene) {
     relay(scene, "COMMIT", &[complete("COMMIT"), ready(b'I')].concat());
@@ -210,12 +219,7 @@ fn a_request_that_hits_the_begin_ends_the_statement_in_its_transaction() {
     scene.peer.take("PBEBDES");
     delivered(&scene);
     scene.peer.send(&cancelled(b'I'));
-    let again = ["ROLLBACK", "BEGIN"].map(query).concat();
-    scene.peer.expect_at_once(&again);
-    scene
-        .peer
-        .send(&[complete("ROLLBACK"), ready(b'I')].concat());
-    scene.peer.send(&[complete("BEGIN"), ready(b'T')].concat());
+    begins_again(&mut scene);
     cancel_itself(&mut scene, b'E');
     scene.client.expect(&cancelled(b'E'));
 }
@@ -227,12 +231,7 @@ fn a_request_of_an_idle_client_does_not_end_its_transaction() {
     scene.peer.expect_at_once(&query("BEGIN"));
     delivered(&scene);
     scene.peer.send(&cancelled(b'I'));
-    let again = ["ROLLBACK", "BEGIN"].map(query).concat();
-    scene.peer.expect_at_once(&again);
-    scene
-        .peer
-        .send(&[complete("ROLLBACK"), ready(b'I')].concat());
-    scene.peer.send(&[complete("BEGIN"), ready(b'T')].concat());
+    begins_again(&mut scene);
     scene.client.send(&query(SQL));
     scene.peer.expect_at_once(&execution(&scene.name, &["42"]));
     scene.peer.send(&answer(&SELECT, b'T'));
@@ -246,12 +245,7 @@ fn a_statement_that_fails_behind_its_begin_is_tried_again_in_the_transaction() {
     scene.peer.take("PBEBDES");
     let ours = frames::error("22P02", "ours");
     scene.peer.send(&[begun(), ours, ready(b'E')].concat());
-    let again = ["ROLLBACK", "BEGIN"].map(query).concat();
-    scene.peer.expect_at_once(&again);
-    scene
-        .peer
-        .send(&[complete("ROLLBACK"), ready(b'I')].concat());
-    scene.peer.send(&[complete("BEGIN"), ready(b'T')].concat());
+    begins_again(&mut scene);
     scene.peer.expect_at_once(&query(SQL));
     let theirs = [frames::error("22P02", "theirs"), ready(b'E')].concat();
     scene.peer.send(&theirs);
