@@ -110,7 +110,12 @@ impl Circumstances<'_> {
         if self.watch_is_due() {
             return Ok(Decision::Ask(Subject::Watch));
         }
-        self.read(text)
+        match self.read(text) {
+            Err(Reason::NotPreparable) if self.looks_ahead(text) => {
+                Ok(Decision::Ask(Subject::Names))
+            }
+            read => read,
+        }
     }
 
     /// Whether a look at the catalog is due in this database, before what is known is relied on.

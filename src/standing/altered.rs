@@ -50,6 +50,8 @@ pub(super) struct Altered {
     of_text: Option<Context>,
     /// How often each shape was met in a context that ends with the transaction, by family.
     met: HashMap<u64, u32, FixedState>,
+    /// How many texts were met since the first change.
+    texts_met: u32,
 }
 
 /// How often a shape must be met in a context that ends with the transaction, before it is learned
@@ -203,6 +205,8 @@ impl Standing {
         let Some(altered) = &mut self.altered else {
             return;
         };
+        altered.texts_met = altered.texts_met.saturating_add(1);
+        self.database.loads.met(altered.texts_met);
         altered.of_text = None;
         let Some(context) = self.context.filter(|_| is_known) else {
             return;

@@ -11,6 +11,7 @@ use super::allowance::Allowance;
 use super::changes::{Change, Changes};
 use super::context::Origin;
 use super::journal::{Cause, Journal};
+use super::loads::Loads;
 use super::names::Names;
 use super::naming::{Naming, Renamed};
 use super::sight::{Difference, Seen};
@@ -78,6 +79,8 @@ pub struct Database {
     unpaid: AtomicU32,
     /// Somebody reads the numbers of commands in transactions.
     has_shown_commands: AtomicBool,
+    /// Of transactions that define something, which may have a look at the catalog first.
+    pub loads: Loads,
 }
 
 impl Default for Database {
@@ -109,6 +112,7 @@ impl Database {
             visits: Tallies::default(),
             unpaid: AtomicU32::new(0),
             has_shown_commands: AtomicBool::new(false),
+            loads: Loads::default(),
         }
     }
 }

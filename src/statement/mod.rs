@@ -20,6 +20,7 @@ mod footprint;
 pub mod guard;
 mod inline;
 pub mod journal;
+pub mod loads;
 mod memory;
 pub mod mirror;
 mod name;

@@ -1,6 +1,8 @@
 //! Whether the server may be asked now, and in which place.
 
 use super::{Circumstances, MANY_MISSES, MAX_LESSONS};
+use crate::sql::effect::Effect;
+use crate::sql::survey;
 use crate::statement::tally::CONTEXT_PAYS;
 use crate::wire::backend::Status;
 
@@ -24,6 +26,17 @@ impl Circumstances<'_> {
             || self.standing.is_new
             || self.lent.settings.is_eager()
             || self.standing.database.may_look(self.now)
+    }
+
+    /// Whether to look at the catalog in front of this text, because the text defines something in
+    /// a transaction, behind which it could not be looked at any more.
+    pub(super) fn looks_ahead(&mut self, text: &[u8]) -> bool {
+        let may_ask = self.lessons == 0 && self.may_ask_inside() && self.may_look();
+        may_ask
+            && !self.standing.has_altered()
+            && (self.standing.is_unverified(self.now) || !self.standing.knows_names())
+            && survey::effect(text) == Effect::Catalog
+            && (self.lent.settings.is_eager() || self.standing.database.loads.take())
     }
 
     /// Whether the server may be asked in front of a query.
