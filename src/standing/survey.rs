@@ -354,10 +354,11 @@ fn prepares(text: &[u8]) -> bool {
 }
 
 /// The longest text kept to begin a transaction again.
-const MAX_BEGIN: usize = 256;
+pub const MAX_BEGIN: usize = 256;
 
 /// Whether the text begins a transaction and does nothing else.
-fn is_begin(text: &[u8]) -> bool {
+#[must_use]
+pub fn is_begin(text: &[u8]) -> bool {
     let text = text.trim_ascii();
     let text = text.strip_suffix(b";").unwrap_or(text);
     let word = |word: &[u8]| {

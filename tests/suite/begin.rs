@@ -27,6 +27,7 @@ fn what_follows_a_begin_is_the_same() {
             "BEGIN WORK",
             " Begin Transaction ;",
             "START TRANSACTION",
+            "BEGIN /* Some\\Class::it's */ ",
         ] {
             client.queries(&[begin, &read, &write, &read, "ROLLBACK"]);
             client.queries(&[begin, &write, "COMMIT"]);

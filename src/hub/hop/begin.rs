@@ -14,6 +14,7 @@ use crate::convert::Policy;
 use crate::hub::Task;
 use crate::metrics::Counter;
 use crate::reason::Reason;
+use crate::standing;
 use crate::statement::Millis;
 use crate::upstream::Partial;
 use crate::upstream::execution::Stage;
@@ -26,16 +27,16 @@ use crate::wire::frontend;
 /// time that now() shows in it.
 const MOMENT: u64 = 1;
 
-/// The most bytes of a text that is looked at.
-const LONGEST: usize = 24;
-
-/// The command tag of a text that begins a transaction and says nothing about it.
+/// The command tag of a text that begins a transaction and says nothing about it but in comments,
+/// where some applications name the function that does.
 fn plain_begin(text: &[u8]) -> Option<&'static [u8]> {
+    // Else the text would not be kept until the server is told.
+    if !text.is_ascii() || !standing::is_begin(text) {
+        return None;
+    }
     let text = text.trim_ascii();
-    let text = text.strip_suffix(b";").unwrap_or(text);
-    let mut words = text
-        .split(u8::is_ascii_whitespace)
-        .filter(|word| !word.is_empty());
+    let mut rest = text.strip_suffix(b";").unwrap_or(text);
+    let mut words = std::iter::from_fn(|| next_word(&mut rest));
     let is = |word: &[u8], name: &[u8]| word.eq_ignore_ascii_case(name);
     let (first, second) = (words.next()?, words.next());
     let is_all = words.next().is_none();
@@ -51,13 +52,39 @@ fn plain_begin(text: &[u8]) -> Option<&'static [u8]> {
     }
 }
 
+/// Takes the next word off a text, and the space and comments in front of it. A comment that is not
+/// behind a space, has another in it or does not end is a word like others.
+fn next_word<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    loop {
+        *rest = rest.trim_ascii_start();
+        let Some((inside, behind)) = comment(rest) else {
+            break;
+        };
+        if memchr::memmem::find(inside, b"/*").is_some() {
+            break;
+        }
+        *rest = behind;
+    }
+    let end = rest.iter().position(u8::is_ascii_whitespace);
+    let (word, behind) = rest.split_at(end.unwrap_or(rest.len()));
+    *rest = behind;
+    (!word.is_empty()).then_some(word)
+}
+
+/// What is inside of the comment that the text begins with, and behind it.
+fn comment(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let inside = text.strip_prefix(b"/*")?;
+    let end = memchr::memmem::find(inside, b"*/")?;
+    Some((&inside[..end], &inside[end + 2..]))
+}
+
 impl Hop<'_> {
     /// Answers the text if it is a BEGIN that the server may be told of later; returns whether it
     /// is.
     #[inline]
     pub(super) fn defers(&mut self, text: &[u8], reason: Reason) -> bool {
         // Longer ones are rare, and most texts are.
-        if text.len() > LONGEST || !self.lent.settings.deferred_begin {
+        if text.len() > standing::MAX_BEGIN || !self.lent.settings.deferred_begin {
             return false;
         }
         self.defers_short(text, reason)
@@ -215,6 +242,9 @@ mod tests {
             ("Begin\tWork", b"BEGIN"),
             ("BEGIN TRANSACTION;", b"BEGIN"),
             ("start  transaction", b"START TRANSACTION"),
+            ("BEGIN /* Database::begin (Some\\Name)  */ ", b"BEGIN"),
+            ("begin /* b *//**/ work /* c */ ;", b"BEGIN"),
+            ("start /* a */ /* it's */ transaction", b"START TRANSACTION"),
         ] {
             assert_eq!(plain_begin(text.as_bytes()), Some(tag), "{text}");
         }
@@ -228,6 +258,15 @@ mod tests {
             "begin;;",
             "begin; select 1",
             "begin/**/",
+            "/* a */ begin",
+            "begin /* a; b */",
+            "begin /* a /* b */ */",
+            "begin /* a /* b */",
+            "begin /* a",
+            "begin /* a */ read only",
+            "begin /* \u{e9} */",
+            "begin -- a",
+            "begin /*/ a */ work /*",
             "begin transaction ;;",
             "begin atomic",
             "beginning",
