@@ -384,6 +384,12 @@ fn condition(guard: &Guard) -> String {
         Check::Magnitude(limit) => format!("${number} is a plain number of at most {limit}"),
         Check::Digits(digits) => format!("${number} is a plain number of at most {digits} digits"),
         Check::NoBackslash => format!("${number} has no backslash"),
+        Check::Empty => format!("${number} is empty"),
+        Check::Address => format!("${number} is empty or an address"),
+        Check::Shift => format!(
+            "${number} is a whole number of at most {} bits",
+            Check::MAX_SHIFT
+        ),
         Check::Elements(most) => format!("${number} has at most {most} elements"),
     }
 }

@@ -10,6 +10,7 @@ use super::answer::Answer;
 use crate::reason::Reason;
 use crate::sql::eligible::{Column, Eligible};
 use crate::sql::survey;
+use crate::statement::StoredIn;
 
 /// OIDs from here on belong to objects that were made after the cluster was (`transam.h`).
 pub(super) const FIRST_NORMAL: &str = "16384::pg_catalog.oid";
@@ -134,16 +135,22 @@ pub(super) struct Catalog {
 }
 
 impl Catalog {
-    /// For each argument the type of the column it is stored in, as far as that is known.
-    pub(super) fn stored(&self, eligible: &Eligible) -> Box<[Option<String>]> {
+    /// For each argument the column it is stored in, as far as that is known.
+    pub(super) fn stored(&self, eligible: &Eligible) -> Box<[Option<StoredIn>]> {
         let lifted = eligible.columns.iter().zip(&eligible.arguments);
         let arguments = lifted.filter(|(_, argument)| **argument);
         let stored = arguments.map(|(column, _)| {
-            let [_, type_name] = match column.as_ref()? {
-                Column::Name(name) => self.columns.iter().find(|[known, _]| known == name),
+            let column = column.as_ref()?;
+            let [_, type_name] = match column {
+                Column::Name(name) | Column::Moment(name) => {
+                    self.columns.iter().find(|[known, _]| known == name)
+                }
                 Column::Index(index) => self.columns.get(*index),
             }?;
-            Some(type_name.clone())
+            Some(StoredIn {
+                type_name: type_name.clone(),
+                is_moment: matches!(column, Column::Moment(_)),
+            })
         });
         stored.collect()
     }

@@ -108,6 +108,8 @@ fn array_types(
                 let stored = match column.as_ref()? {
                     Column::Name(name) => table.iter().find(|known| known.name == name),
                     Column::Index(index) => table.get(*index),
+                    // Rows come before ON CONFLICT.
+                    Column::Moment(_) => None,
                 };
                 array_type(*declared, stored?)?
             }

@@ -94,8 +94,8 @@ pub(super) use visibility::Visibility;
 
 use crate::sql::eligible::Eligible;
 use crate::sql::oid;
-use crate::statement::Statement;
 use crate::statement::guard::{Check, Guard};
+use crate::statement::{Statement, StoredIn};
 use align::align;
 use constant::{Constant, Types};
 
@@ -141,8 +141,8 @@ pub(super) fn as_values(statement: &Statement, plan: Plan) -> Plan {
 pub(super) struct Hidden<'a> {
     /// For each argument whether nothing is done with it where it stands.
     pub bare: &'a [bool],
-    /// The type of the column it is stored in.
-    pub stored: &'a [Option<String>],
+    /// The column it is stored in.
+    pub stored: &'a [Option<StoredIn>],
 }
 
 impl Hidden<'_> {
@@ -150,7 +150,12 @@ impl Hidden<'_> {
     fn guards(&self, argument: usize, types: Types<'_>) -> Option<Vec<Guard>> {
         if let Some(Some(column)) = self.stored.get(argument) {
             let mut constant = Constant::parameter(argument);
-            constant.convert_like(&Constant::shown(column), types);
+            if column.is_moment {
+                constant = constant.moment_of(types);
+                let is_one = constant.stays_moment(&column.type_name);
+                return is_one.then(|| constant.guards("")).flatten();
+            }
+            constant.convert_like(&Constant::shown(&column.type_name), types);
             return constant.guards("");
         }
         if !*self.bare.get(argument)? {
@@ -163,6 +168,14 @@ impl Hidden<'_> {
                 .into_iter()
                 .collect(),
         )
+    }
+}
+
+impl Hidden<'_> {
+    /// Whether a moment is made of it.
+    fn is_moment(&self, argument: usize) -> bool {
+        let stored = self.stored.get(argument);
+        matches!(stored, Some(Some(column)) if column.is_moment)
     }
 }
 
@@ -444,8 +457,11 @@ mod tests {
     #[test]
     fn what_the_plan_does_not_show_is_converted_to_its_column() {
         let values = plan("Values Scan");
-        let checks = |kind: u32, column: &str| {
-            let stored = [Some(column.to_owned())];
+        let checks = |kind: u32, column: &str, is_moment: bool| {
+            let stored = [Some(StoredIn {
+                type_name: column.to_owned(),
+                is_moment,
+            })];
             let hidden = Hidden {
                 bare: &[false],
                 stored: &stored,
@@ -466,7 +482,21 @@ mod tests {
             (1560, "bit(3)", None),
             (23, "some_domain", None),
         ] {
-            assert_eq!(checks(kind, column), expected, "{kind} in {column}");
+            assert_eq!(checks(kind, column, false), expected, "{kind} in {column}");
+        }
+        for (kind, column, expected) in [
+            (23, "timestamp with time zone", Some(vec![])),
+            (23, "timestamp(0) without time zone", Some(vec![])),
+            (
+                20,
+                "timestamp with time zone",
+                Some(vec![Check::Digits(11)]),
+            ),
+            (25, "timestamp with time zone", None),
+            (23, "date", None),
+            (23, "text", None),
+        ] {
+            assert_eq!(checks(kind, column, true), expected, "{kind} in {column}");
         }
     }
 }

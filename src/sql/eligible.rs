@@ -86,7 +86,7 @@ impl Eligible {
         let names = names.into_iter().flatten();
         let names = names.map(|name| size_of::<String>() + name.len());
         let columns = self.columns.iter().map(|column| match column {
-            Some(Column::Name(name)) => name.len(),
+            Some(Column::Name(name) | Column::Moment(name)) => name.len(),
             _ => 0,
         });
         let literal = 3 * size_of::<bool>() + size_of::<Option<Column>>();

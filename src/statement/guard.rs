@@ -8,6 +8,7 @@
 //! fail. Queries with other values are passed through, and the server says what it always says.
 
 use crate::sql::scan::{Class, Form, Literal};
+use std::net::IpAddr;
 
 /// A condition on one argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,13 @@ pub enum Check {
     Digits(usize),
     /// The value holds no backslash, so as a pattern it cannot end in its escape character.
     NoBackslash,
+    /// The value is empty.
+    Empty,
+    /// The value is empty, or an address of version 4 or 6, with or without the bits of its
+    /// network.
+    Address,
+    /// The value is a whole number of bits, at most [`Check::MAX_SHIFT`].
+    Shift,
     /// The value is a list of at most this many elements.
     Elements(usize),
 }
@@ -50,6 +58,9 @@ impl Guard {
 }
 
 impl Check {
+    /// The most bits by which a number may be shifted.
+    pub const MAX_SHIFT: u64 = 32;
+
     fn admits(self, text: &[u8], literal: &Literal) -> bool {
         let token = text.get(literal.start as usize..literal.end as usize);
         let token = token.unwrap_or_default();
@@ -67,9 +78,38 @@ impl Check {
                 literal.form != Form::Escape && memchr::memchr(b'\\', token).is_none()
             }
             Self::Magnitude(limit) => inner.and_then(whole_part).is_some_and(|n| n <= limit),
+            Self::Empty => inner.is_some_and(<[u8]>::is_empty),
+            Self::Address => inner.is_some_and(|inner| inner.is_empty() || is_address(inner)),
+            Self::Shift => inner.is_some_and(is_shift),
             Self::Digits(digits) => inner.is_some_and(|number| fits(number, digits)),
         }
     }
+}
+
+/// Whether the server takes this for an address, whatever else it may take for one (`inet_net_pton`
+/// in `inet_net_pton.c`).
+fn is_address(text: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(text) else {
+        return false;
+    };
+    let (address, bits) = match text.split_once('/') {
+        Some((address, bits)) => (address, Some(bits)),
+        None => (text, None),
+    };
+    let most = match address.parse::<IpAddr>() {
+        Ok(IpAddr::V4(_)) => 32,
+        Ok(IpAddr::V6(_)) if !address.contains('.') => 128,
+        _ => return false,
+    };
+    let is_number = |bits: &str| bits.len() <= 3 && bits.bytes().all(|byte| byte.is_ascii_digit());
+    bits.is_none_or(|bits| is_number(bits) && bits.parse().is_ok_and(|bits: u64| bits <= most))
+}
+
+fn is_shift(number: &[u8]) -> bool {
+    let bits = std::str::from_utf8(number).ok();
+    let bits = bits.filter(|bits| bits.bytes().all(|byte| byte.is_ascii_digit()));
+    let bits = bits.and_then(|bits| bits.parse::<u64>().ok());
+    bits.is_some_and(|bits| bits <= Check::MAX_SHIFT)
 }
 
 /// The magnitude of a plain decimal number, rounded up.
@@ -126,6 +166,55 @@ mod tests {
             !admits(Check::Length(3), "'a''b'"),
             "as written, with its quotes"
         );
+    }
+
+    #[test]
+    fn addresses_are_written_plainly() {
+        for token in [
+            "''",
+            "'0.0.0.0'",
+            "'10.1.2.255'",
+            "'10.1.2.3/24'",
+            "'10.0.0.0/0'",
+            "'::'",
+            "'::1'",
+            "'fe80::a:B'",
+            "'1:2:3:4:5:6:7:8/128'",
+        ] {
+            assert!(admits(Check::Address, token), "{token}");
+        }
+        for token in [
+            "' '",
+            "'10.1.2'",
+            "'10.1.2.256'",
+            "'10.1.2.03'",
+            "'10.1.2.3/33'",
+            "'10.1.2.3/'",
+            "'10.1.2.3/+1'",
+            "'10.1.2.3/0024'",
+            "'::/129'",
+            "'::1.2.3.4'",
+            "'fe80::1%eth0'",
+            "':::'",
+            "'1:2'",
+            "10",
+            "E'::1'",
+            "$$::1$$",
+        ] {
+            assert!(!admits(Check::Address, token), "{token}");
+        }
+        assert!(admits(Check::Empty, "''") && !admits(Check::Empty, "' '"));
+        assert!(!admits(Check::Empty, "0") && !admits(Check::Empty, "E''"));
+    }
+
+    #[test]
+    fn shifts_are_by_few_bits() {
+        for token in ["0", "32", "'7'"] {
+            assert!(admits(Check::Shift, token), "{token}");
+        }
+        for token in ["33", "-1", "1.0", "1e1", "''", "' 7'"] {
+            assert!(!admits(Check::Shift, token), "{token}");
+        }
     }
 
     #[test]

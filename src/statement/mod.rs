@@ -54,7 +54,7 @@ use routes::{Route, Routes};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-pub use terms::Terms;
+pub use terms::{StoredIn, Terms};
 pub use verdict::Verdict;
 use weight::{Age, Kept, Scales, Weight};
 

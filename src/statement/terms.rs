@@ -8,6 +8,15 @@ use crate::sql::eligible::Eligible;
 use crate::sql::residue::Residue;
 use crate::sql::scan::{Literal, Scan};
 
+/// The column that an argument is stored in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredIn {
+    /// Its type, as `format_type` writes it.
+    pub type_name: String,
+    /// What is stored is the moment that `to_timestamp` makes of the argument.
+    pub is_moment: bool,
+}
+
 /// What a trusted statement was trusted with.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Terms {
@@ -16,8 +25,8 @@ pub struct Terms {
     /// For each argument that is a column of rows, the type of its array's elements; for each other
     /// argument 0. Empty if there are no rows.
     pub elements: Box<[u32]>,
-    /// The types of the columns that hidden arguments are stored in, as `format_type` writes them.
-    pub stored: Box<[Option<String>]>,
+    /// The columns that hidden arguments are stored in.
+    pub stored: Box<[Option<StoredIn>]>,
     /// The conditions on the values, sorted by argument.
     pub guards: Box<[Guard]>,
     /// The values that get plans of their own, sorted by argument.
@@ -43,7 +52,8 @@ impl Terms {
     #[must_use]
     pub fn bytes(&self) -> usize {
         let stored = self.stored.iter();
-        let stored = stored.map(|name| size_of_val(name) + name.as_ref().map_or(0, String::len));
+        let name = |stored: &StoredIn| stored.type_name.len();
+        let stored = stored.map(|stored| size_of_val(stored) + stored.as_ref().map_or(0, name));
         let fixed = size_of_val(&*self.types) + size_of_val(&*self.elements);
         let guards = size_of_val(&*self.guards) + size_of_val(&*self.fallible);
         let common = self.common.iter().map(Common::bytes);

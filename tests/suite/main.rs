@@ -55,6 +55,7 @@ mod chosen;
 // What the proxy asks the server on its own behalf.
 mod questions;
 // What it does not ask, because that would not pay.
+mod accounting;
 mod asking;
 // What a statement does that its text does not show.
 mod unseen;

@@ -271,6 +271,9 @@ impl Aligned<'_> {
         for (argument, visible) in self.visible.iter().enumerate() {
             if !visible {
                 self.guards.extend(hidden.guards(argument, types)?);
+                let is_moment = hidden.is_moment(argument);
+                self.tells_time |= is_moment;
+                self.computes |= is_moment;
             }
         }
         self.guards.sort_by_key(|guard| guard.argument);

@@ -3,6 +3,8 @@
 
 mod kinds;
 mod moment;
+mod null_if;
+mod sums;
 
 use crate::sql::oid;
 use crate::statement::guard::{Check, Guard};
@@ -11,10 +13,6 @@ pub(super) use moment::CLOCKS;
 
 /// The types of the parameters, by index.
 pub(super) type Types<'a> = &'a [u32];
-
-/// Operands a sum may have, and the magnitude each may have, so that no 32-bit sum overflows.
-const MAX_TERMS: usize = 7;
-const TERM_LIMIT: u64 = 1 << 28;
 
 /// Functions of `pg_catalog` that have a result for every one text, if no others have their names.
 pub(super) const TOTAL: [&str; 9] = [
@@ -45,6 +43,10 @@ pub(super) struct Constant {
     shown: String,
     /// Numbers added up in it.
     terms: usize,
+    /// It is a `bigint` that is, or will be guarded to be, far from overflow.
+    wide: bool,
+    /// It is NULL if these two arguments are equal, else the first of them.
+    null_if: Option<[usize; 2]>,
     /// Something is done with the parameters that may fail.
     may_fail: bool,
     /// Something is done with the parameters that makes other values of them.
@@ -74,6 +76,8 @@ impl Constant {
             kind: None,
             shown: String::new(),
             terms: 1,
+            wide: false,
+            null_if: None,
             may_fail: false,
             made_of: false,
             work: None,
@@ -227,27 +231,18 @@ impl Constant {
             only.wrapped = true;
             return only;
         }
-        let terms = parts.iter().map(|part| part.terms).sum();
-        let sums = operators
-            .iter()
-            .all(|operator| matches!(*operator, "+" | "-"));
-        let addends = parts.iter().all(|part| part.is_small_integer(types));
+        let sum = sums::sum(&parts, operators, types);
         let (work, is_nested) = work(&parts, operators);
         let mut operation = Self::all(parts);
-        operation.terms = terms;
         operation.made_of = true;
         (operation.plain, operation.parts_plain) = (false, false);
         if operation.parameters.is_empty() {
             operation.work = work.map(|work| format!("({work})"));
             return operation;
         }
-        if sums && addends && terms <= MAX_TERMS {
-            let check = Check::Magnitude(TERM_LIMIT);
-            let guards = operation.parameters.iter();
-            operation.guards = guards.map(|&argument| Guard { argument, check }).collect();
-            operation.kind = Some(oid::INT4);
-        } else {
-            operation.may_fail = true;
+        match sum {
+            Some(sum) => operation.become_sum(sum),
+            None => operation.may_fail = true,
         }
         if operation.is_left(is_nested) {
             operation.work = work.map(|work| format!("({work})"));
@@ -262,14 +257,6 @@ impl Constant {
 
     const fn is_fallible(&self) -> bool {
         self.may_fail || !self.zones.is_empty()
-    }
-
-    /// Whether it is an integer that is, or will be guarded to be, far from overflow.
-    fn is_small_integer(&self, types: Types<'_>) -> bool {
-        match self.parameters[..] {
-            [] => self.number.is_some_and(|number| number <= TERM_LIMIT),
-            _ => matches!(self.kind(types), Some(oid::INT4 | oid::INT8)) && !self.may_fail,
-        }
     }
 
     fn kind(&self, types: Types<'_>) -> Option<u32> {
@@ -294,7 +281,7 @@ impl Constant {
     }
 
     fn convert(&mut self, name: &str, types: Types<'_>) {
-        if self.near && self.stays_moment(name) {
+        if self.near && self.stays_moment(name) || self.becomes_address(name) {
             return;
         }
         self.near = false;
@@ -320,9 +307,14 @@ impl Constant {
         }
         self.kind = Some(target);
         name.clone_into(&mut self.shown);
-        let [argument] = self.parameters[..] else {
-            self.may_fail |= !self.parameters.is_empty() && !widens(from, target);
-            return;
+        // What is made of a number may be larger than the number.
+        let is_larger = std::mem::take(&mut self.wide) || self.terms > 1;
+        let argument = match self.parameters[..] {
+            [argument] if !is_larger => argument,
+            ref parameters => {
+                self.may_fail |= !parameters.is_empty() && !widens(from, target);
+                return;
+            }
         };
         let check = match (target, modifier) {
             (oid::VARCHAR, Some(modifier)) => modifier

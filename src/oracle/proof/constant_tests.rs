@@ -1,5 +1,6 @@
 //! Constants as plans show them: which ones a parameter stands for.
 
+use super::super::tokens::{Token, normalize};
 use super::*;
 
 /// Guards of `$1` of this type after the casts, in order.
@@ -74,5 +75,96 @@ fn patterns_and_functions() {
     assert_eq!(
         Constant::call("f", vec![Constant::literal()], &[]).guards("="),
         Some(vec![])
+    );
+}
+
+/// The guards of what a generic plan shows so, with parameters of these types.
+fn shown(expression: &str, types: &[u32]) -> Option<Vec<(usize, Check)>> {
+    let tokens = normalize(expression, types);
+    let [Token::Constant(constant)] = &tokens[..] else {
+        panic!("{expression}: {tokens:?}");
+    };
+    let guards = constant.guards("")?;
+    let guards = guards.iter().map(|guard| (guard.argument, guard.check));
+    Some(guards.collect())
+}
+
+#[test]
+fn what_is_null_if_empty_is_an_address_or_nothing() {
+    let texts = [oid::TEXT; 3];
+    assert_eq!(shown("NULLIF($1, $2)", &texts), Some(vec![]));
+    assert_eq!(
+        shown("(NULLIF($1, $2))::inet", &texts),
+        Some(vec![(0, Check::Address), (1, Check::Empty)])
+    );
+    for expression in [
+        "(NULLIF($1, $2))::cidr",
+        "(NULLIF($1, $2))::integer",
+        "(NULLIF($1, 'x'::text))::inet",
+        "(NULLIF(lower($1), $2))::inet",
+        "(NULLIF(NULLIF($1, $2), $3))::inet",
+        "((NULLIF($1, $2))::character varying)::inet",
+        "f(NULLIF($1, $2))",
+        "COALESCE(NULLIF($1, f($2)), $3)",
+    ] {
+        let tokens = normalize(expression, &texts);
+        let sure = tokens.iter().all(|token| match token {
+            Token::Constant(constant) => constant.guards("").is_some(),
+            _ => true,
+        });
+        assert!(!sure, "{expression}");
+    }
+    // Equality of other types may fail, as far as is known here.
+    assert_eq!(shown("NULLIF($1, $2)", &[oid::INT4, oid::INT4]), None);
+    assert_eq!(shown("NULLIF($1, $2)", &[oid::TEXT, oid::VARCHAR]), None);
+}
+
+#[test]
+fn shifted_numbers_are_guarded_to_stay_far_from_overflow() {
+    let wide = [oid::INT8; 3];
+    let (few, many) = (Check::Magnitude(1 << 27), Check::Magnitude(1 << 59));
+    assert_eq!(shown("($1 << 32)", &wide), Some(vec![(0, few)]));
+    let types = [oid::INT8, oid::INT4, oid::INT8];
+    assert_eq!(
+        shown("(($1 << $2) + $3)", &types),
+        Some(vec![(0, few), (1, Check::Shift), (2, many)])
+    );
+    assert_eq!(
+        shown("($3 - ($1 << 3) - 5)", &types),
+        Some(vec![(2, many), (0, few)])
+    );
+    assert_eq!(
+        shown("((($1 << 3))::bigint)::numeric", &wide).map(|g| g.len()),
+        Some(1)
+    );
+    for (expression, types) in [
+        ("($1 << 33)", wide),
+        ("($1 << $2)", wide),
+        ("($1 << 3)", [oid::INT4; 3]),
+        ("(($1 << 3) << 3)", wide),
+        ("($1 >> 3)", wide),
+        ("(($1 << 3) * 2)", wide),
+        ("(($1 << 3) + ($2)::bigint)", types),
+        ("(($1 << 3) + 268435457)", wide),
+        ("(($1 << 3))::integer", wide),
+        ("((($1 << 3))::integer + $2)", types),
+        ("(($1 << 3) + 1 + 1 + 1 + 1 + 1 + 1 + 1)", wide),
+    ] {
+        assert_eq!(shown(expression, &types), None, "{expression}");
+    }
+}
+
+#[test]
+fn what_is_made_of_a_number_is_not_guarded_as_the_number_is() {
+    assert_eq!(
+        shown("($1)::smallint", &[oid::INT4]).map(|g| g.len()),
+        Some(1)
+    );
+    for expression in ["(($1 + 5))::smallint", "(($1 - 5))::character varying(3)"] {
+        assert_eq!(shown(expression, &[oid::INT4]), None, "{expression}");
+    }
+    assert_eq!(
+        shown("(($1 + 5))::bigint", &[oid::INT4]).map(|g| g.len()),
+        Some(1)
     );
 }

@@ -101,6 +101,9 @@ fn fold_group<'a>(out: &mut Vec<Token<'a>>, close: char, types: Types<'_>) {
         Some(Token::Word(word)) if open == '(' && is_function(word) => {
             (start - 1, Constant::call(word, parts, types))
         }
+        Some(Token::Word("NULLIF")) if open == '(' && operators.is_empty() => {
+            (start - 1, Constant::null_if(parts, types))
+        }
         Some(Token::Word("ANY" | "ALL")) if open == '(' && !list => {
             let folded = Constant::operation(parts, &operators, types);
             out.truncate(start + 1);

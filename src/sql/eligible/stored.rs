@@ -1,10 +1,10 @@
 //! Where an INSERT puts its literals, as far as a plan does not show it: the rows of VALUES, if
 //! they are several, and what ON CONFLICT sets.
 
-use super::bare::constant;
+use super::bare::{constant, peel};
 use sqlparser::ast::{
-    AssignmentTarget, Ident, Insert, ObjectName, ObjectNamePart, OnConflictAction, OnInsert, Query,
-    SetExpr, ValueWithSpan,
+    AssignmentTarget, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Insert,
+    ObjectName, ObjectNamePart, OnConflictAction, OnInsert, Query, SetExpr, ValueWithSpan,
 };
 
 /// A column of the table that is written to.
@@ -14,6 +14,8 @@ pub enum Column {
     Name(String),
     /// The one at this index among those that are not dropped.
     Index(usize),
+    /// The one of this name, with the moment that `to_timestamp` makes of the literal.
+    Moment(String),
 }
 
 /// The literals that are all there is to a value stored, each with its column.
@@ -37,11 +39,37 @@ pub(super) fn stored(insert: &Insert) -> Vec<(&ValueWithSpan, Column)> {
             let AssignmentTarget::ColumnName(target) = &assignment.target else {
                 continue;
             };
+            let value = &assignment.value;
+            let moment = || seconds(value).zip(name(target).map(Column::Moment));
             let column = name(target).map(Column::Name);
-            out.extend(constant(&assignment.value).zip(column));
+            out.extend(constant(value).zip(column).or_else(moment));
         }
     }
     out
+}
+
+/// What `to_timestamp` is called with, if that is a bare constant.
+fn seconds(value: &Expr) -> Option<&ValueWithSpan> {
+    let Expr::Function(call) = peel(value) else {
+        return None;
+    };
+    let is_plain = call.over.is_none()
+        && call.filter.is_none()
+        && call.null_treatment.is_none()
+        && call.within_group.is_empty()
+        && matches!(call.parameters, FunctionArguments::None)
+        && name(&call.name).as_deref() == Some("to_timestamp");
+    match &call.args {
+        FunctionArguments::List(list)
+            if is_plain && list.duplicate_treatment.is_none() && list.clauses.is_empty() =>
+        {
+            match &list.args[..] {
+                [FunctionArg::Unnamed(FunctionArgExpr::Expr(seconds))] => constant(seconds),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
 }
 
 /// The body of a query that is nothing but its body: with ORDER BY or LIMIT its values are typed

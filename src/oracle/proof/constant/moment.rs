@@ -55,6 +55,12 @@ impl Constant {
         (self.near, self.clock) = (true, true);
     }
 
+    /// The moment that `to_timestamp` makes of it.
+    pub(in crate::oracle::proof) fn moment_of(mut self, types: Types<'_>) -> Self {
+        self.cast("double precision", types);
+        Self::call("to_timestamp", vec![self], types)
+    }
+
     /// A number made of arguments is to have few digits; false if it might be large all the same.
     fn bound(&mut self, types: Types<'_>) -> bool {
         const NUMBERS: [u32; 6] = [
@@ -81,7 +87,7 @@ impl Constant {
     }
 
     /// Casts a moment to another type of moments; false if that is no such type.
-    pub(super) fn stays_moment(&mut self, name: &str) -> bool {
+    pub(in crate::oracle::proof) fn stays_moment(&mut self, name: &str) -> bool {
         let precision = name.split_once('(').and_then(|(base, rest)| {
             let (_, rest) = rest.split_once(')')?;
             Some(format!("{base}{rest}"))

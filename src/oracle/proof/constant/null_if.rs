@@ -1,0 +1,52 @@
+//! `NULLIF` of two texts, and what is cast to an address unless it is empty.
+//!
+//! Equality of texts has a result for any two (`texteq`). `NULLIF(…, '')::inet` is how FreeRADIUS
+//! writes an address that it may not have: of literals the planner makes the address and says what
+//! is wrong with it before anything runs (`network_in` in `network.c`).
+
+use super::{Constant, Types, work};
+use crate::sql::oid;
+use crate::statement::guard::{Check, Guard};
+
+impl Constant {
+    /// NULLIF of them.
+    pub(in crate::oracle::proof) fn null_if(parts: Vec<Self>, types: Types<'_>) -> Self {
+        let is_text = |part: &Self| part.kind(types) == Some(oid::TEXT);
+        let are_texts = parts.len() == 2 && parts.iter().all(is_text);
+        let given = |part: &Self| match part.parameters[..] {
+            [argument] if part.is_bare() => Some(argument),
+            _ => None,
+        };
+        let pair = match &parts[..] {
+            [one, other] if are_texts => given(one).zip(given(other)),
+            _ => None,
+        };
+        let (work, is_nested) = work(&parts, &[]);
+        let mut call = Self::all(parts);
+        (call.made_of, call.plain) = (true, false);
+        call.kind = Some(oid::TEXT);
+        call.may_fail |= !call.parameters.is_empty() && !are_texts;
+        call.null_if = pair.map(|(one, other)| [one, other]);
+        if call.is_left(is_nested) {
+            call.work = work.map(|work| format!("NULLIF({work})"));
+        }
+        call
+    }
+
+    /// Casts the first of two arguments to an address, if it is one whenever it is not empty, which
+    /// the other must be; false if nothing is known of that.
+    pub(super) fn becomes_address(&mut self, name: &str) -> bool {
+        let Some([value, empty]) = self.null_if.take() else {
+            return false;
+        };
+        if name != "inet" {
+            return false;
+        }
+        let guard = |argument, check| Guard { argument, check };
+        self.guards.push(guard(value, Check::Address));
+        self.guards.push(guard(empty, Check::Empty));
+        self.kind = Some(oid::INET);
+        name.clone_into(&mut self.shown);
+        true
+    }
+}
