@@ -66,6 +66,8 @@ pub struct Database {
     contexts: AtomicU64,
     /// Counts the changes of `names`.
     naming: AtomicU64,
+    /// Counts the changes of the catalog that are known of.
+    alterations: AtomicU64,
     /// The names whose use has hazards.
     names: Mutex<Naming>,
     /// The time, in milliseconds, from which another session may ask for the names, too.
@@ -103,6 +105,7 @@ impl Database {
             looked: AtomicU64::new(0),
             contexts: AtomicU64::new(0),
             naming: AtomicU64::new(0),
+            alterations: AtomicU64::new(0),
             names: Mutex::default(),
             names_from: AtomicU64::new(0),
             asking: Allowance::new(NAMES_SHARE, NAMES_SAVED),
@@ -209,6 +212,7 @@ impl Database {
     /// Something has run in a session that may have changed the catalog, and is committed if it
     /// has: others are to look before they rely on what they know.
     pub fn suspect(&self) {
+        self.alterations.fetch_add(1, Ordering::AcqRel);
         self.is_suspect.store(true, Ordering::Relaxed);
     }
 
@@ -235,6 +239,19 @@ impl Database {
     #[must_use]
     pub fn naming(&self) -> u64 {
         self.naming.load(Ordering::Acquire)
+    }
+
+    /// Counts the changes of the catalog that are known of: those that may have been made through
+    /// the proxy, and those that a look has found since another.
+    #[must_use]
+    pub fn alterations(&self) -> u64 {
+        self.alterations.load(Ordering::Acquire)
+    }
+
+    /// Whether the catalog was ever looked at, so that looks tell what has changed since.
+    #[must_use]
+    pub fn is_watched(&self) -> bool {
+        lock(&self.seen).is_any()
     }
 
     /// The names, if the question `since` or a later one was answered, with the count of their
@@ -302,7 +319,11 @@ impl Database {
         self.looks.spend(took, now);
         self.suspicions.spend(took, now);
         let mut seen = lock(&self.seen);
+        let is_watched = seen.is_any();
         let difference = seen.look(sight, suspect);
+        if is_watched && difference.is_some() {
+            self.alterations.fetch_add(1, Ordering::AcqRel);
+        }
         let mut names = lock(&self.names);
         let has_names = difference.as_ref().is_some_and(|it| {
             // What gives no name hazards of its own, a new index or column, may use a function that
@@ -329,6 +350,7 @@ impl Database {
     /// Moves the epoch after a change that nothing is known about: every earlier verdict is stale,
     /// and any name may have got hazards.
     pub fn advance(&self) {
+        self.alterations.fetch_add(1, Ordering::AcqRel);
         self.define(&Definitions::opaque());
         self.advance_epoch(
             (&Touched::Everything, &Touched::Everything),
@@ -343,6 +365,7 @@ impl Database {
         if definitions.touched.is_nothing() {
             return false;
         }
+        self.alterations.fetch_add(1, Ordering::AcqRel);
         let mut names = lock(&self.names);
         names.has_defined();
         let touched = match renamed {

@@ -96,6 +96,7 @@ mod startup;
 mod cancel;
 // Clients that leave while their query is in flight.
 mod inside;
+mod late;
 mod leaving;
 // Which reads may run on other sessions' server connections.
 mod travel;
