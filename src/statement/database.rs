@@ -249,7 +249,6 @@ impl Database {
     }
 
     /// Whether the catalog was ever looked at, so that looks tell what has changed since.
-    #[must_use]
     pub fn is_watched(&self) -> bool {
         lock(&self.seen).is_any()
     }
