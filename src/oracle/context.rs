@@ -2,7 +2,7 @@
 
 use super::Env;
 use super::answer::Answer;
-use super::settings::{context_query, digest};
+use super::settings::{DDL_CHANNEL, context_query, digest};
 use super::state::{State, Step};
 use crate::reason::Reason;
 use crate::standing::ServerSettings;
@@ -15,7 +15,11 @@ pub(super) fn ask(env: &mut Env<'_>) -> Step {
     // What is listened to inside a transaction that is undone is not.
     let listens = env.lent.settings.ddl_notices && !env.asks.is_inside;
     let settings = &env.lent.settings;
-    let hears = settings.shares || settings.deferred_begin;
+    let hears =
+        (settings.shares || settings.deferred_begin).then_some(match settings.ddl_notices {
+            true => DDL_CHANNEL,
+            false => "",
+        });
     let query = context_query(listens, settings.shares, hears);
     env.asks
         .question(|out| frontend::query(out, query.as_bytes()));

@@ -28,11 +28,11 @@ pub const DDL_CHANNEL: &str = "pgautoprep_ddl";
 /// something has made it stop. It is also asked since when the server runs, which tells it from
 /// others behind the same address, and, if its reads may run on other sessions' connections
 /// (`shares`), whether it has a temporary schema. If that is so, or its BEGINs may be held back
-/// (`hears`), it is asked whether it listens to other channels; what it begins to listen to in a
-/// transaction counts from the end of that. [`digest`] reads the answer. What makes it
-/// careful comes behind `SHOW ALL`, which would show it.
+/// (`hears`), it is asked whether it listens to other channels than this one; what it begins to
+/// listen to in a transaction counts from the end of that. [`digest`] reads the answer. What makes
+/// it careful comes behind `SHOW ALL`, which would show it.
 #[must_use]
-pub fn context_query(listens: bool, shares: bool, hears: bool) -> String {
+pub fn context_query(listens: bool, shares: bool, hears: Option<&str>) -> String {
     let listen = match listens {
         true => format!("LISTEN {DDL_CHANNEL}; "),
         false => String::new(),
@@ -42,11 +42,11 @@ pub fn context_query(listens: bool, shares: bool, hears: bool) -> String {
         false => "''",
     };
     let channels = match hears {
-        true => catalog::qualified(&format!(
+        Some(but) => catalog::qualified(&format!(
             "(SELECT pg_catalog.count(*) FROM pg_catalog.pg_listening_channels() l(name) \
-             WHERE l.name {{<>}} '{DDL_CHANNEL}')"
+             WHERE l.name {{<>}} '{but}')"
         )),
-        false => "''".to_owned(),
+        None => "''".to_owned(),
     };
     let server = format!(
         "EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())::pg_catalog.text, {schema}, \

@@ -5,6 +5,7 @@
 //! - the number of an epoch is given once, to one database. So a verdict of an old epoch never
 //!   looks current again, not even after its database was forgotten and came back.
 
+mod alterations;
 mod claim;
 
 use super::allowance::Allowance;
@@ -212,7 +213,7 @@ impl Database {
     /// Something has run in a session that may have changed the catalog, and is committed if it
     /// has: others are to look before they rely on what they know.
     pub fn suspect(&self) {
-        self.alterations.fetch_add(1, Ordering::AcqRel);
+        self.alters();
         self.is_suspect.store(true, Ordering::Relaxed);
     }
 
@@ -239,18 +240,6 @@ impl Database {
     #[must_use]
     pub fn naming(&self) -> u64 {
         self.naming.load(Ordering::Acquire)
-    }
-
-    /// Counts the changes of the catalog that are known of: those that may have been made through
-    /// the proxy, and those that a look has found since another.
-    #[must_use]
-    pub fn alterations(&self) -> u64 {
-        self.alterations.load(Ordering::Acquire)
-    }
-
-    /// Whether the catalog was ever looked at, so that looks tell what has changed since.
-    pub fn is_watched(&self) -> bool {
-        lock(&self.seen).is_any()
     }
 
     /// The names, if the question `since` or a later one was answered, with the count of their
@@ -318,11 +307,7 @@ impl Database {
         self.looks.spend(took, now);
         self.suspicions.spend(took, now);
         let mut seen = lock(&self.seen);
-        let is_watched = seen.is_any();
-        let difference = seen.look(sight, suspect);
-        if is_watched && difference.is_some() {
-            self.alterations.fetch_add(1, Ordering::AcqRel);
-        }
+        let difference = self.look(&mut seen, sight, suspect);
         let mut names = lock(&self.names);
         let has_names = difference.as_ref().is_some_and(|it| {
             // What gives no name hazards of its own, a new index or column, may use a function that
@@ -349,7 +334,7 @@ impl Database {
     /// Moves the epoch after a change that nothing is known about: every earlier verdict is stale,
     /// and any name may have got hazards.
     pub fn advance(&self) {
-        self.alterations.fetch_add(1, Ordering::AcqRel);
+        self.alters();
         self.define(&Definitions::opaque());
         self.advance_epoch(
             (&Touched::Everything, &Touched::Everything),
@@ -364,7 +349,7 @@ impl Database {
         if definitions.touched.is_nothing() {
             return false;
         }
-        self.alterations.fetch_add(1, Ordering::AcqRel);
+        self.alters();
         let mut names = lock(&self.names);
         names.has_defined();
         let touched = match renamed {

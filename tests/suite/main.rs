@@ -108,6 +108,7 @@ mod crowd;
 mod shutdown;
 // Peers that do not read.
 mod backpressure;
+mod bare;
 mod begin;
 // Large results and COPY, byte by byte.
 mod bulk;
