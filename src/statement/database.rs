@@ -210,13 +210,6 @@ impl Database {
             }
     }
 
-    /// Something has run in a session that may have changed the catalog, and is committed if it
-    /// has: others are to look before they rely on what they know.
-    pub fn suspect(&self) {
-        self.alters();
-        self.is_suspect.store(true, Ordering::Relaxed);
-    }
-
     /// Whether the catalog was looked at after the time `since`.
     #[must_use]
     pub fn was_looked_at(&self, since: Millis) -> bool {

@@ -17,6 +17,13 @@ impl Database {
         self.alterations.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// Something has run in a session that may have changed the catalog, and is committed if it
+    /// has: others are to look before they rely on what they know.
+    pub fn suspect(&self) {
+        self.alters();
+        self.is_suspect.store(true, Ordering::Relaxed);
+    }
+
     /// Takes in what a look has seen.
     pub(super) fn look(&self, seen: &mut Seen, sight: Sight, suspect: bool) -> Option<Difference> {
         let is_first = !seen.is_any();
