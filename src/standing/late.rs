@@ -52,8 +52,8 @@ struct Use {
 }
 
 /// The most names, and bytes of them altogether.
-const MAX_NAMES: usize = 512;
-const MAX_BYTES: usize = 8 * 1024;
+const MAX_NAMES: usize = 256;
+const MAX_BYTES: usize = 4 * 1024;
 
 /// The function by which a text may set something and do nothing else, if no other has its name.
 const SETS: &[u8] = b"set_config";

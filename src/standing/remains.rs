@@ -116,7 +116,8 @@ impl Standing {
         (met, is_idle): (Option<&Recipe>, bool),
     ) {
         let left = self.late.as_ref().map_or(self.residue, |late| late.residue);
-        if left.is_anything() && self.hears_again == Again::Never {
+        let is_told = self.hears_again == Again::Never || self.may_listen_soon;
+        if left.is_anything() && is_told {
             return;
         }
         // How it is read depends on what a text before it sets.

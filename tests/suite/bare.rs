@@ -207,5 +207,5 @@ fn they_run_on_few_connections_where_reads_do() {
         }
     }
     let summary = proxy.summary();
-    assert!(summary.count(Counter::ReadsShared) > 100, "{summary}");
+    assert!(summary.count(Counter::ReadsShared) > 20, "{summary}");
 }
