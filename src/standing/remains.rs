@@ -8,7 +8,6 @@ use crate::sql::residue::{self, Residue};
 use crate::sql::survey::Survey;
 use crate::sql::touched::Touched;
 use crate::statement::Recipe;
-use std::sync::Arc;
 
 /// A statement that takes away what is left in a session, and the tag it completes with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,10 +100,14 @@ impl Standing {
         residue::residue(text, survey, &**self.names())
     }
 
-    /// The same of a text of which the recipe was met.
-    fn residue_of_met(&mut self, text: &[u8], survey: &Survey, met: &Recipe) -> Residue {
-        let names = Arc::clone(self.names());
-        met.residue(&names, survey, || residue::residue(text, survey, &*names))
+    /// The same if it is known what the names leave; `met` is the text's recipe if that was found.
+    fn residue_known(&self, text: &[u8], survey: &Survey, met: Option<&Recipe>) -> Residue {
+        let names = &self.names;
+        let read = || residue::residue(text, survey, &**names);
+        match met {
+            Some(recipe) => recipe.residue(names, survey, read),
+            None => read(),
+        }
     }
 
     /// A text is relayed of which this is the survey. `met` is its recipe if that was found, and
@@ -122,15 +125,14 @@ impl Standing {
         }
         // How it is read depends on what a text before it sets.
         let is_read = is_idle || !left.has(Residue::SETTINGS);
-        let residue = match met {
-            _ if !is_read || !self.reads_texts() => Residue::ANYTHING,
-            _ if !self.knows_remains() => match (survey.names, left.is_anything()) {
+        let residue = match is_read && self.reads_texts() {
+            false => Residue::ANYTHING,
+            true if self.knows_remains() => self.residue_known(text, survey, met),
+            true => match (survey.names, left.is_anything()) {
                 (false, _) => late::of_nameless(text, survey),
                 (true, false) => self.residue_late(text, survey),
                 (true, true) => Residue::ANYTHING,
             },
-            Some(recipe) => self.residue_of_met(text, survey, recipe),
-            None => self.residue_of(text, survey),
         };
         self.may_limit(text, residue);
         self.leaves(residue);

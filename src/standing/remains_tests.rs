@@ -10,6 +10,7 @@ use crate::statement::mirror::Capacity;
 use crate::statement::names::{Names, Row};
 use crate::statement::shapes::Shapes;
 use crate::wire::backend::Status;
+use std::sync::Arc;
 
 /// A session of a database of which nothing is known yet.
 fn session(database: &Arc<Database>) -> Standing {
