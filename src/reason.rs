@@ -32,7 +32,7 @@ pub enum Reason {
     TooLong,
     /// The text has more literals than `max_literals` allows (H-47).
     TooManyLiterals,
-    /// No literal of the text can become an argument.
+    /// The text has literals, and none of them can become an argument.
     NoArguments,
     /// The text reads no table and calls no function: parsing it costs as little as binding it.
     Trivial,
@@ -262,9 +262,7 @@ impl Reason {
             }
             Self::TooLong => "The text is longer than `max_query_bytes`.",
             Self::TooManyLiterals => "It has more literals than `max_literals`.",
-            Self::NoArguments => {
-                "No literal in it can become an argument, and without arguments nothing is gained."
-            }
+            Self::NoArguments => "It has literals, and none of them can become an argument.",
             Self::Trivial => {
                 "It uses no table and no function, so there is next to nothing to be gained."
             }

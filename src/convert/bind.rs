@@ -71,7 +71,12 @@ pub fn bind(
     }
     if let Some(statement) = &call.renewed {
         frontend::close_statement(out, name.as_bytes());
-        frontend::parse(out, name.as_bytes(), statement.text(), statement.oids());
+        frontend::parse(
+            out,
+            name.as_bytes(),
+            statement.text(),
+            statement.parameters(),
+        );
         lent.counters().add(Counter::StatementsRenewed, 1);
     }
     let literals = lent.scan.literals();
@@ -81,11 +86,14 @@ pub fn bind(
         .zip(arguments)
         .filter_map(|(literal, argument)| argument.then_some(literal));
     let count = arguments.iter().filter(|argument| **argument).count();
-    frontend::bind(out, name.as_bytes(), count, |_, out| {
-        if let Some(literal) = lifted.next() {
-            rewrite::argument(text, &lent.scan, literal, out);
-        }
-    });
+    match count {
+        0 => frontend::bind_null(out, name.as_bytes()),
+        _ => frontend::bind(out, name.as_bytes(), count, |_, out| {
+            if let Some(literal) = lifted.next() {
+                rewrite::argument(text, &lent.scan, literal, out);
+            }
+        }),
+    }
     out.extend_from_slice(frontend::DESCRIBE_EXECUTE);
     if extended {
         out.extend_from_slice(frontend::CLOSE_UNNAMED_PORTAL);

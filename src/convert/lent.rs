@@ -268,16 +268,13 @@ impl Lent {
         self.recipe(text, standing.dialect)
     }
 
-    /// Scans `text`, which must have literals.
+    /// Scans `text`.
     ///
     /// # Errors
     /// Why nothing becomes of the text.
     pub fn scan_for(&mut self, text: &[u8], standing: &Standing) -> Result<(), Reason> {
         self.scan.run(text, standing.dialect)?;
         standing.check_encoding(text)?;
-        if self.scan.literals().is_empty() {
-            return Err(Reason::NoArguments);
-        }
         Ok(())
     }
 

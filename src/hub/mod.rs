@@ -35,7 +35,6 @@ use crate::client::{Client, Turn};
 use crate::convert::Lent;
 use crate::ids::{Arena, ClientId, UpstreamId};
 use crate::oracle::Lesson;
-use crate::sql::residue::Residue;
 use crate::standing::{Reset, Standing};
 use crate::statement::{Micros, Millis, Plans, Statement, Verdict};
 use crate::upstream::Upstream;
@@ -221,8 +220,7 @@ impl Hub {
         let (clients, servers) = (&mut self.clients, &mut self.servers);
         let settings = &self.lent.settings;
         if !is_kept && (relay_only || !settings.shares && !settings.deferred_begin) {
-            // Nobody will ask what is left.
-            standing.leaves(Residue::ANYTHING);
+            standing.is_left_alone();
         }
         let mut upstream = Upstream::new(standing);
         upstream.welcome = is_kept.then(Box::default);

@@ -2,7 +2,7 @@
 
 use super::Env;
 use super::answer::Answer;
-use super::settings::{context_query, digest};
+use super::settings::{DDL_CHANNEL, context_query, digest};
 use super::state::{State, Step};
 use crate::reason::Reason;
 use crate::standing::ServerSettings;
@@ -14,7 +14,13 @@ use crate::wire::frontend;
 pub(super) fn ask(env: &mut Env<'_>) -> Step {
     // What is listened to inside a transaction that is undone is not.
     let listens = env.lent.settings.ddl_notices && !env.asks.is_inside;
-    let query = context_query(listens, env.lent.settings.shares);
+    let settings = &env.lent.settings;
+    let hears =
+        (settings.shares || settings.deferred_begin).then_some(match settings.ddl_notices {
+            true => DDL_CHANNEL,
+            false => "",
+        });
+    let query = context_query(listens, settings.shares, hears);
     env.asks
         .question(|out| frontend::query(out, query.as_bytes()));
     Step::Ask(State::Context)
@@ -44,6 +50,7 @@ fn read(values: &[String], env: &mut Env<'_>) -> Result<(), Reason> {
         serializable,
         extensions,
         server,
+        silent,
     ] = values
     else {
         return Err(Reason::OracleFailed);
@@ -65,6 +72,9 @@ fn read(values: &[String], env: &mut Env<'_>) -> Result<(), Reason> {
     };
     let listens = env.lent.settings.ddl_notices;
     standing.learned(context, settings, extensions, listens);
+    if silent == "t" {
+        standing.listens_to_nothing();
+    }
     Ok(())
 }
 

@@ -70,14 +70,14 @@ pub(super) fn answered(
         return Err(candidate.decline(Reason::Refused, "notice", env));
     }
     let types = rewritten.types.unwrap_or_default();
-    if types.len() != candidate.statement.oids().len() {
+    let Some(types) = candidate.statement.types_of(&types) else {
         return Err(candidate.decline(Reason::Refused, "", env));
-    }
+    };
     let recipe = Arc::clone(candidate.statement.recipe());
     let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
     let (text, dialect) = (&topic.text, env.standing.dialect);
     env.lent.scan_again(text, dialect, &recipe)?;
-    let forbidden = forbidden(&types, &env.lent.scan, eligible, dialect);
+    let forbidden = forbidden(types, &env.lent.scan, eligible, dialect);
     if !forbidden.is_empty() {
         return candidate.demote(&forbidden, topic, env).map(Step::Teach);
     }

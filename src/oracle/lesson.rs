@@ -240,6 +240,7 @@ impl Lesson {
             }
         }
         if self.topic.only_names() {
+            env.standing.settle_residue();
             return Ok(Step::Learned);
         }
         let contexts = env.standing.database.contexts();

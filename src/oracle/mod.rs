@@ -133,7 +133,7 @@ pub fn questions(major: u16) -> Vec<String> {
     all.extend(proof::questions());
     all.extend(lists::samples());
     all.extend(travel::samples());
-    all.push(context_query(true, true));
+    all.push(context_query(true, true, Some(DDL_CHANNEL)));
     all.push(question::CAREFUL.to_owned());
     all.push(String::from_utf8_lossy(question::CAREFUL_SET).into_owned());
     all

@@ -55,7 +55,11 @@ pub(super) fn answered(
         return Err(Reason::Refused);
     }
     env.lent.counters().add(Counter::StatementsPrepared, 1);
-    if answer.types.as_deref() != Some(&candidate.terms.types) {
+    let types = answer
+        .types
+        .as_deref()
+        .and_then(|types| statement.types_of(types));
+    if types != Some(&candidate.terms.types) {
         // The catalog has changed unseen: everything about this statement is asked anew.
         mirror.remove(statement.key());
         statement.record(Verdict::Unasked);

@@ -126,6 +126,10 @@ pub(super) fn explain_execute(
         }
         separator = b',';
     }
+    if separator == b'(' {
+        // For what stands in for arguments.
+        out.extend_from_slice(b"(NULL");
+    }
     out.push(b')');
     out
 }

@@ -27,10 +27,12 @@ pub const DDL_CHANNEL: &str = "pgautoprep_ddl";
 /// Asks for the context. If `listens`, the session listens on [`DDL_CHANNEL`] from then on, in case
 /// something has made it stop. It is also asked since when the server runs, which tells it from
 /// others behind the same address, and, if its reads may run on other sessions' connections
-/// (`shares`), whether it has a temporary schema. [`digest`] reads the answer. What makes it
-/// careful comes behind `SHOW ALL`, which would show it.
+/// (`shares`), whether it has a temporary schema. If that is so, or its BEGINs may be held back
+/// (`hears`), it is asked whether it listens to other channels than this one; what it begins to
+/// listen to in a transaction counts from the end of that. [`digest`] reads the answer. What makes
+/// it careful comes behind `SHOW ALL`, which would show it.
 #[must_use]
-pub fn context_query(listens: bool, shares: bool) -> String {
+pub fn context_query(listens: bool, shares: bool, hears: Option<&str>) -> String {
     let listen = match listens {
         true => format!("LISTEN {DDL_CHANNEL}; "),
         false => String::new(),
@@ -39,8 +41,16 @@ pub fn context_query(listens: bool, shares: bool) -> String {
         true => "pg_catalog.pg_my_temp_schema()::pg_catalog.text",
         false => "''",
     };
+    let channels = match hears {
+        Some(but) => catalog::qualified(&format!(
+            "(SELECT pg_catalog.count(*) FROM pg_catalog.pg_listening_channels() l(name) \
+             WHERE l.name {{<>}} '{but}')"
+        )),
+        None => "''".to_owned(),
+    };
     let server = format!(
-        "EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())::pg_catalog.text, {schema}"
+        "EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())::pg_catalog.text, {schema}, \
+         {channels}"
     );
     // In hexadecimal it can be read whatever the client's encoding is.
     let (temporary, indirect) = (catalog::temporary(), catalog::indirect_schemas());
@@ -72,17 +82,27 @@ fn path() -> String {
     format!("({})", catalog::qualified(&text.replace("{path}", shown)))
 }
 
-/// The answer to [`context_query`], column by column, as nine values: what
+/// The answer to [`context_query`], column by column, as ten values: what
 /// [`ServerSettings`](crate::standing::ServerSettings) are made of, everything in one text, whether
-/// the transaction is serializable, what the settings of extensions begin with, and which server it
-/// is, which is empty if the session is not to share connections with others.
+/// the transaction is serializable, what the settings of extensions begin with, which server it is,
+/// which is empty if the session is not to share connections with others, and whether the session
+/// is known to listen to no other channel.
 ///
 /// Two of the texts are the same only if everything is, but for what is the transaction's.
 ///
 /// # Errors
 /// Not all of it can be read.
 pub fn digest(answer: &[String]) -> Result<Vec<String>, Reason> {
-    let [rows @ .., work_memory, indirect, server, temporary, who] = answer else {
+    let [
+        rows @ ..,
+        work_memory,
+        indirect,
+        server,
+        temporary,
+        channels,
+        who,
+    ] = answer
+    else {
         return Err(Reason::OracleFailed);
     };
     let (rows, []) = rows.as_chunks::<3>() else {
@@ -126,6 +146,7 @@ pub fn digest(answer: &[String]) -> Result<Vec<String>, Reason> {
         } else {
             String::new()
         },
+        flag(channels == "0"),
     ])
 }
 
@@ -183,7 +204,7 @@ mod tests {
         }
         let rows = rows.iter().flat_map(|[name, value]| [name, value, "why"]);
         let values = rows
-            .chain(["4096", "0", "1763880000.5", "0", "77"])
+            .chain(["4096", "0", "1763880000.5", "0", "0", "77"])
             .map(str::to_owned);
         digest(&values.collect::<Vec<_>>()).unwrap()
     }
@@ -193,7 +214,7 @@ mod tests {
         assert_eq!(with(&[])[..4], ["t", "t", "t", "4096"]);
         assert_eq!(with(&[["plan_cache_mode", "force_custom_plan"]])[0], "f");
         assert_eq!(with(&[["array_nulls", "off"]])[2], "f");
-        assert_eq!(with(&[])[6..], ["f", "app", "1763880000.5"]);
+        assert_eq!(with(&[])[6..], ["f", "app", "1763880000.5", "t"]);
         let more = with(&[
             ["transaction_isolation", "serializable"],
             ["plpgsql.x", ""],
@@ -218,10 +239,11 @@ mod tests {
             "0",
             "17",
             "1234",
+            "2",
             "77",
         ];
         let values = digest(&values.map(str::to_owned)).unwrap();
-        assert_eq!(values[8], "");
+        assert_eq!(values[8..], ["", "f"]);
     }
 
     #[test]
@@ -278,14 +300,25 @@ mod tests {
             let values = values.iter().map(|value| (*value).to_owned());
             digest(&values.collect::<Vec<_>>()).map(|values| values.len())
         };
-        let whole = ["plan_cache_mode", "auto", "why", "4096", "0", "", "", "77"];
-        assert_eq!(digest(&whole), Ok(9));
+        let whole = [
+            "plan_cache_mode",
+            "auto",
+            "why",
+            "4096",
+            "0",
+            "",
+            "",
+            "",
+            "77",
+        ];
+        assert_eq!(digest(&whole), Ok(10));
         let unreadable = [
             "plan_cache_mode",
             "\u{fffd}",
             "why",
             "4096",
             "0",
+            "",
             "",
             "",
             "77",

@@ -63,7 +63,13 @@ pub(super) fn follow(
     };
     let probe = [name.as_bytes(), &[SUFFIX]].concat();
     let major = env.standing.dialect.server_major;
-    put_plan(env.asks, &probe, statement.text(), statement.oids(), major);
+    put_plan(
+        env.asks,
+        &probe,
+        statement.text(),
+        statement.parameters(),
+        major,
+    );
     env.asks.careful(&reach::question(&mentions));
     Ok(Step::Ask(State::Travel(Arc::clone(statement), epoch)))
 }

@@ -122,9 +122,6 @@ pub fn judge(text: &str, scan: &Scan, dialect: Dialect) -> Result<Eligible, Reas
 /// Judges a text whose lists were taken apart; also says of each literal whether it is an element
 /// of a list.
 fn judge_flat(text: &str, scan: &Scan) -> Result<(Eligible, Vec<bool>), Reason> {
-    if scan.literals().is_empty() {
-        return Err(Reason::NoArguments);
-    }
     if scan.body().len() > MAX_TEXT || scan.literals().len() > MAX_LITERALS {
         return Err(Reason::TooComplex);
     }
@@ -151,7 +148,7 @@ fn judge_flat(text: &str, scan: &Scan) -> Result<(Eligible, Vec<bool>), Reason> 
             })?;
         }
     }
-    if !arguments.contains(&true) {
+    if !arguments.is_empty() && !arguments.contains(&true) {
         return Err(Reason::NoArguments);
     }
     for names in [&mut contexts.called, &mut contexts.bare] {

@@ -124,9 +124,9 @@ pub fn residue(text: &[u8], survey: &Survey, known: &impl Remains) -> Residue {
     {
         return residue;
     }
-    let is_hazardous = LEAVING.iter().any(|one| survey.hazards.has(*one));
+    let mut residue = of_hazards(survey.hazards);
     let opens = survey.again || survey.executes || survey.fetches;
-    if is_hazardous || opens || survey.effect > Effect::Isolation {
+    if residue.is_anything() || opens || survey.effect > Effect::Isolation {
         return Residue::ANYTHING;
     }
     let mut words = Words::new(text);
@@ -135,10 +135,6 @@ pub fn residue(text: &[u8], survey: &Survey, known: &impl Remains) -> Residue {
         into: Into::Elsewhere,
         last: b"",
         is_last: false,
-    };
-    let mut residue = match survey.hazards.has(Hazards::NOISY) {
-        true => Residue::SEQUENCES,
-        false => Residue::NOTHING,
     };
     if known.has_bodies() {
         residue |= Residue::KEPT;
@@ -161,6 +157,19 @@ pub fn residue(text: &[u8], survey: &Survey, known: &impl Remains) -> Residue {
         };
     }
     residue
+}
+
+/// What a text leaves behind because of these hazards of the names in it.
+#[must_use]
+pub fn of_hazards(hazards: Hazards) -> Residue {
+    let leaves = LEAVING.iter().any(|one| hazards.has(*one));
+    if leaves || hazards.effect() > Effect::Isolation {
+        return Residue::ANYTHING;
+    }
+    match hazards.has(Hazards::NOISY) {
+        true => Residue::SEQUENCES,
+        false => Residue::NOTHING,
+    }
 }
 
 /// What a text leaves behind that changes settings, if it does nothing else.

@@ -43,6 +43,7 @@ impl Standing {
             .iter()
             .fold(self.residue, |left, unseen| left.without(*unseen));
         let is_known = left == Residue::NOTHING
+            && !self.may_listen()
             && self.status == Status::Idle
             && self.altered.is_none()
             && !self.limits.may_be_new

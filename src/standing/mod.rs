@@ -16,6 +16,7 @@ mod altered;
 mod check;
 mod course;
 mod follow;
+mod late;
 mod past;
 mod patience;
 mod pending;
@@ -194,6 +195,17 @@ pub struct Standing {
     pub setbacks: Setbacks,
     /// What its texts have left in it since the login.
     pub residue: Residue,
+    /// The names in texts of which it is not known yet what they have left.
+    late: Option<Box<late::Late>>,
+    /// Something has run before anybody could tell what it was to leave, and that is all that is
+    /// known of it.
+    is_unwatched: bool,
+    /// Something may have made the session listen to a channel since the server was asked.
+    may_listen: bool,
+    /// The same in the current transaction.
+    may_listen_soon: bool,
+    /// Whether that has kept it from being told, and it is to be asked again.
+    hears_again: remains::Again,
     /// The catalog epoch when the first function may have run in it.
     kept_since: u64,
     /// What is known of its time limits.
@@ -242,6 +254,11 @@ impl Standing {
             idle_patience: Patience::default(),
             setbacks: Setbacks::default(),
             residue: Residue::NOTHING,
+            late: None,
+            is_unwatched: false,
+            may_listen: false,
+            may_listen_soon: false,
+            hears_again: remains::Again::default(),
             kept_since: 0,
             limits: alike::Limits::default(),
         }
@@ -433,6 +450,9 @@ impl Standing {
             // What was sent meanwhile may begin another.
             self.is_serializable &= !is_idle;
             self.has_old_snapshot &= !is_idle;
+            if self.may_listen_soon && is_idle {
+                self.may_listen_now();
+            }
             if self.has_changed() {
                 let effect = std::mem::replace(&mut self.transaction_effect, Effect::None);
                 self.concluded(effect);

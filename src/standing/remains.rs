@@ -1,5 +1,6 @@
 //! What the texts of a session have left in it, and how that is taken away.
 
+use super::late::{self, Before, Late};
 use super::{Encoding, Standing};
 use crate::reason::Reason;
 use crate::sql::effect::Effect;
@@ -7,7 +8,6 @@ use crate::sql::residue::{self, Residue};
 use crate::sql::survey::Survey;
 use crate::sql::touched::Touched;
 use crate::statement::Recipe;
-use std::sync::Arc;
 
 /// A statement that takes away what is left in a session, and the tag it completes with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +19,21 @@ pub struct Reset {
     /// It answers with a row.
     pub has_row: bool,
     takes: Residue,
+}
+
+/// Whether the server is asked once more whether the session listens, because it was asked in a
+/// transaction that may have begun to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Again {
+    /// That was not needed yet.
+    #[default]
+    Free,
+    /// When the transaction is over.
+    Due,
+    /// It was.
+    Used,
+    /// Nobody wants to know.
+    Never,
 }
 
 /// All of them, in the order in which they are to be sent: a time limit that the client has set is
@@ -48,10 +63,22 @@ impl Standing {
     /// Something has run that leaves this.
     #[inline]
     pub fn leaves(&mut self, residue: Residue) {
+        if residue.is_anything() {
+            self.late = None;
+            self.may_begin_to_listen();
+        } else if let Some(late) = &mut self.late {
+            late.residue |= residue;
+        }
         if residue.has(Residue::KEPT) && !self.residue.has(Residue::KEPT) {
             self.kept_since = self.database.epoch();
         }
         self.residue |= residue;
+    }
+
+    /// Nobody will ask what is left.
+    pub fn is_left_alone(&mut self) {
+        self.leaves(Residue::ANYTHING);
+        self.hears_again = Again::Never;
     }
 
     /// Whether nobody can tell what the server keeps of functions that have run: the catalog is as
@@ -66,22 +93,21 @@ impl Standing {
     /// is anything as long as that is not enough.
     #[must_use]
     pub fn residue_of(&mut self, text: &[u8], survey: &Survey) -> Residue {
-        let is_read = self.standard_strings && self.encoding != Encoding::Unsafe;
-        let is_known = !survey.names || self.knows_names() && self.database.is_clear();
-        if !is_read || !is_known {
+        let is_known = !survey.names || self.knows_remains();
+        if !self.reads_texts() || !is_known {
             return Residue::ANYTHING;
         }
         residue::residue(text, survey, &**self.names())
     }
 
-    /// The same of a text of which the recipe was met.
-    fn residue_of_met(&mut self, text: &[u8], survey: &Survey, met: &Recipe) -> Residue {
-        let names = Arc::clone(self.names());
-        let is_read = self.standard_strings && self.encoding != Encoding::Unsafe;
-        if !is_read || !self.knows_names() || !self.database.is_clear() {
-            return self.residue_of(text, survey);
+    /// The same if it is known what the names leave; `met` is the text's recipe if that was found.
+    fn residue_known(&self, text: &[u8], survey: &Survey, met: Option<&Recipe>) -> Residue {
+        let names = &self.names;
+        let read = || residue::residue(text, survey, &**names);
+        match met {
+            Some(recipe) => recipe.residue(names, survey, read),
+            None => read(),
         }
-        met.residue(&names, survey, || residue::residue(text, survey, &*names))
     }
 
     /// A text is relayed of which this is the survey. `met` is its recipe if that was found, and
@@ -92,19 +118,117 @@ impl Standing {
         survey: &Survey,
         (met, is_idle): (Option<&Recipe>, bool),
     ) {
-        if self.residue.is_anything() {
+        let left = self.late.as_ref().map_or(self.residue, |late| late.residue);
+        let is_told = self.hears_again == Again::Never || self.may_listen_soon;
+        if left.is_anything() && is_told {
             return;
         }
         // How it is read depends on what a text before it sets.
-        let residue = match is_idle || !self.residue.has(Residue::SETTINGS) {
-            true => match met {
-                Some(recipe) => self.residue_of_met(text, survey, recipe),
-                None => self.residue_of(text, survey),
-            },
+        let is_read = is_idle || !left.has(Residue::SETTINGS);
+        let residue = match is_read && self.reads_texts() {
             false => Residue::ANYTHING,
+            true if self.knows_remains() => self.residue_known(text, survey, met),
+            true => match (survey.names, left.is_anything()) {
+                (false, _) => late::of_nameless(text, survey),
+                (true, false) => self.residue_late(text, survey),
+                (true, true) => Residue::ANYTHING,
+            },
         };
         self.may_limit(text, residue);
         self.leaves(residue);
+    }
+
+    /// Whether the words of texts are read as the server reads them.
+    fn reads_texts(&self) -> bool {
+        self.standard_strings && self.encoding != Encoding::Unsafe
+    }
+
+    /// Whether it is known what using a name leaves.
+    fn knows_remains(&mut self) -> bool {
+        self.knows_names() && self.database.is_clear()
+    }
+
+    /// What a text shows by itself that it leaves. The rest is found out when it is known what the
+    /// names in it leave: until then, the session may have anything.
+    fn residue_late(&mut self, text: &[u8], survey: &Survey) -> Residue {
+        let mut late = match self.late.take() {
+            Some(late) => late,
+            None => Box::new(Late::new(self.residue, self.before())),
+        };
+        let residue = late.read(text, survey);
+        self.residue = Residue::ANYTHING;
+        self.may_begin_to_listen();
+        self.late = Some(late);
+        residue
+    }
+
+    /// How it is now.
+    fn before(&self) -> Before {
+        Before {
+            alterations: self.database.alterations(),
+            is_watched: self.database.is_watched(),
+            may_listen: self.may_listen,
+            kept_since: match self.residue.has(Residue::KEPT) {
+                true => self.kept_since,
+                false => self.database.epoch(),
+            },
+        }
+    }
+
+    /// Finds out what the texts have left that were relayed while that was not known, if it is
+    /// known now.
+    ///
+    /// Nobody can tell what something did that was changed or dropped before the catalog was
+    /// looked at for the first time. So where that may have been, the server has to say whether
+    /// the session listens to anything, and the connection serves no other client.
+    pub fn settle_residue(&mut self) {
+        if self.late.is_none() || self.unverified.is_some() || !self.knows_remains() {
+            return;
+        }
+        let Some(late) = self.late.take() else { return };
+        if self.database.alterations() != late.before.alterations {
+            return;
+        }
+        let residue = late.settle(&**self.names());
+        if residue.is_anything() {
+            return;
+        }
+        self.residue = residue;
+        self.kept_since = late.before.kept_since;
+        match late.before.is_watched {
+            true => self.may_listen = late.before.may_listen,
+            false => self.is_unwatched = true,
+        }
+    }
+
+    /// Something may have made the session listen to a channel: from the end of the transaction on.
+    const fn may_begin_to_listen(&mut self) {
+        self.may_listen = true;
+        self.may_listen_soon = true;
+    }
+
+    /// The server has said that the session listens to nothing now.
+    pub fn listens_to_nothing(&mut self) {
+        self.may_listen = self.may_listen_soon;
+        if self.may_listen && self.hears_again == Again::Free {
+            self.hears_again = Again::Due;
+        }
+    }
+
+    /// The transaction is over in which something may have made the session listen.
+    #[cold]
+    pub(super) fn may_listen_now(&mut self) {
+        self.may_listen_soon = false;
+        if self.hears_again == Again::Due {
+            self.hears_again = Again::Used;
+            self.loses_course();
+        }
+    }
+
+    /// Whether the session may listen to a channel.
+    #[must_use]
+    pub const fn may_listen(&self) -> bool {
+        self.may_listen
     }
 
     /// What takes away what is left; `None` if nothing may be known to do that.
@@ -112,7 +236,8 @@ impl Standing {
     pub fn resets(&self) -> Option<Vec<Reset>> {
         let left = self.residue;
         let needed = RESETS.iter().filter(|reset| left.has(reset.takes));
-        (!left.is_anything()).then(|| needed.copied().collect())
+        let is_known = !left.is_anything() && !self.is_unwatched;
+        is_known.then(|| needed.copied().collect())
     }
 
     /// A reset is about to be sent, behind which nothing else is in flight but others.
@@ -139,3 +264,7 @@ impl Standing {
         };
     }
 }
+
+#[cfg(test)]
+#[path = "remains_tests.rs"]
+mod tests;

@@ -240,6 +240,7 @@ impl Standing {
     /// # Errors
     /// The names are still not known.
     pub fn survey_late(&mut self) -> Result<(), Reason> {
+        self.settle_residue();
         let number = self.database.naming();
         if self.past.unsurveyed.is_settled(number) {
             return Ok(());

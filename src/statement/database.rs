@@ -5,6 +5,7 @@
 //! - the number of an epoch is given once, to one database. So a verdict of an old epoch never
 //!   looks current again, not even after its database was forgotten and came back.
 
+mod alterations;
 mod claim;
 
 use super::allowance::Allowance;
@@ -67,6 +68,8 @@ pub struct Database {
     contexts: AtomicU64,
     /// Counts the changes of `names`.
     naming: AtomicU64,
+    /// Counts the changes of the catalog that are known of.
+    alterations: AtomicU64,
     /// The names whose use has hazards.
     names: Mutex<Naming>,
     /// The time, in milliseconds, from which another session may ask for the names, too.
@@ -106,6 +109,7 @@ impl Database {
             looked: AtomicU64::new(0),
             contexts: AtomicU64::new(0),
             naming: AtomicU64::new(0),
+            alterations: AtomicU64::new(0),
             names: Mutex::default(),
             names_from: AtomicU64::new(0),
             asking: Allowance::new(NAMES_SHARE, NAMES_SAVED),
@@ -210,12 +214,6 @@ impl Database {
             }
     }
 
-    /// Something has run in a session that may have changed the catalog, and is committed if it
-    /// has: others are to look before they rely on what they know.
-    pub fn suspect(&self) {
-        self.is_suspect.store(true, Ordering::Relaxed);
-    }
-
     /// Whether the catalog was looked at after the time `since`.
     #[must_use]
     pub fn was_looked_at(&self, since: Millis) -> bool {
@@ -306,7 +304,7 @@ impl Database {
         self.looks.spend(took, now);
         self.suspicions.spend(took, now);
         let mut seen = lock(&self.seen);
-        let difference = seen.look(sight, suspect);
+        let difference = self.look(&mut seen, sight, suspect);
         let mut names = lock(&self.names);
         let has_names = difference.as_ref().is_some_and(|it| {
             // What gives no name hazards of its own, a new index or column, may use a function that
@@ -333,6 +331,7 @@ impl Database {
     /// Moves the epoch after a change that nothing is known about: every earlier verdict is stale,
     /// and any name may have got hazards.
     pub fn advance(&self) {
+        self.alters();
         self.define(&Definitions::opaque());
         self.advance_epoch(
             (&Touched::Everything, &Touched::Everything),
@@ -347,6 +346,7 @@ impl Database {
         if definitions.touched.is_nothing() {
             return false;
         }
+        self.alters();
         let mut names = lock(&self.names);
         names.has_defined();
         let touched = match renamed {

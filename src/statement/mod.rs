@@ -34,6 +34,7 @@ pub mod routes;
 pub mod shapes;
 mod sight;
 pub mod sightings;
+mod stand_in;
 pub mod tally;
 mod terms;
 pub mod validity;
@@ -206,7 +207,7 @@ impl Statement {
         &self.text
     }
 
-    /// The declared parameter types; zero where the server infers.
+    /// The declared types of the arguments; zero where the server infers.
     #[must_use]
     pub fn oids(&self) -> &[u32] {
         &self.oids
@@ -218,7 +219,7 @@ impl Statement {
     #[must_use]
     pub fn declared<'a>(&'a self, terms: &Terms) -> Cow<'a, [u32]> {
         if terms.elements.is_empty() {
-            return Cow::Borrowed(&self.oids);
+            return Cow::Borrowed(self.parameters());
         }
         let types = terms.types.iter().zip(&terms.elements);
         let declared = self.oids.iter().zip(types);

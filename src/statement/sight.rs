@@ -87,6 +87,11 @@ pub(super) struct Difference {
 }
 
 impl Seen {
+    /// Whether there was a look.
+    pub(super) const fn is_any(&self) -> bool {
+        self.sign.is_some()
+    }
+
     /// A session of the proxy makes what touches this.
     pub(super) fn make(&mut self, touched: &Touched) {
         self.generation += 1;

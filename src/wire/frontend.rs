@@ -78,6 +78,17 @@ pub fn bind(
     });
 }
 
+/// Appends a Bind of the unnamed portal to the statement `name`, whose only parameter is NULL.
+/// Results are in text format.
+pub fn bind_null(out: &mut Vec<u8>, name: &[u8]) {
+    put(out, BIND, |out| {
+        out.push(0);
+        put_cstr(out, name);
+        // No formats; one parameter, of the length that stands for NULL; no formats.
+        out.extend_from_slice(b"\0\0\0\x01\xff\xff\xff\xff\0\0");
+    });
+}
+
 /// A Describe of the unnamed portal and an Execute of it for all rows. Both follow every Bind.
 ///
 /// Max-rows is zero because a limit would forbid parallel plans (H-50 of the fidelity rules).
@@ -139,6 +150,14 @@ mod tests {
         assert_eq!(
             written(|o| parse(o, b"s1", b"select $1", &[23, 0])),
             b"P\0\0\0\x1bs1\0select $1\0\0\x02\0\0\0\x17\0\0\0\0"
+        );
+    }
+
+    #[test]
+    fn bind_null_bytes() {
+        assert_eq!(
+            written(|o| bind_null(o, b"s1")),
+            b"B\0\0\0\x12\0s1\0\0\0\0\x01\xff\xff\xff\xff\0\0"
         );
     }
 

@@ -34,3 +34,11 @@ SELECT id FROM blog_post WHERE author_id = @user@ AND rating IS DISTINCT FROM 2.
 SELECT id, name FROM blog_category WHERE parent_id IS NULL OR id = @category@ ORDER BY name
 SELECT id FROM blog_post WHERE author_id = @user@ ORDER BY CASE WHEN status = 'draft' THEN 0 ELSE 1 END, id
 SELECT user_id, count(*) FROM blog_comment WHERE post_id IN (SELECT id FROM blog_post WHERE author_id = @user@) GROUP BY user_id HAVING count(*) > 0 ORDER BY count(*) DESC, user_id
+SELECT count(*) FROM blog_category
+SELECT id, name, slug FROM blog_category ORDER BY name
+SELECT id, name FROM blog_category WHERE parent_id IS NULL
+SELECT max(expire_date) FROM sessions
+SELECT session_key FROM sessions WHERE expire_date < now()
+SELECT DISTINCT state FROM orders
+SELECT c.name, count(p.id) FROM blog_category c LEFT JOIN blog_post p ON p.category_id = c.id GROUP BY c.id ORDER BY c.name
+UPDATE blog_category SET name = name WHERE parent_id IS NULL

@@ -423,12 +423,16 @@ impl Check {
             1700 => "numeric",
             _ => "unknown",
         });
-        let types = types.collect::<Vec<_>>().join(", ");
+        let mut types = types.collect::<Vec<_>>().join(", ");
         let lifted = self.scan.literals().iter().zip(arguments);
         let mut tokens = String::new();
         for (literal, _) in lifted.filter(|(_, argument)| **argument) {
             let separator = if tokens.is_empty() { "" } else { ", " };
             let _ = write!(tokens, "{separator}{}", &text[literal.range()]);
+        }
+        // What stands in for arguments.
+        if tokens.is_empty() {
+            (types, tokens) = ("int4".to_owned(), "NULL".to_owned());
         }
         let prepare = self
             .client

@@ -24,6 +24,8 @@ mod literals;
 // Random expressions of a wanted type.
 mod events;
 mod expressions;
+// Random statements without any literal.
+mod bare;
 // Random statements.
 mod statements;
 // A conversation, played to both and compared.

@@ -1,5 +1,6 @@
 //! Random statements over the schema, most of them valid.
 
+use super::bare;
 use super::chance::Chance;
 use super::expressions::{Columns, Gen, Source};
 use super::literals::Slot;
@@ -113,6 +114,14 @@ const WRITTEN: [(&str, Columns); 4] = [("kv", KV), ("kv", KV), ("tag", TAG), ("e
 /// A random statement; if it is `total`, with one answer whatever order the rows come in, but for
 /// that order itself.
 pub(crate) fn statement(chance: &mut Chance, total: bool) -> Template {
+    if chance.percent(7) {
+        let tables = if total { &TABLES[..3] } else { &TABLES };
+        return Template {
+            root: bare::statement(chance, tables, total).into(),
+            slots: Vec::new(),
+            writes: false,
+        };
+    }
     let mut gen_ = Gen {
         chance,
         slots: Vec::new(),

@@ -97,6 +97,7 @@ mod startup;
 mod cancel;
 // Clients that leave while their query is in flight.
 mod inside;
+mod late;
 mod leaving;
 // Which reads may run on other sessions' server connections.
 mod travel;
@@ -108,6 +109,7 @@ mod crowd;
 mod shutdown;
 // Peers that do not read.
 mod backpressure;
+mod bare;
 mod begin;
 // Large results and COPY, byte by byte.
 mod bulk;

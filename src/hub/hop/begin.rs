@@ -109,7 +109,7 @@ impl Hop<'_> {
         let standing = &self.upstream.standing;
         self.lent.settings.mode == Policy::Convert
             && standing.status == Status::Idle
-            && !standing.residue.is_anything()
+            && !standing.may_listen()
             && !standing.past.may_show_statements()
             && self.upstream.ledger.is_idle()
             // Not into the middle of what the server says unasked.

@@ -27,7 +27,7 @@ pub(crate) struct Peer<S> {
 
 /// What the server says of its settings, of who the session is and what it sees. The proxy does not
 /// mind that the rows are columns of one.
-pub(crate) const CONTEXT: [&str; 20] = [
+pub(crate) const CONTEXT: [&str; 21] = [
     "array_nulls",
     "on",
     "why",
@@ -46,6 +46,7 @@ pub(crate) const CONTEXT: [&str; 20] = [
     "1048576",
     "0",
     "1763880000.5",
+    "0",
     "0",
     "who",
 ];

@@ -1,0 +1,181 @@
+//! What is settled late, and what never is.
+
+use super::*;
+use crate::sql::define::Definitions;
+use crate::standing::ServerSettings;
+use crate::statement::Millis;
+use crate::statement::context::Origin;
+use crate::statement::database::{Database, Sight};
+use crate::statement::mirror::Capacity;
+use crate::statement::names::{Names, Row};
+use crate::statement::shapes::Shapes;
+use crate::wire::backend::Status;
+use std::sync::Arc;
+
+/// A session of a database of which nothing is known yet.
+fn session(database: &Arc<Database>) -> Standing {
+    let shapes = Shapes::new(100, 100, 1);
+    let capacity = Capacity {
+        statements: 8,
+        bytes: 1 << 20,
+    };
+    let origin = Origin::new(1, b"db", b"packet");
+    let mut standing = Standing::new(origin, capacity, shapes.tag());
+    standing.database = Arc::clone(database);
+    standing.parameter(b"standard_conforming_strings", b"on");
+    standing.parameter(b"client_encoding", b"UTF8");
+    standing
+}
+
+/// The text is relayed and answered.
+fn runs(standing: &mut Standing, text: &str) {
+    let status = standing.status;
+    standing.relays_query(text.as_bytes(), None, (Reason::NoArguments, true));
+    standing.ready(status, true);
+}
+
+/// A look at the catalog sees this.
+fn look(database: &Database, sign: &str, now: u64) {
+    let sight = Sight {
+        sign: [sign.to_owned(), String::new()],
+        rights: String::new(),
+        last: 0,
+        reading: None,
+        without: None,
+        made: database.made(),
+    };
+    database.observed(sight, Millis(now), Millis(now), true);
+}
+
+/// The names are asked for: a function `fine` leaves nothing, one that is called `hears` listens.
+fn name(database: &Arc<Database>) {
+    let function = |oid, name, source| Row::Function {
+        oid,
+        name,
+        language: "plpgsql",
+        volatile: true,
+        marks: "v",
+        source,
+    };
+    let names = Names::of_rows(&[
+        function("1", "fine", "BEGIN RETURN 1; END"),
+        function("2", "hears", "BEGIN LISTEN a; RETURN 1; END"),
+    ]);
+    database.insist_on_names(Millis(1)).answer(names, Millis(1));
+}
+
+/// The catalog is looked at, and the names are known: what was left is settled.
+fn settled(standing: &mut Standing) -> Residue {
+    assert!(standing.residue.is_anything() && standing.may_listen());
+    standing.settle_residue();
+    assert!(standing.residue.is_anything(), "nothing is known yet");
+    let database = Arc::clone(&standing.database);
+    look(&database, "a", 5);
+    name(&database);
+    standing.verified();
+    standing.settle_residue();
+    standing.residue
+}
+
+#[test]
+fn what_first_texts_have_left_is_settled_when_the_names_are_known() {
+    let database = Arc::new(Database::default());
+    let mut standing = session(&database);
+    for text in [
+        "SET TimeZone = 'UTC'",
+        "SELECT fine()",
+        "INSERT INTO t VALUES (1)",
+    ] {
+        runs(&mut standing, text);
+    }
+    let all = Residue::SETTINGS | Residue::SEQUENCES | Residue::KEPT;
+    assert_eq!(settled(&mut standing), all);
+    // Nobody knows whether the function was another one before the first look.
+    assert_eq!((standing.may_listen(), standing.resets()), (true, None));
+    standing.listens_to_nothing();
+    assert!(!standing.may_listen());
+    let mut standing = session(&Arc::new(Database::default()));
+    runs(&mut standing, "SELECT hears()");
+    assert!(settled(&mut standing).is_anything());
+}
+
+#[test]
+fn where_looks_have_seen_all_nobody_has_to_be_asked() {
+    let database = Arc::new(Database::default());
+    look(&database, "a", 1);
+    let mut standing = session(&database);
+    runs(&mut standing, "SELECT fine()");
+    assert_eq!(settled(&mut standing), Residue::KEPT);
+    assert!(!standing.may_listen() && standing.resets().is_some());
+}
+
+#[test]
+fn a_change_since_then_leaves_it_open_for_good() {
+    let replaced = b"CREATE OR REPLACE FUNCTION hears() RETURNS int LANGUAGE sql AS 'SELECT 1'";
+    let changes: [&dyn Fn(&Database); 4] = [
+        &|database| {
+            database.defined(&Definitions::read(replaced));
+        },
+        &|database| database.advance(),
+        &|database| database.suspect(),
+        &|database| {
+            look(database, "a", 2);
+            look(database, "b", 3);
+        },
+    ];
+    for (index, change) in changes.iter().enumerate() {
+        let database = Arc::new(Database::default());
+        let mut standing = session(&database);
+        runs(&mut standing, "SELECT fine()");
+        change(&database);
+        assert!(settled(&mut standing).is_anything(), "{index}");
+        // Nothing is kept of it.
+        runs(&mut standing, "SELECT 1");
+        standing.settle_residue();
+        assert!(standing.residue.is_anything() && standing.may_listen());
+    }
+}
+
+#[test]
+fn whatever_may_leave_anything_by_itself_is_never_settled() {
+    let others: [&dyn Fn(&mut Standing); 4] = [
+        &|standing| runs(standing, "LISTEN a"),
+        &|standing| {
+            standing.relays_parse(b"SELECT 1");
+        },
+        &|standing| standing.leaves(Residue::ANYTHING),
+        &|standing| {
+            standing.parameter(b"standard_conforming_strings", b"off");
+            runs(standing, "SELECT 1");
+        },
+    ];
+    for (index, other) in others.iter().enumerate() {
+        let mut standing = session(&Arc::new(Database::default()));
+        runs(&mut standing, "SELECT fine()");
+        other(&mut standing);
+        runs(&mut standing, "SELECT fine()");
+        assert!(settled(&mut standing).is_anything(), "{index}");
+    }
+}
+
+#[test]
+fn what_a_transaction_begins_to_listen_to_is_asked_for_behind_it() {
+    let mut standing = session(&Arc::new(Database::default()));
+    let shapes = Shapes::new(100, 100, 1);
+    let context = shapes.contexts().intern(&standing.origin, "settings");
+    for is_lost in [true, false] {
+        standing.status = Status::Transaction;
+        runs(&mut standing, "LISTEN a");
+        standing.learned(context.context(), ServerSettings::default(), "", false);
+        standing.listens_to_nothing();
+        standing.ready(Status::Idle, true);
+        assert!(standing.may_listen(), "from the end of the transaction");
+        assert_eq!(
+            standing.context.is_none(),
+            is_lost,
+            "it is asked again once"
+        );
+    }
+    standing.listens_to_nothing();
+    assert!(!standing.may_listen());
+}

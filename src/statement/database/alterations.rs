@@ -1,0 +1,43 @@
+//! How far a database is known not to have changed.
+
+use super::Database;
+use crate::statement::lock;
+use crate::statement::sight::{Difference, Seen, Sight};
+use std::sync::atomic::Ordering;
+
+impl Database {
+    /// Counts the changes of the catalog that are known of: those that may have been made through
+    /// the proxy, and those that a look has found since another.
+    #[must_use]
+    pub fn alterations(&self) -> u64 {
+        self.alterations.load(Ordering::Acquire)
+    }
+
+    pub(super) fn alters(&self) {
+        self.alterations.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Something has run in a session that may have changed the catalog, and is committed if it
+    /// has: others are to look before they rely on what they know.
+    pub fn suspect(&self) {
+        self.alters();
+        self.is_suspect.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes in what a look has seen.
+    pub(super) fn look(&self, seen: &mut Seen, sight: Sight, suspect: bool) -> Option<Difference> {
+        let is_first = !seen.is_any();
+        let difference = seen.look(sight, suspect);
+        // A first look has nothing to compare with.
+        if !is_first && difference.is_some() {
+            self.alters();
+        }
+        difference
+    }
+
+    /// Whether the catalog was ever looked at, so that looks tell what has changed since.
+    #[must_use]
+    pub fn is_watched(&self) -> bool {
+        lock(&self.seen).is_any()
+    }
+}
