@@ -337,8 +337,8 @@ impl Page {
     fn connections(&mut self, summary: &Summary) {
         use Counter::{
             BytesFromClients, BytesFromUpstream, Cancels, ConnectionsClosed, ConnectionsOpened,
-            ConnectionsRefused, ErrorsClient, ErrorsProxy, ErrorsUpstream, Parked, TlsFailures,
-            TlsHandshakes, TlsRefused, Woken,
+            ConnectionsRefused, ErrorsClient, ErrorsProxy, ErrorsUpstream, HomesFound,
+            HomesLeft, Parked, TlsFailures, TlsHandshakes, TlsRefused, WaitTimeouts, Woken,
         };
         let count = |counter| summary.count(counter);
         let help = "Clients that are connected.";
@@ -361,6 +361,16 @@ impl Page {
             counter("pgautoprep_warm_connections", help),
             "event",
             [("kept", count(Parked)), ("given", count(Woken))],
+        );
+        let help = "Server connections given back by idle clients of pools, and given to such again.";
+        self.each(
+            counter("pgautoprep_pool_moves", help),
+            "event",
+            [
+                ("left", count(HomesLeft)),
+                ("found", count(HomesFound)),
+                ("timed_out", count(WaitTimeouts)),
+            ],
         );
         let help = "Handshakes of TLS with clients.";
         self.each(

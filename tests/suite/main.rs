@@ -45,6 +45,7 @@ mod settings;
 mod hidden;
 // Several requests sent before the first is answered.
 mod pipelining;
+mod pooling;
 mod plans;
 // Rows of many values with functions of time in them.
 mod moments;
