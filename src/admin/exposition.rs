@@ -337,8 +337,8 @@ impl Page {
     fn connections(&mut self, summary: &Summary) {
         use Counter::{
             BytesFromClients, BytesFromUpstream, Cancels, ConnectionsClosed, ConnectionsOpened,
-            ConnectionsRefused, ErrorsClient, ErrorsProxy, ErrorsUpstream, HomesFound,
-            HomesLeft, Parked, TlsFailures, TlsHandshakes, TlsRefused, WaitTimeouts, Woken,
+            ConnectionsRefused, ErrorsClient, ErrorsProxy, ErrorsUpstream, HomesFound, HomesLeft,
+            Parked, TlsFailures, TlsHandshakes, TlsRefused, WaitTimeouts, Woken,
         };
         let count = |counter| summary.count(counter);
         let help = "Clients that are connected.";
@@ -362,7 +362,8 @@ impl Page {
             "event",
             [("kept", count(Parked)), ("given", count(Woken))],
         );
-        let help = "Server connections given back by idle clients of pools, and given to such again.";
+        let help =
+            "Server connections given back by idle clients of pools, and given to such again.";
         self.each(
             counter("pgautoprep_pool_moves", help),
             "event",

@@ -44,7 +44,12 @@ impl Effective {
             return Ok(());
         };
         let written = self.written(setting)?;
-        Err(refuse(setting, written, expected, &written.items.join(", ")))
+        Err(refuse(
+            setting,
+            written,
+            expected,
+            &written.items.join(", "),
+        ))
     }
 }
 
@@ -59,13 +64,20 @@ mod tests {
                     [databases.'*']\n";
         let config = Config::from_text(text).unwrap();
         let pool = |name: &[u8]| config.databases.find(name).unwrap().pool;
-        assert_eq!([pool(b"a"), pool(b"b"), pool(b"c")], [Some(3), None, Some(7)]);
+        assert_eq!(
+            [pool(b"a"), pool(b"b"), pool(b"c")],
+            [Some(3), None, Some(7)]
+        );
         assert_eq!(config.databases.largest_pool(), Some(7));
         assert!(config.pool_hint().is_some(), "logins are relayed");
         let config = Config::from_text("upstream = 'h:1'").unwrap();
         assert_eq!(config.databases.find(b"a").unwrap().pool, None);
         assert!(config.pool_hint().is_none());
-        for wrong in ["pool_size = 0", "pool_size = 'x'", "pool_mode = 'statement'"] {
+        for wrong in [
+            "pool_size = 0",
+            "pool_size = 'x'",
+            "pool_mode = 'statement'",
+        ] {
             let text = format!("upstream = 'h:1'\n[databases.a]\n{wrong}\n");
             assert!(Config::from_text(&text).is_err(), "{wrong}");
         }

@@ -187,7 +187,11 @@ impl Hub {
             return Homecoming::Gone;
         };
         let is_free = server.lease == ClientId::NONE && server.resets.is_empty();
-        let is_true = server.upstream.welcome.as_deref().is_some_and(Welcome::is_true);
+        let is_true = server
+            .upstream
+            .welcome
+            .as_deref()
+            .is_some_and(Welcome::is_true);
         let is_same = *server.upstream.standing.origin.identity() == *adrift.origin.identity();
         let is_fit = is_free && is_true && is_same && !server.upstream.told_fatal;
         if !is_fit || !is_clean(server) || !server.upstream.standing.keeps_the_present() {
@@ -251,7 +255,11 @@ impl Hub {
     pub fn vacate(&mut self, id: ClientId, link: UpstreamId) -> bool {
         let is_whole = |server: &Server| {
             server.lease == id
-                && server.upstream.welcome.as_deref().is_some_and(Welcome::is_whole)
+                && server
+                    .upstream
+                    .welcome
+                    .as_deref()
+                    .is_some_and(Welcome::is_whole)
         };
         if !self.servers.get(link.0).is_some_and(is_whole) {
             self.remove(id);
@@ -277,7 +285,9 @@ impl Hub {
     #[must_use]
     pub fn origin(&self, id: ClientId) -> Option<&Arc<Origin>> {
         let link = self.clients.get(id.0)?.link;
-        let at_home = self.upstream(link).map(|upstream| &upstream.standing.origin);
+        let at_home = self
+            .upstream(link)
+            .map(|upstream| &upstream.standing.origin);
         at_home.or_else(|| self.adrift.get(&id).map(|adrift| &adrift.origin))
     }
 

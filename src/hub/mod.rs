@@ -39,8 +39,8 @@ use crate::oracle::Lesson;
 use crate::sql::residue::Residue;
 use crate::standing::{Reset, Standing};
 use crate::statement::{Micros, Millis, Plans, Statement, Verdict};
-use crate::upstream::{Manners, Upstream};
 use crate::upstream::visit::Visits;
+use crate::upstream::{Manners, Upstream};
 use crate::wire::Error;
 use crate::wire::backend::Status;
 use adrift::Adrift;
@@ -325,7 +325,11 @@ impl Hub {
         let used = match self.hop_of_client(id) {
             Some(mut hop) => hop.client_bytes(bytes),
             // What a client without a home sends waits until it has one.
-            None => Ok(if self.clients.get(id.0).is_some() { 0 } else { bytes.len() }),
+            None => Ok(if self.clients.get(id.0).is_some() {
+                0
+            } else {
+                bytes.len()
+            }),
         };
         if let Some(departure) = self.outbox.departure.take() {
             self.depart(id, *departure);

@@ -160,15 +160,17 @@ mod tests {
         let socket = Address::Unix("/s".into());
         let endpoint = Endpoints::default().get(&socket, None, SessionAttrs::Any);
         let theirs = (9, b"theirs".to_vec(), endpoint);
-        let register =
-            || registry.register(key.clone(), theirs.clone(), Arc::default(), by());
+        let register = || registry.register(key.clone(), theirs.clone(), Arc::default(), by());
         let guard = register().unwrap();
         assert!(register().is_none(), "the key is another's");
         assert!(registry.cancel(7, b"theirs").is_none());
         assert!(registry.cancel(8, b"ours").is_none());
         let request = registry.cancel(7, b"ours").unwrap();
         let (pid, secret, endpoint) = request.theirs().unwrap();
-        assert_eq!((pid, secret, &endpoint.address), (9, &b"theirs"[..], &socket));
+        assert_eq!(
+            (pid, secret, &endpoint.address),
+            (9, &b"theirs"[..], &socket)
+        );
         drop(request);
         assert!(matches!(worker.last(), Some(News::Delivered)));
         guard.suspend();

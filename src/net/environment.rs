@@ -48,7 +48,9 @@ impl Environment {
     /// A worker has come, which has the next number.
     pub(super) fn add_worker(&self, mailbox: Mailbox, by: Arc<dyn Tells>) {
         let workers = self.workers.lock();
-        workers.unwrap_or_else(PoisonError::into_inner).push(mailbox);
+        workers
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(mailbox);
         self.warm.add_worker(by);
     }
 }

@@ -113,7 +113,10 @@ impl Wanted {
         let late = |_| Err(ConnectionError::Unreachable(io::ErrorKind::TimedOut.into()));
         timeout_at(deadline, welcomed).await.unwrap_or_else(late)?;
         Ok(Reached {
-            upstream: arrived.stream.hand_over().map_err(ConnectionError::System)?,
+            upstream: arrived
+                .stream
+                .hand_over()
+                .map_err(ConnectionError::System)?,
             said: arrived.said,
             endpoint: arrived.endpoint,
         })
@@ -181,7 +184,10 @@ mod tests {
     #[test]
     fn a_server_that_asks_for_something_has_refused() {
         let challenge = b"R\0\0\0\x0c\0\0\0\x05salt";
-        assert!(matches!(refusal(challenge), ConnectionError::SessionChanged));
+        assert!(matches!(
+            refusal(challenge),
+            ConnectionError::SessionChanged
+        ));
         let mut error = b"R\0\0\0\x08\0\0\0\0".to_vec();
         backend::error_response(&mut error, "FATAL", "53300", "full");
         let refused = refusal(&error);

@@ -1,8 +1,8 @@
 //! What a server says to a login that it accepts at once, kept to be said again.
 
 use super::manner::reported;
-use crate::wire::{answers, backend};
 use crate::wire::frame::{self, HEADER};
+use crate::wire::{answers, backend};
 
 /// The most bytes that are kept of it: a server's take less than a tenth of that.
 const MAX_BYTES: usize = 16 * 1024;
@@ -104,9 +104,8 @@ impl Welcome {
             let (frame, tail) = rest.split_at_checked(header.size)?;
             let status = backend::parameter_status(frame.get(HEADER..)?);
             let is_status = header.tag == backend::PARAMETER_STATUS;
-            let is_other = |(name, _): (&[u8], &[u8])| {
-                self.others.iter().any(|(other, _)| **other == *name)
-            };
+            let is_other =
+                |(name, _): (&[u8], &[u8])| self.others.iter().any(|(other, _)| **other == *name);
             if is_status && !status.is_some_and(is_other) {
                 reports.extend_from_slice(frame);
             }

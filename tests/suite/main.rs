@@ -45,8 +45,8 @@ mod settings;
 mod hidden;
 // Several requests sent before the first is answered.
 mod pipelining;
-mod pooling;
 mod plans;
+mod pooling;
 // Rows of many values with functions of time in them.
 mod moments;
 // Statements whose plans look alike for some values and are not for others.

@@ -3,6 +3,7 @@
 use super::{Path, Visitor};
 use crate::auth::Credential;
 use crate::error::ConnectionError;
+use crate::metrics::Counter;
 use crate::net::Phase;
 use crate::net::environment::Environment;
 use crate::net::news::{Berth, Grant, Place};
@@ -93,8 +94,11 @@ async fn turn(
             Err(ConnectionError::ShuttingDown)
         }
     };
-    if outcome.is_err() {
+    if let Err(error) = &outcome {
         pool.forget(ticket);
+        if matches!(error, ConnectionError::WaitTimeout) {
+            environment.metrics.acceptor().add(Counter::WaitTimeouts, 1);
+        }
     }
     outcome
 }

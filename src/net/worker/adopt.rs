@@ -104,7 +104,12 @@ impl Worker {
         Ok(())
     }
 
-    pub(super) fn register(&self, handover: Handover, id: PortId, pending: Vec<u8>) -> io::Result<Port> {
+    pub(super) fn register(
+        &self,
+        handover: Handover,
+        id: PortId,
+        pending: Vec<u8>,
+    ) -> io::Result<Port> {
         let socket = Socket::register(handover.socket, self.poll.registry(), id.token())?;
         Ok(Port::new(socket, handover.tls, pending))
     }

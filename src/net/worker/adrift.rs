@@ -276,7 +276,10 @@ impl Worker {
 
     /// A connection was opened for a client, or could not be.
     pub(super) fn opened(&mut self, opened: Opened) {
-        let adrift = self.clients.get(opened.client.0).and_then(|it| it.adrift.as_ref());
+        let adrift = self
+            .clients
+            .get(opened.client.0)
+            .and_then(|it| it.adrift.as_ref());
         let is_wanted = adrift.is_some_and(|adrift| {
             matches!(adrift.seeks, Seeks::Connection(ticket, _) if ticket == opened.ticket)
         });
@@ -404,7 +407,10 @@ impl Worker {
         let link = client.link;
         client.adrift = None;
         let key = self.hub.server_key(link);
-        let endpoint = self.upstreams.get(link.0).map(|server| Arc::clone(&server.endpoint));
+        let endpoint = self
+            .upstreams
+            .get(link.0)
+            .map(|server| Arc::clone(&server.endpoint));
         if let (Some((pid, secret)), Some(endpoint)) = (key, endpoint)
             && let Some(registration) = &client.registration
         {

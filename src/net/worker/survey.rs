@@ -8,8 +8,8 @@ use crate::client::Turn;
 use crate::error::ConnectionError;
 use crate::ids::{ClientId, Slot, UpstreamId};
 use crate::net::port::Port;
-use crate::statement::context::Origin;
 use crate::net::survey::{EndClient, Ends, PLACES, Slice, Survey};
+use crate::statement::context::Origin;
 use crate::wire::startup::{Packet, packet};
 use std::time::{Instant, SystemTime};
 
