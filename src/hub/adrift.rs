@@ -123,12 +123,13 @@ impl Hub {
         if !self.could_leave(id) {
             return Leaving::Stays;
         }
-        let now = self.now;
+        let (now, interval) = (self.now, self.lent.settings.catalog_watch);
         let Some(mut hop) = self.hop_of_client(id) else {
             return Leaving::Stays;
         };
         let standing = &mut hop.upstream.standing;
-        if !standing.knows_names() {
+        // A login is given a connection only if somebody has looked at the catalog lately.
+        if !standing.knows_names() || standing.database.take_watch(now, interval) {
             if standing.setbacks.rest(now) {
                 return Leaving::Stays;
             }

@@ -294,7 +294,7 @@ impl Proxy {
     fn environment(&self, draining: &watch::Receiver<Phase>) -> Environment {
         let warm = Arc::new(Warm::new(&self.config));
         Environment {
-            pools: Pools::new(Arc::clone(&warm)),
+            pools: Pools::new(Arc::clone(&warm), tokio::runtime::Handle::current()),
             workers: Mutex::default(),
             ways: Arc::new(Ways::new(&self.config.databases)),
             config: Arc::clone(&self.config),

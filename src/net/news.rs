@@ -12,6 +12,8 @@ pub(super) enum News {
     Delivered,
     /// Warm connections that are no longer listed are to be closed.
     Sweep,
+    /// This connection, which nobody has, is to make room for another.
+    Close(UpstreamId),
     /// Somebody waits for a server connection of the pool with this number.
     Yield(u64),
     /// A client has waited with this ticket, and this came of it.

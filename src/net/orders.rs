@@ -62,8 +62,8 @@ pub(super) struct Opened {
     pub(super) place: Place,
     pub(super) startup: Vec<u8>,
     pub(super) database: Vec<u8>,
-    /// When the login began.
-    pub(super) began: std::time::Instant,
+    /// The count of what may have changed logins, when this one began.
+    pub(super) logins: u64,
     pub(super) outcome: Result<Reached, ConnectionError>,
 }
 

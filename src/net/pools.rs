@@ -6,7 +6,8 @@
 //!
 //! Invariants:
 //! - a pool has no more places than its size;
-//! - who came first is served first;
+//! - of those with the same identity who came first is served first, and none of another is served
+//!   before somebody who has waited for [`PATIENCE`];
 //! - nobody waits while there is a place, or an idle connection of the identity: whoever changes one
 //!   of these has the queue served (`serve`), under the pool's lock;
 //! - nobody waits while a client could leave its home: either it finds that somebody waits, or the
@@ -19,7 +20,14 @@ use crate::ids::ClientId;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+
+/// How long a client waits before a connection of another identity is closed for it, if that is one
+/// that others use. To close one and open another takes milliseconds of the server's time, so the
+/// identities of a pool are not to do that to each other for each statement.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Pools that are remembered although they have nothing.
 const MAX_KNOWN: usize = 1024;
@@ -33,13 +41,16 @@ pub(super) struct Pools {
     known: Mutex<HashMap<Name, Arc<Pool>>>,
     warm: Arc<Warm>,
     given: AtomicU64,
+    runtime: Handle,
 }
 
 impl Pools {
-    pub(super) fn new(warm: Arc<Warm>) -> Self {
+    /// Pools whose idle connections are on this list, and which are woken by this runtime.
+    pub(super) fn new(warm: Arc<Warm>, runtime: Handle) -> Self {
         Self {
             known: Mutex::default(),
             warm,
+            runtime,
             given: AtomicU64::new(1),
         }
     }
@@ -58,7 +69,8 @@ impl Pools {
             known.retain(|_, pool| Arc::strong_count(pool) > 1);
         }
         let number = self.given.fetch_add(1, Ordering::Relaxed);
-        let made = Arc::new(Pool::new(number, most, Arc::clone(&self.warm)));
+        let warm = Arc::clone(&self.warm);
+        let made = Arc::new(Pool::new(number, most, warm, self.runtime.clone()));
         known.insert(name, Arc::clone(&made));
         Some(made)
     }
@@ -70,6 +82,7 @@ pub(super) struct Pool {
     number: u64,
     most: usize,
     warm: Arc<Warm>,
+    runtime: Handle,
     /// Clients that wait.
     waiting: AtomicUsize,
     /// There may be clients that could leave their homes, and have not because nobody waited.
@@ -83,6 +96,8 @@ struct Inner {
     taken: usize,
     queue: VecDeque<Waiter>,
     tickets: u64,
+    /// The queue is to be served again when the first has waited for long enough.
+    is_timed: bool,
 }
 
 #[derive(Debug)]
@@ -91,6 +106,7 @@ struct Waiter {
     /// What a connection must have been logged in as; `None` if only a new one will do.
     identity: Option<Vec<u8>>,
     to: To,
+    since: Instant,
     /// A connection of another identity was told to go for it.
     evicts: bool,
 }
@@ -122,8 +138,9 @@ impl Frees for Pool {
 }
 
 impl Pool {
-    fn new(number: u64, most: usize, warm: Arc<Warm>) -> Self {
+    fn new(number: u64, most: usize, warm: Arc<Warm>, runtime: Handle) -> Self {
         Self {
+            runtime,
             number,
             most,
             warm,
@@ -160,6 +177,7 @@ impl Pool {
             ticket,
             identity,
             to,
+            since: Instant::now(),
             evicts: false,
         });
         self.waiting.fetch_add(1, Ordering::SeqCst);
@@ -198,25 +216,51 @@ impl Pool {
         drop(refused);
     }
 
-    /// The first in the queue, if there is something for it.
+    /// The first in the queue for whom there is something.
     fn next(self: &Arc<Self>, inner: &mut Inner) -> Option<(Waiter, Grant)> {
         let first = inner.queue.front_mut()?;
         let identity = first.identity.as_deref();
         let berth = identity.and_then(|identity| self.warm.take(identity, self.number));
-        let grant = match berth {
-            Some(berth) => Grant::Warm(berth),
+        let (at, grant) = match berth {
+            Some(berth) => (0, Grant::Warm(berth)),
             None if inner.taken < self.most => {
                 inner.taken += 1;
                 let pool: Arc<Self> = Arc::clone(self);
-                Grant::Open(Place::new(pool))
+                (0, Grant::Open(Place::new(pool)))
             }
-            None => {
-                first.evicts = first.evicts || self.warm.evict(self.number);
-                return None;
-            }
+            None => self.among_others(inner)?,
         };
         self.waiting.fetch_sub(1, Ordering::SeqCst);
-        Some((inner.queue.pop_front()?, grant))
+        Some((inner.queue.remove(at)?, grant))
+    }
+
+    /// There is no place, and at most connections of other identities than the first in the queue
+    /// has. Who has one of these is served, unless the first has waited for long; else one of them
+    /// makes room for it, as soon as one is not used or it has.
+    fn among_others(self: &Arc<Self>, inner: &mut Inner) -> Option<(usize, Grant)> {
+        let idle = self.warm.idle(self.number);
+        let ages = idle.iter().map(|(_, since)| since.elapsed());
+        let rests = ages.max()?;
+        let first = inner.queue.front_mut()?;
+        let waited = first.since.elapsed();
+        if waited >= PATIENCE || rests >= PATIENCE && !first.evicts {
+            first.evicts = first.evicts || self.warm.evict(self.number);
+            return None;
+        }
+        if !std::mem::replace(&mut inner.is_timed, true) {
+            let pool = Arc::clone(self);
+            self.runtime.spawn(async move {
+                tokio::time::sleep(PATIENCE.saturating_sub(waited)).await;
+                pool.lock().is_timed = false;
+                pool.serve_all();
+            });
+        }
+        inner.queue.iter().enumerate().find_map(|(at, waiter)| {
+            let identity = waiter.identity.as_deref()?;
+            let is_there = idle.iter().any(|(known, _)| **known == *identity);
+            let berth = is_there.then(|| self.warm.take(identity, self.number));
+            Some((at, Grant::Warm(berth.flatten()?)))
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -46,7 +46,7 @@ pub(super) struct Wanted {
 
 /// Opens a connection, and tells the client's worker.
 pub(super) async fn reopen(wanted: Wanted, environment: Arc<Environment>, mailbox: Mailbox) {
-    let began = std::time::Instant::now();
+    let (began, logins) = (std::time::Instant::now(), environment.shapes.logins());
     let outcome = wanted.open(&environment).await;
     let Wanted {
         client,
@@ -72,7 +72,7 @@ pub(super) async fn reopen(wanted: Wanted, environment: Arc<Environment>, mailbo
         place,
         startup,
         database,
-        began,
+        logins,
         outcome,
     })));
 }

@@ -191,6 +191,17 @@ impl Warm {
         Some(Berth::new(taken.worker, taken.connection, by))
     }
 
+    /// The identities of which a pool has idle connections, and when the last of each became so.
+    pub(super) fn idle(&self, pool: u64) -> Vec<(Box<[u8]>, Instant)> {
+        let listed = self.lock();
+        let all = listed.identities.iter();
+        let of_pool = all.filter_map(|(identity, known)| {
+            let idle = known.idle.iter().rfind(|idle| idle.pool == pool)?;
+            Some((identity.clone(), idle.since))
+        });
+        of_pool.collect()
+    }
+
     /// Has an idle connection of a pool closed, the one that was used longest ago. False if there
     /// is none.
     pub(super) fn evict(&self, pool: u64) -> bool {
@@ -203,9 +214,11 @@ impl Warm {
         let Some((_, identity, at)) = of_pool.min_by_key(|(since, ..)| *since) else {
             return false;
         };
-        identity.idle.remove(at);
+        let evicted = identity.idle.remove(at);
         listed.count -= 1;
-        listed.sweep();
+        if let Some(worker) = listed.workers.get(evicted.worker) {
+            worker.tell(News::Close(evicted.connection));
+        }
         true
     }
 

@@ -120,6 +120,9 @@ impl House {
             self.seen.translated += client.translated;
             self.hub.remove(client.id);
         }
+        for (link, _) in std::mem::take(&mut self.idle) {
+            self.hub.discard(link);
+        }
         // What was to be done about them is passed over.
         while self.hub.poll().is_some() {}
         let gone = |(id, link): &(ClientId, UpstreamId)| {

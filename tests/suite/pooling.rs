@@ -447,3 +447,26 @@ fn who_leaves_while_it_waits_or_rests_leaves_nothing_behind() {
     select(&mut Client::login(proxy.address(), &database), 3);
     assert!(started.elapsed() < PATIENCE / 2);
 }
+
+/// What a client is called is part of who it is, and pools are of users and databases.
+#[test]
+fn clients_that_began_otherwise_share_the_pool_but_not_its_connections() {
+    let proxy = proxy("2");
+    let database = server::database(SETUP);
+    let login = |name: &str| {
+        let parameters = [
+            ("user", "postgres"),
+            ("database", database.as_str()),
+            ("application_name", name),
+        ];
+        Client::login_with(proxy.address(), &parameters)
+    };
+    let names = ["a", "b", "c"];
+    let mut clients: Vec<_> = (0..12).map(|index| login(names[index % 3])).collect();
+    for round in 0..3 {
+        for (index, client) in clients.iter_mut().enumerate() {
+            let name = names[index % 3];
+            assert_eq!(client.value("SHOW application_name"), name, "round {round}");
+        }
+    }
+}

@@ -289,7 +289,7 @@ impl Worker {
         let id = opened.client;
         match opened.outcome {
             Ok(reached) => {
-                let login = (opened.startup, opened.database, opened.began);
+                let login = (opened.startup, opened.database, opened.logins);
                 let Some(link) = self.take_in(id, reached, login, opened.place) else {
                     return self.end(id, End::Failed(ConnectionError::SessionChanged));
                 };
@@ -306,7 +306,7 @@ impl Worker {
         &mut self,
         id: ClientId,
         reached: Reached,
-        (startup, database, began): (Vec<u8>, Vec<u8>, Instant),
+        (startup, database, logins): (Vec<u8>, Vec<u8>, u64),
         place: Place,
     ) -> Option<UpstreamId> {
         let Reached {
@@ -335,8 +335,15 @@ impl Worker {
             self.hub.discard(link);
             return None;
         };
+        // What new logins find may have changed since this one began: no other client gets it.
+        let is_current = self.hub.lent.shapes.logins() == logins;
+        let dies = super::warm::dies_at(self.config.server_lifetime, spread(number));
         let server = UpstreamPort {
-            dies: super::warm::dies_at(self.config.server_lifetime, began_number(began, number)),
+            dies: if is_current {
+                dies
+            } else {
+                Some(Instant::now())
+            },
             place: Some(place),
             parked: Some(Instant::now()),
             process: self.hub.server_key(link).map(|(pid, _)| pid),
@@ -464,6 +471,14 @@ impl Worker {
         let Some(mailbox) = self.environment.mailbox(berth.worker) else {
             return;
         };
+        // What was written of its output stays written.
+        let written = self
+            .clients
+            .get(id.0)
+            .map_or(0, |client| client.port.written);
+        if let Some(output) = self.hub.client_out(id) {
+            output.drain(..written.min(output.len()));
+        }
         let Some(mover) = self.hub.move_out(id) else {
             return;
         };
@@ -552,6 +567,7 @@ impl Worker {
         };
         self.clients.insert(id.0, client);
         self.make_ready(PortId::Client(id));
+        self.make_dirty(PortId::Client(id));
         self.come_home(id, moving.berth.take());
     }
 }
@@ -565,7 +581,9 @@ fn is_silent(client: &ClientPort) -> bool {
         && !client.port.may_read()
 }
 
-/// Any number will do, as long as it differs from one connection to the next.
-fn began_number(began: Instant, number: u64) -> u64 {
-    number ^ u64::from(began.elapsed().subsec_nanos())
+/// A number that differs from one connection of a client to the next: any will do.
+fn spread(number: u64) -> u64 {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static OPENED: AtomicU64 = AtomicU64::new(0);
+    number ^ OPENED.fetch_add(1, Ordering::Relaxed) << 32
 }

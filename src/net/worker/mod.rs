@@ -481,6 +481,7 @@ impl Worker {
                 }
                 self.cancel_waits();
             }
+            News::Close(id) => self.close_parked(id),
             News::Yield(pool) => self.yield_homes(pool),
             News::Granted(id, ticket, grant) => self.granted(id, ticket, grant),
             News::Return(id) => self.returned_berth(id),

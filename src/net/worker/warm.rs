@@ -23,6 +23,9 @@ use std::time::{Duration, Instant};
 /// that were opened together are not all replaced at once.
 const JITTER: u32 = 10;
 
+/// The time for which a connection of a pool stays that was promised to somebody.
+const PROMISED: Duration = Duration::from_secs(1);
+
 /// When a server connection is closed, whoever would want it.
 pub(super) fn dies_at(lifetime: Duration, number: u64) -> Option<Instant> {
     // Any spread will do; the clients' numbers have none.
@@ -206,6 +209,8 @@ impl Worker {
                 .parked
                 .or(server.asked)
                 .map(|since| now.saturating_duration_since(since));
+            // Of a pool, it may have been promised to somebody who has not come yet.
+            let is_listed = is_listed || server.place.is_some() && waits < Some(PROMISED);
             let is_idle = waits.is_some_and(|waits| waits >= self.config.server_idle_timeout);
             let is_old = server.dies.is_some_and(|dies| dies <= now);
             if !is_listed || is_idle || is_old {
@@ -216,7 +221,9 @@ impl Worker {
             let server = self.upstreams.get(id.0)?;
             let since = server.parked.or(server.asked)?;
             let idle = since.checked_add(self.config.server_idle_timeout);
-            [idle, server.dies].into_iter().flatten().min()
+            let promised = since.checked_add(PROMISED);
+            let promised = promised.filter(|until| server.place.is_some() && *until > now);
+            [idle, promised, server.dies].into_iter().flatten().min()
         });
         self.swept_at = next.min();
     }
