@@ -77,6 +77,8 @@ pub(super) struct Moving {
     pub(super) pending: Vec<u8>,
     /// It sends nothing more.
     pub(super) ended: bool,
+    /// The cancel requests that had come when what it has sent did.
+    pub(super) cancels_seen: u32,
     pub(super) endpoint: Arc<Endpoint>,
     pub(super) number: u64,
     pub(super) cancels: Arc<Cancels>,

@@ -34,6 +34,7 @@ impl House {
             length => self.idle.swap_remove(self.dice.below(length)),
         };
         let old = std::mem::replace(&mut self.rooms[room].server, new);
+        self.rooms[room].server.model.stamp = old.model.stamp;
         if old.model.executed.values().any(|times| *times > 0) {
             return Err("a client has left what it has written".to_owned());
         }

@@ -208,8 +208,9 @@ fn a_cancel_request_hits_the_query_of_its_client_and_no_other() {
             select(&mut victim, 5);
             cancel(&victim.key);
             victim.send(&frames::query(LONG));
-            std::thread::sleep(Duration::from_millis(100));
-            cancel(&victim.key);
+            while !victim.hears_within(Duration::from_millis(100)) {
+                cancel(&victim.key);
+            }
             let answer = victim.until_ready();
             let error = answer.iter().find(|frame| frame.tag == b'E').unwrap();
             assert_eq!(error.sqlstate(), "57014");

@@ -11,12 +11,9 @@ use crate::error::ConnectionError;
 use crate::hub::{self, Homecoming, Leaving};
 use crate::ids::{ClientId, UpstreamId};
 use crate::metrics::Counter;
-use crate::net::news::{Berth, Grant, Place, Tells};
-use crate::net::orders::{Moving, Opened, Order, Reached};
-use crate::net::pools::To;
-use crate::net::port::Port;
+use crate::net::news::{Place, Tells};
+use crate::net::orders::{Opened, Reached};
 use crate::net::reopen::{Wanted, reopen};
-use crate::net::socket::Socket;
 use crate::statement::Millis;
 use crate::statement::context::Origin;
 use crate::wire::frontend;
@@ -133,6 +130,12 @@ impl Worker {
         if client.port.ended || client.finishes || client.port.pending.len() >= MOST {
             return Ok(());
         }
+        if let Some(adrift) = &mut client.adrift
+            && client.port.pending.is_empty()
+        {
+            // What was to be cancelled before is over.
+            adrift.cancels_seen = client.cancels.requested();
+        }
         match client.port.read(&mut self.scratch) {
             Poll::Ready(count) => {
                 let count = count.map_err(ConnectionError::ClientIo)?;
@@ -165,88 +168,8 @@ impl Worker {
         Ok(())
     }
 
-    /// A client needs a home, and waits for one if it does not yet.
-    pub(super) fn seek_home(&mut self, id: ClientId) {
-        let by = self.by();
-        let limit = self.config.query_wait_timeout;
-        let (Some(client), Some(origin)) = (self.clients.get_mut(id.0), self.hub.origin(id)) else {
-            return;
-        };
-        let (Some(pool), Some(adrift)) = (&client.pool, &mut client.adrift) else {
-            return;
-        };
-        if !matches!(adrift.seeks, Seeks::Nothing) {
-            return;
-        }
-        let now = Instant::now();
-        adrift.cancels_seen = client.cancels.requested();
-        let identity = Some(origin.identity().to_vec());
-        let ticket = pool.wait(identity, To::Client(by, id));
-        adrift.seeks = Seeks::Turn(ticket, now);
-        if !limit.is_zero() {
-            self.waits.push_back((now + limit, id, ticket));
-        }
-    }
-
-    /// Ends the clients that have waited for too long.
-    #[cold]
-    pub(super) fn end_waits(&mut self) {
-        let now = Instant::now();
-        while let Some((until, id, ticket)) = self.waits.front().copied() {
-            let is_over = self.seeks_with(id, ticket);
-            if is_over && until > now {
-                return;
-            }
-            self.waits.pop_front();
-            if is_over {
-                let client = self.clients.get(id.0);
-                let pool = client.and_then(|client| client.pool.clone());
-                // Who has been given something in this moment has it.
-                if pool.is_some_and(|pool| pool.forget(ticket)) {
-                    self.hub.lent.counters().add(Counter::WaitTimeouts, 1);
-                    self.end(id, End::Failed(ConnectionError::WaitTimeout));
-                }
-            }
-        }
-    }
-
-    /// When the first of them will have.
-    pub(super) fn next_wait(&self) -> Option<Instant> {
-        self.waits.front().map(|(until, ..)| *until)
-    }
-
-    /// Whether a client waits with this ticket for its turn.
-    fn seeks_with(&self, id: ClientId, ticket: u64) -> bool {
-        let adrift = self.clients.get(id.0).and_then(|it| it.adrift.as_ref());
-        adrift.is_some_and(|it| matches!(it.seeks, Seeks::Turn(known, _) if known == ticket))
-    }
-
-    /// A client's turn has come.
-    pub(super) fn granted(&mut self, id: ClientId, ticket: u64, grant: Grant) {
-        if !self.seeks_with(id, ticket) {
-            // It has gone, and gives back what it was given.
-            return;
-        }
-        match grant {
-            Grant::Warm(berth) if berth.worker == self.number => {
-                self.set_seeks(id, Seeks::Nothing);
-                self.come_home(id, berth.take());
-            }
-            Grant::Warm(berth) => self.move_out(id, berth),
-            Grant::Open(place) => self.reopen(id, ticket, place),
-        }
-    }
-
-    fn set_seeks(&mut self, id: ClientId, seeks: Seeks) {
-        if let Some(client) = self.clients.get_mut(id.0)
-            && let Some(adrift) = &mut client.adrift
-        {
-            adrift.seeks = seeks;
-        }
-    }
-
     /// Has a connection opened for a client.
-    fn reopen(&mut self, id: ClientId, ticket: u64, place: Place) {
+    pub(super) fn reopen(&mut self, id: ClientId, ticket: u64, place: Place) {
         let (Some(client), Some(origin)) = (self.clients.get(id.0), self.hub.origin(id)) else {
             return;
         };
@@ -356,7 +279,7 @@ impl Worker {
     }
 
     /// A client is given a connection that nobody has.
-    fn come_home(&mut self, id: ClientId, link: UpstreamId) {
+    pub(super) fn come_home(&mut self, id: ClientId, link: UpstreamId) {
         let is_alive = self
             .upstreams
             .get_mut(link.0)
@@ -412,7 +335,7 @@ impl Worker {
             return;
         };
         let link = client.link;
-        client.adrift = None;
+        let seen = client.adrift.take().map(|adrift| adrift.cancels_seen);
         let key = self.hub.server_key(link);
         let endpoint = self
             .upstreams
@@ -422,6 +345,11 @@ impl Worker {
             && let Some(registration) = &client.registration
         {
             registration.resume(Some((pid, secret, endpoint)), by);
+        }
+        // What has come before can have reached no server.
+        if seen.is_some_and(|seen| seen != client.cancels.requested()) {
+            let used = self.hub.cancel_adrift(id, &client.port.pending);
+            client.port.pending.drain(..used);
         }
         self.hub.lent.counters().add(Counter::HomesFound, 1);
         self.guarded(PortId::Client(id), |worker, _| worker.offer_pending(id));
@@ -436,139 +364,6 @@ impl Worker {
         if server.is_some_and(|server| server.parked.is_some()) && self.parked.contains(&id) {
             self.offer(id);
         }
-    }
-
-    /// Cancel requests have come: they may mean queries that wait for a home.
-    pub(super) fn cancel_waits(&mut self) {
-        let ids: Vec<_> = self.waits.iter().map(|(_, id, _)| *id).collect();
-        for id in ids {
-            let Some(client) = self.clients.get_mut(id.0) else {
-                continue;
-            };
-            let Some(adrift) = &mut client.adrift else {
-                continue;
-            };
-            let requested = client.cancels.requested();
-            if adrift.cancels_seen == requested {
-                continue;
-            }
-            adrift.cancels_seen = requested;
-            let Seeks::Turn(ticket, _) = adrift.seeks else {
-                continue;
-            };
-            let used = self.hub.cancel_adrift(id, &client.port.pending);
-            client.port.pending.drain(..used);
-            let is_done = used > 0 && client.port.pending.is_empty() && !client.port.ended;
-            if is_done && client.pool.as_ref().is_some_and(|pool| pool.forget(ticket)) {
-                adrift.seeks = Seeks::Nothing;
-            }
-            self.make_dirty(PortId::Client(id));
-        }
-    }
-
-    /// Sends a client to the worker that has its next home.
-    fn move_out(&mut self, id: ClientId, berth: Berth) {
-        let Some(mailbox) = self.environment.mailbox(berth.worker) else {
-            return;
-        };
-        // What was written of its output stays written.
-        let written = self
-            .clients
-            .get(id.0)
-            .map_or(0, |client| client.port.written);
-        if let Some(output) = self.hub.client_out(id) {
-            output.drain(..written.min(output.len()));
-        }
-        let Some(mover) = self.hub.move_out(id) else {
-            return;
-        };
-        let Some(client) = self.clients.remove(id.0) else {
-            return;
-        };
-        let ClientPort {
-            port,
-            number,
-            cancels,
-            registration,
-            began,
-            credential,
-            way,
-            open,
-            received,
-            sent,
-            adrift: Some(adrift),
-            pool: Some(pool),
-            ..
-        } = client
-        else {
-            return;
-        };
-        let (pending, ended) = (port.pending.clone(), port.ended);
-        let Ok(client) = port.release(self.poll.registry()) else {
-            return;
-        };
-        mailbox.put(Order::Move(Box::new(Moving {
-            mover,
-            berth,
-            client,
-            pending,
-            ended,
-            endpoint: adrift.endpoint,
-            number,
-            cancels,
-            registration,
-            began,
-            credential,
-            way,
-            pool,
-            open,
-            counted: (received, sent),
-        })));
-    }
-
-    /// Takes in a client that comes from another worker, to this connection.
-    pub(super) fn move_in(&mut self, moving: Moving) {
-        let id = self.hub.move_in(moving.mover);
-        let handover = moving.client;
-        let token = PortId::Client(id).token();
-        let socket = Socket::register(handover.socket, self.poll.registry(), token);
-        let socket = match socket {
-            Ok(socket) => socket,
-            Err(error) => {
-                tracing::warn!(%error, "a client could not come to another worker");
-                return self.hub.remove(id);
-            }
-        };
-        let mut port = Port::new(socket, handover.tls, moving.pending);
-        port.ended = moving.ended;
-        if let Some(registration) = &moving.registration {
-            registration.resume(None, self.by());
-        }
-        let client = ClientPort {
-            port,
-            link: UpstreamId::NONE,
-            number: moving.number,
-            lost: None,
-            finishes: false,
-            adrift: Some(Box::new(Adrift {
-                endpoint: moving.endpoint,
-                seeks: Seeks::Nothing,
-                cancels_seen: moving.cancels.requested(),
-            })),
-            pool: Some(moving.pool),
-            cancels: moving.cancels,
-            registration: moving.registration,
-            began: moving.began,
-            credential: moving.credential,
-            way: moving.way,
-            open: moving.open,
-            received: moving.counted.0,
-            sent: moving.counted.1,
-        };
-        self.clients.insert(id.0, client);
-        self.make_ready(PortId::Client(id));
-        self.make_dirty(PortId::Client(id));
-        self.come_home(id, moving.berth.take());
     }
 }
 

@@ -23,8 +23,10 @@ mod end;
 mod flush;
 mod guests;
 mod hear;
+mod moving;
 mod ports;
 mod survey;
+mod waiting;
 mod warm;
 
 use super::buffers::Spares;
@@ -214,8 +216,7 @@ struct Worker {
     mailbox: Mailbox,
     /// By which others tell it something.
     by: Arc<dyn Tells>,
-    /// The clients that wait for a home, until when, and with which tickets. Those that do not any
-    /// longer are passed over.
+    /// Those who wait for a home, until when, and with which tickets, and maybe some who do not.
     waits: VecDeque<(Instant, ClientId, u64)>,
     /// No more clients can come.
     is_closed: bool,
