@@ -66,6 +66,7 @@ pub fn metrics(snapshot: &Snapshot, format: Format) -> String {
     page.questions(summary);
     page.reads(summary);
     page.connections(summary);
+    page.pools(summary);
     page.process(&snapshot.process);
     if format == Format::OpenMetrics {
         page.out.push_str("# EOF\n");
@@ -334,11 +335,27 @@ impl Page {
         self.each(counter("pgautoprep_reads_at_home", help), "reason", stays);
     }
 
+    fn pools(&mut self, summary: &Summary) {
+        use Counter::{HomesFound, HomesLeft, WaitTimeouts};
+        let count = |counter| summary.count(counter);
+        let help =
+            "Server connections given back by idle clients of pools, and given to such again.";
+        self.each(
+            counter("pgautoprep_pool_moves", help),
+            "event",
+            [
+                ("left", count(HomesLeft)),
+                ("found", count(HomesFound)),
+                ("timed_out", count(WaitTimeouts)),
+            ],
+        );
+    }
+
     fn connections(&mut self, summary: &Summary) {
         use Counter::{
             BytesFromClients, BytesFromUpstream, Cancels, ConnectionsClosed, ConnectionsOpened,
-            ConnectionsRefused, ErrorsClient, ErrorsProxy, ErrorsUpstream, HomesFound, HomesLeft,
-            Parked, TlsFailures, TlsHandshakes, TlsRefused, WaitTimeouts, Woken,
+            ConnectionsRefused, ErrorsClient, ErrorsProxy, ErrorsUpstream, Parked, TlsFailures,
+            TlsHandshakes, TlsRefused, Woken,
         };
         let count = |counter| summary.count(counter);
         let help = "Clients that are connected.";
@@ -361,17 +378,6 @@ impl Page {
             counter("pgautoprep_warm_connections", help),
             "event",
             [("kept", count(Parked)), ("given", count(Woken))],
-        );
-        let help =
-            "Server connections given back by idle clients of pools, and given to such again.";
-        self.each(
-            counter("pgautoprep_pool_moves", help),
-            "event",
-            [
-                ("left", count(HomesLeft)),
-                ("found", count(HomesFound)),
-                ("timed_out", count(WaitTimeouts)),
-            ],
         );
         let help = "Handshakes of TLS with clients.";
         self.each(

@@ -10,8 +10,9 @@ impl Config {
     pub fn pool_hint(&self) -> Option<&'static str> {
         let is_pooled = self.databases.largest_pool().is_some();
         (is_pooled && self.auth.kind == AuthType::Relay).then_some(
-            "pool_mode = auto, but where the server asks for passwords each client keeps its server \
-             connection, because logins are relayed: set auth_type with auth_user or auth_file",
+            "pool_mode = auto, but where the server asks for passwords each client keeps its \
+             server connection, because logins are relayed: set auth_type with auth_user or \
+             auth_file",
         )
     }
 }

@@ -1,5 +1,5 @@
-//! Clients without a server connection: *adrift*. One leaves its home to whoever waits for one while
-//! it could do without, and is given another when it sends something again.
+//! Clients without a server connection: *adrift*. One leaves its home to whoever waits for one
+//! while it could do without, and is given another when it sends something again.
 //!
 //! Invariants:
 //! - a client leaves its home only outside a transaction, with nothing owed or in flight either
@@ -10,14 +10,14 @@
 //! - a connection for which a cancel request has come while a client had it goes to no other.
 
 use super::warm::is_current;
-use super::{Hub, Server, Task};
+use super::{Hub, Server};
 use crate::client::{Client, Turn};
 use crate::ids::{ClientId, UpstreamId};
 use crate::sql::residue::Residue;
 use crate::statement::context::Origin;
-use crate::upstream::{Known, Manner, Partial, Welcome};
+use crate::upstream::{Beginning, Manner, Partial, Welcome};
 use crate::wire::backend::{self, Status};
-use crate::wire::frame::{self, HEADER};
+use crate::wire::frame;
 use crate::wire::frontend;
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub struct Mover {
 pub enum Leaving {
     /// It stays.
     Stays,
-    /// The server is asked something first: [`Task::Settled`] follows, or the client's next turn.
+    /// The server is asked something first: [`super::Task::Settled`] follows, or the client's next turn.
     Asks,
     /// It can: [`Hub::leave_home`].
     Goes,
@@ -53,7 +53,7 @@ pub enum Leaving {
 pub enum Homecoming {
     /// It is, and the client may go on.
     Home,
-    /// The server is asked first: [`Task::Settled`] follows.
+    /// The server is asked first: [`super::Task::Settled`] follows.
     Asks,
     /// Its session has begun otherwise.
     Unlike,
@@ -101,6 +101,16 @@ impl Hub {
         }
     }
 
+    /// How many of so many bytes are used of a client that has no connection: none of one that is
+    /// adrift, because they wait; all of one that is gone.
+    #[cold]
+    pub(super) fn used_without_home(&self, id: ClientId, count: usize) -> usize {
+        match self.clients.get(id.0) {
+            Some(_) => 0,
+            None => count,
+        }
+    }
+
     /// Whether a client could leave its home now, as far as is known without asking.
     #[must_use]
     pub fn could_leave(&self, id: ClientId) -> bool {
@@ -141,9 +151,9 @@ impl Hub {
             return Leaving::Stays;
         }
         match &hop.upstream.manner {
-            Known::Manner(_) => Leaving::Goes,
-            Known::Never => Leaving::Stays,
-            Known::Unasked => {
+            Beginning::Manner(_) => Leaving::Goes,
+            Beginning::Never => Leaving::Stays,
+            Beginning::Unasked => {
                 hop.settle();
                 Leaving::Asks
             }
@@ -155,7 +165,7 @@ impl Hub {
     pub fn leave_home(&mut self, id: ClientId) -> Option<bool> {
         let client = self.clients.get_mut(id.0)?;
         let server = self.servers.get_mut(client.link.0)?;
-        let Known::Manner(manner) = &server.upstream.manner else {
+        let Beginning::Manner(manner) = &server.upstream.manner else {
             return None;
         };
         let mut manner = Arc::clone(manner);
@@ -198,7 +208,7 @@ impl Hub {
         if !is_fit || !is_clean(server) || !server.upstream.standing.keeps_the_present() {
             return Homecoming::Gone;
         }
-        if let Known::Manner(manner) = &server.upstream.manner
+        if let Beginning::Manner(manner) = &server.upstream.manner
             && manner.settings != adrift.manner.settings
         {
             return Homecoming::Unlike;
@@ -207,9 +217,9 @@ impl Hub {
         client.link = to;
         client.cancels_at_home = client.key.cancelled.requested();
         match server.upstream.manner {
-            Known::Manner(_) => self.arrives_home(id),
-            Known::Never => Homecoming::Gone,
-            Known::Unasked => {
+            Beginning::Manner(_) => self.arrives_home(id),
+            Beginning::Never => Homecoming::Gone,
+            Beginning::Unasked => {
                 if let Some(mut hop) = self.hop_of_client(id) {
                     hop.settle();
                 }
@@ -223,17 +233,17 @@ impl Hub {
     pub fn settled(&mut self, id: ClientId) -> Option<Homecoming> {
         let link = self.clients.get(id.0)?.link;
         let server = self.servers.get_mut(link.0)?;
-        if let Known::Manner(manner) = &server.upstream.manner {
+        if let Beginning::Manner(manner) = &server.upstream.manner {
             let kept = self.manners.keep(Manner::clone(manner));
-            server.upstream.manner = Known::Manner(kept);
+            server.upstream.manner = Beginning::Manner(kept);
         }
         let adrift = self.adrift.get(&id)?;
         match &server.upstream.manner {
-            Known::Manner(manner) if manner.settings != adrift.manner.settings => {
+            Beginning::Manner(manner) if manner.settings != adrift.manner.settings => {
                 Some(Homecoming::Unlike)
             }
-            Known::Manner(_) => Some(self.arrives_home(id)),
-            Known::Unasked | Known::Never => Some(Homecoming::Gone),
+            Beginning::Manner(_) => Some(self.arrives_home(id)),
+            Beginning::Unasked | Beginning::Never => Some(Homecoming::Gone),
         }
     }
 
@@ -244,7 +254,7 @@ impl Hub {
         };
         if let Some(client) = self.clients.get_mut(id.0)
             && let Some(server) = self.servers.get(client.link.0)
-            && let Known::Manner(manner) = &server.upstream.manner
+            && let Beginning::Manner(manner) = &server.upstream.manner
         {
             adrift.manner.tell_difference(manner, &mut client.out);
         }
@@ -326,37 +336,5 @@ impl Hub {
         });
         self.adrift.insert(ClientId(id), adrift);
         ClientId(id)
-    }
-}
-
-impl super::Hop<'_> {
-    /// Asks the server how its session began.
-    fn settle(&mut self) {
-        self.client.turn = Turn::Settling(Box::default());
-        self.question(|out| frontend::query(out, crate::upstream::QUESTION));
-    }
-
-    /// A reply to that. ReadyForQuery has been noted already.
-    pub(super) fn settling_reply(&mut self, tag: u8, frame: &[u8]) {
-        let Turn::Settling(settling) = &mut self.client.turn else {
-            return;
-        };
-        match tag {
-            backend::DATA_ROW => settling.row.extend_from_slice(&frame[HEADER..]),
-            backend::ERROR => settling.has_failed = true,
-            backend::READY_FOR_QUERY => {
-                let is_known = !settling.row.is_empty() && !settling.has_failed;
-                let settings = std::mem::take(&mut settling.row).into_boxed_slice();
-                self.client.turn = Turn::Free;
-                let reports = self.upstream.welcome.as_deref().and_then(Welcome::reports);
-                self.upstream.manner = match reports.filter(|_| is_known) {
-                    Some(reports) => Known::Manner(Arc::new(Manner { settings, reports })),
-                    None => Known::Never,
-                };
-                let task = Task::Settled(self.client.id);
-                self.outbox.tasks.push_back(task);
-            }
-            _ => {}
-        }
     }
 }

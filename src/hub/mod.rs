@@ -92,7 +92,6 @@ struct Server {
 pub struct Hub {
     clients: Arena<Client>,
     servers: Arena<Server>,
-    /// Those of the clients that have no server connection.
     adrift: HashMap<ClientId, Adrift, foldhash::fast::FixedState>,
     manners: Manners,
     /// What all of them are lent.
@@ -324,12 +323,7 @@ impl Hub {
     pub fn client_bytes(&mut self, id: ClientId, bytes: &[u8]) -> Result<usize, Error> {
         let used = match self.hop_of_client(id) {
             Some(mut hop) => hop.client_bytes(bytes),
-            // What a client without a home sends waits until it has one.
-            None => Ok(if self.clients.get(id.0).is_some() {
-                0
-            } else {
-                bytes.len()
-            }),
+            None => Ok(self.used_without_home(id, bytes.len())),
         };
         if let Some(departure) = self.outbox.departure.take() {
             self.depart(id, *departure);

@@ -261,6 +261,9 @@ connections
   TLS refused by server                    0
   kept for others                          0
   given to others                          0
+  homes left                               0
+  homes found again                        0
+  waits timed out                          0
   cancel requests                          0
   bytes from clients                       0
   bytes from upstream                      0
@@ -361,6 +364,9 @@ connections
   TLS refused by server                    0                        +0
   kept for others                          0                        +0
   given to others                          0                        +0
+  homes left                               0                        +0
+  homes found again                        0                        +0
+  waits timed out                          0                        +0
   cancel requests                          0                        +0
   bytes from clients                       0                        +0
   bytes from upstream                      0                        +0

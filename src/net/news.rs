@@ -1,5 +1,5 @@
-//! What a worker hears from whoever does not know what a worker is: the lists of what it shares with
-//! others.
+//! What a worker hears from those who do not know what a worker is: the lists of what it shares
+//! with others.
 
 use crate::ids::{ClientId, UpstreamId};
 use std::fmt::Debug;

@@ -1,15 +1,15 @@
 //! Pools: how many server connections one user may have to one database, and who waits for one.
 //!
-//! Each connection of a pool holds a *place* as long as it is open. A client that needs one waits in
-//! the pool's queue until a connection of its identity becomes idle, or there is a place to open
+//! Each connection of a pool holds a *place* as long as it is open. A client that needs one waits
+//! in the pool's queue until a connection of its identity becomes idle, or there is a place to open
 //! one. Idle connections stand on the list of warm ones; nothing here knows what is on them.
 //!
 //! Invariants:
 //! - a pool has no more places than its size;
 //! - of those with the same identity who came first is served first, and none of another is served
 //!   before somebody who has waited for [`PATIENCE`];
-//! - nobody waits while there is a place, or an idle connection of the identity: whoever changes one
-//!   of these has the queue served (`serve`), under the pool's lock;
+//! - nobody waits while there is a place, or an idle connection of the identity: whoever changes
+//!   one of these has the queue served (`serve`), under the pool's lock;
 //! - nobody waits while a client could leave its home: either it finds that somebody waits, or the
 //!   one who begins to wait finds that it is there (`has_idle`) and has it woken.
 

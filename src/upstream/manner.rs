@@ -71,9 +71,9 @@ pub(super) fn reported<'f>(frames: &'f [u8], name: &[u8]) -> Option<&'f [u8]> {
     None
 }
 
-/// What is known of a connection's manner.
+/// What is known of how a connection's session began.
 #[derive(Debug, Default)]
-pub enum Known {
+pub enum Beginning {
     /// It was not asked for it.
     #[default]
     Unasked,

@@ -12,7 +12,7 @@ mod replies;
 pub mod visit;
 mod welcome;
 
-pub use manner::{Known, Manner, Manners, QUESTION};
+pub use manner::{Beginning, Manner, Manners, QUESTION};
 pub use replies::Settled;
 pub use welcome::{Welcome, given};
 
@@ -42,7 +42,7 @@ pub struct Upstream {
     /// What it has said to the login, as long as that may be said again.
     pub welcome: Option<Box<Welcome>>,
     /// How its session began.
-    pub manner: Known,
+    pub manner: Beginning,
     /// Bytes for the server.
     pub out: Vec<u8>,
 }
@@ -68,7 +68,7 @@ impl Upstream {
             begin_due: None,
             carries_begin: false,
             welcome: None,
-            manner: Known::default(),
+            manner: Beginning::default(),
             out: Vec::new(),
         }
     }

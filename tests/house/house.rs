@@ -116,8 +116,8 @@ impl House {
         Self::with(seed, false)
     }
 
-    /// A house in which clients give their connections to each other; what they may read is the same
-    /// on all of them.
+    /// A house in which clients give their connections to each other; what they may read is the
+    /// same on all of them.
     pub(crate) fn pooled(seed: u64) -> Self {
         let mut house = Self::with(seed, true);
         house.hub.lent.settings.warm = true;
@@ -267,7 +267,7 @@ impl House {
         if self.rooms[room].is_over {
             return self.last_bytes(room);
         }
-        if self.is_pooled && self.dice.chance(60) {
+        if self.is_pooled && self.dice.chance(250) {
             return self.moves(room);
         }
         match self.dice.below(1000) {

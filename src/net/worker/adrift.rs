@@ -260,7 +260,9 @@ impl Worker {
         };
         // What new logins find may have changed since this one began: no other client gets it.
         let is_current = self.hub.lent.shapes.logins() == logins;
-        let dies = super::warm::dies_at(self.config.server_lifetime, spread(number));
+        // Any number will do that differs from one connection to the next.
+        let spread = u64::try_from(self.started.elapsed().as_micros()).unwrap_or_default();
+        let dies = super::warm::dies_at(self.config.server_lifetime, number ^ spread << 32);
         let server = UpstreamPort {
             dies: if is_current {
                 dies
@@ -374,11 +376,4 @@ fn is_silent(client: &ClientPort) -> bool {
         && !client.finishes
         && client.lost.is_none()
         && !client.port.may_read()
-}
-
-/// A number that differs from one connection of a client to the next: any will do.
-fn spread(number: u64) -> u64 {
-    use std::sync::atomic::{AtomicU64, Ordering};
-    static OPENED: AtomicU64 = AtomicU64::new(0);
-    number ^ OPENED.fetch_add(1, Ordering::Relaxed) << 32
 }

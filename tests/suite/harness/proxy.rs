@@ -38,7 +38,9 @@ fn chosen<'a>(upstream: &'a str, changes: &[(&'a str, &'a str)]) -> Vec<(&'a str
             ("mode" | "pool_mode", _) | ("warm_connections", "off")
         )
     };
+    // A server that a test plays would have to expect what is asked for it.
     if let Some(pooled) = pooled
+        && REAL.get().is_some_and(|real| real == upstream)
         && !all.iter().any(is_other)
     {
         // The catalog is looked at once, and again when nobody tests any longer.
@@ -54,6 +56,9 @@ fn chosen<'a>(upstream: &'a str, changes: &[(&'a str, &'a str)]) -> Vec<(&'a str
     }
     all
 }
+
+/// The address of the server that all tests share which do not play one.
+pub(crate) static REAL: OnceLock<String> = OnceLock::new();
 
 /// The size of a pool where the test does not say: so small that clients have to leave their homes.
 const POOL: &str = "20";
