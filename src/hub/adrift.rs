@@ -42,7 +42,7 @@ pub struct Mover {
 pub enum Leaving {
     /// It stays.
     Stays,
-    /// The server is asked something first: [`super::Task::Settled`] follows, or the client's next turn.
+    /// The server is asked something first; it is to be seen again when that is answered.
     Asks,
     /// It can: [`Hub::leave_home`].
     Goes,

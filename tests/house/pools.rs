@@ -19,6 +19,8 @@ impl House {
         let (id, link) = (client.id, client.link);
         let is_silent = client.pending.is_empty()
             && !client.has_finished
+            // A request is for the connection that its client had when it was sent.
+            && client.requests.iter().all(|request| request.delivered.is_some())
             && server.output.is_empty()
             && server.pending.is_empty()
             && !server.has_ended;
