@@ -29,6 +29,10 @@ use tokio::sync::oneshot;
 /// identities of a pool are not to do that to each other for each statement.
 const PATIENCE: Duration = Duration::from_millis(100);
 
+/// The time after which workers are asked again for homes that could be left, while somebody waits:
+/// what kept a client at home may have ended without a sign.
+const NUDGE: Duration = Duration::from_millis(200);
+
 /// Pools that are remembered although they have nothing.
 const MAX_KNOWN: usize = 1024;
 
@@ -98,6 +102,8 @@ struct Inner {
     tickets: u64,
     /// The queue is to be served again when the first has waited for long enough.
     is_timed: bool,
+    /// Workers are asked again as long as somebody waits.
+    is_nudging: bool,
 }
 
 #[derive(Debug)]
@@ -186,7 +192,32 @@ impl Pool {
         if self.is_wanted() && self.has_idle.swap(false, Ordering::SeqCst) {
             self.warm.wake_workers(self.number);
         }
+        if self.is_wanted() {
+            self.nudge();
+        }
         ticket
+    }
+
+    /// Has the workers asked again as long as somebody waits.
+    fn nudge(self: &Arc<Self>) {
+        if std::mem::replace(&mut self.lock().is_nudging, true) {
+            return;
+        }
+        let pool = Arc::clone(self);
+        self.runtime.spawn(async move {
+            loop {
+                tokio::time::sleep(NUDGE).await;
+                // Under the lock: whoever begins to wait from here on begins this again.
+                let mut inner = pool.lock();
+                if inner.queue.is_empty() {
+                    inner.is_nudging = false;
+                    return;
+                }
+                drop(inner);
+                pool.warm.wake_workers(pool.number);
+                pool.serve_all();
+            }
+        });
     }
 
     /// Does not wait any longer. False if it was served already.
