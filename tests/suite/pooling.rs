@@ -471,3 +471,31 @@ fn clients_that_began_otherwise_share_the_pool_but_not_its_connections() {
         }
     }
 }
+
+/// A client goes to the worker that has a connection for it.
+#[test]
+fn clients_change_workers_for_a_home() {
+    let proxy = with("4", &[("workers", "3")]);
+    let database = server::database(SETUP);
+    let address = proxy.address();
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let database = &database;
+            scope.spawn(move || {
+                let login = |_| Client::login(address, database);
+                let mut clients: Vec<_> = (0..5).map(login).collect();
+                for round in 0..20 {
+                    for (index, client) in clients.iter_mut().enumerate() {
+                        select(client, 1 + thread * 10 + (index + round) % 10);
+                    }
+                }
+                for mut client in clients {
+                    client.send(&frames::query("BEGIN; SELECT 1; COMMIT"));
+                    assert_eq!(tags(&client.until_ready()), "CTDCCZ");
+                }
+            });
+        }
+    });
+    assert!(proxy.summary().count(Counter::HomesFound) > 100);
+    assert_eq!(proxy.summary().count(Counter::ErrorsProxy), 0);
+}
