@@ -64,6 +64,12 @@ pub enum ConnectionError {
     /// No further client may connect, because `max_clients` are connected.
     #[error("too many clients")]
     TooManyClients,
+    /// No server connection became free for it in time.
+    #[error("no server connection became free within the query wait timeout")]
+    WaitTimeout,
+    /// It had no server connection, and sessions begin otherwise now than its own did.
+    #[error("sessions begin otherwise now than the client's did")]
+    SessionChanged,
     /// The proxy is shutting down.
     #[error("the proxy is shutting down")]
     ShuttingDown,
@@ -97,10 +103,13 @@ impl ConnectionError {
             | Self::UpstreamLogin(_)
             | Self::NoSecrets
             | Self::Unfit(_)
+            | Self::SessionChanged
             | Self::Unreachable(_) => Fault::Upstream,
-            Self::TooManyClients | Self::ShuttingDown | Self::Terminated | Self::System(_) => {
-                Fault::Proxy
-            }
+            Self::TooManyClients
+            | Self::WaitTimeout
+            | Self::ShuttingDown
+            | Self::Terminated
+            | Self::System(_) => Fault::Proxy,
         }
     }
 
@@ -158,6 +167,16 @@ impl ConnectionError {
                 "the proxy could not find out who may log in".to_owned(),
             ),
             Self::LoginTimeout => ("08000", "login timed out".to_owned()),
+            // PgBouncer's word, which people look for, and the server's SQLSTATE.
+            Self::WaitTimeout => (
+                "53300",
+                "query_wait_timeout: no server connection became free in time".to_owned(),
+            ),
+            Self::SessionChanged => (
+                "57P01",
+                "terminating connection because the settings of new sessions have changed"
+                    .to_owned(),
+            ),
             Self::TooManyClients => ("53300", "sorry, too many clients already".to_owned()),
             Self::ConsoleRefused(sqlstate, message) => (*sqlstate, message.clone()),
             Self::ShuttingDown | Self::Terminated => (

@@ -35,6 +35,16 @@ pub struct ClientId(pub Slot);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UpstreamId(pub Slot);
 
+impl ClientId {
+    /// The name of nobody.
+    pub const NONE: Self = Self(Slot::NONE);
+}
+
+impl UpstreamId {
+    /// The name of no connection.
+    pub const NONE: Self = Self(Slot::NONE);
+}
+
 /// Values with names.
 #[derive(Debug)]
 pub struct Arena<T> {

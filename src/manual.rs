@@ -30,6 +30,8 @@ pub mod limits {}
 pub mod measured {}
 #[doc = include_str!("manual/operations.md")]
 pub mod operations {}
+#[doc = include_str!("manual/pooling.md")]
+pub mod pooling {}
 #[doc = include_str!("manual/reasons.md")]
 pub mod reasons {}
 #[doc = include_str!("manual/settings.md")]

@@ -84,6 +84,12 @@ pub enum Counter {
     Parked,
     /// Clients that were given such a connection.
     Woken,
+    /// Times that a client has left its home to whoever waited for one.
+    HomesLeft,
+    /// Times that one that had was given another.
+    HomesFound,
+    /// Clients that have waited for one in vain.
+    WaitTimeouts,
     /// Client connections accepted.
     ConnectionsOpened,
     /// Client connections that have ended.

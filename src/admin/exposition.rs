@@ -66,6 +66,7 @@ pub fn metrics(snapshot: &Snapshot, format: Format) -> String {
     page.questions(summary);
     page.reads(summary);
     page.connections(summary);
+    page.pools(summary);
     page.process(&snapshot.process);
     if format == Format::OpenMetrics {
         page.out.push_str("# EOF\n");
@@ -332,6 +333,22 @@ impl Page {
         let help = "Reads that stay on the server connection of their own session, by why.";
         let stays = Stay::ALL.map(|stay| (stay.label(), summary.stays(stay)));
         self.each(counter("pgautoprep_reads_at_home", help), "reason", stays);
+    }
+
+    fn pools(&mut self, summary: &Summary) {
+        use Counter::{HomesFound, HomesLeft, WaitTimeouts};
+        let count = |counter| summary.count(counter);
+        let help =
+            "Server connections given back by idle clients of pools, and given to such again.";
+        self.each(
+            counter("pgautoprep_pool_moves", help),
+            "event",
+            [
+                ("left", count(HomesLeft)),
+                ("found", count(HomesFound)),
+                ("timed_out", count(WaitTimeouts)),
+            ],
+        );
     }
 
     fn connections(&mut self, summary: &Summary) {

@@ -57,7 +57,11 @@ fn render(effective: &Effective, config: Option<&Config>) -> String {
         if let Some(sentence) = config.tls_conflict() {
             let _ = writeln!(out, "# but {sentence}");
         }
-        let hints = [config.warmth_hint(), config.password_hint()];
+        let hints = [
+            config.warmth_hint(),
+            config.pool_hint(),
+            config.password_hint(),
+        ];
         for hint in hints.into_iter().flatten() {
             let _ = writeln!(out, "# {hint}");
         }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 
-use crate::config::settings::{DATABASE_KEYS, DATABASE_UPSTREAM};
+use crate::config::settings::{DATABASE_KEYS, DATABASE_POOL_SIZE, DATABASE_UPSTREAM};
 use crate::config::{Config, FALLBACK, SETTINGS, Setting, Source, ValueForm};
 use crate::config::{Written, WrittenDatabase, show_databases};
 
@@ -51,13 +51,18 @@ const SAME: [&str; 16] = [
 ];
 
 /// Settings that have another name here.
-const RENAMED: [(&str, &str); 5] = [
+const RENAMED: [(&str, &str); 6] = [
+    ("query_wait_timeout", "query_wait_timeout_s"),
     ("server_idle_timeout", "server_idle_timeout_s"),
     ("server_lifetime", "server_lifetime_s"),
     ("max_client_conn", "max_clients"),
     ("client_login_timeout", "login_timeout_s"),
     ("server_connect_timeout", "connect_timeout_s"),
 ];
+
+/// Modes of PgBouncer's pools.
+const SESSION: &str = "session";
+const TRANSACTION: &str = "transaction";
 
 /// What has another file read.
 const INCLUDE: &str = "%include";
@@ -114,12 +119,22 @@ struct Translation {
     databases: Vec<WrittenDatabase>,
     addresses: Vec<String>,
     port: Option<String>,
+    /// Databases that do not say otherwise give their connections back.
+    is_pooled: bool,
     socket_directory: Option<String>,
 }
 
 /// The configuration that says what `text` says.
 fn translate(text: &str) -> String {
-    let mut to = Translation::default();
+    let is_mode = |entry: &Entry<'_>| entry.section == "pgbouncer" && entry.key == "pool_mode";
+    let mut to = Translation {
+        // The databases come before it.
+        is_pooled: entries(text)
+            .iter()
+            .rfind(|entry| is_mode(entry))
+            .is_some_and(|entry| entry.value == TRANSACTION),
+        ..Translation::default()
+    };
     for entry in entries(text) {
         match entry.section {
             "databases" => to.database(&entry),
@@ -161,13 +176,32 @@ impl Translation {
             "listen_port" => self.port = Some(entry.value.to_owned()),
             "unix_socket_dir" if entry.value.is_empty() => {}
             "unix_socket_dir" => self.socket_directory = Some(entry.value.to_owned()),
-            "pool_mode" if entry.value == "session" => {}
             "pool_mode" => {
-                let why = "other than session has no equivalent: a client has a server connection \
-                           of its own as long as it stays";
-                self.note(entry, why);
+                if let Some(mode) = self.pool_mode(entry, entry.value)
+                    && mode != SESSION
+                {
+                    self.set("pool_mode", mode);
+                }
             }
             key => self.usual(entry, key),
+        }
+    }
+
+    /// What PgBouncer's mode is here, if it is anything.
+    fn pool_mode(&mut self, entry: &Entry<'_>, theirs: &str) -> Option<&'static str> {
+        match theirs {
+            SESSION => Some(SESSION),
+            TRANSACTION => {
+                let why = "transaction is auto here: a client that has left something in its \
+                           session keeps its server connection, so that a pool may have to be \
+                           larger";
+                self.note(entry, why);
+                Some("auto")
+            }
+            _ => {
+                self.note(entry, "pool_mode has a value that has no equivalent");
+                None
+            }
         }
     }
 
@@ -208,6 +242,15 @@ impl Translation {
         if let Some(user) = value("user") {
             database.set("user", one(user));
         }
+        let mode = value("pool_mode").and_then(|mode| self.pool_mode(entry, mode));
+        if let Some(mode) = mode {
+            database.set("pool_mode", one(mode));
+        }
+        let is_pooled = mode.map_or(self.is_pooled, |mode| mode != SESSION);
+        let has_pool = is_pooled && value("pool_size").is_some_and(is_pool_size);
+        if let Some(size) = value("pool_size").filter(|_| has_pool) {
+            database.set("pool_size", one(size));
+        }
         let is_balanced = value("load_balance_hosts") != Some("disable");
         if has_choice && is_balanced {
             database.set("load_balance_hosts", one("random"));
@@ -218,9 +261,10 @@ impl Translation {
             let why = "has a password: write it in auth_file, in a line for the user";
             self.note(entry, why);
         }
-        let known = ["host", "port", "dbname", "user", "password"];
+        let known = ["host", "port", "dbname", "user", "password", "pool_mode"];
         let is_other = |key: &&str| {
             let is_said = *key == "load_balance_hosts" && (!has_choice || !is_balanced);
+            let is_said = is_said || *key == "pool_size" && has_pool;
             !known.contains(key) && !is_said
         };
         let others: Vec<_> = pairs.iter().map(|(key, _)| key.as_str()).collect();
@@ -382,6 +426,11 @@ fn is_accepted(setting: &Setting, value: &str) -> bool {
     }
 }
 
+/// Whether a pool has this size here, too.
+fn is_pool_size(value: &str) -> bool {
+    is_accepted(&DATABASE_POOL_SIZE, value)
+}
+
 /// The pairs of a connection string, whose values may stand in single quotes, in which two stand
 /// for one.
 fn connection(text: &str) -> Vec<(String, String)> {
@@ -463,6 +512,7 @@ admin_users = me
                  \"/run/pgbouncer/.s.PGSQL.6543\"]",
                 "max_clients = 500",
                 "login_timeout_s = 20",
+                "pool_mode = \"auto\"",
                 "server_idle_timeout_s = 30",
                 "server_tls_sslmode = \"prefer\"",
                 "auth_type = \"md5\"",
@@ -477,17 +527,18 @@ admin_users = me
                 "upstream = [\"db.example:5433\", \"db2:5433\"]",
                 "dbname = \"real\"",
                 "user = \"forced\"",
+                "pool_size = 5",
                 "load_balance_hosts = \"random\"",
                 "",
                 "[databases.\"*\"]",
                 "upstream = [\"elsewhere:5432\"]",
                 "# line 4: [databases] other has a password: write it in auth_file, in a line for \
                  the user",
-                "# line 4: [databases] other has what has no equivalent: pool_size",
                 "# line 4: [databases] other takes its hosts at random, and not in turn",
                 "# line 8: [users] me has no equivalent",
-                "# line 17: [pgbouncer] pool_mode other than session has no equivalent: a client \
-                 has a server connection of its own as long as it stays",
+                "# line 17: [pgbouncer] pool_mode transaction is auto here: a client that has left \
+                 something in its session keeps its server connection, so that a pool may have to \
+                 be larger",
                 "# line 19: [pgbouncer] default_pool_size has a value that has no equivalent",
                 "# line 22: [pgbouncer] admin_users has no equivalent",
                 "# line 23: [pgbouncer] %include has no equivalent",
@@ -534,6 +585,38 @@ admin_users = me
         let out = translate("[databases]\nx = host=/tmp\n[pgbouncer]\nauth_user = a\n");
         assert!(out.contains("auth_dbname = \"x\"\n"), "{out}");
         assert!(Config::from_text(&out).is_ok(), "{out}");
+    }
+
+    #[test]
+    fn pools_keep_their_sizes_where_they_have_any() {
+        let text = "[databases]\na = host=h pool_size=3\nb = host=h pool_mode=session pool_size=4\n\
+                    c = host=h pool_mode=transaction\nd = host=h pool_mode=statement\n\
+                    [pgbouncer]\nquery_wait_timeout = 9\npool_mode = ";
+        let out = translate(&format!("{text}transaction"));
+        let config = Config::from_text(&out).expect("a configuration");
+        let pool = |name: &[u8]| config.databases.find(name).and_then(|it| it.pool);
+        let pools = [b"a", b"b", b"c", b"d"].map(|name| pool(name));
+        assert_eq!(pools, [Some(3), None, Some(20), Some(20)], "{out}");
+        assert_eq!(config.query_wait_timeout.as_secs(), 9);
+        assert!(
+            out.contains("line 3: [databases] b has what has no equivalent: pool_size"),
+            "{out}"
+        );
+        assert!(
+            out.contains("d pool_mode has a value that has no equivalent"),
+            "{out}"
+        );
+        let out = translate(&format!("{text}session"));
+        let config = Config::from_text(&out).expect("a configuration");
+        assert_eq!(
+            config.databases.find(b"a").and_then(|it| it.pool),
+            None,
+            "{out}"
+        );
+        assert!(
+            out.contains("line 2: [databases] a has what has no equivalent: pool_size"),
+            "{out}"
+        );
     }
 
     #[test]

@@ -33,6 +33,18 @@ pub enum Turn {
     Cancelled(Box<Cancelled>),
     /// Its transaction is begun, or begun again, for the query in `query` if there is one.
     Reopening(Box<Reopening>),
+    /// The server is asked how the session began, which the client is about to leave, or has come
+    /// to.
+    Settling(Box<Settling>),
+}
+
+/// The answer to the question how a session began.
+#[derive(Debug, Default)]
+pub struct Settling {
+    /// The row.
+    pub row: Vec<u8>,
+    /// There will be none.
+    pub has_failed: bool,
 }
 
 /// What becomes of a query.
@@ -45,8 +57,12 @@ pub struct Client {
     pub id: ClientId,
     /// What it is called in the log.
     pub number: u64,
-    /// The server connection that is held for it, from login to end.
+    /// The server connection that is held for it; [`UpstreamId::NONE`] while it is adrift.
     pub link: UpstreamId,
+    /// It gives its server connection back while it can do without.
+    pub is_pooled: bool,
+    /// How many cancel requests had come when it was given its server connection.
+    pub cancels_at_home: u32,
     /// What it waits for.
     pub turn: Turn,
     /// The text of the query on hold; empty if there is none.
@@ -112,6 +128,8 @@ impl Client {
             id,
             number,
             link,
+            is_pooled: false,
+            cancels_at_home: 0,
             turn: Turn::Login,
             query: Vec::new(),
             lessons: 0,

@@ -9,13 +9,16 @@ use toml::de::{DeTable, DeValue};
 
 use super::raw::{DATABASES, Source, Written, items_of, line_and_column};
 use super::settings::{
-    DATABASE_DBNAME, DATABASE_KEYS, DATABASE_UPSTREAM, DATABASE_USER, LOAD_BALANCE_HOSTS, Setting,
-    TARGET_SESSION_ATTRS,
+    DATABASE_DBNAME, DATABASE_KEYS, DATABASE_POOL_MODE, DATABASE_POOL_SIZE, DATABASE_UPSTREAM,
+    DATABASE_USER, LOAD_BALANCE_HOSTS, POOL_MODE, Setting, TARGET_SESSION_ATTRS,
 };
 use super::{Address, AddressError, AuthType, Config, Effective, Error};
 
 /// The name of the table for all databases that no other is for.
 pub const FALLBACK: &str = "*";
+
+/// The value of `pool_mode` with which clients give their server connections back.
+const AUTO: &str = "auto";
 
 /// The longest name of the server's, in bytes: it would cut a longer one.
 const MAX_NAME: usize = 63;
@@ -50,6 +53,9 @@ pub struct Destination {
     pub attrs: SessionAttrs,
     /// Whether the servers are tried in another order for each session.
     pub is_balanced: bool,
+    /// The most server connections of one user, if clients give theirs back while they are idle
+    /// (`pool_mode = "auto"`).
+    pub pool: Option<usize>,
 }
 
 /// Where each database leads.
@@ -61,13 +67,14 @@ pub struct DatabaseMap {
 
 impl DatabaseMap {
     /// All databases are on this server.
-    pub(super) fn of(upstream: Address) -> Self {
+    pub(super) fn of(upstream: Address, pool: Option<usize>) -> Self {
         let destination = Destination {
             addresses: vec![upstream],
             dbname: None,
             user: None,
             attrs: SessionAttrs::Any,
             is_balanced: false,
+            pool,
         };
         Self {
             named: BTreeMap::new(),
@@ -97,6 +104,12 @@ impl DatabaseMap {
     /// All that somebody can be led to, those that have a name first.
     pub fn destinations(&self) -> impl Iterator<Item = &Arc<Destination>> {
         self.named.values().chain(&self.fallback)
+    }
+
+    /// The size of the largest pool, if there are any.
+    #[must_use]
+    pub fn largest_pool(&self) -> Option<usize> {
+        self.destinations().filter_map(|it| it.pool).max()
     }
 
     /// The addresses of all servers, each once.
@@ -195,8 +208,37 @@ impl WrittenDatabase {
         }
     }
 
-    /// Where it leads; `usual` is where it does if it does not say.
-    fn destination(&self, usual: Option<&Address>) -> Result<Destination, Error> {
+    /// The size of its pools, or `usual` if it does not say: of which mode, and how large.
+    fn pool(&self, (is_pooled, size): (bool, usize)) -> Result<Option<usize>, Error> {
+        let is_pooled = match self.written(&DATABASE_POOL_MODE) {
+            Some(_) => self.choice(&DATABASE_POOL_MODE)? == AUTO,
+            None => is_pooled,
+        };
+        let size = match self.text(&DATABASE_POOL_SIZE) {
+            Some(text) => {
+                let super::ValueForm::Integer { min, max } = DATABASE_POOL_SIZE.kind else {
+                    return Ok(None);
+                };
+                let number = text.parse::<u64>().ok();
+                let number = number.filter(|number| (min..=max).contains(number));
+                let number = number.and_then(|number| usize::try_from(number).ok());
+                number.ok_or_else(|| {
+                    let expected = format!("a whole number from {min} to {max}");
+                    self.refuse(&DATABASE_POOL_SIZE, expected, text)
+                })?
+            }
+            None => size,
+        };
+        Ok(is_pooled.then_some(size))
+    }
+
+    /// Where it leads; `usual` is where it does if it does not say, and `pool` how its connections
+    /// are then given back.
+    fn destination(
+        &self,
+        usual: Option<&Address>,
+        pool: (bool, usize),
+    ) -> Result<Destination, Error> {
         Ok(Destination {
             addresses: self.addresses(usual)?,
             dbname: self.name_of(&DATABASE_DBNAME)?,
@@ -210,6 +252,7 @@ impl WrittenDatabase {
                 _ => SessionAttrs::Any,
             },
             is_balanced: self.choice(&LOAD_BALANCE_HOSTS)? == "random",
+            pool: self.pool(pool)?,
         })
     }
 
@@ -378,12 +421,15 @@ impl Effective {
     pub(super) fn database_map(&self, config: &Config) -> Result<DatabaseMap, Error> {
         let (upstream, kind) = (config.upstream.as_ref(), config.auth.kind);
         let written = self.databases();
+        let is_pooled = self.text(&POOL_MODE)? == AUTO;
         if let (true, Some(upstream)) = (written.is_empty(), upstream) {
-            return Ok(DatabaseMap::of(upstream.clone()));
+            let pool = is_pooled.then_some(config.default_pool_size);
+            return Ok(DatabaseMap::of(upstream.clone(), pool));
         }
         let mut map = DatabaseMap::default();
         for database in written {
-            let destination = database.destination(upstream)?;
+            let pool = (is_pooled, config.default_pool_size);
+            let destination = database.destination(upstream, pool)?;
             if kind == AuthType::Relay {
                 database.check_relay(&destination)?;
             }

@@ -11,6 +11,7 @@ mod console;
 mod databases;
 mod error;
 mod logging;
+mod pools;
 mod raw;
 pub mod settings;
 mod tls;
@@ -84,8 +85,10 @@ pub struct Config {
     pub drain_timeout: Duration,
     /// Whether a server connection may serve another client when its own has left.
     pub warm_connections: bool,
-    /// The most of them that wait for clients of one identity.
+    /// The most of them that wait for clients of one identity, and the usual size of a pool.
     pub default_pool_size: usize,
+    /// The longest time that a client waits for a server connection; zero means any.
+    pub query_wait_timeout: Duration,
     /// The longest time that one waits.
     pub server_idle_timeout: Duration,
     /// The age at which one is no longer kept; zero means any.
@@ -330,6 +333,7 @@ impl Effective {
             drain_timeout: self.seconds(&settings::DRAIN_TIMEOUT_S)?,
             warm_connections: self.switch(&settings::WARM_CONNECTIONS)?,
             default_pool_size: self.number(&settings::DEFAULT_POOL_SIZE)?,
+            query_wait_timeout: self.seconds(&settings::QUERY_WAIT_TIMEOUT_S)?,
             server_idle_timeout: self.seconds(&settings::SERVER_IDLE_TIMEOUT_S)?,
             server_lifetime: self.seconds(&settings::SERVER_LIFETIME_S)?,
             oracle_per_second: self.number(&settings::ORACLE_PER_SECOND)?,
@@ -362,6 +366,7 @@ impl Effective {
             return Err(Error::Loop(own));
         }
         self.check_auth_database(&config)?;
+        self.check_pools(&config)?;
         Ok(config)
     }
 

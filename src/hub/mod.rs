@@ -24,6 +24,7 @@
 //!   client has finished, or is in the middle of a reply, or the server has said why;
 //! - everything of a client is dropped with it.
 
+mod adrift;
 mod guests;
 mod hop;
 mod pace;
@@ -37,13 +38,15 @@ use crate::ids::{Arena, ClientId, UpstreamId};
 use crate::oracle::Lesson;
 use crate::standing::{Reset, Standing};
 use crate::statement::{Micros, Millis, Plans, Statement, Verdict};
-use crate::upstream::Upstream;
 use crate::upstream::visit::Visits;
+use crate::upstream::{Manners, Upstream};
 use crate::wire::Error;
 use crate::wire::backend::Status;
+use adrift::Adrift;
+pub use adrift::{Homecoming, Leaving, Mover};
 use guests::{Departure, Sharing};
 use hop::Hop;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use task::Outbox;
 pub use task::{Arrival, Decided, ServerKey, Task, Waits};
@@ -88,6 +91,8 @@ struct Server {
 pub struct Hub {
     clients: Arena<Client>,
     servers: Arena<Server>,
+    adrift: HashMap<ClientId, Adrift, foldhash::fast::FixedState>,
+    manners: Manners,
     /// What all of them are lent.
     pub lent: Lent,
     outbox: Outbox,
@@ -105,6 +110,8 @@ impl Hub {
         Self {
             clients: Arena::default(),
             servers: Arena::default(),
+            adrift: HashMap::default(),
+            manners: Manners::default(),
             lent,
             outbox: Outbox::default(),
             sharing: Sharing::default(),
@@ -264,6 +271,9 @@ impl Hub {
             self.lent.count_memory(mirror.take_tally());
             self.turn_out(&mut server.visits);
         }
+        if !self.adrift.is_empty() {
+            self.adrift.remove(&id);
+        }
         self.outbox.timers.clear(id);
     }
 
@@ -311,7 +321,7 @@ impl Hub {
     pub fn client_bytes(&mut self, id: ClientId, bytes: &[u8]) -> Result<usize, Error> {
         let used = match self.hop_of_client(id) {
             Some(mut hop) => hop.client_bytes(bytes),
-            None => Ok(bytes.len()),
+            None => Ok(self.used_without_home(id, bytes.len())),
         };
         if let Some(departure) = self.outbox.departure.take() {
             self.depart(id, *departure);

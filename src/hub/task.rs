@@ -67,6 +67,8 @@ pub enum Task {
     Crowded(ClientId),
     /// Who may log in, or what a login finds, may be about to change: parked connections go.
     DropParked,
+    /// The server has said how a client's session began, or cannot: [`super::Hub::settled`].
+    Settled(ClientId),
     /// A client's output is to be sent, and it may go on: its read was answered on another's
     /// connection, or it had to wait for its own.
     Return(ClientId),

@@ -291,6 +291,9 @@ impl Hub {
         });
         let client = ClientId(client);
         server.lease = client;
+        // What the last one has seen of the session is not this one's.
+        let residue = &mut server.upstream.standing.residue;
+        *residue = residue.without(Residue::SEEN);
         let task = Task::Remember(client, server_key);
         self.outbox.tasks.push_back(task);
         Some(client)
@@ -377,7 +380,7 @@ fn take_reset(server: &mut Server, tag: u8, frame: &[u8]) -> bool {
 }
 
 /// Whether nothing has been seen since the connection's login began that another login might find.
-fn is_current(server: &Server, lent: &Lent) -> bool {
+pub(super) fn is_current(server: &Server, lent: &Lent) -> bool {
     let database = &server.upstream.standing.database;
     let now = Began {
         database: Some((database.number(), database.contexts())),

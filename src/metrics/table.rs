@@ -157,6 +157,9 @@ impl Table<'_> {
             ("TLS refused by server", TlsRefused),
             ("kept for others", Parked),
             ("given to others", Woken),
+            ("homes left", HomesLeft),
+            ("homes found again", HomesFound),
+            ("waits timed out", WaitTimeouts),
             ("cancel requests", Cancels),
             ("bytes from clients", BytesFromClients),
             ("bytes from upstream", BytesFromUpstream),
@@ -258,6 +261,9 @@ connections
   TLS refused by server                    0
   kept for others                          0
   given to others                          0
+  homes left                               0
+  homes found again                        0
+  waits timed out                          0
   cancel requests                          0
   bytes from clients                       0
   bytes from upstream                      0
@@ -358,6 +364,9 @@ connections
   TLS refused by server                    0                        +0
   kept for others                          0                        +0
   given to others                          0                        +0
+  homes left                               0                        +0
+  homes found again                        0                        +0
+  waits timed out                          0                        +0
   cancel requests                          0                        +0
   bytes from clients                       0                        +0
   bytes from upstream                      0                        +0

@@ -4,6 +4,7 @@
 //! happens between login and the end is a worker's.
 
 use super::Phase;
+use super::cancel::Request;
 use super::console::{Console, Guest};
 use super::environment::Environment;
 use super::farewell::{count_end, farewell, last_word};
@@ -286,7 +287,8 @@ impl Greeted {
 /// Relays a cancel request; whether it was one of ours is nobody's business.
 async fn cancel(pid: u32, key: &[u8], environment: &Environment) {
     environment.metrics.acceptor().add(Counter::Cancels, 1);
-    if let Some(target) = environment.registry.cancel(pid, key) {
-        hasten(pid, target.secret(), target.endpoint(), environment).await;
+    let request = environment.registry.cancel(pid, key);
+    if let Some((pid, secret, endpoint)) = request.as_ref().and_then(Request::theirs) {
+        hasten(pid, secret, endpoint, environment).await;
     }
 }

@@ -5,23 +5,26 @@
 //! a query.
 
 use super::endpoint::Endpoint;
-use super::orders::{Mailbox, Order};
+use super::news::{News, Tells};
 use crate::client::Cancels;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a client was given: the server's process id and a secret of ours.
 type GivenKey = (u32, Vec<u8>);
 
-/// What cancels it on the server.
+/// What cancels it on the server: the process, its secret, and where.
+pub(super) type Theirs = (u32, Vec<u8>, Arc<Endpoint>);
+
+/// Who is meant by a key.
 #[derive(Debug, Clone)]
 struct Target {
-    secret: Vec<u8>,
-    /// Where.
-    endpoint: Arc<Endpoint>,
+    /// The server process that works for the client; none if there is nothing to cancel.
+    theirs: Option<Theirs>,
     cancels: Arc<Cancels>,
-    /// That of the client's worker.
-    mailbox: Mailbox,
+    /// By which the client's worker hears.
+    by: Arc<dyn Tells>,
 }
 
 /// A cancel request on its way to the server, until it is dropped: then whoever waits for it need
@@ -30,21 +33,17 @@ struct Target {
 pub(super) struct Request(Target);
 
 impl Request {
-    /// The server's secret.
-    pub(super) fn secret(&self) -> &[u8] {
-        &self.0.secret
-    }
-
-    /// The server.
-    pub(super) fn endpoint(&self) -> &Endpoint {
-        &self.0.endpoint
+    /// What cancels the client's query; `None` if no server works for it.
+    pub(super) fn theirs(&self) -> Option<(u32, &[u8], &Endpoint)> {
+        let (pid, secret, endpoint) = self.0.theirs.as_ref()?;
+        Some((*pid, secret, endpoint))
     }
 }
 
 impl Drop for Request {
     fn drop(&mut self) {
         self.0.cancels.deliver();
-        self.0.mailbox.put(Order::Delivered);
+        self.0.by.tell(News::Delivered);
     }
 }
 
@@ -55,25 +54,29 @@ pub(super) struct Registry {
 }
 
 impl Registry {
-    /// Remembers a client's key until the guard is dropped.
+    /// Remembers a client's key until the guard is dropped; `None` if another client has the same,
+    /// which may be when the server's keys are short and many were given that of one process.
     pub(super) fn register(
         self: &Arc<Self>,
         given: GivenKey,
-        (secret, endpoint): (Vec<u8>, Arc<Endpoint>),
+        theirs: Theirs,
         cancels: Arc<Cancels>,
-        mailbox: Mailbox,
-    ) -> Registration {
-        let target = Target {
-            secret,
-            endpoint,
-            cancels,
-            mailbox,
+        by: Arc<dyn Tells>,
+    ) -> Option<Registration> {
+        let theirs = Some(theirs);
+        let mut targets = self.lock();
+        let Entry::Vacant(place) = targets.entry(given.clone()) else {
+            return None;
         };
-        self.lock().insert(given.clone(), target);
-        Registration {
+        place.insert(Target {
+            theirs,
+            cancels,
+            by,
+        });
+        Some(Registration {
             registry: Arc::clone(self),
             given,
-        }
+        })
     }
 
     /// Begins a cancel request with a key that a client was given. The client's hub learns of it.
@@ -99,11 +102,25 @@ pub(super) struct Registration {
 
 impl Registration {
     /// The process that works for the client, the server's own secret, and the server.
-    pub(super) fn server_key(&self) -> Option<(u32, Vec<u8>, Arc<Endpoint>)> {
+    pub(super) fn server_key(&self) -> Option<Theirs> {
         let targets = self.registry.lock();
-        let target = targets.get(&self.given)?;
-        let endpoint = Arc::clone(&target.endpoint);
-        Some((self.given.0, target.secret.clone(), endpoint))
+        targets.get(&self.given)?.theirs.clone()
+    }
+
+    /// No server works for the client any more: no request that comes from here on reaches one.
+    /// Whoever calls this sees all that have come before.
+    pub(super) fn suspend(&self) {
+        if let Some(target) = self.registry.lock().get_mut(&self.given) {
+            target.theirs = None;
+        }
+    }
+
+    /// From here on this is what the key means, at the worker that hears by this.
+    pub(super) fn resume(&self, theirs: Option<Theirs>, by: Arc<dyn Tells>) {
+        if let Some(target) = self.registry.lock().get_mut(&self.given) {
+            target.theirs = theirs;
+            target.by = by;
+        }
     }
 }
 
@@ -119,24 +136,49 @@ mod tests {
     use crate::config::{Address, SessionAttrs};
     use crate::net::endpoint::Endpoints;
 
+    #[derive(Debug, Default)]
+    struct Ear(Mutex<Vec<News>>);
+
+    impl Ear {
+        fn last(&self) -> Option<News> {
+            self.0.lock().unwrap().pop()
+        }
+    }
+
+    impl Tells for Ear {
+        fn tell(&self, news: News) {
+            self.0.lock().unwrap().push(news);
+        }
+    }
+
     #[test]
     fn only_the_exact_key_of_a_connected_client_cancels() {
         let registry = Arc::new(Registry::default());
-        let poll = mio::Poll::new().unwrap();
-        let waker = mio::Waker::new(poll.registry(), mio::Token(0)).unwrap();
-        let (mailbox, orders) = Mailbox::new(waker);
+        let worker = Arc::new(Ear::default());
+        let by = || -> Arc<dyn Tells> { worker.clone() };
         let key = (7, b"ours".to_vec());
         let socket = Address::Unix("/s".into());
         let endpoint = Endpoints::default().get(&socket, None, SessionAttrs::Any);
-        let theirs = (b"theirs".to_vec(), endpoint);
-        let guard = registry.register(key, theirs, Arc::default(), mailbox);
+        let theirs = (9, b"theirs".to_vec(), endpoint);
+        let register = || registry.register(key.clone(), theirs.clone(), Arc::default(), by());
+        let guard = register().unwrap();
+        assert!(register().is_none(), "the key is another's");
         assert!(registry.cancel(7, b"theirs").is_none());
         assert!(registry.cancel(8, b"ours").is_none());
         let request = registry.cancel(7, b"ours").unwrap();
-        assert_eq!(request.secret(), b"theirs");
-        assert_eq!(request.endpoint().address, socket);
+        let (pid, secret, endpoint) = request.theirs().unwrap();
+        assert_eq!(
+            (pid, secret, &endpoint.address),
+            (9, &b"theirs"[..], &socket)
+        );
+        drop(request);
+        assert!(matches!(worker.last(), Some(News::Delivered)));
+        guard.suspend();
+        let request = registry.cancel(7, b"ours").unwrap();
+        assert!(request.theirs().is_none(), "no server works for it");
+        guard.resume(Some(theirs.clone()), by());
+        assert!(registry.cancel(7, b"ours").unwrap().theirs().is_some());
         drop((guard, request));
-        assert!(matches!(orders.try_recv(), Ok(Order::Delivered)));
         assert!(registry.cancel(7, b"ours").is_none());
     }
 }

@@ -3,14 +3,17 @@
 use super::Phase;
 use super::cancel::Registry;
 use super::door::Door;
+use super::news::Tells;
+use super::orders::Mailbox;
 use super::places::Places;
+use super::pools::Pools;
 use super::tls::Encryption;
 use super::warm::Warm;
 use super::ways::Ways;
 use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::statement::shapes::Shapes;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
 /// What greeting a client takes.
@@ -20,6 +23,9 @@ pub(super) struct Environment {
     pub(super) registry: Arc<Registry>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) warm: Arc<Warm>,
+    pub(super) pools: Pools,
+    /// Where the workers read their orders.
+    pub(super) workers: Mutex<Vec<Mailbox>>,
     /// To the servers.
     pub(super) ways: Arc<Ways>,
     /// Says when the proxy is ending.
@@ -29,4 +35,22 @@ pub(super) struct Environment {
     pub(super) shapes: Arc<Shapes>,
     /// Those who are in the middle of a handshake of TLS.
     pub(super) handshakes: Mutex<Places>,
+}
+
+impl Environment {
+    /// Where the worker with this number reads its orders.
+    pub(super) fn mailbox(&self, worker: usize) -> Option<Mailbox> {
+        let workers = self.workers.lock();
+        let workers = workers.unwrap_or_else(PoisonError::into_inner);
+        workers.get(worker).cloned()
+    }
+
+    /// A worker has come, which has the next number.
+    pub(super) fn add_worker(&self, mailbox: Mailbox, by: Arc<dyn Tells>) {
+        let workers = self.workers.lock();
+        workers
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(mailbox);
+        self.warm.add_worker(by);
+    }
 }

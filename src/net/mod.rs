@@ -19,11 +19,14 @@ mod environment;
 mod farewell;
 mod hasten;
 mod http;
+mod news;
 mod orders;
 mod places;
+mod pools;
 mod port;
 mod proof;
 mod reach;
+mod reopen;
 mod socket;
 mod steward;
 mod stream;
@@ -52,6 +55,7 @@ use farewell::LAST_WORD;
 use http::{Desk, Health};
 use orders::{Mailbox, Order};
 use places::Places;
+use pools::Pools;
 use std::io;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -288,12 +292,15 @@ impl Proxy {
     }
 
     fn environment(&self, draining: &watch::Receiver<Phase>) -> Environment {
+        let warm = Arc::new(Warm::new(&self.config));
         Environment {
+            pools: Pools::new(Arc::clone(&warm), tokio::runtime::Handle::current()),
+            workers: Mutex::default(),
             ways: Arc::new(Ways::new(&self.config.databases)),
             config: Arc::clone(&self.config),
             registry: Arc::new(Registry::default()),
             metrics: Arc::clone(&self.metrics),
-            warm: Arc::new(Warm::new(&self.config)),
+            warm,
             draining: draining.clone(),
             tls: Arc::clone(&self.tls),
             door: Arc::clone(&self.door),

@@ -3,13 +3,18 @@
 //! A worker reads its mailbox when it is woken, behind the events of that moment, so that none of
 //! them is about a connection that was not there yet.
 
+use super::cancel::Registration;
 use super::endpoint::Endpoint;
+use super::news::{Berth, News, Place, Tells};
+use super::pools::Pool;
 use super::stream::Handover;
 use super::survey::{EndClient, Survey};
 use super::ways::Way;
 use crate::auth::Credential;
-use crate::client::{CancelKey, Login};
-use crate::ids::UpstreamId;
+use crate::client::{CancelKey, Cancels, Login};
+use crate::error::ConnectionError;
+use crate::hub::Mover;
+use crate::ids::{ClientId, UpstreamId};
 use mio::Waker;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -40,6 +45,51 @@ pub(super) struct Joined {
     pub(super) is_spare: bool,
     /// The server had no room for its first try.
     pub(super) is_second: bool,
+    /// Whose connections it has, if it gives them back while it can do without.
+    pub(super) pool: Option<Arc<Pool>>,
+    /// For its connection, if that is of a pool and is still to be opened.
+    pub(super) place: Option<Place>,
+    /// The promise of a warm connection of a pool.
+    pub(super) berth: Option<Berth>,
+}
+
+/// A server connection that was opened for a client that has none.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) client: ClientId,
+    /// With which it has waited.
+    pub(super) ticket: u64,
+    pub(super) place: Place,
+    pub(super) startup: Vec<u8>,
+    pub(super) database: Vec<u8>,
+    /// The count of what may have changed logins, when this one began.
+    pub(super) logins: u64,
+    pub(super) outcome: Result<Reached, ConnectionError>,
+}
+
+/// A client on its way to the worker that has its next home.
+#[derive(Debug)]
+pub(super) struct Moving {
+    pub(super) mover: Mover,
+    pub(super) berth: Berth,
+    pub(super) client: Handover,
+    /// What it has sent.
+    pub(super) pending: Vec<u8>,
+    /// It sends nothing more.
+    pub(super) ended: bool,
+    /// The cancel requests that had come when what it has sent did.
+    pub(super) cancels_seen: u32,
+    pub(super) endpoint: Arc<Endpoint>,
+    pub(super) number: u64,
+    pub(super) cancels: Arc<Cancels>,
+    pub(super) registration: Option<Registration>,
+    pub(super) began: std::time::Instant,
+    pub(super) credential: Option<Arc<Credential>>,
+    pub(super) way: Arc<Way>,
+    pub(super) pool: Arc<Pool>,
+    pub(super) open: OpenClient,
+    /// Bytes that have come from it, and that have gone to it.
+    pub(super) counted: (u64, u64),
 }
 
 /// A server connection, on which a startup packet has been sent.
@@ -105,18 +155,21 @@ pub(super) enum Order {
     Drain,
     /// Whatever is still open is cut off.
     CutOff,
-    /// Warm connections that are no longer listed are to be closed.
-    Sweep,
     /// Somebody asks whether the worker is there.
     Answer(oneshot::Sender<()>),
-    /// A cancel request has reached the server, or cannot: somebody may wait for that.
-    Delivered,
-    /// The same of one that the worker itself has asked for, for this connection.
+    /// What it shares with others has changed.
+    News(News),
+    /// A cancel request that the worker has asked for, for this connection, has reached the server,
+    /// or cannot.
     Hastened(UpstreamId),
     /// Somebody at the console wants to see some of the ports.
     Survey(Survey),
     /// Somebody at the console ends a client.
     End(EndClient),
+    /// A server connection was opened for a client of the worker, or could not be.
+    Opened(Box<Opened>),
+    /// A client comes from another worker.
+    Move(Box<Moving>),
     /// Server connections are to be closed as they become free: those of this database, or all.
     Reconnect(Option<Arc<str>>),
 }
@@ -126,6 +179,12 @@ pub(super) enum Order {
 pub(super) struct Mailbox {
     orders: mpsc::Sender<Order>,
     waker: Arc<Waker>,
+}
+
+impl Tells for Mailbox {
+    fn tell(&self, news: News) {
+        self.put(Order::News(news));
+    }
 }
 
 impl Mailbox {

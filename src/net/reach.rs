@@ -128,7 +128,7 @@ impl Failure {
 }
 
 /// Whether this ErrorResponse says that the server takes no sessions now.
-fn says_not_now(message: &[u8]) -> bool {
+pub(super) fn says_not_now(message: &[u8]) -> bool {
     let body = message.get(HEADER..).unwrap_or_default();
     fields::field(body, fields::SQLSTATE) == Some(NOT_NOW)
 }
@@ -214,6 +214,25 @@ async fn reach_by(
         why = why.or(failure);
     }
     Err(why)
+}
+
+/// Tries one server only, which was reached before by this way.
+pub(super) async fn reach_again(
+    way: &Way,
+    endpoint: &Arc<Endpoint>,
+    caller: Caller<'_>,
+    means: Means<'_>,
+) -> Result<Arrived, ConnectionError> {
+    let attrs = match way.destination.attrs {
+        SessionAttrs::PreferStandby => SessionAttrs::Any,
+        attrs => attrs,
+    };
+    let (stream, said) = try_one(endpoint, attrs, caller, means, false).await?;
+    Ok(Arrived {
+        stream,
+        said,
+        endpoint: Arc::clone(endpoint),
+    })
 }
 
 const fn unreachable(error: io::Error) -> ConnectionError {

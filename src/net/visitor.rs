@@ -1,12 +1,16 @@
 //! A client that wants to log in: it proves who it is, if that is not left to the server, and gets
 //! a server connection.
 
+mod pooled;
+
 use super::Phase;
 use super::door::Entered;
 use super::endpoint::Endpoint;
 use super::environment::Environment;
 use super::farewell::{count_end, dismiss};
+use super::news::{Berth, Place};
 use super::orders::{Arrival, Joined, Mailbox, Order, Reached, Via};
+use super::pools::Pool;
 use super::proof::is_let_in;
 use super::reach::{Arrived, Caller, Failure, Means, reach};
 use super::stream::{Stream, write_all};
@@ -19,6 +23,7 @@ use crate::ids::UpstreamId;
 use crate::statement::context::Origin;
 use crate::wire::frame::HEADER;
 use crate::wire::{authentication, fields};
+use pooled::Given;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,6 +48,9 @@ pub(super) struct Met {
     worker: Option<usize>,
     began: std::time::Instant,
     is_spare: bool,
+    pool: Option<Arc<Pool>>,
+    place: Option<Place>,
+    berth: Option<Berth>,
     /// None if the server is to ask it.
     entered: Option<Entered>,
 }
@@ -78,6 +86,7 @@ impl Visitor {
         let Some(way) = environment.ways.find(&self.login.database) else {
             return Err(self.turn_away(client, entered).await?);
         };
+        let database = self.login.database.clone();
         way.translate(&mut self.login)?;
         if let (Some(entered), Some(user)) = (&mut entered, &way.destination.user) {
             entered.credential = Arc::new(environment.door.forced(user.as_bytes()));
@@ -86,9 +95,28 @@ impl Visitor {
         let credential = entered.as_ref().map(|entered| &*entered.credential);
         let order = way.order()?;
         let path = Path { way, order };
-        let chosen = self
-            .choose(&path, credential, began, environment, load)
-            .await;
+        let pool = match self.login.replication {
+            true => None,
+            false => environment.pools.find(way, &database, &self.login.user),
+        };
+        let (mut place, mut berth) = (None, None);
+        let chosen = match &pool {
+            Some(pool) => match self.wait(&path, credential, environment, pool).await? {
+                Given::Warm(given) => {
+                    let chosen = Chosen::Warm(given.worker, given.id());
+                    berth = Some(given);
+                    chosen
+                }
+                Given::Cold(given) => {
+                    place = Some(given);
+                    Chosen::Cold { is_spare: false }
+                }
+            },
+            None => {
+                self.choose(&path, credential, began, environment, load)
+                    .await
+            }
+        };
         let (via, worker, is_spare) = match chosen {
             Chosen::Warm(worker, id) => (Via::Warm(id), Some(worker), false),
             Chosen::Cold { is_spare } => {
@@ -109,6 +137,9 @@ impl Visitor {
             worker,
             began,
             is_spare,
+            pool,
+            place,
+            berth,
             entered,
         }))
     }
@@ -276,6 +307,9 @@ impl Met {
             began: self.began,
             is_spare: self.is_spare,
             is_second: false,
+            pool: self.pool,
+            place: self.place,
+            berth: self.berth,
         };
         Ok((joined, self.worker))
     }

@@ -11,12 +11,12 @@
 //! - there are no more than the bounds for one identity and for all;
 //! - one that holds statements does not go for one that holds none.
 
-use super::orders::{Mailbox, Order};
+use super::news::{Berth, News, Tells};
 use crate::config::Config;
 use crate::ids::UpstreamId;
 use foldhash::quality::RandomState;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a login that the server has accepted shows that it would accept others.
@@ -45,8 +45,8 @@ struct Listed {
     /// By server and startup packet.
     identities: HashMap<Box<[u8]>, Identity, RandomState>,
     count: usize,
-    /// Where each worker reads its orders.
-    mailboxes: Vec<Mailbox>,
+    /// By which each worker hears.
+    workers: Vec<Arc<dyn Tells>>,
     is_closed: bool,
     /// Somebody has read in the log why there are none.
     has_told: bool,
@@ -67,6 +67,8 @@ struct Identity {
 struct Idle {
     worker: usize,
     connection: UpstreamId,
+    /// The number of the pool that it is of; 0 if it is of none.
+    pool: u64,
     /// It has what the next client would otherwise have to prepare again.
     holds: bool,
     since: Instant,
@@ -79,6 +81,8 @@ pub(super) struct Offer {
     pub(super) is_spare: bool,
     /// It holds statements of ours.
     pub(super) holds: bool,
+    /// The number of the pool that it is of; 0 if it is of none.
+    pub(super) pool: u64,
 }
 
 /// What to do with a login.
@@ -98,8 +102,9 @@ pub(super) enum Answer {
 impl Warm {
     /// A list of at most as many of each identity as `config` says.
     pub(super) fn new(config: &Config) -> Self {
+        let pool = config.databases.largest_pool().unwrap_or_default();
         Self::of(match super::settings(config).warm {
-            true => config.default_pool_size,
+            true => config.default_pool_size.max(pool),
             false => 0,
         })
     }
@@ -121,9 +126,9 @@ impl Warm {
         self.most
     }
 
-    /// The worker with the next number reads its orders here.
-    pub(super) fn add_worker(&self, mailbox: Mailbox) {
-        self.lock().mailboxes.push(mailbox);
+    /// The worker with the next number hears by this.
+    pub(super) fn add_worker(&self, by: Arc<dyn Tells>) {
+        self.lock().workers.push(by);
     }
 
     /// Whether there is any use in asking.
@@ -148,6 +153,7 @@ impl Warm {
         };
         // Of those that are as good, the one that was used last.
         let places = (0..identity.idle.len()).rev();
+        let places = places.filter(|at| identity.idle[*at].pool == 0);
         let worth = |at: &usize| (load(identity.idle[*at].worker), !identity.idle[*at].holds);
         let Some(best) = places.min_by_key(worth) else {
             return cold(false);
@@ -169,6 +175,76 @@ impl Warm {
         let idle = identity.idle.remove(best);
         listed.count -= 1;
         Answer::Warm(idle.worker, idle.connection)
+    }
+
+    /// Takes an idle connection of a pool off the list, the one that was used last of those that
+    /// are as good.
+    pub(super) fn take(&self, identity: &[u8], pool: u64) -> Option<Berth> {
+        let mut listed = self.lock();
+        let listed = &mut *listed;
+        let idle = &mut listed.identities.get_mut(identity)?.idle;
+        let mut places = (0..idle.len()).rev();
+        let at = places.find(|at| idle[*at].pool == pool)?;
+        let taken = idle.remove(at);
+        listed.count -= 1;
+        let by = listed.workers.get(taken.worker).cloned();
+        Some(Berth::new(taken.worker, taken.connection, by))
+    }
+
+    /// The identities of which a pool has idle connections, and when the last of each became so.
+    pub(super) fn idle(&self, pool: u64) -> Vec<(Box<[u8]>, Instant)> {
+        let listed = self.lock();
+        let all = listed.identities.iter();
+        let of_pool = all.filter_map(|(identity, known)| {
+            let idle = known.idle.iter().rfind(|idle| idle.pool == pool)?;
+            Some((identity.clone(), idle.since))
+        });
+        of_pool.collect()
+    }
+
+    /// Has an idle connection of a pool closed, the one that was used longest ago. False if there
+    /// is none.
+    pub(super) fn evict(&self, pool: u64) -> bool {
+        let mut listed = self.lock();
+        let all = listed.identities.values_mut();
+        let of_pool = all.filter_map(|identity| {
+            let at = identity.idle.iter().position(|idle| idle.pool == pool)?;
+            Some((identity.idle[at].since, identity, at))
+        });
+        let Some((_, identity, at)) = of_pool.min_by_key(|(since, ..)| *since) else {
+            return false;
+        };
+        let evicted = identity.idle.remove(at);
+        listed.count -= 1;
+        if let Some(worker) = listed.workers.get(evicted.worker) {
+            worker.tell(News::Close(evicted.connection));
+        }
+        true
+    }
+
+    /// What a login of this identity, with the secret of this number, has to do before it is given
+    /// a connection of a pool at this time: nothing, or to see whether the server lets it in.
+    pub(super) fn is_proven(&self, (identity, number): (&[u8], u64), now: Instant) -> bool {
+        let mut listed = self.lock();
+        let Some(identity) = listed.identities.get_mut(identity) else {
+            return false;
+        };
+        let age = |at: Option<Instant>| at.map(|at| now.saturating_duration_since(at));
+        let accepted = identity.accepted.filter(|(_, secret)| *secret == number);
+        let age_of_proof = age(accepted.map(|(began, _)| began));
+        let is_due = age_of_proof.is_none_or(|age| age > RENEWED)
+            && age(identity.tried).is_none_or(|age| age > RENEWED);
+        if is_due {
+            identity.tried = Some(now);
+        }
+        !is_due && age_of_proof.is_some_and(|age| age <= PROVEN)
+    }
+
+    /// Has all workers see whether a client of this pool could leave its home.
+    pub(super) fn wake_workers(&self, pool: u64) {
+        for worker in &self.lock().workers {
+            worker.tell(News::Yield(pool));
+        }
     }
 
     /// The server has accepted a login, which began at this time, without asking for anything, or
@@ -210,7 +286,7 @@ impl Warm {
         &self,
         identity: &[u8],
         (worker, connection): (usize, UpstreamId),
-        Offer { is_spare, holds }: Offer,
+        offer: Offer,
     ) -> bool {
         let mut listed = self.lock();
         let listed = &mut *listed;
@@ -218,12 +294,14 @@ impl Warm {
         let Some(identity) = listed.identities.get_mut(identity) else {
             return false;
         };
-        if listed.is_closed || is_spare && !identity.idle.is_empty() {
+        let holds = offer.holds;
+        if listed.is_closed || offer.is_spare && !identity.idle.is_empty() {
             return false;
         }
         let one = Idle {
             worker,
             connection,
+            pool: offer.pool,
             holds,
             since: Instant::now(),
         };
@@ -297,8 +375,8 @@ impl Listed {
 
     /// Has all workers close what is not listed.
     fn sweep(&self) {
-        for mailbox in &self.mailboxes {
-            mailbox.put(Order::Sweep);
+        for worker in &self.workers {
+            worker.tell(News::Sweep);
         }
     }
 
@@ -327,6 +405,7 @@ mod tests {
     const USED: Offer = Offer {
         is_spare: false,
         holds: false,
+        pool: 0,
     };
     const SPARE: Offer = Offer {
         is_spare: true,

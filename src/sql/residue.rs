@@ -18,7 +18,7 @@ use super::survey::Survey;
 use super::words::{Item, Token, Words};
 pub use body::{Deeds, deeds};
 pub use known::functions;
-use known::{is_draw, is_known, is_lock};
+use known::{is_draw, is_known, is_lock, is_sight};
 use std::ops::{BitOr, BitOrAssign};
 
 /// What a text leaves behind: nothing, what a reset takes away, or anything.
@@ -38,6 +38,8 @@ impl Residue {
     /// What the server keeps of functions that have run. Nobody can tell as long as the catalog
     /// does not change, and nothing takes it away.
     pub const KEPT: Self = Self(1 << 3);
+    /// Nothing, but its client has asked which session it is, or what others see of it.
+    pub const SEEN: Self = Self(1 << 4);
     /// Anything.
     pub const ANYTHING: Self = Self(u8::MAX);
 
@@ -312,6 +314,8 @@ impl<'a> Reader<'a> {
             Residue::LOCKS
         } else if hazard::builtin(word).has(Hazards::LEAVES) {
             Residue::ANYTHING
+        } else if is_sight(word) {
+            Residue::SEEN
         } else {
             Residue::NOTHING
         }

@@ -32,7 +32,12 @@ pub(super) struct Limits {
 
 /// What a session may have left and still be like others: settings, which it is asked for, and what
 /// no read of another shows.
-const UNSEEN: [Residue; 3] = [Residue::SETTINGS, Residue::SEQUENCES, Residue::KEPT];
+const UNSEEN: [Residue; 4] = [
+    Residue::SETTINGS,
+    Residue::SEQUENCES,
+    Residue::KEPT,
+    Residue::SEEN,
+];
 
 impl Standing {
     /// What the session has in common with those that are like it; `None` if it is like no other,

@@ -179,7 +179,7 @@ pub struct Standing {
     /// How often it was asked for behind one for that reason.
     misses: u8,
     /// How it logged in.
-    pub origin: Origin,
+    pub origin: Arc<Origin>,
     /// Keeps the context that was asked for last from being forgotten.
     pub interned: Option<Interned>,
     /// How the session came to its context.
@@ -246,7 +246,7 @@ impl Standing {
             making: None,
             misses_context: false,
             misses: 0,
-            origin,
+            origin: Arc::new(origin),
             interned: None,
             course: Course::default(),
             past: Past::default(),

@@ -7,10 +7,12 @@ pub mod execution;
 mod expectation;
 mod fate;
 pub mod ledger;
+mod manner;
 mod replies;
 pub mod visit;
 mod welcome;
 
+pub use manner::{Beginning, Manner, Manners, QUESTION};
 pub use replies::Settled;
 pub use welcome::{Welcome, given};
 
@@ -39,6 +41,8 @@ pub struct Upstream {
     pub carries_begin: bool,
     /// What it has said to the login, as long as that may be said again.
     pub welcome: Option<Box<Welcome>>,
+    /// How its session began.
+    pub manner: Beginning,
     /// Bytes for the server.
     pub out: Vec<u8>,
 }
@@ -64,6 +68,7 @@ impl Upstream {
             begin_due: None,
             carries_begin: false,
             welcome: None,
+            manner: Beginning::default(),
             out: Vec::new(),
         }
     }

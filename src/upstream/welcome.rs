@@ -1,7 +1,8 @@
 //! What a server says to a login that it accepts at once, kept to be said again.
 
-use crate::wire::backend;
+use super::manner::reported;
 use crate::wire::frame::{self, HEADER};
+use crate::wire::{answers, backend};
 
 /// The most bytes that are kept of it: a server's take less than a tenth of that.
 const MAX_BYTES: usize = 16 * 1024;
@@ -90,18 +91,37 @@ impl Welcome {
 
     /// What it said of a setting.
     fn value(&self, name: &[u8]) -> Option<&[u8]> {
+        reported(&self.frames, name)
+    }
+
+    /// What was reported of the settings, that which was last if something else was since. `None`
+    /// before all of it is here.
+    #[must_use]
+    pub fn reports(&self) -> Option<Box<[u8]>> {
+        let mut reports = Vec::new();
         let mut rest = &*self.frames;
         while let Ok(Some(header)) = frame::header(rest) {
             let (frame, tail) = rest.split_at_checked(header.size)?;
-            if header.tag == backend::PARAMETER_STATUS
-                && let Some((known, value)) = backend::parameter_status(frame.get(HEADER..)?)
-                && known == name
-            {
-                return Some(value);
+            let status = backend::parameter_status(frame.get(HEADER..)?);
+            let is_status = header.tag == backend::PARAMETER_STATUS;
+            let is_other =
+                |(name, _): (&[u8], &[u8])| self.others.iter().any(|(other, _)| **other == *name);
+            if is_status && !status.is_some_and(is_other) {
+                reports.extend_from_slice(frame);
             }
             rest = tail;
         }
-        None
+        for (name, value) in &self.others {
+            answers::parameter_status(&mut reports, name, value);
+        }
+        self.is_whole.then(|| reports.into_boxed_slice())
+    }
+
+    /// The server process, and its secret.
+    #[must_use]
+    pub fn key(&self) -> Option<(u32, &[u8])> {
+        let (_, pid, secret) = self.key.as_ref()?;
+        Some((*pid, secret))
     }
 
     /// Whether it is still what the server would say of its settings.

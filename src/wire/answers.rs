@@ -36,10 +36,10 @@ pub struct Field<'a> {
 }
 
 /// Appends a ParameterStatus.
-pub fn parameter_status(out: &mut Vec<u8>, name: &str, value: &str) {
+pub fn parameter_status(out: &mut Vec<u8>, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
     put(out, backend::PARAMETER_STATUS, |out| {
-        put_cstr(out, name.as_bytes());
-        put_cstr(out, value.as_bytes());
+        put_cstr(out, name.as_ref());
+        put_cstr(out, value.as_ref());
     });
 }
 

@@ -73,6 +73,11 @@ impl House {
     pub(crate) fn cancel(&mut self, room: usize) {
         let sent = self.step;
         let client = &mut self.rooms[room].client;
+        let known = self.hub.client(client.id);
+        if known.is_some_and(|known| matches!(known.turn, Turn::Settling(_))) {
+            // Whoever has just come home cannot be cancelled there yet.
+            return;
+        }
         if client.is_logged_in && client.requests.iter().all(|r| r.delivered.is_some()) {
             client.key.cancelled.request();
             client.requests.push(Request {
@@ -119,6 +124,9 @@ impl House {
             self.seen.cancelled += client.cancelled;
             self.seen.translated += client.translated;
             self.hub.remove(client.id);
+        }
+        for (link, _) in std::mem::take(&mut self.idle) {
+            self.hub.discard(link);
         }
         // What was to be done about them is passed over.
         while self.hub.poll().is_some() {}

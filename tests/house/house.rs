@@ -7,7 +7,7 @@ use crate::seen::Seen;
 use crate::server::Server;
 use pgautoprep::client::CancelKey;
 use pgautoprep::convert::{Lent, Limits, Policy, Settings, Strictness};
-use pgautoprep::hub::{Arrival, Decided, Hub, Task};
+use pgautoprep::hub::{Arrival, Decided, Homecoming, Hub, Task};
 use pgautoprep::ids::{ClientId, UpstreamId};
 use pgautoprep::metrics::Metrics;
 use pgautoprep::statement::context::Origin;
@@ -68,6 +68,11 @@ pub(crate) struct House {
     pub(crate) is_in_transactions: bool,
     /// What one client may read, another may read for it.
     pub(crate) is_shared: bool,
+    /// Clients give their connections to each other; those that nobody has, and how often one was
+    /// given.
+    pub(crate) is_pooled: bool,
+    pub(crate) idle: Vec<(UpstreamId, Server)>,
+    pub(crate) moved: usize,
     /// Connections on which the server is to be asked to cancel what it does.
     hastened: Vec<UpstreamId>,
     /// All that there have been.
@@ -111,6 +116,20 @@ impl House {
         Self::with(seed, false)
     }
 
+    /// A house in which clients give their connections to each other; what they may read is the
+    /// same on all of them.
+    pub(crate) fn pooled(seed: u64) -> Self {
+        let mut house = Self::with(seed, true);
+        house.hub.lent.settings.warm = true;
+        house.hub.lent.settings.catalog_watch = 1_000;
+        house.is_pooled = true;
+        for room in 0..CLIENTS {
+            house.hub.remove(house.rooms[room].client.id);
+            house.rooms[room] = house.arrival();
+        }
+        house
+    }
+
     /// A house in which what one client may read, another may read for it, if that `is_shared`.
     pub(crate) fn with(seed: u64, is_shared: bool) -> Self {
         let mut dice = Dice::new(seed);
@@ -135,6 +154,9 @@ impl House {
             is_about_settings: false,
             is_in_transactions: false,
             is_shared,
+            is_pooled: false,
+            idle: Vec::new(),
+            moved: 0,
             hastened: Vec::new(),
             names: Vec::new(),
             events: VecDeque::new(),
@@ -175,6 +197,10 @@ impl House {
         if self.is_shared {
             room.client.shares();
             room.server.model.is_shared = true;
+        }
+        if self.is_pooled {
+            self.hub.pool(room.client.id);
+            room.server.is_quiet = true;
         }
         room
     }
@@ -240,6 +266,9 @@ impl House {
     fn act(&mut self, room: usize) -> Result<(), String> {
         if self.rooms[room].is_over {
             return self.last_bytes(room);
+        }
+        if self.is_pooled && self.dice.chance(250) {
+            return self.moves(room);
         }
         match self.dice.below(1000) {
             0..50 => self.speak(room),
@@ -473,7 +502,21 @@ impl House {
             let of = |rooms: &[Room], id| rooms.iter().position(|room| room.client.id == id);
             match task {
                 Task::Remember(..) | Task::Login(..) | Task::DropParked | Task::Crowded(_) => {}
+                Task::Park(id) if self.is_pooled => {
+                    let room = of(&self.rooms, id).ok_or("the end of nobody")?;
+                    self.leave(room)?;
+                }
                 Task::Park(_) => return Err("nothing is to be parked".to_owned()),
+                Task::Settled(id) => {
+                    let room = of(&self.rooms, id).ok_or("a manner of nobody")?;
+                    match self.hub.settled(id) {
+                        None | Some(Homecoming::Home) => {}
+                        Some(other) => return Err(format!("its home is {other:?}")),
+                    }
+                    if !self.rooms[room].client.pending.is_empty() && self.hub.accepts(id) {
+                        self.offer(room, false)?;
+                    }
+                }
                 Task::EndLogin(id) => {
                     let room = of(&self.rooms, id).ok_or("a login of nobody")?;
                     self.seen.late_logins += 1;

@@ -27,6 +27,7 @@ mod house;
 mod inside;
 mod leaving;
 mod model;
+mod pools;
 mod questions;
 mod recovery;
 mod routes;
@@ -154,6 +155,23 @@ fn each_client_sees_what_it_would_see_if_nothing_were_shared() {
     if steps >= 100_000 {
         assert!(shared > 400 && escaped > 100, "{shared} and {escaped}");
     }
+}
+
+/// Clients leave their connections to others while they can do without, and come home to those that
+/// others have left, or to new ones.
+#[test]
+fn each_client_sees_what_it_would_see_if_it_had_one_session() {
+    let first = variable("PGAUTOPREP_HOUSE_SEED", 1);
+    let steps = usize::try_from(variable("PGAUTOPREP_HOUSE_STEPS", 300_000)).unwrap();
+    let mut moved = 0;
+    for seed in first..first + steps.div_ceil(STEPS) as u64 {
+        let mut house = House::pooled(seed);
+        let lived = house.run(STEPS.min(steps)).and_then(|()| house.close());
+        lived.unwrap_or_else(|wrong| panic!("PGAUTOPREP_HOUSE_SEED={seed}\n{wrong}"));
+        moved += house.moved;
+    }
+    println!("{moved} moved");
+    assert!(steps < 100_000 || moved > 400, "{moved}");
 }
 
 /// Fails unless the mischief is found out, in this way.

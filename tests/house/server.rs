@@ -31,6 +31,8 @@ pub(crate) struct Server {
     pub(crate) has_ended: bool,
     /// What it has said unasked.
     asides: usize,
+    /// It says nothing unasked.
+    pub(crate) is_quiet: bool,
     /// It does not even greet.
     is_mute: bool,
 }
@@ -63,6 +65,7 @@ impl Server {
             is_shut: false,
             has_ended: false,
             asides: 0,
+            is_quiet: false,
             is_mute,
         }
     }
@@ -128,7 +131,7 @@ impl Server {
 
     /// Says this, and now and then something unasked before its last message.
     fn say(&mut self, answer: &[u8], dice: &mut Dice) {
-        if !dice.chance(30) {
+        if self.is_quiet || !dice.chance(30) {
             self.output.extend(answer);
             return;
         }

@@ -251,7 +251,7 @@ impl World {
                     self.returned.extend(host);
                 }
                 Task::Hasten(link) => self.hastened.push(link),
-                Task::Login(..) | Task::DropParked | Task::Crowded(_) => {}
+                Task::Login(..) | Task::DropParked | Task::Crowded(_) | Task::Settled(_) => {}
                 Task::Park(_) | Task::Decided(..) => panic!("nobody wants to know {task:?}"),
             }
         }

@@ -1,8 +1,9 @@
 //! What the proxy does, seen from outside: by clients, by the server, and by its machine.
 //!
 //! `PGAUTOPREP_PG_MAJOR` chooses the server's version. `PGAUTOPREP_SHARED_READS` is the proxies'
-//! setting of that name, where a test does not choose it. With `PGAUTOPREP_SUITE_CROWD=2` each body
-//! that is compared has two other clients read beside it all the while.
+//! setting of that name, and `PGAUTOPREP_POOL_MODE` that of `pool_mode`, where a test does not
+//! choose it. With `PGAUTOPREP_SUITE_CROWD=2` each body that is compared has two other clients read
+//! beside it all the while.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -46,6 +47,7 @@ mod hidden;
 // Several requests sent before the first is answered.
 mod pipelining;
 mod plans;
+mod pooling;
 // Rows of many values with functions of time in them.
 mod moments;
 // Statements whose plans look alike for some values and are not for others.

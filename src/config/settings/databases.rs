@@ -69,6 +69,24 @@ pub const LOAD_BALANCE_HOSTS: Setting = Setting {
     because: "it is libpq's default.",
 };
 
+/// `pool_mode`: for how long a client of this database keeps its server connection.
+pub const DATABASE_POOL_MODE: Setting = Setting {
+    key: "pool_mode",
+    kind: ValueForm::Choice(&["session", "auto"]),
+    default: None,
+    what: "For how long a client keeps its server connection, as the setting of that name has it.",
+    because: "most have one for all databases; without it the setting of that name holds.",
+};
+
+/// `pool_size`: the size of a pool of this database.
+pub const DATABASE_POOL_SIZE: Setting = Setting {
+    key: "pool_size",
+    kind: ValueForm::Integer { min: 1, max: 1_000 },
+    default: None,
+    what: "With pool_mode = auto the most server connections of one user to this database.",
+    because: "most have one for all databases; without it default_pool_size holds.",
+};
+
 /// All keys of a table, in the order in which they are shown.
 pub const DATABASE_KEYS: &[Setting] = &[
     DATABASE_UPSTREAM,
@@ -76,4 +94,6 @@ pub const DATABASE_KEYS: &[Setting] = &[
     DATABASE_USER,
     TARGET_SESSION_ATTRS,
     LOAD_BALANCE_HOSTS,
+    DATABASE_POOL_MODE,
+    DATABASE_POOL_SIZE,
 ];

@@ -1,4 +1,5 @@
-//! The settings about warm connections. Their names are `PgBouncer`'s where it has such a one.
+//! The settings about warm connections and pools. Their names are `PgBouncer`'s where it has such a
+//! one.
 
 use super::{Setting, ValueForm};
 
@@ -14,13 +15,40 @@ pub const WARM_CONNECTIONS: Setting = Setting {
               in who claims the identity, which is seen from its answers.",
 };
 
-/// `default_pool_size`: warm connections of one identity.
+/// `pool_mode`: for how long a client keeps its server connection.
+pub const POOL_MODE: Setting = Setting {
+    key: "pool_mode",
+    kind: ValueForm::Choice(&["session", "auto"]),
+    default: Some("session"),
+    what: "session leaves a client its server connection until it leaves; auto gives it to whoever \
+           waits for one while the client is idle outside a transaction and has left nothing in \
+           its session that it could miss.",
+    because: "with auto a few things can be noticed that the manual lists (a session's process, \
+              a server that restarts), so it is for whoever needs fewer server connections than \
+              clients.",
+};
+
+/// `query_wait_timeout_s`: how long a client waits for a server connection.
+pub const QUERY_WAIT_TIMEOUT_S: Setting = Setting {
+    key: "query_wait_timeout_s",
+    kind: ValueForm::Integer {
+        min: 0,
+        max: 86_400,
+    },
+    default: Some("120"),
+    what: "Seconds that a client waits for a server connection with pool_mode = auto before it is \
+           disconnected; 0 for as long as it takes.",
+    because: "it is PgBouncer's.",
+};
+
+/// `default_pool_size`: warm connections of one identity, or the size of a pool.
 pub const DEFAULT_POOL_SIZE: Setting = Setting {
     key: "default_pool_size",
     kind: ValueForm::Integer { min: 1, max: 1_000 },
     default: Some("20"),
-    what: "The most server connections that wait for a client of one identity; of all identities \
-           together twice as many do.",
+    what: "With pool_mode = auto the most server connections of one user to one database; else \
+           the most that wait for a client of one identity, and of all identities together twice \
+           as many do.",
     because: "it is PgBouncer's, and leaves more than half of the server's usual 100 to others.",
 };
 

@@ -128,6 +128,7 @@ impl Hop<'_> {
             | Turn::Free
             | Turn::Executing
             | Turn::Learning
+            | Turn::Settling(_)
             | Turn::Visiting
             | Turn::Barred(_) => {}
         }

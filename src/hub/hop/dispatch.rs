@@ -20,6 +20,9 @@ impl Hop<'_> {
         self.client.counts.queries += 1;
         self.client.lessons = 0;
         self.client.asked = Micros::default();
+        if self.client.is_pooled && self.learns_before(text) {
+            return;
+        }
         let decided = self.circumstances().decide(text);
         if let Ok(Decision::Execute(call, _)) = &decided
             && call.travels

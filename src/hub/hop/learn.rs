@@ -30,6 +30,35 @@ impl Hop<'_> {
         self.learn(Lesson::behind(Subject::Names, Vec::new()));
     }
 
+    /// Has the catalog looked at for itself, because the client may leave its home.
+    pub(in crate::hub) fn learn_names_behind(&mut self) {
+        self.learn(Lesson::behind(Subject::Names, Vec::new()));
+    }
+
+    /// Has the catalog looked at before a query of a client that gives its home back, if it is not
+    /// known which names leave something: else it could never tell that this one leaves nothing.
+    /// Returns whether the query waits.
+    pub(super) fn learns_before(&mut self, text: &[u8]) -> bool {
+        let upstream = &mut self.upstream;
+        let is_open = self.client.lessons == 0
+            && !self.client.is_parting
+            && !self.client.relay_only
+            && !self.visits.is_busy()
+            && upstream.begin_due.is_none()
+            && upstream.ledger.is_idle()
+            && upstream.standing.status == Status::Idle
+            && !upstream.standing.residue.is_anything();
+        if !is_open || upstream.standing.knows_names() || upstream.standing.setbacks.rest(self.now)
+        {
+            return false;
+        }
+        self.client.lessons += 1;
+        self.client.query.clear();
+        self.client.query.extend_from_slice(text);
+        self.learn(Lesson::new(Subject::Names, Vec::new()));
+        true
+    }
+
     /// Takes a step with the lesson, sends what it asks, and does what follows if it is over.
     fn with_lesson(&mut self, step: impl FnOnce(&mut Lesson, &mut Env<'_>) -> Option<Next>) {
         let is_pointless = self.client.is_parting || self.client.is_cancelled();
@@ -110,7 +139,7 @@ impl Hop<'_> {
     }
 
     /// Appends one question outside a lesson, which `write` ends with Query or Sync.
-    pub(super) fn question(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    pub(in crate::hub) fn question(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let upstream = &mut self.upstream;
         write(&mut upstream.out);
         upstream.ledger.expect(Recipient::Lesson, Kind::Question);
@@ -134,6 +163,9 @@ impl Hop<'_> {
         }
         match self.lesson {
             Some(_) => self.with_lesson(|lesson, env| lesson.reply(tag, frame, env)),
+            None if matches!(self.client.turn, Turn::Settling(_)) => {
+                self.settling_reply(tag, frame);
+            }
             None => self.repair_reply(tag, frame),
         }
     }

@@ -34,6 +34,7 @@ mod learn;
 mod login;
 mod relay;
 mod replies;
+mod settle;
 mod timing;
 mod travel;
 

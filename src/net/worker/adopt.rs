@@ -12,7 +12,6 @@ use crate::net::socket::Socket;
 use crate::net::stream::Handover;
 use crate::statement::context::Origin;
 use std::io;
-use std::time::Instant;
 
 impl Worker {
     /// Takes in a client that arrives.
@@ -59,20 +58,17 @@ impl Worker {
             self.hub.hide_binding(id);
         }
         let server = self.register(upstream, PortId::Upstream(link), Vec::new());
+        if joined.pool.is_some() && !joined.login.replication {
+            self.hub.pool(id);
+        }
         let server = server.map(|port| UpstreamPort {
-            port,
-            endpoint,
-            holder: id,
-            shut: false,
             dies: match self.renewed {
                 Some(renewed) if joined.began <= renewed => Some(renewed),
                 _ => warm::dies_at(self.config.server_lifetime, number),
             },
-            parked: None,
-            asked: None,
             is_spare: joined.is_spare,
-            opened: Instant::now(),
-            process: None,
+            place: joined.place.take(),
+            ..UpstreamPort::new(port, endpoint, id)
         });
         let seated = server.and_then(|server| {
             self.upstreams.insert(link.0, server);
@@ -108,7 +104,12 @@ impl Worker {
         Ok(())
     }
 
-    fn register(&self, handover: Handover, id: PortId, pending: Vec<u8>) -> io::Result<Port> {
+    pub(super) fn register(
+        &self,
+        handover: Handover,
+        id: PortId,
+        pending: Vec<u8>,
+    ) -> io::Result<Port> {
         let socket = Socket::register(handover.socket, self.poll.registry(), id.token())?;
         Ok(Port::new(socket, handover.tls, pending))
     }
@@ -127,6 +128,8 @@ impl Worker {
             ClientPort {
                 port,
                 link,
+                pool: joined.pool,
+                adrift: None,
                 number,
                 lost: None,
                 finishes: false,

@@ -1,6 +1,7 @@
 //! The end of a client: everything of it is dropped, and it is told why if it can hear it.
 
 use super::Worker;
+use super::ports::Seeks;
 use crate::error::ConnectionError;
 use crate::ids::ClientId;
 use crate::net::farewell::{count_end, dismiss};
@@ -33,6 +34,17 @@ impl Worker {
             return;
         };
         self.settle(id, &client);
+        if let Some(adrift) = &client.adrift {
+            match &adrift.seeks {
+                Seeks::Nothing => {}
+                Seeks::Turn(ticket, _) => {
+                    if let Some(pool) = &client.pool {
+                        pool.forget(*ticket);
+                    }
+                }
+                Seeks::Connection(_, opening) => opening.abort(),
+            }
+        }
         let upstream = self.upstreams.remove(client.link.0);
         let number = client.number;
         let outcome = match end {

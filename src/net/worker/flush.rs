@@ -131,6 +131,7 @@ impl Worker {
         if self.drained_by.is_some() {
             return self.leave_if_idle(id);
         }
+        self.becomes_idle(id);
         Ok(())
     }
 

@@ -126,6 +126,9 @@ impl Worker {
         };
         client.port.is_ready = false;
         let link = client.link;
+        if link == UpstreamId::NONE {
+            return self.hear_adrift(id);
+        }
         let (Some(server), Some(known)) = (self.upstreams.get_mut(link.0), self.hub.client(id))
         else {
             return Ok(());

@@ -18,16 +18,20 @@
 //!   over.
 
 mod adopt;
+mod adrift;
 mod end;
 mod flush;
 mod guests;
 mod hear;
+mod moving;
 mod ports;
 mod survey;
+mod waiting;
 mod warm;
 
 use super::buffers::Spares;
 use super::environment::Environment;
+use super::news::{News, Tells};
 use super::orders::{Arrival, Mailbox, Order};
 use super::port::Port;
 use super::warm::Warm;
@@ -42,6 +46,7 @@ use end::End;
 use mio::event::Event;
 use mio::{Events, Poll, Token, Waker};
 use ports::{ClientPort, PortId, Ports, UpstreamPort};
+use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -133,7 +138,8 @@ pub(super) fn start(number: usize, setup: Setup) -> io::Result<(Handle, Thread)>
     let poll = Poll::new()?;
     let (mailbox, orders) = Mailbox::new(Waker::new(poll.registry(), WOKEN)?);
     let environment = setup.environment;
-    environment.warm.add_worker(mailbox.clone());
+    let by: Arc<dyn Tells> = Arc::new(mailbox.clone());
+    environment.add_worker(mailbox.clone(), Arc::clone(&by));
     let worker = Worker {
         poll,
         hub: Hub::new(setup.lent),
@@ -158,6 +164,8 @@ pub(super) fn start(number: usize, setup: Setup) -> io::Result<(Handle, Thread)>
         started: setup.started,
         orders,
         mailbox: mailbox.clone(),
+        by: Arc::clone(&by),
+        waits: VecDeque::new(),
         is_closed: false,
         drained_by: None,
     };
@@ -206,6 +214,10 @@ struct Worker {
     orders: mpsc::Receiver<Order>,
     /// For those who relay the cancel requests of its clients.
     mailbox: Mailbox,
+    /// By which others tell it something.
+    by: Arc<dyn Tells>,
+    /// Those who wait for a home, until when, and with which tickets, and maybe some who do not.
+    waits: VecDeque<(Instant, ClientId, u64)>,
     /// No more clients can come.
     is_closed: bool,
     /// When the worker ends, whatever is still open: once the proxy is ending.
@@ -226,6 +238,9 @@ impl Worker {
                 }
             }
             self.tick();
+            if !self.waits.is_empty() {
+                self.end_waits();
+            }
             if self.swept_at.is_some_and(|at| at <= Instant::now()) {
                 self.sweep();
             }
@@ -271,7 +286,7 @@ impl Worker {
         }
         let timer = self.hub.next_timeout();
         let timer = timer.map(|at| self.started + Duration::from_millis(at.0));
-        let next = [timer, self.drained_by, self.swept_at]
+        let next = [timer, self.drained_by, self.swept_at, self.next_wait()]
             .into_iter()
             .flatten()
             .min();
@@ -396,12 +411,16 @@ impl Worker {
                 });
                 if let (Some(client), Some(endpoint)) = (self.clients.get_mut(id.0), endpoint) {
                     let given = (key.pid, key.ours);
-                    let theirs = (key.secret, endpoint);
+                    let theirs = (key.pid, key.secret, endpoint);
                     let cancels = Arc::clone(&client.cancels);
-                    let mailbox = self.mailbox.clone();
                     let registry = &self.environment.registry;
-                    let registration = registry.register(given, theirs, cancels, mailbox);
-                    client.registration = Some(registration);
+                    let by = Arc::clone(&self.by);
+                    client.registration = registry.register(given, theirs, cancels, by);
+                    if client.registration.is_none() {
+                        // A request with this key would mean another client.
+                        let taken = io::ErrorKind::AlreadyExists.into();
+                        self.end(id, End::Failed(ConnectionError::System(taken)));
+                    }
                 }
             }
             Task::EndLogin(id) => {
@@ -426,6 +445,7 @@ impl Worker {
                 let _ = self.warm.drop_all();
                 self.close_all_parked();
             }
+            Task::Settled(id) => self.settled(id),
             Task::Return(id) => self.returned(id),
             Task::Send(id) => self.make_dirty(PortId::Upstream(id)),
             Task::Hasten(id) => self.hasten(id),
@@ -440,19 +460,32 @@ impl Worker {
                 Order::NoMore => self.is_closed = true,
                 Order::Drain => self.drain(Instant::now() + self.config.drain_timeout),
                 Order::CutOff => self.drain(Instant::now()),
-                Order::Sweep => self.sweep(),
+                Order::News(news) => self.hears(news),
+                Order::Opened(opened) => self.opened(*opened),
+                Order::Move(moving) => self.move_in(*moving),
                 // Who has asked may have gone.
                 Order::Answer(asked) => drop(asked.send(())),
                 Order::Hastened(id) => self.hub.hastened(id),
                 Order::Survey(survey) => self.survey(survey),
                 Order::End(ending) => self.end_by_order(ending),
                 Order::Reconnect(database) => self.reconnect(database.as_deref()),
-                Order::Delivered => {
-                    for id in std::mem::take(&mut self.held) {
-                        self.make_dirty(PortId::Client(id));
-                    }
-                }
             }
+        }
+    }
+
+    fn hears(&mut self, news: News) {
+        match news {
+            News::Sweep => self.sweep(),
+            News::Delivered => {
+                for id in std::mem::take(&mut self.held) {
+                    self.make_dirty(PortId::Client(id));
+                }
+                self.cancel_waits();
+            }
+            News::Close(id) => self.close_parked(id),
+            News::Yield(pool) => self.yield_homes(pool),
+            News::Granted(id, ticket, grant) => self.granted(id, ticket, grant),
+            News::Return(id) => self.returned_berth(id),
         }
     }
 

@@ -5,13 +5,16 @@ use crate::client::Cancels;
 use crate::ids::{ClientId, Slot, UpstreamId};
 use crate::net::cancel::Registration;
 use crate::net::endpoint::Endpoint;
+use crate::net::news::Place;
 use crate::net::orders::OpenClient;
+use crate::net::pools::Pool;
 use crate::net::port::Port;
 use crate::net::ways::Way;
 use mio::Token;
 use std::io;
 use std::sync::Arc;
 use std::time::Instant;
+use tokio::task::AbortHandle;
 
 /// Names a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +37,12 @@ impl PortId {
 #[derive(Debug)]
 pub(super) struct ClientPort {
     pub(super) port: Port,
-    /// The server connection that is held for it.
+    /// The server connection that is held for it; none while it is adrift.
     pub(super) link: UpstreamId,
+    /// Whose connections it has, if it gives them back while it can do without.
+    pub(super) pool: Option<Arc<Pool>>,
+    /// What it needs to come home, from when it has left its home until it has one.
+    pub(super) adrift: Option<Box<Adrift>>,
     /// What it is called in the log.
     pub(super) number: u64,
     /// Why it cannot be read any more.
@@ -56,6 +63,28 @@ pub(super) struct ClientPort {
     pub(super) received: u64,
     /// Bytes that have come from its server connection.
     pub(super) sent: u64,
+}
+
+/// A client without a home.
+#[derive(Debug)]
+pub(super) struct Adrift {
+    /// Where its session was.
+    pub(super) endpoint: Arc<Endpoint>,
+    /// What it waits for.
+    pub(super) seeks: Seeks,
+    /// How many cancel requests had come when that was seen to last.
+    pub(super) cancels_seen: u32,
+}
+
+/// What a client without a home waits for.
+#[derive(Debug)]
+pub(super) enum Seeks {
+    /// It has sent nothing.
+    Nothing,
+    /// Its turn, with this ticket, since then.
+    Turn(u64, Instant),
+    /// A connection that is being opened.
+    Connection(u64, AbortHandle),
 }
 
 /// The socket of a server connection.
@@ -80,6 +109,27 @@ pub(super) struct UpstreamPort {
     pub(super) opened: Instant,
     /// The server's process, once it has said so.
     pub(super) process: Option<u32>,
+    /// Its place in a pool, if it is of one.
+    pub(super) place: Option<Place>,
+}
+
+impl UpstreamPort {
+    /// A connection that is held for this client.
+    pub(super) fn new(port: Port, endpoint: Arc<Endpoint>, holder: ClientId) -> Self {
+        Self {
+            port,
+            endpoint,
+            holder,
+            shut: false,
+            dies: None,
+            parked: None,
+            asked: None,
+            is_spare: false,
+            opened: Instant::now(),
+            process: None,
+            place: None,
+        }
+    }
 }
 
 /// Ports by slot. They are boxed, because most places are empty after a rush.

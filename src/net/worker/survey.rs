@@ -2,13 +2,14 @@
 
 use super::Worker;
 use super::end::End;
-use super::ports::ClientPort;
+use super::ports::{ClientPort, Seeks};
 use crate::admin::console::{Counted, Peer, PeerState, Totals};
 use crate::client::Turn;
 use crate::error::ConnectionError;
 use crate::ids::{ClientId, Slot, UpstreamId};
 use crate::net::port::Port;
 use crate::net::survey::{EndClient, Ends, PLACES, Slice, Survey};
+use crate::statement::context::Origin;
 use crate::wire::startup::{Packet, packet};
 use std::time::{Instant, SystemTime};
 
@@ -59,23 +60,31 @@ impl Worker {
             true => PeerState::Active,
             false => PeerState::LoggingIn,
         };
+        let adrift = port.adrift.as_deref().map(|adrift| &adrift.seeks);
         let waits_for = match &known.turn {
+            _ if matches!(adrift, Some(Seeks::Turn(..) | Seeks::Connection(..))) => "pool",
             Turn::Login => "login",
             Turn::Free if self.hub.is_idle(ClientId(slot)) => "client",
             Turn::Free | Turn::Executing => "server",
             Turn::Visiting => "host",
             Turn::Barred(_) => "guests",
-            Turn::Learning => "oracle",
+            Turn::Learning | Turn::Settling(_) => "oracle",
             Turn::Cancelled(_) => "cancel",
             Turn::Reopening(_) => "transaction",
         };
         Some(Peer {
             id: port.number,
             replicates: known.relay_only,
-            link: Some(self.name(port.link.0)),
+            link: port.adrift.is_none().then(|| self.name(port.link.0)),
             waits_for,
             totals: self.totals(ClientId(slot), port),
-            ..self.peer(slot, port.link, standing, &port.port, port.began)?
+            ..self.peer(
+                slot,
+                self.hub.origin(ClientId(slot))?,
+                standing,
+                &port.port,
+                port.began,
+            )
         })
     }
 
@@ -90,7 +99,8 @@ impl Worker {
             (Some(_), _) => PeerState::LoggingIn,
             (None, _) => PeerState::Tested,
         };
-        let mirror = &self.hub.upstream(id)?.standing.mirror;
+        let known = &self.hub.upstream(id)?.standing;
+        let mirror = &known.mirror;
         Some(Peer {
             replicates: client.is_some_and(|client| client.relay_only),
             closes: server.dies.is_some_and(|dies| dies <= Instant::now()),
@@ -98,7 +108,7 @@ impl Worker {
             process: server.process,
             statements: mirror.len(),
             statement_bytes: mirror.bytes(),
-            ..self.peer(slot, id, standing, &server.port, server.opened)?
+            ..self.peer(slot, &known.origin, standing, &server.port, server.opened)
         })
     }
 
@@ -106,12 +116,11 @@ impl Worker {
     fn peer(
         &self,
         slot: Slot,
-        link: UpstreamId,
+        origin: &Origin,
         standing: PeerState,
         port: &Port,
         since: Instant,
-    ) -> Option<Peer> {
-        let origin = &self.hub.upstream(link)?.standing.origin;
+    ) -> Peer {
         let startup = match packet(origin.packet()) {
             Ok(Some((Packet::Startup(startup), _))) => Some(startup),
             _ => None,
@@ -121,7 +130,7 @@ impl Worker {
         let [peer, local] = port.socket.addresses();
         let started = SystemTime::now().checked_sub(since.elapsed());
         let started = started.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
-        Some(Peer {
+        Peer {
             id: 0,
             standing,
             user: shown(parameter(b"user")),
@@ -140,7 +149,7 @@ impl Worker {
             statement_bytes: 0,
             waits_for: "",
             totals: Totals::default(),
-        })
+        }
     }
 
     /// How a port is called, among those of its kind.
@@ -165,10 +174,10 @@ impl Worker {
     /// One that was never let in counts nothing, because it may have named any database.
     pub(super) fn settle(&mut self, id: ClientId, port: &ClientPort) {
         let totals = self.totals(id, port);
-        let Some(upstream) = self.hub.upstream(port.link).filter(|_| totals.clients > 0) else {
+        let Some(origin) = self.hub.origin(id).filter(|_| totals.clients > 0) else {
             return;
         };
-        let mut name = shown(upstream.standing.origin.database());
+        let mut name = shown(origin.database());
         if self.counted.len() >= MOST_DATABASES && !self.counted.contains_key(&name) {
             OTHERS.clone_into(&mut name);
         }

@@ -9,6 +9,7 @@ use crate::hub::{LoginOutcome, Parking};
 use crate::ids::{ClientId, UpstreamId};
 use crate::metrics::Counter;
 use crate::net::farewell::count_end;
+use crate::net::news::Place;
 use crate::net::orders::{Arrival, Joined, OpenClient, Via};
 use crate::net::visitor::redial;
 use crate::net::warm::Offer;
@@ -21,6 +22,9 @@ use std::time::{Duration, Instant};
 /// A tenth of the lifetime of a server connection, by which one dies earlier than another: those
 /// that were opened together are not all replaced at once.
 const JITTER: u32 = 10;
+
+/// The time for which a connection of a pool stays that was promised to somebody.
+const PROMISED: Duration = Duration::from_secs(1);
 
 /// When a server connection is closed, whoever would want it.
 pub(super) fn dies_at(lifetime: Duration, number: u64) -> Option<Instant> {
@@ -39,8 +43,11 @@ impl Worker {
         let Some(client) = self.clients.get_mut(id.0) else {
             return;
         };
-        // From here on nothing is shown to the server for it.
-        let credential = client.credential.take();
+        // From here on nothing is shown to the server for it, unless it may have to log in again.
+        let credential = match client.pool {
+            Some(_) => client.credential.clone(),
+            None => client.credential.take(),
+        };
         let Some(packet) = self.hub.identity(client.link).filter(|_| self.warm.is_on()) else {
             return;
         };
@@ -93,7 +100,7 @@ impl Worker {
     }
 
     /// A connection without a client is fit for another.
-    fn offer(&mut self, id: UpstreamId) {
+    pub(super) fn offer(&mut self, id: UpstreamId) {
         let (Some(server), Some(packet)) = (self.upstreams.get_mut(id.0), self.hub.identity(id))
         else {
             return;
@@ -107,13 +114,22 @@ impl Worker {
         let is_spare = std::mem::take(&mut server.is_spare);
         let known = self.hub.upstream(id);
         let holds = known.is_some_and(|known| !known.standing.mirror.is_empty());
-        let offer = Offer { is_spare, holds };
+        let pool = server.place.as_ref().map(Place::pool);
+        let keeper = server.place.as_ref().map(Place::keeper);
+        let offer = Offer {
+            is_spare,
+            holds,
+            pool: pool.unwrap_or_default(),
+        };
         let is_listed = self.warm.offer(packet, (self.number, id), offer);
         self.sweeps_after(now);
         if is_listed {
             self.hub.lent.counters().add(Counter::Parked, 1);
         } else {
             self.close_parked(id);
+        }
+        if let Some(pool) = keeper {
+            pool.serve();
         }
     }
 
@@ -193,6 +209,8 @@ impl Worker {
                 .parked
                 .or(server.asked)
                 .map(|since| now.saturating_duration_since(since));
+            // Of a pool, it may have been promised to somebody who has not come yet.
+            let is_listed = is_listed || server.place.is_some() && waits < Some(PROMISED);
             let is_idle = waits.is_some_and(|waits| waits >= self.config.server_idle_timeout);
             let is_old = server.dies.is_some_and(|dies| dies <= now);
             if !is_listed || is_idle || is_old {
@@ -203,7 +221,9 @@ impl Worker {
             let server = self.upstreams.get(id.0)?;
             let since = server.parked.or(server.asked)?;
             let idle = since.checked_add(self.config.server_idle_timeout);
-            [idle, server.dies].into_iter().flatten().min()
+            let promised = since.checked_add(PROMISED);
+            let promised = promised.filter(|until| server.place.is_some() && *until > now);
+            [idle, promised, server.dies].into_iter().flatten().min()
         });
         self.swept_at = next.min();
     }
@@ -226,6 +246,9 @@ impl Worker {
             .upstreams
             .get_mut(id.0)
             .is_some_and(|server| server.parked.is_some() && !server.shut && !server.port.ended);
+        if let Some(berth) = joined.berth.take() {
+            berth.take();
+        }
         let is_parked = self.parked.contains(&id) && is_alive;
         let key = joined.key.clone();
         let woken = match is_parked {
@@ -233,6 +256,9 @@ impl Worker {
             false => None,
         };
         let Some(client) = woken else {
+            if let Some(server) = self.upstreams.get_mut(id.0) {
+                joined.place = server.place.take();
+            }
             self.close_parked(id);
             return self.redial(joined, number, open);
         };
@@ -245,6 +271,9 @@ impl Worker {
         if let Some(server) = self.upstreams.get_mut(id.0) {
             server.parked = None;
             server.holder = client;
+        }
+        if joined.pool.is_some() {
+            self.hub.pool(client);
         }
         self.hub.lent.counters().add(Counter::Woken, 1);
         if let Err(error) = self.seat(joined, (client, id), number, open) {
@@ -283,7 +312,8 @@ impl Worker {
         };
         let key = known.key.clone();
         let mut client = self.clients.remove(id.0)?;
-        self.upstreams.remove(client.link.0);
+        let place = self.upstreams.remove(client.link.0);
+        let place = place.and_then(|mut server| server.place.take());
         self.hub.remove(id);
         let now = Instant::now();
         let joined = Joined {
@@ -299,6 +329,9 @@ impl Worker {
             began: now,
             is_spare: false,
             is_second: true,
+            pool: client.pool.take(),
+            place,
+            berth: None,
         };
         Some((joined, client.number, client.open))
     }

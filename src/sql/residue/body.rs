@@ -16,7 +16,7 @@
 //! Whatever else is kept, which types and functions the catalog has, may be relied on as long as
 //! the catalog has not changed. That is for the caller to see to.
 
-use super::known::{is_draw, is_known};
+use super::known::{is_draw, is_known, is_sight};
 use super::words::{COMPUTED, LEVELS, OPTIONS, OTHER_VERBS, PORTALS, STATEMENTS, TYPES, VERBS};
 use super::words::{VALUES, WRITTEN_OUT};
 use super::{NAMING, is_in};
@@ -397,7 +397,9 @@ impl<'a> Reader<'a> {
         }
         let is_clause = !self.is_sql && is_in(&STATEMENTS, name)
             || NAMING.iter().any(|word| self.last[1].is(word));
-        if !is_clause && !is_known(name) && !is_draw(name) {
+        // What tells of the session is nothing to be run unseen.
+        let is_told = is_known(name) && !is_sight(name);
+        if !is_clause && !is_told && !is_draw(name) {
             self.deeds.calls.push(name.to_ascii_lowercase().into());
         }
         Some(())

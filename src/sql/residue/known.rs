@@ -115,6 +115,35 @@ pub(super) fn is_lock(word: &[u8]) -> bool {
             .any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
 }
 
+/// Functions and views that tell which session it is, beside all that begin with [`SIGHTS`]: what
+/// describes the server process, its connection, and what it has made or holds.
+const TELLING: [&str; 9] = [
+    "inet_client_addr",
+    "inet_client_port",
+    "inet_server_addr",
+    "inet_server_port",
+    "pg_backend_pid",
+    "pg_conf_load_time",
+    "pg_lock_status",
+    "pg_locks",
+    "pg_my_temp_schema",
+];
+
+/// What the names of all begin with that tell of sessions, and of much else.
+const SIGHTS: &str = "pg_stat_";
+
+/// Whether this is the name of something that tells which session it is, or what is seen of it.
+pub(super) fn is_sight(word: &[u8]) -> bool {
+    let begins = word
+        .get(..SIGHTS.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(SIGHTS.as_bytes()));
+    begins
+        || word.len() >= 8
+            && TELLING
+                .iter()
+                .any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
+}
+
 /// Whether this is the name of a function that draws numbers.
 pub(super) fn is_draw(word: &[u8]) -> bool {
     DRAWS

@@ -18,20 +18,50 @@ use tokio::sync::oneshot;
 #[path = "settings.rs"]
 mod settings;
 
-/// The settings of a proxy; `PGAUTOPREP_SHARED_READS` is the one of that name, unless the test
-/// chooses it.
+/// The settings of a proxy; `PGAUTOPREP_SHARED_READS` and `PGAUTOPREP_POOL_MODE` are those of these
+/// names, unless the test chooses them.
 fn chosen<'a>(upstream: &'a str, changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
-    const NAME: &str = "shared_reads";
     static SHARED: OnceLock<Option<String>> = OnceLock::new();
+    static POOLED: OnceLock<Option<String>> = OnceLock::new();
     let shared = SHARED.get_or_init(|| std::env::var("PGAUTOPREP_SHARED_READS").ok());
+    let pooled = POOLED.get_or_init(|| std::env::var("PGAUTOPREP_POOL_MODE").ok());
     let mut all = settings(upstream, changes);
+    let is_chosen = |all: &[(&str, &str)], name| all.iter().any(|(known, _)| *known == name);
     if let Some(shared) = shared
-        && all.iter().all(|(name, _)| *name != NAME)
+        && !is_chosen(&all, "shared_reads")
     {
-        all.push((NAME, shared));
+        all.push(("shared_reads", shared));
+    }
+    let is_other = |(name, value): &(&str, &str)| {
+        matches!(
+            (*name, *value),
+            ("mode" | "pool_mode", _) | ("warm_connections", "off")
+        )
+    };
+    // A server that a test plays would have to expect what is asked for it.
+    if let Some(pooled) = pooled
+        && REAL.get().is_some_and(|real| real == upstream)
+        && !all.iter().any(is_other)
+    {
+        // The catalog is looked at once, and again when nobody tests any longer.
+        for (name, value) in &mut all {
+            if *name == "catalog_watch_ms" && *value == "0" {
+                *value = "3600000";
+            }
+        }
+        all.push(("pool_mode", pooled));
+        if !is_chosen(&all, "default_pool_size") {
+            all.push(("default_pool_size", POOL));
+        }
     }
     all
 }
+
+/// The address of the server that all tests share which do not play one.
+pub(crate) static REAL: OnceLock<String> = OnceLock::new();
+
+/// The size of a pool where the test does not say: so small that clients have to leave their homes.
+const POOL: &str = "20";
 
 /// A proxy in this process; it ends when dropped.
 pub(crate) struct Proxy {

@@ -33,7 +33,9 @@ pub(crate) fn own() -> Scratch {
 
 /// `127.0.0.1:PORT` of the server.
 pub(crate) fn address() -> String {
-    server().host_port()
+    let address = server().host_port();
+    super::proxy::REAL.get_or_init(|| address.clone());
+    address
 }
 
 /// The databases of one thread, dropped when it ends: those of all tests together would fill

@@ -1,0 +1,41 @@
+//! The question how a session began (`upstream/manner`), and what is made of the answer.
+
+use super::Hop;
+use crate::client::Turn;
+use crate::hub::Task;
+use crate::upstream::{Beginning, Manner, QUESTION, Welcome};
+use crate::wire::frame::HEADER;
+use crate::wire::{backend, frontend};
+use std::sync::Arc;
+
+impl Hop<'_> {
+    /// Asks the server how its session began, which its client is about to leave or has come to.
+    pub(in crate::hub) fn settle(&mut self) {
+        self.client.turn = Turn::Settling(Box::default());
+        self.question(|out| frontend::query(out, QUESTION));
+    }
+
+    /// A reply to that. ReadyForQuery has been noted already.
+    pub(super) fn settling_reply(&mut self, tag: u8, frame: &[u8]) {
+        let Turn::Settling(settling) = &mut self.client.turn else {
+            return;
+        };
+        match tag {
+            backend::DATA_ROW => settling.row.extend_from_slice(&frame[HEADER..]),
+            backend::ERROR => settling.has_failed = true,
+            backend::READY_FOR_QUERY => {
+                let is_known = !settling.row.is_empty() && !settling.has_failed;
+                let settings = std::mem::take(&mut settling.row).into_boxed_slice();
+                self.client.turn = Turn::Free;
+                let reports = self.upstream.welcome.as_deref().and_then(Welcome::reports);
+                self.upstream.manner = match reports.filter(|_| is_known) {
+                    Some(reports) => Beginning::Manner(Arc::new(Manner { settings, reports })),
+                    None => Beginning::Never,
+                };
+                let task = Task::Settled(self.client.id);
+                self.outbox.tasks.push_back(task);
+            }
+            _ => {}
+        }
+    }
+}

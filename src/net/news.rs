@@ -1,0 +1,112 @@
+//! What a worker hears from those who do not know what a worker is: the lists of what it shares
+//! with others.
+
+use crate::ids::{ClientId, UpstreamId};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// What a worker hears.
+#[derive(Debug)]
+pub(super) enum News {
+    /// A cancel request has reached the server, or cannot: somebody may wait for that.
+    Delivered,
+    /// Warm connections that are no longer listed are to be closed.
+    Sweep,
+    /// This connection, which nobody has, is to make room for another.
+    Close(UpstreamId),
+    /// Somebody waits for a server connection of the pool with this number.
+    Yield(u64),
+    /// A client has waited with this ticket, and this came of it.
+    Granted(ClientId, u64, Grant),
+    /// A server connection that was promised to somebody was not taken.
+    Return(UpstreamId),
+}
+
+/// By which a worker hears.
+pub(super) trait Tells: Debug + Send + Sync {
+    /// Tells it.
+    fn tell(&self, news: News);
+}
+
+/// What comes of waiting for a server connection.
+#[derive(Debug)]
+pub(super) enum Grant {
+    /// This one.
+    Warm(Berth),
+    /// One may be opened.
+    Open(Place),
+}
+
+/// Whoever counts places.
+pub(super) trait Frees: Debug + Send + Sync {
+    /// A place is free.
+    fn free(self: Arc<Self>);
+
+    /// Gives those who wait what there is.
+    fn serve(self: Arc<Self>);
+
+    /// Its number, which no other has.
+    fn number(&self) -> u64;
+}
+
+/// The right to have one server connection of a pool open.
+#[derive(Debug)]
+pub(super) struct Place(Arc<dyn Frees>);
+
+impl Place {
+    pub(super) fn new(of: Arc<dyn Frees>) -> Self {
+        Self(of)
+    }
+
+    /// Whoever counts it.
+    pub(super) fn keeper(&self) -> Arc<dyn Frees> {
+        Arc::clone(&self.0)
+    }
+
+    /// The number of the pool.
+    pub(super) fn pool(&self) -> u64 {
+        self.0.number()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        Arc::clone(&self.0).free();
+    }
+}
+
+/// An idle connection that was promised to somebody. It is offered to others again if it is not
+/// taken.
+#[derive(Debug)]
+pub(super) struct Berth {
+    /// The number of the worker that has it.
+    pub(super) worker: usize,
+    id: UpstreamId,
+    /// Its worker hears so.
+    by: Option<Arc<dyn Tells>>,
+}
+
+impl Berth {
+    pub(super) const fn new(worker: usize, id: UpstreamId, by: Option<Arc<dyn Tells>>) -> Self {
+        Self { worker, id, by }
+    }
+
+    /// Which it is.
+    pub(super) const fn id(&self) -> UpstreamId {
+        self.id
+    }
+
+    /// It is taken, or found to be of no use.
+    pub(super) fn take(mut self) -> UpstreamId {
+        self.by = None;
+        self.id
+    }
+}
+
+impl Drop for Berth {
+    fn drop(&mut self) {
+        if let Some(by) = self.by.take() {
+            by.tell(News::Return(self.id));
+        }
+    }
+}

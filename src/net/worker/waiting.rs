@@ -1,0 +1,124 @@
+//! Clients that wait for a home: how they begin to, and what ends that.
+
+use super::Worker;
+use super::end::End;
+use super::ports::{PortId, Seeks};
+use crate::error::ConnectionError;
+use crate::ids::ClientId;
+use crate::metrics::Counter;
+use crate::net::news::Grant;
+use crate::net::pools::To;
+use std::time::Instant;
+
+impl Worker {
+    /// A client needs a home, and waits for one if it does not yet.
+    pub(super) fn seek_home(&mut self, id: ClientId) {
+        let by = self.by();
+        let limit = self.config.query_wait_timeout;
+        let (Some(client), Some(origin)) = (self.clients.get_mut(id.0), self.hub.origin(id)) else {
+            return;
+        };
+        let (Some(pool), Some(adrift)) = (&client.pool, &mut client.adrift) else {
+            return;
+        };
+        if !matches!(adrift.seeks, Seeks::Nothing) {
+            return;
+        }
+        let now = Instant::now();
+        let identity = Some(origin.identity().to_vec());
+        let ticket = pool.wait(identity, To::Client(by, id));
+        adrift.seeks = Seeks::Turn(ticket, now);
+        if !limit.is_zero() {
+            self.waits.push_back((now + limit, id, ticket));
+        }
+    }
+
+    /// Ends the clients that have waited for too long.
+    #[cold]
+    pub(super) fn end_waits(&mut self) {
+        let now = Instant::now();
+        while let Some((until, id, ticket)) = self.waits.front().copied() {
+            let is_over = self.seeks_with(id, ticket);
+            if is_over && until > now {
+                return;
+            }
+            self.waits.pop_front();
+            if is_over {
+                let client = self.clients.get(id.0);
+                let pool = client.and_then(|client| client.pool.clone());
+                // Who has been given something in this moment has it.
+                if pool.is_some_and(|pool| pool.forget(ticket)) {
+                    self.hub.lent.counters().add(Counter::WaitTimeouts, 1);
+                    self.end(id, End::Failed(ConnectionError::WaitTimeout));
+                }
+            }
+        }
+    }
+
+    /// When the first of them will have.
+    pub(super) fn next_wait(&self) -> Option<Instant> {
+        self.waits.front().map(|(until, ..)| *until)
+    }
+
+    /// Whether a client waits with this ticket for its turn.
+    fn seeks_with(&self, id: ClientId, ticket: u64) -> bool {
+        let adrift = self.clients.get(id.0).and_then(|it| it.adrift.as_ref());
+        adrift.is_some_and(|it| matches!(it.seeks, Seeks::Turn(known, _) if known == ticket))
+    }
+
+    /// A client's turn has come.
+    pub(super) fn granted(&mut self, id: ClientId, ticket: u64, grant: Grant) {
+        if !self.seeks_with(id, ticket) {
+            // It has gone, and gives back what it was given.
+            return;
+        }
+        match grant {
+            Grant::Warm(berth) if berth.worker == self.number => {
+                self.set_seeks(id, Seeks::Nothing);
+                self.come_home(id, berth.take());
+            }
+            Grant::Warm(berth) => self.move_out(id, berth),
+            Grant::Open(place) => self.reopen(id, ticket, place),
+        }
+    }
+
+    pub(super) fn set_seeks(&mut self, id: ClientId, seeks: Seeks) {
+        if let Some(client) = self.clients.get_mut(id.0)
+            && let Some(adrift) = &mut client.adrift
+        {
+            adrift.seeks = seeks;
+        }
+    }
+
+    /// Cancel requests have come: they may mean queries that wait for a home.
+    pub(super) fn cancel_waits(&mut self) {
+        let ids: Vec<_> = self.waits.iter().map(|(_, id, _)| *id).collect();
+        for id in ids {
+            let Some(client) = self.clients.get_mut(id.0) else {
+                continue;
+            };
+            let Some(adrift) = &mut client.adrift else {
+                continue;
+            };
+            let requested = client.cancels.requested();
+            if adrift.cancels_seen == requested {
+                continue;
+            }
+            if matches!(adrift.seeks, Seeks::Nothing) {
+                // It is about to come home, and is seen to there.
+                continue;
+            }
+            adrift.cancels_seen = requested;
+            let used = self.hub.cancel_adrift(id, &client.port.pending);
+            client.port.pending.drain(..used);
+            let is_done = used > 0 && client.port.pending.is_empty() && !client.port.ended;
+            if let Seeks::Turn(ticket, _) = adrift.seeks
+                && is_done
+                && client.pool.as_ref().is_some_and(|pool| pool.forget(ticket))
+            {
+                adrift.seeks = Seeks::Nothing;
+            }
+            self.make_dirty(PortId::Client(id));
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Clients that leave their homes to others and are given the homes of others, as in a pool.
+
+use crate::house::{House, Room};
+use crate::server::Server;
+use pgautoprep::client::CancelKey;
+use pgautoprep::hub::{Arrival, Homecoming, Leaving};
+use pgautoprep::ids::UpstreamId;
+use pgautoprep::statement::Millis;
+use pgautoprep::statement::context::Origin;
+use std::sync::Arc;
+
+/// Connections that nobody has, beyond which one is taken instead of a new one.
+const IDLE: usize = 3;
+
+impl House {
+    /// A client leaves its home if it can, and comes to another.
+    pub(crate) fn moves(&mut self, room: usize) -> Result<(), String> {
+        let Room { client, server, .. } = &self.rooms[room];
+        let (id, link) = (client.id, client.link);
+        let is_silent = client.pending.is_empty()
+            && !client.has_finished
+            // A request is for the connection that its client had when it was sent.
+            && client.requests.iter().all(|request| request.delivered.is_some())
+            && server.output.is_empty()
+            && server.pending.is_empty()
+            && !server.has_ended;
+        if !is_silent || self.hub.prepares_to_leave(id) != Leaving::Goes {
+            return Ok(());
+        }
+        let is_fit = self.hub.leave_home(id).ok_or("it cannot leave")?;
+        if self.hub.client_bytes(id, b"Q\0\0\0\x05\0") != Ok(0) {
+            return Err("what a client without a home says is taken".to_owned());
+        }
+        let (next, new) = match self.idle.len() {
+            0..IDLE => self.opened(),
+            length => self.idle.swap_remove(self.dice.below(length)),
+        };
+        let old = std::mem::replace(&mut self.rooms[room].server, new);
+        self.rooms[room].server.model.stamp = old.model.stamp;
+        if old.model.executed.values().any(|times| *times > 0) {
+            return Err("a client has left what it has written".to_owned());
+        }
+        match is_fit {
+            true => self.idle.push((link, old)),
+            false => self.hub.discard(link),
+        }
+        self.rooms[room].client.link = next;
+        self.moved += 1;
+        self.note(room, "comes to another home");
+        match self.hub.come_home(id, next) {
+            Homecoming::Home | Homecoming::Asks => Ok(()),
+            other => Err(format!("its home is {other:?}")),
+        }
+    }
+
+    /// A connection on which the proxy has logged in for itself.
+    fn opened(&mut self) -> (UpstreamId, Server) {
+        let key = CancelKey {
+            secret: [0; 32],
+            cancelled: Arc::default(),
+        };
+        let (guest, link) = self.hub.arrive(Arrival {
+            number: 0,
+            key,
+            origin: Origin::new(1, b"db", b"me"),
+            relay_only: false,
+            is_second: false,
+            deadline: Millis(u64::MAX),
+        });
+        let mut server = Server::new(0, false);
+        server.model.is_shared = true;
+        server.is_quiet = true;
+        let greeting = std::mem::take(&mut server.output);
+        let used = self.hub.upstream_bytes(link, &greeting);
+        assert_eq!(used, Ok(greeting.len()));
+        assert!(self.hub.vacate(guest, link), "the login is not over");
+        self.names.push((guest, link));
+        (link, server)
+    }
+}
