@@ -27,11 +27,20 @@ use crate::wire::frontend;
 /// time that now() shows in it.
 const MOMENT: u64 = 1;
 
+/// Whether the text is short enough and begins as BEGIN and START do, which most texts do not.
+fn may_begin(text: &[u8]) -> bool {
+    let is_first = matches!(
+        text.trim_ascii_start(),
+        [b'b' | b'B', b'e' | b'E', ..] | [b's' | b'S', b't' | b'T', ..]
+    );
+    is_first && text.len() <= standing::MAX_BEGIN
+}
+
 /// The command tag of a text that begins a transaction and says nothing about it but in comments,
 /// where some applications name the function that does.
 fn plain_begin(text: &[u8]) -> Option<&'static [u8]> {
     // Else the text would not be kept until the server is told.
-    if !text.is_ascii() || !standing::is_begin(text) {
+    if !standing::is_begin(text) || !text.is_ascii() {
         return None;
     }
     let text = text.trim_ascii();
@@ -83,8 +92,7 @@ impl Hop<'_> {
     /// is.
     #[inline]
     pub(super) fn defers(&mut self, text: &[u8], reason: Reason) -> bool {
-        // Longer ones are rare, and most texts are.
-        if text.len() > standing::MAX_BEGIN || !self.lent.settings.deferred_begin {
+        if !may_begin(text) || !self.lent.settings.deferred_begin {
             return false;
         }
         self.defers_short(text, reason)
@@ -246,6 +254,7 @@ mod tests {
             ("begin /* b *//**/ work /* c */ ;", b"BEGIN"),
             ("start /* a */ /* it's */ transaction", b"START TRANSACTION"),
         ] {
+            assert!(may_begin(text.as_bytes()), "{text}");
             assert_eq!(plain_begin(text.as_bytes()), Some(tag), "{text}");
         }
         for text in [
