@@ -262,10 +262,7 @@ impl Reason {
             }
             Self::TooLong => "The text is longer than `max_query_bytes`.",
             Self::TooManyLiterals => "It has more literals than `max_literals`.",
-            Self::NoArguments => {
-                "It has literals, and none of them can become an argument; or it has none and \
-                 would be planned each time, which saves nothing."
-            }
+            Self::NoArguments => "It has literals, and none of them can become an argument.",
             Self::Trivial => {
                 "It uses no table and no function, so there is next to nothing to be gained."
             }

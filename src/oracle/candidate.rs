@@ -188,12 +188,6 @@ impl Candidate {
         if stored >= MANY_STORED {
             return Err(self.decline(Reason::Bulk, "", env));
         }
-        // All that is spared then is to parse it, which Bind and Execute cost again.
-        let is_bare = eligible.is_some_and(|eligible| eligible.arguments.is_empty());
-        let settings = &env.lent.settings;
-        if is_bare && !settings.shares && !settings.is_eager() {
-            return Err(self.decline(Reason::NoArguments, "", env));
-        }
         if let Some(narrow) = recipe.narrowed() {
             env.lent.shapes.narrow(recipe, narrow);
             return self.try_again(topic, env);

@@ -169,7 +169,9 @@ impl Hidden<'_> {
                 .collect(),
         )
     }
+}
 
+impl Hidden<'_> {
     /// Whether a moment is made of it.
     fn is_moment(&self, argument: usize) -> bool {
         let stored = self.stored.get(argument);
