@@ -13,7 +13,6 @@ use super::warm::is_current;
 use super::{Hub, Server};
 use crate::client::{Client, Turn};
 use crate::ids::{ClientId, UpstreamId};
-use crate::sql::residue::Residue;
 use crate::statement::context::Origin;
 use crate::upstream::{Beginning, Manner, Partial, Welcome};
 use crate::wire::backend::{self, Status};
@@ -63,8 +62,7 @@ pub enum Homecoming {
 
 /// Whether a client could do without its session, as far as what it has done there goes.
 fn is_clean(server: &Server) -> bool {
-    let left = server.upstream.standing.residue;
-    left.without(Residue::KEPT) == Residue::NOTHING
+    server.upstream.standing.is_as_new()
 }
 
 /// Whether nothing is owed or in flight between a client and the connection that is held for it.

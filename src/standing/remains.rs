@@ -89,6 +89,14 @@ impl Standing {
         !self.residue.has(Residue::KEPT) || self.database.holds(self.kept_since, concerns).is_ok()
     }
 
+    /// Whether nothing is left but what the server keeps of functions, as far as texts can tell and
+    /// in what they cannot.
+    #[must_use]
+    pub fn is_as_new(&self) -> bool {
+        let left = self.residue.without(Residue::KEPT);
+        left == Residue::NOTHING && !self.is_unwatched && !self.may_listen
+    }
+
     /// What a text leaves, of which this is the survey, with what is known of the names in it. It
     /// is anything as long as that is not enough.
     #[must_use]

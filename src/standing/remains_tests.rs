@@ -100,6 +100,24 @@ fn what_first_texts_have_left_is_settled_when_the_names_are_known() {
 }
 
 #[test]
+fn only_a_session_of_which_all_is_known_is_as_new() {
+    let database = Arc::new(Database::default());
+    let mut standing = session(&database);
+    assert!(standing.is_as_new());
+    runs(&mut standing, "SELECT fine()");
+    assert!(!standing.is_as_new());
+    assert_eq!(settled(&mut standing), Residue::KEPT);
+    standing.listens_to_nothing();
+    // What it called may have been another function before the first look.
+    assert!(!standing.is_as_new());
+    let mut standing = session(&database);
+    runs(&mut standing, "SELECT fine()");
+    assert!(standing.is_as_new(), "it is known at once");
+    standing.leaves(Residue::LOCKS);
+    assert!(!standing.is_as_new());
+}
+
+#[test]
 fn where_looks_have_seen_all_nobody_has_to_be_asked() {
     let database = Arc::new(Database::default());
     look(&database, "a", 1);
