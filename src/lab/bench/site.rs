@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::variant::{SERVER, Variant, Way};
 use super::{BenchOptions, Plan, Socket};
@@ -286,9 +287,14 @@ impl Drop for Own {
 /// Sets `stop` at the first Ctrl-C, and ends the process at the second.
 pub(super) fn watch_for_interrupt(stop: Arc<AtomicBool>) -> anyhow::Result<()> {
     let runtime = server::runtime()?;
+    // From here on, and not only once the thread has begun.
+    let mut interrupts = {
+        let _entered = runtime.enter();
+        signal(SignalKind::interrupt())?
+    };
     let wait = move || {
         runtime.block_on(async {
-            while tokio::signal::ctrl_c().await.is_ok() {
+            while interrupts.recv().await.is_some() {
                 if stop.swap(true, Ordering::Relaxed) {
                     std::process::exit(EXIT_INTERRUPTED);
                 }
