@@ -32,6 +32,8 @@ pub enum Reason {
     TooLong,
     /// The text has more literals than `max_literals` allows (H-47).
     TooManyLiterals,
+    /// A comment in the text says so.
+    SwitchedOff,
     /// The text has literals, and none of them can become an argument.
     NoArguments,
     /// The text reads no table and calls no function: parsing it costs as little as binding it.
@@ -133,7 +135,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of their discriminants.
-    pub const ALL: [Self; 50] = [
+    pub const ALL: [Self; 51] = [
         Self::Mode,
         Self::NotPreparable,
         Self::Cursor,
@@ -142,6 +144,7 @@ impl Reason {
         Self::MultipleStatements,
         Self::TooLong,
         Self::TooManyLiterals,
+        Self::SwitchedOff,
         Self::NoArguments,
         Self::Trivial,
         Self::HasParameters,
@@ -198,6 +201,7 @@ impl Reason {
             Self::MultipleStatements => "multiple_statements",
             Self::TooLong => "too_long",
             Self::TooManyLiterals => "too_many_literals",
+            Self::SwitchedOff => "switched_off",
             Self::NoArguments => "no_arguments",
             Self::Trivial => "trivial",
             Self::HasParameters => "has_parameters",
@@ -262,6 +266,7 @@ impl Reason {
             }
             Self::TooLong => "The text is longer than `max_query_bytes`.",
             Self::TooManyLiterals => "It has more literals than `max_literals`.",
+            Self::SwitchedOff => "A comment in it says `pgautoprep: off`.",
             Self::NoArguments => "It has literals, and none of them can become an argument.",
             Self::Trivial => {
                 "It uses no table and no function, so there is next to nothing to be gained."

@@ -153,7 +153,8 @@ fn is_clean(bytes: &[u8]) -> bool {
     memchr(0, bytes).is_none() && (bytes.is_ascii() || std::str::from_utf8(bytes).is_ok())
 }
 
-/// Whether nothing follows but white space, semicolons and at most one comment, which is no hint.
+/// Whether nothing follows but white space, semicolons and at most one comment, which is no hint
+/// and no switch.
 #[inline]
 fn is_end(text: &[u8], from: usize) -> bool {
     let at = blank(text, from);
@@ -163,7 +164,8 @@ fn is_end(text: &[u8], from: usize) -> bool {
 fn ends_with_comment(text: &[u8], at: usize) -> bool {
     match lex::comment(text, at) {
         Ok(Some(end)) => {
-            let harmless = !lex::is_hint(text, at) && is_clean(&text[at..end]);
+            let speaks = lex::is_hint(text, at) || lex::is_switch(text, at, end);
+            let harmless = !speaks && is_clean(&text[at..end]);
             harmless && blank(text, end) == text.len()
         }
         _ => false,

@@ -195,6 +195,21 @@ pub(super) fn is_hint(text: &[u8], start: usize) -> bool {
     text[start..].starts_with(b"/*+")
 }
 
+/// Whether the comment at `start`, which ends at `end`, tells the proxy to pass its text through:
+/// `/* pgautoprep: off */`.
+pub(super) fn is_switch(text: &[u8], start: usize, end: usize) -> bool {
+    let comment = text.get(start + 2..end).unwrap_or_default();
+    let inside = match at(text, start) {
+        b'/' => comment.strip_suffix(b"*/").unwrap_or(comment),
+        _ => comment,
+    };
+    let mut words = inside.splitn(2, |byte| *byte == b':');
+    let is = |word: Option<&[u8]>, name: &[u8]| {
+        word.is_some_and(|word| word.trim_ascii().eq_ignore_ascii_case(name))
+    };
+    is(words.next(), b"pgautoprep") && is(words.next(), b"off")
+}
+
 /// The first byte at or after `from` that belongs to neither white space nor a comment.
 pub(super) fn blank(text: &[u8], from: usize) -> Option<usize> {
     let mut from = from;

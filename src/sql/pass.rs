@@ -57,6 +57,7 @@ pub(super) fn first_token(text: &[u8]) -> Result<usize, Reason> {
             at += 1;
         }
         match lex::comment(text, at) {
+            Ok(Some(end)) if lex::is_switch(text, at, end) => return Err(Reason::SwitchedOff),
             Ok(Some(end)) => {
                 if hint.is_none() && lex::is_hint(text, at) {
                     hint = Some(at);
@@ -115,12 +116,28 @@ fn is_preparable(text: &[u8]) -> bool {
 fn after_semicolon(text: &[u8], semicolon: usize) -> Result<(), Reason> {
     let mut at = semicolon;
     while lex::at(text, at) == b';' {
-        at = lex::blank(text, at + 1).ok_or(Reason::Lexical)?;
+        at = blank(text, at + 1)?;
     }
     if at == text.len() {
         Ok(())
     } else {
         Err(Reason::MultipleStatements)
+    }
+}
+
+/// The first byte at or after `from` that belongs to neither white space nor a comment.
+fn blank(text: &[u8], from: usize) -> Result<usize, Reason> {
+    let mut at = from;
+    loop {
+        while KIND[lex::at(text, at) as usize] == Kind::Space {
+            at += 1;
+        }
+        match lex::comment(text, at) {
+            Ok(Some(end)) if lex::is_switch(text, at, end) => return Err(Reason::SwitchedOff),
+            Ok(Some(end)) => at = end,
+            Ok(None) => return Ok(at),
+            Err(()) => return Err(Reason::Lexical),
+        }
     }
 }
 
@@ -253,6 +270,9 @@ impl Pass<'_> {
             return Ok(false);
         };
         let start = self.at;
+        if lex::is_switch(self.text, start, end) {
+            return Err(Reason::SwitchedOff);
+        }
         self.at = end;
         if self.prev == Prev::Minus {
             self.prev = Prev::Doubt;

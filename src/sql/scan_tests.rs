@@ -154,6 +154,28 @@ fn strings_end_where_the_server_ends_them() {
 }
 
 #[test]
+fn a_comment_switches_the_proxy_off() {
+    for text in [
+        "select 1 /* pgautoprep: off */",
+        "/* PgAutoPrep : OFF */ select 1",
+        "select /*pgautoprep:off*/ 1",
+        "select 1; -- pgautoprep: off",
+        "select 1 -- pgautoprep:off\n ;",
+    ] {
+        assert_eq!(refused(text), Reason::SwitchedOff, "{text}");
+    }
+    for text in [
+        "select 1 /* pgautoprep: on */",
+        "select 1 /* pgautoprep */",
+        "select 1 /* not pgautoprep: off */",
+        "select 1 /* pgautoprep: off! */",
+        "select '/* pgautoprep: off */'",
+    ] {
+        assert!(scan(text, 17).is_ok(), "{text}");
+    }
+}
+
+#[test]
 fn comments_are_breaks_and_hints_are_text() {
     let hash = |text: &str| scan(text, 15).unwrap().hash();
     let body = |text: &'static str| &text[scan(text, 15).unwrap().body()];

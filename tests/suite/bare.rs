@@ -6,6 +6,7 @@ use crate::harness::matrix::{converts, same_under};
 use crate::harness::proxy::Proxy;
 use crate::harness::server;
 use pgautoprep::metrics::Counter;
+use pgautoprep::reason::Reason;
 
 const SETUP: &str = "\
     CREATE TYPE mood AS ENUM ('sad', 'fine'); CREATE DOMAIN small AS int CHECK (VALUE < 1000); \
@@ -25,6 +26,27 @@ const SETUP: &str = "\
     CREATE FUNCTION lies() RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS \
     'BEGIN RETURN (SELECT count(*) FROM log); END'; \
     ANALYZE";
+
+/// Also where the same shape was met so often that it is known by its beginning.
+#[test]
+fn a_comment_has_its_text_passed_through() {
+    let database = server::database(SETUP);
+    let proxy = Proxy::start(&server::address());
+    let mut client = Client::login(proxy.address(), &database);
+    for (comment, passed) in [
+        ("", 0),
+        (" /* pgautoprep: off */", 9),
+        ("; -- PgAutoPrep:off", 9),
+    ] {
+        let before = proxy.summary();
+        for n in 1..10 {
+            client.run(&format!("SELECT v FROM t WHERE id = {n}{comment}"));
+        }
+        let since = proxy.summary().since(&before);
+        assert_eq!(since.passed(Reason::SwitchedOff), passed, "{since}");
+        assert_eq!(since.count(Counter::Converted) > 0, passed == 0, "{since}");
+    }
+}
 
 #[test]
 fn reads_without_literals_are_the_same() {
