@@ -77,11 +77,13 @@ fn connections_that_send_each_statement_a_few_times_are_asked_nothing_in_the_end
 }
 
 /// As installers do, one program for each part: what is asked behind the transaction is of use to
-/// nobody, because the client leaves.
+/// nobody, because the client leaves. The first of a database may look at the catalog in front of
+/// what it makes, in case it goes on for long.
 #[test]
 fn connections_for_one_transaction_each_are_asked_nothing_behind_it() {
     let database = server::database(SETUP);
     let proxy = Proxy::with(&server::address(), &DEFAULT);
+    let mut first = 0;
     for part in 0..8 {
         let mut client = Client::login(proxy.address(), &database);
         client.query("BEGIN");
@@ -92,10 +94,14 @@ fn connections_for_one_transaction_each_are_asked_nothing_behind_it() {
         client.query("COMMIT");
         drop(client);
         proxy.await_connections(0);
+        if part == 0 {
+            first = proxy.summary().count(Counter::Questions);
+        }
     }
     let summary = proxy.summary();
-    assert_eq!(summary.count(Counter::Questions), 0, "{summary}");
-    assert!(summary.passed(Reason::DirtyTransaction) > 1000, "{summary}");
+    assert!(first < 100, "{summary}");
+    assert_eq!(summary.count(Counter::Questions), first, "{summary}");
+    assert!(summary.count(Counter::Converted) < 200, "{summary}");
 }
 
 #[test]
