@@ -61,7 +61,8 @@ const STATES: [(&str, &str, &str); 17] = [
     ),
     (
         "SELECT setseed(0.5)",
-        "SELECT random() = 0.9851677175347999",
+        // Until 14 and since 15.
+        "SELECT random() IN (0.2499104186659835, 0.9851677175347999)",
         "t",
     ),
     ("BEGIN", "SELECT now() < clock_timestamp()", "t"),
@@ -394,7 +395,10 @@ fn a_reload_between_two_homes_is_reported() {
         client.send(&frames::query("SELECT '2001-02-03'::date"));
         let frames = client.until_ready();
         let reports = frames.iter().filter(|frame| frame.tag == b'S');
-        let reports: Vec<_> = reports.map(|frame| frame.body.clone()).collect();
+        // Until 13 the server reports everything again that it sets again.
+        let is_new = |body: &Vec<u8>| body.starts_with(b"DateStyle");
+        let reports = reports.map(|frame| frame.body.clone()).filter(is_new);
+        let reports: Vec<_> = reports.collect();
         assert_eq!(reports, [b"DateStyle\0SQL, DMY\0".to_vec()], "once");
         let row = frames.iter().find(|frame| frame.tag == b'D').unwrap();
         assert_eq!(row.columns(), [Some("03/02/2001".to_owned())]);
