@@ -30,7 +30,7 @@
 //!   numbers behind LIMIT has no theorem.
 //! - *What looks like the server's own is its own.* Plans name operators, casts and functions as
 //!   the search path finds them. The catalog has none outside `pg_catalog` with the names and types
-//!   of those that are relied on (fact `b`).
+//!   of those that are relied on, and no types with the names of those (fact `b`).
 //!
 //! **One way.** There is nothing to choose: constants, rows of VALUES or of one function, and what
 //! writes them. Premise: no node but those, and at most one that scans; the plan shows it.
@@ -80,6 +80,7 @@ mod constant;
 mod loose;
 mod meaning;
 mod plan;
+mod premises;
 mod statistics;
 mod tokens;
 mod total;
@@ -169,9 +170,7 @@ impl Hidden<'_> {
                 .collect(),
         )
     }
-}
 
-impl Hidden<'_> {
     /// Whether a moment is made of it.
     fn is_moment(&self, argument: usize) -> bool {
         let stored = self.stored.get(argument);

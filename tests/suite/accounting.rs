@@ -1,7 +1,7 @@
 //! What accounting sends, as FreeRADIUS does: addresses that may be missing, counters in two parts,
 //! moments in ON CONFLICT.
 
-use crate::harness::matrix::{converts, same};
+use crate::harness::matrix::{converts, same, same_under};
 use pgautoprep::metrics::Counter;
 
 const SESSIONS: &str = "CREATE TABLE acct (n bigserial PRIMARY KEY, id text UNIQUE, name text, \
@@ -72,7 +72,9 @@ fn what_is_no_address_or_overflows_is_so_before_anything_runs() {
 /// A number is small enough for the column, but not what is made of it.
 #[test]
 fn sums_that_do_not_fit_are_found_before_anything_runs() {
-    converts(SESSIONS, |client, round| {
+    // Learned when it has shown that the one number varies and the other does not.
+    let options = [("prepare_threshold", "3")];
+    same_under(&options, SESSIONS, |client, _, round| {
         let least = if round % 5 == 4 { 32_766 } else { round };
         client.query(&format!(
             "UPDATE acct SET small = {least} + 5 WHERE id = 'nobody{round}'"
@@ -81,6 +83,28 @@ fn sums_that_do_not_fit_are_found_before_anything_runs() {
             "UPDATE acct SET name = 'n{round}' WHERE id = 'old{round}'"
         ));
     });
+}
+
+/// Somebody's own operator of the same name, in front of the server's.
+#[test]
+fn what_hides_the_servers_own_is_asked_as_the_original_asks_it() {
+    let own = format!(
+        "{SESSIONS}; CREATE SCHEMA mine; CREATE OPERATOR mine.<< \
+         (LEFTARG = bigint, RIGHTARG = int, FUNCTION = int84div)"
+    );
+    let options = [("prepare_threshold", "1")];
+    let converted = same_under(&options, &own, |client, _, round| {
+        if round == 0 {
+            client.query("SET search_path = mine, pg_catalog, public");
+        }
+        // Divided by zero in the end.
+        let by = if round % 6 == 5 { 0 } else { 1 + round };
+        client.query(&format!(
+            "UPDATE acct SET octets = (('7'::bigint << {by}) + '{round}'::bigint) \
+             WHERE id = 'nobody{round}'"
+        ));
+    });
+    assert!(converted.count(Counter::Converted) > 5, "{converted}");
 }
 
 /// What `to_timestamp` is called with decides which function that is, and no plan shows it.

@@ -308,7 +308,8 @@ impl Constant {
         self.kind = Some(target);
         name.clone_into(&mut self.shown);
         // What is made of a number may be larger than the number.
-        let is_larger = std::mem::take(&mut self.wide) || self.terms > 1;
+        let is_larger = self.wide || self.terms > 1;
+        self.wide &= target == oid::INT8;
         let argument = match self.parameters[..] {
             [argument] if !is_larger => argument,
             ref parameters => {

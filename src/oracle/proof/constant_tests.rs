@@ -138,6 +138,8 @@ fn shifted_numbers_are_guarded_to_stay_far_from_overflow() {
         Some(1)
     );
     for (expression, types) in [
+        ("((($1 << $2))::bigint + 268435457)", types),
+        ("((($1 << 3))::bigint * 2)", wide),
         ("($1 << 33)", wide),
         ("($1 << $2)", wide),
         ("($1 << 3)", [oid::INT4; 3]),

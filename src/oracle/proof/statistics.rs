@@ -11,8 +11,8 @@
 //! 4.0, 1.8 and 4.5, 0.8 and 2.2, 1.1 and 4.8.
 
 use super::super::catalog::quoted;
-use super::constant::{CLOCKS, TOTAL};
 use super::plan;
+use super::premises::{self, MADE, USERS, array};
 use crate::sql::eligible::Named;
 use crate::sql::oid;
 
@@ -249,14 +249,6 @@ const TOTAL_TYPES: [u32; 27] = [
     1184, 1186, 1266, 1700, 2950, 3220, 3802,
 ];
 
-/// The first OID that is a user's. It says of types alone who made them: what is made before the
-/// server's first start as such, in single-user mode, has OIDs from [`MADE`] on, in any schema.
-const USERS: &str = "16384::pg_catalog.oid";
-
-/// The first OID that the server gives by itself: those below are in the file it is made from, and
-/// nothing that is made later gets one, not even by pg_upgrade.
-const MADE: &str = "12000::pg_catalog.oid";
-
 /// Asks for the unique keys of these tables, and whether the columns compared may fail to be.
 ///
 /// A key that is deferrable may be violated for a while; one with a predicate or of expressions
@@ -353,42 +345,17 @@ pub(super) fn meaning_query(of: &Subject<'_>) -> String {
     premises(of) + &patterns + &columns_query(of, "false")
 }
 
-/// Asks what all theorems rest on: that what has the name of the server's own is its own, and which
-/// tables the text names. What stands behind CASE the planner does not estimate.
+/// Asks what all theorems rest on, and which tables the text names.
 fn premises(of: &Subject<'_>) -> String {
-    let built_in = format!(
-        "SELECT 'b', '0', '', '' WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_operator o \
-         WHERE CASE WHEN o.oid OPERATOR(pg_catalog.<) {MADE} THEN false \
-         ELSE o.oprname OPERATOR(pg_catalog.=) ANY ('{{=,<>,<,<=,>,>=}}'::pg_catalog.name[]) \
-         AND (o.oprleft OPERATOR(pg_catalog.<) {USERS} \
-         OR o.oprright OPERATOR(pg_catalog.<) {USERS}) \
-         OR o.oprname OPERATOR(pg_catalog.=) ANY ('{{+,-}}'::pg_catalog.name[]) \
-         AND o.oprleft OPERATOR(pg_catalog.=) ANY ('{{0,20,21,23}}'::pg_catalog.oid[]) \
-         AND o.oprright OPERATOR(pg_catalog.=) ANY ('{{20,21,23}}'::pg_catalog.oid[]) END) \
-         AND NOT EXISTS (SELECT FROM pg_catalog.pg_proc f \
-         WHERE f.proname OPERATOR(pg_catalog.=) ANY ({total}) \
-         AND f.oid OPERATOR(pg_catalog.>=) {MADE}) \
-         AND NOT EXISTS (SELECT FROM pg_catalog.pg_cast k \
-         WHERE k.oid OPERATOR(pg_catalog.>=) {MADE} \
-         AND k.castsource OPERATOR(pg_catalog.<) {USERS} \
-         AND k.casttarget OPERATOR(pg_catalog.<) {USERS}); ",
-        total = array(&TOTAL),
-    );
-    let mut query = String::new();
-    if !of.knows_built_in {
-        query += &built_in;
-    }
+    let mut query = match of.knows_built_in {
+        true => String::new(),
+        false => premises::built_in(),
+    };
     query += "SELECT 's', '0', '', '' WHERE \
          pg_catalog.current_setting('default_transaction_isolation') \
          OPERATOR(pg_catalog.<>) 'serializable'";
     if of.tells_time {
-        query += &format!(
-            "; SELECT 't', '0', '', '' WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_proc f \
-             WHERE f.proname OPERATOR(pg_catalog.=) ANY ({clocks}) \
-             AND f.oid OPERATOR(pg_catalog.>=) {MADE} \
-             AND pg_catalog.pg_function_is_visible(f.oid))",
-            clocks = array(&CLOCKS)
-        );
+        query += &premises::clocks();
     }
     for (index, named) in of.named.iter().enumerate() {
         let oid = format!("pg_catalog.to_regclass({})", quoted(&named.name));
@@ -443,12 +410,6 @@ fn columns_query(of: &Subject<'_>, is_estimated: &str) -> String {
         oids = of.tables.oids(),
         names = names_of(of.columns),
     )
-}
-
-/// An array of names.
-fn array(names: &[&str]) -> String {
-    let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
-    format!("ARRAY[{}]::pg_catalog.name[]", names.join(", "))
 }
 
 /// An array of the names of these columns.

@@ -1,8 +1,9 @@
 //! `NULLIF` of two texts, and what is cast to an address unless it is empty.
 //!
-//! Equality of texts has a result for any two (`texteq`). `NULLIF(…, '')::inet` is how FreeRADIUS
-//! writes an address that it may not have: of literals the planner makes the address and says what
-//! is wrong with it before anything runs (`network_in` in `network.c`).
+//! Equality of texts has a result for any two (`texteq`), if it is the server's own, as the type is
+//! to be that is called `inet` (fact `b` of the [proof](super::super)). `NULLIF(…, '')::inet` is
+//! how FreeRADIUS writes an address that it may not have: of literals the planner makes the address
+//! and says what is wrong with it before anything runs (`network_in` in `network.c`).
 
 use super::{Constant, Types, work};
 use crate::sql::oid;

@@ -1,7 +1,7 @@
 //! Sums and shifts of whole numbers that cannot overflow for the values they are admitted for.
 //!
 //! `int4pl`, `int8pl` and their like fail if the sum does not fit, `int8shl` never does (`int.c`,
-//! `int8.c`).
+//! `int8.c`). That the operators are these is fact `b` of the [proof](super::super).
 
 use super::{Constant, Types};
 use crate::sql::oid;

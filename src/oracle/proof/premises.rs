@@ -1,0 +1,60 @@
+//! What all theorems rest on: that what has the name of the server's own is its own.
+
+use super::constant::{CLOCKS, TOTAL};
+use crate::oracle::catalog::quoted;
+
+/// The first OID that is a user's. It says of types alone who made them: what is made before the
+/// server's first start as such, in single-user mode, has OIDs from [`MADE`] on, in any schema.
+pub(super) const USERS: &str = "16384::pg_catalog.oid";
+
+/// The first OID that the server gives by itself: those below are in the file it is made from, and
+/// nothing that is made later gets one, not even by pg_upgrade.
+pub(super) const MADE: &str = "12000::pg_catalog.oid";
+
+/// Types that are relied on and that a plan shows by no more than their names, unlike those that
+/// have a keyword.
+const TYPES: [&str; 2] = ["inet", "text"];
+
+/// Asks whether all operators, functions, casts and types that look like the server's own are (fact
+/// `b`). What stands behind CASE the planner does not estimate.
+pub(super) fn built_in() -> String {
+    format!(
+        "SELECT 'b', '0', '', '' WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_operator o \
+         WHERE CASE WHEN o.oid OPERATOR(pg_catalog.<) {MADE} THEN false \
+         ELSE o.oprname OPERATOR(pg_catalog.=) ANY ('{{=,<>,<,<=,>,>=}}'::pg_catalog.name[]) \
+         AND (o.oprleft OPERATOR(pg_catalog.<) {USERS} \
+         OR o.oprright OPERATOR(pg_catalog.<) {USERS}) \
+         OR o.oprname OPERATOR(pg_catalog.=) ANY ('{{+,-,<<}}'::pg_catalog.name[]) \
+         AND o.oprleft OPERATOR(pg_catalog.=) ANY ('{{0,20,21,23}}'::pg_catalog.oid[]) \
+         AND o.oprright OPERATOR(pg_catalog.=) ANY ('{{20,21,23}}'::pg_catalog.oid[]) END) \
+         AND NOT EXISTS (SELECT FROM pg_catalog.pg_proc f \
+         WHERE f.proname OPERATOR(pg_catalog.=) ANY ({total}) \
+         AND f.oid OPERATOR(pg_catalog.>=) {MADE}) \
+         AND NOT EXISTS (SELECT FROM pg_catalog.pg_cast k \
+         WHERE k.oid OPERATOR(pg_catalog.>=) {MADE} \
+         AND k.castsource OPERATOR(pg_catalog.<) {USERS} \
+         AND k.casttarget OPERATOR(pg_catalog.<) {USERS}) \
+         AND NOT EXISTS (SELECT FROM pg_catalog.pg_type y \
+         WHERE y.typname OPERATOR(pg_catalog.=) ANY ({types}) \
+         AND y.oid OPERATOR(pg_catalog.>=) {MADE}); ",
+        total = array(&TOTAL),
+        types = array(&TYPES),
+    )
+}
+
+/// Asks the same of functions of time (fact `t`).
+pub(super) fn clocks() -> String {
+    format!(
+        "; SELECT 't', '0', '', '' WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_proc f \
+          WHERE f.proname OPERATOR(pg_catalog.=) ANY ({clocks}) \
+          AND f.oid OPERATOR(pg_catalog.>=) {MADE} \
+          AND pg_catalog.pg_function_is_visible(f.oid))",
+        clocks = array(&CLOCKS)
+    )
+}
+
+/// An array of names.
+pub(super) fn array(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
+    format!("ARRAY[{}]::pg_catalog.name[]", names.join(", "))
+}
