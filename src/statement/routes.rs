@@ -11,8 +11,9 @@
 //! Invariants:
 //! - trials by the worse route take at most one part in `SHARE` of the time that the statement
 //!   takes by the better one, but for the first few;
-//! - the usual route changes only after `ENOUGH` pairs that all but one agree, and by more than
-//!   noise makes up.
+//! - the usual route changes only when pairs have spoken against it so much more often than for it
+//!   that chance does not make that up, however long it tries and however busy the machine is
+//!   (`Pairs::weigh`).
 
 use super::{Micros, lock};
 use std::sync::Mutex;
@@ -36,15 +37,46 @@ pub struct Pair {
     pub original: u32,
 }
 
-/// Pairs that are looked at together.
+/// Pairs of which the medians are told.
 const ENOUGH: usize = 9;
+
+/// What a pair adds to the doubt about the usual route if it speaks against it, what it takes away
+/// if not, and the doubt at which the route changes.
+///
+/// Such a sum stays near nothing as long as less than `takes` of `adds + takes` pairs speak against
+/// the route, whatever single pairs show: where every other pair does, because the routes are alike
+/// and times scatter, it reaches `changes` by chance once in tens of thousands of pairs. Where all
+/// do, sixteen pairs are enough, or twelve.
+#[derive(Debug, Clone, Copy)]
+struct Weights {
+    adds: u32,
+    takes: u32,
+    changes: u32,
+}
+
+/// Of prepared executions, which are left if most take longer by more than noise makes up.
+const LEAVE: Weights = Weights {
+    adds: 2,
+    takes: 3,
+    changes: 32,
+};
+
+/// Of the original, to which every prepared execution is preferred that takes no longer.
+const RETURN: Weights = Weights {
+    adds: 2,
+    takes: 3,
+    changes: 24,
+};
 
 /// One part in this many of a statement's time may be lost by trials.
 const SHARE: u64 = 100;
 
 /// Executions of a connection between two trials while a change of the route is being considered,
-/// and at the beginning.
-const SOON: u32 = 4;
+/// and at the beginning. The server plans the first five for their values.
+const SOON: u32 = 5;
+
+/// The doubt from which on every execution but the one between belongs to a trial.
+const DOUBTED: u32 = 8;
 
 /// Executions between two trials when all is clear, at first, and how often that is doubled.
 const CLEAR: u32 = 16;
@@ -81,6 +113,8 @@ struct Pairs {
     count: usize,
     /// How many in a row have spoken for the usual route.
     streak: u32,
+    /// How much speaks against it: see [`Weights`].
+    doubt: u32,
 }
 
 impl Default for Routes {
@@ -126,12 +160,7 @@ impl Routes {
         let place = pairs.count % ENOUGH;
         pairs.latest[place] = pair;
         pairs.count += 1;
-        let agrees = match usual {
-            Route::Prepared => !is_much_slower(pair.prepared, pair.original),
-            Route::Original => pair.prepared > pair.original,
-        };
-        pairs.streak = if agrees { pairs.streak + 1 } else { 0 };
-        let changed = pairs.verdict(usual);
+        let changed = pairs.weigh(usual, pair);
         if let Some(route) = changed {
             self.leaves
                 .store(route == Route::Original, Ordering::Relaxed);
@@ -153,22 +182,24 @@ impl Routes {
 }
 
 impl Pairs {
-    /// The other route, if it is the better one beyond doubt.
-    fn verdict(&self, usual: Route) -> Option<Route> {
-        if self.count < ENOUGH {
-            return None;
-        }
-        let slower = self.latest.iter().filter(|p| p.prepared > p.original);
-        let slower = slower.count();
-        let medians = self.medians();
-        match usual {
-            Route::Prepared => (slower >= ENOUGH - 1
-                && is_much_slower(medians.prepared, medians.original))
-            .then_some(Route::Original),
-            Route::Original => {
-                (slower <= 1 && medians.prepared <= medians.original).then_some(Route::Prepared)
+    /// Adds what a pair says of the usual route; returns the other one if it is the better one
+    /// beyond doubt.
+    fn weigh(&mut self, usual: Route, pair: Pair) -> Option<Route> {
+        let (weights, other, speaks_against) = match usual {
+            Route::Prepared => {
+                let is_slower = is_slower(pair.prepared, pair.original);
+                (LEAVE, Route::Original, is_slower)
             }
-        }
+            Route::Original => {
+                let is_faster = pair.prepared <= pair.original;
+                (RETURN, Route::Prepared, is_faster)
+            }
+        };
+        (self.streak, self.doubt) = match speaks_against {
+            true => (0, self.doubt + weights.adds),
+            false => (self.streak + 1, self.doubt.saturating_sub(weights.takes)),
+        };
+        (self.doubt >= weights.changes).then_some(other)
     }
 
     fn medians(&self) -> Pair {
@@ -196,6 +227,7 @@ impl Pairs {
         let paid = lost / u64::from(usual.max(1));
         let paid = u32::try_from(paid).unwrap_or(MOST).min(MOST);
         match self.streak {
+            0 if self.doubt >= DOUBTED => paid.max(1),
             0 => SOON.max(paid),
             // It is not known yet what is usual.
             _ if self.count < ENOUGH => SOON.max(paid / 2),
@@ -204,9 +236,9 @@ impl Pairs {
     }
 }
 
-/// Whether the one is slower by more than noise makes up, both in microseconds.
-const fn is_much_slower(one: u32, other: u32) -> bool {
-    one as u64 * 5 > other as u64 * 6
+/// Whether the one is slower by more than is worth a change, both in microseconds.
+const fn is_slower(one: u32, other: u32) -> bool {
+    one as u64 * 10 > other as u64 * 11
 }
 
 /// Which executions of a statement one connection times.
@@ -419,6 +451,45 @@ mod tests {
         for _ in 0..100 {
             run(&routes, 10_000, 1, cost);
             assert_eq!(routes.usual(), Route::Prepared);
+        }
+    }
+
+    /// A machine on which an answer often waits several times as long as the server works for it.
+    fn busy(index: u32, seed: u32) -> u64 {
+        let drawn = (index ^ seed.wrapping_mul(0x9e37_79b9)).wrapping_mul(0x85eb_ca6b);
+        let drawn = (drawn ^ drawn >> 13).wrapping_mul(0xc2b2_ae35) >> 16;
+        match drawn % 8 {
+            0 => 2_000,
+            1 | 2 => 400,
+            3 | 4 => 100,
+            _ => u64::from(drawn % 40),
+        }
+    }
+
+    #[test]
+    fn a_busy_machine_does_not_make_what_pays_be_left() {
+        for seed in 0..40 {
+            let routes = Routes::default();
+            let cost = |route, index| match route {
+                Route::Prepared => 80 + busy(index, seed),
+                Route::Original => 100 + busy(index, seed),
+            };
+            let (_, originals) = run(&routes, 20_000, 1, cost);
+            assert_eq!(routes.usual(), Route::Prepared, "{seed}");
+            assert!(originals < 2_000, "{seed}: {originals}");
+        }
+    }
+
+    #[test]
+    fn on_a_busy_machine_what_does_not_pay_is_found_out() {
+        for seed in 0..40 {
+            let routes = Routes::default();
+            let cost = |route, index| match route {
+                Route::Prepared => 300 + busy(index, seed),
+                Route::Original => 100 + busy(index, seed),
+            };
+            let (_, originals) = run(&routes, 10_000, 1, cost);
+            assert!(originals > 5_000, "{seed}: {originals}");
         }
     }
 
