@@ -3,6 +3,7 @@
 use super::databases::server_address;
 use super::settings::{self, Setting};
 use super::{Address, AddressError, Effective, Error, refuse};
+use std::path::PathBuf;
 
 impl Effective {
     /// The addresses to listen on: at least one.
@@ -36,6 +37,37 @@ impl Effective {
             }
             None => Ok(addresses),
         }
+    }
+
+    /// Where the next process asks for the sockets, which is none of them.
+    pub(super) fn takeover_socket(&self) -> Result<Option<PathBuf>, Error> {
+        let setting = &settings::TAKEOVER_SOCKET;
+        let text = self.text(setting)?;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let written = self.written(setting)?;
+        let path = PathBuf::from(text);
+        // A process listens beside it first, with its number behind the path.
+        let beside = format!("{text}.{}", u32::MAX).parse();
+        let expected = match beside {
+            Ok(Address::Unix(_)) if text.ends_with('/') || path.is_dir() => {
+                "the path of the socket itself, such as /run/pgautoprep/takeover"
+            }
+            Ok(Address::Unix(_)) => {
+                let own = Address::Unix(path.clone());
+                let listen = self.addresses(&settings::LISTEN)?;
+                match listen.contains(&own) || self.http_listen()?.contains(&own) {
+                    true => "a path that is not in listen or http_listen",
+                    false => return Ok(Some(path)),
+                }
+            }
+            Err(AddressError::PathTooLong) => {
+                "a shorter path, behind which a process can put its number"
+            }
+            _ => "a path that begins with /",
+        };
+        Err(refuse(setting, written, expected, text))
     }
 
     /// The addresses of a setting: all different, none a directory.

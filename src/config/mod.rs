@@ -113,6 +113,8 @@ pub struct Config {
     pub log_level: String,
     /// Permission bits of the sockets listened on, at most `0o777`.
     pub unix_socket_mode: u32,
+    /// Where the next process asks for the sockets listened on, if it may.
+    pub takeover_socket: Option<PathBuf>,
     /// TLS with clients.
     pub client_tls: ClientTls,
     /// TLS with the server.
@@ -353,6 +355,7 @@ impl Effective {
             },
             log_level: self.log_level()?,
             unix_socket_mode: self.unix_socket_mode()?,
+            takeover_socket: self.takeover_socket()?,
             client_tls: self.client_tls()?,
             server_tls: self.server_tls()?,
             auth: self.auth()?,

@@ -424,6 +424,17 @@ pub const UNIX_SOCKET_MODE: Setting = Setting {
     because: "it is PostgreSQL's own default: who may log in is decided by logging in.",
 };
 
+/// `takeover_socket`: where the next process asks for the sockets listened on.
+pub const TAKEOVER_SOCKET: Setting = Setting {
+    key: "takeover_socket",
+    kind: ValueForm::Text("PATH"),
+    default: Some(""),
+    what: "Where a process that is started with the same path asks this one for the sockets it \
+           listens on, and takes over: new clients are its own, and this one ends when those it \
+           has have left.",
+    because: "the path has to be one where nobody else can put a socket.",
+};
+
 /// All settings, in the order in which they are shown.
 pub const SETTINGS: &[Setting] = &[
     LISTEN,
@@ -460,6 +471,7 @@ pub const SETTINGS: &[Setting] = &[
     LOG_FORMAT,
     LOG_LEVEL,
     UNIX_SOCKET_MODE,
+    TAKEOVER_SOCKET,
     CLIENT_TLS_SSLMODE,
     CLIENT_TLS_KEY_FILE,
     CLIENT_TLS_CERT_FILE,

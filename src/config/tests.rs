@@ -237,6 +237,10 @@ fn words_that_mean_nothing_are_refused() {
         ("unix_socket_mode", "1777"),
         ("unix_socket_mode", "+777"),
         ("unix_socket_mode", "rwx"),
+        ("takeover_socket", "run/takeover"),
+        ("takeover_socket", "127.0.0.1:1"),
+        ("takeover_socket", "/run/"),
+        ("takeover_socket", &format!("/{}", "x".repeat(100))),
     ] {
         let error = Config::from_pairs(&[("upstream", "db:1"), (key, text)]).expect_err(text);
         assert!(error.to_string().starts_with("--"), "{error}");
@@ -259,6 +263,25 @@ fn filters_and_switches_are_understood() {
     assert!(!config.audit);
     assert_eq!(config.plans, PlanChoice::Server);
     assert_eq!(config.unix_socket_mode, 0o600);
+}
+
+#[test]
+fn where_processes_meet_is_no_place_for_clients() {
+    let config = |path: &str| {
+        Config::from_pairs(&[
+            ("upstream", "db:1"),
+            ("listen", "/run/a,127.0.0.1:0"),
+            ("http_listen", "/run/b"),
+            ("takeover_socket", path),
+        ])
+    };
+    assert_eq!(config("").expect("none").takeover_socket, None);
+    let path = config("/run/c").expect("valid").takeover_socket;
+    assert_eq!(path, Some("/run/c".into()));
+    for path in ["/run/a", "/run/b"] {
+        let error = config(path).expect_err(path).to_string();
+        assert!(error.contains("not in listen or http_listen"), "{error}");
+    }
 }
 
 #[test]

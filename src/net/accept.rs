@@ -3,13 +3,13 @@
 //! All of this waits for others more than it works, so it is tasks of the acceptor's runtime. What
 //! happens between login and the end is a worker's.
 
-use super::Phase;
 use super::cancel::Request;
 use super::console::{Console, Guest};
 use super::environment::Environment;
 use super::farewell::{count_end, farewell, last_word};
 use super::hasten::hasten;
 use super::orders::Joined;
+use super::phase::Phase;
 use super::stream::{Stream, read, write_all};
 use super::tls::{PROTOCOL, Tunnel};
 use super::visitor::Visitor;
@@ -171,7 +171,7 @@ async fn is_over(
     admission: &mut Admission,
 ) -> ConnectionError {
     tokio::select! {
-        _ = draining.wait_for(|phase| *phase != Phase::Serving) => ConnectionError::ShuttingDown,
+        _ = draining.wait_for(Phase::is_ending) => ConnectionError::ShuttingDown,
         () = admission.is_over() => ConnectionError::TooManyClients,
     }
 }
@@ -284,11 +284,17 @@ impl Greeted {
     }
 }
 
-/// Relays a cancel request; whether it was one of ours is nobody's business.
-async fn cancel(pid: u32, key: &[u8], environment: &Environment) {
+/// Relays a cancel request; whether it was one of ours is nobody's business. One that is not may be
+/// for a client of the process before.
+pub(super) async fn cancel(pid: u32, key: &[u8], environment: &Environment) {
     environment.metrics.acceptor().add(Counter::Cancels, 1);
     let request = environment.registry.cancel(pid, key);
-    if let Some((pid, secret, endpoint)) = request.as_ref().and_then(Request::theirs) {
-        hasten(pid, secret, endpoint, environment).await;
+    match (&request, &environment.predecessor) {
+        (None, Some(predecessor)) => predecessor.cancel(pid, key).await,
+        _ => {
+            if let Some((pid, secret, endpoint)) = request.as_ref().and_then(Request::theirs) {
+                hasten(pid, secret, endpoint, environment).await;
+            }
+        }
     }
 }

@@ -9,14 +9,15 @@
 //! - [`SPARE`] descriptors are kept for when there are no others: one to accept, one to reach the
 //!   server with a cancel request.
 
-use super::Phase;
 use super::accept::{Admission, Bound, greet};
 use super::console::{Console, GUESTS};
 use super::environment::Environment;
 use super::http::CONNECTIONS;
+use super::listener::Listener;
 use super::orders::{Arrival, OpenClient};
+use super::phase::Phase;
 use super::places::Places;
-use super::stream::{Listener, Stream};
+use super::stream::Stream;
 use super::warm::Warm;
 use super::worker::Handle;
 use crate::config::Config;
@@ -54,7 +55,12 @@ pub fn other_files(config: &Config) -> u64 {
         0 => 0,
         ports => ports + CONNECTIONS,
     };
-    let ports = config.listen.len() + http;
+    // The next process is given others for the same sockets.
+    let takeover = match config.takeover_socket {
+        Some(_) => config.listen.len() + config.http_listen.len() + 3,
+        None => 0,
+    };
+    let ports = config.listen.len() + http + takeover;
     let guests = match config.console.is_empty() {
         true => 0,
         false => GUESTS,

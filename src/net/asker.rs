@@ -1,7 +1,7 @@
 //! Who asks the server about users: on a connection of its own, one question after the other.
 
-use super::Phase;
 use super::door::{Conversation, Door, unexpected};
+use super::phase::Phase;
 use super::reach::{self, Arrived, Caller, reach};
 use super::tls::Encryption;
 use super::ways::Ways;
@@ -56,7 +56,7 @@ pub(super) async fn ask_for_others(means: Means) {
     loop {
         let request = tokio::select! {
             request = timeout(idle, requests.recv()) => request,
-            _ = draining.wait_for(|phase| *phase != Phase::Serving) => Ok(None),
+            _ = draining.wait_for(Phase::is_ending) => Ok(None),
         };
         let request = match request {
             Ok(Some(request)) => request,

@@ -1,12 +1,13 @@
 //! What greeting a client takes, for all of them.
 
-use super::Phase;
 use super::cancel::Registry;
 use super::door::Door;
 use super::news::Tells;
 use super::orders::Mailbox;
+use super::phase::Phase;
 use super::places::Places;
 use super::pools::Pools;
+use super::takeover::Predecessor;
 use super::tls::Encryption;
 use super::warm::Warm;
 use super::ways::Ways;
@@ -21,6 +22,8 @@ use tokio::sync::watch;
 pub(super) struct Environment {
     pub(super) config: Arc<Config>,
     pub(super) registry: Arc<Registry>,
+    /// Knows the keys of those who are still with the process before.
+    pub(super) predecessor: Option<Arc<Predecessor>>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) warm: Arc<Warm>,
     pub(super) pools: Pools,

@@ -14,13 +14,16 @@ mod cancel;
 mod console;
 mod dial;
 pub mod door;
+mod ending;
 mod endpoint;
 mod environment;
 mod farewell;
 mod hasten;
 mod http;
+mod listener;
 mod news;
 mod orders;
+mod phase;
 mod places;
 mod pools;
 mod port;
@@ -31,6 +34,7 @@ mod socket;
 mod steward;
 mod stream;
 mod survey;
+mod takeover;
 pub mod tls;
 mod visitor;
 mod warm;
@@ -44,26 +48,31 @@ use crate::metrics::Metrics;
 use crate::statement::journal::Journal;
 use crate::statement::mirror::Capacity;
 use crate::statement::shapes::Shapes;
-use accept::HANDSHAKES;
+use accept::{HANDSHAKES, cancel};
 use acceptor::Acceptor;
 use asker::ask_for_others;
 use cancel::Registry;
 use console::Console;
 use door::Door;
+use ending::{all_left, at_once, end, next_ending, succeeded};
 use environment::Environment;
 use farewell::LAST_WORD;
 use http::{Desk, Health};
+use listener::Listener;
 use orders::{Mailbox, Order};
+use phase::Phase;
 use places::Places;
 use pools::Pools;
 use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use stream::Listener;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use takeover::{Estate, Heir, Inherited, Predecessor};
 use tls::Encryption;
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use warm::Warm;
 use ways::Ways;
@@ -71,20 +80,6 @@ use worker::{Handle, Setup, Thread};
 
 pub use acceptor::other_files;
 pub use steward::{Means, SetLog, Steward, Unchanged};
-
-/// The time between two looks at whether all clients have left.
-const LEFT: Duration = Duration::from_millis(50);
-
-/// How far the proxy is from its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    /// It serves.
-    Serving,
-    /// It takes no new clients.
-    Draining,
-    /// All clients have gone but for those at the console.
-    Over,
-}
 
 /// Why the proxy could not start.
 #[derive(Debug, thiserror::Error)]
@@ -106,6 +101,14 @@ pub enum Error {
     /// A worker could not be started.
     #[error("cannot start a worker: {0}")]
     Worker(#[source] io::Error),
+    /// What another process listens on cannot be taken over, or not be offered to the next one.
+    #[error("takeover_socket {}: {source}", path.display())]
+    Takeover {
+        /// The path as configured.
+        path: PathBuf,
+        /// What went wrong.
+        source: io::Error,
+    },
 }
 
 impl Error {
@@ -126,6 +129,10 @@ pub struct Proxy {
     started: Instant,
     listeners: Vec<Listener>,
     http: Vec<Listener>,
+    /// Where the next process asks for these, once this one serves.
+    takeover: Option<Listener>,
+    /// The process that serves until this one does.
+    predecessor: Option<Arc<Predecessor>>,
     tls: Arc<Encryption>,
     door: Arc<Door>,
     steward: Arc<Steward>,
@@ -141,8 +148,13 @@ impl Proxy {
         let tls = Arc::new(Encryption::load(&config)?);
         let door = Arc::new(Door::load(&config)?);
         let steward = Steward::new(&config, Arc::clone(&tls), Arc::clone(&door))?;
-        let listeners = bind_all(&config.listen, &config).await?;
-        let http = bind_all(&config.http_listen, &config).await?;
+        let (predecessor, mut inherited) = meet(&config).await?;
+        let listeners = bind_all(&config.listen, &mut inherited.listen, &config).await?;
+        let http = bind_all(&config.http_listen, &mut inherited.http, &config).await?;
+        let beside = |path: &PathBuf| {
+            Listener::beside(path, OWN_USER).map_err(|source| takeover_error(path, source))
+        };
+        let takeover = config.takeover_socket.as_ref().map(beside).transpose()?;
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).map_err(|error| Error::Worker(error.into()))?;
         let seed = u64::from_ne_bytes(seed);
@@ -155,6 +167,8 @@ impl Proxy {
             config: Arc::new(config),
             listeners,
             http,
+            takeover,
+            predecessor: predecessor.map(Arc::new),
             tls,
             door,
             steward: Arc::new(steward),
@@ -213,7 +227,7 @@ impl Proxy {
     /// # Errors
     /// A worker that cannot be started.
     pub async fn serve_until(
-        self,
+        mut self,
         stop: impl Future<Output = ()>,
         hurry: impl Future<Output = ()>,
     ) -> Result<(), Error> {
@@ -223,40 +237,43 @@ impl Proxy {
         let environment = Arc::new(self.environment(&draining));
         let (workers, threads) = self.start_workers(&environment, parting)?;
         let warm = Arc::clone(&environment.warm);
-        tokio::spawn(ask_for_others(asker::Means {
-            ways: Arc::clone(&environment.ways),
-            config: Arc::clone(&self.config),
-            tls: Arc::clone(&self.tls),
-            metrics: Arc::clone(&self.metrics),
-            shapes: Arc::clone(&self.shapes),
-            door: Arc::clone(&self.door),
-            draining: draining.clone(),
-        }));
+        self.answer_askers(&environment);
         let mailboxes = threads.iter().map(Thread::mailbox).collect();
         let console = self.start_console(&environment, mailboxes);
+        let estate = self.succeed().await?;
+        let heirs = Arc::clone(&environment);
         let acceptor = Acceptor::new(workers, environment, Arc::clone(&console), arriving);
         let (open, acceptor) = (acceptor.open(), Arc::new(acceptor));
+        let mut accepting = JoinSet::new();
         for listener in self.listeners {
             let acceptor = Arc::clone(&acceptor);
-            tokio::spawn(acceptor.accept_until(listener, draining.clone()));
+            accepting.spawn(acceptor.accept_until(listener, draining.clone()));
         }
         drop(acceptor);
         let servers = self.config.databases.addresses();
-        let health = Health::new(threads.iter().map(Thread::mailbox), servers, draining);
+        let mailboxes = threads.iter().map(Thread::mailbox);
+        let health = Health::new(mailboxes, servers, draining.clone());
         let (metrics, workers) = (Arc::clone(&self.metrics), threads.len());
         let times = (self.started, since(self.started));
         let desk = Arc::new(Desk::new(metrics, workers, times, health));
         for listener in self.http {
-            tokio::spawn(Arc::clone(&desk).serve(listener));
+            let (desk, phase) = (Arc::clone(&desk), draining.clone());
+            accepting.spawn(desk.serve_until(listener, phase));
         }
         let mut stop = pin!(stop);
         let mut ordered = self.steward.ending();
         let ending = tokio::select! {
             () = &mut stop => Ending::Drain,
             ending = next_ending(&mut ordered) => ending,
+            heir = succeeded(estate.as_ref(), &drain, &mut accepting) => {
+                leave(estate, heir, heirs).await;
+                Ending::WaitForClients
+            }
         };
-        // Nobody is listening any more only after all workers are gone, which cannot be.
-        let _ = drain.send(Phase::Draining);
+        if *drain.borrow() == Phase::Serving {
+            // Nobody is listening any more only after all workers are gone, which cannot be.
+            let _ = drain.send(Phase::Draining);
+        }
         warm.close();
         if ending == Ending::WaitForClients {
             tokio::select! {
@@ -265,6 +282,7 @@ impl Proxy {
                 _ = ordered.changed() => {}
             }
         }
+        let _ = drain.send(Phase::Draining);
         threads.iter().for_each(|thread| thread.put(Order::Drain));
         end(threads, &self.config, (all_arrived, all_parted), async {
             tokio::select! {
@@ -277,6 +295,39 @@ impl Proxy {
         let _ = drain.send(Phase::Over);
         let _ = timeout(LAST_WORD, console.is_left()).await;
         Ok(())
+    }
+
+    /// Takes over from the process before, if there is one. Returns what the next one takes over.
+    async fn succeed(&mut self) -> Result<Option<Estate>, Error> {
+        let Some((path, mut at)) = self
+            .config
+            .takeover_socket
+            .as_ref()
+            .zip(self.takeover.take())
+        else {
+            return Ok(None);
+        };
+        let failed = |source| takeover_error(path, source);
+        let estate = Estate::claims(&self.listeners, &self.http).map_err(failed)?;
+        if let Some(predecessor) = &self.predecessor {
+            predecessor.succeed().await.map_err(failed)?;
+            tracing::info!(pid = predecessor.pid, "taken over from the process before");
+        }
+        at.move_to(path).map_err(failed)?;
+        Ok(Some(estate.at(at)))
+    }
+
+    /// Asks servers about users, for those who let clients in.
+    fn answer_askers(&self, environment: &Environment) {
+        tokio::spawn(ask_for_others(asker::Means {
+            ways: Arc::clone(&environment.ways),
+            config: Arc::clone(&self.config),
+            tls: Arc::clone(&self.tls),
+            metrics: Arc::clone(&self.metrics),
+            shapes: Arc::clone(&self.shapes),
+            door: Arc::clone(&self.door),
+            draining: environment.draining.clone(),
+        }));
     }
 
     fn start_console(
@@ -299,6 +350,7 @@ impl Proxy {
             ways: Arc::new(Ways::new(&self.config.databases)),
             config: Arc::clone(&self.config),
             registry: Arc::new(Registry::default()),
+            predecessor: self.predecessor.clone(),
             metrics: Arc::clone(&self.metrics),
             warm,
             draining: draining.clone(),
@@ -339,72 +391,59 @@ fn since(started: Instant) -> f64 {
     since.as_secs_f64()
 }
 
-/// Waits for the end of the workers, which were told to drain: they have a time for that, or until
-/// `hurry` resolves.
-async fn end(
-    threads: Vec<Thread>,
+/// Listens on these addresses, with the sockets that were inherited for them if there are.
+async fn bind_all(
+    addresses: &[Address],
+    inherited: &mut Vec<(Address, OwnedFd)>,
     config: &Config,
-    (mut all_arrived, mut all_parted): (mpsc::Receiver<()>, mpsc::Receiver<()>),
-    hurry: impl Future<Output = ()>,
-) {
-    // The workers have the same time, and cut off what is left then.
-    let limit = config.drain_timeout + LAST_WORD;
-    let ended = async {
-        let _ = timeout(limit, all_arrived.recv()).await;
-        let _ = timeout(limit, all_parted.recv()).await;
-    };
-    let cut_off = async {
-        hurry.await;
-        threads.iter().for_each(|thread| thread.put(Order::CutOff));
-        tokio::time::sleep(LAST_WORD).await;
-    };
-    tokio::select! {
-        () = ended => {}
-        () = cut_off => {}
-    }
-    let join = || threads.into_iter().for_each(Thread::join);
-    if tokio::task::spawn_blocking(join).await.is_err() {
-        tracing::error!("waiting for the workers failed");
-    }
-}
-
-/// How the proxy is to end, by order of somebody at the console, each time that changes.
-async fn next_ending(ordered: &mut watch::Receiver<Option<Ending>>) -> Ending {
-    loop {
-        if let Some(ending) = *ordered.borrow_and_update() {
-            return ending;
-        }
-        if ordered.changed().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
-}
-
-/// Waits until somebody at the console wants the proxy to end at once.
-async fn at_once(ordered: &mut watch::Receiver<Option<Ending>>) {
-    let is_at_once = |ending: &Option<Ending>| *ending == Some(Ending::AtOnce);
-    if ordered.wait_for(is_at_once).await.is_err() {
-        std::future::pending::<()>().await;
-    }
-}
-
-/// Waits until no client is open.
-async fn all_left(open: &AtomicUsize) {
-    while open.load(Ordering::Relaxed) > 0 {
-        tokio::time::sleep(LEFT).await;
-    }
-}
-
-async fn bind_all(addresses: &[Address], config: &Config) -> Result<Vec<Listener>, Error> {
-    let mut listeners = Vec::new();
+) -> Result<Vec<Listener>, Error> {
+    let (mut listeners, mode) = (Vec::new(), config.unix_socket_mode);
     for address in addresses {
-        let listener = Listener::bind(address, config.unix_socket_mode).await;
+        let listener = match takeover::take(inherited, address) {
+            Some(socket) => Listener::inherit(address, socket, mode),
+            None => Listener::bind(address, mode).await,
+        };
         listeners.push(listener.map_err(|source| Error::Listen {
             address: address.clone(),
             source,
         })?);
     }
     Ok(listeners)
+}
+
+/// Permission bits of the socket by which processes of one user meet.
+const OWN_USER: u32 = 0o600;
+
+fn takeover_error(path: &Path, source: io::Error) -> Error {
+    let path = path.to_path_buf();
+    Error::Takeover { path, source }
+}
+
+/// Meets the process that serves now, if there is one that can be taken over from.
+async fn meet(config: &Config) -> Result<(Option<Predecessor>, Inherited), Error> {
+    let Some(path) = &config.takeover_socket else {
+        return Ok((None, Inherited::default()));
+    };
+    let met = Predecessor::meet(path).await;
+    Ok(match met.map_err(|source| takeover_error(path, source))? {
+        Some((predecessor, inherited)) => (Some(predecessor), inherited),
+        None => (None, Inherited::default()),
+    })
+}
+
+/// Leaves everything to the next process, and does for those who are here what that asks for.
+async fn leave(estate: Option<Estate>, mut heir: Heir, environment: Arc<Environment>) {
+    tracing::info!("another process has taken over; this one ends when its clients have left");
+    if let Some(estate) = estate
+        && let Err(error) = estate.leave(&mut heir).await
+    {
+        tracing::error!(%error, "the process that was to take over has ended; nobody listens");
+    }
+    tokio::spawn(async move {
+        let environment = &environment;
+        let cancel = |pid, key: Vec<u8>| async move { cancel(pid, &key, environment).await };
+        heir.serve(cancel).await;
+    });
 }
 
 /// Reads the files that the configuration names, as the proxy would.

@@ -3,13 +3,13 @@
 
 mod pooled;
 
-use super::Phase;
 use super::door::Entered;
 use super::endpoint::Endpoint;
 use super::environment::Environment;
 use super::farewell::{count_end, dismiss};
 use super::news::{Berth, Place};
 use super::orders::{Arrival, Joined, Mailbox, Order, Reached, Via};
+use super::phase::Phase;
 use super::pools::Pool;
 use super::proof::is_let_in;
 use super::reach::{Arrived, Caller, Failure, Means, reach};
@@ -192,7 +192,7 @@ impl Visitor {
             entered = timeout_at(self.deadline, entering) => {
                 entered.unwrap_or(Err(ConnectionError::LoginTimeout))
             }
-            _ = draining.wait_for(|phase| *phase != Phase::Serving) => {
+            _ = draining.wait_for(Phase::is_ending) => {
                 Err(ConnectionError::ShuttingDown)
             }
         };

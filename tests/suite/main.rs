@@ -109,6 +109,8 @@ mod eviction;
 mod crowd;
 // Being told to stop.
 mod shutdown;
+// Restarts without loss.
+mod takeover;
 // Peers that do not read.
 mod backpressure;
 mod bare;

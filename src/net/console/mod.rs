@@ -11,10 +11,10 @@ mod gather;
 
 pub(super) use entrance::Guest;
 
-use super::Phase;
 use super::environment::Environment;
 use super::farewell::{count_end, farewell, last_word};
 use super::orders::Mailbox;
+use super::phase::Phase;
 use super::steward::Steward;
 use super::stream::{Stream, read, write_all};
 use crate::admin::console::{Counted, MAX_MESSAGE, Rank, Talk, Todo};

@@ -5,8 +5,8 @@
 //! reaches the server. Both are found out at most once a second, however often somebody asks.
 
 use crate::config::Address;
-use crate::net::Phase;
 use crate::net::orders::{Mailbox, Order};
+use crate::net::phase::Phase;
 use crate::net::stream::Stream;
 use std::time::Duration;
 use tokio::sync::{Mutex, oneshot, watch};

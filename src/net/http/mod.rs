@@ -8,8 +8,10 @@
 mod health;
 pub(super) mod process;
 
+use super::listener::Listener;
+use super::phase::Phase;
 use super::places::Places;
-use super::stream::{Listener, Plain};
+use super::stream::Plain;
 use crate::admin::exposition::{self, Format};
 use crate::admin::{Snapshot, status};
 use crate::metrics::Metrics;
@@ -24,6 +26,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
 
 pub(super) use health::Health;
 
@@ -78,8 +81,19 @@ impl Desk {
         }
     }
 
-    /// Answers whoever comes, for ever.
-    pub(super) async fn serve(self: Arc<Self>, listener: Listener) {
+    /// Answers whoever comes, until another process does.
+    pub(super) async fn serve_until(
+        self: Arc<Self>,
+        listener: Listener,
+        mut phase: watch::Receiver<Phase>,
+    ) {
+        tokio::select! {
+            () = self.serve(&listener) => {}
+            _ = phase.wait_for(|phase| *phase == Phase::Succeeded) => {}
+        }
+    }
+
+    async fn serve(self: Arc<Self>, listener: &Listener) {
         loop {
             match listener.accept_plain().await {
                 Ok(Plain::Tcp(stream)) => self.meet(stream),

@@ -90,7 +90,7 @@ async fn turn(
             Ok(Ok(grant)) => Ok(grant),
             _ => Err(ConnectionError::WaitTimeout),
         },
-        _ = draining.wait_for(|phase| *phase != Phase::Serving) => {
+        _ = draining.wait_for(Phase::is_ending) => {
             Err(ConnectionError::ShuttingDown)
         }
     };

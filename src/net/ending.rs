@@ -1,0 +1,91 @@
+//! How the proxy comes to its end.
+
+use super::farewell::LAST_WORD;
+use super::orders::Order;
+use super::phase::Phase;
+use super::takeover::{Estate, Heir};
+use super::worker::Thread;
+use crate::admin::console::Ending;
+use crate::config::Config;
+use std::future::Future;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// The time between two looks at whether all clients have left.
+const LEFT: Duration = Duration::from_millis(50);
+
+/// Waits for a process that takes over, and until nobody is accepted here any more.
+pub(super) async fn succeeded(
+    estate: Option<&Estate>,
+    phase: &watch::Sender<Phase>,
+    accepting: &mut JoinSet<()>,
+) -> Heir {
+    let Some(estate) = estate else {
+        return std::future::pending().await;
+    };
+    let heir = estate.heir().await;
+    estate.keep_files();
+    // Nobody is listening any more only after all workers are gone, which cannot be.
+    let _ = phase.send(Phase::Succeeded);
+    while accepting.join_next().await.is_some() {}
+    heir
+}
+
+/// Waits for the end of the workers, which were told to drain: they have a time for that, or until
+/// `hurry` resolves.
+pub(super) async fn end(
+    threads: Vec<Thread>,
+    config: &Config,
+    (mut all_arrived, mut all_parted): (mpsc::Receiver<()>, mpsc::Receiver<()>),
+    hurry: impl Future<Output = ()>,
+) {
+    // The workers have the same time, and cut off what is left then.
+    let limit = config.drain_timeout + LAST_WORD;
+    let ended = async {
+        let _ = timeout(limit, all_arrived.recv()).await;
+        let _ = timeout(limit, all_parted.recv()).await;
+    };
+    let cut_off = async {
+        hurry.await;
+        threads.iter().for_each(|thread| thread.put(Order::CutOff));
+        tokio::time::sleep(LAST_WORD).await;
+    };
+    tokio::select! {
+        () = ended => {}
+        () = cut_off => {}
+    }
+    let join = || threads.into_iter().for_each(Thread::join);
+    if tokio::task::spawn_blocking(join).await.is_err() {
+        tracing::error!("waiting for the workers failed");
+    }
+}
+
+/// How the proxy is to end, by order of somebody at the console, each time that changes.
+pub(super) async fn next_ending(ordered: &mut watch::Receiver<Option<Ending>>) -> Ending {
+    loop {
+        if let Some(ending) = *ordered.borrow_and_update() {
+            return ending;
+        }
+        if ordered.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Waits until somebody at the console wants the proxy to end at once.
+pub(super) async fn at_once(ordered: &mut watch::Receiver<Option<Ending>>) {
+    let is_at_once = |ending: &Option<Ending>| *ending == Some(Ending::AtOnce);
+    if ordered.wait_for(is_at_once).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Waits until no client is open.
+pub(super) async fn all_left(open: &AtomicUsize) {
+    while open.load(Ordering::Relaxed) > 0 {
+        tokio::time::sleep(LEFT).await;
+    }
+}
