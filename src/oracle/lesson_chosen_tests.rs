@@ -28,7 +28,7 @@ fn facts(kinds: &str) -> Replies {
         &["b", "0", "", ""],
         &["s", "0", "", ""],
         &["n", "0", "0", ""],
-        &["c", "0", "id", "23 t t t f t"],
+        &["c", "0", "id", "23 t 0 t f t"],
     ];
     let chosen: Vec<_> = all
         .into_iter()

@@ -29,6 +29,12 @@ impl Standing {
         Ok(())
     }
 
+    /// Whether it is known that nothing tells the client of the statements that the server gets.
+    #[must_use]
+    pub const fn is_quiet(&self) -> bool {
+        self.context.is_some() && self.settings.is_quiet
+    }
+
     /// Whether the settings, as last asked for, allow any conversion.
     ///
     /// # Errors

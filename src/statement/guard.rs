@@ -26,6 +26,8 @@ pub enum Check {
     Length(usize),
     /// The value is a plain decimal number whose magnitude is at most this.
     Magnitude(u64),
+    /// The same of a whole number, without a point.
+    Whole(u64),
     /// The value is a plain decimal number with at most this many digits before the point and at
     /// most 30 behind it.
     Digits(usize),
@@ -78,6 +80,10 @@ impl Check {
                 literal.form != Form::Escape && memchr::memchr(b'\\', token).is_none()
             }
             Self::Magnitude(limit) => inner.and_then(whole_part).is_some_and(|n| n <= limit),
+            Self::Whole(limit) => inner.is_some_and(|number| {
+                memchr::memchr(b'.', number).is_none()
+                    && whole_part(number).is_some_and(|n| n <= limit)
+            }),
             Self::Empty => inner.is_some_and(<[u8]>::is_empty),
             Self::Address => inner.is_some_and(|inner| inner.is_empty() || is_address(inner)),
             Self::Shift => inner.is_some_and(is_shift),
@@ -87,7 +93,7 @@ impl Check {
 }
 
 /// Whether the server takes this for an address, whatever else it may take for one (`inet_net_pton`
-/// in `inet_net_pton.c`).
+/// in `inet_net_pton.c`, where the bits behind a version 6 have no zeros in front).
 fn is_address(text: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(text) else {
         return false;
@@ -101,8 +107,9 @@ fn is_address(text: &[u8]) -> bool {
         Ok(IpAddr::V6(_)) if !address.contains('.') => 128,
         _ => return false,
     };
-    let is_number = |bits: &str| bits.len() <= 3 && bits.bytes().all(|byte| byte.is_ascii_digit());
-    bits.is_none_or(|bits| is_number(bits) && bits.parse().is_ok_and(|bits: u64| bits <= most))
+    let written = |number: u64| bits.is_some_and(|bits| number.to_string() == bits);
+    let number = bits.and_then(|bits| bits.parse().ok());
+    bits.is_none() || number.is_some_and(|number| number <= most && written(number))
 }
 
 fn is_shift(number: &[u8]) -> bool {
@@ -192,6 +199,8 @@ mod tests {
             "'10.1.2.3/'",
             "'10.1.2.3/+1'",
             "'10.1.2.3/0024'",
+            "'::1/064'",
+            "'::1/00'",
             "'::/129'",
             "'::1.2.3.4'",
             "'fe80::1%eth0'",
@@ -234,6 +243,16 @@ mod tests {
         }
         assert!(admits(Check::Digits(3), "999") && admits(Check::Digits(3), "99.9"));
         assert!(!admits(Check::Digits(3), "999.9") && !admits(Check::Digits(3), "1e2"));
+    }
+
+    #[test]
+    fn whole_numbers_have_no_point() {
+        for token in ["32767", "'-32767'", "007"] {
+            assert!(admits(Check::Whole(32767), token), "{token}");
+        }
+        for token in ["32768", "5.5", "'5.'", "'.5'", "' 5'", "''", "'-'", "1e1"] {
+            assert!(!admits(Check::Whole(32767), token), "{token}");
+        }
     }
 
     #[test]

@@ -162,3 +162,15 @@ fn a_cancelled_statement_ends_in_its_transaction() {
         client.query("ROLLBACK");
     }
 }
+
+/// Who wants to be told of each statement that the server gets is told of BEGIN, too.
+#[test]
+fn a_session_that_is_told_of_statements_is_told_of_its_begin() {
+    same_under(&ON, SETUP, |client, _, round| {
+        let read = format!("SELECT id, n FROM t WHERE id = {round}");
+        client.queries(&["BEGIN", &read, "COMMIT"]);
+        client.queries(&["SET client_min_messages = log", "SET log_statement = 'all'"]);
+        client.queries(&["BEGIN", &read, "COMMIT", "RESET ALL"]);
+        client.queries(&["BEGIN", &read, "COMMIT"]);
+    });
+}

@@ -460,3 +460,21 @@ fn what_an_index_costs_may_depend_on_the_value() {
         ));
     });
 }
+
+/// Two columns whose collations are both named: by which are they compared? Nobody is asked as long
+/// as no row has to be compared, and which those are is the plan's choice.
+#[test]
+fn columns_of_two_collations_cannot_be_compared_by_either() {
+    let setup = "CREATE TABLE t (k int PRIMARY KEY, a text COLLATE \"C\", \
+        b text COLLATE \"POSIX\", s int, pad text); INSERT INTO t SELECT i, 'x', 'x', \
+        CASE WHEN i <= 9990 THEN 1 ELSE i END, repeat('p', 300) \
+        FROM generate_series(1, 10000) i; CREATE INDEX ON t (s); ANALYZE t";
+    converts(setup, |client, round| {
+        let rare = if decides(round) { 9995 } else { 1 };
+        let key = 77_777 + round;
+        client.query(&format!(
+            "SELECT k FROM t WHERE a = b AND k = {key} AND s = {rare}"
+        ));
+        client.query(&format!("SELECT k FROM t WHERE k = {key}"));
+    });
+}

@@ -111,13 +111,14 @@ impl Hop<'_> {
     }
 
     /// Whether a BEGIN may be answered before the server has heard of it. Behind one that it has
-    /// heard of it holds notifications back, and in the other protocol the client might see what
-    /// carries it.
+    /// heard of it holds notifications back, in the other protocol the client might see what
+    /// carries it, and a session may have asked to be told of each statement.
     fn may_defer(&mut self) -> bool {
         let standing = &self.upstream.standing;
         self.lent.settings.mode == Policy::Convert
             && standing.status == Status::Idle
             && !standing.may_listen()
+            && standing.is_quiet()
             && !standing.past.may_show_statements()
             && self.upstream.ledger.is_idle()
             // Not into the middle of what the server says unasked.

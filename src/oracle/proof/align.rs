@@ -1,7 +1,7 @@
 //! A generic plan beside the plan of literals, node for node and expression for expression.
 
 use super::Hidden;
-use super::constant::Types;
+use super::constant::{Types, is_made};
 use super::tokens::{Token, are_alike, normalize};
 use super::tree::{Facts, Plan, text};
 use crate::statement::guard::Guard;
@@ -70,6 +70,8 @@ pub(super) struct Aligned<'a> {
     pub computes: bool,
     /// Functions of time are taken for the server's own.
     pub tells_time: bool,
+    /// The types of users that arguments have.
+    pub made: Vec<u32>,
     /// The planner may have tried out something that has another value at another moment, or fails.
     pub tries_out: bool,
     /// Arguments that nothing but being arguments keeps from being good.
@@ -104,6 +106,7 @@ pub(super) fn align<'a>(
             visible: vec![false; types.len()],
             computes: false,
             tells_time: false,
+            made: types.iter().copied().filter(|oid| is_made(*oid)).collect(),
             tries_out: false,
             fixable: Vec::new(),
         },

@@ -1,6 +1,7 @@
 //! One constant of a plan: what a generic plan still has to do with its parameters, and for which
 //! values that cannot fail.
 
+mod cast;
 mod kinds;
 mod moment;
 mod null_if;
@@ -8,7 +9,8 @@ mod sums;
 
 use crate::sql::oid;
 use crate::statement::guard::{Check, Guard};
-use kinds::{number, type_name, whole_digits, widens};
+use cast::Written;
+pub(super) use kinds::is_made;
 pub(super) use moment::CLOCKS;
 
 /// The types of the parameters, by index.
@@ -41,6 +43,10 @@ pub(super) struct Constant {
     kind: Option<u32>,
     /// The type EXPLAIN shows for it; empty if it shows none.
     shown: String,
+    /// What it has of its argument, if it has one.
+    written: Written,
+    /// It may have been rounded to the digits of a floating-point number.
+    is_rounded: bool,
     /// Numbers added up in it.
     terms: usize,
     /// It is a `bigint` that is, or will be guarded to be, far from overflow.
@@ -75,6 +81,8 @@ impl Constant {
             number: None,
             kind: None,
             shown: String::new(),
+            written: Written::Same,
+            is_rounded: false,
             terms: 1,
             wide: false,
             null_if: None,
@@ -188,6 +196,7 @@ impl Constant {
         let mut all = Self::literal();
         all.plain = parts.iter().all(|part| part.plain);
         all.parts_plain = all.plain;
+        all.written = Written::Other;
         for part in parts {
             all.parameters.extend(part.parameters);
             all.guards.extend(part.guards);
@@ -206,7 +215,12 @@ impl Constant {
             && matches!(&parts[..], [only] if texts.contains(&only.kind(types)));
         let moment = moment::returned(function, &mut parts, types);
         let (work, is_nested) = work(&parts, &[]);
+        let written = match &parts[..] {
+            [only] if total => only.written_by(function),
+            _ => Written::Other,
+        };
         let mut call = Self::all(parts);
+        call.written = written;
         call.made_of = true;
         call.plain = false;
         let counts = matches!(function, "length" | "char_length");
@@ -233,7 +247,15 @@ impl Constant {
         }
         let sum = sums::sum(&parts, operators, types);
         let (work, is_nested) = work(&parts, operators);
+        // Of one operand only the sign is another.
+        let (written, is_rounded) = match &parts[..] {
+            [only] if sum.is_some() && only.written != Written::Other => {
+                (Written::Magnitude, only.is_rounded)
+            }
+            _ => (Written::Other, false),
+        };
         let mut operation = Self::all(parts);
+        (operation.written, operation.is_rounded) = (written, is_rounded);
         operation.made_of = true;
         (operation.plain, operation.parts_plain) = (false, false);
         if operation.parameters.is_empty() {
@@ -263,118 +285,6 @@ impl Constant {
         match self.parameters[..] {
             [only] if self.kind.is_none() => types.get(only).copied(),
             _ => self.kind,
-        }
-    }
-
-    /// A cast of it to the type of this name, as EXPLAIN writes types.
-    pub(super) fn cast(&mut self, name: &str, types: Types<'_>) {
-        let was_fallible = self.is_fallible();
-        self.convert(name, types);
-        let is_left = match self.parameters[..] {
-            [] => !self.plain,
-            _ => !was_fallible && self.is_fallible(),
-        };
-        self.work = match self.work.take() {
-            Some(work) => Some(format!("({work})::{name}")),
-            None => is_left.then(|| format!("(_)::{name}")),
-        };
-    }
-
-    fn convert(&mut self, name: &str, types: Types<'_>) {
-        if self.near && self.stays_moment(name) || self.becomes_address(name) {
-            return;
-        }
-        self.near = false;
-        let (base, modifier) = match name.split_once('(') {
-            Some((base, modifier)) => (base, Some(modifier)),
-            None => (name, None),
-        };
-        let target = match base {
-            "text" => oid::TEXT,
-            "character varying" | "character" => oid::VARCHAR,
-            base => number(base),
-        };
-        let from = self.kind(types);
-        let exact = match target {
-            oid::INT2 | oid::INT4 | oid::INT8 => widens(from, target),
-            oid::TEXT | oid::VARCHAR => matches!(from, Some(oid::TEXT | oid::VARCHAR)),
-            _ => false,
-        };
-        self.made_of |= !exact || modifier.is_some();
-        // The type of a literal stands right behind it.
-        if self.wrapped && self.parameters.is_empty() {
-            (self.plain, self.parts_plain) = (false, false);
-        }
-        self.kind = Some(target);
-        name.clone_into(&mut self.shown);
-        // What is made of a number may be larger than the number.
-        let is_larger = self.wide || self.terms > 1;
-        self.wide &= target == oid::INT8;
-        let argument = match self.parameters[..] {
-            [argument] if !is_larger => argument,
-            ref parameters => {
-                self.may_fail |= !parameters.is_empty() && !widens(from, target);
-                return;
-            }
-        };
-        let check = match (target, modifier) {
-            (oid::VARCHAR, Some(modifier)) => modifier
-                .trim_end_matches(')')
-                .parse()
-                .ok()
-                .map(Check::Length),
-            (oid::NUMERIC, Some(modifier)) => whole_digits(modifier).map(Check::Digits),
-            _ if widens(from, target) => return,
-            (oid::INT2, _) => Some(Check::Magnitude(i16::MAX.unsigned_abs().into())),
-            (oid::INT4, _) => Some(Check::Magnitude(i32::MAX.unsigned_abs().into())),
-            (oid::INT8, _) => Some(Check::Magnitude(i64::MAX.unsigned_abs())),
-            (oid::FLOAT4 | oid::FLOAT8 | oid::NUMERIC, _) => Some(Check::Digits(30)),
-            _ => None,
-        };
-        match check {
-            Some(check) => self.guards.push(Guard { argument, check }),
-            None => self.may_fail = true,
-        }
-    }
-
-    /// EXPLAIN does not show implicit casts: those are known only by the type that the literal has
-    /// in `custom`, where they are folded into it.
-    pub(super) fn convert_like(&mut self, custom: &Self, types: Types<'_>) {
-        let shown = &*custom.shown;
-        if self.parameters.is_empty() || shown.is_empty() || self.shown == shown {
-            return;
-        }
-        if let Some(element) = shown.strip_suffix("[]") {
-            let inferred =
-                |kind: u32| !matches!(kind, oid::INT2 | oid::INT4 | oid::INT8 | oid::NUMERIC);
-            let target = number(element);
-            let kinds = self.parameters.iter().map(|index| types.get(*index));
-            let fits = |kind: Option<&u32>| {
-                kind.is_some_and(|kind| inferred(*kind) || widens(Some(*kind), target))
-            };
-            self.may_fail |= element.contains('(') || !kinds.into_iter().all(fits);
-        } else if self.is_already(shown, types) {
-            shown.clone_into(&mut self.shown);
-        } else {
-            self.cast(shown, types);
-        }
-    }
-
-    /// Whether a value of its type needs no cast that might fail to become one of the type called
-    /// `shown`. The types of users have no lengths to be checked.
-    fn is_already(&self, shown: &str, types: Types<'_>) -> bool {
-        let Some(kind) = self.kind(types) else {
-            return false;
-        };
-        match (type_name(kind), shown.split_once('(')) {
-            (Some(name), None) => name == shown,
-            (None, None) => kind != 0,
-            // A time is rounded to its precision, which any can be.
-            (Some(name), Some((base, precision))) => {
-                let rest = precision.split_once(')').map_or("", |(_, rest)| rest);
-                base.starts_with("time") && name == format!("{base}{rest}")
-            }
-            (None, Some(_)) => false,
         }
     }
 

@@ -170,3 +170,108 @@ fn what_is_made_of_a_number_is_not_guarded_as_the_number_is() {
         Some(1)
     );
 }
+
+/// A guard looks at the argument as it is written: it may be laid only where that says what the
+/// value is that is cast.
+#[test]
+fn what_is_no_longer_what_is_written_is_not_guarded() {
+    let guards = |expression: &str, kind: u32| {
+        let found = shown(expression, &[kind])?;
+        Some(
+            found
+                .into_iter()
+                .map(|(_, check)| check)
+                .collect::<Vec<_>>(),
+        )
+    };
+    let whole = Check::Whole(i32::MAX as u64);
+    for (expression, kind, expected) in [
+        ("($1)::integer", oid::TEXT, vec![whole]),
+        ("(btrim($1))::integer", oid::TEXT, vec![whole]),
+        (
+            "(lower($1))::character varying(9)",
+            oid::TEXT,
+            vec![Check::Length(4)],
+        ),
+        (
+            "(rtrim($1))::character varying(9)",
+            oid::TEXT,
+            vec![Check::Length(9)],
+        ),
+        (
+            "($1)::character varying(9)",
+            oid::INT4,
+            vec![Check::Length(9)],
+        ),
+        (
+            "((($1)::smallint)::integer + 1)",
+            oid::INT4,
+            vec![Check::Magnitude(32767), Check::Magnitude(1 << 28)],
+        ),
+        (
+            "($1)::bigint",
+            oid::FLOAT8,
+            vec![Check::Magnitude(i64::MAX as u64 / 2)],
+        ),
+        ("($1)::numeric(8,0)", oid::FLOAT4, vec![Check::Digits(7)]),
+    ] {
+        assert_eq!(
+            guards(expression, kind).as_ref(),
+            Some(&expected),
+            "{expression}"
+        );
+    }
+    for (expression, kind) in [
+        ("(reverse($1))::integer", oid::TEXT),
+        ("(length($1))::smallint", oid::TEXT),
+        ("(md5($1))::character varying(9)", oid::TEXT),
+        ("(upper(lower($1)))::character varying(9)", oid::TEXT),
+        ("(length($1) + 1)", oid::TEXT),
+        ("($1)::character varying(9)", oid::NUMERIC),
+        ("($1)::character varying(9)", oid::BOOL),
+        ("($1)::character varying(9)", oid::DATE),
+        ("(($1)::text)::integer", oid::NUMERIC),
+        ("(($1)::text)::character varying(9)", oid::FLOAT8),
+        ("(($1 + 5))::numeric(3,0)", oid::INT4),
+        ("((- $1))::character varying(9)", oid::INT4),
+        ("($1)::integer", oid::JSON),
+    ] {
+        assert_eq!(guards(expression, kind), None, "{expression}");
+    }
+    let minus = guards("((- $1))::smallint", oid::INT4).unwrap();
+    assert!(minus.contains(&Check::Magnitude(32767)), "{minus:?}");
+}
+
+/// EXPLAIN shows what a literal was made by a cast that nobody has written.
+#[test]
+fn what_is_cast_unasked_is_known_by_its_type() {
+    let guards = |kind: u32, name: &str| {
+        let mut constant = Constant::number_or_parameter("$1");
+        constant.convert_like(&Constant::shown(name), &[kind]);
+        constant.guards("").map(|guards| guards.len())
+    };
+    for (kind, name) in [
+        (774, "macaddr8"),
+        (602, "path"),
+        (16_400, "mood"),
+        (16_400, "mood[]"),
+        (16_401, "mood[]"),
+        (701, "double precision[]"),
+        (1022, "double precision[]"),
+        (23, "bigint[]"),
+        (2205, "regclass"),
+    ] {
+        assert_eq!(guards(kind, name), Some(0), "{kind} {name}");
+    }
+    for (kind, name) in [
+        (774, "macaddr"),
+        (602, "polygon"),
+        (774, "macaddr[]"),
+        (701, "integer[]"),
+        (1022, "integer[]"),
+        (1007, "smallint[]"),
+        (3904, "int4range"),
+    ] {
+        assert_eq!(guards(kind, name), None, "{kind} {name}");
+    }
+}

@@ -7,7 +7,7 @@
 
 use super::Hidden;
 use super::align::{self, Aligned, EXPRESSIONS, Expression, Node, Place};
-use super::constant::Types;
+use super::constant::{Types, is_made};
 use super::plan;
 use super::tokens::{Token, are_alike, normalize};
 use super::tree::{Facts, Plan, text};
@@ -33,6 +33,7 @@ pub(super) fn loosely<'a>(
         visible: vec![false; types.len()],
         computes: false,
         tells_time: false,
+        made: types.iter().copied().filter(|oid| is_made(*oid)).collect(),
         tries_out: false,
         fixable: Vec::new(),
     };

@@ -33,7 +33,7 @@ use super::align::{Aligned, Node};
 use super::constant::Types;
 use super::loose::loosely;
 use super::plan::{self, Column};
-use super::statistics::{self, Fact};
+use super::statistics::{self, Fact, Known};
 use super::tokens::Token;
 use super::total::{Need, needs};
 use super::tree::{Plan, text};
@@ -183,12 +183,19 @@ impl Meaning {
                 Need::Text => known.is_total && known.is_text && known.is_bytewise,
             })
         };
+        // Which of them are compared with which is not looked at.
+        let all = self.compared.iter();
+        let known: Vec<_> = all
+            .filter_map(|(column, _)| self.seen.column(column, &facts))
+            .collect();
+        let agree = |one: &&Known| known.iter().all(|other| one.agrees_with(other));
         let matches = self.compared.iter().any(|(_, need)| *need == Need::Text);
         self.seen.is_built_in(&facts)
             && facts.contains(&Fact::Unserializable)
             && (!matches || facts.contains(&Fact::Patterns))
             && self.seen.is_named(&facts)
             && self.compared.iter().all(is_met)
+            && known.iter().all(agree)
     }
 
     /// The guards behind which nothing fails.

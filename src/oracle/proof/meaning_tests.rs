@@ -59,10 +59,10 @@ const CATALOG: [[&str; 4]; 9] = [
     ["l", "0", "", ""],
     ["n", "0", "0", ""],
     ["n", "1", "1", ""],
-    ["c", "0", "a", "23 t t t f t"],
-    ["c", "0", "b", "25 t t t t t"],
-    ["c", "0", "x", "600 f t t f f"],
-    ["c", "1", "a", "23 t t t f t"],
+    ["c", "0", "a", "23 t 0 t f t"],
+    ["c", "0", "b", "25 t 100 t t t"],
+    ["c", "0", "x", "600 f 0 t f f"],
+    ["c", "1", "a", "23 t 0 t f t"],
 ];
 
 const INDEX: &str = "Index Scan using i on public.t\n  Index Cond: ((t.a >= 5) AND (t.a < 9))\n  \

@@ -53,6 +53,23 @@ pub(super) fn clocks() -> String {
     )
 }
 
+/// Asks whether nothing but itself is made of the values of these types of users without being told
+/// to, in a way that may fail (fact `m`): plans do not show such casts, and say of a type no more
+/// than its name. Of an array its elements are cast, of a domain what it is over.
+pub(super) fn casts(made: &[u32]) -> String {
+    let made: Vec<String> = made.iter().map(u32::to_string).collect();
+    format!(
+        "; SELECT 'm', '0', '', '' WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_type y \
+         JOIN pg_catalog.pg_cast k ON k.castsource OPERATOR(pg_catalog.=) \
+         ANY (ARRAY[y.oid, y.typelem, y.typbasetype]) \
+         WHERE y.oid OPERATOR(pg_catalog.=) ANY ('{{{made}}}'::pg_catalog.oid[]) \
+         AND k.castcontext OPERATOR(pg_catalog.<>) 'e'::pg_catalog.\"char\" \
+         AND k.castmethod OPERATOR(pg_catalog.<>) 'b'::pg_catalog.\"char\" \
+         AND k.oid OPERATOR(pg_catalog.>=) {MADE})",
+        made = made.join(",")
+    )
+}
+
 /// An array of names.
 pub(super) fn array(names: &[&str]) -> String {
     let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();

@@ -73,6 +73,8 @@ pub(super) enum Fact<'a> {
     BuiltIn,
     /// Nor the names of functions of time, where the search path finds it.
     Clock,
+    /// Nothing but itself is made unasked of the values of users' types.
+    Uncast,
     /// What matches patterns is the server's own, too.
     Patterns,
     /// Transactions that do not say otherwise lock no predicates.
@@ -113,6 +115,8 @@ pub(super) struct Known {
     pub type_oid: u32,
     /// Comparing any two of its values has a result.
     pub is_total: bool,
+    /// Its collation; 0 if it has none.
+    pub collation: u32,
     /// No two values of it are equal that are not the same.
     pub is_bytewise: bool,
     /// It is text itself, or varchar, so that a cast to text does nothing.
@@ -131,6 +135,7 @@ impl<'a> Fact<'a> {
         Some(match &**kind {
             "b" => Self::BuiltIn,
             "t" => Self::Clock,
+            "m" => Self::Uncast,
             "l" => Self::Patterns,
             "s" => Self::Unserializable,
             "n" => Self::Named {
@@ -171,20 +176,37 @@ impl<'a> Fact<'a> {
     }
 }
 
+/// None, that of the database, `C` and `POSIX`: by each of these any two texts can be compared.
+const COLLATIONS: [u32; 4] = [0, DEFAULT_COLLATION, 950, 951];
+const DEFAULT_COLLATION: u32 = 100;
+
 impl Known {
-    /// Reads the type, whether it is one that is known (`e` if it is an enumeration), whether its
-    /// collation is, and the rest.
+    /// Whether it is told by which collation the two are compared: of two that are neither the same
+    /// nor the database's, one would have to be named (`select_common_collation` in
+    /// `parse_collate.c`).
+    pub(super) const fn agrees_with(&self, other: &Self) -> bool {
+        self.collation == other.collation || self.follows() || other.follows()
+    }
+
+    const fn follows(&self) -> bool {
+        matches!(self.collation, 0 | DEFAULT_COLLATION)
+    }
+
+    /// Reads the type, whether it is one that is known (`e` if it is an enumeration), its
+    /// collation, and the rest.
     fn read(words: &str) -> Option<Self> {
         let words: Vec<&str> = words.split(' ').collect();
-        let [declared, kind, collated, bytewise, text, estimated] = words[..] else {
+        let [declared, kind, collation, bytewise, text, estimated] = words[..] else {
             return None;
         };
+        let collation = collation.parse().ok()?;
         let declared = declared.parse().ok()?;
         let (is_known, is_bytewise) = (matches!(kind, "t" | "e"), bytewise == "t");
         Some(Self {
             declared,
             type_oid: if kind == "e" { oid::TEXT } else { declared },
-            is_total: is_known && collated == "t",
+            is_total: is_known && COLLATIONS.contains(&collation),
+            collation,
             is_bytewise,
             is_text: text == "t",
             is_estimated: is_known && is_bytewise && estimated == "t",
@@ -238,6 +260,8 @@ pub(super) struct Subject<'a> {
     pub knows_built_in: bool,
     /// Functions of time are relied on.
     pub tells_time: bool,
+    /// The types of users that arguments have.
+    pub made: &'a [u32],
     /// Columns, each of the table with this index.
     pub columns: &'a [(usize, &'a str)],
 }
@@ -357,6 +381,9 @@ fn premises(of: &Subject<'_>) -> String {
     if of.tells_time {
         query += &premises::clocks();
     }
+    if !of.made.is_empty() {
+        query += &premises::casts(of.made);
+    }
     for (index, named) in of.named.iter().enumerate() {
         let oid = format!("pg_catalog.to_regclass({})", quoted(&named.name));
         let table = of.tables.index_of(&format!("{oid}::pg_catalog.oid"));
@@ -398,7 +425,7 @@ fn columns_query(of: &Subject<'_>, is_estimated: &str) -> String {
          AND NOT EXISTS (SELECT FROM pg_catalog.pg_operator o \
          WHERE o.oprleft OPERATOR(pg_catalog.=) a.atttypid \
          OR o.oprright OPERATOR(pg_catalog.=) a.atttypid) THEN 'e' ELSE 'f' END, \
-         a.attcollation OPERATOR(pg_catalog.=) ANY ('{{0,100,950,951}}'::pg_catalog.oid[]), \
+         a.attcollation, \
          a.attcollation OPERATOR(pg_catalog.=) 0::pg_catalog.oid \
          OR NOT EXISTS (SELECT FROM pg_catalog.pg_collation l WHERE NOT l.collisdeterministic), \
          a.atttypid OPERATOR(pg_catalog.=) ANY ('{{25,1043}}'::pg_catalog.oid[]), {is_estimated}) \
@@ -437,6 +464,7 @@ pub(in crate::oracle) fn questions() -> Vec<String> {
         named: &named,
         knows_built_in: false,
         tells_time: true,
+        made: &[16_384, 20_000],
         columns: &columns,
     };
     let nothing = Subject {
@@ -444,6 +472,7 @@ pub(in crate::oracle) fn questions() -> Vec<String> {
         named: &[],
         knows_built_in: false,
         tells_time: false,
+        made: &[],
         columns: &[],
     };
     vec![

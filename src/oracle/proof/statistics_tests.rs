@@ -18,7 +18,7 @@ fn names_are_quoted_for_the_server() {
 fn a_key_is_a_whole_btree_of_known_types() {
     let row = |cells: [&str; 4]| cells.map(str::to_owned);
     let id = row(["k", "0", "403 k", "2 23 id"]);
-    let column = |total| row(["c", "0", "mood", &format!("16400 {total} t t f f")]);
+    let column = |total| row(["c", "0", "mood", &format!("16400 {total} 0 t f f")]);
     for (method, declared, column, found) in [
         ("403", "25", None, true),
         ("783", "25", None, false),
@@ -51,6 +51,7 @@ fn what_is_known_or_not_needed_is_not_asked_for() {
             named: &[],
             knows_built_in,
             tells_time,
+            made: &[],
             columns: &[],
         });
         ["'b'", "'t'"].map(|fact| question.contains(&format!("SELECT {fact}")))
@@ -63,19 +64,23 @@ fn what_is_known_or_not_needed_is_not_asked_for() {
 #[test]
 fn what_a_column_is_tells_what_may_be_done_with_it() {
     let known = |words| Known::read(words).expect("six words");
-    let text = known("25 t t t t t");
+    let text = known("25 t 100 t t t");
     assert!(text.is_total && text.is_bytewise && text.is_text && text.is_estimated);
     // Another collation tells strings apart, and may not have a result for all.
-    let collated = known("25 t f t t t");
+    let collated = known("25 t 16000 t t t");
     assert!(!collated.is_total && collated.is_bytewise && collated.is_estimated);
-    let loose = known("25 t t f t t");
+    let loose = known("25 t 100 f t t");
     assert!(loose.is_total && !loose.is_bytewise && !loose.is_estimated);
-    let kind = known("16400 e t t f t");
+    let kind = known("16400 e 0 t f t");
     assert!(kind.is_total && kind.is_estimated);
     assert_eq!((kind.declared, kind.type_oid), (16400, oid::TEXT));
-    let own = known("16400 f t t f t");
+    let own = known("16400 f 0 t f t");
     assert!(!own.is_total && !own.is_estimated && own.type_oid == 16400);
-    assert_eq!(Known::read("25 t t t t"), None);
+    assert_eq!(Known::read("25 t 100 t t"), None);
+    // By "C" or by "POSIX"?
+    let [c, posix] = ["950", "951"].map(|oid| Known::read(&format!("25 t {oid} t t t")).unwrap());
+    assert!(!c.agrees_with(&posix) && !posix.agrees_with(&c) && c.agrees_with(&c));
+    assert!(text.agrees_with(&c) && c.agrees_with(&text) && kind.agrees_with(&posix));
 }
 
 /// Operators stand only where their schema is said, and nothing looks for one by itself.
@@ -112,6 +117,7 @@ fn rows_are_read_as_facts() {
         declared: 23,
         type_oid: 23,
         is_total: true,
+        collation: 0,
         is_bytewise: true,
         is_text: false,
         is_estimated: true,
@@ -140,7 +146,7 @@ fn rows_are_read_as_facts() {
             },
         ),
         (
-            ["c", "3", "a", "23 t t t f t"],
+            ["c", "3", "a", "23 t 0 t f t"],
             Fact::Column {
                 table,
                 name: "a",

@@ -2,7 +2,7 @@
 
 use super::align::{Aligned, Node};
 use super::plan::{self, Column, Condition, Test};
-use super::statistics::{self, Fact, Subject, Tables};
+use super::statistics::{self, Fact, Known, Subject, Tables};
 use super::tokens::Token;
 use super::tree::text;
 use crate::oracle::answer::Answer;
@@ -29,6 +29,7 @@ pub(in crate::oracle) struct Visibility {
     knows_built_in: bool,
     /// So are functions of time.
     tells_time: bool,
+    made: Vec<u32>,
     /// There may be several rows even if each table gives one, or something is computed of rows
     /// that another plan might not find.
     multiplies: bool,
@@ -122,6 +123,7 @@ impl Visibility {
             relies: aligned.computes,
             knows_built_in: false,
             tells_time: aligned.tells_time,
+            made: aligned.made.clone(),
             multiplies: computes_below_a_join(nodes),
             // VALUES of several rows and LIMIT are not shown.
             weighed: aligned.visible.contains(&false),
@@ -211,7 +213,7 @@ impl Visibility {
 
     /// Whether there is one way to run it, and nothing to ask about it.
     pub(in crate::oracle) const fn needs_no_facts(&self) -> bool {
-        self.only_way && !self.relies
+        self.only_way && !self.relies && self.made.is_empty()
     }
 
     /// Asks what a theorem of one way or of one row needs; `None` if it cannot be either.
@@ -231,6 +233,7 @@ impl Visibility {
             named: self.named(),
             knows_built_in: self.knows_built_in,
             tells_time: self.tells_time,
+            made: &self.made,
             columns,
         }
     }
@@ -250,6 +253,7 @@ impl Visibility {
     pub(super) fn is_built_in(&self, facts: &[Fact<'_>]) -> bool {
         (self.knows_built_in || facts.contains(&Fact::BuiltIn))
             && (!self.tells_time || facts.contains(&Fact::Clock))
+            && (self.made.is_empty() || facts.contains(&Fact::Uncast))
     }
 
     /// Whether it finds at most one row, and meets no other on the way that would show.
@@ -307,11 +311,12 @@ impl Visibility {
 
     /// Whether the condition is a comparison that has a result for all rows there are.
     fn is_safe(&self, condition: &Condition, facts: &[Fact<'_>]) -> bool {
-        let column = |column: &Column| {
-            let found = self.column(column, facts);
-            found.is_some_and(|found| condition.test == Test::Shown || found.is_total)
-        };
-        column(&condition.column) && condition.other.as_ref().is_none_or(column)
+        let is_total = |known: &&Known| condition.test == Test::Shown || known.is_total;
+        let column = |column: &Column| self.column(column, facts).filter(is_total);
+        let other = condition.other.as_ref();
+        column(&condition.column).is_some_and(|one| {
+            other.is_none_or(|other| column(other).is_some_and(|it| one.agrees_with(it)))
+        })
     }
 
     /// Asks how the columns are estimated; `None` if the answer cannot matter.
@@ -373,11 +378,7 @@ impl Visibility {
     }
 
     /// What is known of this column.
-    pub(super) fn column<'f>(
-        &self,
-        column: &Column,
-        facts: &'f [Fact<'_>],
-    ) -> Option<&'f statistics::Known> {
+    pub(super) fn column<'f>(&self, column: &Column, facts: &'f [Fact<'_>]) -> Option<&'f Known> {
         let scan = self.scans.iter().find(|scan| scan.alias == column.alias)?;
         facts.iter().find_map(|fact| match fact {
             Fact::Column { table, name, known } => {

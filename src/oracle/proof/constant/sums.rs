@@ -3,7 +3,7 @@
 //! `int4pl`, `int8pl` and their like fail if the sum does not fit, `int8shl` never does (`int.c`,
 //! `int8.c`). That the operators are these is fact `b` of the [proof](super::super).
 
-use super::{Constant, Types};
+use super::{Constant, Types, Written};
 use crate::sql::oid;
 use crate::statement::guard::{Check, Guard};
 
@@ -39,11 +39,13 @@ pub(super) fn sum(parts: &[Constant], operators: &[&str], types: Types<'_>) -> O
     }
     let limit = if wide { WIDE_LIMIT } else { TERM_LIMIT };
     let check = Check::Magnitude(limit);
+    // What casts have asked for still holds, unless more is asked now.
+    let is_less = |own: &Guard| matches!(own.check, Check::Magnitude(most) if most >= limit);
     let guards = parts.iter().flat_map(|part| {
         let lay = |&argument: &usize| Guard { argument, check };
         let own = part.guards.iter().copied();
         let laid = part.parameters.iter().map(lay);
-        own.filter(move |_| part.wide)
+        own.filter(move |own| part.wide || !is_less(own))
             .chain(laid.filter(move |_| !part.wide))
     });
     Some(Sum {
@@ -95,7 +97,11 @@ impl Constant {
             [] => self.number.is_some_and(|number| number <= TERM_LIMIT),
             [_] if wide => self.wide || self.is_bare() && self.is_whole(types),
             _ if wide => self.wide,
-            _ => self.is_whole(types) && !self.may_fail,
+            // The argument says what it is, or what was added up to it.
+            _ => {
+                let is_told = self.terms > 1 || self.written != Written::Other;
+                is_told && self.is_whole(types) && !self.may_fail
+            }
         }
     }
 
