@@ -243,6 +243,63 @@ fn what_orms_read_may_run_elsewhere() {
     assert!(share >= TRAVELLING, "{share}\n{report}");
 }
 
+/// Clients that read at the same time.
+const TOGETHER: usize = 6;
+
+/// The share of these reads, in percent, that must have run on another's connection: a floor under
+/// what is reached where the test is alone on the machine, and under a third of it.
+const SHARED: u64 = 20;
+
+/// All clients read the same shape with values of their own at once, in each round.
+#[test]
+fn what_orms_read_together_is_what_each_reads_alone() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let server = server();
+    let proxy = Proxy::configured(&[
+        ("listen", "127.0.0.1:0"),
+        ("upstream", &server.host_port()),
+        ("workers", "1"),
+        ("prepare_threshold", "1"),
+        ("oracle_per_second", "1000000"),
+        ("trials", "off"),
+        ("shared_reads", "on"),
+    ]);
+    let mut direct = Client::login(&server.host_port(), "direct");
+    let mut clients: Vec<_> = (0..TOGETHER)
+        .map(|_| Client::login(proxy.address(), "proxied"))
+        .collect();
+    let mut numbers = Numbers(1);
+    let (mut asked, mut unique) = (0, 0);
+    // Whoever draws first gets the least number.
+    let is_steady = |shape: &Shape| is_read(shape) && !shape.text.contains("nextval");
+    for shape in Shape::all().into_iter().filter(is_steady) {
+        for round in 0..DECISIVE * 2 {
+            let texts: Vec<_> = (0..TOGETHER)
+                .map(|_| {
+                    unique += 1;
+                    shape.fill(&mut numbers, unique).remove(0)
+                })
+                .collect();
+            let expected: Vec<_> = texts.iter().map(|text| direct.query(text)).collect();
+            for (client, text) in clients.iter_mut().zip(&texts) {
+                client.send(&frames::query(text));
+            }
+            for ((client, text), expected) in clients.iter_mut().zip(&texts).zip(&expected) {
+                assert_eq!(client.until_ready(), *expected, "round {round}: {text}");
+                asked += 1;
+            }
+        }
+    }
+    let summary = proxy.summary();
+    let shared = summary.count(Counter::ReadsShared);
+    println!("{shared} of {asked} reads ran on another's connection\n{summary}");
+    assert_eq!(summary.count(Counter::ErrorsProxy), 0, "{summary}");
+    assert!(
+        shared * 100 >= asked * SHARED,
+        "{shared} of {asked}\n{summary}"
+    );
+}
+
 #[test]
 fn what_orms_send_is_converted() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,7 +7,11 @@
 //! - `PGAUTOPREP_REGRESS`: `src/test/regress` of the sources of the server's version;
 //! - `PGAUTOPREP_REGRESS_LIB`: the directory of `regress.so`, `autoinc.so` and `refint.so`;
 //! - `PGAUTOPREP_REGRESS_ALONE`: if set, the files of a group run one after the other, so that no
-//!   file's DDL changes the catalog under another.
+//!   file's DDL changes the catalog under another;
+//! - `PGAUTOPREP_SHARED_READS`: the proxies' setting of that name;
+//! - `PGAUTOPREP_SUITE_CROWD`: if set, so many other sessions, each like that of the file, read all
+//!   the while beside each file. The file's own session reads the same first, so that they read on
+//!   its connection with `shared_reads = on`. They are there in the second of the direct runs, too.
 //!
 //! `cargo test --features regression --test regression_suite -- --nocapture` runs the files in the
 //! order of `parallel_schedule`, twice directly and then three times through the proxy: with
@@ -39,6 +43,7 @@ use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -51,6 +56,8 @@ use proxy::Proxy;
 /// How long one file may take; the longest takes half a minute in a debug build.
 const PATIENCE: Duration = Duration::from_secs(600);
 const DATABASE: &str = "regression";
+const DATE_STYLE: &str = "Postgres, MDY";
+const OPTIONS: &str = "-c intervalstyle=postgres_verbose";
 
 /// What every file printed in one run.
 type Printed = BTreeMap<String, Vec<u8>>;
@@ -66,7 +73,21 @@ struct Suite {
     time_zone: String,
     /// Where the files write; the same for each run, because its name is printed.
     build: tempfile::TempDir,
+    /// Other sessions that read beside each file.
+    crowd: usize,
 }
+
+/// What the other sessions read: nothing that a file changes.
+const READ: &str = "SELECT oprname FROM pg_catalog.pg_operator WHERE oid = 96";
+
+/// What psql runs before a file: it prints nothing, and the file is printed as with `-a`.
+const BEFORE: &str = "SELECT oprname FROM pg_catalog.pg_operator WHERE oid = 96 \\g /dev/null\n";
+
+/// How often it does: then its connection holds the read, and is one that others may use.
+const BEFOREHAND: usize = 8;
+
+/// How long a session rests between two reads.
+const REST: Duration = Duration::from_millis(3);
 
 fn directory(variable: &str) -> PathBuf {
     let value = std::env::var_os(variable);
@@ -96,7 +117,11 @@ impl Suite {
         let alone = std::env::var_os("PGAUTOPREP_REGRESS_ALONE").is_some();
         let build = tempfile::tempdir().unwrap();
         fs::set_permissions(build.path(), Permissions::from_mode(0o755)).unwrap();
+        let before = BEFORE.repeat(BEFOREHAND) + "\\set ECHO all\n";
+        fs::write(build.path().join("before"), before).unwrap();
+        let crowd = std::env::var("PGAUTOPREP_SUITE_CROWD").ok();
         Self {
+            crowd: crowd.map_or(0, |number| number.parse().unwrap()),
             libraries: directory("PGAUTOPREP_REGRESS_LIB"),
             psql: if beside.exists() {
                 beside
@@ -182,7 +207,7 @@ impl Suite {
     }
 
     /// Runs all files at `address`; `name` is what the run is called where the outputs are kept.
-    fn run(&self, name: &str, address: &str) -> Printed {
+    fn run(&self, name: &str, address: &str, crowd: usize) -> Printed {
         self.prepare();
         let started = Instant::now();
         let place = Path::new(env!("CARGO_TARGET_TMPDIR"))
@@ -193,7 +218,7 @@ impl Suite {
         let mut printed = Printed::new();
         for group in &self.groups {
             thread::scope(|scope| {
-                let file = |test| scope.spawn(move || self.file(test, address));
+                let file = |test| scope.spawn(move || self.beside(test, address, crowd));
                 let running: Vec<_> = group.iter().map(|test| (test, file(test))).collect();
                 for (test, thread) in running {
                     let output = thread.join().unwrap();
@@ -214,6 +239,39 @@ impl Suite {
         printed
     }
 
+    /// What psql prints for one file while so many others read in sessions like its own.
+    fn beside(&self, test: &str, address: &str, crowd: usize) -> Vec<u8> {
+        let is_over = AtomicBool::new(false);
+        // As libpq writes the startup packet, because only sessions of equal packets are alike.
+        let name = format!("pg_regress/{test}");
+        let parameters = [
+            ("user", "postgres"),
+            ("database", DATABASE),
+            ("options", OPTIONS),
+            ("application_name", &name),
+            ("datestyle", DATE_STYLE),
+            ("timezone", &self.time_zone),
+        ];
+        let read = |mut client: Client| {
+            while !is_over.load(Ordering::Relaxed) {
+                let answer = client.query(READ);
+                assert_eq!(frames::tags(&answer), "TDCZ", "{answer:?}");
+                assert_eq!(answer[1].columns(), [Some("=".to_owned())]);
+                thread::sleep(REST);
+            }
+            client.send(b"X\0\0\0\x04");
+        };
+        thread::scope(|scope| {
+            for _ in 0..crowd {
+                let client = Client::login_with(address, &parameters);
+                scope.spawn(|| read(client));
+            }
+            let printed = self.file(test, address);
+            is_over.store(true, Ordering::Relaxed);
+            printed
+        })
+    }
+
     /// What psql prints for one file.
     fn file(&self, test: &str, address: &str) -> Vec<u8> {
         let (host, port) = address.rsplit_once(':').unwrap();
@@ -229,7 +287,13 @@ impl Suite {
             command.env_remove(name);
         }
         let mut child = command
-            .args(["-X", "-a", "-q", "-d", DATABASE])
+            .args(if self.crowd > 0 {
+                &["-q"]
+            } else {
+                &["-X", "-a", "-q"][..]
+            })
+            .args(["-d", DATABASE])
+            .env("PSQLRC", self.build.path().join("before"))
             .args(["-v", "HIDE_TABLEAM=on", "-v", "HIDE_TOAST_COMPRESSION=on"])
             .env("PGHOST", host)
             .env("PGPORT", port)
@@ -237,8 +301,8 @@ impl Suite {
             .env("PGDATABASE", DATABASE)
             .env("PGAPPNAME", format!("pg_regress/{test}"))
             .env("PGTZ", &self.time_zone)
-            .env("PGDATESTYLE", "Postgres, MDY")
-            .env("PGOPTIONS", "-c intervalstyle=postgres_verbose")
+            .env("PGDATESTYLE", DATE_STYLE)
+            .env("PGOPTIONS", OPTIONS)
             .env("LC_MESSAGES", "C")
             .env("PG_ABS_SRCDIR", &self.source)
             .env("PG_ABS_BUILDDIR", self.build.path())
@@ -373,7 +437,8 @@ fn judge(name: &str, direct: &[Printed; 2], proxied: &Printed, counted: &Summary
 fn the_regression_suite_prints_the_same() {
     let suite = Suite::new();
     let upstream = suite.server.host_port();
-    let direct = ["direct", "direct-again"].map(|name| suite.run(name, &upstream));
+    let direct = [("direct", 0), ("direct-again", suite.crowd)];
+    let direct = direct.map(|(name, crowd)| suite.run(name, &upstream, crowd));
     let [first, second] = &direct;
     let unstable = first
         .iter()
@@ -383,13 +448,16 @@ fn the_regression_suite_prints_the_same() {
     let mut different = Vec::new();
     let mut run = |name: &str, proxy: &Proxy| {
         let before = proxy.summary();
-        let printed = suite.run(name, proxy.address());
+        let printed = suite.run(name, proxy.address(), suite.crowd);
         let counted = proxy.summary().since(&before);
         different.extend(judge(name, &direct, &printed, &counted));
     };
+    let shared = std::env::var("PGAUTOPREP_SHARED_READS").ok();
+    let shared = shared.as_deref().map(|value| ("shared_reads", value));
     let common = [("listen", "127.0.0.1:0"), ("upstream", &upstream)];
+    let common: Vec<_> = common.into_iter().chain(shared).collect();
     let eager = [("prepare_threshold", "1"), ("oracle_per_second", "1000000")];
-    let eager = Proxy::configured(&[eager, common].concat());
+    let eager = Proxy::configured(&[&eager[..], &common].concat());
     run("first-sighting", &eager);
     run("first-sighting-warm", &eager);
     if std::env::var_os("ONCE").is_some() {

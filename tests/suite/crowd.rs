@@ -64,7 +64,11 @@ fn old_client(address: &str) -> Client {
 
 #[test]
 fn when_files_run_out_clients_are_refused_and_queries_cancelled() {
-    let mut proxy = Process::start_under("ulimit -n 64", &server::address(), &[]);
+    let mut proxy = Process::start_under(
+        "ulimit -n 64",
+        &server::address(),
+        &[("shared_reads", "off")],
+    );
     let mut old = old_client(&proxy.address);
     let mut clients = Vec::new();
     while let Some(client) = newcomer(&proxy.address) {

@@ -3,6 +3,8 @@
 
 use crate::harness::client::Client;
 use crate::harness::frames::{self, tags};
+use crate::harness::matrix::same_under;
+use crate::harness::neighbours;
 use crate::harness::proxy::Proxy;
 use crate::harness::server;
 use pgautoprep::metrics::{Counter, Summary};
@@ -72,6 +74,23 @@ impl Scene {
 fn counts(before: &Summary, after: &Summary) -> (u64, u64) {
     let count = |counter| after.count(counter) - before.count(counter);
     (count(Counter::ReadsShared), count(Counter::ReadsEscaped))
+}
+
+/// With `PGAUTOPREP_SUITE_CROWD` it shows, too, that the other tests have neighbours on their
+/// connections then.
+#[test]
+fn whose_connection_others_read_on_is_answered_as_before() {
+    let changes = [("shared_reads", "on"), ("catalog_watch_ms", "1000")];
+    let summary = same_under(&changes, SETUP, |client, other, round| {
+        for id in 1..20 {
+            let id = id + round;
+            client.query(&read("t", id));
+            client.query(&format!("UPDATE u SET v = 'w{round}' WHERE id = {id}"));
+            other.query(&read("u", id));
+        }
+    });
+    let shared = summary.count(Counter::ReadsShared);
+    assert!(shared > 200 || !neighbours::are_there(), "{summary}");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //!
 //! `PGAUTOPREP_PG_MAJOR` chooses the server's version. `PGAUTOPREP_SHARED_READS` is the proxies'
 //! setting of that name, and `PGAUTOPREP_POOL_MODE` that of `pool_mode`, where a test does not
-//! choose it. With `PGAUTOPREP_SUITE_CROWD=2` each body that is compared has two other clients read
-//! beside it all the while.
+//! choose it. With `PGAUTOPREP_SUITE_CROWD=2` two other clients read beside each body that is
+//! compared all the while, with shared reads on its connections, and a third repeats its reads.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -99,6 +99,7 @@ mod startup;
 mod cancel;
 // Clients that leave while their query is in flight.
 mod inside;
+mod lasting;
 mod late;
 mod leaving;
 // Which reads may run on other sessions' server connections.

@@ -7,7 +7,7 @@
 
 use super::client::{Client, Event};
 use super::frames::{self, Frame};
-use super::neighbours::{self, Neighbours};
+use super::neighbours::{self, Echo, Neighbours};
 use super::proxy::Proxy;
 use super::server;
 use pgautoprep::metrics::{Counter, Summary};
@@ -88,26 +88,40 @@ fn without_order(mut events: Vec<Event>) -> Vec<Event> {
 fn play(address: &str, setup: &str, body: &impl Fn(&mut Client, &mut Client, usize)) -> Vec<Event> {
     let database = server::database(setup);
     neighbours::settle(&server::address(), &database);
-    let beside = (address != server::address()).then(|| Neighbours::around(address, &database));
+    let mut echo = Echo::enter(address, &database);
     let mut events = Vec::new();
     for connection in 0..2 {
-        let mut clients = [0, 1].map(|_| {
-            let mut client = Client::login(address, &database);
+        let mut clients = [0, 1].map(|_| Client::login(address, &database));
+        let beside = Neighbours::meet(address, &database, &mut clients);
+        for client in &mut clients {
             client.record = Some(Vec::new());
-            client
-        });
-        let [first, second] = &mut clients;
+        }
         for round in connection * ROUNDS..(connection + 1) * ROUNDS {
+            let [first, second] = &mut clients;
+            let seen = [&*first, &*second].map(|client| client.record.as_ref().map(Vec::len));
             body(first, second, round);
+            for (client, seen) in clients.iter().zip(seen) {
+                if let (Some(echo), Some(record), Some(seen)) = (&mut echo, &client.record, seen) {
+                    echo.repeat(record.get(seen..).unwrap_or_default());
+                }
+            }
         }
-        for client in clients {
-            let mut identities = Identities::new(&client);
-            let record = client.record.unwrap_or_default();
-            events.extend(record.into_iter().map(|event| identities.replace(event)));
-        }
+        drop(beside);
+        clients
+            .into_iter()
+            .for_each(|client| add(&mut events, client));
     }
-    drop(beside);
+    if let Some(echo) = echo {
+        add(&mut events, echo.into_client());
+    }
     events
+}
+
+/// Adds what a client has recorded.
+fn add(events: &mut Vec<Event>, client: Client) {
+    let mut identities = Identities::new(&client);
+    let record = client.record.unwrap_or_default();
+    events.extend(record.into_iter().map(|event| identities.replace(event)));
 }
 
 /// Says where two conversations part, with what led there.

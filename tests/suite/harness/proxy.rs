@@ -27,10 +27,14 @@ fn chosen<'a>(upstream: &'a str, changes: &[(&'a str, &'a str)]) -> Vec<(&'a str
     let pooled = POOLED.get_or_init(|| std::env::var("PGAUTOPREP_POOL_MODE").ok());
     let mut all = settings(upstream, changes);
     let is_chosen = |all: &[(&str, &str)], name| all.iter().any(|(known, _)| *known == name);
-    if let Some(shared) = shared
-        && !is_chosen(&all, "shared_reads")
-    {
-        all.push(("shared_reads", shared));
+    if is_real(upstream) && !is_chosen(changes, "shared_reads") {
+        all.retain(|(name, _)| *name != "shared_reads");
+        if let Some(shared) = shared {
+            all.push(("shared_reads", shared));
+            if shared == "on" {
+                watches_once(&mut all);
+            }
+        }
     }
     let is_other = |(name, value): &(&str, &str)| {
         matches!(
@@ -38,23 +42,33 @@ fn chosen<'a>(upstream: &'a str, changes: &[(&'a str, &'a str)]) -> Vec<(&'a str
             ("mode" | "pool_mode", _) | ("warm_connections", "off")
         )
     };
-    // A server that a test plays would have to expect what is asked for it.
     if let Some(pooled) = pooled
-        && REAL.get().is_some_and(|real| real == upstream)
+        && is_real(upstream)
         && !all.iter().any(is_other)
     {
-        // The catalog is looked at once, and again when nobody tests any longer.
-        for (name, value) in &mut all {
-            if *name == "catalog_watch_ms" && *value == "0" {
-                *value = "3600000";
-            }
-        }
+        watches_once(&mut all);
         all.push(("pool_mode", pooled));
         if !is_chosen(&all, "default_pool_size") {
             all.push(("default_pool_size", POOL));
         }
     }
     all
+}
+
+/// Whether this server is no test's own: one that a test plays would have to expect what is asked
+/// for these settings.
+fn is_real(upstream: &str) -> bool {
+    REAL.get().is_some_and(|real| real == upstream)
+}
+
+/// Has the catalog looked at once, and again when nobody tests any longer. Without that nobody
+/// shares anything.
+fn watches_once(all: &mut [(&str, &str)]) {
+    for (name, value) in all {
+        if *name == "catalog_watch_ms" && *value == "0" {
+            *value = "3600000";
+        }
+    }
 }
 
 /// The address of the server that all tests share which do not play one.
