@@ -86,7 +86,7 @@ async fn the_servers_answers_are_shown() {
         "custom plan     the same",
         "planned         once for all values",
         "verdict         converted",
-        "travels         yes: it could run on another session's connection (nothing does yet)",
+        "travels         yes: with shared_reads = on it may run on another session's connection",
     ] {
         assert!(out.lines().any(|l| l == line), "{line} is not in:\n{out}");
     }

@@ -324,7 +324,7 @@ fn put_travel(
         Some(Footprint::Travels) => put(
             out,
             "travels",
-            "yes: it could run on another session's connection (nothing does yet)",
+            "yes: with shared_reads = on it may run on another session's connection",
         )?,
         Some(Footprint::Stays(stay)) => {
             put(out, "travels", format_args!("no: {}", stay.label()))?;
