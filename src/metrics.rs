@@ -8,6 +8,7 @@
 
 mod most;
 mod table;
+mod times;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -17,6 +18,8 @@ use crate::sql::tag::{self, Command};
 use most::Most;
 pub use most::Passed;
 pub use table::Growth;
+use times::Histogram;
+pub use times::{BOUNDS, TimedRoute, Times};
 
 /// Something that is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -74,6 +77,11 @@ pub enum Counter {
     ReadsOpen,
     /// Times of a statement that were taken by both routes and compared.
     Trials,
+    /// Microseconds that prepared executions saved, by what the trials of their statements have
+    /// measured.
+    MicrosSaved,
+    /// Those that prepared executions lost by the same measure.
+    MicrosLost,
     /// Transactions that began together with their first statement.
     BeginsCarried,
     /// Statements found to take longer than their texts, so that they are sent as they come.
@@ -130,6 +138,7 @@ pub struct Counters {
     passed: [AtomicU64; Reason::ALL.len()],
     outdated: [AtomicU64; OUTDATED],
     stays: [AtomicU64; Stay::ALL.len()],
+    times: [Histogram; TimedRoute::ALL.len()],
     /// Queries passed through until the shape of one is noted, that one included.
     until_noted: AtomicU32,
     most: Mutex<Most>,
@@ -163,6 +172,25 @@ impl Counters {
     /// worker that these counters belong to may call this.
     pub fn stays(&self, stay: Stay) {
         bump(&self.stays[stay as usize], 1);
+    }
+
+    /// Counts a statement that was answered without an error so many microseconds after it was
+    /// sent. Only the worker that these counters belong to may call this.
+    #[inline]
+    pub fn took(&self, route: TimedRoute, micros: u64) {
+        self.times[route as usize].add(micros);
+    }
+
+    /// Counts that a prepared execution took so many microseconds less than its text, as trials
+    /// have measured. Only the worker that these counters belong to may call this.
+    #[inline]
+    pub fn gained(&self, micros: i32) {
+        let counter = match micros {
+            0 => return,
+            1.. => Counter::MicrosSaved,
+            _ => Counter::MicrosLost,
+        };
+        self.add(counter, micros.unsigned_abs().into());
     }
 
     /// Notes the shape of a text that was passed through, if it is the turn of this one. Only the
@@ -206,6 +234,7 @@ impl Counters {
             passed: std::array::from_fn(|_| AtomicU64::new(0)),
             outdated: std::array::from_fn(|_| AtomicU64::new(0)),
             stays: std::array::from_fn(|_| AtomicU64::new(0)),
+            times: Default::default(),
             until_noted: AtomicU32::new(1),
             most: Mutex::default(),
         }
@@ -258,6 +287,7 @@ impl Metrics {
             passed: [0; Reason::ALL.len()],
             outdated: [0; OUTDATED],
             stays: [0; Stay::ALL.len()],
+            times: Default::default(),
         };
         for counters in self.workers.iter().chain([&self.acceptor]) {
             for (sum, count) in summary.counts.iter_mut().zip(&counters.counts) {
@@ -271,6 +301,9 @@ impl Metrics {
             }
             for (sum, count) in summary.outdated.iter_mut().zip(&counters.outdated) {
                 *sum += count.load(Relaxed);
+            }
+            for (sum, histogram) in summary.times.iter_mut().zip(&counters.times) {
+                sum.add(histogram);
             }
         }
         summary
@@ -296,6 +329,7 @@ pub struct Summary {
     passed: [u64; Reason::ALL.len()],
     outdated: [u64; OUTDATED],
     stays: [u64; Stay::ALL.len()],
+    times: [Times; TimedRoute::ALL.len()],
 }
 
 impl Summary {
@@ -322,6 +356,12 @@ impl Summary {
     #[must_use]
     pub fn passed_through(&self) -> u64 {
         self.passed.iter().sum()
+    }
+
+    /// How long statements took that went by this route.
+    #[must_use]
+    pub fn times(&self, route: TimedRoute) -> &Times {
+        &self.times[route as usize]
     }
 
     /// Statements that had to be learned again after what has this command tag.
@@ -366,6 +406,9 @@ impl Summary {
         for (after, before) in after.zip(before) {
             *after = after.saturating_sub(*before);
         }
+        for (after, before) in difference.times.iter_mut().zip(&earlier.times) {
+            *after = after.since(before);
+        }
         difference
     }
 }
@@ -379,6 +422,7 @@ impl Summary {
             passed: [0; Reason::ALL.len()],
             stays: [0; Stay::ALL.len()],
             outdated: [0; OUTDATED],
+            times: Default::default(),
         };
         (summary, Counter::COUNT)
     }

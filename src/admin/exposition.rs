@@ -7,7 +7,7 @@
 use std::fmt::{Display, Write as _};
 
 use super::{Process, Snapshot};
-use crate::metrics::{Counter, Summary};
+use crate::metrics::{BOUNDS, Counter, Summary, TimedRoute};
 use crate::reason::{Reason, Stay};
 
 /// In which of the two formats.
@@ -62,6 +62,7 @@ pub fn metrics(snapshot: &Snapshot, format: Format) -> String {
     let summary = &snapshot.summary;
     page.state(snapshot);
     page.queries(summary);
+    page.times(summary);
     page.statements(summary);
     page.questions(summary);
     page.reads(summary);
@@ -79,6 +80,7 @@ enum Kind {
     Counter,
     Gauge,
     Info,
+    Histogram,
 }
 
 /// A family of samples that have one name.
@@ -114,18 +116,38 @@ impl Page {
         family: Family,
         samples: impl IntoIterator<Item = (Label<'l>, V)>,
     ) {
-        let Family { name, kind, help } = family;
-        let suffix = match kind {
+        self.head(family);
+        let suffix = match family.kind {
             Kind::Counter => "_total",
-            Kind::Gauge => "",
+            Kind::Gauge | Kind::Histogram => "",
             Kind::Info => "_info",
         };
+        for (label, value) in samples {
+            let label = label.map(|(label, value)| format!("{label}=\"{value}\""));
+            self.sample((family.name, suffix), &label.unwrap_or_default(), value);
+        }
+    }
+
+    /// Writes one sample of a family, with labels as they are written between braces.
+    fn sample(&mut self, (name, suffix): (&str, &str), labels: &str, value: impl Display) {
+        // A string takes whatever is written to it.
+        let _ = match labels {
+            "" => writeln!(self.out, "{name}{suffix} {value}"),
+            _ => writeln!(self.out, "{name}{suffix}{{{labels}}} {value}"),
+        };
+    }
+
+    /// Writes what stands before the samples of a family.
+    fn head(&mut self, family: Family) {
+        let Family { name, kind, help } = family;
         let is_open = self.format == Format::OpenMetrics;
         let (head, word) = match (kind, is_open) {
             (Kind::Counter, true) => ("", "counter"),
-            (Kind::Counter, false) => (suffix, "counter"),
+            (Kind::Counter, false) => ("_total", "counter"),
             (Kind::Info, true) => ("", "info"),
-            (Kind::Info | Kind::Gauge, _) => (suffix, "gauge"),
+            (Kind::Info, false) => ("_info", "gauge"),
+            (Kind::Gauge, _) => ("", "gauge"),
+            (Kind::Histogram, _) => ("", "histogram"),
         };
         let mut lines = format!("# HELP {name}{head} {help}\n# TYPE {name}{head} {word}\n");
         let unit = ["bytes", "seconds"].into_iter().find(|unit| {
@@ -134,12 +156,6 @@ impl Page {
         });
         if let Some(unit) = unit.filter(|_| is_open) {
             lines.extend(["# UNIT ", name, " ", unit, "\n"]);
-        }
-        for (label, value) in samples {
-            let label = label.map(|(label, value)| format!("{{{label}=\"{value}\"}}"));
-            let label = label.unwrap_or_default();
-            // A string takes whatever is written to it.
-            let _ = writeln!(lines, "{name}{suffix}{label} {value}");
         }
         self.out.push_str(&lines);
     }
@@ -201,6 +217,40 @@ impl Page {
             counter("pgautoprep_replayed_queries", help),
             count(Replayed),
         );
+    }
+
+    /// How long statements took, as a histogram for each route.
+    fn times(&mut self, summary: &Summary) {
+        use Counter::{MicrosLost, MicrosSaved};
+        let family = Family {
+            name: "pgautoprep_statement_seconds",
+            kind: Kind::Histogram,
+            help: "Time from sending a statement to the end of its answer, by its route.",
+        };
+        self.head(family);
+        for route in TimedRoute::ALL {
+            let (times, label) = (summary.times(route), route.label());
+            let mut sum = 0;
+            let bounds = BOUNDS.map(|bound| Micros(bound).to_string());
+            let bounds = bounds.into_iter().chain(["+Inf".to_owned()]);
+            for (bound, count) in bounds.zip(times.buckets()) {
+                sum += count;
+                let labels = format!("route=\"{label}\",le=\"{bound}\"");
+                self.sample((family.name, "_bucket"), &labels, sum);
+            }
+            let labels = format!("route=\"{label}\"");
+            self.sample((family.name, "_sum"), &labels, Micros(times.micros()));
+            self.sample((family.name, "_count"), &labels, sum);
+        }
+        let count = |counter| Micros(summary.count(counter));
+        let help = "Time that prepared executions saved, as trials of their statements have \
+                    measured.";
+        self.one(
+            counter("pgautoprep_saved_seconds", help),
+            count(MicrosSaved),
+        );
+        let help = "Time that prepared executions lost, by the same measure.";
+        self.one(counter("pgautoprep_lost_seconds", help), count(MicrosLost));
     }
 
     fn statements(&mut self, summary: &Summary) {
@@ -446,6 +496,15 @@ struct Seconds(u64);
 impl Display for Seconds {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{:03}", self.0 / 1_000, self.0 % 1_000)
+    }
+}
+
+/// Microseconds that are shown as seconds.
+struct Micros(u64);
+
+impl Display for Micros {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000)
     }
 }
 

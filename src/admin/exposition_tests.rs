@@ -36,16 +36,21 @@ fn read(text: &str, format: Format) -> BTreeMap<String, f64> {
         } else {
             let (name, value) = line.rsplit_once(' ').unwrap();
             let bare = name.split('{').next().unwrap();
-            let suffix = match &*kind {
-                "counter" if is_open => "_total",
-                "info" => "_info",
-                _ => "",
+            let suffixes: &[&str] = match &*kind {
+                "counter" if is_open => &["_total"],
+                "info" => &["_info"],
+                "histogram" => &["_bucket", "_sum", "_count"],
+                _ => &[""],
             };
-            assert_eq!(bare, format!("{family}{suffix}"), "{line}");
+            let suffix = bare.strip_prefix(&*family).unwrap();
+            assert!(suffixes.contains(&suffix), "{line}");
             if let Some(labels) = name.strip_prefix(bare).filter(|it| !it.is_empty()) {
-                let label = labels.strip_prefix('{').unwrap().strip_suffix("\"}");
-                let (label, value) = label.unwrap().split_once("=\"").unwrap();
-                assert!(is_name(label) && !value.contains(['"', '\\']), "{line}");
+                let labels = labels.strip_prefix('{').unwrap().strip_suffix('}');
+                for label in labels.unwrap().split(',') {
+                    let (label, value) = label.split_once("=\"").unwrap();
+                    let value = value.strip_suffix('"').unwrap();
+                    assert!(is_name(label) && !value.contains(['"', '\\']), "{line}");
+                }
             }
             let value: f64 = value.parse().unwrap();
             assert!(samples.insert(name.to_owned(), value).is_none(), "{line}");
@@ -69,6 +74,25 @@ fn both_formats_follow_their_grammars_and_say_the_same() {
             1.0,
         ),
         ("pgautoprep_questions_seconds_total", 1.25),
+        (
+            "pgautoprep_statement_seconds_bucket{route=\"prepared\",le=\"0.000128\"}",
+            2.0,
+        ),
+        (
+            "pgautoprep_statement_seconds_bucket{route=\"prepared\",le=\"+Inf\"}",
+            3.0,
+        ),
+        (
+            "pgautoprep_statement_seconds_sum{route=\"prepared\"}",
+            0.0005,
+        ),
+        (
+            "pgautoprep_statement_seconds_count{route=\"prepared\"}",
+            3.0,
+        ),
+        ("pgautoprep_statement_seconds_count{route=\"passed\"}", 0.0),
+        ("pgautoprep_saved_seconds_total", 0.000_015),
+        ("pgautoprep_lost_seconds_total", 0.000_002),
         ("pgautoprep_clients", 3.0),
         ("pgautoprep_draining", 0.0),
         ("process_cpu_seconds_total", 1.25),
@@ -77,6 +101,44 @@ fn both_formats_follow_their_grammars_and_say_the_same() {
         assert_eq!(text.get(name), Some(&value), "{name}");
     }
     assert!(!text.contains_key("process_max_fds"), "it is not known");
+}
+
+#[test]
+fn buckets_are_sums_that_grow_to_the_count() {
+    let text = metrics(&sample(), Format::Prometheus);
+    for route in TimedRoute::ALL {
+        let of_route = format!("_bucket{{route=\"{}\",le=\"", route.label());
+        let buckets = text.lines().filter(|line| line.contains(&of_route));
+        let buckets: Vec<(f64, u64)> = buckets
+            .map(|line| {
+                let (bound, count) = line.rsplit_once("\"} ").unwrap();
+                let bound = bound.rsplit_once('"').unwrap().1;
+                (bound.parse().unwrap(), count.parse().unwrap())
+            })
+            .collect();
+        assert_eq!(buckets.len(), BOUNDS.len() + 1);
+        assert!(buckets.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1));
+        assert_eq!(buckets.last().unwrap().0, f64::INFINITY);
+    }
+}
+
+#[test]
+fn promtool_finds_nothing_wrong_where_it_is_installed() {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+    let mut command = Command::new("promtool");
+    command.args(["check", "metrics"]).stdin(Stdio::piped());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(mut child) = command.spawn() else {
+        return;
+    };
+    let text = metrics(&sample(), Format::Prometheus);
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(text.as_bytes()).unwrap();
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    assert!(output.status.success() && said.is_empty(), "{said:?}");
 }
 
 #[test]

@@ -46,7 +46,7 @@ pub struct Process {
 
 #[cfg(test)]
 pub(crate) fn sample() -> Snapshot {
-    use crate::metrics::{Counter, Metrics};
+    use crate::metrics::{Counter, Metrics, TimedRoute};
     use crate::reason::Reason;
     use crate::sql::tag::Command;
     let metrics = Metrics::new(2);
@@ -55,6 +55,12 @@ pub(crate) fn sample() -> Snapshot {
     metrics.worker(1).add(Counter::QuestionsMillis, 1_250);
     metrics.worker(1).passed(Reason::Threshold);
     metrics.worker(1).passed(Reason::Threshold);
+    for micros in [100, 100, 300] {
+        metrics.worker(0).took(TimedRoute::Prepared, micros);
+    }
+    for gain in [10, 5, -2] {
+        metrics.worker(1).gained(gain);
+    }
     metrics.worker(0).outdated(Command::of(b"CREATE TABLE"));
     metrics.acceptor().add(Counter::ConnectionsOpened, 4);
     metrics.worker(0).add(Counter::ConnectionsClosed, 1);

@@ -75,6 +75,8 @@ pub struct Client {
     pub at_home: Millis,
     /// When its query came, if that may run elsewhere; else zero.
     pub asked: Micros,
+    /// When its query was sent to its server connection, if its answer is timed; else zero.
+    pub sent_at: Micros,
     /// Its cancel key.
     pub key: CancelKey,
     /// How many cancel requests had come when the query in hand came.
@@ -136,6 +138,7 @@ impl Client {
             habits: Habits::default(),
             at_home: Millis(0),
             asked: Micros::default(),
+            sent_at: Micros::default(),
             key,
             cancels_before: 0,
             is_parting: false,

@@ -40,6 +40,7 @@ pub(super) fn choose(entry: &mut Entry, habits: &mut Habits, clock: Micros) -> R
     habits.sent = Sent {
         key: entry.statement.key(),
         limit: Trial::limit(routes),
+        gain: routes.gain(),
         since: clock,
     };
     match timed {

@@ -71,6 +71,8 @@ pub struct Sent {
     pub key: Key,
     /// From how many microseconds on its answer is late.
     pub limit: u32,
+    /// By how many microseconds it is likely to be quicker than its text.
+    pub gain: i32,
     /// When it was taken from the client.
     pub since: Micros,
 }
@@ -80,6 +82,7 @@ impl Default for Sent {
         Self {
             key: Key::default(),
             limit: u32::MAX,
+            gain: 0,
             since: Micros(u64::MAX),
         }
     }

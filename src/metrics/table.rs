@@ -105,6 +105,8 @@ impl Table<'_> {
             ("audits passed", AuditsPassed),
             ("audits failed", AuditsFailed),
             ("routes compared", Trials),
+            ("microseconds saved", MicrosSaved),
+            ("microseconds lost", MicrosLost),
             ("left for slowness", RoutesLeft),
             ("taken again", RoutesTaken),
         ];
@@ -243,6 +245,8 @@ shapes
   audits passed                            0
   audits failed                            0
   routes compared                          0
+  microseconds saved                       0
+  microseconds lost                        0
   left for slowness                        0
   taken again                              0
 questions
@@ -345,6 +349,8 @@ shapes
   audits passed                            0                        +0
   audits failed                            0                        +0
   routes compared                          0                        +0
+  microseconds saved                       0                        +0
+  microseconds lost                        0                        +0
   left for slowness                        0                        +0
   taken again                              0                        +0
 questions

@@ -17,7 +17,7 @@
 
 use super::{Micros, lock};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
 /// How a query reaches the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,6 +103,8 @@ pub struct Routes {
     limit: AtomicU32,
     /// Microseconds that a trial loses.
     lost: AtomicU32,
+    /// By how many microseconds a prepared execution is quicker; zero while that is not known.
+    gain: AtomicI32,
 }
 
 #[derive(Debug, Default)]
@@ -125,6 +127,7 @@ impl Default for Routes {
             gap: AtomicU32::new(SOON),
             limit: AtomicU32::new(u32::MAX),
             lost: AtomicU32::new(0),
+            gain: AtomicI32::new(0),
         }
     }
 }
@@ -153,6 +156,14 @@ impl Routes {
         (pairs.count >= ENOUGH).then(|| pairs.medians())
     }
 
+    /// By how many microseconds a prepared execution is quicker than its text, by the medians of
+    /// the latest pairs; negative if it is slower, and zero while there are not enough of them.
+    #[must_use]
+    #[inline]
+    pub fn gain(&self) -> i32 {
+        self.gain.load(Ordering::Relaxed)
+    }
+
     /// Adds a pair; returns the usual route if that has changed by it.
     pub fn add(&self, pair: Pair) -> Option<Route> {
         let mut pairs = lock(&self.pairs);
@@ -177,6 +188,12 @@ impl Routes {
         self.limit.store(limit, Ordering::Relaxed);
         let lost = medians.original.saturating_sub(medians.prepared);
         self.lost.store(lost, Ordering::Relaxed);
+        let gain = match pairs.count {
+            ENOUGH.. => i64::from(medians.original) - i64::from(medians.prepared),
+            _ => 0,
+        };
+        let gain = i32::try_from(gain).unwrap_or_default();
+        self.gain.store(gain, Ordering::Relaxed);
         changed
     }
 }
@@ -491,6 +508,26 @@ mod tests {
             let (_, originals) = run(&routes, 10_000, 1, cost);
             assert!(originals > 5_000, "{seed}: {originals}");
         }
+    }
+
+    #[test]
+    fn what_is_gained_is_told_once_enough_pairs_say_so() {
+        let routes = Routes::default();
+        let pair = |prepared, original| Pair { prepared, original };
+        for _ in 1..ENOUGH {
+            routes.add(pair(30, 45));
+            assert_eq!(routes.gain(), 0);
+        }
+        routes.add(pair(30, 45));
+        assert_eq!(routes.gain(), 15);
+        for _ in 0..ENOUGH {
+            routes.add(pair(45, 40));
+        }
+        assert_eq!((routes.gain(), routes.usual()), (-5, Route::Prepared));
+        for _ in 0..ENOUGH {
+            routes.add(pair(90, 40));
+        }
+        assert_eq!((routes.gain(), routes.usual()), (0, Route::Original));
     }
 
     #[test]

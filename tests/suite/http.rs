@@ -106,6 +106,13 @@ fn what_was_counted_is_told_in_the_format_that_is_asked_for() {
         text.body
     );
     assert!(text.body.contains("\npgautoprep_clients 1\n"));
+    let timed: u64 = text
+        .body
+        .lines()
+        .filter_map(|line| line.strip_prefix("pgautoprep_statement_seconds_count"))
+        .filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok())
+        .sum();
+    assert_eq!(timed, 7, "{}", text.body);
     assert!(!text.body.contains("pg_class"), "no texts");
     let open = get("Accept: application/openmetrics-text; version=1.0.0\r\n");
     assert!(

@@ -160,6 +160,7 @@ impl Hop<'_> {
         let to = Recipient::Client(self.client.id);
         self.upstream.ledger.expect(to, Kind::Execution(execution));
         self.client.turn = Turn::Executing;
+        self.client.sent_at = self.clock;
     }
 
     /// A converted query is answered.

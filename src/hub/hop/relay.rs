@@ -4,11 +4,12 @@ use super::Hop;
 use crate::client::Turn;
 use crate::convert::Policy;
 use crate::hub::{Decided, Task};
-use crate::metrics::Counter;
+use crate::metrics::{Counter, TimedRoute};
 use crate::reason::Reason;
 use crate::sql::effect::Effect;
 use crate::sql::residue::{self, Residue};
 use crate::standing::mentions_statements;
+use crate::statement::Micros;
 use crate::upstream::ledger::{Kind, Recipient};
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::{self, HEADER};
@@ -18,6 +19,11 @@ impl Hop<'_> {
     /// Relays a Query with this text, and notes what it may do.
     pub(super) fn relay_query(&mut self, text: &[u8], reason: Reason) {
         let effect = self.notes_query(text, reason);
+        // Of several in flight the answers come one behind the other.
+        self.client.sent_at = match self.upstream.ledger.is_idle() {
+            true => self.clock,
+            false => Micros::default(),
+        };
         self.upstream.ledger.relay_query(self.client.id, effect);
         frontend::query(&mut self.upstream.out, text);
     }
@@ -220,7 +226,9 @@ impl Hop<'_> {
     fn relay_ready(&mut self, body: &[u8]) -> bool {
         let settled = self.upstream.ledger.settle();
         self.timed();
-        if !matches!(settled, Some(Kind::Query(_))) {
+        if matches!(settled, Some(Kind::Query(_))) {
+            self.counts_time(TimedRoute::Passed);
+        } else {
             let effect = self.upstream.standing.past.client_batch_ended();
             self.upstream.standing.affected(effect);
         }

@@ -2,7 +2,7 @@
 
 use super::Hop;
 use crate::convert::Timing;
-use crate::metrics::Counter;
+use crate::metrics::{Counter, TimedRoute};
 use crate::statement::Micros;
 use crate::statement::routes::Route;
 use std::sync::Arc;
@@ -24,9 +24,21 @@ impl Hop<'_> {
             let asked = std::mem::take(&mut self.client.asked);
             self.pace.waited(self.clock.since(asked));
         }
+        self.counts_time(TimedRoute::Prepared);
         let sent = &self.client.habits.sent;
+        self.lent.counters().gained(sent.gain);
         if self.clock.since(sent.since) > u64::from(sent.limit) {
             self.late();
+        }
+    }
+
+    /// Counts how long the query took that has just been answered, if that was to be timed.
+    #[inline]
+    pub(super) fn counts_time(&mut self, route: TimedRoute) {
+        let sent_at = std::mem::take(&mut self.client.sent_at);
+        if sent_at != Micros::default() {
+            let micros = self.clock.since(sent_at);
+            self.lent.counters().took(route, micros);
         }
     }
 
@@ -73,6 +85,7 @@ impl Hop<'_> {
     /// The query in flight has failed, or waits for a lesson: its time says nothing.
     #[inline]
     pub(super) fn untimed(&mut self) {
+        self.client.sent_at = Micros::default();
         if let Some(timing) = self.client.habits.timing.take() {
             self.spoiled(timing);
         }
