@@ -12,6 +12,9 @@
     reason = "a helper's failure is the test's failure, and --nocapture shows the shares"
 )]
 
+#[path = "clients/browser.rs"]
+mod browser;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -89,6 +92,8 @@ fn node_path() -> String {
 struct House {
     server: Scratch,
     proxy: String,
+    /// Where the proxy answers HTTP.
+    http: String,
     metrics: Arc<Metrics>,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,
@@ -113,6 +118,7 @@ impl House {
             ("upstream", &server.host_port()),
             ("listen", &format!("127.0.0.1:0,{}", socket.display())),
             ("admin_users", "postgres"),
+            ("http_listen", "127.0.0.1:0"),
             ("prepare_threshold", "1"),
             // The programs change tables all the time, and every shape is asked about anew.
             ("oracle_per_second", "100000"),
@@ -120,6 +126,7 @@ impl House {
         ]);
         let proxy = runtime.block_on(Proxy::bind(config.unwrap())).unwrap();
         let (address, metrics) = (proxy.addresses().remove(0), proxy.metrics());
+        let http = proxy.http_addresses().remove(0);
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let thread = thread::spawn(move || {
             let stopped = async {
@@ -130,6 +137,7 @@ impl House {
         Self {
             server,
             proxy: address,
+            http,
             metrics,
             stop: Some(stop),
             thread: Some(thread),

@@ -27,6 +27,8 @@ fn chapters() -> BTreeSet<String> {
     fs::read_dir(top().join("src/manual"))
         .expect("a readable directory")
         .map(|entry| entry.expect("an entry").path())
+        // Beside them lie their pictures.
+        .filter(|path| path.extension().is_none_or(|e| e != "png"))
         .map(|path| {
             assert!(path.extension().is_some_and(|e| e == "md"), "{path:?}");
             path.file_stem()

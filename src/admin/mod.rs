@@ -3,11 +3,14 @@
 //! Pure: whoever has sockets and clocks takes the snapshot and sends the view. The views for
 //! programs that watch hold no query text, no user's name, no address and no value, and all labels
 //! come from enums, so their number is bounded whatever clients send. The [`console`], which asks
-//! who somebody is, shows names, addresses and texts without their values.
+//! who somebody is, shows names, addresses and texts without their values. The [`page`] shows names
+//! of users and databases, and outlines of texts.
 
 pub mod console;
 pub mod date;
 pub mod exposition;
+pub mod page;
+pub mod shape_rows;
 pub mod status;
 
 use crate::metrics::Summary;

@@ -54,16 +54,14 @@ fn render(effective: &Effective, config: Option<&Config>) -> String {
     if let Some(config) = config {
         let (workers, servers) = (config.workers, config.shown_servers());
         let _ = writeln!(out, "# good: {workers} workers will relay to {servers}");
-        if let Some(sentence) = config.tls_conflict() {
-            let _ = writeln!(out, "# but {sentence}");
-        }
-        let hints = [
-            config.warmth_hint(),
-            config.pool_hint(),
-            config.password_hint(),
-        ];
-        for hint in hints.into_iter().flatten() {
-            let _ = writeln!(out, "# {hint}");
+        let conflict = config.tls_conflict();
+        for sentence in config.warnings() {
+            let but = if Some(sentence) == conflict {
+                "but "
+            } else {
+                ""
+            };
+            let _ = writeln!(out, "# {but}{sentence}");
         }
     }
     out

@@ -7,6 +7,7 @@
 mod address;
 mod addresses;
 mod auth;
+mod choices;
 mod console;
 mod databases;
 mod error;
@@ -16,6 +17,7 @@ mod raw;
 pub mod settings;
 mod tls;
 pub mod usage;
+mod warnings;
 
 use std::ffi::OsString;
 use std::num::NonZero;
@@ -24,6 +26,7 @@ use std::time::Duration;
 
 pub use address::{Address, AddressError};
 pub use auth::{AuthSettings, AuthType};
+pub use choices::{HttpPage, LogFormat, Mode, PlanChoice, SharedReads};
 pub use console::ConsoleUsers;
 pub use databases::{
     DatabaseMap, Destination, FALLBACK, SessionAttrs, WrittenDatabase, show as show_databases,
@@ -44,6 +47,8 @@ pub struct Config {
     pub listen: Vec<Address>,
     /// Where operators' programs are answered by HTTP; nowhere if there is none.
     pub http_listen: Vec<Address>,
+    /// Who is shown the page there.
+    pub http_page: HttpPage,
     /// The address of the server of all databases that no table has another for, if there is one. A
     /// path is the socket file itself, never its directory.
     pub upstream: Option<Address>,
@@ -125,46 +130,6 @@ pub struct Config {
     pub console: ConsoleUsers,
     /// The settings as they were written or by default, by key.
     pub written: Vec<(&'static str, String)>,
-}
-
-/// How much the proxy may do with a query.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// Literal SQL runs as prepared statements.
-    Convert,
-    /// Everything is relayed, and what could be converted is counted.
-    Observe,
-    /// Everything is relayed.
-    Off,
-}
-
-/// Which plans may stand for those of the literals.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PlanChoice {
-    /// Those that no value could tell from its own.
-    Proven,
-    /// Those that the server's plan cache chooses.
-    Server,
-}
-
-/// What is done with reads that could run on other sessions' server connections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SharedReads {
-    /// Nothing is asked about them.
-    Off,
-    /// They are found out and counted.
-    Prove,
-    /// They run there.
-    On,
-}
-
-/// How log lines look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogFormat {
-    /// Lines are written for people.
-    Text,
-    /// Each line is a JSON object.
-    Json,
 }
 
 impl Config {
@@ -305,6 +270,7 @@ impl Effective {
         let mut config = Config {
             listen: self.listen()?,
             http_listen: self.http_listen()?,
+            http_page: self.http_page()?,
             upstream: self.upstream()?,
             databases: DatabaseMap::default(),
             mode: match self.text(&settings::MODE)? {

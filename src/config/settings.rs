@@ -6,6 +6,7 @@
 mod auth;
 mod console;
 mod databases;
+mod http;
 mod routes;
 mod tls;
 mod warm;
@@ -16,6 +17,7 @@ pub use databases::{
     DATABASE_DBNAME, DATABASE_KEYS, DATABASE_POOL_MODE, DATABASE_POOL_SIZE, DATABASE_UPSTREAM,
     DATABASE_USER, LOAD_BALANCE_HOSTS, TABLES, TARGET_SESSION_ATTRS,
 };
+pub use http::{HTTP_LISTEN, HTTP_PAGE};
 pub use routes::{DEFERRED_BEGIN, SHARED_READS, TRIALS};
 pub use tls::{
     CLIENT_TLS_CA_FILE, CLIENT_TLS_CERT_FILE, CLIENT_TLS_KEY_FILE, CLIENT_TLS_PROTOCOLS,
@@ -133,16 +135,6 @@ pub const LISTEN: Setting = Setting {
            such as /run/pgautoprep/.s.PGSQL.6432; several may be given.",
     because: "only programs on this machine should reach a proxy that nobody has set up yet, and \
               6432 is where poolers of PostgreSQL are expected.",
-};
-
-/// `http_listen`: where operators' programs ask.
-pub const HTTP_LISTEN: Setting = Setting {
-    key: "http_listen",
-    kind: ValueForm::Addresses,
-    default: Some(""),
-    what: "Where /metrics, /status, /healthz and /readyz are answered by HTTP, without TLS and \
-           without a password: host:port, or the path of a Unix socket; several may be given.",
-    because: "a port that nobody has asked for is one more to guard.",
 };
 
 /// `upstream`: the PostgreSQL server.
@@ -491,6 +483,7 @@ pub const SETTINGS: &[Setting] = &[
     ADMIN_USERS,
     STATS_USERS,
     HTTP_LISTEN,
+    HTTP_PAGE,
 ];
 
 #[cfg(test)]

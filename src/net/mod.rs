@@ -57,7 +57,7 @@ use door::Door;
 use ending::{all_left, at_once, end, next_ending, succeeded};
 use environment::Environment;
 use farewell::LAST_WORD;
-use http::{Desk, Health};
+use http::{Desk, Gallery, Health};
 use listener::Listener;
 use orders::{Mailbox, Order};
 use phase::Phase;
@@ -250,12 +250,7 @@ impl Proxy {
             accepting.spawn(acceptor.accept_until(listener, draining.clone()));
         }
         drop(acceptor);
-        let servers = self.config.databases.addresses();
-        let mailboxes = threads.iter().map(Thread::mailbox);
-        let health = Health::new(mailboxes, servers, draining.clone());
-        let (metrics, workers) = (Arc::clone(&self.metrics), threads.len());
-        let times = (self.started, since(self.started));
-        let desk = Arc::new(Desk::new(metrics, workers, times, health));
+        let desk = self.desk(&console, &threads, draining.clone());
         for listener in self.http {
             let (desk, phase) = (Arc::clone(&desk), draining.clone());
             accepting.spawn(desk.serve_until(listener, phase));
@@ -315,6 +310,29 @@ impl Proxy {
         }
         at.move_to(path).map_err(failed)?;
         Ok(Some(estate.at(at)))
+    }
+
+    /// Whoever answers HTTP.
+    fn desk(
+        &self,
+        console: &Arc<Console>,
+        threads: &[Thread],
+        draining: watch::Receiver<Phase>,
+    ) -> Arc<Desk> {
+        let servers = self.config.databases.addresses();
+        let health = Health::new(threads.iter().map(Thread::mailbox), servers, draining);
+        let (metrics, workers) = (Arc::clone(&self.metrics), threads.len());
+        let times = (self.started, since(self.started));
+        let gallery = Arc::new(Gallery::new(
+            Arc::clone(console),
+            Arc::clone(&self.metrics),
+            self.config.http_page,
+            self.started,
+        ));
+        if !self.http.is_empty() {
+            tokio::spawn(Arc::clone(&gallery).note());
+        }
+        Arc::new(Desk::new(metrics, workers, times, health, gallery))
     }
 
     /// Asks servers about users, for those who let clients in.

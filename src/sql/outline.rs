@@ -39,15 +39,22 @@ const BEFORE_VALUES: [&[u8]; 5] = [b"to", b"role", b"authorization", b"zone", b"
 /// `text` with `?` for each constant, `...` for what follows the first constant in a list of them,
 /// and neither comments nor line breaks. It is never longer than [`MAX_BYTES`] and three dots.
 #[must_use]
-pub fn outline(text: &[u8], mut out: String) -> String {
+pub fn outline(text: &[u8], out: String) -> String {
+    outline_within(text, out, MAX_BYTES)
+}
+
+/// The same, no longer than `most` bytes and three dots.
+#[must_use]
+pub fn outline_within(text: &[u8], mut out: String, most: usize) -> String {
     out.clear();
-    out.reserve(MAX_BYTES + MAX_NAME);
+    out.reserve(most.min(MAX_BYTES) + MAX_NAME);
     let seen = text.get(..MAX_LOOK).unwrap_or(text);
     let is_sure = seen.len() == text.len() && std::str::from_utf8(text).is_ok();
     let mut outline = Outline {
         text: seen,
         at: 0,
         out,
+        most,
         space: false,
         comma: false,
         last: Last::Opening,
@@ -94,6 +101,8 @@ struct Outline<'t> {
     text: &'t [u8],
     at: usize,
     out: String,
+    /// The bytes of the outcome, but for the dots.
+    most: usize,
     /// White space, or a comment, comes before the next token.
     space: bool,
     /// A comma behind a constant is still to be shown, unless another constant follows.
@@ -172,7 +181,7 @@ impl Outline<'_> {
 
     fn push(&mut self, piece: &str) {
         // What is behind the bound is only read to be sure of what is before it.
-        if self.out.len() <= MAX_BYTES {
+        if self.out.len() <= self.most {
             self.out.push_str(piece);
         }
     }
@@ -318,7 +327,7 @@ impl Outline<'_> {
     fn show_legible(&mut self, quote: &str, name: &[u8]) {
         self.separate();
         self.last = Last::Operand;
-        if self.out.len() > MAX_BYTES {
+        if self.out.len() > self.most {
             return;
         }
         let is_plain = !self.has_values();
@@ -345,9 +354,9 @@ impl Outline<'_> {
             self.out.push(' ');
             self.out.push_str(MORE);
         }
-        if self.out.len() > MAX_BYTES {
+        if self.out.len() > self.most {
             let fits = |at: &usize| self.out.is_char_boundary(*at);
-            let end = (0..=MAX_BYTES).rev().find(fits);
+            let end = (0..=self.most).rev().find(fits);
             self.out.truncate(end.unwrap_or_default());
             self.out.push_str(MORE);
         }

@@ -248,3 +248,12 @@ fn cutting_a_text_anywhere_shows_no_constant() {
         }
     }
 }
+
+#[test]
+fn an_outline_is_as_long_as_is_asked_for() {
+    let text = format!("SELECT {}b FROM t WHERE c = 'x'", "a, ".repeat(1000));
+    let within = |most| outline_within(text.as_bytes(), String::new(), most);
+    assert_eq!(within(10), "SELECT a, ...");
+    assert_eq!(within(MAX_BYTES), outline(text.as_bytes()));
+    assert!(within(usize::MAX >> 1).ends_with(", b FROM t WHERE c = ?"));
+}

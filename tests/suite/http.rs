@@ -264,3 +264,91 @@ fn who_says_nothing_keeps_nobody_out() {
     }
     assert!(started.elapsed() < Duration::from_secs(15));
 }
+
+/// A proxy whose port for operators is at an address, and that.
+fn by_address(more: &[(&str, &str)]) -> (Process, String) {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let settings = [&[("http_listen", &*address)][..], more].concat();
+    (Process::start(&server::address(), &settings), address)
+}
+
+fn ask_at(address: &str, path: &str, host: &str) -> Answer {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    read(&mut stream)
+}
+
+#[test]
+fn the_page_and_what_it_asks_for_are_shown_with_a_policy_that_lets_nothing_else_in() {
+    let (proxy, address) = by_address(&[("prepare_threshold", "1")]);
+    let mut client = Client::login(&proxy.address, "postgres");
+    for id in 0..40 {
+        client.run(&format!(
+            "SELECT relname FROM pg_class WHERE oid = {id} AND relname = 'secret{id}'"
+        ));
+        client.run("SHOW work_mem");
+    }
+    let page = ask_at(&address, "/", &address);
+    assert_eq!(page.status, 200);
+    for header in [
+        "content-type: text/html; charset=utf-8",
+        "content-security-policy: default-src 'none'; style-src 'sha256-",
+        "x-content-type-options: nosniff",
+        "referrer-policy: no-referrer",
+        "cache-control: no-store",
+    ] {
+        assert!(page.head.contains(header), "{header}: {}", page.head);
+    }
+    assert!(page.body.starts_with("<!DOCTYPE html>") && page.body.ends_with("</html>\n"));
+    let told = ask_at(&address, "/page.json", "localhost");
+    assert!(told.head.contains("content-type: application/json"));
+    let json: serde_json::Value = serde_json::from_str(&told.body).unwrap();
+    assert_eq!(json["totals"]["queries"], 80, "{}", told.body);
+    assert_eq!(json["peers"][0]["database"], "postgres");
+    let shapes = json["shapes"].as_array().unwrap();
+    let select = shapes.iter().find(|shape| {
+        shape["text"] == "SELECT relname FROM pg_class WHERE oid = ? AND relname = ?"
+    });
+    let select = select.unwrap_or_else(|| panic!("{}", told.body));
+    assert!(
+        shapes
+            .iter()
+            .any(|shape| shape["text"] == "SHOW work_mem" && shape["reason"] == "not_preparable")
+    );
+    assert!(!told.body.contains("secret"));
+    let path = format!("/page.json?shape={}", select["shape"]);
+    let story = ask_at(&address, &path, "[::1]:80");
+    let story: serde_json::Value = serde_json::from_str(&story.body).unwrap();
+    assert_eq!(
+        (&story["shape"], &story["text"]),
+        (&select["shape"], &select["text"])
+    );
+    assert_eq!(story["literals"], 2);
+    for path in [
+        "/page.json?shape=999999",
+        "/page.json?shape=x",
+        "/page.json?x",
+    ] {
+        assert_eq!(ask_at(&address, path, &address).status, 404, "{path}");
+    }
+}
+
+#[test]
+fn the_page_is_for_whom_the_setting_names() {
+    let (_proxy, address) = by_address(&[]);
+    for path in ["/", "/page.json", "/page.json?shape=1"] {
+        let refused = ask_at(&address, path, "evil.example");
+        assert_eq!(refused.status, 403, "{path}");
+        assert!(refused.body.contains("http_page"), "{}", refused.body);
+    }
+    assert_eq!(ask_at(&address, "/metrics", "evil.example").status, 200);
+    let (_proxy, address) = by_address(&[("http_page", "on")]);
+    assert_eq!(ask_at(&address, "/page.json", "a.name").status, 200);
+    let (_proxy, address) = by_address(&[("http_page", "off")]);
+    assert_eq!(ask_at(&address, "/page.json", "localhost").status, 403);
+    let room = Room::with(&server::address(), &[("http_page", "off")]);
+    assert_eq!(room.get("/").status, 403);
+}

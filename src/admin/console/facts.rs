@@ -148,6 +148,8 @@ pub struct Facts {
     pub server_lifetime: u64,
     /// The most clients at once.
     pub max_clients: usize,
+    /// What the settings make advisable to know.
+    pub warnings: Vec<&'static str>,
     /// The settings.
     pub settings: Vec<SettingFacts>,
     /// The clients.

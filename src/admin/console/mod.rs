@@ -24,7 +24,7 @@ mod view;
 mod words;
 
 #[cfg(test)]
-mod sample;
+pub(in crate::admin) mod sample;
 #[cfg(test)]
 mod talk_tests;
 

@@ -8,12 +8,11 @@ use super::facts::Facts;
 use super::rank::Rank;
 use super::value::{Cell, TableColumn, int4, int8, numeric, text};
 use super::view::{Needs, View};
+use crate::admin::shape_rows::{ShapeRow, shape_rows, why};
 use crate::reason::{Reason, Stay};
 use crate::sql::outline::outline;
-use crate::statement::shapes::{ShapeFacts, ShapeStage};
 use crate::wire::answers::Told;
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
 
 /// The most shapes that are shown: those that were met most.
 const MOST: usize = 1000;
@@ -65,77 +64,37 @@ const REASONS: &[TableColumn] = &[
     text("explanation"),
 ];
 
-/// Shapes that the proxy remembers, and others that are passed through. Those of the second kind
-/// have no number, because nothing is remembered of them but how often they were noted.
+/// Shapes that the proxy remembers, and others that are passed through.
 fn shapes(facts: &Facts) -> Vec<Vec<Cell>> {
-    let mut noted = HashMap::<&str, (u64, Reason)>::new();
-    for passed in &facts.passed {
-        let (count, _) = noted
-            .entry(plain(&passed.shape))
-            .or_insert_with(|| (0, passed.reason));
-        *count += passed.count;
-    }
-    let mut met = HashSet::new();
-    let mut rows = Vec::new();
-    for shape in facts.shapes.iter().take(MOST) {
-        let outline = outline(shape.text.as_bytes(), String::new());
-        let passed = noted.get(plain(&outline)).copied();
-        let reason = shape.reason.or_else(|| passed.map(|(_, reason)| reason));
-        let passed = passed.map(|(count, _)| count);
-        // Two shapes may look alike; what was noted is shown with one of them.
-        let is_first = met.insert(plain(&outline).to_owned());
-        rows.push(remembered(
-            shape,
-            passed.filter(|_| is_first),
-            reason,
-            outline,
-        ));
-    }
-    let others = facts
-        .passed
-        .iter()
-        .filter(|passed| !met.contains(plain(&passed.shape)));
-    rows.extend(others.map(|passed| {
-        let mut row = vec![Cell::Null; SHAPES.len()];
+    let rows = shape_rows(&facts.shapes, &facts.passed, MOST);
+    rows.into_iter().map(shape_cells).collect()
+}
+
+fn shape_cells(row: ShapeRow<'_>) -> Vec<Cell> {
+    let (passed, reason) = (row.passed.into(), row.reason.map(Reason::label).into());
+    let Some(shape) = row.facts else {
+        let mut cells = vec![Cell::Null; SHAPES.len()];
         let shown: [(&str, Cell); 4] = [
             ("state", "passed".into()),
-            ("passed", passed.count.into()),
-            ("reason", passed.reason.label().into()),
-            ("text", passed.shape.clone().into()),
+            ("passed", passed),
+            ("reason", reason),
+            ("text", row.outline.into()),
         ];
         for (name, cell) in shown {
             let at = SHAPES.iter().position(|column| column.name == name);
-            if let Some(place) = at.and_then(|at| row.get_mut(at)) {
+            if let Some(place) = at.and_then(|at| cells.get_mut(at)) {
                 *place = cell;
             }
         }
-        row
-    }));
-    rows
-}
-
-/// A text without what ends it, which is no part of a shape.
-fn plain(text: &str) -> &str {
-    text.trim_end_matches([';', ' '])
-}
-
-fn remembered(
-    shape: &ShapeFacts,
-    passed: Option<u64>,
-    reason: Option<Reason>,
-    outline: String,
-) -> Vec<Cell> {
-    let prepared = shape.stage == ShapeStage::Prepared;
+        return cells;
+    };
     vec![
         shape.id.into(),
         shape.stage.label().into(),
         shape.executions.into(),
         shape.sightings.into(),
-        passed.into(),
-        reason
-            .filter(|_| !prepared || shape.slower > 0)
-            .map(Reason::label)
-            .into(),
+        passed,
+        reason,
         shape.times.map(|times| times.prepared).into(),
         shape.times.map(|times| times.original).into(),
         shape.saved().map_or(Cell::Null, Cell::Number),
@@ -144,7 +103,7 @@ fn remembered(
         shape.custom.into(),
         shape.slower.into(),
         shape.memory.into(),
-        outline.into(),
+        row.outline.into(),
     ]
 }
 
@@ -157,11 +116,6 @@ pub(super) fn shape(facts: &Facts, id: u64, rank: Rank) -> Result<Vec<Vec<Cell>>
         let told = Told::new("42704", format!("no shape has the number {id}"));
         return Err(told.hint("SHOW SHAPES has those that are remembered."));
     };
-    let why = match (shape.reason, shape.stage) {
-        (Some(reason), _) => reason.explain(),
-        (None, ShapeStage::Prepared) => "The server has confirmed that it means the same.",
-        (None, _) => Reason::Threshold.explain(),
-    };
     let text = match rank {
         Rank::Admin => shape.text.clone(),
         Rank::Stats => outline(shape.text.as_bytes(), String::new()),
@@ -170,7 +124,7 @@ pub(super) fn shape(facts: &Facts, id: u64, rank: Rank) -> Result<Vec<Vec<Cell>>
     let mut rows = vec![
         ("shape", id.to_string()),
         ("state", shape.stage.label().to_owned()),
-        ("why", why.to_owned()),
+        ("why", why(shape).to_owned()),
         ("literals", number(shape.literals)),
         ("converted", shape.executions.to_string()),
         ("sighted", shape.sightings.to_string()),

@@ -43,7 +43,7 @@ fn met(text: &str) -> ShapeFacts {
 }
 
 /// Two clients, three server connections and somebody at the console.
-pub(super) fn facts() -> Facts {
+pub(in crate::admin) fn facts() -> Facts {
     let counted = |clients, queries, converted, received, sent| Totals {
         clients,
         queries,
@@ -76,6 +76,7 @@ pub(super) fn facts() -> Facts {
         pool_size: 20,
         server_lifetime: 3600,
         max_clients: 100,
+        warnings: vec!["This is a warning."],
         settings: vec![SettingFacts {
             key: "mode",
             value: "convert".to_owned(),

@@ -12,6 +12,8 @@ pub enum Needs {
     Sockets,
     /// What is known of shapes.
     Shapes,
+    /// All of that.
+    Everything,
 }
 
 /// One table.

@@ -31,15 +31,15 @@ struct Sockets {
 
 impl Console {
     /// What is known, and what this needs.
-    pub(super) async fn facts(&self, needs: Needs) -> Result<Facts, Told> {
+    pub(in crate::net) async fn facts(&self, needs: Needs) -> Result<Facts, Told> {
         let environment = &self.environment;
         let config = &environment.config;
         let sockets = match needs {
-            Needs::Sockets => self.sockets().await?,
+            Needs::Sockets | Needs::Everything => self.sockets().await?,
             Needs::Nothing | Needs::Shapes => Sockets::default(),
         };
         let (shapes, passed) = match needs {
-            Needs::Shapes => {
+            Needs::Shapes | Needs::Everything => {
                 let _turn = self.asking.lock().await;
                 let (shapes, metrics) = (
                     Arc::clone(&environment.shapes),
@@ -69,6 +69,7 @@ impl Console {
             pool_size: environment.warm.most(),
             server_lifetime: config.server_lifetime.as_secs(),
             max_clients: config.max_clients,
+            warnings: config.warnings(),
             settings: self.settings(),
             clients: sockets.clients,
             servers: sockets.servers,

@@ -3,9 +3,11 @@
 //! It runs in the acceptor's runtime and touches no worker but by its mailbox. Requests are read by
 //! hyper, within bounds: the head in 16 KiB and five seconds, a connection in a minute, and of 64
 //! connections at once the oldest makes room for the next. There is no TLS and nobody is asked for
-//! a password, so the port belongs where only operators' programs are.
+//! a password, so the port belongs where only operators' programs are. The page for people, which
+//! shows statements, is for those whom a setting names.
 
 mod health;
+mod page;
 pub(super) mod process;
 
 use super::listener::Listener;
@@ -13,11 +15,15 @@ use super::phase::Phase;
 use super::places::Places;
 use super::stream::Plain;
 use crate::admin::exposition::{self, Format};
+use crate::admin::page::{HTML, policy};
 use crate::admin::{Snapshot, status};
 use crate::metrics::Metrics;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::header::{
+    ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue,
+    REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -29,6 +35,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 pub(super) use health::Health;
+use page::From;
+pub(super) use page::Gallery;
 
 /// Connections at once.
 pub(super) const CONNECTIONS: usize = 64;
@@ -46,12 +54,18 @@ const MAX_HEAD: usize = 16 * 1024;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 const TEXT: &str = "text/plain; charset=utf-8";
+const JSON: &str = "application/json";
 
 const CONTENTS: &str = "\
+/         a page for people\n\
 /metrics  the counters, for Prometheus\n\
 /status   the same as JSON\n\
 /healthz  whether every worker answers\n\
 /readyz   whether clients are taken and the server can be reached\n";
+
+/// What those are told who are not shown the page.
+const FORBIDDEN: &str = "The setting http_page does not show the page to who asks from here, or by this name of the \
+     machine.\nFrom elsewhere: ssh -L 9187:localhost:PORT HOST, then http://localhost:9187/\n";
 
 /// Whoever answers requests.
 #[derive(Debug)]
@@ -60,6 +74,8 @@ pub(super) struct Desk {
     pub(super) workers: usize,
     pub(super) started: Instant,
     pub(super) health: Health,
+    gallery: Arc<Gallery>,
+    policy: HeaderValue,
     places: Mutex<Places>,
     since: f64,
 }
@@ -70,12 +86,18 @@ impl Desk {
         workers: usize,
         (started, since): (Instant, f64),
         health: Health,
+        gallery: Arc<Gallery>,
     ) -> Self {
+        // It is made of hashes and words, and a browser that is told none runs nothing either.
+        let policy = HeaderValue::from_str(&policy());
+        let policy = policy.unwrap_or(HeaderValue::from_static("default-src 'none'"));
         Self {
             metrics,
             workers,
             started,
             health,
+            gallery,
+            policy,
             places: Mutex::new(Places::new(CONNECTIONS)),
             since,
         }
@@ -96,8 +118,12 @@ impl Desk {
     async fn serve(self: Arc<Self>, listener: &Listener) {
         loop {
             match listener.accept_plain().await {
-                Ok(Plain::Tcp(stream)) => self.meet(stream),
-                Ok(Plain::Unix(stream)) => self.meet(stream),
+                Ok(Plain::Tcp(stream)) => {
+                    let peer = stream.peer_addr();
+                    let from = peer.map_or(From::Unknown, |peer| From::Address(peer.ip()));
+                    self.meet(stream, from);
+                }
+                Ok(Plain::Unix(stream)) => self.meet(stream, From::Socket),
                 Err(error) => {
                     tracing::debug!(%error, "accepting an HTTP connection failed");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -106,14 +132,18 @@ impl Desk {
         }
     }
 
-    fn meet(self: &Arc<Self>, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
+    fn meet(
+        self: &Arc<Self>,
+        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        from: From,
+    ) {
         let places = self.places.lock();
         let place = places.unwrap_or_else(PoisonError::into_inner).take();
         let desk = Arc::clone(self);
         tokio::spawn(async move {
             let answer = service_fn(move |request| {
                 let desk = Arc::clone(&desk);
-                async move { Ok::<_, Infallible>(desk.answer(&request).await) }
+                async move { Ok::<_, Infallible>(desk.answer(&request, from).await) }
             });
             let mut server = http1::Builder::new();
             server
@@ -130,7 +160,7 @@ impl Desk {
         });
     }
 
-    async fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+    async fn answer(&self, request: &Request<Incoming>, from: From) -> Response<Full<Bytes>> {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             let mut refused = respond(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD\n");
             let methods = HeaderValue::from_static("GET, HEAD");
@@ -138,7 +168,7 @@ impl Desk {
             return refused;
         }
         match request.uri().path() {
-            "/" => respond(StatusCode::OK, TEXT, CONTENTS),
+            "/" | "/page.json" => self.page(request, from).await,
             "/metrics" => {
                 let accept = request.headers().get(ACCEPT);
                 let accept = accept.and_then(|accept| accept.to_str().ok());
@@ -148,7 +178,7 @@ impl Desk {
             }
             "/status" | "/status.json" => {
                 let figures = status::status(&self.snapshot());
-                respond(StatusCode::OK, "application/json", figures)
+                respond(StatusCode::OK, JSON, figures)
             }
             "/healthz" => tell(self.health.is_alive().await),
             "/readyz" => tell(self.health.is_ready().await),
@@ -157,6 +187,34 @@ impl Desk {
                 TEXT,
                 format!("there is:\n{CONTENTS}"),
             ),
+        }
+    }
+
+    /// The page, or what it asks for, for those who may see it.
+    async fn page(&self, request: &Request<Incoming>, from: From) -> Response<Full<Bytes>> {
+        if !self.gallery.admits(from, request.headers()) {
+            return respond(StatusCode::FORBIDDEN, TEXT, FORBIDDEN);
+        }
+        if request.uri().path() == "/" {
+            let mut page = respond(StatusCode::OK, "text/html; charset=utf-8", HTML);
+            let headers = page.headers_mut();
+            headers.insert(CONTENT_SECURITY_POLICY, self.policy.clone());
+            headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+            return page;
+        }
+        let shape = request.uri().query().map(|query| {
+            let number = query.strip_prefix("shape=");
+            number.and_then(|number| number.parse().ok())
+        });
+        let told = match shape {
+            None => self.gallery.overview().await.map(Some),
+            Some(Some(id)) => self.gallery.story(id).await,
+            Some(None) => Ok(None),
+        };
+        match told {
+            Ok(Some(text)) => respond(StatusCode::OK, JSON, text),
+            Ok(None) => respond(StatusCode::NOT_FOUND, TEXT, "there is no such shape\n"),
+            Err(why) => respond(StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("{why}\n")),
         }
     }
 
@@ -189,5 +247,7 @@ fn respond(
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // Nobody is to take it for anything else.
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }

@@ -1,0 +1,54 @@
+//! All that is known of one shape, as JSON.
+
+use super::overview::row;
+use crate::admin::console::Facts;
+use crate::admin::shape_rows::{shape_rows, why};
+use crate::sql::outline::outline_within;
+use serde_json::{Value, json};
+
+/// The bytes of a text that are shown.
+const MAX_TEXT: usize = 8 * 1024;
+
+/// What is known of the shape of this number; `None` if there is none.
+#[must_use]
+pub fn story(facts: &Facts, id: u64) -> Option<String> {
+    let shape = facts.shapes.iter().position(|shape| shape.id == id)?;
+    let shape = facts.shapes.get(shape..=shape)?;
+    let rows = shape_rows(shape, &facts.passed, 1);
+    let first = rows.first()?;
+    let facts = first.facts?;
+    let mut told = row(first);
+    let more = json!({
+        "text": outline_within(facts.text.as_bytes(), String::new(), MAX_TEXT),
+        "why": why(facts),
+        "literals": facts.literals,
+        "statements": facts.statements,
+        "travelling": facts.travelling,
+        "custom": facts.custom,
+        "slower": facts.slower,
+        "memory_bytes": facts.memory,
+    });
+    if let (Value::Object(told), Value::Object(more)) = (&mut told, more) {
+        told.extend(more);
+    }
+    Some(told.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admin::console::sample;
+
+    #[test]
+    fn a_shape_is_told_with_its_whole_text_and_without_its_values() {
+        let mut facts = sample::facts();
+        let columns = "column_name, ".repeat(100);
+        facts.shapes[1].text = format!("SELECT {columns}b FROM t WHERE bits = B'1010'");
+        let told: Value = serde_json::from_str(&story(&facts, 9).unwrap()).unwrap();
+        assert_eq!(told["shape"], 9);
+        assert_eq!(told["state"], "seen");
+        let expected = format!("SELECT {columns}b FROM t WHERE bits = ?");
+        assert_eq!(told["text"], expected);
+        assert_eq!(story(&facts, 8), None);
+    }
+}

@@ -1,0 +1,80 @@
+//! The statements that the console's table and the page tell of: shapes that are remembered, each
+//! with what was noted of its texts that were passed through, and then others that were.
+
+use crate::metrics::Passed;
+use crate::reason::Reason;
+use crate::sql::outline::outline;
+use crate::statement::shapes::{ShapeFacts, ShapeStage};
+use std::collections::{HashMap, HashSet};
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShapeRow<'f> {
+    /// What is known of it; nothing if it is not remembered.
+    pub facts: Option<&'f ShapeFacts>,
+    /// How often its texts were passed through, as far as was noted.
+    pub passed: Option<u64>,
+    /// Why it, or some of its statements, are passed through.
+    pub reason: Option<Reason>,
+    /// Its text without a value.
+    pub outline: String,
+}
+
+/// The first `most` of these shapes, and what was passed through that is none of them. What is not
+/// remembered has no number, because nothing is known of it but how often it was noted.
+#[must_use]
+pub fn shape_rows<'f>(
+    shapes: &'f [ShapeFacts],
+    passed: &[Passed],
+    most: usize,
+) -> Vec<ShapeRow<'f>> {
+    let mut noted = HashMap::<&str, (u64, Reason)>::new();
+    for passed in passed {
+        let (count, _) = noted
+            .entry(plain(&passed.shape))
+            .or_insert_with(|| (0, passed.reason));
+        *count += passed.count;
+    }
+    let mut met = HashSet::new();
+    let mut rows = Vec::new();
+    for shape in shapes.iter().take(most) {
+        let outline = outline(shape.text.as_bytes(), String::new());
+        let passed = noted.get(plain(&outline)).copied();
+        let reason = shape.reason.or_else(|| passed.map(|(_, reason)| reason));
+        let passed = passed.map(|(count, _)| count);
+        // Two shapes may look alike; what was noted is shown with one of them.
+        let is_first = met.insert(plain(&outline).to_owned());
+        let is_prepared = shape.stage == ShapeStage::Prepared;
+        rows.push(ShapeRow {
+            facts: Some(shape),
+            passed: passed.filter(|_| is_first),
+            reason: reason.filter(|_| !is_prepared || shape.slower > 0),
+            outline,
+        });
+    }
+    let others = passed
+        .iter()
+        .filter(|passed| !met.contains(plain(&passed.shape)));
+    rows.extend(others.map(|passed| ShapeRow {
+        facts: None,
+        passed: Some(passed.count),
+        reason: Some(passed.reason),
+        outline: passed.shape.clone(),
+    }));
+    rows
+}
+
+/// A text without what ends it, which is no part of a shape.
+fn plain(text: &str) -> &str {
+    text.trim_end_matches([';', ' '])
+}
+
+/// Why a shape stands where it stands, in a sentence for people.
+#[must_use]
+pub const fn why(shape: &ShapeFacts) -> &'static str {
+    match (shape.reason, shape.stage) {
+        (Some(reason), _) => reason.explain(),
+        (None, ShapeStage::Prepared) => "The server has confirmed that it means the same.",
+        (None, _) => Reason::Threshold.explain(),
+    }
+}
