@@ -1,6 +1,7 @@
 //! Why a query was passed through instead of converted: one enum, counted and shown. Another says
 //! why a read stays on the server connection of its own session.
 
+mod advice;
 mod stay;
 
 pub use stay::Stay;

@@ -231,7 +231,7 @@ impl Page {
         for route in TimedRoute::ALL {
             let (times, label) = (summary.times(route), route.label());
             let mut sum = 0;
-            let bounds = BOUNDS.map(|bound| Micros(bound).to_string());
+            let bounds = BOUNDS.map(seconds);
             let bounds = bounds.into_iter().chain(["+Inf".to_owned()]);
             for (bound, count) in bounds.zip(times.buckets()) {
                 sum += count;
@@ -239,18 +239,17 @@ impl Page {
                 self.sample((family.name, "_bucket"), &labels, sum);
             }
             let labels = format!("route=\"{label}\"");
-            self.sample((family.name, "_sum"), &labels, Micros(times.micros()));
+            self.sample((family.name, "_sum"), &labels, seconds(times.micros()));
             self.sample((family.name, "_count"), &labels, sum);
         }
-        let count = |counter| Micros(summary.count(counter));
-        let help = "Time that prepared executions saved, as trials of their statements have \
-                    measured.";
-        self.one(
-            counter("pgautoprep_saved_seconds", help),
-            count(MicrosSaved),
-        );
-        let help = "Time that prepared executions lost, by the same measure.";
-        self.one(counter("pgautoprep_lost_seconds", help), count(MicrosLost));
+        let saved = "Time that prepared executions saved, as trials of their statements tell.";
+        let lost = "Time that prepared executions lost, by the same measure.";
+        for (name, help, of) in [
+            ("pgautoprep_saved_seconds", saved, MicrosSaved),
+            ("pgautoprep_lost_seconds", lost, MicrosLost),
+        ] {
+            self.one(counter(name, help), seconds(summary.count(of)));
+        }
     }
 
     fn statements(&mut self, summary: &Summary) {
@@ -354,8 +353,8 @@ impl Page {
         let help = "Questions of the proxy's own that the server has answered.";
         self.one(counter("pgautoprep_questions", help), count(Questions));
         let help = "Time that the answers to them took to come.";
-        let seconds = Seconds(count(QuestionsMillis));
-        self.one(counter("pgautoprep_questions_seconds", help), seconds);
+        let asked = seconds(count(QuestionsMillis).saturating_mul(1_000));
+        self.one(counter("pgautoprep_questions_seconds", help), asked);
     }
 
     fn reads(&mut self, summary: &Summary) {
@@ -490,22 +489,9 @@ impl Page {
     }
 }
 
-/// Milliseconds that are shown as seconds.
-struct Seconds(u64);
-
-impl Display for Seconds {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{:03}", self.0 / 1_000, self.0 % 1_000)
-    }
-}
-
-/// Microseconds that are shown as seconds.
-struct Micros(u64);
-
-impl Display for Micros {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000)
-    }
+/// So many microseconds in seconds, exactly.
+fn seconds(micros: u64) -> String {
+    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ mod phase;
 mod places;
 mod pools;
 mod port;
+mod process;
 mod proof;
 mod reach;
 mod reopen;

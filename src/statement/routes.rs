@@ -105,6 +105,27 @@ pub struct Routes {
     lost: AtomicU32,
     /// By how many microseconds a prepared execution is quicker; zero while that is not known.
     gain: AtomicI32,
+    account: Mutex<Account>,
+}
+
+/// What executions have saved, as far as it is added up.
+#[derive(Debug, Default)]
+struct Account {
+    /// The executions that are in it.
+    executions: u32,
+    /// Microseconds; negative if they were lost.
+    saved: i64,
+    /// Some were added up when it was known what each saves.
+    is_measured: bool,
+}
+
+impl Account {
+    /// What all executions have saved, if those that are not in it yet have saved so much each.
+    fn with(&self, executions: u32, gain: i32) -> i64 {
+        let more = executions.wrapping_sub(self.executions);
+        self.saved
+            .saturating_add(i64::from(gain).saturating_mul(more.into()))
+    }
 }
 
 #[derive(Debug, Default)]
@@ -128,6 +149,7 @@ impl Default for Routes {
             limit: AtomicU32::new(u32::MAX),
             lost: AtomicU32::new(0),
             gain: AtomicI32::new(0),
+            account: Mutex::default(),
         }
     }
 }
@@ -162,6 +184,25 @@ impl Routes {
     #[inline]
     pub fn gain(&self) -> i32 {
         self.gain.load(Ordering::Relaxed)
+    }
+
+    /// Adds up what the executions so far have saved, of which there have been so many. It is to be
+    /// called before a pair changes what each saves.
+    pub fn account(&self, executions: u32) {
+        let is_measured = self.medians().is_some();
+        let mut account = lock(&self.account);
+        account.saved = account.with(executions, self.gain());
+        account.executions = executions;
+        account.is_measured |= is_measured;
+    }
+
+    /// Microseconds that so many executions have saved against the text, each by the difference
+    /// that was known when it ran; negative if they were lost. `None` if none was known yet.
+    #[must_use]
+    pub fn saved(&self, executions: u32) -> Option<i64> {
+        let is_measured = self.medians().is_some();
+        let account = lock(&self.account);
+        (account.is_measured || is_measured).then(|| account.with(executions, self.gain()))
     }
 
     /// Adds a pair; returns the usual route if that has changed by it.
@@ -524,10 +565,27 @@ mod tests {
             routes.add(pair(45, 40));
         }
         assert_eq!((routes.gain(), routes.usual()), (-5, Route::Prepared));
-        for _ in 0..ENOUGH {
+        while routes.usual() == Route::Prepared {
             routes.add(pair(90, 40));
         }
         assert_eq!((routes.gain(), routes.usual()), (0, Route::Original));
+    }
+
+    #[test]
+    fn what_was_saved_stays_when_the_difference_changes() {
+        let routes = Routes::default();
+        let add = |executions, prepared, original| {
+            for _ in 0..ENOUGH {
+                routes.account(executions);
+                routes.add(Pair { prepared, original });
+            }
+        };
+        assert_eq!(routes.saved(10), None);
+        add(10, 30, 45);
+        assert_eq!(routes.saved(110), Some(100 * 15));
+        add(110, 30, 28);
+        assert_eq!(routes.saved(110), Some(100 * 15));
+        assert_eq!(routes.saved(210), Some(100 * 15 - 100 * 2));
     }
 
     #[test]

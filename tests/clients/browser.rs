@@ -28,8 +28,8 @@ async fn work(proxy: &str) {
             client.simple_query("SHOW work_mem").await.unwrap();
         }
         if database == HOSTILE {
-            let sql =
-                "SELECT '<script>document.body.remove()</script>' AS \"<b>bold</b>\" FROM pg_class";
+            let sql = "SELECT '<script>document.body.remove()</script>' AS \"<b>bold</b>\" \
+                       FROM pg_class";
             client.simple_query(sql).await.unwrap();
         }
         // The connection stays open for the page to show it.
@@ -38,7 +38,7 @@ async fn work(proxy: &str) {
     }
 }
 
-/// What the browser has made of the page without its script, after its script has run for some seconds.
+/// What the browser has made of the page, without its script, after that has run for some seconds.
 fn dom(browser: &Path, url: &str, more: &[&str], directory: &Path) -> String {
     let profile = format!("--user-data-dir={}", directory.join("profile").display());
     let mut command = Command::new(browser);

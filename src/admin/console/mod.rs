@@ -10,6 +10,7 @@
 //! - what changes the proxy is for [`Rank::Admin`], and not for a transaction, which could not take
 //!   it back.
 
+mod advice;
 mod bouncer;
 mod command;
 mod facts;

@@ -97,7 +97,7 @@ fn shape_cells(row: ShapeRow<'_>) -> Vec<Cell> {
         reason,
         shape.times.map(|times| times.prepared).into(),
         shape.times.map(|times| times.original).into(),
-        shape.saved().map_or(Cell::Null, Cell::Number),
+        shape.saved.map_or(Cell::Null, Cell::Number),
         shape.statements.into(),
         shape.travelling.into(),
         shape.custom.into(),
@@ -138,7 +138,7 @@ pub(super) fn shape(facts: &Facts, id: u64, rank: Rank) -> Result<Vec<Vec<Cell>>
         rows.push(("prepared_us", times.prepared.to_string()));
         rows.push(("original_us", times.original.to_string()));
     }
-    rows.extend(shape.saved().map(|saved| ("saved_us", saved.to_string())));
+    rows.extend(shape.saved.map(|saved| ("saved_us", saved.to_string())));
     rows.push(("text", text));
     let row = |(key, value): (&'static str, String)| vec![key.into(), value.into()];
     Ok(rows.into_iter().map(row).collect())

@@ -110,6 +110,7 @@ fn shapes() -> Vec<ShapeFacts> {
     };
     let mut prepared = shape(7, "SELECT a FROM t WHERE id = 5", ShapeStage::Prepared);
     prepared.executions = 80;
+    prepared.saved = Some(80 * 15);
     prepared.times = Some(Pair {
         prepared: 30,
         original: 45,

@@ -3,10 +3,14 @@
 //! A table is one entry. Those that `PgBouncer` has stand in `bouncer`, ours in `ours`.
 
 use super::view::View;
-use super::{bouncer, ours};
+use super::{advice, bouncer, ours};
 
 /// All of them.
-pub static VIEWS: [&[View]; 2] = [&bouncer::VIEWS, &ours::VIEWS];
+pub static VIEWS: [&[View]; 3] = [
+    &bouncer::VIEWS,
+    &ours::VIEWS,
+    std::slice::from_ref(&advice::VIEW),
+];
 
 /// The table of this name, in capitals or not.
 #[must_use]

@@ -5,7 +5,7 @@ use crate::admin::console::{Facts, PeerState};
 use crate::admin::shape_rows::{ShapeRow, shape_rows};
 use crate::metrics::{Counter, TimedRoute};
 use crate::reason::Reason;
-use crate::statement::shapes::{ShapeFacts, ShapeStage};
+use crate::statement::shapes::ShapeStage;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -85,7 +85,7 @@ fn reasons(facts: &Facts) -> Vec<Value> {
 
 /// What is saved by a row in all, in microseconds.
 fn gain(row: &ShapeRow<'_>) -> i64 {
-    row.facts.and_then(ShapeFacts::saved).unwrap_or_default()
+    row.facts.and_then(|facts| facts.saved).unwrap_or_default()
 }
 
 /// How often the texts of a row were run as prepared statements.
@@ -142,7 +142,7 @@ pub(super) fn row(row: &ShapeRow<'_>) -> Value {
         "why": reason.map(Reason::explain),
         "prepared_us": facts.and_then(|facts| facts.times).map(|times| times.prepared),
         "original_us": facts.and_then(|facts| facts.times).map(|times| times.original),
-        "saved_us": facts.and_then(ShapeFacts::saved),
+        "saved_us": facts.and_then(|facts| facts.saved),
     })
 }
 

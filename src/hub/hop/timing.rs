@@ -62,6 +62,7 @@ impl Hop<'_> {
         let Some(pair) = entry.trial.took(timing.route, micros, rounds) else {
             return;
         };
+        routes.account(statement.executions());
         let changed = routes.add(pair);
         entry.trial.rest(routes, self.clock);
         self.lent.counters().add(Counter::Trials, 1);

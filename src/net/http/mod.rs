@@ -8,11 +8,11 @@
 
 mod health;
 mod page;
-pub(super) mod process;
 
 use super::listener::Listener;
 use super::phase::Phase;
 use super::places::Places;
+use super::process;
 use super::stream::Plain;
 use crate::admin::exposition::{self, Format};
 use crate::admin::page::{HTML, policy};
@@ -64,8 +64,9 @@ const CONTENTS: &str = "\
 /readyz   whether clients are taken and the server can be reached\n";
 
 /// What those are told who are not shown the page.
-const FORBIDDEN: &str = "The setting http_page does not show the page to who asks from here, or by this name of the \
-     machine.\nFrom elsewhere: ssh -L 9187:localhost:PORT HOST, then http://localhost:9187/\n";
+const FORBIDDEN: &str = "\
+The setting http_page does not show the page to who asks from here, or by this name.\n\
+From elsewhere: ssh -L 9187:localhost:PORT HOST, then http://localhost:9187/\n";
 
 /// Whoever answers requests.
 #[derive(Debug)]

@@ -66,6 +66,9 @@ pub struct ShapeFacts {
     /// Microseconds by either route: the medians of the statement that was run most of those of
     /// which enough was measured.
     pub times: Option<Pair>,
+    /// Microseconds that were saved by the executions, each by the difference of the times that was
+    /// known when it ran; negative if they were lost, `None` if nothing was measured.
+    pub saved: Option<i64>,
     /// The server's memory that the largest of the statements takes on a connection, as it is
     /// estimated, in bytes.
     pub memory: usize,
@@ -92,6 +95,7 @@ impl ShapeFacts {
             custom: 0,
             slower: 0,
             times: None,
+            saved: None,
             memory: 0,
             timed: 0,
         }
@@ -117,21 +121,14 @@ impl ShapeFacts {
             }
         };
         self.stage = self.stage.max(stage);
+        if let Some(saved) = statement.routes().saved(executions) {
+            self.saved = Some(self.saved.unwrap_or_default().saturating_add(saved));
+        }
         if let Some(times) = statement.routes().medians()
             && (self.times.is_none() || executions > self.timed)
         {
             (self.times, self.timed) = (Some(times), executions);
         }
-    }
-
-    /// Microseconds that were saved by all executions, if the times are what they were for each;
-    /// negative if they were lost.
-    #[must_use]
-    pub fn saved(&self) -> Option<i64> {
-        let times = self.times?;
-        let each = i64::from(times.original) - i64::from(times.prepared);
-        let executions = i64::try_from(self.executions).unwrap_or(i64::MAX);
-        Some(each.saturating_mul(executions))
     }
 }
 

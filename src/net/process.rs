@@ -6,7 +6,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::fs;
 
 /// What the system knows; `started` is when the proxy was started, in seconds since 1970.
-pub(in crate::net) fn read(started: f64) -> Process {
+pub(super) fn read(started: f64) -> Process {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     let cpu = time.tv_sec as f64 + time.tv_nsec as f64 / 1e9;
     let files = fs::read_dir("/proc/self/fd").ok();

@@ -1,0 +1,57 @@
+//! What the application or the operator could change about a reason.
+
+use super::Reason;
+
+impl Reason {
+    /// What could be changed so that such queries are converted, in one sentence for people; `None`
+    /// where nothing is known, or nothing is to be done. It promises no gain: what a statement
+    /// gains is measured when it is converted.
+    #[must_use]
+    pub const fn advice(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Mode => "Set `mode` to convert.",
+            Self::MultipleStatements => "Send each statement as a query of its own.",
+            Self::TooLong => "Raise `max_query_bytes`.",
+            Self::TooManyLiterals => "Raise `max_literals`, or send fewer values at once.",
+            Self::SwitchedOff => "Take the comment out of the text.",
+            Self::LongIdentifier => "Write names with at most 63 bytes.",
+            Self::Encoding => "Let both client and database use UTF8.",
+            Self::NonstandardStrings => "Leave `standard_conforming_strings` on.",
+            Self::SortExpression => {
+                "Order and group by columns, or by expressions without literals."
+            }
+            Self::VolatileLiteral => {
+                "Write a function, such as CURRENT_DATE or now(), in place of the word."
+            }
+            Self::Threshold => {
+                "Keep connections open for longer, so that what they repeat is worth preparing."
+            }
+            Self::RewriteRules => "Use triggers in place of rewrite rules.",
+            Self::PlanCacheMode => "Let sessions leave `plan_cache_mode` as it is.",
+            Self::Budget => "If it does not end by itself, raise `oracle_per_second`.",
+            Self::CacheFull => "Raise `max_statements` or `statement_memory`.",
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::SETTINGS;
+
+    #[test]
+    fn advice_is_a_sentence_and_the_settings_in_it_are_there() {
+        let advice: Vec<_> = Reason::ALL.iter().filter_map(|it| it.advice()).collect();
+        assert!(advice.len() > 10);
+        // These two are the server's own.
+        let others = ["standard_conforming_strings", "plan_cache_mode"];
+        for sentence in advice {
+            assert!(sentence.ends_with('.') && sentence.len() > 15, "{sentence}");
+            for name in sentence.split('`').skip(1).step_by(2) {
+                let is_known = SETTINGS.iter().any(|setting| setting.key == name);
+                assert!(is_known || others.contains(&name), "{name}");
+            }
+        }
+    }
+}
