@@ -77,18 +77,8 @@ fn dom(browser: &Path, url: &str, more: &[&str], directory: &Path) -> String {
     shown.to_owned()
 }
 
-#[test]
-fn the_page_in_a_browser() {
-    let program = Program {
-        name: "chromium",
-        packages: "chromium",
-        commands: &["chromium", "chromium-browser", "google-chrome"],
-        check: &["--version"],
-    };
-    let Some(browser) = program.find() else {
-        return;
-    };
-    let house = House::new();
+/// Lets statements run in both databases, the one of which is made first.
+fn fill(house: &House) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -107,21 +97,10 @@ fn the_page_in_a_browser() {
             .unwrap();
     });
     runtime.block_on(work(&house.proxy));
-    let url = format!("http://{}/", house.http);
-    let directory = house.directory.path();
-    let dom = |path: &str, more: &[&str]| dom(&browser, &format!("{url}{path}"), more, directory);
+}
 
-    let light = dom(
-        "#all",
-        &[
-            "--window-size=1280,900",
-            "--blink-settings=preferredColorScheme=1",
-        ],
-    );
-    assert!(
-        light.contains("data-painted=\"whole rgb(255, 255, 255)\""),
-        "{light}"
-    );
+/// What a wide window shows of the statements that have run.
+fn is_all_there(light: &str) {
     for shown in [
         "serving for ",
         "SELECT relname FROM pg_class WHERE oid = ? AND relname &lt;&gt; ?",
@@ -148,6 +127,37 @@ fn the_page_in_a_browser() {
     );
     // Each chart has a line, which is a path with some length.
     assert!(light.matches("<path class=\"line ").count() >= 3, "{light}");
+}
+
+#[test]
+fn the_page_in_a_browser() {
+    let program = Program {
+        name: "chromium",
+        packages: "chromium",
+        commands: &["chromium", "chromium-browser", "google-chrome"],
+        check: &["--version"],
+    };
+    let Some(browser) = program.find() else {
+        return;
+    };
+    let house = House::new();
+    fill(&house);
+    let url = format!("http://{}/", house.http);
+    let directory = house.directory.path();
+    let dom = |path: &str, more: &[&str]| dom(&browser, &format!("{url}{path}"), more, directory);
+
+    let light = dom(
+        "#all",
+        &[
+            "--window-size=1280,900",
+            "--blink-settings=preferredColorScheme=1",
+        ],
+    );
+    assert!(
+        light.contains("data-painted=\"whole rgb(255, 255, 255)\""),
+        "{light}"
+    );
+    is_all_there(&light);
 
     let dark = dom(
         "",
