@@ -1,5 +1,7 @@
 //! The page for people in a real browser: what is shown, in windows of all sizes, light and dark.
 
+use pgautoprep::admin::page::PERIOD_S;
+
 use super::{House, PATIENCE, Program};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -77,8 +79,9 @@ fn dom(browser: &Path, url: &str, more: &[&str], directory: &Path) -> String {
     shown.to_owned()
 }
 
-/// Lets statements run in both databases, the one of which is made first.
-fn fill(house: &House) {
+/// Lets statements run in both databases, the one of which is made first. Their connections stay
+/// open as long as what is returned lives.
+fn fill(house: &House) -> tokio::runtime::Runtime {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -97,6 +100,9 @@ fn fill(house: &House) {
             .unwrap();
     });
     runtime.block_on(work(&house.proxy));
+    // The charts show what was counted between two looks at the counters.
+    std::thread::sleep(Duration::from_secs(2 * PERIOD_S + 1));
+    runtime
 }
 
 /// What a wide window shows of the statements that have run.
@@ -141,7 +147,7 @@ fn the_page_in_a_browser() {
         return;
     };
     let house = House::new();
-    fill(&house);
+    let _runtime = fill(&house);
     let url = format!("http://{}/", house.http);
     let directory = house.directory.path();
     let dom = |path: &str, more: &[&str]| dom(&browser, &format!("{url}{path}"), more, directory);
