@@ -31,6 +31,7 @@ mod process;
 mod proof;
 mod reach;
 mod reopen;
+mod settings;
 mod socket;
 mod steward;
 mod stream;
@@ -43,11 +44,10 @@ mod ways;
 mod worker;
 
 use crate::admin::console::Ending;
-use crate::config::{Address, Config, Mode, PlanChoice, SharedReads};
-use crate::convert::{self, Limits, Settings, Strictness};
+use crate::config::{Address, Config};
+use crate::convert;
 use crate::metrics::Metrics;
 use crate::statement::journal::Journal;
-use crate::statement::mirror::Capacity;
 use crate::statement::shapes::Shapes;
 use accept::{HANDSHAKES, cancel};
 use acceptor::Acceptor;
@@ -80,6 +80,7 @@ use ways::Ways;
 use worker::{Handle, Setup, Thread};
 
 pub use acceptor::other_files;
+pub use settings::settings;
 pub use steward::{Means, SetLog, Steward, Unchanged};
 
 /// Why the proxy could not start.
@@ -149,7 +150,11 @@ impl Proxy {
         let tls = Arc::new(Encryption::load(&config)?);
         let door = Arc::new(Door::load(&config)?);
         let steward = Steward::new(&config, Arc::clone(&tls), Arc::clone(&door))?;
-        let (predecessor, mut inherited) = meet(&config).await?;
+        let (mut predecessor, mut inherited) = (None, Inherited::default());
+        if let Some(path) = &config.takeover_socket {
+            let met = Predecessor::meet(path).await;
+            (predecessor, inherited) = met.map_err(|source| takeover_error(path, source))?;
+        }
         let listeners = bind_all(&config.listen, &mut inherited.listen, &config).await?;
         let http = bind_all(&config.http_listen, &mut inherited.http, &config).await?;
         let beside = |path: &PathBuf| {
@@ -246,12 +251,12 @@ impl Proxy {
         let acceptor = Acceptor::new(workers, environment, Arc::clone(&console), arriving);
         let (open, acceptor) = (acceptor.open(), Arc::new(acceptor));
         let mut accepting = JoinSet::new();
+        let desk = self.desk(&console, &threads, draining.clone());
         for listener in self.listeners {
             let acceptor = Arc::clone(&acceptor);
             accepting.spawn(acceptor.accept_until(listener, draining.clone()));
         }
         drop(acceptor);
-        let desk = self.desk(&console, &threads, draining.clone());
         for listener in self.http {
             let (desk, phase) = (Arc::clone(&desk), draining.clone());
             accepting.spawn(desk.serve_until(listener, phase));
@@ -438,18 +443,6 @@ fn takeover_error(path: &Path, source: io::Error) -> Error {
     Error::Takeover { path, source }
 }
 
-/// Meets the process that serves now, if there is one that can be taken over from.
-async fn meet(config: &Config) -> Result<(Option<Predecessor>, Inherited), Error> {
-    let Some(path) = &config.takeover_socket else {
-        return Ok((None, Inherited::default()));
-    };
-    let met = Predecessor::meet(path).await;
-    Ok(match met.map_err(|source| takeover_error(path, source))? {
-        Some((predecessor, inherited)) => (Some(predecessor), inherited),
-        None => (None, Inherited::default()),
-    })
-}
-
 /// Leaves everything to the next process, and does for those who are here what that asks for.
 async fn leave(estate: Option<Estate>, mut heir: Heir, environment: Arc<Environment>) {
     tracing::info!("another process has taken over; this one ends when its clients have left");
@@ -474,41 +467,4 @@ pub fn check(config: &Config) -> Result<(), Error> {
     let door = Arc::new(Door::load(config)?);
     Steward::new(config, tls, door)?;
     Ok(())
-}
-
-/// What a hub needs to know of the configuration.
-#[must_use]
-pub fn settings(config: &Config) -> Settings {
-    Settings {
-        mode: match config.mode {
-            Mode::Convert => convert::Policy::Convert,
-            Mode::Observe => convert::Policy::Observe,
-            Mode::Off => convert::Policy::Off,
-        },
-        strictness: match config.plans {
-            PlanChoice::Proven => Strictness::Proven,
-            PlanChoice::Server => Strictness::Server,
-        },
-        prepare_threshold: config.prepare_threshold,
-        statement_max_age: u64::try_from(config.statement_max_age.as_millis()).unwrap_or(u64::MAX),
-        catalog_watch: u64::try_from(config.catalog_watch.as_millis()).unwrap_or(u64::MAX),
-        ddl_notices: config.ddl_notices,
-        audit: config.audit,
-        trials: config.trials,
-        deferred_begin: config.deferred_begin,
-        proves_reads: config.shared_reads != SharedReads::Off,
-        // What is not looked at may have changed.
-        shares: config.shared_reads == SharedReads::On && !config.catalog_watch.is_zero(),
-        // What is not looked at may have changed.
-        warm: config.warm_connections && !config.catalog_watch.is_zero(),
-        limits: Limits {
-            max_query: config.max_query_bytes,
-            max_literals: config.max_literals,
-            min_array_rows: config.min_array_rows,
-            statements: Capacity {
-                statements: config.max_statements,
-                bytes: config.statement_memory,
-            },
-        },
-    }
 }

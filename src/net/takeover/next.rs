@@ -21,16 +21,18 @@ pub(in crate::net) struct Predecessor {
 }
 
 impl Predecessor {
-    /// Asks whoever listens at `path` for the sockets; `None` if nobody does.
+    /// Asks whoever listens at `path` for the sockets; there are none if nobody does.
     ///
     /// # Errors
     /// It is another user's, or does not answer as expected.
-    pub(in crate::net) async fn meet(path: &Path) -> io::Result<Option<(Self, Inherited)>> {
+    pub(in crate::net) async fn meet(path: &Path) -> io::Result<(Option<Self>, Inherited)> {
         let mut stream = match UnixStream::connect(path).await {
             Ok(stream) => stream,
             Err(error) => {
                 return match error.kind() {
-                    io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Ok(None),
+                    io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+                        Ok((None, Inherited::default()))
+                    }
                     _ => Err(error),
                 };
             }
@@ -45,7 +47,7 @@ impl Predecessor {
         let inherited = inherited(&inventory, fds)?;
         let stream = Mutex::new(Some(stream));
         let pid = inventory.pid;
-        Ok(Some((Self { pid, stream }, inherited)))
+        Ok((Some(Self { pid, stream }), inherited))
     }
 
     /// Takes over: when this returns, it is for this process alone to accept.

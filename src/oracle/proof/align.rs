@@ -72,6 +72,8 @@ pub(super) struct Aligned<'a> {
     pub tells_time: bool,
     /// The types of users that arguments have.
     pub made: Vec<u32>,
+    /// Arguments of these are relied on to be no arrays.
+    pub lists_made: bool,
     /// The planner may have tried out something that has another value at another moment, or fails.
     pub tries_out: bool,
     /// Arguments that nothing but being arguments keeps from being good.
@@ -107,6 +109,7 @@ pub(super) fn align<'a>(
             computes: false,
             tells_time: false,
             made: types.iter().copied().filter(|oid| is_made(*oid)).collect(),
+            lists_made: false,
             tries_out: false,
             fixable: Vec::new(),
         },
@@ -328,6 +331,7 @@ impl Aligned<'_> {
             }
             operator = "";
             self.tells_time |= constant.tells_time();
+            self.lists_made |= constant.lists_made();
             self.computes |= !constant.parameters().is_empty() && !constant.is_bare();
             for index in constant.parameters() {
                 *self.visible.get_mut(*index)? = true;

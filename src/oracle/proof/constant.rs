@@ -51,6 +51,8 @@ pub(super) struct Constant {
     terms: usize,
     /// It is a `bigint` that is, or will be guarded to be, far from overflow.
     wide: bool,
+    /// It is made of something like that.
+    was_wide: bool,
     /// It is NULL if these two arguments are equal, else the first of them.
     null_if: Option<[usize; 2]>,
     /// Something is done with the parameters that may fail.
@@ -63,6 +65,8 @@ pub(super) struct Constant {
     near: bool,
     /// Functions of time are relied on to be the server's own.
     clock: bool,
+    /// Values of users' types are made a list, and are relied on to be none themselves.
+    lists_made: bool,
     /// The parameters that name time zones. Nothing may fail once they are known.
     zones: Vec<usize>,
     /// It is as the server has found it to be, with nothing left to be computed before it runs.
@@ -85,12 +89,14 @@ impl Constant {
             is_rounded: false,
             terms: 1,
             wide: false,
+            was_wide: false,
             null_if: None,
             may_fail: false,
             made_of: false,
             work: None,
             near: false,
             clock: false,
+            lists_made: false,
             zones: Vec::new(),
             plain: true,
             parts_plain: true,
@@ -191,8 +197,20 @@ impl Constant {
         };
     }
 
+    /// An array of them. Arrays in it would have to be of one size, and which they are is written
+    /// in their values.
+    pub(super) fn list(parts: Vec<Self>, types: Types<'_>) -> Self {
+        let kinds = parts.iter().map(|part| part.kind(types));
+        let has_made = kinds.flatten().any(is_made);
+        let has_lists = !parts.iter().all(|part| part.is_single(types));
+        let mut list = Self::all(parts);
+        list.lists_made |= has_made;
+        list.may_fail |= has_lists && !list.parameters.is_empty();
+        list
+    }
+
     /// Several in one, with nothing done to them.
-    pub(super) fn all(parts: Vec<Self>) -> Self {
+    fn all(parts: Vec<Self>) -> Self {
         let mut all = Self::literal();
         all.plain = parts.iter().all(|part| part.plain);
         all.parts_plain = all.plain;
@@ -203,6 +221,8 @@ impl Constant {
             all.may_fail |= part.may_fail;
             all.made_of |= part.made_of;
             all.clock |= part.clock;
+            all.lists_made |= part.lists_made;
+            all.was_wide |= part.was_wide;
             all.zones.extend(part.zones);
         }
         all
@@ -297,6 +317,11 @@ impl Constant {
             self.zones.clear();
         }
         same
+    }
+
+    /// Whether values of users' types are taken for single ones.
+    pub(super) const fn lists_made(&self) -> bool {
+        self.lists_made
     }
 
     /// Whether a function of time is taken for the server's own.

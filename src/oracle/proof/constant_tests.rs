@@ -221,6 +221,10 @@ fn what_is_no_longer_what_is_written_is_not_guarded() {
             "{expression}"
         );
     }
+}
+
+#[test]
+fn what_is_made_of_what_is_written_may_not_be_cast() {
     for (expression, kind) in [
         ("(reverse($1))::integer", oid::TEXT),
         ("(length($1))::smallint", oid::TEXT),
@@ -235,11 +239,29 @@ fn what_is_no_longer_what_is_written_is_not_guarded() {
         ("(($1 + 5))::numeric(3,0)", oid::INT4),
         ("((- $1))::character varying(9)", oid::INT4),
         ("($1)::integer", oid::JSON),
+        // Each of the sizes that it is written with.
+        ("ARRAY[$1, '{3,4}'::integer[]]", oid::INT4_ARRAY),
+        ("ARRAY[ARRAY[$1], ARRAY[2]]", oid::INT4),
+        ("(($1 + 5))::oid", oid::INT8),
+        ("(NULLIF($1, ''::text))::character varying(4)", oid::TEXT),
     ] {
-        assert_eq!(guards(expression, kind), None, "{expression}");
+        assert_eq!(shown(expression, &[kind]), None, "{expression}");
     }
-    let minus = guards("((- $1))::smallint", oid::INT4).unwrap();
-    assert!(minus.contains(&Check::Magnitude(32767)), "{minus:?}");
+    for kind in [oid::INT4, oid::TEXT, 16_400] {
+        assert_eq!(shown("ARRAY[$1, $1]", &[kind]), Some(vec![]), "{kind}");
+    }
+    let types = [oid::INT8, oid::INT4];
+    assert_eq!(
+        shown("(NULLIF($1, $2))::character varying(4)", &[oid::TEXT; 2]),
+        None
+    );
+    assert_eq!(shown("(($1 << $2))::numeric(4,2)", &types), None);
+    assert_eq!(
+        shown("to_timestamp((($1 << $2))::double precision)", &types),
+        None
+    );
+    let minus = shown("((- $1))::smallint", &[oid::INT4]).unwrap();
+    assert!(minus.contains(&(0, Check::Magnitude(32767))), "{minus:?}");
 }
 
 /// EXPLAIN shows what a literal was made by a cast that nobody has written.

@@ -34,6 +34,7 @@ pub(super) fn loosely<'a>(
         computes: false,
         tells_time: false,
         made: types.iter().copied().filter(|oid| is_made(*oid)).collect(),
+        lists_made: false,
         tries_out: false,
         fixable: Vec::new(),
     };

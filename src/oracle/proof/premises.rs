@@ -55,18 +55,27 @@ pub(super) fn clocks() -> String {
 
 /// Asks whether nothing but itself is made of the values of these types of users without being told
 /// to, in a way that may fail (fact `m`): plans do not show such casts, and say of a type no more
-/// than its name. Of an array its elements are cast, of a domain what it is over.
-pub(super) fn casts(made: &[u32]) -> String {
+/// than its name. Of an array its elements are cast, of a domain what it is over. If they are made
+/// a list, none of them may be an array.
+pub(super) fn casts(made: &[u32], are_listed: bool) -> String {
     let made: Vec<String> = made.iter().map(u32::to_string).collect();
+    let made = format!("'{{{}}}'::pg_catalog.oid[]", made.join(","));
+    let lists = match are_listed {
+        true => format!(
+            " AND NOT EXISTS (SELECT FROM pg_catalog.pg_type y \
+             WHERE y.oid OPERATOR(pg_catalog.=) ANY ({made}) \
+             AND y.typcategory OPERATOR(pg_catalog.=) 'A'::pg_catalog.\"char\")"
+        ),
+        false => String::new(),
+    };
     format!(
         "; SELECT 'm', '0', '', '' WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_type y \
          JOIN pg_catalog.pg_cast k ON k.castsource OPERATOR(pg_catalog.=) \
          ANY (ARRAY[y.oid, y.typelem, y.typbasetype]) \
-         WHERE y.oid OPERATOR(pg_catalog.=) ANY ('{{{made}}}'::pg_catalog.oid[]) \
+         WHERE y.oid OPERATOR(pg_catalog.=) ANY ({made}) \
          AND k.castcontext OPERATOR(pg_catalog.<>) 'e'::pg_catalog.\"char\" \
          AND k.castmethod OPERATOR(pg_catalog.<>) 'b'::pg_catalog.\"char\" \
-         AND k.oid OPERATOR(pg_catalog.>=) {MADE})",
-        made = made.join(",")
+         AND k.oid OPERATOR(pg_catalog.>=) {MADE}){lists}"
     )
 }
 

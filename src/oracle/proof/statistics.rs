@@ -262,6 +262,8 @@ pub(super) struct Subject<'a> {
     pub tells_time: bool,
     /// The types of users that arguments have.
     pub made: &'a [u32],
+    /// They are to be no arrays.
+    pub lists_made: bool,
     /// Columns, each of the table with this index.
     pub columns: &'a [(usize, &'a str)],
 }
@@ -382,7 +384,7 @@ fn premises(of: &Subject<'_>) -> String {
         query += &premises::clocks();
     }
     if !of.made.is_empty() {
-        query += &premises::casts(of.made);
+        query += &premises::casts(of.made, of.lists_made);
     }
     for (index, named) in of.named.iter().enumerate() {
         let oid = format!("pg_catalog.to_regclass({})", quoted(&named.name));
@@ -465,6 +467,7 @@ pub(in crate::oracle) fn questions() -> Vec<String> {
         knows_built_in: false,
         tells_time: true,
         made: &[16_384, 20_000],
+        lists_made: true,
         columns: &columns,
     };
     let nothing = Subject {
@@ -473,6 +476,7 @@ pub(in crate::oracle) fn questions() -> Vec<String> {
         knows_built_in: false,
         tells_time: false,
         made: &[],
+        lists_made: false,
         columns: &[],
     };
     vec![

@@ -52,6 +52,7 @@ fn what_is_known_or_not_needed_is_not_asked_for() {
             knows_built_in,
             tells_time,
             made: &[],
+            lists_made: false,
             columns: &[],
         });
         ["'b'", "'t'"].map(|fact| question.contains(&format!("SELECT {fact}")))

@@ -96,7 +96,7 @@ fn fold_group<'a>(out: &mut Vec<Token<'a>>, close: char, types: Types<'_>) {
     };
     let list = group.iter().any(|token| token.is_mark(','));
     let (keep, folded) = match before {
-        Some(Token::Word("ARRAY")) if open == '[' => (start - 1, Constant::all(parts)),
+        Some(Token::Word("ARRAY")) if open == '[' => (start - 1, Constant::list(parts, types)),
         // A function over constants; the words before other parentheses are not functions.
         Some(Token::Word(word)) if open == '(' && is_function(word) => {
             (start - 1, Constant::call(word, parts, types))

@@ -30,6 +30,7 @@ pub(in crate::oracle) struct Visibility {
     /// So are functions of time.
     tells_time: bool,
     made: Vec<u32>,
+    lists_made: bool,
     /// There may be several rows even if each table gives one, or something is computed of rows
     /// that another plan might not find.
     multiplies: bool,
@@ -124,6 +125,7 @@ impl Visibility {
             knows_built_in: false,
             tells_time: aligned.tells_time,
             made: aligned.made.clone(),
+            lists_made: aligned.lists_made,
             multiplies: computes_below_a_join(nodes),
             // VALUES of several rows and LIMIT are not shown.
             weighed: aligned.visible.contains(&false),
@@ -234,6 +236,7 @@ impl Visibility {
             knows_built_in: self.knows_built_in,
             tells_time: self.tells_time,
             made: &self.made,
+            lists_made: self.lists_made,
             columns,
         }
     }

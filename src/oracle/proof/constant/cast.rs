@@ -1,6 +1,8 @@
 //! Casts of a constant, and for which arguments they cannot fail.
 
-use super::kinds::{element as element_of, is_called, number, type_name, whole_digits, widens};
+use super::kinds::{
+    element as element_of, is_called, is_made, number, type_name, whole_digits, widens,
+};
 use super::{Constant, Types};
 use crate::sql::oid;
 use crate::statement::guard::{Check, Guard};
@@ -172,6 +174,15 @@ impl Constant {
             shown.clone_into(&mut self.shown);
         } else {
             self.cast(shown, types);
+        }
+    }
+
+    /// Whether it is no array, if it is not of a type of a user's.
+    pub(super) fn is_single(&self, types: Types<'_>) -> bool {
+        match self.kind(types) {
+            _ if !self.shown.is_empty() => !self.shown.ends_with("[]"),
+            Some(kind) => is_made(kind) || element_of(kind) == kind && type_name(kind).is_some(),
+            None => false,
         }
     }
 

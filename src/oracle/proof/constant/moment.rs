@@ -74,14 +74,16 @@ impl Constant {
         let is_number = |kind: Option<u32>| kind.is_some_and(|kind| NUMBERS.contains(&kind));
         let given = |argument: &usize| types.get(*argument).copied();
         let mut all = self.parameters.iter();
-        let is_sure = !self.may_fail && all.all(|argument| is_number(given(argument)));
+        // What is shifted has more digits than what it is made of.
+        let is_sure =
+            !self.may_fail && !self.was_wide && all.all(|argument| is_number(given(argument)));
         if !is_sure || self.parameters.is_empty() || !is_number(self.kind(types)) {
             return false;
         }
-        let wide = self.parameters.iter();
-        let wide = wide.filter(|argument| !matches!(given(argument), Some(oid::INT2 | oid::INT4)));
+        let long = self.parameters.iter();
+        let long = long.filter(|argument| !matches!(given(argument), Some(oid::INT2 | oid::INT4)));
         let check = Check::Digits(SECONDS);
-        let guards = wide.map(|&argument| Guard { argument, check });
+        let guards = long.map(|&argument| Guard { argument, check });
         self.guards.extend(guards);
         true
     }

@@ -20,6 +20,7 @@ const SHIFTED_LIMIT: u64 = 1 << 27;
 /// What adding, subtracting or shifting makes of constants.
 pub(super) struct Sum {
     guards: Vec<Guard>,
+    kind: u32,
     terms: usize,
     wide: bool,
 }
@@ -48,8 +49,12 @@ pub(super) fn sum(parts: &[Constant], operators: &[&str], types: Types<'_>) -> O
         own.filter(move |own| part.wide || !is_less(own))
             .chain(laid.filter(move |_| !part.wide))
     });
+    // One operand that is a bigint makes the sum one.
+    let mut kinds = parts.iter().map(|part| part.kind(types));
+    let is_long = wide || kinds.any(|kind| kind == Some(oid::INT8));
     Some(Sum {
         guards: guards.collect(),
+        kind: if is_long { oid::INT8 } else { oid::INT4 },
         terms,
         wide,
     })
@@ -76,6 +81,7 @@ fn shift(number: &Constant, by: &Constant, types: Types<'_>) -> Option<Sum> {
     }
     Some(Sum {
         guards,
+        kind: oid::INT8,
         terms: 1,
         wide: true,
     })
@@ -86,7 +92,8 @@ impl Constant {
     pub(super) fn become_sum(&mut self, sum: Sum) {
         self.guards = sum.guards;
         (self.terms, self.wide) = (sum.terms, sum.wide);
-        self.kind = Some(if sum.wide { oid::INT8 } else { oid::INT4 });
+        self.was_wide |= sum.wide;
+        self.kind = Some(sum.kind);
     }
 
     /// Whether it is a whole number that is, or will be guarded to be, far from overflow. In a wide
