@@ -31,6 +31,8 @@
 //! - *What looks like the server's own is its own.* Plans name operators, casts and functions as
 //!   the search path finds them. The catalog has none outside `pg_catalog` with the names and types
 //!   of those that are relied on, and no types with the names of those (fact `b`).
+//!   Of the types of users, of which plans say the names and arguments the numbers, nothing else is
+//!   made without being told to (fact `m`).
 //!
 //! **One way.** There is nothing to choose: constants, rows of VALUES or of one function, and what
 //! writes them. Premise: no node but those, and at most one that scans; the plan shows it.

@@ -107,9 +107,9 @@ fn is_address(text: &[u8]) -> bool {
         Ok(IpAddr::V6(_)) if !address.contains('.') => 128,
         _ => return false,
     };
-    let written = |number: u64| bits.is_some_and(|bits| number.to_string() == bits);
-    let number = bits.and_then(|bits| bits.parse().ok());
-    bits.is_none() || number.is_some_and(|number| number <= most && written(number))
+    let is_number = |bits: &str| bits.bytes().all(|byte| byte.is_ascii_digit());
+    let is_plain = |bits: &str| is_number(bits) && (bits == "0" || !bits.starts_with('0'));
+    bits.is_none_or(|bits| is_plain(bits) && bits.parse().is_ok_and(|bits: u64| bits <= most))
 }
 
 fn is_shift(number: &[u8]) -> bool {
