@@ -246,7 +246,7 @@ impl Proxy {
         self.answer_askers(&environment);
         let mailboxes = threads.iter().map(Thread::mailbox).collect();
         let console = self.start_console(&environment, mailboxes);
-        let estate = self.succeed().await?;
+        let mut estate = self.succeed().await?;
         let heirs = Arc::clone(&environment);
         let acceptor = Acceptor::new(workers, environment, Arc::clone(&console), arriving);
         let (open, acceptor) = (acceptor.open(), Arc::new(acceptor));
@@ -267,10 +267,12 @@ impl Proxy {
             () = &mut stop => Ending::Drain,
             ending = next_ending(&mut ordered) => ending,
             heir = succeeded(estate.as_ref(), &drain, &mut accepting) => {
-                leave(estate, heir, heirs).await;
+                leave(estate.take(), heir, heirs).await;
                 Ending::WaitForClients
             }
         };
+        // Nobody takes over any more, and who comes now is to be refused by the system at once.
+        drop(estate);
         if *drain.borrow() == Phase::Serving {
             // Nobody is listening any more only after all workers are gone, which cannot be.
             let _ = drain.send(Phase::Draining);

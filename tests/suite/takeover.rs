@@ -217,3 +217,22 @@ fn who_does_not_get_ready_takes_nothing_over() {
     next.signal(Signal::TERM);
     farewell(&mut next);
 }
+
+#[test]
+fn a_process_that_ends_listens_to_nobody_and_leaves_its_place() {
+    let place = Place::new();
+    let mut process = place.start("127.0.0.1:0");
+    let mut client = Client::login(&process.address, "postgres");
+    client.run("BEGIN");
+    process.signal(Signal::TERM);
+    let deadline = Instant::now() + PATIENCE;
+    while std::net::TcpStream::connect(&process.address).is_ok() {
+        assert!(Instant::now() < deadline, "it still listens");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // Whoever comes next need not ask it.
+    let next = place.start(&process.address);
+    Client::login(&next.address, "postgres").run("SELECT 1");
+    client.run("COMMIT");
+    farewell(&mut process);
+}
