@@ -198,7 +198,7 @@ const REFUSED: [(&str, &str, &str); 30] = [
 /// and no number is drawn from a sequence.
 #[test]
 fn what_planning_refuses_is_refused_before_a_number_is_drawn() {
-    let options = [("prepare_threshold", "3")];
+    let options = [("prepare_threshold", "1")];
     let summary = same_under(&options, STORES, |client, _, round| {
         for (column, good, bad) in REFUSED {
             let value = if round % 4 == 3 { bad } else { good };
