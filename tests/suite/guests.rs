@@ -264,3 +264,50 @@ fn errors_and_large_answers_are_those_of_ones_own_server() {
         }
     }
 }
+
+/// Each leaves in turn while others' reads are under way, on its connection as well, and does not
+/// wait for the answer to what it has sent last.
+#[test]
+fn what_a_client_sends_last_reaches_the_server_although_others_visit() {
+    let mut scene = Scene::new(6);
+    scene.direct().run("CREATE TABLE written (id int)");
+    let takes_time = |id: usize| {
+        let sum = "SELECT sum(length(repeat(v, 2000))) FROM u";
+        format!("SELECT v, ({sum}) FROM t WHERE id = {id}")
+    };
+    for client in &mut scene.clients {
+        client.queries(&[&takes_time(2), &takes_time(2)]);
+    }
+    scene.all_read("t", 50);
+    let before = scene.summary();
+    let mut left = 0;
+    while scene.clients.len() > 2 {
+        // Whoever reads second is the first that has somebody to share with.
+        let mut leaves = scene.clients.remove(1);
+        for client in &mut scene.clients {
+            client.send(&frames::query(&takes_time(1)));
+        }
+        let mut last = frames::parse("", "INSERT INTO written VALUES (1)", &[]);
+        last.extend(frames::bind("", "", &[]));
+        last.extend([frames::execute("", 0), frames::sync()].concat());
+        last.extend(frames::frame(b'X', b""));
+        leaves.send(&last);
+        drop(leaves);
+        left += 1;
+        for client in &mut scene.clients {
+            assert_eq!(tags(&client.until_ready()), "TDCZ");
+        }
+    }
+    let (shared, _) = counts(&before, &scene.summary());
+    assert!(
+        shared > 0,
+        "nobody has visited anybody: {}",
+        scene.summary()
+    );
+    let mut direct = scene.direct();
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while direct.value("SELECT count(*) FROM written") != left.to_string() {
+        assert!(Instant::now() < deadline, "something was lost");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

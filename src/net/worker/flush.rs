@@ -54,11 +54,14 @@ impl Worker {
         }
         if client.port.ended && !server.shut && is_sent {
             let known = self.hub.client(holder);
-            // Before the login is over whole frames wait for its end. After it, what is left of the
-            // client's bytes is an incomplete frame that nobody can use.
-            let is_taken = known.is_some_and(|known| {
-                known.accepts() && (known.is_logged_in() || client.port.pending.is_empty())
-            });
+            // Before the login is over whole frames wait for its end, and while others visit, for
+            // theirs. After that, what is left of the client's bytes is an incomplete frame that
+            // nobody can use. Of one that leaves, the connection may still be kept.
+            let is_taken = !self.hub.is_visited(id)
+                && known.is_some_and(|known| {
+                    let is_whole = known.is_logged_in() || client.port.pending.is_empty();
+                    known.accepts() && is_whole && !known.leaves
+                });
             if is_taken {
                 server.shut = true;
                 let outcome = server.port.shut_down();
