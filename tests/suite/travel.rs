@@ -483,7 +483,7 @@ fn nothing_is_asked_inside_transactions_or_unless_wanted() {
     let summary = scene.proxy.summary();
     assert_eq!(summary.count(Counter::ReadsOpen), 1, "{summary}");
     assert_eq!(summary.stays(Stay::Effect), 1, "{summary}");
-    let proxy = Proxy::start(&server::address());
+    let proxy = Proxy::with(&server::address(), &[("shared_reads", "off")]);
     let mut client = Client::login(proxy.address(), &scene.database);
     client.query("SELECT v FROM t WHERE id = 1");
     let summary = proxy.summary();

@@ -28,9 +28,11 @@ pub const DEFERRED_BEGIN: Setting = Setting {
 pub const SHARED_READS: Setting = Setting {
     key: "shared_reads",
     kind: ValueForm::Choice(&["off", "prove", "on"]),
-    default: Some("off"),
-    what: "prove asks the server which reads could run on the server connection of another \
-           session, and counts them; on runs them there, many clients' reads on few connections.",
-    because: "it is new, and the server's own views (pg_stat_activity, its log) then show such a \
-              read on a connection that is not its client's.",
+    default: Some("on"),
+    what: "Whether reads may run on the server connection of another session, many clients' reads \
+           on few connections; prove asks the server which could, and counts them.",
+    because: "it takes the server less time where many clients read little, only what the server \
+              proves to give the same answer runs elsewhere, and a client that is alone notices \
+              nothing; the server's own views and its log then show such a read on a connection \
+              that is not its client's.",
 };
