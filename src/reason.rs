@@ -267,7 +267,9 @@ impl Reason {
             }
             Self::TooLong => "The text is longer than `max_query_bytes`.",
             Self::TooManyLiterals => "It has more literals than `max_literals`.",
-            Self::SwitchedOff => "A comment in it says `pgautoprep: off`.",
+            Self::SwitchedOff => {
+                "A comment in it says `pgautoprep: off`, or it was switched off at the console."
+            }
             Self::NoArguments => "It has literals, and none of them can become an argument.",
             Self::Trivial => {
                 "It uses no table and no function, so there is next to nothing to be gained."

@@ -1,6 +1,7 @@
 //! Who may use the console, checked.
 
 use super::{Effective, Error, Setting, ValueForm, Written, refuse, settings};
+use std::path::PathBuf;
 
 /// The longest name of a user that the server has (`NAMEDATALEN - 1`).
 const MAX_NAME: usize = 63;
@@ -46,6 +47,17 @@ impl Effective {
         values
             .map(|(setting, written)| (setting.key, shown(setting, written)))
             .collect()
+    }
+
+    /// Where switches are kept, if they are.
+    pub(super) fn switches_file(&self) -> Result<Option<PathBuf>, Error> {
+        let setting = &settings::SWITCHES_FILE;
+        let text = self.text(setting)?;
+        if text.ends_with('/') || text.ends_with("..") {
+            let expected = "the path of a file, such as /var/lib/pgautoprep/switches.toml";
+            return Err(refuse(setting, self.written(setting)?, expected, text));
+        }
+        Ok((!text.is_empty()).then(|| PathBuf::from(text)))
     }
 
     /// Who may use the console.

@@ -126,6 +126,8 @@ pub struct Config {
     pub server_tls: ServerTls,
     /// How clients prove who they are.
     pub auth: AuthSettings,
+    /// Where switches are kept, if they are.
+    pub switches_file: Option<PathBuf>,
     /// Who may use the console; nobody if there is none.
     pub console: ConsoleUsers,
     /// The settings as they were written or by default, by key.
@@ -310,11 +312,7 @@ impl Effective {
             audit: self.switch(&settings::AUDIT)?,
             trials: self.switch(&settings::TRIALS)?,
             deferred_begin: self.switch(&settings::DEFERRED_BEGIN)?,
-            shared_reads: match self.text(&settings::SHARED_READS)? {
-                "on" => SharedReads::On,
-                "prove" => SharedReads::Prove,
-                _ => SharedReads::Off,
-            },
+            shared_reads: self.shared_reads()?,
             log_format: match self.text(&settings::LOG_FORMAT)? {
                 "json" => LogFormat::Json,
                 _ => LogFormat::Text,
@@ -325,6 +323,7 @@ impl Effective {
             client_tls: self.client_tls()?,
             server_tls: self.server_tls()?,
             auth: self.auth()?,
+            switches_file: self.switches_file()?,
             console: self.console()?,
             written: self.shown(),
         };
@@ -337,6 +336,14 @@ impl Effective {
         self.check_auth_database(&config)?;
         self.check_pools(&config)?;
         Ok(config)
+    }
+
+    fn shared_reads(&self) -> Result<SharedReads, Error> {
+        Ok(match self.text(&settings::SHARED_READS)? {
+            "on" => SharedReads::On,
+            "prove" => SharedReads::Prove,
+            _ => SharedReads::Off,
+        })
     }
 
     /// What was written for `setting`.

@@ -244,8 +244,8 @@ impl Circumstances<'_> {
     ) -> Result<Found, Reason> {
         let (scan, dialect) = (&self.lent.scan, self.standing.dialect);
         let eligible = recipe.judgement(scan, || judge(text, scan, dialect))?;
-        if eligible.trivial && !self.lent.settings.is_eager() {
-            return Err(Reason::Trivial);
+        if eligible.restricted {
+            self.restriction(recipe, eligible)?;
         }
         let mut plans = Plans::Generic;
         if let Some(context) = self.standing.text_context()
@@ -258,6 +258,18 @@ impl Circumstances<'_> {
             }
         }
         self.cold(recipe, plans, text).map(Found::Ask)
+    }
+
+    /// Why a text of a restricted shape is not converted here, if it is not.
+    #[cold]
+    fn restriction(&self, recipe: &Recipe, eligible: &Eligible) -> Result<(), Reason> {
+        if recipe.off().is_in(self.standing.origin.database()) {
+            return Err(Reason::SwitchedOff);
+        }
+        match eligible.trivial && !self.lent.settings.is_eager() {
+            true => Err(Reason::Trivial),
+            false => Ok(()),
+        }
     }
 
     /// The statement may be ready on this connection; if not, with which plans it is wanted.

@@ -36,6 +36,7 @@ mod socket;
 mod steward;
 mod stream;
 mod survey;
+mod switches;
 mod takeover;
 pub mod tls;
 mod visitor;
@@ -70,6 +71,7 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use switches::SwitchKeeper;
 use takeover::{Estate, Heir, Inherited, Predecessor};
 use tls::Encryption;
 use tokio::sync::{mpsc, watch};
@@ -100,6 +102,9 @@ pub enum Error {
     /// Clients cannot be let in.
     #[error(transparent)]
     Door(#[from] door::Error),
+    /// The file of switches cannot be used.
+    #[error(transparent)]
+    Switches(#[from] switches::Error),
     /// A worker could not be started.
     #[error("cannot start a worker: {0}")]
     Worker(#[source] io::Error),
@@ -117,7 +122,7 @@ impl Error {
     /// Whether a file that the configuration names cannot be used.
     #[must_use]
     pub const fn is_about_files(&self) -> bool {
-        matches!(self, Self::Tls(_) | Self::Door(_))
+        matches!(self, Self::Tls(_) | Self::Door(_) | Self::Switches(_))
     }
 }
 
@@ -149,7 +154,11 @@ impl Proxy {
     pub async fn bind(config: Config) -> Result<Self, Error> {
         let tls = Arc::new(Encryption::load(&config)?);
         let door = Arc::new(Door::load(&config)?);
-        let steward = Steward::new(&config, Arc::clone(&tls), Arc::clone(&door))?;
+        let seed = seed()?;
+        let shapes = Shapes::new(config.max_shapes, config.oracle_per_second, seed);
+        let shapes = Arc::new(shapes);
+        let switches = SwitchKeeper::new(config.switches_file.clone(), Arc::clone(&shapes))?;
+        let steward = Steward::new(&config, (Arc::clone(&tls), Arc::clone(&door)), switches)?;
         let (mut predecessor, mut inherited) = (None, Inherited::default());
         if let Some(path) = &config.takeover_socket {
             let met = Predecessor::meet(path).await;
@@ -161,12 +170,8 @@ impl Proxy {
             Listener::beside(path, OWN_USER).map_err(|source| takeover_error(path, source))
         };
         let takeover = config.takeover_socket.as_ref().map(beside).transpose()?;
-        let mut seed = [0; 8];
-        getrandom::fill(&mut seed).map_err(|error| Error::Worker(error.into()))?;
-        let seed = u64::from_ne_bytes(seed);
-        let shapes = Shapes::new(config.max_shapes, config.oracle_per_second, seed);
         Ok(Self {
-            shapes: Arc::new(shapes),
+            shapes,
             seed,
             started: Instant::now(),
             metrics: Arc::new(Metrics::new(config.workers)),
@@ -467,6 +472,15 @@ async fn leave(estate: Option<Estate>, mut heir: Heir, environment: Arc<Environm
 pub fn check(config: &Config) -> Result<(), Error> {
     let tls = Arc::new(Encryption::load(config)?);
     let door = Arc::new(Door::load(config)?);
-    Steward::new(config, tls, door)?;
+    let shapes = Arc::new(Shapes::new(config.max_shapes, config.oracle_per_second, 0));
+    let switches = SwitchKeeper::new(config.switches_file.clone(), shapes)?;
+    Steward::new(config, (tls, door), switches)?;
     Ok(())
+}
+
+/// What the hashes of shapes are keyed by.
+fn seed() -> Result<u64, Error> {
+    let mut seed = [0; 8];
+    getrandom::fill(&mut seed).map_err(|error| Error::Worker(error.into()))?;
+    Ok(u64::from_ne_bytes(seed))
 }

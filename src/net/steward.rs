@@ -4,6 +4,7 @@
 //! only then put in force, by steps that cannot fail.
 
 use super::door::Door;
+use super::switches::SwitchKeeper;
 use super::tls::Encryption;
 use crate::admin::console::{Ending, Rank};
 use crate::config::{AuthType, Config, ConsoleUsers, DatabaseMap, Sources, settings};
@@ -70,6 +71,8 @@ pub struct Steward {
     kind: AuthType,
     tls: Arc<Encryption>,
     door: Arc<Door>,
+    /// What is switched off, and where that is kept.
+    pub(super) switches: SwitchKeeper,
     means: Mutex<Option<Means>>,
     ending: watch::Sender<Option<Ending>>,
 }
@@ -81,8 +84,8 @@ impl Steward {
     /// It cannot be used.
     pub(super) fn new(
         config: &Config,
-        tls: Arc<Encryption>,
-        door: Arc<Door>,
+        (tls, door): (Arc<Encryption>, Arc<Door>),
+        switches: SwitchKeeper,
     ) -> Result<Self, super::door::Error> {
         let own = own_door(config)?;
         Ok(Self {
@@ -95,6 +98,7 @@ impl Steward {
             kind: config.auth.kind,
             tls,
             door,
+            switches,
             means: Mutex::default(),
             ending: watch::Sender::new(None),
         })
@@ -118,6 +122,7 @@ impl Steward {
         let config = config.transpose().map_err(|error| unusable(&error))?;
         let tls = self.tls.read().map_err(|error| unusable(&error))?;
         let users = self.door.read().map_err(|error| unusable(&error))?;
+        let switches = self.switches.read().map_err(|error| unusable(&error))?;
         let is_relayed =
             |config: &&Config| self.kind == AuthType::Relay && config.auth.kind == AuthType::Relay;
         let (mut own, mut again) = (self.own_door(), None);
@@ -132,6 +137,9 @@ impl Steward {
         }
         self.tls.install(tls);
         self.door.install(users);
+        if let Some(switches) = switches {
+            self.switches.install(switches);
+        }
         if let (Some(door), Some(users)) = (&own, again) {
             door.install(users);
         }
@@ -262,7 +270,7 @@ fn own_door(config: &Config) -> Result<Option<Arc<Door>>, super::door::Error> {
 }
 
 /// An error with what it was caused by, as far as it does not say so itself.
-fn with_causes(error: &dyn std::error::Error) -> String {
+pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

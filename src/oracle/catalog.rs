@@ -290,6 +290,7 @@ mod tests {
             unfolded: false,
             returning: false,
             trivial: false,
+            restricted: false,
             writes: false,
             targets: Vec::new(),
             called_types: Vec::new(),

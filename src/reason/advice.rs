@@ -13,7 +13,9 @@ impl Reason {
             Self::MultipleStatements => "Send each statement as a query of its own.",
             Self::TooLong => "Raise `max_query_bytes`.",
             Self::TooManyLiterals => "Raise `max_literals`, or send fewer values at once.",
-            Self::SwitchedOff => "Take the comment out of the text.",
+            Self::SwitchedOff => {
+                "Take the comment out of the text, or say SET MODE on FOR SHAPE at the console."
+            }
             Self::LongIdentifier => "Write names with at most 63 bytes.",
             Self::Encoding => "Let both client and database use UTF8.",
             Self::NonstandardStrings => "Leave `standard_conforming_strings` on.",

@@ -62,6 +62,8 @@ pub struct Eligible {
     pub returning: bool,
     /// It uses no table and calls no function, so there is next to nothing to be gained.
     pub trivial: bool,
+    /// It is not converted everywhere: it is trivial, or some databases are to have it as it comes.
+    pub restricted: bool,
     /// Something is inserted, updated, deleted or merged.
     pub writes: bool,
     /// The relations written to, as `to_regclass` reads them (H-09).
@@ -168,6 +170,7 @@ fn judge_flat(text: &str, scan: &Scan) -> Result<(Eligible, Vec<bool>), Reason> 
         interval_casts: walk.slots.iter().map(|slot| slot.interval).collect(),
         returning,
         trivial: walk.is_trivial(),
+        restricted: walk.is_trivial(),
         writes: walk.writes > 0,
         targets: targets(text, scan, &walk)?,
         tables: walk.tables.named(&text[scan.body()]),

@@ -35,6 +35,7 @@ pub mod shapes;
 mod sight;
 pub mod sightings;
 mod stand_in;
+pub mod switches;
 pub mod tally;
 mod terms;
 pub mod validity;

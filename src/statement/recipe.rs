@@ -3,6 +3,7 @@
 use super::database::Database;
 use super::names::Names;
 use super::reading::Readings;
+use super::switches::Off;
 use super::tally::{TALLY_BYTES, Tallies, Tally};
 use super::weight::{Age, Kept, Scales, Weight};
 use super::{Context, Key, MAX_VARIANTS, lock};
@@ -27,6 +28,8 @@ pub struct Recipe {
     pub(super) tallies: Arc<Tallies>,
     pub(super) shape: Arc<Shape>,
     pub(super) judgement: OnceLock<Result<Eligible, Reason>>,
+    /// Where texts of the shape pass through by order.
+    pub(super) off: Off,
     /// The arguments that the recipe had before it was narrowed; `None` if it was not.
     pub(super) widest: Option<Vec<bool>>,
     /// Whether the recipe's statements are trusted only with custom plans.
@@ -67,6 +70,7 @@ impl Recipe {
             tallies: Arc::default(),
             shape,
             judgement: OnceLock::new(),
+            off: Off::default(),
             widest: None,
             custom_only: false,
             sightings: AtomicU32::new(0),
@@ -76,6 +80,15 @@ impl Recipe {
             readings: Readings::default(),
             age: Age::default(),
         }
+    }
+
+    /// Takes over what is known of the shape by the recipe in whose place this one comes.
+    pub(super) fn succeeds(&mut self, before: &Self) {
+        self.family = before.family;
+        self.tallies = Arc::clone(&before.tallies);
+        let sightings = before.sightings.load(Ordering::Relaxed);
+        *self.sightings.get_mut() = sightings;
+        *lock(&self.history) = lock(&before.history).clone();
     }
 
     /// The recipe's number, which no other recipe of this process has.
@@ -135,6 +148,12 @@ impl Recipe {
         residue
     }
 
+    /// Where texts of the shape pass through by order.
+    #[must_use]
+    pub const fn off(&self) -> &Off {
+        &self.off
+    }
+
     /// Whether another recipe has taken this one's place.
     #[must_use]
     pub fn is_retired(&self) -> bool {
@@ -191,7 +210,10 @@ impl Recipe {
         scan: &Scan,
         judge: impl FnOnce() -> Result<Eligible, Reason>,
     ) -> Result<&Result<Eligible, Reason>, Reason> {
-        let judgement = judge();
+        let mut judgement = judge();
+        if let Ok(eligible) = &mut judgement {
+            eligible.restricted |= self.off != Off::Nowhere;
+        }
         if judgement == Err(Reason::TooComplex) && eligible::is_long(scan) {
             return Err(Reason::TooComplex);
         }

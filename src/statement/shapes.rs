@@ -3,9 +3,10 @@
 //!
 //! Invariants: the maps are bounded; an entry is compared in full before it is used, so a hash
 //! collision costs a conversion, never a wrong statement; no guard is held while anything else is
-//! asked.
+//! asked, except what the switches say of a recipe.
 
 mod overview;
+mod switched;
 
 pub use overview::{ShapeFacts, ShapeStage};
 
@@ -15,6 +16,7 @@ use super::journal::Journal;
 use super::mirror::Tag;
 use super::questions::Questions;
 use super::sightings::Sketch;
+use super::switches::Switches;
 use super::weight::{Age, Kept, Scales};
 use super::{Context, Key, MAX_VARIANTS, Millis, Plans, Recipe, Statement};
 use crate::reason::Reason;
@@ -24,7 +26,7 @@ use crate::sql::shape::Shape;
 use dashmap::DashMap;
 use foldhash::fast::FixedState;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock};
 
 /// The table that all connections share, behind an [`Arc`]. The module lists its invariants.
 #[derive(Debug)]
@@ -46,6 +48,7 @@ pub struct Shapes {
     /// dropped the last time, so it still takes memory.
     floor: AtomicUsize,
     evictions: AtomicU32,
+    switches: RwLock<Arc<Switches>>,
     /// When unused entries last grew older. The lock is held while anything is dropped.
     rested: Mutex<Option<Millis>>,
 }
@@ -80,6 +83,7 @@ impl Shapes {
             scales: Scales::default(),
             floor: AtomicUsize::new(0),
             evictions: AtomicU32::new(0),
+            switches: RwLock::default(),
             rested: Mutex::new(None),
         }
     }
@@ -164,8 +168,9 @@ impl Shapes {
         if self.recipes.len() >= self.max_shapes || self.is_heavy() {
             self.make_room();
         }
-        let made = Arc::new(self.new_recipe(Arc::new(scan.shape(text))));
-        let kept = Arc::clone(&self.recipes.entry(scan.hash()).or_insert(made));
+        let made = self.new_recipe(Arc::new(scan.shape(text)));
+        let made = || Arc::new(self.obedient(made));
+        let kept = Arc::clone(&self.recipes.entry(scan.hash()).or_insert_with(made));
         scan.has_shape(text, &kept.shape).then_some(kept)
     }
 
@@ -210,12 +215,7 @@ impl Shapes {
         arguments: Vec<bool>,
         unfolded: bool,
     ) -> Arc<Recipe> {
-        narrower.family = recipe.family;
-        narrower.tallies = Arc::clone(&recipe.tallies);
-        narrower
-            .sightings
-            .store(recipe.sightings.load(Ordering::Relaxed), Ordering::Relaxed);
-        *super::lock(&narrower.history) = super::lock(&recipe.history).clone();
+        narrower.succeeds(recipe);
         let judgement = match recipe.eligible() {
             _ if !arguments.contains(&true) => Err(Reason::NoArguments),
             Some(eligible) => Ok(Eligible {
@@ -227,10 +227,8 @@ impl Shapes {
         };
         let heavier = judgement.as_ref().map_or(0, Eligible::bytes);
         narrower.weight.grow(heavier);
-        let narrower = Arc::new(narrower);
         let _ = narrower.judgement.set(judgement);
-        self.recipes
-            .insert(narrower.shape.hash(), Arc::clone(&narrower));
+        let narrower = self.put(narrower);
         recipe.retired.store(true, Ordering::Relaxed);
         narrower
     }

@@ -14,25 +14,25 @@ use std::time::{Duration, Instant};
 const SOON: Duration = Duration::from_secs(10);
 
 /// A directory with a place for a socket to listen on.
-struct Place {
+pub(crate) struct Place {
     directory: tempfile::TempDir,
-    path: String,
+    pub(crate) path: String,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("socket");
         let path = path.to_str().unwrap().to_owned();
         Self { directory, path }
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
     /// Settings of a proxy that listens here, with these users.
-    fn settings<'a>(&'a self, more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    pub(crate) fn settings<'a>(&'a self, more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
         let own = [
             ("listen", self.path.as_str()),
             ("admin_users", "boss"),
@@ -41,21 +41,21 @@ impl Place {
         [&own, more].concat()
     }
 
-    fn proxy(&self) -> Proxy {
+    pub(crate) fn proxy(&self) -> Proxy {
         Proxy::with(&server::address(), &self.settings(&[]))
     }
 
-    fn enter(&self, user: &str) -> Client {
+    pub(crate) fn enter(&self, user: &str) -> Client {
         enter(&self.path, user)
     }
 }
 
-fn enter(address: &str, user: &str) -> Client {
+pub(crate) fn enter(address: &str, user: &str) -> Client {
     Client::login_with(address, &[("user", user), ("database", "pgautoprep")])
 }
 
 /// The rows of an answer, each value after the name of its column.
-fn rows(answer: &[Frame]) -> Vec<Vec<(String, String)>> {
+pub(crate) fn rows(answer: &[Frame]) -> Vec<Vec<(String, String)>> {
     let head = answer.iter().find(|frame| frame.tag == b'T').unwrap();
     let mut names = Vec::new();
     let mut rest = &head.body[2..];
@@ -72,7 +72,7 @@ fn rows(answer: &[Frame]) -> Vec<Vec<(String, String)>> {
 }
 
 /// The rows of a table in which this column has this value.
-fn found(
+pub(crate) fn found(
     console: &mut Client,
     table: &str,
     column: &str,
@@ -87,13 +87,13 @@ fn found(
     .collect()
 }
 
-fn cell<'r>(row: &'r [(String, String)], column: &str) -> &'r str {
+pub(crate) fn cell<'r>(row: &'r [(String, String)], column: &str) -> &'r str {
     let found = row.iter().find(|(name, _)| name == column);
     found.map(|(_, value)| value.as_str()).unwrap()
 }
 
 /// What a query is refused with.
-fn refusal(console: &mut Client, text: &str) -> String {
+pub(crate) fn refusal(console: &mut Client, text: &str) -> String {
     let answer = console.query(text);
     assert_eq!(frames::tags(&answer), "EZ", "{text}: {answer:?}");
     answer[0].sqlstate()

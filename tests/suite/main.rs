@@ -74,6 +74,8 @@ mod guests;
 mod habits;
 // The proxy's own database.
 mod console;
+// What is switched off there.
+mod switches;
 // The port for operators.
 mod http;
 // Many shapes of many tenants, most of which come seldom.

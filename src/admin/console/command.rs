@@ -68,10 +68,23 @@ pub enum Act {
     Shutdown(Ending),
     /// End this client.
     KillClient(u64),
+    /// Have texts of shapes pass through, or no longer.
+    Switch(ShapeSwitch),
     /// Close the server connections as they become free: of this database, or all.
     Reconnect(Option<String>),
     /// Wait until those have gone.
     WaitClose(Option<String>),
+}
+
+/// An order that texts of shapes are to pass through, or may be converted again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShapeSwitch {
+    /// They pass through.
+    pub off: bool,
+    /// The number of the shape; none for all that are switched off.
+    pub shape: Option<u64>,
+    /// The one database that it is about; none for all.
+    pub database: Option<String>,
 }
 
 /// How to end.
@@ -152,6 +165,9 @@ fn read(words: &[Word]) -> Result<Instruction, Told> {
     let found = match first.as_str() {
         "show" => show(arguments)?,
         "select" => select(arguments),
+        "set" if matches!(arguments, [mode, ..] if mode.is("mode")) => {
+            Some(Instruction::Act(Act::Switch(switch(arguments)?)))
+        }
         "set" => return set(arguments),
         "begin" | "start" | "commit" | "end" | "rollback" | "abort" => block(&first, arguments),
         "discard" if matches!(arguments, [all] if all.is("all")) => {
@@ -292,6 +308,35 @@ fn set(arguments: &[Word]) -> Result<Instruction, Told> {
     })
 }
 
+/// `SET MODE off|on FOR SHAPE number [IN database]`, or `SET MODE on FOR SHAPE ALL`.
+fn switch(arguments: &[Word]) -> Result<ShapeSwitch, Told> {
+    let expected = "expected SET MODE off|on FOR SHAPE number [IN database]";
+    let malformed = || Told::new("42601", expected);
+    let [_, mode, of, kind, shape, rest @ ..] = arguments else {
+        let told = malformed();
+        return Err(told.hint("The mode of all statements can be changed only by a restart."));
+    };
+    if !(of.is("for") && kind.is("shape") && (mode.is("off") || mode.is("on"))) {
+        return Err(malformed());
+    }
+    let off = mode.is("off");
+    let shape = match shape.text() {
+        Some(all) if all.eq_ignore_ascii_case("all") && !off && rest.is_empty() => None,
+        Some(number) => Some(number.parse().map_err(|_| malformed())?),
+        None => return Err(malformed()),
+    };
+    let database = match rest {
+        [] => None,
+        [within, name] if within.is("in") => Some(name.text().ok_or_else(malformed)?.to_owned()),
+        _ => return Err(malformed()),
+    };
+    Ok(ShapeSwitch {
+        off,
+        shape,
+        database,
+    })
+}
+
 fn ending(arguments: &[Word]) -> Option<Ending> {
     Some(match arguments {
         [] => Ending::AtOnce,
@@ -392,6 +437,27 @@ mod tests {
     }
 
     #[test]
+    fn shapes_are_switched_off_and_on() {
+        let switch = |off, shape, database: Option<&str>| {
+            Instruction::Act(Act::Switch(ShapeSwitch {
+                off,
+                shape,
+                database: database.map(str::to_owned),
+            }))
+        };
+        for (text, expected) in [
+            ("SET MODE on FOR SHAPE ALL", switch(false, None, None)),
+            ("set mode OFF for shape 7", switch(true, Some(7), None)),
+            (
+                "SET MODE on FOR SHAPE 7 IN \"My db\"",
+                switch(false, Some(7), Some("My db")),
+            ),
+        ] {
+            assert_eq!(one(text), expected, "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_no_command_is_refused_with_the_state_that_says_why() {
         for (text, sqlstate) in [
             ("SELECT * FROM t", "42601"),
@@ -417,6 +483,15 @@ mod tests {
             ("RECONNECT pgbouncer", "42501"),
             ("WAIT_CLOSE (", "42601"),
             ("SET", "42601"),
+            ("SET MODE", "42601"),
+            ("SET MODE = off", "42601"),
+            ("SET MODE off FOR SHAPE", "42601"),
+            ("SET MODE off FOR SHAPE x", "42601"),
+            ("SET MODE off FOR SHAPE -1", "42601"),
+            ("SET MODE off FOR SHAPE ALL", "42601"),
+            ("SET MODE observe FOR SHAPE 1", "42601"),
+            ("SET MODE off FOR SHAPE 1 IN", "42601"),
+            ("SET MODE off FOR SHAPE 1 IN (", "42601"),
             ("SET a", "42601"),
             ("SET a = ", "42601"),
             ("SET a b", "42601"),

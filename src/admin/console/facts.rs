@@ -3,8 +3,10 @@
 use crate::admin::Snapshot;
 use crate::metrics::Passed;
 use crate::statement::shapes::ShapeFacts;
+use crate::statement::switches::Switches;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// What was counted for one database.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -164,6 +166,8 @@ pub struct Facts {
     pub period: (Counted, Counted, u64),
     /// What is known of each shape.
     pub shapes: Vec<ShapeFacts>,
+    /// What is switched off.
+    pub switches: Arc<Switches>,
     /// What is passed through most, as far as was noted.
     pub passed: Vec<Passed>,
     /// The bytes that shapes and statements take.

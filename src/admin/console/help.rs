@@ -7,6 +7,8 @@ const COMMANDS: &str = "\
 \tSHOW SHAPE <number>\n\
 \tSHOW <setting of the session>\n\
 \tSET key = value\n\
+\tSET MODE off|on FOR SHAPE <number> [IN <db>]\n\
+\tSET MODE on FOR SHAPE ALL\n\
 \tRELOAD\n\
 \tRECONNECT [<db>]\n\
 \tWAIT_CLOSE [<db>]\n\

@@ -29,8 +29,9 @@ pub(in crate::admin) mod sample;
 #[cfg(test)]
 mod talk_tests;
 
-pub use command::{Act, Ending, Instruction};
+pub use command::{Act, Ending, Instruction, ShapeSwitch};
 pub use facts::{Counted, Facts, Lead, Peer, PeerState, SettingFacts, Totals};
+pub use ours::unknown_shape;
 pub use rank::Rank;
 pub use tables::VIEWS;
 pub use talk::{Answer, MAX_MESSAGE, Talk, Todo};

@@ -54,6 +54,7 @@ const SHAPES: &[TableColumn] = &[
     int4("custom"),
     int4("slower"),
     int8("memory"),
+    text("mode"),
     text("text"),
 ];
 
@@ -103,6 +104,7 @@ fn shape_cells(row: ShapeRow<'_>) -> Vec<Cell> {
         shape.custom.into(),
         shape.slower.into(),
         shape.memory.into(),
+        shape.off.label().into(),
         row.outline.into(),
     ]
 }
@@ -113,8 +115,7 @@ fn shape_cells(row: ShapeRow<'_>) -> Vec<Cell> {
 /// There is none of this number.
 pub(super) fn shape(facts: &Facts, id: u64, rank: Rank) -> Result<Vec<Vec<Cell>>, Told> {
     let Some(shape) = facts.shapes.iter().find(|shape| shape.id == id) else {
-        let told = Told::new("42704", format!("no shape has the number {id}"));
-        return Err(told.hint("SHOW SHAPES has those that are remembered."));
+        return Err(unknown_shape(id));
     };
     let text = match rank {
         Rank::Admin => shape.text.clone(),
@@ -125,6 +126,7 @@ pub(super) fn shape(facts: &Facts, id: u64, rank: Rank) -> Result<Vec<Vec<Cell>>
         ("shape", id.to_string()),
         ("state", shape.stage.label().to_owned()),
         ("why", why(shape).to_owned()),
+        ("mode", shape.off.label()),
         ("literals", number(shape.literals)),
         ("converted", shape.executions.to_string()),
         ("sighted", shape.sightings.to_string()),
@@ -142,6 +144,13 @@ pub(super) fn shape(facts: &Facts, id: u64, rank: Rank) -> Result<Vec<Vec<Cell>>
     rows.push(("text", text));
     let row = |(key, value): (&'static str, String)| vec![key.into(), value.into()];
     Ok(rows.into_iter().map(row).collect())
+}
+
+/// What is told of a number that no shape has.
+#[must_use]
+pub fn unknown_shape(id: u64) -> Told {
+    let told = Told::new("42704", format!("no shape has the number {id}"));
+    told.hint("SHOW SHAPES has those that are remembered.")
 }
 
 /// All reasons that were met, the most frequent first of each kind.
@@ -174,6 +183,14 @@ fn mode(facts: &Facts) -> Vec<Vec<Cell>> {
         false => "serving",
     };
     rows.push(vec!["state".into(), state.into()]);
+    rows.extend(facts.switches.iter().map(|switch| {
+        let text = outline(switch.text.as_bytes(), String::new());
+        let shown = match &switch.database {
+            Some(database) => format!("in {database}: {text}"),
+            None => text,
+        };
+        vec!["off".into(), shown.into()]
+    }));
     rows
 }
 

@@ -136,6 +136,7 @@ pub(super) fn row(row: &ShapeRow<'_>) -> Value {
         "shape": facts.map(|facts| facts.id),
         "text": row.outline,
         "state": state,
+        "mode": facts.map(|facts| facts.off.label()),
         "converted": converted(row),
         "left": left(row),
         "reason": reason.map(Reason::label),

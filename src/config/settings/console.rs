@@ -14,6 +14,17 @@ pub const ADMIN_USERS: Setting = Setting {
               clients of others.",
 };
 
+/// `switches_file`: where is kept what was switched off.
+pub const SWITCHES_FILE: Setting = Setting {
+    key: "switches_file",
+    kind: ValueForm::Text("PATH"),
+    default: Some(""),
+    what: "The file in which SET MODE off FOR SHAPE at the console is kept, so that it holds \
+           after a restart. The proxy writes it anew, beside it first, so it must be able to \
+           write in its folder; one that is not there yet is empty.",
+    because: "the proxy writes no files unless it is told where.",
+};
+
 /// `stats_users`: who may look at the console.
 pub const STATS_USERS: Setting = Setting {
     key: "stats_users",

@@ -1,10 +1,14 @@
 //! What is done at the console.
 
 use super::Console;
-use crate::admin::console::{Act, Answer, Ending, Instruction, Rank, look, needs};
+use crate::admin::console::{
+    Act, Answer, Ending, Instruction, Rank, ShapeSwitch, look, needs, unknown_shape,
+};
 use crate::net::orders::Order;
-use crate::net::steward::Unchanged;
+use crate::net::steward::{Unchanged, with_causes};
 use crate::net::survey::EndClient;
+use crate::net::switches::Unchanged as NotSwitched;
+use crate::statement::switches::{Refused, Switch, Switches};
 use crate::wire::answers::Told;
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,6 +61,7 @@ impl Console {
                 self.steward.end(*ending);
                 Ok(Answer::done("SHUTDOWN"))
             }
+            Act::Switch(order) => self.switch(order).await,
             Act::KillClient(number) => self.kill_client(*number).await,
             Act::Reconnect(database) => {
                 let database: Option<Arc<str>> = database.as_deref().map(Arc::from);
@@ -75,6 +80,46 @@ impl Console {
                 tokio::time::sleep(LOOK).await;
             },
         }
+    }
+
+    /// Switches shapes off or on; the file is written on a thread that may wait for it.
+    async fn switch(&self, order: &ShapeSwitch) -> Result<Answer, Told> {
+        let text = match order.shape {
+            Some(id) => Some(self.text_of(id).await?),
+            None => None,
+        };
+        let (steward, order) = (Arc::clone(&self.steward), order.clone());
+        let (off, number) = (order.off, order.shape);
+        let changed = apart(move || {
+            steward.switches.change(|switches| {
+                let Some(text) = text else {
+                    *switches = Switches::default();
+                    return Ok(());
+                };
+                let switch = Switch {
+                    text,
+                    database: order.database,
+                };
+                match off {
+                    true => switches.switch_off(switch),
+                    false => switches.switch_on(&switch),
+                }
+            })
+        });
+        changed.await?.map_err(|why| not_switched(&why))?;
+        tracing::info!(shape = number, off, "switched at the console");
+        let answer = Answer::done("SET");
+        if self.steward.switches.is_lasting() {
+            return Ok(answer);
+        }
+        let told = Told::new("00000", "this holds until the proxy ends");
+        Ok(answer.with_notice(told.hint("With switches_file it would hold longer.")))
+    }
+
+    async fn text_of(&self, shape: u64) -> Result<String, Told> {
+        let shapes = Arc::clone(&self.environment.shapes);
+        let text = apart(move || shapes.text(shape)).await?;
+        text.ok_or_else(|| unknown_shape(shape))
     }
 
     async fn kill_client(&self, number: u64) -> Result<Answer, Told> {
@@ -98,6 +143,15 @@ pub(super) async fn apart<T: Send + 'static>(
 ) -> Result<T, Told> {
     let failed = |_| Told::new("XX000", "a defect of the proxy; its log has more");
     tokio::task::spawn_blocking(work).await.map_err(failed)
+}
+
+fn not_switched(why: &NotSwitched) -> Told {
+    let sqlstate = match why {
+        NotSwitched::Refused(Refused::OffInAll) => "55000",
+        NotSwitched::Refused(_) => "54000",
+        NotSwitched::File(_) => "58030",
+    };
+    Told::new(sqlstate, with_causes(why)).hint("Nothing was changed.")
 }
 
 fn unchanged(why: Unchanged) -> Told {

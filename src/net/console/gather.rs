@@ -81,6 +81,7 @@ impl Console {
             counted: sockets.counted,
             period: period.clone(),
             shapes,
+            switches: environment.shapes.switches(),
             passed,
             shape_bytes: environment.shapes.bytes(),
         })

@@ -13,6 +13,7 @@ fn judged(tables: &[&str], limits: usize) -> Eligible {
     });
     Eligible {
         trivial: false,
+        restricted: false,
         arguments: vec![true; 3],
         interval_casts: vec![false; 3],
         bare: vec![true; 3],

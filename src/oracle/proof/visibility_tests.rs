@@ -22,6 +22,7 @@ fn judged(tables: &[&str], limits: usize) -> Eligible {
         unfolded: false,
         returning: false,
         trivial: false,
+        restricted: false,
         writes: false,
         targets: Vec::new(),
         called_types: Vec::new(),

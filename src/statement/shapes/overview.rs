@@ -7,6 +7,7 @@
 use super::Shapes;
 use crate::reason::Reason;
 use crate::statement::routes::{Pair, Route};
+use crate::statement::switches::Off;
 use crate::statement::{Footprint, Plans, Recipe, Statement, Verdict};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -72,6 +73,8 @@ pub struct ShapeFacts {
     /// The server's memory that the largest of the statements takes on a connection, as it is
     /// estimated, in bytes.
     pub memory: usize,
+    /// Where it passes through by order.
+    pub off: Off,
     /// For how many executions the times are.
     timed: u32,
 }
@@ -97,8 +100,17 @@ impl ShapeFacts {
             times: None,
             saved: None,
             memory: 0,
+            off: recipe.off.clone(),
             timed: 0,
         }
+    }
+
+    /// As it is told: statements of a shape that was switched off are still there, unused.
+    fn settled(mut self) -> Self {
+        if self.off == Off::Everywhere {
+            (self.stage, self.reason) = (ShapeStage::Declined, Some(Reason::SwitchedOff));
+        }
+        self
     }
 
     fn add(&mut self, statement: &Statement) {
@@ -133,6 +145,16 @@ impl ShapeFacts {
 }
 
 impl Shapes {
+    /// The text of the shape of this number, with `?` for its literals.
+    #[must_use]
+    pub fn text(&self, id: u64) -> Option<String> {
+        let is_it = |recipe: &Arc<Recipe>| recipe.family == id;
+        let mut shapes = self.recipes.iter().filter(|it| is_it(it));
+        let shape = shapes.next().map(|it| Arc::clone(&it.shape));
+        drop(shapes);
+        Some(shape?.text_for_display())
+    }
+
     /// What is known of each shape, those first that were met most.
     #[must_use]
     pub fn overview(&self) -> Vec<ShapeFacts> {
@@ -149,7 +171,7 @@ impl Shapes {
                 facts.add(&statement);
             }
         }
-        let mut all: Vec<_> = all.into_values().collect();
+        let mut all: Vec<_> = all.into_values().map(ShapeFacts::settled).collect();
         let key = |facts: &ShapeFacts| (facts.executions + facts.sightings, facts.id);
         all.sort_unstable_by_key(|facts| std::cmp::Reverse(key(facts)));
         all
