@@ -87,6 +87,18 @@ impl Refusal {
         }
     }
 
+    /// The database is disabled at the console, in the words in which the server says so of one
+    /// that allows no connections (`InitPostgres` in postinit.c).
+    #[must_use]
+    pub fn disabled(database: &[u8]) -> Self {
+        let behind = b"\" is not currently accepting connections";
+        let text = [b"database \"", database, behind].concat();
+        Self {
+            text: Some(text),
+            ..Self::new("55000", "the database is disabled")
+        }
+    }
+
     /// Nobody was named.
     #[must_use]
     pub const fn nameless() -> Self {

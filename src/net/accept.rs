@@ -109,6 +109,7 @@ async fn converse(
     let error = match greeting {
         Ok(None) => return Ok(None),
         Ok(Some(Wish::Cancel { pid, key })) => {
+            console.cancel(pid, &key);
             cancel(pid, &key, environment).await;
             farewell(&mut client).await;
             return Ok(None);

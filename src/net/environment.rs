@@ -2,6 +2,7 @@
 
 use super::cancel::Registry;
 use super::door::Door;
+use super::halts::Halts;
 use super::news::Tells;
 use super::orders::Mailbox;
 use super::phase::Phase;
@@ -29,6 +30,8 @@ pub(super) struct Environment {
     pub(super) pools: Pools,
     /// Where the workers read their orders.
     pub(super) workers: Mutex<Vec<Mailbox>>,
+    /// Who is held back, or turned away.
+    pub(super) halts: Arc<Halts>,
     /// To the servers.
     pub(super) ways: Arc<Ways>,
     /// Says when the proxy is ending.

@@ -18,6 +18,7 @@ mod ending;
 mod endpoint;
 mod environment;
 mod farewell;
+mod halts;
 mod hasten;
 mod http;
 mod listener;
@@ -378,6 +379,7 @@ impl Proxy {
         Environment {
             pools: Pools::new(Arc::clone(&warm), tokio::runtime::Handle::current()),
             workers: Mutex::default(),
+            halts: Arc::default(),
             ways: Arc::new(Ways::new(&self.config.databases)),
             config: Arc::clone(&self.config),
             registry: Arc::new(Registry::default()),

@@ -5,6 +5,7 @@
 
 use super::cancel::Registration;
 use super::endpoint::Endpoint;
+use super::halts::{Held, Pass};
 use super::news::{Berth, News, Place, Tells};
 use super::pools::Pool;
 use super::stream::Handover;
@@ -51,6 +52,8 @@ pub(super) struct Joined {
     pub(super) place: Option<Place>,
     /// The promise of a warm connection of a pool.
     pub(super) berth: Option<Berth>,
+    /// Counts it as on its way until the worker has it.
+    pub(super) pass: Pass,
 }
 
 /// A server connection that was opened for a client that has none.
@@ -144,6 +147,17 @@ impl Drop for OpenClient {
     }
 }
 
+/// The halts of the console are to be seen to.
+#[derive(Debug)]
+pub(super) struct Halting {
+    /// Clients are ended.
+    pub(super) ends: bool,
+    /// Those of this database, or all.
+    pub(super) database: Option<Arc<str>>,
+    /// Learns how many are not held back yet.
+    pub(super) answer: Option<oneshot::Sender<Held>>,
+}
+
 /// What a worker is told.
 #[derive(Debug)]
 pub(super) enum Order {
@@ -170,6 +184,8 @@ pub(super) enum Order {
     Opened(Box<Opened>),
     /// A client comes from another worker.
     Move(Box<Moving>),
+    /// The console's halts have changed, or it wants to know how far they are.
+    Halt(Halting),
     /// Server connections are to be closed as they become free: those of this database, or all.
     Reconnect(Option<Arc<str>>),
 }

@@ -7,6 +7,7 @@ use super::door::Entered;
 use super::endpoint::Endpoint;
 use super::environment::Environment;
 use super::farewell::{count_end, dismiss};
+use super::halts::{Disabled, Pass};
 use super::news::{Berth, Place};
 use super::orders::{Arrival, Joined, Mailbox, Order, Reached, Via};
 use super::phase::Phase;
@@ -51,6 +52,7 @@ pub(super) struct Met {
     pool: Option<Arc<Pool>>,
     place: Option<Place>,
     berth: Option<Berth>,
+    pass: Pass,
     /// None if the server is to ask it.
     entered: Option<Entered>,
 }
@@ -84,15 +86,18 @@ impl Visitor {
             entered = Some(let_in);
         }
         let Some(way) = environment.ways.find(&self.login.database) else {
-            return Err(self.turn_away(client, entered).await?);
+            let refusal = Refusal::no_database(&self.login.database);
+            return Err(self.turn_away(client, entered, refusal).await?);
         };
         let database = self.login.database.clone();
         way.translate(&mut self.login)?;
+        drop(self.pass(client, &mut entered, way, environment).await?);
         if let (Some(entered), Some(user)) = (&mut entered, &way.destination.user) {
             entered.credential = Arc::new(environment.door.forced(user.as_bytes()));
         }
         let began = std::time::Instant::now();
-        let credential = entered.as_ref().map(|entered| &*entered.credential);
+        let credential = entered.as_ref().map(|it| Arc::clone(&it.credential));
+        let credential = credential.as_deref();
         let order = way.order()?;
         let path = Path { way, order };
         let pool = match self.login.replication {
@@ -117,16 +122,13 @@ impl Visitor {
                     .await
             }
         };
+        let pass = self.pass(client, &mut entered, way, environment).await?;
         let (via, worker, is_spare) = match chosen {
             Chosen::Warm(worker, id) => (Via::Warm(id), Some(worker), false),
             Chosen::Cold { is_spare } => {
                 let caller = self.caller(credential);
                 let reached = connect(&path, caller, environment).await?;
-                if let Some(entered) = &mut entered {
-                    let prelude = std::mem::take(&mut entered.prelude);
-                    let written = write_all(client, &prelude).await;
-                    written.map_err(ConnectionError::ClientIo)?;
-                }
+                tell_prelude(client, &mut entered).await?;
                 (Via::Connection(reached), None, is_spare)
             }
         };
@@ -140,6 +142,7 @@ impl Visitor {
             pool,
             place,
             berth,
+            pass,
             entered,
         }))
     }
@@ -152,19 +155,49 @@ impl Visitor {
         }
     }
 
-    /// A client is told that there is no such database as the server would tell it: once it is let
-    /// in, if it was asked who it is.
+    /// Waits as long as the database is paused; what to tell the client if it is disabled.
+    async fn pass(
+        &mut self,
+        client: &mut Stream,
+        entered: &mut Option<Entered>,
+        way: &Way,
+        environment: &Environment,
+    ) -> Result<Pass, ConnectionError> {
+        let database = way.name.as_deref().unwrap_or(&self.login.database);
+        let waits = Instant::now();
+        let mut draining = environment.draining.clone();
+        let passed = tokio::select! {
+            passed = environment.halts.pass(database) => passed,
+            _ = draining.wait_for(Phase::is_ending) => {
+                return Err(ConnectionError::ShuttingDown);
+            }
+        };
+        match passed {
+            Ok(pass) => {
+                // To wait is no part of logging in.
+                self.deadline += waits.elapsed();
+                Ok(pass)
+            }
+            Err(Disabled) => {
+                let refusal = Refusal::disabled(database);
+                Err(self.turn_away(client, entered.take(), refusal).await?)
+            }
+        }
+    }
+
+    /// A client is told why it does not come in as the server would tell it: once it is let in, if
+    /// it was asked who it is.
     async fn turn_away(
         &self,
         client: &mut Stream,
         entered: Option<Entered>,
+        refusal: Refusal,
     ) -> Result<ConnectionError, ConnectionError> {
         if let Some(Entered { mut prelude, .. }) = entered {
             authentication::put_ok(&mut prelude);
             let written = write_all(client, &prelude).await;
             written.map_err(ConnectionError::ClientIo)?;
         }
-        let refusal = Refusal::no_database(&self.login.database);
         let (client, reason) = (self.number, refusal.reason());
         tracing::info!(client, reason, "login refused");
         Ok(ConnectionError::ClientRefused(refusal))
@@ -310,6 +343,7 @@ impl Met {
             pool: self.pool,
             place: self.place,
             berth: self.berth,
+            pass: self.pass,
         };
         Ok((joined, self.worker))
     }
@@ -352,6 +386,19 @@ pub(super) async fn redial(arrival: Arrival, environment: Arc<Environment>, mail
             }
         }
     }
+}
+
+/// The same for one that no worker has had yet.
+async fn tell_prelude(
+    client: &mut Stream,
+    entered: &mut Option<Entered>,
+) -> Result<(), ConnectionError> {
+    let Some(entered) = entered else {
+        return Ok(());
+    };
+    let prelude = std::mem::take(&mut entered.prelude);
+    let written = write_all(client, &prelude).await;
+    written.map_err(ConnectionError::ClientIo)
 }
 
 /// Sends a client what it is to be sent before AuthenticationOk.

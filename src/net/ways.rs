@@ -23,14 +23,26 @@ pub(super) struct Ways {
 impl Ways {
     /// Those of the configuration.
     pub(super) fn new(map: &DatabaseMap) -> Self {
-        let way = |destination: &Arc<Destination>| Arc::new(Way::new(Arc::clone(destination)));
-        let named = map.named();
-        let named = named.map(|(name, destination)| (name.as_bytes().into(), way(destination)));
+        let way = |name: Option<&str>, destination: &Arc<Destination>| {
+            let name = name.map(|name| name.as_bytes().into());
+            Arc::new(Way::new(name, Arc::clone(destination)))
+        };
+        let named = map.named().map(|(name, destination)| {
+            let key: Box<[u8]> = name.as_bytes().into();
+            (key, way(Some(name), destination))
+        });
         Self {
             named: named.collect(),
-            fallback: map.fallback().map(way),
+            fallback: map.fallback().map(|destination| way(None, destination)),
             endpoints: Endpoints::default(),
         }
+    }
+
+    /// What the server calls the database that clients call so.
+    pub(super) fn server_name<'n>(&'n self, name: &'n str) -> &'n [u8] {
+        let way = self.find(name.as_bytes());
+        let other = way.and_then(|way| way.destination.dbname.as_deref());
+        other.unwrap_or(name).as_bytes()
     }
 
     /// That to the database of this name; `None` if there is no such database.
@@ -42,6 +54,8 @@ impl Ways {
 /// The way to the servers of a database.
 #[derive(Debug)]
 pub(super) struct Way {
+    /// What clients call the database; none if it is that of many.
+    pub(super) name: Option<Box<[u8]>>,
     pub(super) destination: Arc<Destination>,
     led: Mutex<Led>,
 }
@@ -66,10 +80,14 @@ enum Lead {
 }
 
 impl Way {
-    fn new(destination: Arc<Destination>) -> Self {
+    fn new(name: Option<Box<[u8]>>, destination: Arc<Destination>) -> Self {
         let by = vec![Lead::Untried; destination.addresses.len()];
         let led = Mutex::new(Led { by, last: None });
-        Self { destination, led }
+        Self {
+            name,
+            destination,
+            led,
+        }
     }
 
     /// Whether there is more than one address.

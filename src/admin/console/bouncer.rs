@@ -330,6 +330,7 @@ fn databases(facts: &Facts) -> Vec<Vec<Cell>> {
     let count =
         |groups: &BTreeMap<String, Vec<&Peer>>, name: &str| groups.get(name).map_or(0, Vec::len);
     let met = facts.counted.keys().chain(clients.keys());
+    let met = met.chain(facts.halted.names());
     let mut names: Vec<&String> = met.chain(facts.leads.keys()).collect();
     names.sort_unstable();
     names.dedup();
@@ -353,8 +354,8 @@ fn databases(facts: &Facts) -> Vec<Vec<Cell>> {
             counts[0].into(),
             0_u64.into(),
             counts[1].into(),
-            0_u64.into(),
-            0_u64.into(),
+            u64::from(facts.halted.is_paused(name.as_bytes())).into(),
+            u64::from(facts.halted.is_disabled(name.as_bytes())).into(),
         ]
     };
     let rows = names.into_iter().map(|name| {
@@ -439,8 +440,13 @@ fn config(facts: &Facts) -> Vec<Vec<Cell>> {
     rows
 }
 
-fn state(_: &Facts) -> Vec<Vec<Cell>> {
-    let rows = [("active", "yes"), ("paused", "no"), ("suspended", "no")];
+/// As in `PgBouncer`, `paused` is about all databases together.
+fn state(facts: &Facts) -> Vec<Vec<Cell>> {
+    let (active, paused) = match facts.halted.is_all() {
+        true => ("no", "yes"),
+        false => ("yes", "no"),
+    };
+    let rows = [("active", active), ("paused", paused), ("suspended", "no")];
     rows.map(|(name, value)| vec![name.into(), value.into()])
         .to_vec()
 }

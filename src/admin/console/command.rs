@@ -74,6 +74,16 @@ pub enum Act {
     Reconnect(Option<String>),
     /// Wait until those have gone.
     WaitClose(Option<String>),
+    /// Hold back the statements to this database, or all.
+    Pause(Option<String>),
+    /// Let them go on.
+    Resume(Option<String>),
+    /// End the clients of this database, or all, and pause it.
+    Kill(Option<String>),
+    /// Turn new clients of this database away.
+    Disable(String),
+    /// Take new clients of this database again.
+    Enable(String),
 }
 
 /// An order that texts of shapes are to pass through, or may be converted again.
@@ -97,10 +107,6 @@ pub enum Ending {
     /// As at SIGTERM: idle clients are sent away, busy ones may finish.
     Drain,
 }
-
-/// `PgBouncer`'s commands that a proxy with one server connection for each client cannot do as it
-/// says they are done.
-const REFUSED: [&str; 6] = ["pause", "resume", "kill", "disable", "enable", "suspend"];
 
 const SHAPE_COLUMNS: &[TableColumn] = &[text("key"), text("value")];
 const NUMBER_COLUMNS: &[TableColumn] = &[int4("?column?")];
@@ -187,11 +193,18 @@ fn read(words: &[Word]) -> Result<Instruction, Told> {
         },
         "reconnect" => database(arguments)?.map(|name| Instruction::Act(Act::Reconnect(name))),
         "wait_close" => database(arguments)?.map(|name| Instruction::Act(Act::WaitClose(name))),
-        refused if REFUSED.contains(&refused) => {
-            let message = format!("{} is not offered", refused.to_uppercase());
-            let hint = "Each client has a server connection of its own until it leaves, so this \
-                        could not do what PgBouncer says it does.";
-            return Err(Told::new("0A000", message).hint(hint));
+        "pause" => database(arguments)?.map(|name| Instruction::Act(Act::Pause(name))),
+        "resume" => database(arguments)?.map(|name| Instruction::Act(Act::Resume(name))),
+        "kill" => database(arguments)?.map(|name| Instruction::Act(Act::Kill(name))),
+        "disable" => database(arguments)?
+            .flatten()
+            .map(|name| Instruction::Act(Act::Disable(name))),
+        "enable" => database(arguments)?
+            .flatten()
+            .map(|name| Instruction::Act(Act::Enable(name))),
+        "suspend" => {
+            let hint = "With takeover_socket the next process takes over without that.";
+            return Err(Told::new("0A000", "SUSPEND is not offered").hint(hint));
         }
         _ => None,
     };
@@ -399,6 +412,11 @@ mod tests {
             ),
             ("KILL_CLIENT 7", Instruction::Act(Act::KillClient(7))),
             ("RECONNECT", Instruction::Act(Act::Reconnect(None))),
+            ("PAUSE", Instruction::Act(Act::Pause(None))),
+            (
+                "disable db",
+                Instruction::Act(Act::Disable("db".to_owned())),
+            ),
             (
                 "RECONNECT \"My db\"",
                 Instruction::Act(Act::Reconnect(Some("My db".to_owned()))),
@@ -474,11 +492,13 @@ mod tests {
             ("KILL_CLIENT", "42601"),
             ("KILL_CLIENT a", "42601"),
             ("KILL_CLIENT 99999999999999999999999", "42601"),
-            ("PAUSE", "0A000"),
-            ("RESUME db", "0A000"),
-            ("KILL", "0A000"),
+            ("PAUSE a b", "42601"),
+            ("PAUSE pgautoprep", "42501"),
+            ("RESUME (", "42601"),
+            ("KILL pgbouncer", "42501"),
             ("SUSPEND", "0A000"),
-            ("DISABLE db", "0A000"),
+            ("DISABLE", "42601"),
+            ("ENABLE a b", "42601"),
             ("RECONNECT a b", "42601"),
             ("RECONNECT pgbouncer", "42501"),
             ("WAIT_CLOSE (", "42601"),
@@ -517,6 +537,11 @@ mod tests {
             "KILL_CLIENT 1",
             "SET a = b",
             "RECONNECT",
+            "PAUSE",
+            "RESUME db",
+            "KILL",
+            "DISABLE db",
+            "ENABLE db",
         ] {
             assert_eq!(
                 (one(text).rank(), one(text).is_lasting()),

@@ -1,5 +1,6 @@
 //! What the console's tables are made of: what is known of the proxy at one moment.
 
+use super::halted::Halted;
 use crate::admin::Snapshot;
 use crate::metrics::Passed;
 use crate::statement::shapes::ShapeFacts;
@@ -166,6 +167,8 @@ pub struct Facts {
     pub period: (Counted, Counted, u64),
     /// What is known of each shape.
     pub shapes: Vec<ShapeFacts>,
+    /// What is paused or disabled.
+    pub halted: Arc<Halted>,
     /// What is switched off.
     pub switches: Arc<Switches>,
     /// What is passed through most, as far as was noted.

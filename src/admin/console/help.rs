@@ -12,6 +12,11 @@ const COMMANDS: &str = "\
 \tRELOAD\n\
 \tRECONNECT [<db>]\n\
 \tWAIT_CLOSE [<db>]\n\
+\tPAUSE [<db>]\n\
+\tRESUME [<db>]\n\
+\tKILL [<db>]\n\
+\tDISABLE <db>\n\
+\tENABLE <db>\n\
 \tKILL_CLIENT <id>\n\
 \tSHUTDOWN [WAIT_FOR_CLIENTS|DRAIN]";
 

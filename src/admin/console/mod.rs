@@ -14,6 +14,7 @@ mod advice;
 mod bouncer;
 mod command;
 mod facts;
+mod halted;
 mod help;
 mod ours;
 mod rank;
@@ -31,6 +32,7 @@ mod talk_tests;
 
 pub use command::{Act, Ending, Instruction, ShapeSwitch};
 pub use facts::{Counted, Facts, Lead, Peer, PeerState, SettingFacts, Totals};
+pub use halted::Halted;
 pub use ours::unknown_shape;
 pub use rank::Rank;
 pub use tables::VIEWS;

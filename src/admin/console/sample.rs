@@ -97,6 +97,7 @@ pub(in crate::admin) fn facts() -> Facts {
             60,
         ),
         shapes: shapes(),
+        halted: std::sync::Arc::default(),
         switches: std::sync::Arc::default(),
         passed: passed(),
         shape_bytes: 1234,

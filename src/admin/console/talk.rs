@@ -112,15 +112,15 @@ pub struct Talk {
 }
 
 impl Talk {
-    /// A client of this rank, which is told that it is logged in.
+    /// A client of this rank, which is told that it is logged in, and by which key it can cancel
+    /// what takes long.
     #[must_use]
-    pub fn new(rank: Rank) -> Self {
+    pub fn new(rank: Rank, (number, secret): (u32, [u8; 4])) -> Self {
         let mut out = put::AUTHENTICATION_OK.to_vec();
         for variable in VARIABLES.iter().filter(|variable| variable.is_told) {
             put::parameter_status(&mut out, variable.name(), variable.value);
         }
-        // A key that cancels nothing: no command takes long.
-        backend::put_backend_key_data(&mut out, 0, &[0; 4]);
+        backend::put_backend_key_data(&mut out, number, &secret);
         backend::ready_for_query(&mut out, Status::Idle);
         Self {
             rank,

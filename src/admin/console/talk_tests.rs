@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 /// A client that has been told that it is logged in.
 fn talk(rank: Rank) -> Talk {
-    let mut talk = Talk::new(rank);
+    let mut talk = Talk::new(rank, (0, [0; 4]));
     talk.out.clear();
     talk
 }
@@ -55,7 +55,7 @@ fn query(talk: &mut Talk, text: &str) -> String {
 
 #[test]
 fn a_login_is_told_what_drivers_want_to_know() {
-    let talk = Talk::new(Rank::Stats);
+    let talk = Talk::new(Rank::Stats, (0, [0; 4]));
     let version = env!("CARGO_PKG_VERSION");
     let status = |name: &str, value: &str| {
         let length = (4 + name.len() + value.len() + 2) as u32;

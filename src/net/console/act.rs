@@ -1,6 +1,6 @@
 //! What is done at the console.
 
-use super::Console;
+use super::{Console, LOOK};
 use crate::admin::console::{
     Act, Answer, Ending, Instruction, Rank, ShapeSwitch, look, needs, unknown_shape,
 };
@@ -11,10 +11,6 @@ use crate::net::switches::Unchanged as NotSwitched;
 use crate::statement::switches::{Refused, Switch, Switches};
 use crate::wire::answers::Told;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// The time between two looks at whether server connections have gone.
-const LOOK: Duration = Duration::from_millis(100);
 
 impl Console {
     /// Does something, or finds out the answer. Whether this rank may ask for it was seen to.
@@ -61,6 +57,11 @@ impl Console {
                 self.steward.end(*ending);
                 Ok(Answer::done("SHUTDOWN"))
             }
+            Act::Pause(database) => self.pause(database.as_deref(), false).await,
+            Act::Kill(database) => self.pause(database.as_deref(), true).await,
+            Act::Resume(database) => self.resume(database.as_deref()),
+            Act::Disable(database) => self.disable(database, true),
+            Act::Enable(database) => self.disable(database, false),
             Act::Switch(order) => self.switch(order).await,
             Act::KillClient(number) => self.kill_client(*number).await,
             Act::Reconnect(database) => {

@@ -17,16 +17,22 @@ use crate::net::tls::Tunnel;
 use crate::wire::startup::{Packet, packet};
 use std::sync::Arc;
 use std::time::SystemTime;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 /// What is told to whoever could not be let in however it came.
 const NO_DOOR: &str = "the console lets in nobody like this: connect by a Unix socket as the user \
                        that runs the proxy, or set auth_file, or another auth_type than relay";
 
+/// What a client can cancel its command by: a number of its own, and a secret.
+pub(super) type Key = (u32, [u8; 4]);
+
 /// Somebody at the console, and how to end it.
 #[derive(Debug)]
 pub(super) struct Seat {
     pub(super) peer: Peer,
+    pub(super) key: Key,
+    /// Somebody with that key wants what it waits for to be cancelled.
+    pub(super) cancelled: Arc<Notify>,
     end: Option<oneshot::Sender<()>>,
 }
 
@@ -36,6 +42,8 @@ pub(in crate::net) struct Guest {
     console: Arc<Console>,
     pub(super) number: u64,
     pub(super) rank: Rank,
+    pub(super) key: Key,
+    pub(super) cancelled: Arc<Notify>,
     /// What it is to be sent first.
     pub(super) prelude: Vec<u8>,
     /// Resolves when somebody ends it.
@@ -155,13 +163,25 @@ impl Console {
             waits_for: "client",
             totals: Totals::default(),
         };
+        let mut secret = [0; 4];
+        getrandom::fill(&mut secret).map_err(|error| ConnectionError::System(error.into()))?;
+        // Drivers take the number for that of a process, so it is positive and not zero.
+        let key = (number as u32 & 0x7fff_ffff | 1, secret);
+        let cancelled = Arc::new(Notify::new());
         let (end, ended) = oneshot::channel();
-        let end = Some(end);
-        seats.insert(number, Seat { peer, end });
+        let seat = Seat {
+            peer,
+            key,
+            cancelled: Arc::clone(&cancelled),
+            end: Some(end),
+        };
+        seats.insert(number, seat);
         Ok(Guest {
             console: Arc::clone(self),
             number,
             rank,
+            key,
+            cancelled,
             prelude,
             ended,
         })

@@ -81,6 +81,7 @@ impl Console {
             counted: sockets.counted,
             period: period.clone(),
             shapes,
+            halted: environment.halts.current(),
             switches: environment.shapes.switches(),
             passed,
             shape_bytes: environment.shapes.bytes(),

@@ -8,6 +8,7 @@
 mod act;
 mod entrance;
 mod gather;
+mod halt;
 
 pub(super) use entrance::Guest;
 
@@ -21,11 +22,12 @@ use crate::admin::console::{Counted, MAX_MESSAGE, Rank, Talk, Todo};
 use crate::error::ConnectionError;
 use crate::wire::answers::Told;
 use crate::wire::frame::{HEADER, header};
-use entrance::Seat;
+use entrance::{Key, Seat};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
 /// Clients at the console at once.
@@ -42,6 +44,9 @@ const PIECE: usize = 4 * 1024;
 
 /// Bytes of further commands that are kept while one is under way.
 const AHEAD: usize = 64 * 1024;
+
+/// The time between two looks at whether something has come about.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// The time over which averages are taken, as `PgBouncer`'s `stats_period`.
 const PERIOD: Duration = Duration::from_secs(60);
@@ -110,11 +115,12 @@ impl Console {
         pending: Vec<u8>,
         mut guest: Guest,
     ) {
-        let (number, rank) = (guest.number, guest.rank);
+        let (number, standing) = (guest.number, (guest.rank, guest.key));
+        let cancelled = Arc::clone(&guest.cancelled);
         let prelude = std::mem::take(&mut guest.prelude);
         let mut over = self.environment.draining.clone();
         let served = tokio::select! {
-            served = self.converse(&mut client, pending, rank, prelude) => served,
+            served = self.converse(&mut client, pending, standing, prelude, &cancelled) => served,
             _ = &mut guest.ended => Err(ConnectionError::Terminated),
             _ = over.wait_for(|phase| *phase == Phase::Over) => {
                 Err(ConnectionError::ShuttingDown)
@@ -133,16 +139,17 @@ impl Console {
         &self,
         client: &mut Stream,
         mut pending: Vec<u8>,
-        rank: Rank,
+        (rank, key): (Rank, Key),
         prelude: Vec<u8>,
+        cancelled: &Notify,
     ) -> Result<(), ConnectionError> {
-        let mut talk = Talk::new(rank);
+        let mut talk = Talk::new(rank, key);
         talk.out.splice(..0, prelude);
         // Bytes still to come of a message that is not looked at.
         let mut skip = 0;
         loop {
             if self
-                .take_all(client, &mut talk, &mut pending, &mut skip)
+                .take_all(client, &mut talk, (&mut pending, &mut skip), cancelled)
                 .await?
             {
                 return send(client, &mut talk.out).await;
@@ -159,8 +166,8 @@ impl Console {
         &self,
         client: &mut Stream,
         talk: &mut Talk,
-        pending: &mut Vec<u8>,
-        skip: &mut usize,
+        (pending, skip): (&mut Vec<u8>, &mut usize),
+        cancelled: &Notify,
     ) -> Result<bool, ConnectionError> {
         loop {
             let skipped = pending.len().min(*skip);
@@ -189,6 +196,7 @@ impl Console {
                 let outcome = tokio::select! {
                     outcome = self.perform(&instruction, talk.rank()) => outcome,
                     error = gone(client, pending) => return Err(error),
+                    () = cancelled.notified() => Err(cancellation()),
                 };
                 todo = talk.answer(outcome);
                 if talk.out.len() >= FULL {
@@ -198,6 +206,15 @@ impl Console {
             if talk.out.len() >= FULL {
                 send(client, &mut talk.out).await?;
             }
+        }
+    }
+
+    /// Cancels what the client with this key waits for; what is done already stays done.
+    pub(super) fn cancel(&self, number: u32, secret: &[u8]) {
+        let seats = self.seats();
+        let mut all = seats.values();
+        if let Some(seat) = all.find(|seat| seat.key.0 == number && seat.key.1 == secret) {
+            seat.cancelled.notify_waiters();
         }
     }
 
@@ -246,6 +263,10 @@ async fn gone(client: &mut Stream, pending: &mut Vec<u8>) -> ConnectionError {
         }
     }
     std::future::pending().await
+}
+
+fn cancellation() -> Told {
+    Told::new("57014", "canceling statement due to user request")
 }
 
 /// What is told when the workers do not answer.

@@ -143,6 +143,8 @@ impl Worker {
                 sent: 0,
             },
         );
+        // From here on it is found here.
+        drop(joined.pass);
         // What the client has sent behind its startup packet has no event of its own.
         self.guarded(PortId::Client(id), |worker, _| worker.offer_pending(id));
         self.make_dirty(PortId::Client(id));

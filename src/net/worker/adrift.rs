@@ -38,10 +38,13 @@ impl Worker {
         };
         if let Some(pool) = &client.pool
             && client.adrift.is_none()
-            && is_silent(client)
             && self.drained_by.is_none()
             && self.hub.could_leave(id)
-            && pool.could_give()
+            && match self.halted.is_some() && self.is_paused(id) {
+                // What it has sent is taken when it has a home again.
+                true => is_there(client),
+                false => is_silent(client) && pool.could_give(),
+            }
         {
             self.leave_home(id);
         }
@@ -371,9 +374,10 @@ impl Worker {
 
 /// Whether nothing waits to be read of a client, and none that was read waits.
 fn is_silent(client: &ClientPort) -> bool {
-    client.port.pending.is_empty()
-        && !client.port.ended
-        && !client.finishes
-        && client.lost.is_none()
-        && !client.port.may_read()
+    client.port.pending.is_empty() && is_there(client) && !client.port.may_read()
+}
+
+/// Whether a client has not ended, as far as was seen.
+const fn is_there(client: &ClientPort) -> bool {
+    !client.port.ended && !client.finishes && client.lost.is_none()
 }

@@ -1,10 +1,11 @@
 //! The end of a client: everything of it is dropped, and it is told why if it can hear it.
 
 use super::Worker;
-use super::ports::Seeks;
+use super::ports::{PortId, Seeks};
 use crate::error::ConnectionError;
 use crate::ids::ClientId;
 use crate::net::farewell::{count_end, dismiss};
+use std::time::Instant;
 
 /// How a client ended.
 #[derive(Debug)]
@@ -16,6 +17,15 @@ pub(super) enum End {
 }
 
 impl Worker {
+    /// Idle clients go, and the others have until then.
+    pub(super) fn drain(&mut self, until: Instant) {
+        self.drained_by = Some(self.drained_by.map_or(until, |by| by.min(until)));
+        self.end_held();
+        self.close_all_parked();
+        let slots = self.clients.slots().into_iter();
+        slots.for_each(|slot| self.make_dirty(PortId::Client(ClientId(slot))));
+    }
+
     /// Ends what is left.
     pub(super) fn cut_off(&mut self) {
         let left = self.clients.slots();

@@ -101,13 +101,14 @@ impl Worker {
 
     /// Offers the hub what a client has sent while nothing was taken of it.
     pub(super) fn offer_pending(&mut self, id: ClientId) -> Result<(), ConnectionError> {
+        let is_held = self.halted.is_some() && self.holds(id);
         let Some(client) = self.clients.get_mut(id.0) else {
             return Ok(());
         };
         if client.port.pending.is_empty() {
             return Ok(());
         }
-        if !self.hub.accepts(id) {
+        if !self.hub.accepts(id) || is_held {
             return Ok(());
         }
         let used = self
@@ -121,6 +122,7 @@ impl Worker {
     }
 
     fn hear_client(&mut self, id: ClientId) -> Result<(), ConnectionError> {
+        let is_held = self.halted.is_some() && self.holds(id);
         let Some(client) = self.clients.get_mut(id.0) else {
             return Ok(());
         };
@@ -128,6 +130,9 @@ impl Worker {
         let link = client.link;
         if link == UpstreamId::NONE {
             return self.hear_adrift(id);
+        }
+        if is_held {
+            return Ok(());
         }
         let (Some(server), Some(known)) = (self.upstreams.get_mut(link.0), self.hub.client(id))
         else {

@@ -22,6 +22,7 @@ mod adrift;
 mod end;
 mod flush;
 mod guests;
+mod halt;
 mod hear;
 mod moving;
 mod ports;
@@ -35,7 +36,7 @@ use super::news::{News, Tells};
 use super::orders::{Arrival, Mailbox, Order};
 use super::port::Port;
 use super::warm::Warm;
-use crate::admin::console::Counted;
+use crate::admin::console::{Counted, Halted};
 use crate::config::Config;
 use crate::convert::Lent;
 use crate::error::ConnectionError;
@@ -157,6 +158,7 @@ pub(super) fn start(number: usize, setup: Setup) -> io::Result<(Handle, Thread)>
         number,
         counted: Counted::new(),
         renewed: None,
+        halted: None,
         parked: Vec::new(),
         swept_at: None,
         runtime: setup.runtime,
@@ -204,6 +206,8 @@ struct Worker {
     /// When server connections were last to be closed as they become free. One that was asked for
     /// before may come behind that.
     renewed: Option<Instant>,
+    /// The halts in force, if any database is paused.
+    halted: Option<Arc<Halted>>,
     /// Server connections without a client.
     parked: Vec<UpstreamId>,
     /// When one of them will have waited for too long.
@@ -468,6 +472,7 @@ impl Worker {
                 Order::Hastened(id) => self.hub.hastened(id),
                 Order::Survey(survey) => self.survey(survey),
                 Order::End(ending) => self.end_by_order(ending),
+                Order::Halt(halting) => self.halt(halting),
                 Order::Reconnect(database) => self.reconnect(database.as_deref()),
             }
         }
@@ -486,15 +491,6 @@ impl Worker {
             News::Yield(pool) => self.yield_homes(pool),
             News::Granted(id, ticket, grant) => self.granted(id, ticket, grant),
             News::Return(id) => self.returned_berth(id),
-        }
-    }
-
-    /// Idle clients go, and the others have until then.
-    fn drain(&mut self, until: Instant) {
-        self.drained_by = Some(self.drained_by.map_or(until, |by| by.min(until)));
-        self.close_all_parked();
-        for slot in self.clients.slots() {
-            self.make_dirty(PortId::Client(ClientId(slot)));
         }
     }
 }

@@ -13,6 +13,9 @@ use std::time::Instant;
 impl Worker {
     /// A client needs a home, and waits for one if it does not yet.
     pub(super) fn seek_home(&mut self, id: ClientId) {
+        if self.halted.is_some() && self.is_paused(id) {
+            return;
+        }
         let by = self.by();
         let limit = self.config.query_wait_timeout;
         let (Some(client), Some(origin)) = (self.clients.get_mut(id.0), self.hub.origin(id)) else {

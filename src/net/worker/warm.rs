@@ -121,7 +121,8 @@ impl Worker {
             holds,
             pool: pool.unwrap_or_default(),
         };
-        let is_listed = self.warm.offer(packet, (self.number, id), offer);
+        let is_wanted = self.halted.is_none() || !self.is_unwanted(id);
+        let is_listed = is_wanted && self.warm.offer(packet, (self.number, id), offer);
         self.sweeps_after(now);
         if is_listed {
             self.hub.lent.counters().add(Counter::Parked, 1);
@@ -311,6 +312,7 @@ impl Worker {
             replication: false,
         };
         let key = known.key.clone();
+        let database = self.database_of(id)?.to_vec();
         let mut client = self.clients.remove(id.0)?;
         let place = self.upstreams.remove(client.link.0);
         let place = place.and_then(|mut server| server.place.take());
@@ -332,6 +334,7 @@ impl Worker {
             pool: client.pool.take(),
             place,
             berth: None,
+            pass: self.environment.halts.again(&database),
         };
         Some((joined, client.number, client.open))
     }
