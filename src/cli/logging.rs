@@ -4,6 +4,8 @@
 //! who logs never waits: what does not fit the queue is dropped and counted. The queue is a few
 //! lines of ours because it is all that is needed of a crate that does the same.
 
+mod limit;
+
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -15,6 +17,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::{EnvFilter, reload};
 
 use crate::config::{Config, LogFormat};
+use limit::Limited;
 
 /// Bytes that may wait to be written: some thousand lines.
 const MAX_QUEUED: usize = 1 << 20;
@@ -35,12 +38,14 @@ pub fn start(config: &Config) -> anyhow::Result<Output> {
         .with_env_filter(filter);
     let outcome = match config.log_format {
         LogFormat::Text => {
+            let builder = builder.map_event_format(Limited::new);
             let builder = builder.with_filter_reloading();
             output.filter_by(builder.reload_handle());
             builder.try_init()
         }
         LogFormat::Json => {
             let builder = builder.json().flatten_event(true);
+            let builder = builder.map_event_format(Limited::new);
             let builder = builder.with_filter_reloading();
             output.filter_by(builder.reload_handle());
             builder.try_init()

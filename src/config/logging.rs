@@ -1,8 +1,15 @@
 //! What was written about what is logged, checked.
 
-use super::{Effective, Error, refuse, settings};
+use super::{Effective, Error, LogFormat, refuse, settings};
 
 impl Effective {
+    pub(super) fn log_format(&self) -> Result<LogFormat, Error> {
+        Ok(match self.text(&settings::LOG_FORMAT)? {
+            "json" => LogFormat::Json,
+            _ => LogFormat::Text,
+        })
+    }
+
     /// The log filter, if `EnvFilter` reads it as the user meant it.
     pub(super) fn log_level(&self) -> Result<String, Error> {
         let setting = &settings::LOG_LEVEL;

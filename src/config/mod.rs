@@ -114,6 +114,10 @@ pub struct Config {
     pub shared_reads: SharedReads,
     /// How log lines look.
     pub log_format: LogFormat,
+    /// Whether each login is logged.
+    pub log_connections: bool,
+    /// Whether each end of a client is logged.
+    pub log_disconnections: bool,
     /// What is logged, in the syntax of tracing-subscriber's `EnvFilter`.
     pub log_level: String,
     /// Permission bits of the sockets listened on, at most `0o777`.
@@ -313,10 +317,9 @@ impl Effective {
             trials: self.switch(&settings::TRIALS)?,
             deferred_begin: self.switch(&settings::DEFERRED_BEGIN)?,
             shared_reads: self.shared_reads()?,
-            log_format: match self.text(&settings::LOG_FORMAT)? {
-                "json" => LogFormat::Json,
-                _ => LogFormat::Text,
-            },
+            log_format: self.log_format()?,
+            log_connections: self.switch(&settings::LOG_CONNECTIONS)?,
+            log_disconnections: self.switch(&settings::LOG_DISCONNECTIONS)?,
             log_level: self.log_level()?,
             unix_socket_mode: self.unix_socket_mode()?,
             takeover_socket: self.takeover_socket()?,

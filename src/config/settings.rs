@@ -7,6 +7,7 @@ mod auth;
 mod console;
 mod databases;
 mod http;
+mod logging;
 mod routes;
 mod tls;
 mod warm;
@@ -18,6 +19,7 @@ pub use databases::{
     DATABASE_USER, LOAD_BALANCE_HOSTS, TABLES, TARGET_SESSION_ATTRS,
 };
 pub use http::{HTTP_LISTEN, HTTP_PAGE};
+pub use logging::{LOG_CONNECTIONS, LOG_DISCONNECTIONS};
 pub use routes::{DEFERRED_BEGIN, SHARED_READS, TRIALS};
 pub use tls::{
     CLIENT_TLS_CA_FILE, CLIENT_TLS_CERT_FILE, CLIENT_TLS_KEY_FILE, CLIENT_TLS_PROTOCOLS,
@@ -462,6 +464,8 @@ pub const SETTINGS: &[Setting] = &[
     SHARED_READS,
     LOG_FORMAT,
     LOG_LEVEL,
+    LOG_CONNECTIONS,
+    LOG_DISCONNECTIONS,
     UNIX_SOCKET_MODE,
     TAKEOVER_SOCKET,
     CLIENT_TLS_SSLMODE,

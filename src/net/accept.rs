@@ -6,18 +6,19 @@
 use super::cancel::Request;
 use super::console::{Console, Guest};
 use super::environment::Environment;
-use super::farewell::{count_end, farewell, last_word};
+use super::farewell::{CONNECTIONS, count_end, farewell, last_word};
 use super::hasten::hasten;
 use super::orders::Joined;
 use super::phase::Phase;
 use super::stream::{Stream, read, write_all};
+use super::survey::shown;
 use super::tls::{PROTOCOL, Tunnel};
 use super::visitor::Visitor;
 use crate::client::{Asks, Greeting, Login};
 use crate::error::ConnectionError;
 use crate::metrics::Counter;
 use crate::wire;
-use crate::wire::startup::MAX_STARTUP;
+use crate::wire::startup::{MAX_STARTUP, Packet, packet};
 use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -86,6 +87,18 @@ pub(super) async fn greet(
         Ok(None) => Ok(()),
         Err(error) => Err(error),
     };
+    if let Err(error) = &outcome
+        && environment.config.log_disconnections
+    {
+        let fault = error.fault();
+        tracing::info!(
+            target: CONNECTIONS,
+            client = number,
+            reason = %error,
+            ?fault,
+            "disconnected before its login was over"
+        );
+    }
     count_end(number, environment.metrics.acceptor(), &outcome);
     None
 }
@@ -134,6 +147,9 @@ async fn converse(
         Ok(Some(Wish::Login(_))) if admission.is_refusal() => ConnectionError::TooManyClients,
         Ok(Some(Wish::Login(login))) => {
             let tls = client.tls().map(Tunnel::describe);
+            if environment.config.log_connections {
+                log_login(&login, number, &client);
+            }
             tracing::debug!(
                 client = number,
                 replication = login.replication,
@@ -163,6 +179,27 @@ async fn converse(
     };
     last_word(&mut client, Vec::new(), &error).await;
     Err(error)
+}
+
+/// A client asks to log in.
+fn log_login(login: &Login, number: u64, client: &Stream) {
+    let startup = match packet(&login.packet) {
+        Ok(Some((Packet::Startup(startup), _))) => Some(startup),
+        _ => None,
+    };
+    let application = startup.and_then(|startup| startup.parameter(b"application_name"));
+    let address = client.peer();
+    tracing::info!(
+        target: CONNECTIONS,
+        client = number,
+        user = shown(&login.user),
+        database = shown(&login.database),
+        address = address.map_or_else(|| "local".to_owned(), |it| it.to_string()),
+        tls = client.tls().map(Tunnel::describe),
+        application = application.map(shown),
+        replication = login.replication,
+        "login attempt"
+    );
 }
 
 /// Waits until a client that is greeted has to go, and says why. There is a place for whoever sees

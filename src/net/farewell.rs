@@ -10,6 +10,9 @@ use std::time::Duration;
 /// How long a last word to a client that does not read may take.
 pub(super) const LAST_WORD: Duration = Duration::from_secs(1);
 
+/// The target of the lines about clients that come and go, which somebody has asked for.
+pub const CONNECTIONS: &str = "pgautoprep::connections";
+
 /// Counts the end of a connection, and says in the log how it ended.
 pub(super) fn count_end(number: u64, counters: &Counters, outcome: &Result<(), ConnectionError>) {
     counters.add(Counter::ConnectionsClosed, 1);

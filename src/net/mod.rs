@@ -83,6 +83,7 @@ use ways::Ways;
 use worker::{Handle, Setup, Thread};
 
 pub use acceptor::other_files;
+pub use farewell::CONNECTIONS;
 pub use settings::settings;
 pub use steward::{Means, SetLog, Steward, Unchanged};
 

@@ -44,3 +44,15 @@ pub(super) struct EndClient {
     /// Learns whether it was there.
     pub(super) answer: oneshot::Sender<bool>,
 }
+
+/// The longest name that is shown, in characters.
+const MAX_NAME: usize = 63;
+
+/// A name that a client has chosen, for people.
+pub(super) fn shown(name: &[u8]) -> String {
+    let text = String::from_utf8_lossy(name);
+    text.chars()
+        .filter(|c| !c.is_control())
+        .take(MAX_NAME)
+        .collect()
+}

@@ -74,6 +74,8 @@ mod guests;
 mod habits;
 // The proxy's own database.
 mod console;
+// What is logged.
+mod logs;
 // What is held back by its orders.
 mod pausing;
 // What is switched off there.

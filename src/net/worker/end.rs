@@ -1,10 +1,13 @@
 //! The end of a client: everything of it is dropped, and it is told why if it can hear it.
 
 use super::Worker;
-use super::ports::{PortId, Seeks};
+use super::ports::{ClientPort, PortId, Seeks};
+use crate::client::Client;
 use crate::error::ConnectionError;
 use crate::ids::ClientId;
-use crate::net::farewell::{count_end, dismiss};
+use crate::net::farewell::{CONNECTIONS, count_end, dismiss};
+use crate::net::survey::shown;
+use crate::wire::startup::{Packet, packet};
 use std::time::Instant;
 
 /// How a client ended.
@@ -34,6 +37,59 @@ impl Worker {
         }
         for slot in left {
             self.end(ClientId(slot), End::Failed(ConnectionError::ShuttingDown));
+        }
+    }
+
+    /// Says in the log why a client ends, if that is wanted.
+    pub(super) fn log_end(
+        &self,
+        id: ClientId,
+        client: &ClientPort,
+        outcome: &Result<(), ConnectionError>,
+    ) {
+        if !self.config.log_disconnections {
+            return;
+        }
+        let origin = self.hub.origin(id);
+        let startup = origin.and_then(|origin| match packet(origin.packet()) {
+            Ok(Some((Packet::Startup(startup), _))) => Some(startup),
+            _ => None,
+        });
+        let user = startup.and_then(|startup| startup.parameter(b"user"));
+        let named = client.way.name.as_deref();
+        let database = named.or_else(|| origin.map(|origin| origin.database()));
+        let [address, _] = client.port.socket.addresses();
+        let reason = match outcome {
+            Ok(()) => self.parting(id, client).to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let fault = outcome.as_ref().err().map(ConnectionError::fault);
+        let known = self.hub.client(id);
+        tracing::info!(
+            target: CONNECTIONS,
+            client = client.number,
+            user = user.map(shown),
+            database = database.map(shown),
+            address = address.map_or_else(|| "local".to_owned(), |it| it.to_string()),
+            seconds = client.began.elapsed().as_secs_f64(),
+            queries = known.map(|known| known.counts.queries),
+            reason,
+            fault = fault.map(tracing::field::debug),
+            "disconnected"
+        );
+    }
+
+    /// Who has ended a session in which nothing went wrong.
+    fn parting(&self, id: ClientId, client: &ClientPort) -> &'static str {
+        let known = self.hub.client(id);
+        let has_left = |known: &Client| known.is_parting || known.leaves || known.skip > 0;
+        let upstream = self.hub.upstream(client.link);
+        if upstream.is_some_and(|upstream| upstream.told_fatal) {
+            "the server has ended the session"
+        } else if !client.finishes || client.port.ended || known.is_some_and(has_left) {
+            "the client has left"
+        } else {
+            "the server has closed the connection"
         }
     }
 
@@ -71,6 +127,7 @@ impl Worker {
             None => Vec::new(),
         };
         unsent.drain(..client.port.written.min(unsent.len()));
+        self.log_end(id, &client, &outcome);
         self.hub.remove(id);
         count_end(number, self.hub.lent.counters(), &outcome);
         drop(upstream);

@@ -8,7 +8,7 @@ use crate::client::Turn;
 use crate::error::ConnectionError;
 use crate::ids::{ClientId, Slot, UpstreamId};
 use crate::net::port::Port;
-use crate::net::survey::{EndClient, Ends, PLACES, Slice, Survey};
+use crate::net::survey::{EndClient, Ends, PLACES, Slice, Survey, shown};
 use crate::statement::context::Origin;
 use crate::wire::startup::{Packet, packet};
 use std::time::{Instant, SystemTime};
@@ -18,9 +18,6 @@ const MOST_DATABASES: usize = 1024;
 
 /// Where those are counted.
 const OTHERS: &str = "(others)";
-
-/// The longest name that is shown, in characters.
-const MAX_NAME: usize = 63;
 
 impl Worker {
     /// Tells of some of the ports.
@@ -222,13 +219,4 @@ impl Worker {
             self.close_parked(id);
         }
     }
-}
-
-/// A name that a client has chosen, for people.
-fn shown(name: &[u8]) -> String {
-    let text = String::from_utf8_lossy(name);
-    text.chars()
-        .filter(|c| !c.is_control())
-        .take(MAX_NAME)
-        .collect()
 }

@@ -74,6 +74,7 @@ impl Worker {
         // From here on its key cancels nothing, so what was not cancelled will not be.
         client.registration = None;
         let link = client.link;
+        self.log_end(id, &client, &Ok(()));
         count_end(client.number, self.hub.lent.counters(), &Ok(()));
         let is_alive = self.upstreams.get_mut(link.0).is_some_and(|server| {
             let is_young = server.dies.is_none_or(|dies| Instant::now() < dies);

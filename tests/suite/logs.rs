@@ -1,0 +1,107 @@
+//! The lines of the log: who comes and goes, and that none of them comes thousands of times.
+
+use crate::harness::client::Client;
+use crate::harness::frames;
+use crate::harness::proxy::Process;
+use crate::harness::server;
+use rustix::process::Signal;
+use serde_json::Value;
+use std::time::Duration;
+
+/// The lines that a program has logged as JSON until it ended.
+fn lines(mut process: Process) -> Vec<Value> {
+    process.signal(Signal::TERM);
+    let (_, _, text) = process.ended();
+    let lines = text.lines().filter(|line| line.starts_with('{'));
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn with_message<'l>(lines: &'l [Value], message: &str) -> Vec<&'l Value> {
+    lines
+        .iter()
+        .filter(|line| line["message"] == message)
+        .collect()
+}
+
+#[test]
+fn who_comes_and_goes_is_logged_with_the_reason_if_that_is_wanted() {
+    for wanted in ["on", "off"] {
+        let settings = [
+            ("log_format", "json"),
+            ("log_connections", wanted),
+            ("log_disconnections", wanted),
+        ];
+        let process = Process::start(&server::address(), &settings);
+        let odd = [
+            ("user", "postgres"),
+            ("database", "postgres"),
+            ("application_name", "a\nb\"c"),
+        ];
+        let mut leaves = Client::login_with(&process.address, &odd);
+        leaves.run("SELECT 1");
+        leaves.send(&frames::frame(b'X', b""));
+        assert!(leaves.rest().is_empty());
+        let mut ended = Client::login(&process.address, "postgres");
+        let mut own = Client::login(&process.address, "postgres");
+        own.run(&format!("SELECT pg_terminate_backend({})", ended.key.0));
+        assert_eq!(ended.rest().last().unwrap().sqlstate(), "57P01");
+        let mut hostile = Client::connect(&process.address);
+        hostile.send(b"\0\0\0\x08\0\0\0\0");
+        assert!(!hostile.rest().is_empty());
+        drop(own);
+        std::thread::sleep(Duration::from_millis(100));
+        let all = lines(process);
+        let came = with_message(&all, "login attempt");
+        let gone = with_message(&all, "disconnected");
+        let early = with_message(&all, "disconnected before its login was over");
+        if wanted == "off" {
+            assert!(
+                came.is_empty() && gone.is_empty() && early.is_empty(),
+                "{all:?}"
+            );
+            continue;
+        }
+        assert_eq!((came.len(), gone.len(), early.len()), (3, 3, 1), "{all:?}");
+        let (first, last) = (came[0], gone[0]);
+        assert_eq!(
+            (&first["client"], &first["user"]),
+            (&last["client"], &last["user"])
+        );
+        assert_eq!(first["database"], "postgres");
+        assert_eq!(first["application"], "ab\"c");
+        assert!(first["address"].as_str().unwrap().starts_with("127.0.0.1:"));
+        assert_eq!(
+            (&last["reason"], &last["queries"]),
+            (&"the client has left".into(), &1.into())
+        );
+        assert!(last["seconds"].as_f64().unwrap() > 0.0);
+        assert_eq!(gone[1]["reason"], "the server has ended the session");
+        assert_eq!(early[0]["fault"], "Client");
+    }
+}
+
+#[test]
+fn a_line_that_repeats_itself_is_left_out_and_counted() {
+    let settings = [("log_format", "json"), ("admin_users", "boss")];
+    let process = Process::start(&server::address(), &settings);
+    let refused = || {
+        let mut client = Client::connect(&process.address);
+        let startup = [("user", "nobody"), ("database", "pgautoprep")];
+        client.send(&frames::startup(&startup));
+        assert_eq!(client.rest()[0].tag, b'E');
+    };
+    (0..200).for_each(|_| refused());
+    std::thread::sleep(Duration::from_millis(1100));
+    refused();
+    let all = lines(process);
+    let written = with_message(&all, "no console").len() as u64;
+    let left_out = with_message(&all, "lines like the next one were left out");
+    let left_out: u64 = left_out
+        .iter()
+        .map(|line| line["left_out"].as_u64().unwrap())
+        .sum();
+    assert_eq!(written + left_out, 201);
+    assert!((20..150).contains(&written), "{written} were written");
+}
