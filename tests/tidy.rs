@@ -14,13 +14,14 @@ const MAX_FILE_LINES: usize = 500;
 const MAX_LINE_CHARS: usize = 100;
 
 /// The only names at the top of the repository, besides dotfiles.
-const TOP_LEVEL: [&str; 8] = [
+const TOP_LEVEL: [&str; 9] = [
     "Cargo.lock",
     "Cargo.toml",
     "LICENSE",
     "README.md",
     "benches",
     "config.example.toml",
+    "packaging",
     "src",
     "tests",
 ];

@@ -181,3 +181,84 @@ fn a_client_gets_the_format_that_it_prefers() {
         assert_eq!(Format::wanted(accept), wanted, "{accept}");
     }
 }
+
+const ALERTS: &str = include_str!("../../packaging/prometheus/alerts.yml");
+const DASHBOARD: &str = include_str!("../../packaging/grafana/pgautoprep.json");
+
+/// Each name of a metric in these expressions, with the labels of ours that it is asked for.
+fn asked(text: &str) -> Vec<(String, Vec<String>)> {
+    let text = text.replace("\\\"", "\"");
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let starts = ["pgautoprep_", "process_"].map(|prefix| text.match_indices(prefix));
+    let starts = starts.into_iter().flatten().map(|(at, _)| at);
+    let whole = starts.filter(|at| !text[..*at].ends_with(is_name));
+    whole
+        .map(|at| {
+            let rest = &text[at..];
+            let end = rest.find(|c| !is_name(c)).unwrap();
+            let (name, rest) = rest.split_at(end);
+            let labels = rest.strip_prefix('{').and_then(|it| it.split_once('}'));
+            let labels = labels.map_or("", |(labels, _)| labels).split(',');
+            let ours = labels.filter(|label| label.contains("=\""));
+            (name.to_owned(), ours.map(str::to_owned).collect())
+        })
+        .collect()
+}
+
+#[test]
+fn alerts_and_dashboard_ask_for_what_there_is() {
+    let (summary, _) = Summary::ones();
+    let process = Process {
+        cpu: Some(1.0),
+        resident: Some(1),
+        ..Process::default()
+    };
+    let snapshot = Snapshot {
+        summary,
+        process,
+        ..sample()
+    };
+    let text = metrics(&snapshot, Format::Prometheus);
+    let shown = read(&text, Format::Prometheus);
+    let is_there = |name: &str, labels: &[String]| {
+        // A family may have no samples yet.
+        let has_head = labels.is_empty() && text.contains(&format!("\n# TYPE {name} "));
+        has_head
+            || shown.keys().any(|key| {
+                let (known, has) = key.split_once('{').unwrap_or((key, ""));
+                known == name && labels.iter().all(|label| has.contains(label))
+            })
+    };
+    for (text, least) in [(ALERTS, 6), (DASHBOARD, 15)] {
+        let asked = asked(text);
+        assert!(asked.len() >= least, "{asked:?}");
+        for (name, labels) in asked {
+            assert!(is_there(&name, &labels), "{name} {labels:?}");
+        }
+    }
+    assert!(!is_there(
+        "pgautoprep_errors_total",
+        &["fault=\"upstream\"".to_owned()]
+    ));
+    let dashboard: serde_json::Value = serde_json::from_str(DASHBOARD).unwrap();
+    assert!(
+        dashboard["panels"]
+            .as_array()
+            .is_some_and(|all| all.len() > 10)
+    );
+}
+
+#[test]
+fn promtool_finds_nothing_wrong_with_the_alerts_where_it_is_installed() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/packaging/prometheus/alerts.yml"
+    );
+    let mut command = std::process::Command::new("promtool");
+    let Ok(output) = command.args(["check", "rules", path]).output() else {
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("SUCCESS: 7 rules found"), "{said}");
+}

@@ -8,6 +8,7 @@ mod explain;
 mod flags;
 mod import;
 pub mod logging;
+mod notify;
 mod serve;
 mod summary;
 

@@ -8,9 +8,13 @@ use tokio::sync::oneshot;
 
 use super::SettingFlags;
 use super::logging::{self, Output};
+use super::notify::Manager;
 use super::summary::Summaries;
 use crate::config::{Config, Sources};
 use crate::net::{Means, Proxy, Steward, other_files};
+
+/// What a service manager shows.
+const SERVING: &str = "serving";
 
 /// Arguments of `serve`.
 #[derive(Debug, clap::Args)]
@@ -77,7 +81,9 @@ async fn serve(config: Config, sources: Sources, output: &Output) -> anyhow::Res
     let [terminate, interrupt] = stops.map(signal);
     let (stop, stopped) = oneshot::channel();
     let (hurry, hurried) = oneshot::channel();
-    tokio::spawn(stop_on_signal([terminate?, interrupt?], stop, hurry));
+    let manager = Manager::from_environment();
+    let stops = [terminate?, interrupt?];
+    tokio::spawn(stop_on_signal(stops, stop, hurry, manager.clone()));
     let others = [
         SignalKind::user_defined1(),
         SignalKind::hangup(),
@@ -107,12 +113,16 @@ async fn serve(config: Config, sources: Sources, output: &Output) -> anyhow::Res
     });
     let summaries = Arc::new(Summaries::of(&proxy));
     let others = [summary?, hangup?, ignored?];
-    let signals = answer_signals(others, Arc::clone(&summaries), steward, output.clone());
+    let told = (output.clone(), manager.clone());
+    let signals = answer_signals(others, Arc::clone(&summaries), steward, told);
     tokio::spawn(signals);
+    // Who connects from now on is served, if not at once.
+    manager.ready(SERVING);
     // Neither sender is dropped before it is used: the signals never end.
     let stop = async { drop(stopped.await) };
     let hurry = async { drop(hurried.await) };
     proxy.serve_until(stop, hurry).await?;
+    manager.stopping();
     output.say(summaries.next().as_bytes());
     Ok(())
 }
@@ -122,6 +132,7 @@ async fn stop_on_signal(
     [mut terminate, mut interrupt]: [Signal; 2],
     stop: oneshot::Sender<()>,
     hurry: oneshot::Sender<()>,
+    manager: Manager,
 ) {
     for (sender, meaning) in [(stop, "stopping"), (hurry, "stopping at once")] {
         let signal = tokio::select! {
@@ -129,6 +140,7 @@ async fn stop_on_signal(
             _ = interrupt.recv() => "SIGINT",
         };
         tracing::info!(signal, "{meaning}");
+        manager.stopping();
         // Once the proxy has ended it does not matter.
         let _ = sender.send(());
     }
@@ -139,21 +151,24 @@ async fn answer_signals(
     [mut summary, mut hangup, mut ignored]: [Signal; 3],
     summaries: Arc<Summaries>,
     steward: Arc<Steward>,
-    output: Output,
+    (output, manager): (Output, Manager),
 ) {
     loop {
         tokio::select! {
             _ = summary.recv() => output.say(summaries.next().as_bytes()),
             // Also sent by those who have moved a log file away, and by a terminal that closes.
-            _ = hangup.recv() => reload(&steward),
+            _ = hangup.recv() => {
+                manager.reloading();
+                manager.ready(reload(&steward));
+            }
             _ = ignored.recv() => tracing::info!("SIGUSR2 means nothing"),
         }
     }
 }
 
 /// Reads again what may change while the proxy runs: some settings, keys and certificates, which
-/// expire, and who may come in.
-fn reload(steward: &Steward) {
+/// expire, and who may come in. Returns what a service manager is to show.
+fn reload(steward: &Steward) -> &'static str {
     match steward.reload() {
         Ok(fixed) => {
             tracing::info!("SIGHUP: settings, the files of TLS and users have been read again");
@@ -161,7 +176,11 @@ fn reload(steward: &Steward) {
                 let settings = fixed.join(", ");
                 tracing::warn!(settings, "only a restart changes these");
             }
+            SERVING
         }
-        Err(error) => tracing::error!(%error, "SIGHUP: what was read before stays in force"),
+        Err(error) => {
+            tracing::error!(%error, "SIGHUP: what was read before stays in force");
+            "serving; what was to be read again cannot be used, the log says why"
+        }
     }
 }

@@ -74,6 +74,8 @@ mod guests;
 mod habits;
 // The proxy's own database.
 mod console;
+// What the service manager is told.
+mod notify;
 // What is logged.
 mod logs;
 // What is held back by its orders.

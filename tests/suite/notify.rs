@@ -1,0 +1,56 @@
+//! What a service manager is told while the program runs.
+
+use crate::harness::client::Client;
+use crate::harness::proxy::Process;
+use crate::harness::server;
+use rustix::process::Signal;
+use std::os::unix::net::UnixDatagram;
+use std::time::Duration;
+
+#[test]
+fn a_service_manager_is_told_what_the_program_does() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(15)))
+        .unwrap();
+    let heard = || {
+        let mut bytes = [0; 512];
+        let count = socket.recv(&mut bytes).unwrap();
+        String::from_utf8(bytes[..count].to_vec()).unwrap()
+    };
+    let users = place.path().join("users");
+    std::fs::write(&users, "\"postgres\" \"\"\n").unwrap();
+    let settings = [
+        ("auth_type", "trust"),
+        ("auth_file", users.to_str().unwrap()),
+    ];
+    let shell = format!("export NOTIFY_SOCKET={}", path.display());
+    let mut process = Process::start_under(&shell, &server::address(), &settings);
+    assert_eq!(heard(), "READY=1\nSTATUS=serving");
+    assert_eq!(
+        Client::login(&process.address, "postgres").value("SELECT 1"),
+        "1"
+    );
+    for (written, status) in [
+        ("\"postgres\" \"\"\n", "STATUS=serving"),
+        ("nonsense", "cannot be used"),
+    ] {
+        std::fs::write(&users, written).unwrap();
+        process.signal(Signal::HUP);
+        let reloading = heard();
+        assert!(
+            reloading.starts_with("RELOADING=1\nMONOTONIC_USEC="),
+            "{reloading}"
+        );
+        let ready = heard();
+        assert!(
+            ready.starts_with("READY=1\n") && ready.contains(status),
+            "{ready}"
+        );
+    }
+    process.signal(Signal::TERM);
+    assert_eq!(heard(), "STOPPING=1\nSTATUS=ending");
+    assert!(process.ended().0.success());
+}
