@@ -9,6 +9,7 @@ use crate::statement::Statement;
 use crate::statement::database::Database;
 use crate::statement::journal::Cause;
 use crate::statement::names::Names;
+use crate::statement::story::Episode;
 
 impl Standing {
     /// The present epoch. Statements that the server holds are brought up to it if nothing has
@@ -61,6 +62,8 @@ impl Standing {
             }
             Err(cause) => statement.outdate(at).then(|| {
                 cause.count();
+                let decided = Episode::Outdated(cause.tag);
+                statement.recipe().story().note(decided);
                 cause.tag
             }),
         }

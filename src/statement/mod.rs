@@ -35,6 +35,7 @@ pub mod shapes;
 mod sight;
 pub mod sightings;
 mod stand_in;
+pub mod story;
 pub mod switches;
 pub mod tally;
 mod terms;
@@ -389,6 +390,7 @@ impl Statement {
         if matches!(*verdict, Verdict::Asking(since) if now.since(since) < patience) {
             return false;
         }
+        self.recipe.story.note(story::Episode::Asked);
         self.exchange(&mut verdict, Verdict::Asking(now));
         true
     }
@@ -403,6 +405,8 @@ impl Statement {
 
     /// Records what the oracle said.
     pub fn record(&self, verdict: Verdict) {
+        let decided = story::Episode::by(&verdict, self.plans);
+        self.recipe.story.note(decided);
         self.withdrawn.store(
             !matches!(verdict, Verdict::Trusted { .. }),
             Ordering::Relaxed,

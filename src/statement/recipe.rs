@@ -3,6 +3,7 @@
 use super::database::Database;
 use super::names::Names;
 use super::reading::Readings;
+use super::story::Story;
 use super::switches::Off;
 use super::tally::{TALLY_BYTES, Tallies, Tally};
 use super::weight::{Age, Kept, Scales, Weight};
@@ -26,6 +27,7 @@ pub struct Recipe {
     /// how often the shape is used in which database.
     pub(super) family: u64,
     pub(super) tallies: Arc<Tallies>,
+    pub(super) story: Arc<Story>,
     pub(super) shape: Arc<Shape>,
     pub(super) judgement: OnceLock<Result<Eligible, Reason>>,
     /// Where texts of the shape pass through by order.
@@ -61,13 +63,14 @@ pub(super) struct History {
 }
 
 impl Recipe {
-    pub(super) fn new(id: u64, shape: Arc<Shape>, scales: &Scales) -> Self {
+    pub(super) fn new(id: u64, shape: Arc<Shape>, scales: &Scales, story: Story) -> Self {
         let history = shape.literal_count() * (size_of::<u64>() + size_of::<bool>());
         Self {
-            weight: scales.weigh(size_of::<Self>() + shape.bytes() + history),
+            weight: scales.weigh(size_of::<Self>() + shape.bytes() + history + Story::most_bytes()),
             id,
             family: id,
             tallies: Arc::default(),
+            story: Arc::new(story),
             shape,
             judgement: OnceLock::new(),
             off: Off::default(),
@@ -86,6 +89,7 @@ impl Recipe {
     pub(super) fn succeeds(&mut self, before: &Self) {
         self.family = before.family;
         self.tallies = Arc::clone(&before.tallies);
+        self.story = Arc::clone(&before.story);
         let sightings = before.sightings.load(Ordering::Relaxed);
         *self.sightings.get_mut() = sightings;
         *lock(&self.history) = lock(&before.history).clone();
@@ -146,6 +150,12 @@ impl Recipe {
         let residue = read();
         self.readings.leaves(names, survey, residue);
         residue
+    }
+
+    /// What was decided about the shape lately.
+    #[must_use]
+    pub fn story(&self) -> &Story {
+        &self.story
     }
 
     /// Where texts of the shape pass through by order.

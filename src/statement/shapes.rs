@@ -16,6 +16,7 @@ use super::journal::Journal;
 use super::mirror::Tag;
 use super::questions::Questions;
 use super::sightings::Sketch;
+use super::story::{Episode, Story};
 use super::switches::Switches;
 use super::weight::{Age, Kept, Scales};
 use super::{Context, Key, MAX_VARIANTS, Millis, Plans, Recipe, Statement};
@@ -178,6 +179,7 @@ impl Shapes {
     /// literals must not become parameters.
     pub fn demote(&self, recipe: &Recipe, arguments: Vec<bool>) -> Arc<Recipe> {
         let heir = self.new_recipe(Arc::clone(&recipe.shape));
+        recipe.story.note(Episode::Demoted);
         self.replace(recipe, heir, arguments, false)
     }
 
@@ -185,6 +187,7 @@ impl Shapes {
     /// change the plan. [`Shapes::statement`] may take that back.
     pub fn narrow(&self, recipe: &Recipe, arguments: Vec<bool>) -> Arc<Recipe> {
         let mut heir = self.new_recipe(Arc::clone(&recipe.shape));
+        recipe.story.note(Episode::Narrowed);
         let widest = recipe.widest.clone();
         heir.widest = widest.or_else(|| recipe.eligible().map(|e| e.arguments.clone()));
         self.replace(recipe, heir, arguments, false)
@@ -194,6 +197,7 @@ impl Shapes {
     /// of its shape are then scanned literal by literal, so each length has a shape of its own.
     pub fn unfold(&self, recipe: &Recipe) {
         let heir = self.new_recipe(Arc::clone(&recipe.shape));
+        recipe.story.note(Episode::Unfolded);
         let arguments = recipe.eligible().map(|e| e.arguments.clone());
         self.replace(recipe, heir, arguments.unwrap_or_default(), true);
     }
@@ -204,6 +208,7 @@ impl Shapes {
         if let Some(widest) = &recipe.widest {
             let mut heir = self.new_recipe(Arc::clone(&recipe.shape));
             heir.custom_only = true;
+            recipe.story.note(Episode::Widened);
             self.replace(recipe, heir, widest.clone(), false);
         }
     }
@@ -330,7 +335,8 @@ impl Shapes {
 
     fn new_recipe(&self, shape: Arc<Shape>) -> Recipe {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        Recipe::new(id, shape, &self.scales)
+        let story = Story::new(Arc::clone(self.journal()));
+        Recipe::new(id, shape, &self.scales, story)
     }
 
     /// The most statements: four for each shape, which has one in each context that it is used in.

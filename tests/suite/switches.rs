@@ -77,6 +77,34 @@ fn a_shape_that_is_switched_off_passes_through_until_it_is_switched_on() {
 }
 
 #[test]
+fn the_story_of_a_shape_tells_what_was_decided() {
+    let place = Place::new();
+    let proxy = place.proxy();
+    let mut client = Client::login(&place.path, "postgres");
+    let mut console = place.enter("boss");
+    counts(&proxy, &mut client, 20);
+    let number = shown(&mut console, "shape");
+    let mut history = || {
+        let told = rows(&console.query(&format!("SHOW SHAPE {number}")));
+        let lines = told.iter().filter(|row| cell(row, "key") == "history");
+        let lines = lines.map(|row| {
+            cell(row, "value")
+                .split_once(" s ago: ")
+                .unwrap()
+                .1
+                .to_owned()
+        });
+        let lines: Vec<_> = lines.collect();
+        console.run(&format!("SET MODE off FOR SHAPE {number}"));
+        lines
+    };
+    let before = history();
+    assert_eq!(before.last().unwrap(), "the server is asked");
+    assert!(before[0].starts_with("converted"), "{before:?}");
+    assert_eq!(history()[0], "switched off");
+}
+
+#[test]
 fn a_switch_for_one_database_holds_there_only() {
     let place = Place::new();
     let proxy = place.proxy();

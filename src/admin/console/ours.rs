@@ -141,6 +141,14 @@ pub(super) fn shape(facts: &Facts, id: u64, rank: Rank) -> Result<Vec<Vec<Cell>>
         rows.push(("original_us", times.original.to_string()));
     }
     rows.extend(shape.saved.map(|saved| ("saved_us", saved.to_string())));
+    rows.extend(shape.history.iter().map(|told| {
+        let times = match told.times {
+            1 => String::new(),
+            times => format!(" ({times} times)"),
+        };
+        let ago = told.seconds_ago;
+        ("history", format!("{ago} s ago: {}{times}", told.what))
+    }));
     rows.push(("text", text));
     let row = |(key, value): (&'static str, String)| vec![key.into(), value.into()];
     Ok(rows.into_iter().map(row).collect())

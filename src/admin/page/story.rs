@@ -27,6 +27,11 @@ pub fn story(facts: &Facts, id: u64) -> Option<String> {
         "custom": facts.custom,
         "slower": facts.slower,
         "memory_bytes": facts.memory,
+        "history": facts.history.iter().map(|told| json!({
+            "seconds_ago": told.seconds_ago,
+            "times": told.times,
+            "what": told.what,
+        })).collect::<Vec<_>>(),
     });
     if let (Value::Object(told), Value::Object(more)) = (&mut told, more) {
         told.extend(more);

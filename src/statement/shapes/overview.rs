@@ -7,6 +7,7 @@
 use super::Shapes;
 use crate::reason::Reason;
 use crate::statement::routes::{Pair, Route};
+use crate::statement::story::ToldEpisode;
 use crate::statement::switches::Off;
 use crate::statement::{Footprint, Plans, Recipe, Statement, Verdict};
 use std::collections::HashMap;
@@ -75,6 +76,8 @@ pub struct ShapeFacts {
     pub memory: usize,
     /// Where it passes through by order.
     pub off: Off,
+    /// What was decided about it lately, the last first.
+    pub history: Vec<ToldEpisode>,
     /// For how many executions the times are.
     timed: u32,
 }
@@ -101,6 +104,7 @@ impl ShapeFacts {
             saved: None,
             memory: 0,
             off: recipe.off.clone(),
+            history: recipe.story.told(),
             timed: 0,
         }
     }

@@ -7,6 +7,7 @@
 use super::Shapes;
 use crate::reason::Reason;
 use crate::statement::Recipe;
+use crate::statement::story::Episode;
 use crate::statement::switches::{Off, Switches};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -26,7 +27,12 @@ impl Shapes {
         *installed.unwrap_or_else(PoisonError::into_inner) = Arc::new(switches);
         let recipes: Vec<Arc<Recipe>> = self.recipes.iter().map(|it| Arc::clone(&it)).collect();
         for recipe in recipes {
-            if self.off(&recipe) != recipe.off {
+            let off = self.off(&recipe);
+            if off != recipe.off {
+                recipe.story.note(match off {
+                    Off::Nowhere => Episode::SwitchedOn,
+                    Off::In(_) | Off::Everywhere => Episode::SwitchedOff,
+                });
                 let mut heir = self.new_recipe(Arc::clone(&recipe.shape));
                 heir.succeeds(&recipe);
                 self.put(heir);
