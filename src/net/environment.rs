@@ -4,7 +4,7 @@ use super::cancel::Registry;
 use super::door::Door;
 use super::halts::Halts;
 use super::news::Tells;
-use super::orders::Mailbox;
+use super::orders::{Halting, Mailbox, Order};
 use super::phase::Phase;
 use super::places::Places;
 use super::pools::Pools;
@@ -44,6 +44,22 @@ pub(super) struct Environment {
 }
 
 impl Environment {
+    /// Lets go on whoever is held back: nobody could order that any more.
+    pub(super) fn resume_all(&self) {
+        if self.halts.current().runs() {
+            return;
+        }
+        // It is nothing that could be refused.
+        let _ = self.halts.change(|halted| {
+            halted.resume_all();
+            Ok(())
+        });
+        let workers = self.workers.lock();
+        for mailbox in &*workers.unwrap_or_else(PoisonError::into_inner) {
+            mailbox.put(Order::Halt(Halting::default()));
+        }
+    }
+
     /// Where the worker with this number reads its orders.
     pub(super) fn mailbox(&self, worker: usize) -> Option<Mailbox> {
         let workers = self.workers.lock();

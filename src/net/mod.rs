@@ -456,6 +456,8 @@ fn takeover_error(path: &Path, source: io::Error) -> Error {
 /// Leaves everything to the next process, and does for those who are here what that asks for.
 async fn leave(estate: Option<Estate>, mut heir: Heir, environment: Arc<Environment>) {
     tracing::info!("another process has taken over; this one ends when its clients have left");
+    // The console is with that process.
+    environment.resume_all();
     if let Some(estate) = estate
         && let Err(error) = estate.leave(&mut heir).await
     {

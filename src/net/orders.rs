@@ -148,7 +148,7 @@ impl Drop for OpenClient {
 }
 
 /// The halts of the console are to be seen to.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Halting {
     /// Clients are ended.
     pub(super) ends: bool,

@@ -4,7 +4,8 @@ use crate::console::{Place, cell, found, refusal};
 use crate::harness::client::Client;
 use crate::harness::cluster::Server;
 use crate::harness::frames::{self, tags};
-use crate::harness::proxy::Proxy;
+use crate::harness::proxy::{Process, Proxy};
+use crate::harness::server;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -245,4 +246,24 @@ fn a_proxy_that_ends_does_not_wait_for_who_is_held_back() {
     let said = held.rest();
     assert_eq!(tags(&said), "E", "{said:?}");
     assert_eq!(said[0].sqlstate(), "57P01");
+}
+
+#[test]
+fn who_is_held_back_goes_on_when_another_process_takes_over() {
+    let place = Place::new();
+    let takeover = place.file("takeover");
+    let settings = place.settings(&[("takeover_socket", takeover.to_str().unwrap())]);
+    let _first = Process::start(&server::address(), &settings);
+    let mut console = place.enter("boss");
+    let mut held = Client::login(&place.path, "postgres");
+    held.run("SELECT 1");
+    console.run("PAUSE");
+    held.send(&frames::query("SELECT 2"));
+    assert!(!held.hears_within(MOMENT));
+    let _next = Process::start(&server::address(), &settings);
+    assert_eq!(tags(&held.until_ready()), "TDCZ");
+    assert_eq!(
+        Client::login(&place.path, "postgres").value("SELECT 3"),
+        "3"
+    );
 }

@@ -41,6 +41,12 @@ impl Halted {
         was_paused.then_some(()).ok_or_else(not)
     }
 
+    /// Nothing is paused any more.
+    pub fn resume_all(&mut self) {
+        self.all = false;
+        self.paused.clear();
+    }
+
     /// Turns new clients of a database away.
     ///
     /// # Errors

@@ -119,11 +119,7 @@ impl Console {
 
     fn tell_workers(&self) {
         for mailbox in &self.mailboxes {
-            mailbox.put(Order::Halt(Halting {
-                ends: false,
-                database: None,
-                answer: None,
-            }));
+            mailbox.put(Order::Halt(Halting::default()));
         }
     }
 }
