@@ -213,3 +213,63 @@ fn what_planning_refuses_is_refused_before_a_number_is_drawn() {
     });
     assert!(summary.count(Counter::Converted) > 100, "{summary}");
 }
+
+const DOMAINS: &str = "CREATE DOMAIN positive AS int CHECK (value > 0); \
+    CREATE DOMAIN over AS positive; CREATE DOMAIN filled AS int NOT NULL; \
+    CREATE DOMAIN small AS smallint CHECK (value <> 7); \
+    CREATE DOMAIN price AS numeric(4,2) CHECK (value <> 7); \
+    CREATE DOMAIN moment AS timestamp CHECK (value > '1999-01-01'); \
+    CREATE DOMAIN few AS int[] CHECK (cardinality(value) < 5); \
+    CREATE DOMAIN document AS jsonb CHECK (value <> '5'); \
+    CREATE DOMAIN address AS inet CHECK (value <> '::1'); \
+    CREATE DOMAIN area AS polygon CHECK (npoints(value) < 9); \
+    CREATE TYPE pair AS (x positive, y price); \
+    CREATE TABLE t (id serial PRIMARY KEY, k int, x positive, p pair)";
+
+/// What is made a value of a domain, or of a row of such: what can be, and what cannot.
+const UNFIT: [(&str, &str); 14] = [
+    ("'5'::text::positive", "'99.99'::text::positive"),
+    (
+        "CAST('5'::int8 AS over)",
+        "CAST('99999999999'::int8 AS over)",
+    ),
+    ("'5'::jsonb::filled", "'\"x\"'::jsonb::filled"),
+    ("5::small", "70000::small"),
+    ("(5 + 5)::small", "(70000 + 5)::small"),
+    ("upper('5')::positive", "upper('x')::positive"),
+    ("nullif('5', '')::positive", "nullif('x', '')::positive"),
+    ("5.5::price", "1000.5::price"),
+    (
+        "'2020-01-01'::date::moment",
+        "'5874897-12-31'::date::moment",
+    ),
+    ("'{1}'::int8[]::few", "'{99999999999}'::int8[]::few"),
+    ("'{}'::text::document", "'x'::text::document"),
+    ("'10.0.0.1'::text::address", "'x'::text::address"),
+    ("'((0,0),(1,1))'::path::area", "'[(0,0),(1,1)]'::path::area"),
+    ("row('5'::text, 1)::pair", "row('x'::text, 1)::pair"),
+];
+
+/// EXPLAIN shows of a cast to a domain its end alone.
+#[test]
+fn what_does_not_fit_a_domain_is_refused_by_the_planner() {
+    let options = [("prepare_threshold", "1")];
+    let summary = same_under(&options, DOMAINS, |client, _, round| {
+        for (good, bad) in UNFIT {
+            let value = if round % 4 == 3 { bad } else { good };
+            let id = round + 1;
+            client.query(&format!("SELECT {value} FROM t WHERE id = -{id}"));
+            client.query(&format!(
+                "SELECT CASE WHEN id < -{id} THEN {value} END FROM t"
+            ));
+            client.query(&format!(
+                "UPDATE t SET k = 1 WHERE id = -{id} RETURNING {value}"
+            ));
+        }
+        let (good, bad) = UNFIT[0];
+        let value = if round % 4 == 3 { bad } else { good };
+        client.query(&format!("INSERT INTO t (x) VALUES ({value}) RETURNING id"));
+        client.query(&format!("UPDATE t SET x = {value} WHERE id = -{round}1"));
+    });
+    assert!(summary.count(Counter::Converted) > 100, "{summary}");
+}

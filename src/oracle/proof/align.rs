@@ -321,7 +321,7 @@ impl Aligned<'_> {
             if constant.parameters().is_empty() && !constant.is_computed_like(folded) {
                 return None;
             }
-            if !(place.is_result && constant.run_like(folded)) {
+            if !(place.is_result && constant.run_like(folded, types)) {
                 constant.convert_like(folded, types);
             }
             match constant.guards(operator) {

@@ -6,12 +6,14 @@ mod kinds;
 mod moment;
 mod null_if;
 mod sums;
+mod work;
 
 use crate::sql::oid;
 use crate::statement::guard::{Check, Guard};
 use cast::Written;
 pub(super) use kinds::is_made;
 pub(super) use moment::CLOCKS;
+use work::Work;
 
 /// The types of the parameters, by index.
 pub(super) type Types<'a> = &'a [u32];
@@ -60,7 +62,7 @@ pub(super) struct Constant {
     /// Something is done with the parameters that makes other values of them.
     made_of: bool,
     /// What is left to be computed of it, with the constants left out: nothing else may fail.
-    work: Option<String>,
+    work: Option<Work>,
     /// It is a moment that is far from both ends of the calendar.
     near: bool,
     /// Functions of time are relied on to be the server's own.
@@ -185,7 +187,11 @@ impl Constant {
 
     /// Whether both are computed in the same way, as far as they are.
     pub(super) fn is_computed_like(&self, other: &Self) -> bool {
-        self.plain == other.plain && self.work == other.work
+        let is_like = match (&self.work, &other.work) {
+            (Some(work), Some(other)) => work.is_like(other),
+            (work, other) => work.is_none() && other.is_none(),
+        };
+        self.plain == other.plain && is_like
     }
 
     /// It is no argument: the parameters are the executor's own.
@@ -234,7 +240,7 @@ impl Constant {
         let total = TOTAL.contains(&function)
             && matches!(&parts[..], [only] if texts.contains(&only.kind(types)));
         let moment = moment::returned(function, &mut parts, types);
-        let (work, is_nested) = work(&parts, &[]);
+        let (work, is_nested) = Work::from(&parts, &[]);
         let written = match &parts[..] {
             [only] if total => only.written_by(function),
             _ => Written::Other,
@@ -251,7 +257,7 @@ impl Constant {
             call.may_fail |= !call.parameters.is_empty() && !total;
         }
         if call.is_left(is_nested) {
-            call.work = work.map(|work| format!("{function}({work})"));
+            call.work = work.map(|work| work.within(function, ""));
         }
         call
     }
@@ -266,7 +272,7 @@ impl Constant {
             return only;
         }
         let sum = sums::sum(&parts, operators, types);
-        let (work, is_nested) = work(&parts, operators);
+        let (work, is_nested) = Work::from(&parts, operators);
         // Of one operand only the sign is another.
         let (written, is_rounded) = match &parts[..] {
             [only] if sum.is_some() && only.written != Written::Other => {
@@ -279,7 +285,7 @@ impl Constant {
         operation.made_of = true;
         (operation.plain, operation.parts_plain) = (false, false);
         if operation.parameters.is_empty() {
-            operation.work = work.map(|work| format!("({work})"));
+            operation.work = work.map(|work| work.within("", ""));
             return operation;
         }
         match sum {
@@ -287,7 +293,7 @@ impl Constant {
             None => operation.may_fail = true,
         }
         if operation.is_left(is_nested) {
-            operation.work = work.map(|work| format!("({work})"));
+            operation.work = work.map(|work| work.within("", ""));
         }
         operation
     }
@@ -309,14 +315,22 @@ impl Constant {
     }
 
     /// It is computed for each row of the result. If the other plan, `custom`, calls the same
-    /// function there, the call is left to the execution in both, and fails or not alike.
-    pub(super) fn run_like(&mut self, custom: &Self) -> bool {
-        let same = self.work.is_some() && self.work == custom.work;
-        if same {
-            self.may_fail = false;
-            self.zones.clear();
+    /// function there, the call is left to the execution in both, and fails or not alike. What it is
+    /// called with is not.
+    pub(super) fn run_like(&mut self, custom: &Self, types: Types<'_>) -> bool {
+        let (Some(work), Some(other)) = (&self.work, &custom.work) else {
+            return false;
+        };
+        if !work.is_like(other) {
+            return false;
         }
-        same
+        self.may_fail = false;
+        self.zones.clear();
+        for leaf in work.clone().leaves_like(other, types) {
+            self.may_fail |= leaf.is_fallible();
+            self.guards.extend(leaf.guards);
+        }
+        true
     }
 
     /// Whether values of users' types are taken for single ones.
@@ -356,28 +370,6 @@ impl Constant {
         }
         Some(guards)
     }
-}
-
-/// What is left to be computed of these, with operators or commas between them, and whether that is
-/// anything; `None` if something else of them may fail.
-fn work(parts: &[Constant], operators: &[&str]) -> (Option<String>, bool) {
-    let mut all = String::new();
-    for (index, part) in parts.iter().enumerate() {
-        // An operator that has one operand stands before it.
-        let before = match operators.len() < parts.len() {
-            true => index.checked_sub(1),
-            false => Some(index),
-        };
-        if let Some(before) = before {
-            all += operators.get(before).copied().unwrap_or(",");
-        }
-        match &part.work {
-            Some(work) => all += work,
-            None if part.is_fallible() => return (None, false),
-            None => all.push('_'),
-        }
-    }
-    (Some(all), parts.iter().any(|part| part.work.is_some()))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::kinds::{
     element as element_of, is_called, is_made, number, type_name, whole_digits, widens,
 };
+use super::work::Work;
 use super::{Constant, Types};
 use crate::sql::oid;
 use crate::statement::guard::{Check, Guard};
@@ -24,16 +25,15 @@ pub(super) enum Written {
 impl Constant {
     /// A cast of it to the type of this name, as EXPLAIN writes types.
     pub(in crate::oracle::proof) fn cast(&mut self, name: &str, types: Types<'_>) {
-        let was_fallible = self.is_fallible();
+        let (was_fallible, before) = (self.is_fallible(), self.clone());
         self.convert(name, types);
         let is_left = match self.parameters[..] {
             [] => !self.plain,
             _ => !was_fallible && self.is_fallible(),
         };
-        self.work = match self.work.take() {
-            Some(work) => Some(format!("({work})::{name}")),
-            None => is_left.then(|| format!("(_)::{name}")),
-        };
+        let work = self.work.take();
+        let work = work.or_else(|| is_left.then(|| Work::with(before)));
+        self.work = work.map(|work| work.within("", &format!("::{name}")));
     }
 
     fn convert(&mut self, name: &str, types: Types<'_>) {

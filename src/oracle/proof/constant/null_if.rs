@@ -5,7 +5,8 @@
 //! how FreeRADIUS writes an address that it may not have: of literals the planner makes the address
 //! and says what is wrong with it before anything runs (`network_in` in `network.c`).
 
-use super::{Constant, Types, work};
+use super::work::Work;
+use super::{Constant, Types};
 use crate::sql::oid;
 use crate::statement::guard::{Check, Guard};
 
@@ -22,14 +23,14 @@ impl Constant {
             [one, other] if are_texts => given(one).zip(given(other)),
             _ => None,
         };
-        let (work, is_nested) = work(&parts, &[]);
+        let (work, is_nested) = Work::from(&parts, &[]);
         let mut call = Self::all(parts);
         (call.made_of, call.plain) = (true, false);
         call.kind = Some(oid::TEXT);
         call.may_fail |= !call.parameters.is_empty() && !are_texts;
         call.null_if = pair.map(|(one, other)| [one, other]);
         if call.is_left(is_nested) {
-            call.work = work.map(|work| format!("NULLIF({work})"));
+            call.work = work.map(|work| work.within("NULLIF", ""));
         }
         call
     }
