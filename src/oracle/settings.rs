@@ -156,10 +156,12 @@ fn may_have_temporary<'a>(show: impl Fn(&str) -> Option<&'a str>) -> bool {
     path.to_ascii_lowercase().contains("pg_temp")
 }
 
-/// Whether no time limit is so short that it would show where a statement has waited.
+/// Whether no time limit is such that it would show where a statement has waited or run.
 fn is_patient<'a>(show: impl Fn(&str) -> Option<&'a str>) -> bool {
     let is_short = |name: &&str| show(name).is_some_and(|value| value.ends_with("ms"));
-    !settings::LIMITS.iter().any(is_short)
+    // One to which others come does not look idle, and one whose reads are elsewhere does.
+    let may_idle = show(settings::IDLE).is_none_or(|value| value == "0");
+    may_idle && !settings::LIMITS.iter().any(is_short)
 }
 
 /// Whether nothing tells the client of statements, portals and parameters that are ours.
@@ -227,6 +229,10 @@ mod tests {
     fn a_session_in_a_hurry_or_with_temporary_objects_shares_nothing() {
         for (limit, shares) in [("0", true), ("2s", true), ("1min", true), ("20ms", false)] {
             let server = with(&[["statement_timeout", limit]]).swap_remove(8);
+            assert_eq!(!server.is_empty(), shares, "{limit}");
+        }
+        for (limit, shares) in [("0", true), ("1min", false)] {
+            let server = with(&[["idle_session_timeout", limit]]).swap_remove(8);
             assert_eq!(!server.is_empty(), shares, "{limit}");
         }
         let server = with(&[["search_path", "a, \"PG_TEMP\""]]).swap_remove(8);

@@ -58,13 +58,8 @@ pub const HARMLESS: [Harmless; 4] = [
 /// Those of them that limit how long a statement may run or wait.
 pub const LIMITS: [&str; 3] = ["lock_timeout", "statement_timeout", "transaction_timeout"];
 
-/// Whether this is the name of one of [`LIMITS`], in letters of either case.
-#[must_use]
-pub fn is_limit(name: &[u8]) -> bool {
-    LIMITS
-        .iter()
-        .any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
-}
+/// That of them that ends a session from which nothing comes.
+pub const IDLE: &str = "idle_session_timeout";
 
 /// The names in [`HARMLESS`].
 pub fn harmless() -> impl Iterator<Item = &'static str> {

@@ -16,7 +16,7 @@ use crate::wire::frame::{self, HEADER, Header};
 use crate::wire::frontend;
 
 /// Milliseconds for which a client may be away from home. A server connection that is never used
-/// would be taken for idle, by `idle_session_timeout` or by a person with `pg_stat_activity`.
+/// would be taken for idle by a person with `pg_stat_activity`.
 const AWAY: u64 = 1000;
 
 /// The longest text that travels, in bytes: it is kept, and the host's socket has to take its
