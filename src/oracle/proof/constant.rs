@@ -315,8 +315,8 @@ impl Constant {
     }
 
     /// It is computed for each row of the result. If the other plan, `custom`, calls the same
-    /// function there, the call is left to the execution in both, and fails or not alike. What it is
-    /// called with is not.
+    /// function there, the call is left to the execution in both, and fails or not alike. What it
+    /// is called with is not.
     pub(super) fn run_like(&mut self, custom: &Self, types: Types<'_>) -> bool {
         let (Some(work), Some(other)) = (&self.work, &custom.work) else {
             return false;
