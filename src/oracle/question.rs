@@ -83,12 +83,14 @@ impl Asked {
     }
 
     /// Appends the question what a text is parsed to, under this name and with parameters of these
-    /// types. It is as careful as the others.
+    /// types. It is as careful as the others, and leaves the client no unnamed statement, whether it
+    /// is answered with an error or not.
     pub(super) fn parse(&mut self, name: &[u8], text: &[u8], types: &[u32]) {
         self.question(|out| {
             frontend::parse(out, b"", CAREFUL_SET, &[]);
             frontend::bind(out, b"", 0, |_, _| {});
             out.extend_from_slice(frontend::EXECUTE_FRAME);
+            out.extend_from_slice(frontend::CLOSE_UNNAMED_STATEMENT);
             frontend::parse(out, name, text, types);
             frontend::describe_statement(out, name);
             out.extend_from_slice(frontend::SYNC_FRAME);

@@ -16,15 +16,18 @@
 //! Invariants:
 //! - replies are consumed in the order of requests;
 //! - when the ledger is idle the server owes nothing. If it cannot know, or the server does what
-//!   it should not, it is *lost*: never idle again, so that the connection only relays;
+//!   it should not, it is *lost* (`lost`): never idle again, so that the connection only relays;
+//! - a CloseComplete that answers a message of ours never goes to the client, lost or not;
 //! - equal expectations in a row are one entry, and entries are bounded.
 
 mod copying;
+mod lost;
 
 pub(super) use super::expectation::{Bare, End, is_maybe};
 pub use super::expectation::{Expectation, Kind, Recipient};
 pub use super::fate::Fate;
 use copying::Copying;
+use lost::Track;
 
 use super::execution::Execution;
 use crate::ids::{ClientId, Slot};
@@ -55,8 +58,10 @@ pub struct Ledger {
     end: End,
     /// The server has answered something since the last ReadyForQuery that was relayed.
     said: bool,
-    /// What the server owes cannot be known.
-    lost: bool,
+    /// The client has closed something itself since the server owed nothing.
+    own_closes: bool,
+    /// Whether what the server owes is known.
+    track: Track,
 }
 
 impl Default for Ledger {
@@ -68,7 +73,8 @@ impl Default for Ledger {
             sender: ClientId(Slot::NONE),
             end: End::default(),
             said: false,
-            lost: false,
+            own_closes: false,
+            track: Track::Kept,
         }
     }
 }
@@ -84,7 +90,10 @@ impl Ledger {
     #[must_use]
     #[inline]
     pub fn is_idle(&self) -> bool {
-        self.queue.is_empty() && self.batch == Batch::Closed && self.copying.is_none() && !self.lost
+        self.queue.is_empty()
+            && self.batch == Batch::Closed
+            && self.copying.is_none()
+            && self.track == Track::Kept
     }
 
     /// Whether messages of ours may stand before the client's next, with replies that are known to
@@ -95,8 +104,12 @@ impl Ledger {
         let is_behind =
             |copying: Copying| copying.simple && copying.syncs == 0 && self.has_ended(copying);
         let copies = self.copying.is_some_and(|copying| !is_behind(copying));
-        let idle = self.batch == Batch::Closed && !copies && !self.lost;
-        idle && !self.queue.iter().any(is_maybe)
+        let tells = match self.track {
+            Track::Kept => true,
+            Track::Doubted => !self.own_closes,
+            Track::Blind => false,
+        };
+        self.batch == Batch::Closed && !copies && tells
     }
 
     /// Whether the client waits for the answer to something that the server has been told to do.
@@ -104,20 +117,6 @@ impl Ledger {
     pub fn owes(&self) -> bool {
         let unseen = |entry: &Expectation| is_maybe(entry) || matches!(entry.kind, Kind::Closes(_));
         !self.queue.iter().all(unseen)
-    }
-
-    /// Whether what the server owes cannot be known any more.
-    #[must_use]
-    pub const fn is_lost(&self) -> bool {
-        self.lost
-    }
-
-    /// What the server owes cannot be known any more: nothing but relaying is safe.
-    pub fn lose(&mut self) {
-        *self = Self {
-            lost: true,
-            ..Self::default()
-        };
     }
 
     /// What the text may do whose reply is relayed; `None` if that is the reply to a batch.
@@ -134,18 +133,11 @@ impl Ledger {
     #[inline]
     pub fn fate(&mut self, tag: u8) -> Fate {
         match self.queue.front().map(|front| &front.kind) {
-            None | Some(Kind::Query(_) | Kind::Sync(_) | Kind::Bare(_)) => {
-                self.says(tag);
-                match tag {
-                    backend::READY_FOR_QUERY
-                    | backend::PARAMETER_STATUS
-                    | backend::ERROR
-                    | backend::COMMAND_COMPLETE
-                    | backend::COPY_IN
-                    | backend::COPY_BOTH => Fate::Note,
-                    _ => Fate::Pass,
-                }
-            }
+            Some(Kind::Bare(_)) if tag == backend::CLOSE_COMPLETE => match self.answers_close() {
+                true => Fate::Close,
+                false => self.relayed_fate(tag),
+            },
+            None | Some(Kind::Query(_) | Kind::Sync(_) | Kind::Bare(_)) => self.relayed_fate(tag),
             Some(Kind::Execution(execution)) => execution.fate(tag),
             Some(Kind::Question) => match tag {
                 backend::NOTIFICATION | backend::PARAMETER_STATUS => Fate::Aside,
@@ -154,6 +146,8 @@ impl Ledger {
             },
             Some(Kind::Closes(_)) => match tag {
                 backend::CLOSE_COMPLETE => Fate::Close,
+                // What comes before is the client's.
+                _ if self.track != Track::Kept => self.relayed_fate(tag),
                 // These may come at any time; an error here ends the connection on the server's
                 // side.
                 backend::NOTICE
@@ -162,6 +156,21 @@ impl Ledger {
                 | backend::ERROR => Fate::Aside,
                 _ => Fate::Unexpected,
             },
+        }
+    }
+
+    /// What becomes of a reply to what is relayed.
+    #[inline]
+    fn relayed_fate(&mut self, tag: u8) -> Fate {
+        self.says(tag);
+        match tag {
+            backend::READY_FOR_QUERY
+            | backend::PARAMETER_STATUS
+            | backend::ERROR
+            | backend::COMMAND_COMPLETE
+            | backend::COPY_IN
+            | backend::COPY_BOTH => Fate::Note,
+            _ => Fate::Pass,
         }
     }
 
@@ -228,7 +237,10 @@ impl Ledger {
     /// Notes a client's Query that is relayed as it is, and what its text may do.
     pub fn relay_query(&mut self, client: ClientId, effect: Effect) {
         self.sender = client;
-        if self.lost || !self.goes_on(Batch::Closed) {
+        if self.track != Track::Kept {
+            return self.follow_lost(frontend::QUERY);
+        }
+        if !self.goes_on(Batch::Closed) {
             return;
         }
         self.end.before = false;
@@ -242,10 +254,13 @@ impl Ledger {
     /// Notes a client's frame that is relayed as it is. One whose body is not what it should be is
     /// for the caller to be [`Ledger::lose`]d over.
     pub fn relay(&mut self, client: ClientId, tag: u8) {
-        if self.lost {
-            return;
-        }
         self.sender = client;
+        if self.track != Track::Kept {
+            return self.follow_lost(tag);
+        }
+        if self.is_idle() {
+            self.own_closes = false;
+        }
         match tag {
             frontend::QUERY | frontend::FUNCTION_CALL => {
                 self.relay_query(client, Effect::Unknown);
@@ -260,6 +275,7 @@ impl Ledger {
                     return;
                 }
                 self.end.within &= self.batch == Batch::Open;
+                self.own_closes |= tag == frontend::CLOSE;
                 self.batch = Batch::Open;
             }
             frontend::COPY_DONE | frontend::COPY_FAIL if self.batch == Batch::Open => {
@@ -284,8 +300,12 @@ impl Ledger {
     /// known behind a doubtful batch, and a copy takes it for the end of the connection.
     fn goes_on(&mut self, with: Batch) -> bool {
         let ended = self.copying.is_none_or(|copying| self.has_ended(copying));
-        if !ended || self.batch == Batch::Doubtful {
+        if !ended {
             self.lose();
+            return false;
+        }
+        if self.batch == Batch::Doubtful {
+            self.doubt();
             return false;
         }
         if let Some(copying) = &mut self.copying {
@@ -335,6 +355,8 @@ impl Ledger {
     pub fn settle(&mut self) -> Option<Kind> {
         let said = std::mem::take(&mut self.said);
         match self.queue.front().map(|front| &front.kind) {
+            // Lost, it is not known what comes before.
+            Some(Kind::Closes(_)) if self.track != Track::Kept => None,
             Some(Kind::Execution(_) | Kind::Question | Kind::Closes(_)) => {
                 self.queue.pop_front().map(|front| front.kind)
             }
@@ -343,16 +365,16 @@ impl Ledger {
     }
 
     fn settle_relayed(&mut self, said: bool) -> Option<Kind> {
-        if self.lost {
+        if self.track != Track::Kept && self.queue.is_empty() {
             return None;
         }
         if self.copying.is_some() {
-            self.lose();
+            self.give_up();
             return None;
         }
         loop {
             let Some(front) = self.queue.front_mut() else {
-                self.lose();
+                self.give_up();
                 return None;
             };
             let kind = match &mut front.kind {
@@ -369,7 +391,7 @@ impl Ledger {
                     continue;
                 }
                 _ => {
-                    self.lose();
+                    self.give_up();
                     return None;
                 }
             };

@@ -1,7 +1,7 @@
 //! Several requests sent before the first is answered: answers come in order, one for each.
 
 use crate::harness::client::Client;
-use crate::harness::frames::{bind, describe, execute, parse, query, sync};
+use crate::harness::frames::{bind, close, describe, execute, parse, query, sync};
 use crate::harness::matrix::{converts, same, same_under};
 use crate::harness::proxy::Proxy;
 use crate::harness::server;
@@ -150,4 +150,66 @@ fn many_clients_at_once_get_their_own_answers() {
     let summary = proxy.summary();
     // While one asks the server about a shape, the others pass theirs through.
     assert!(summary.count(Counter::Converted) > 100, "{summary}");
+}
+
+/// A statement that lists the session's prepared statements.
+const LIST: &str = "SELECT name, statement FROM pg_prepared_statements ORDER BY 1";
+
+/// How many ReadyForQuery the messages bring if the server skips what stands behind the error.
+fn sends(client: &mut Client, messages: &[Vec<u8>], readies: usize) {
+    client.send(&messages.concat());
+    (0..readies).for_each(|_| drop(client.until_ready()));
+}
+
+#[test]
+fn messages_behind_a_failed_batch_bring_no_answer_of_their_own() {
+    let fails = [execute("none", 0), bind("", "none", &["1"])];
+    for fails in fails {
+        converts(SETUP, |client, round| {
+            let plain = format!("SELECT name FROM t WHERE id = {round}");
+            client.query(&plain);
+            client.query(&plain);
+            // The first message of the other protocol that the connection sees.
+            if round == 20 {
+                let behind = [query("SELECT 1"), execute("", 0), sync()];
+                let all = [&[query(&plain), fails.clone()], &behind[..]].concat();
+                sends(client, &all, 2);
+                let behind = [fails.clone(), query("SELECT 1"), query("SELECT 2"), sync()];
+                sends(client, &behind, 1);
+            }
+        });
+    }
+}
+
+#[test]
+fn statements_are_hidden_behind_a_batch_whose_end_is_in_doubt() {
+    let one = [bind("", "none", &[]), query("SELECT 1"), sync()];
+    let two = [
+        bind("", "none", &[]),
+        query("SELECT 1"),
+        query("SELECT 2"),
+        sync(),
+    ];
+    let listed = [
+        parse("", LIST, &[]),
+        bind("", "", &[]),
+        execute("", 0),
+        sync(),
+    ];
+    for doubtful in [&one[..], &two] {
+        for listing in [&[query(LIST)][..], &listed] {
+            converts(SETUP, |client, round| {
+                let plain = format!("SELECT name FROM t WHERE id = {round}");
+                client.query(&plain);
+                client.query(&plain);
+                if round == 20 {
+                    sends(client, doubtful, 1);
+                    sends(client, listing, 1);
+                    client.query(&plain);
+                    sends(client, &[close(b'S', ""), sync()], 1);
+                    client.query(LIST);
+                }
+            });
+        }
+    }
 }

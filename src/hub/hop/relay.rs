@@ -98,16 +98,17 @@ impl Hop<'_> {
         }
     }
 
-    /// A Query would have dropped the unnamed portal that a converted one has left. This is the
-    /// client's first message of the protocol that could see it.
-    fn drop_portal(&mut self) {
+    /// A Query would have dropped what a converted one has left: the unnamed portal, and the unnamed
+    /// statement of a BEGIN that it has carried. This is the client's first message of the protocol
+    /// that could see them.
+    fn drop_unnamed(&mut self) {
         if self.upstream.standing.mirror.is_on_server() && self.upstream.ledger.takes_closes() {
-            self.upstream
-                .out
-                .extend_from_slice(frontend::CLOSE_UNNAMED_PORTAL);
+            let out = &mut self.upstream.out;
+            out.extend_from_slice(frontend::CLOSE_UNNAMED_STATEMENT);
+            out.extend_from_slice(frontend::CLOSE_UNNAMED_PORTAL);
             self.upstream
                 .ledger
-                .expect(Recipient::Client(self.client.id), Kind::Closes(1));
+                .expect(Recipient::Client(self.client.id), Kind::Closes(2));
         }
     }
 
@@ -175,7 +176,7 @@ impl Hop<'_> {
             frontend::TERMINATE | frontend::COPY_DATA | frontend::COPY_DONE | frontend::COPY_FAIL
         ) {
             if !self.client.habits.speaks_extended() {
-                self.drop_portal();
+                self.drop_unnamed();
             }
             self.client.habits.extended();
         }
@@ -204,7 +205,8 @@ impl Hop<'_> {
         let body = &frame[HEADER..];
         match tag {
             backend::READY_FOR_QUERY => {
-                // Behind a Query: it has dropped the unnamed statement, which a lesson drops, too.
+                // Behind a Query that has run: it has dropped the unnamed statement, which a lesson
+                // drops, too. One that was skipped leaves its Sync owed, so that nothing is asked.
                 let follows = self.relay_ready(body);
                 if follows {
                     self.learn_behind();

@@ -3,7 +3,7 @@
 //! The server ignores Syncs up to the end of the data. If it fails before, it may have seen any
 //! number of them.
 
-use super::{Bare, Batch, End, Expectation, Kind, Ledger, Recipient, is_maybe};
+use super::{Bare, Batch, End, Expectation, Kind, Ledger, Recipient, Track, is_maybe};
 use crate::wire::backend;
 
 /// A copy to the server that is under way.
@@ -34,11 +34,13 @@ impl Ledger {
     /// The server starts to take copy data. What stands behind the request in the queue was sent
     /// blindly, and is taken by the copy up to its end.
     fn copy_begins(&mut self) {
-        if self.lost {
+        if self.is_lost() {
+            // It ignores the client's Syncs, and takes a Close for the end.
+            self.track = Track::Blind;
             return;
         }
         if self.copying.is_some() {
-            return self.lose();
+            return self.give_up();
         }
         // None of these was answered before what begins the copy.
         while matches!(self.queue.front(), Some(front) if is_maybe(front)) {
@@ -63,10 +65,10 @@ impl Ledger {
             Some((Kind::Sync(End { within: true, .. }), _)) => copying.passed = true,
             Some((Kind::Sync(_), 1)) => {
                 if !self.syncs_taken(&mut copying) {
-                    return self.lose();
+                    return self.give_up();
                 }
             }
-            _ => return self.lose(),
+            _ => return self.give_up(),
         }
         self.copying = Some(copying);
     }
@@ -118,7 +120,7 @@ impl Ledger {
             return;
         };
         if copying.more {
-            return self.lose();
+            return self.give_up();
         }
         let Some(front) = self.queue.front_mut() else {
             let to = Recipient::Client(self.sender);
@@ -133,7 +135,7 @@ impl Ledger {
         let kind = match &front.kind {
             Kind::Query(effect) if copying.simple => Kind::Query(*effect),
             Kind::Sync(end) => Kind::Sync(*end),
-            _ => return self.lose(),
+            _ => return self.give_up(),
         };
         front.times -= 1;
         if front.times == 0 {
