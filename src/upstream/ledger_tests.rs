@@ -330,3 +330,56 @@ fn a_reply_is_for_whom_the_front_expectation_names_and_for_nobody_of_the_same_pl
     replies(&mut ledger, b"CZ");
     assert!(ledger.is_for(next), "the lesson's");
 }
+
+/// What becomes of each of these replies; what is relayed is noted as the hub does.
+fn fates(ledger: &mut Ledger, tags: &[u8]) -> Vec<Fate> {
+    let fate = |tag: &u8| {
+        let fate = ledger.fate(*tag);
+        match (fate, tag) {
+            (Fate::Close, _) => assert!(ledger.closed()),
+            (Fate::Note, b'Z') => drop(ledger.settle()),
+            (Fate::Note, _) => ledger.relayed(*tag),
+            _ => {}
+        }
+        fate
+    };
+    tags.iter().map(fate).collect()
+}
+
+#[test]
+fn a_lost_ledger_still_knows_what_our_closes_are_answered_with() {
+    let mut ledger = Ledger::default();
+    ledger.expect(Recipient::Client(ME), Kind::Closes(2));
+    relay(&mut ledger, b"EQQ");
+    assert!(
+        ledger.is_lost() && !ledger.takes_closes(),
+        "it may be skipped"
+    );
+    let pass = [Fate::Note, Fate::Note];
+    assert_eq!(fates(&mut ledger, b"33"), [Fate::Close, Fate::Close]);
+    relay(&mut ledger, b"S");
+    assert!(ledger.takes_closes(), "the Sync ends what is skipped");
+    ledger.expect(Recipient::Client(ME), Kind::Closes(1));
+    // Whichever of them are answered.
+    assert_eq!(fates(&mut ledger, b"EZ"), pass);
+    assert_eq!(fates(&mut ledger, b"CZ"), pass);
+    assert_eq!(fates(&mut ledger, b"3"), [Fate::Close]);
+    assert_eq!(fates(&mut ledger, b"3"), [Fate::Pass]);
+    relay(&mut ledger, b"CS");
+    assert!(
+        !ledger.takes_closes(),
+        "the client has closed something, too"
+    );
+}
+
+#[test]
+fn a_close_complete_of_ours_shows_that_a_sync_in_doubt_is_not_answered() {
+    for tags in [&b"EZ"[..], b"2CZZ"] {
+        let mut ledger = relayed(b"BQS");
+        assert!(ledger.takes_closes());
+        ledger.expect(Recipient::Client(ME), Kind::Closes(1));
+        fates(&mut ledger, tags);
+        assert_eq!(fates(&mut ledger, b"3"), [Fate::Close]);
+        assert!(ledger.is_idle(), "{ledger:?}");
+    }
+}

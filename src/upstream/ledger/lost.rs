@@ -34,6 +34,7 @@ impl Ledger {
         let mut queue = std::mem::take(&mut self.queue);
         let last = queue.iter().rposition(|entry| is_close(&entry.kind));
         queue.truncate(last.map_or(0, |last| last + 1));
+        queue.shrink_to_fit();
         *self = Self {
             queue,
             sender: self.sender,
@@ -56,6 +57,7 @@ impl Ledger {
     pub(super) fn give_up(&mut self) {
         let mut queue = std::mem::take(&mut self.queue);
         queue.retain(|entry| matches!(entry.kind, Kind::Closes(_)) && !self.own_closes);
+        queue.shrink_to_fit();
         *self = Self {
             queue,
             sender: self.sender,
