@@ -83,8 +83,8 @@ impl Asked {
     }
 
     /// Appends the question what a text is parsed to, under this name and with parameters of these
-    /// types. It is as careful as the others, and leaves the client no unnamed statement, whether it
-    /// is answered with an error or not.
+    /// types. It is as careful as the others. The client is left no unnamed statement, even if the
+    /// Parse fails.
     pub(super) fn parse(&mut self, name: &[u8], text: &[u8], types: &[u32]) {
         self.question(|out| {
             frontend::parse(out, b"", CAREFUL_SET, &[]);

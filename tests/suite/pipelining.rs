@@ -155,7 +155,7 @@ fn many_clients_at_once_get_their_own_answers() {
 /// A statement that lists the session's prepared statements.
 const LIST: &str = "SELECT name, statement FROM pg_prepared_statements ORDER BY 1";
 
-/// How many ReadyForQuery the messages bring if the server skips what stands behind the error.
+/// Sends the messages at once, and awaits so many ReadyForQuery.
 fn sends(client: &mut Client, messages: &[Vec<u8>], readies: usize) {
     client.send(&messages.concat());
     (0..readies).for_each(|_| drop(client.until_ready()));

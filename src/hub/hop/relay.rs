@@ -98,9 +98,9 @@ impl Hop<'_> {
         }
     }
 
-    /// A Query would have dropped what a converted one has left: the unnamed portal, and the unnamed
-    /// statement of a BEGIN that it has carried. This is the client's first message of the protocol
-    /// that could see them.
+    /// A Query would have dropped what a converted one has left: the unnamed portal, and the
+    /// unnamed statement of a BEGIN that it has carried. This is the client's first message of the
+    /// protocol that could see them.
     fn drop_unnamed(&mut self) {
         if self.upstream.standing.mirror.is_on_server() && self.upstream.ledger.takes_closes() {
             let out = &mut self.upstream.out;

@@ -1,8 +1,7 @@
 //! A ledger that has lost track of what the server owes, and what it still knows.
 //!
-//! The client's frames and the replies go through as they are then. What the proxy has sent before
-//! the client's frames stands in the queue for as long as its replies are owed, because they are not
-//! the client's.
+//! The client's frames and the replies go through as they are then. What the proxy itself has sent
+//! stands in the queue for as long as its replies are owed, because they are not the client's.
 
 use super::{Batch, Kind, Ledger, is_maybe};
 use crate::wire::frontend;
@@ -13,8 +12,8 @@ pub(super) enum Track {
     /// It is.
     #[default]
     Kept,
-    /// Not how many replies, because more stands behind a Query in a batch that may have failed. The
-    /// next Sync ends what the server skips (`PostgresMain` in `postgres.c`).
+    /// Not how many replies, because more stands behind a Query in a batch that may have failed.
+    /// The next Sync ends what the server skips (`PostgresMain` in `postgres.c`).
     Doubted,
     /// Nor what the server does with a message.
     Blind,
