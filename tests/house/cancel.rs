@@ -76,7 +76,7 @@ fn a_lesson_that_was_cancelled_is_given_again() {
     scene.client.send(&frames::query(SQL));
     scene.peer.answer_context();
     // The statement is parsed twice, and then there is no further question.
-    scene.peer.take("PBEPDSPBEPDS");
+    scene.peer.take("PBECPDSPBECPDS");
     delivered(&scene);
     let parsed = [parsed(&["name"], &[]), parsed(&["name"], &[23])].concat();
     scene.peer.send(&parsed);

@@ -86,7 +86,7 @@ fn going_back_and_forth_costs_one_question_for_each_side() {
     runs(&mut scene, "SET work_mem = '5MB'", "SET", b'I');
     scene.client.send(&frames::query(SQL));
     is(&mut scene, "third");
-    scene.peer.take("PBEPDSPBEPDS");
+    scene.peer.take("PBECPDSPBECPDS");
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_change_that_fails_or_is_made_up_changes_nothing() {
     );
     scene.client.send(&frames::query(SQL));
     is(&mut scene, "other");
-    scene.peer.take("PBEPDSPBEPDS");
+    scene.peer.take("PBECPDSPBECPDS");
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn what_the_oracle_refuses_is_passed_through_for_good() {
     let mut scene = met(&[]);
     scene.client.send(&frames::query(SQL));
     scene.peer.answer_context();
-    scene.peer.take("PBEPDSPBEPDS");
+    scene.peer.take("PBECPDSPBECPDS");
     scene.peer.send(&parsed(&["name"], &[]));
     scene.peer.send(&parsed(&["other"], &[23]));
     scene.peer.expect_at_once(&frames::query(SQL));
@@ -156,7 +156,7 @@ fn an_error_of_the_oracle_does_not_reach_the_client() {
     let mut scene = met(&[]);
     scene.client.send(&frames::query(SQL));
     scene.peer.answer_context();
-    scene.peer.take("PBEPDSPBEPDS");
+    scene.peer.take("PBECPDSPBECPDS");
     let failed = [frames::error("42P01", "no such table"), ready(b'I')].concat();
     scene.peer.send(&[&failed[..], &failed].concat());
     scene.peer.expect_at_once(&frames::query(SQL));
@@ -301,7 +301,7 @@ fn a_shape_seen_once_leaves_nothing_behind() {
             if scene.stage.summary().passed(Reason::Threshold) == 20 {
                 scene.client.send(&frames::query(&sql));
                 scene.peer.answer_context();
-                scene.peer.take("PBEPDSPBEPDS");
+                scene.peer.take("PBECPDSPBECPDS");
                 return;
             }
             relay(&mut scene, &sql, &seen(&SELECT, b'I'));

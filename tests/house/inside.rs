@@ -66,7 +66,7 @@ fn answer_parse(scene: &mut Scene) -> String {
     enter(scene, "read committed");
     let mut name = String::new();
     for types in [&[][..], SELECT.types] {
-        let frames = scene.peer.take("PBEPDS");
+        let frames = scene.peer.take("PBECPDS");
         name = text(&frames[3]).split('\0').next().unwrap().to_owned();
         scene
             .peer
@@ -168,7 +168,7 @@ fn a_query_that_is_cancelled_while_it_waits_fails_its_transaction() {
         scene.client.send(&frames::query(sql));
         enter(&mut scene, "read committed");
         for index in 0..2 {
-            scene.peer.take("PBEPDS");
+            scene.peer.take("PBECPDS");
             if hits && index == 0 {
                 scene.peer.send(&cancelled(b'E'));
             } else {
@@ -199,7 +199,7 @@ fn an_error_that_cannot_be_undone_is_the_answer() {
     scene.peer.take("Q");
     scene.peer.send(&[&lost[..], &ready(b'E')].concat());
     for _ in 0..2 {
-        scene.peer.take("PBEPDS");
+        scene.peer.take("PBECPDS");
         scene
             .peer
             .send(&[frames::error("25P02", "aborted"), ready(b'E')].concat());

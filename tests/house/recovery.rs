@@ -287,5 +287,5 @@ fn a_renewal_that_fails_is_repaired_with_the_original() {
     scene.client.expect(&[failed, ready(b'I')].concat());
     // The server holds nothing under that name: no Close is owed.
     scene.client.send(&frames::query(SQL));
-    scene.peer.take("PBEPDS");
+    scene.peer.take("PBECPDS");
 }

@@ -19,7 +19,7 @@ fn a_long_value_does_not_keep_others_of_its_shape_from_being_converted() {
         .client
         .send(&query("SELECT name FROM t WHERE note = 'x'"));
     scene.peer.answer_context();
-    scene.peer.take("PBEPDSPBEPDS");
+    scene.peer.take("PBECPDSPBECPDS");
 }
 
 /// Answers one question with an error.
@@ -45,7 +45,7 @@ fn an_error_of_one_connection_settles_nothing_for_others() {
         let mut scene = met(&[]);
         scene.client.send(&query(SQL));
         scene.peer.answer_context();
-        scene.peer.take("PBEPDSPBEPDS");
+        scene.peer.take("PBECPDSPBECPDS");
         scene.peer.send(&parsed(SELECT.columns, &[]));
         fail(&mut scene.peer, state);
         passed(&mut scene.client, &mut scene.peer);
@@ -66,7 +66,7 @@ fn an_error_of_one_connection_does_not_cost_others_their_generic_plans() {
             let mut scene = met(&[]);
             scene.client.send(&query(SQL));
             scene.peer.answer_context();
-            scene.peer.take("PBEPDSPBEPDS");
+            scene.peer.take("PBECPDSPBECPDS");
             scene.peer.send(&parsed(SELECT.columns, &[]));
             scene.peer.send(&parsed(SELECT.columns, SELECT.types));
             scene.peer.take("QQQ");
@@ -94,7 +94,7 @@ fn an_error_of_one_connection_does_not_withdraw_what_others_trust() {
         let (mut other, mut peer) = scene.login();
         other.send(&query(SQL));
         peer.answer_context();
-        peer.take("PBEPDS");
+        peer.take("PBECPDS");
         fail(&mut peer, state);
         passed(&mut other, &mut peer);
         scene.client.send(&query(SQL));
@@ -109,7 +109,7 @@ fn a_name_that_is_taken_is_neither_closed_nor_used_again() {
     let mut scene = met(&[]);
     scene.client.send(&query(SQL));
     scene.peer.answer_context();
-    let asked = scene.peer.take("PBEPDSPBEPDS");
+    let asked = scene.peer.take("PBECPDSPBECPDS");
     let taken = asked[9].body.split(|byte| *byte == 0).next().unwrap();
     scene.peer.send(&parsed(SELECT.columns, &[]));
     fail(&mut scene.peer, "42P05");

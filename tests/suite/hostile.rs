@@ -173,7 +173,7 @@ fn dying_server(upstream: &Upstream, mut budget: usize) {
     let script: [(&str, Vec<u8>); 5] = [
         ("", greeting()),
         ("Q", context),
-        ("PBEPDSPBEPDS", [&parsed[..], &parsed].concat()),
+        ("PBECPDSPBECPDS", [&parsed[..], &parsed].concat()),
         ("QQQ", [&custom[..], &custom, &generic].concat()),
         ("BDES", executed),
     ];

@@ -210,7 +210,7 @@ impl<S: Read + Write> Peer<S> {
 
     /// Answers the questions about a new statement; returns its name.
     pub(crate) fn answer_oracle(&mut self, oracle: &Oracle<'_>) -> String {
-        self.take("PBEPDS");
+        self.take("PBECPDS");
         let name = self.answer_parse_of(oracle, true);
         let [original, generic] = oracle.plans;
         self.take("QQQ");
@@ -230,7 +230,7 @@ impl<S: Read + Write> Peer<S> {
     }
 
     fn answer_parse_of(&mut self, oracle: &Oracle<'_>, twice: bool) -> String {
-        let frames = self.take("PBEPDS").split_off(3);
+        let frames = self.take("PBECPDS").split_off(3);
         let end = frames[0].body.iter().position(|byte| *byte == 0).unwrap();
         if twice {
             self.send(&parsed(oracle.columns, &[]));
@@ -241,7 +241,7 @@ impl<S: Read + Write> Peer<S> {
 
     /// Answers the questions about a statement that is to be planned for its values each time.
     pub(crate) fn answer_custom(&mut self, oracle: &Oracle<'_>) -> String {
-        self.take("PBEPDS");
+        self.take("PBECPDS");
         let name = self.answer_parse_of(oracle, true);
         self.take("QQ");
         self.answer_plan(oracle.plans[0]);
