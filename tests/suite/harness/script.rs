@@ -230,7 +230,7 @@ impl<S: Read + Write> Peer<S> {
     }
 
     fn answer_parse_of(&mut self, oracle: &Oracle<'_>, twice: bool) -> String {
-        let frames = self.take("PBECPDS").split_off(3);
+        let frames = self.take("PBECPDS").split_off(4);
         let end = frames[0].body.iter().position(|byte| *byte == 0).unwrap();
         if twice {
             self.send(&parsed(oracle.columns, &[]));
