@@ -141,10 +141,16 @@ fn a_message_of_the_other_protocol_waits_for_the_begin() {
     scene.client.send(&batch);
     scene.peer.expect_at_once(&query("BEGIN"));
     scene.peer.send(&[complete("BEGIN"), ready(b'T')].concat());
-    assert_eq!(tags(&scene.peer.take("CPS")), "CPS");
-    scene
-        .peer
-        .send(&[frame(b'3', b""), frame(b'1', b""), ready(b'T')].concat());
+    assert_eq!(tags(&scene.peer.take("CCPS")), "CCPS");
+    scene.peer.send(
+        &[
+            frame(b'3', b""),
+            frame(b'3', b""),
+            frame(b'1', b""),
+            ready(b'T'),
+        ]
+        .concat(),
+    );
     scene
         .client
         .expect(&[frame(b'1', b""), ready(b'T')].concat());

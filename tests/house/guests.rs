@@ -231,9 +231,9 @@ fn what_is_no_query_waits_for_the_guests_too() {
     assert!(scene.host.peer.stream.is_silent());
     scene.host.peer.send(&answer(&SELECT, b'I'));
     scene.guest.client.expect(&seen(&SELECT, b'I'));
-    scene.host.peer.take("CPS");
+    scene.host.peer.take("CCPS");
     let parsed = [frame(b'1', b""), ready(b'I')].concat();
-    scene.host.peer.send(&frame(b'3', b""));
+    scene.host.peer.send(&frame(b'3', b"").repeat(2));
     scene.host.peer.send(&parsed);
     scene.host.client.expect(&parsed);
     // It is like no other from now on.

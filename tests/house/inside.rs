@@ -67,7 +67,7 @@ fn answer_parse(scene: &mut Scene) -> String {
     let mut name = String::new();
     for types in [&[][..], SELECT.types] {
         let frames = scene.peer.take("PBECPDS");
-        name = text(&frames[3]).split('\0').next().unwrap().to_owned();
+        name = text(&frames[4]).split('\0').next().unwrap().to_owned();
         scene
             .peer
             .send(&status(script::parsed(SELECT.columns, types), b'T'));

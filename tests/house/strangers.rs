@@ -110,7 +110,7 @@ fn a_name_that_is_taken_is_neither_closed_nor_used_again() {
     scene.client.send(&query(SQL));
     scene.peer.answer_context();
     let asked = scene.peer.take("PBECPDSPBECPDS");
-    let taken = asked[9].body.split(|byte| *byte == 0).next().unwrap();
+    let taken = asked[11].body.split(|byte| *byte == 0).next().unwrap();
     scene.peer.send(&parsed(SELECT.columns, &[]));
     fail(&mut scene.peer, "42P05");
     passed(&mut scene.client, &mut scene.peer);
