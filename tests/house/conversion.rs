@@ -33,6 +33,7 @@ fn a_lesson_parses_the_original_and_the_rewritten_text() {
     scene.peer.expect(
         &[
             careful(),
+            frames::close(b'S', ""),
             frames::parse("", "SELECT name FROM t WHERE id = 42", &[]),
         ]
         .concat(),
@@ -41,7 +42,9 @@ fn a_lesson_parses_the_original_and_the_rewritten_text() {
         .peer
         .expect(&[frames::describe(b'S', ""), frames::sync()].concat());
     let rewritten = "SELECT name FROM t WHERE id = $1";
-    scene.peer.expect(&careful());
+    scene
+        .peer
+        .expect(&[careful(), frames::close(b'S', "")].concat());
     let parse = scene.peer.next();
     let end = parse.body.iter().position(|byte| *byte == 0).unwrap();
     let name = std::str::from_utf8(&parse.body[..end]).unwrap();
