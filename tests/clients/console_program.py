@@ -23,8 +23,8 @@ with old.cursor() as cursor:
     cursor.execute("RELOAD")
     assert cursor.statusmessage == "RELOAD", cursor.statusmessage
     try:
-        cursor.execute("PAUSE")
-        raise SystemExit("PAUSE was accepted")
+        cursor.execute("SUSPEND")
+        raise SystemExit("SUSPEND was accepted")
     except psycopg2.Error as error:
         assert error.pgcode == "0A000", error
 old.close()
