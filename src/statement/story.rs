@@ -40,7 +40,7 @@ pub enum Episode {
 }
 
 impl Episode {
-    /// What a statement with these plans, and this new verdict, tells; nothing if it tells nothing.
+    /// What was decided with this verdict about a statement with these plans.
     pub(super) const fn by(verdict: &Verdict, plans: Plans) -> Self {
         match verdict {
             Verdict::Unasked => Self::Withdrawn,
