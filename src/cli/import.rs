@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 
-use crate::config::settings::{DATABASE_KEYS, DATABASE_POOL_SIZE, DATABASE_UPSTREAM};
+use crate::config::settings::{
+    DATABASE_KEYS, DATABASE_MAX_CONNECTIONS, DATABASE_POOL_SIZE, DATABASE_RESERVE_POOL_SIZE,
+    DATABASE_UPSTREAM,
+};
 use crate::config::{Config, FALLBACK, SETTINGS, Setting, Source, ValueForm};
 use crate::config::{Written, WrittenDatabase, show_databases};
 
@@ -31,7 +34,7 @@ impl Import {
 }
 
 /// Settings that have the same name and the same values here.
-const SAME: [&str; 16] = [
+const SAME: [&str; 19] = [
     "auth_dbname",
     "auth_file",
     "auth_query",
@@ -43,6 +46,9 @@ const SAME: [&str; 16] = [
     "client_tls_protocols",
     "client_tls_sslmode",
     "default_pool_size",
+    "max_db_connections",
+    "max_user_connections",
+    "reserve_pool_size",
     "server_tls_ca_file",
     "server_tls_cert_file",
     "server_tls_key_file",
@@ -51,13 +57,21 @@ const SAME: [&str; 16] = [
 ];
 
 /// Settings that have another name here.
-const RENAMED: [(&str, &str); 6] = [
+const RENAMED: [(&str, &str); 7] = [
+    ("reserve_pool_timeout", "reserve_pool_timeout_s"),
     ("query_wait_timeout", "query_wait_timeout_s"),
     ("server_idle_timeout", "server_idle_timeout_s"),
     ("server_lifetime", "server_lifetime_s"),
     ("max_client_conn", "max_clients"),
     ("client_login_timeout", "login_timeout_s"),
     ("server_connect_timeout", "connect_timeout_s"),
+];
+
+/// What a database may have of server connections, by the same names.
+const SIZES: [Setting; 3] = [
+    DATABASE_POOL_SIZE,
+    DATABASE_RESERVE_POOL_SIZE,
+    DATABASE_MAX_CONNECTIONS,
 ];
 
 /// Modes of PgBouncer's pools.
@@ -247,9 +261,15 @@ impl Translation {
             database.set("pool_mode", one(mode));
         }
         let is_pooled = mode.map_or(self.is_pooled, |mode| mode != SESSION);
-        let has_pool = is_pooled && value("pool_size").is_some_and(is_pool_size);
-        if let Some(size) = value("pool_size").filter(|_| has_pool) {
-            database.set("pool_size", one(size));
+        let sizes = SIZES.iter().filter_map(|setting| {
+            let size = value(setting.key).filter(|size| is_accepted(setting, size))?;
+            // Clients that keep theirs have no pool of a size.
+            let is_meant = is_pooled || setting.key != DATABASE_POOL_SIZE.key;
+            is_meant.then_some((setting.key, size))
+        });
+        let sizes: Vec<_> = sizes.collect();
+        for (key, size) in &sizes {
+            database.set(key, one(size));
         }
         let is_balanced = value("load_balance_hosts") != Some("disable");
         if has_choice && is_balanced {
@@ -264,7 +284,7 @@ impl Translation {
         let known = ["host", "port", "dbname", "user", "password", "pool_mode"];
         let is_other = |key: &&str| {
             let is_said = *key == "load_balance_hosts" && (!has_choice || !is_balanced);
-            let is_said = is_said || *key == "pool_size" && has_pool;
+            let is_said = is_said || sizes.iter().any(|(said, _)| said == key);
             !known.contains(key) && !is_said
         };
         let others: Vec<_> = pairs.iter().map(|(key, _)| key.as_str()).collect();
@@ -426,11 +446,6 @@ fn is_accepted(setting: &Setting, value: &str) -> bool {
     }
 }
 
-/// Whether a pool has this size here, too.
-fn is_pool_size(value: &str) -> bool {
-    is_accepted(&DATABASE_POOL_SIZE, value)
-}
-
 /// The pairs of a connection string, whose values may stand in single quotes, in which two stand
 /// for one.
 fn connection(text: &str) -> Vec<(String, String)> {
@@ -589,14 +604,17 @@ admin_users = me
 
     #[test]
     fn pools_keep_their_sizes_where_they_have_any() {
-        let text = "[databases]\na = host=h pool_size=3\nb = host=h pool_mode=session pool_size=4\n\
+        let text = "[databases]\na = host=h pool_size=3 reserve_pool_size=2 \
+                    max_db_connections=9\nb = host=h pool_mode=session pool_size=4\n\
                     c = host=h pool_mode=transaction\nd = host=h pool_mode=statement\n\
                     [pgbouncer]\nquery_wait_timeout = 9\npool_mode = ";
         let out = translate(&format!("{text}transaction"));
         let config = Config::from_text(&out).expect("a configuration");
-        let pool = |name: &[u8]| config.databases.find(name).and_then(|it| it.pool);
+        let pool = |name: &[u8]| config.databases.find(name).and_then(|it| it.sizes.pool);
         let pools = [b"a", b"b", b"c", b"d"].map(|name| pool(name));
         assert_eq!(pools, [Some(3), None, Some(20), Some(20)], "{out}");
+        let of_a = config.databases.find(b"a").map(|it| it.sizes);
+        assert_eq!(of_a.map(|it| (it.reserve, it.most)), Some((2, 9)), "{out}");
         assert_eq!(config.query_wait_timeout.as_secs(), 9);
         assert!(
             out.contains("line 3: [databases] b has what has no equivalent: pool_size"),
@@ -609,7 +627,7 @@ admin_users = me
         let out = translate(&format!("{text}session"));
         let config = Config::from_text(&out).expect("a configuration");
         assert_eq!(
-            config.databases.find(b"a").and_then(|it| it.pool),
+            config.databases.find(b"a").and_then(|it| it.sizes.pool),
             None,
             "{out}"
         );

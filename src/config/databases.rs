@@ -9,16 +9,15 @@ use toml::de::{DeTable, DeValue};
 
 use super::raw::{DATABASES, Source, Written, items_of, line_and_column};
 use super::settings::{
-    DATABASE_DBNAME, DATABASE_KEYS, DATABASE_POOL_MODE, DATABASE_POOL_SIZE, DATABASE_UPSTREAM,
-    DATABASE_USER, LOAD_BALANCE_HOSTS, POOL_MODE, Setting, TARGET_SESSION_ATTRS,
+    DATABASE_DBNAME, DATABASE_KEYS, DATABASE_MAX_CONNECTIONS, DATABASE_POOL_MODE,
+    DATABASE_POOL_SIZE, DATABASE_RESERVE_POOL_SIZE, DATABASE_UPSTREAM, DATABASE_USER,
+    LOAD_BALANCE_HOSTS, Setting, TARGET_SESSION_ATTRS,
 };
+use super::sizes::Sizes;
 use super::{Address, AddressError, AuthType, Config, Effective, Error};
 
 /// The name of the table for all databases that no other is for.
 pub const FALLBACK: &str = "*";
-
-/// The value of `pool_mode` with which clients give their server connections back.
-const AUTO: &str = "auto";
 
 /// The longest name of the server's, in bytes: it would cut a longer one.
 const MAX_NAME: usize = 63;
@@ -53,9 +52,8 @@ pub struct Destination {
     pub attrs: SessionAttrs,
     /// Whether the servers are tried in another order for each session.
     pub is_balanced: bool,
-    /// The most server connections of one user, if clients give theirs back while they are idle
-    /// (`pool_mode = "auto"`).
-    pub pool: Option<usize>,
+    /// How many server connections it may have.
+    pub sizes: Sizes,
 }
 
 /// Where each database leads.
@@ -67,14 +65,14 @@ pub struct DatabaseMap {
 
 impl DatabaseMap {
     /// All databases are on this server.
-    pub(super) fn of(upstream: Address, pool: Option<usize>) -> Self {
+    pub(super) fn of(upstream: Address, sizes: Sizes) -> Self {
         let destination = Destination {
             addresses: vec![upstream],
             dbname: None,
             user: None,
             attrs: SessionAttrs::Any,
             is_balanced: false,
-            pool,
+            sizes,
         };
         Self {
             named: BTreeMap::new(),
@@ -109,7 +107,7 @@ impl DatabaseMap {
     /// The size of the largest pool, if there are any.
     #[must_use]
     pub fn largest_pool(&self) -> Option<usize> {
-        self.destinations().filter_map(|it| it.pool).max()
+        self.destinations().filter_map(|it| it.sizes.pool).max()
     }
 
     /// The addresses of all servers, each once.
@@ -208,36 +206,44 @@ impl WrittenDatabase {
         }
     }
 
-    /// The size of its pools, or `usual` if it does not say: of which mode, and how large.
-    fn pool(&self, (is_pooled, size): (bool, usize)) -> Result<Option<usize>, Error> {
+    /// How many server connections it may have, where it does not say so what is `usual`: of which
+    /// mode, and how many.
+    fn sizes(&self, (is_pooled, usual): (bool, Sizes)) -> Result<Sizes, Error> {
         let is_pooled = match self.written(&DATABASE_POOL_MODE) {
-            Some(_) => self.choice(&DATABASE_POOL_MODE)? == AUTO,
+            Some(_) => self.choice(&DATABASE_POOL_MODE)? == super::pools::AUTO,
             None => is_pooled,
         };
-        let size = match self.text(&DATABASE_POOL_SIZE) {
-            Some(text) => {
-                let super::ValueForm::Integer { min, max } = DATABASE_POOL_SIZE.kind else {
-                    return Ok(None);
-                };
-                let number = text.parse::<u64>().ok();
-                let number = number.filter(|number| (min..=max).contains(number));
-                let number = number.and_then(|number| usize::try_from(number).ok());
-                number.ok_or_else(|| {
-                    let expected = format!("a whole number from {min} to {max}");
-                    self.refuse(&DATABASE_POOL_SIZE, expected, text)
-                })?
-            }
-            None => size,
+        let pool = self.count(&DATABASE_POOL_SIZE)?.or(usual.pool);
+        let reserve = self.count(&DATABASE_RESERVE_POOL_SIZE)?;
+        let most = self.count(&DATABASE_MAX_CONNECTIONS)?;
+        let sizes = Sizes {
+            pool,
+            reserve: reserve.unwrap_or(usual.reserve),
+            most: most.unwrap_or(usual.most),
         };
-        Ok(is_pooled.then_some(size))
+        Ok(sizes.of_mode(is_pooled))
     }
 
-    /// Where it leads; `usual` is where it does if it does not say, and `pool` how its connections
-    /// are then given back.
+    /// A whole number; `None` if it does not say.
+    fn count(&self, key: &Setting) -> Result<Option<usize>, Error> {
+        let (Some(text), super::ValueForm::Integer { min, max }) = (self.text(key), key.kind)
+        else {
+            return Ok(None);
+        };
+        let number = text.parse::<u64>().ok();
+        let number = number.filter(|number| (min..=max).contains(number));
+        let number = number.and_then(|number| usize::try_from(number).ok());
+        let expected = || format!("a whole number from {min} to {max}");
+        let number = number.ok_or_else(|| self.refuse(key, expected(), text))?;
+        Ok(Some(number))
+    }
+
+    /// Where it leads; `usual` is where it does if it does not say, and `sizes` how many server
+    /// connections it then may have, in pools and in others.
     fn destination(
         &self,
         usual: Option<&Address>,
-        pool: (bool, usize),
+        sizes: (bool, Sizes),
     ) -> Result<Destination, Error> {
         Ok(Destination {
             addresses: self.addresses(usual)?,
@@ -252,7 +258,7 @@ impl WrittenDatabase {
                 _ => SessionAttrs::Any,
             },
             is_balanced: self.choice(&LOAD_BALANCE_HOSTS)? == "random",
-            pool: self.pool(pool)?,
+            sizes: self.sizes(sizes)?,
         })
     }
 
@@ -421,15 +427,13 @@ impl Effective {
     pub(super) fn database_map(&self, config: &Config) -> Result<DatabaseMap, Error> {
         let (upstream, kind) = (config.upstream.as_ref(), config.auth.kind);
         let written = self.databases();
-        let is_pooled = self.text(&POOL_MODE)? == AUTO;
+        let (is_pooled, sizes) = self.usual_sizes(config)?;
         if let (true, Some(upstream)) = (written.is_empty(), upstream) {
-            let pool = is_pooled.then_some(config.default_pool_size);
-            return Ok(DatabaseMap::of(upstream.clone(), pool));
+            return Ok(DatabaseMap::of(upstream.clone(), sizes.of_mode(is_pooled)));
         }
         let mut map = DatabaseMap::default();
         for database in written {
-            let pool = (is_pooled, config.default_pool_size);
-            let destination = database.destination(upstream, pool)?;
+            let destination = database.destination(upstream, (is_pooled, sizes))?;
             if kind == AuthType::Relay {
                 database.check_relay(&destination)?;
             }

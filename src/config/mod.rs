@@ -15,6 +15,7 @@ mod logging;
 mod pools;
 mod raw;
 pub mod settings;
+mod sizes;
 mod tls;
 pub mod usage;
 mod warnings;
@@ -34,6 +35,7 @@ pub use databases::{
 pub use error::Error;
 pub use raw::{Source, Written};
 pub use settings::{SETTINGS, Setting, ValueForm};
+pub use sizes::{Bounds, Sizes};
 pub use tls::{ClientTls, ClientTlsMode, ServerTls, ServerTlsMode, TlsVersions};
 
 /// Everything the program may rely on about how it was set up.
@@ -92,6 +94,8 @@ pub struct Config {
     pub warm_connections: bool,
     /// The most of them that wait for clients of one identity, and the usual size of a pool.
     pub default_pool_size: usize,
+    /// The bounds of all databases' connections.
+    pub bounds: Bounds,
     /// The longest time that a client waits for a server connection; zero means any.
     pub query_wait_timeout: Duration,
     /// The longest time that one waits.
@@ -307,6 +311,7 @@ impl Effective {
             drain_timeout: self.seconds(&settings::DRAIN_TIMEOUT_S)?,
             warm_connections: self.switch(&settings::WARM_CONNECTIONS)?,
             default_pool_size: self.number(&settings::DEFAULT_POOL_SIZE)?,
+            bounds: self.bounds()?,
             query_wait_timeout: self.seconds(&settings::QUERY_WAIT_TIMEOUT_S)?,
             server_idle_timeout: self.seconds(&settings::SERVER_IDLE_TIMEOUT_S)?,
             server_lifetime: self.seconds(&settings::SERVER_LIFETIME_S)?,

@@ -1,7 +1,11 @@
 //! What fewer server connections than clients need of the other settings.
 
 use super::settings::{self, Setting};
+use super::sizes::{Bounds, Sizes};
 use super::{AuthType, Config, Effective, Error, Mode, refuse};
+
+/// The value of `pool_mode` with which clients give their server connections back.
+pub(super) const AUTO: &str = "auto";
 
 impl Config {
     /// What keeps clients from giving their server connections back, where a server asks for
@@ -18,6 +22,25 @@ impl Config {
 }
 
 impl Effective {
+    /// The bounds of all databases' connections.
+    pub(super) fn bounds(&self) -> Result<Bounds, Error> {
+        Ok(Bounds {
+            of_user: self.number(&settings::MAX_USER_CONNECTIONS)?,
+            reserve_after: self.seconds(&settings::RESERVE_POOL_TIMEOUT_S)?,
+        })
+    }
+
+    /// Whether clients give their connections back where a database does not say so itself, and
+    /// how many it then may have.
+    pub(super) fn usual_sizes(&self, config: &Config) -> Result<(bool, Sizes), Error> {
+        let sizes = Sizes {
+            pool: Some(config.default_pool_size),
+            reserve: self.number(&settings::RESERVE_POOL_SIZE)?,
+            most: self.number(&settings::MAX_DB_CONNECTIONS)?,
+        };
+        Ok((self.text(&settings::POOL_MODE)? == AUTO, sizes))
+    }
+
     /// Pools need to know what a session has left, and who may be given its connection.
     pub(super) fn check_pools(&self, config: &Config) -> Result<(), Error> {
         if config.databases.largest_pool().is_none() {
@@ -57,6 +80,7 @@ impl Effective {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn each_database_has_a_pool_of_its_own_size_or_none() {
@@ -64,7 +88,7 @@ mod tests {
                     [databases.a]\npool_size = 3\n[databases.b]\npool_mode = 'session'\n\
                     [databases.'*']\n";
         let config = Config::from_text(text).unwrap();
-        let pool = |name: &[u8]| config.databases.find(name).unwrap().pool;
+        let pool = |name: &[u8]| config.databases.find(name).unwrap().sizes.pool;
         assert_eq!(
             [pool(b"a"), pool(b"b"), pool(b"c")],
             [Some(3), None, Some(7)]
@@ -72,16 +96,39 @@ mod tests {
         assert_eq!(config.databases.largest_pool(), Some(7));
         assert!(config.pool_hint().is_some(), "logins are relayed");
         let config = Config::from_text("upstream = 'h:1'").unwrap();
-        assert_eq!(config.databases.find(b"a").unwrap().pool, None);
+        assert_eq!(config.databases.find(b"a").unwrap().sizes.pool, None);
         assert!(config.pool_hint().is_none());
         for wrong in [
             "pool_size = 0",
             "pool_size = 'x'",
+            "reserve_pool_size = -1",
+            "max_db_connections = 100001",
             "pool_mode = 'statement'",
         ] {
             let text = format!("upstream = 'h:1'\n[databases.a]\n{wrong}\n");
             assert!(Config::from_text(&text).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn bounds_hold_in_each_mode_and_databases_have_their_own() {
+        let text = "upstream = 'h:1'\nmax_db_connections = 9\nreserve_pool_size = 2\n\
+                    max_user_connections = 8\nreserve_pool_timeout_s = 3\n\
+                    [databases.a]\nmax_db_connections = 0\nreserve_pool_size = 1\n\
+                    [databases.'*']\n";
+        let config = Config::from_text(text).unwrap();
+        let sizes = |name: &[u8]| config.databases.find(name).unwrap().sizes;
+        let all = |reserve, most| Sizes {
+            pool: None,
+            reserve,
+            most,
+        };
+        assert_eq!([sizes(b"a"), sizes(b"b")], [all(1, 0), all(2, 9)]);
+        let expected = Bounds {
+            of_user: 8,
+            reserve_after: Duration::from_secs(3),
+        };
+        assert_eq!(config.bounds, expected);
     }
 
     #[test]

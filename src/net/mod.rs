@@ -378,7 +378,11 @@ impl Proxy {
     fn environment(&self, draining: &watch::Receiver<Phase>) -> Environment {
         let warm = Arc::new(Warm::new(&self.config));
         Environment {
-            pools: Pools::new(Arc::clone(&warm), tokio::runtime::Handle::current()),
+            pools: Pools::new(
+                self.config.bounds,
+                Arc::clone(&warm),
+                tokio::runtime::Handle::current(),
+            ),
             workers: Mutex::default(),
             halts: Arc::default(),
             ways: Arc::new(Ways::new(&self.config.databases)),

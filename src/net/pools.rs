@@ -5,7 +5,7 @@
 //! one. Idle connections stand on the list of warm ones; nothing here knows what is on them.
 //!
 //! Invariants:
-//! - a pool has no more places than its size;
+//! - a pool has no more places than its size, and once somebody has waited for long its reserve;
 //! - of those with the same identity who came first is served first, and none of another is served
 //!   before somebody who has waited for [`PATIENCE`];
 //! - nobody waits while there is a place, or an idle connection of the identity: whoever changes
@@ -13,11 +13,16 @@
 //! - nobody waits while a client could leave its home: either it finds that somebody waits, or the
 //!   one who begins to wait finds that it is there (`has_idle`) and has it woken.
 
+mod bounds;
+
 use super::news::{Frees, Grant, News, Place, Tells};
 use super::warm::Warm;
 use super::ways::Way;
+use crate::config::{Bounds, Sizes};
 use crate::ids::ClientId;
-use std::collections::{HashMap, VecDeque};
+use bounds::{Group, Groups, Known};
+use std::cmp::Reverse;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -33,16 +38,11 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// what kept a client at home may have ended without a sign.
 const NUDGE: Duration = Duration::from_millis(200);
 
-/// Pools that are remembered although they have nothing.
-const MAX_KNOWN: usize = 1024;
-
-/// The database as clients call it, and the user as the server knows it.
-type Name = (Box<[u8]>, Box<[u8]>);
-
 /// All pools.
 #[derive(Debug)]
 pub(super) struct Pools {
-    known: Mutex<HashMap<Name, Arc<Pool>>>,
+    known: Arc<Known>,
+    bounds: Bounds,
     warm: Arc<Warm>,
     given: AtomicU64,
     runtime: Handle,
@@ -50,9 +50,10 @@ pub(super) struct Pools {
 
 impl Pools {
     /// Pools whose idle connections are on this list, and which are woken by this runtime.
-    pub(super) fn new(warm: Arc<Warm>, runtime: Handle) -> Self {
+    pub(super) fn new(bounds: Bounds, warm: Arc<Warm>, runtime: Handle) -> Self {
         Self {
-            known: Mutex::default(),
+            known: Arc::default(),
+            bounds,
             warm,
             runtime,
             given: AtomicU64::new(1),
@@ -60,23 +61,38 @@ impl Pools {
     }
 
     /// The pool of a user and a database, to which this is the way; `None` if its clients keep
-    /// their server connections.
+    /// their server connections, of which there may be any number.
     pub(super) fn find(&self, way: &Way, database: &[u8], user: &[u8]) -> Option<Arc<Pool>> {
-        let most = way.destination.pool?;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let Sizes {
+            pool,
+            reserve,
+            most,
+        } = way.destination.sizes;
+        let groups = [
+            (Group::Database(database.into()), most),
+            (Group::User(user.into()), self.bounds.of_user),
+        ];
+        let groups = groups.into_iter().filter(|(_, most)| *most > 0);
+        let groups: Groups = groups.collect();
+        if pool.is_none() && groups.is_empty() {
+            return None;
+        }
         let name = (database.into(), user.into());
-        if let Some(pool) = known.get(&name) {
-            return Some(Arc::clone(pool));
-        }
-        if known.len() >= MAX_KNOWN {
-            // Names are anybody's to choose.
-            known.retain(|_, pool| Arc::strong_count(pool) > 1);
-        }
-        let number = self.given.fetch_add(1, Ordering::Relaxed);
-        let warm = Arc::clone(&self.warm);
-        let made = Arc::new(Pool::new(number, most, warm, self.runtime.clone()));
-        known.insert(name, Arc::clone(&made));
-        Some(made)
+        Some(self.known.find(name, || Pool {
+            number: self.given.fetch_add(1, Ordering::Relaxed),
+            most: pool.unwrap_or(usize::MAX),
+            reserve: (reserve, self.bounds.reserve_after),
+            groups,
+            known: Arc::clone(&self.known),
+            warm: Arc::clone(&self.warm),
+            runtime: self.runtime.clone(),
+            taken: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
+            debt: Mutex::default(),
+            has_debt: AtomicBool::new(false),
+            has_idle: AtomicBool::new(false),
+            inner: Mutex::default(),
+        }))
     }
 }
 
@@ -85,10 +101,20 @@ impl Pools {
 pub(super) struct Pool {
     number: u64,
     most: usize,
+    /// How many more there may be once somebody has waited for so long.
+    reserve: (usize, Duration),
+    /// With whom it is counted together; empty for most.
+    groups: Groups,
+    known: Arc<Known>,
     warm: Arc<Warm>,
     runtime: Handle,
+    /// Places that are taken; changed under the lock.
+    taken: AtomicUsize,
     /// Clients that wait.
     waiting: AtomicUsize,
+    /// Since when somebody waits in another pool for whom one connection is to go.
+    debt: Mutex<Option<Instant>>,
+    has_debt: AtomicBool,
     /// There may be clients that could leave their homes, and have not because nobody waited.
     has_idle: AtomicBool,
     inner: Mutex<Inner>,
@@ -96,8 +122,6 @@ pub(super) struct Pool {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// Places that are taken.
-    taken: usize,
     queue: VecDeque<Waiter>,
     tickets: u64,
     /// The queue is to be served again when the first has waited for long enough.
@@ -115,6 +139,8 @@ struct Waiter {
     since: Instant,
     /// A connection of another identity was told to go for it.
     evicts: bool,
+    /// When another pool was asked last to let one go for it.
+    asked: Option<Instant>,
 }
 
 /// Who is told.
@@ -128,14 +154,21 @@ pub(super) enum To {
 
 impl Frees for Pool {
     fn free(self: Arc<Self>) {
-        let mut inner = self.lock();
-        inner.taken = inner.taken.saturating_sub(1);
+        let inner = self.lock();
+        self.taken.fetch_sub(1, Ordering::Relaxed);
         drop(inner);
-        self.serve_all();
+        if self.groups.is_empty() {
+            return self.serve_all();
+        }
+        self.known.give(&self.groups);
+        self.serve_all_of_groups();
     }
 
     fn serve(self: Arc<Self>) {
-        self.serve_all();
+        match self.groups.is_empty() {
+            true => self.serve_all(),
+            false => self.serve_all_of_groups(),
+        }
     }
 
     fn number(&self) -> u64 {
@@ -144,18 +177,6 @@ impl Frees for Pool {
 }
 
 impl Pool {
-    fn new(number: u64, most: usize, warm: Arc<Warm>, runtime: Handle) -> Self {
-        Self {
-            runtime,
-            number,
-            most,
-            warm,
-            waiting: AtomicUsize::new(0),
-            has_idle: AtomicBool::new(false),
-            inner: Mutex::default(),
-        }
-    }
-
     /// A client could leave its home. Returns whether somebody waits for that.
     #[inline]
     pub(super) fn could_give(&self) -> bool {
@@ -167,10 +188,20 @@ impl Pool {
         self.is_wanted()
     }
 
-    /// Whether somebody waits.
+    /// Whether somebody waits, here or for a connection that is to go from here.
     #[inline]
     pub(super) fn is_wanted(&self) -> bool {
+        self.has_queue() || self.has_debt.load(Ordering::SeqCst)
+    }
+
+    /// Whether somebody waits here.
+    fn has_queue(&self) -> bool {
         self.waiting.load(Ordering::SeqCst) > 0
+    }
+
+    /// Whether it has any place.
+    fn has_taken(&self) -> bool {
+        self.taken.load(Ordering::Relaxed) > 0
     }
 
     /// Begins to wait. What comes of it is told, maybe before this returns; until then
@@ -185,6 +216,7 @@ impl Pool {
             to,
             since: Instant::now(),
             evicts: false,
+            asked: None,
         });
         self.waiting.fetch_add(1, Ordering::SeqCst);
         drop(inner);
@@ -192,7 +224,7 @@ impl Pool {
         if self.is_wanted() && self.has_idle.swap(false, Ordering::SeqCst) {
             self.warm.wake_workers(self.number);
         }
-        if self.is_wanted() {
+        if self.has_queue() {
             self.nudge();
         }
         ticket
@@ -232,6 +264,79 @@ impl Pool {
         is_forgotten
     }
 
+    /// Gives what there is to those who wait here, or in pools that are counted together with this
+    /// one: who has waited longest comes first.
+    fn serve_all_of_groups(self: &Arc<Self>) {
+        self.pay();
+        let waiting = self.known.waiting(&self.groups);
+        let mut waiting: Vec<_> = waiting
+            .into_iter()
+            .filter_map(|pool| {
+                let since = pool.lock().queue.front()?.since;
+                Some((since, pool))
+            })
+            .collect();
+        waiting.sort_by_key(|(since, _)| *since);
+        for (_, pool) in waiting {
+            pool.serve_all();
+        }
+    }
+
+    /// Has a connection closed for somebody in another pool, if nobody here has waited longer and
+    /// one is idle.
+    fn pay(&self) {
+        if !self.has_debt.load(Ordering::SeqCst) {
+            return;
+        }
+        let inner = self.lock();
+        let mut debt = self.debt.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = inner.queue.front().map(|first| first.since);
+        let is_due = debt.is_some_and(|since| {
+            let is_first = first.is_none_or(|first| first > since);
+            is_first && (since.elapsed() >= PATIENCE || self.rests() >= Some(PATIENCE))
+        });
+        if is_due && self.warm.evict(self.number) {
+            *debt = None;
+            self.has_debt.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// For how long the idle connection has been so that was used last of its identity; of several
+    /// identities, for which that is longest.
+    fn rests(&self) -> Option<Duration> {
+        let idle = self.warm.idle(self.number);
+        idle.iter().map(|(_, since)| since.elapsed()).max()
+    }
+
+    /// Nobody here can have more because of others: of the pools that are counted together with
+    /// this one, that which has most connections and has not been told yet is to close one.
+    fn ask_others(&self, first: &mut Waiter) {
+        let is_asked = first.asked.is_some_and(|asked| asked.elapsed() < PATIENCE);
+        if is_asked || self.groups.is_empty() {
+            return;
+        }
+        first.asked = Some(Instant::now());
+        let others = self.known.in_the_way(self);
+        let free = others
+            .iter()
+            .filter(|pool| !pool.has_debt.load(Ordering::SeqCst));
+        let most = free.max_by_key(|pool| {
+            let taken = pool.taken.load(Ordering::Relaxed);
+            (taken, Reverse(pool.number))
+        });
+        if let Some(pool) = most {
+            let mut debt = pool.debt.lock().unwrap_or_else(PoisonError::into_inner);
+            *debt = Some(first.since);
+            pool.has_debt.store(true, Ordering::SeqCst);
+            drop(debt);
+            pool.warm.wake_workers(pool.number);
+        }
+        for pool in others {
+            // Its own lock is not to be taken under another's.
+            self.runtime.spawn(async move { pool.pay() });
+        }
+    }
+
     /// Gives those who wait what there is.
     fn serve_all(self: &Arc<Self>) {
         // Whoever has gone meanwhile gives back what it was given, which serves the next.
@@ -254,8 +359,7 @@ impl Pool {
         let berth = identity.and_then(|identity| self.warm.take(identity, self.number));
         let (at, grant) = match berth {
             Some(berth) => (0, Grant::Warm(berth)),
-            None if inner.taken < self.most => {
-                inner.taken += 1;
+            None if self.takes_place(first.since) => {
                 let pool: Arc<Self> = Arc::clone(self);
                 (0, Grant::Open(Place::new(pool)))
             }
@@ -265,14 +369,30 @@ impl Pool {
         Some((inner.queue.remove(at)?, grant))
     }
 
+    /// Takes a place, if there is one for somebody who waits since then; under the lock.
+    fn takes_place(&self, since: Instant) -> bool {
+        let (reserve, after) = self.reserve;
+        let most = match reserve > 0 && since.elapsed() >= after {
+            true => self.most.saturating_add(reserve),
+            false => self.most,
+        };
+        let is_taken = self.taken.load(Ordering::Relaxed) < most
+            && (self.groups.is_empty() || self.known.take(&self.groups));
+        if is_taken {
+            self.taken.fetch_add(1, Ordering::Relaxed);
+        }
+        is_taken
+    }
+
     /// There is no place, and at most connections of other identities than the first in the queue
     /// has. Who has one of these is served, unless the first has waited for long; else one of them
     /// makes room for it, as soon as one is not used or it has.
     fn among_others(self: &Arc<Self>, inner: &mut Inner) -> Option<(usize, Grant)> {
-        let idle = self.warm.idle(self.number);
-        let ages = idle.iter().map(|(_, since)| since.elapsed());
-        let rests = ages.max()?;
         let first = inner.queue.front_mut()?;
+        let Some(rests) = self.rests() else {
+            self.ask_others(first);
+            return None;
+        };
         let waited = first.since.elapsed();
         if waited >= PATIENCE || rests >= PATIENCE && !first.evicts {
             first.evicts = first.evicts || self.warm.evict(self.number);
@@ -286,6 +406,7 @@ impl Pool {
                 pool.serve_all();
             });
         }
+        let idle = self.warm.idle(self.number);
         inner.queue.iter().enumerate().find_map(|(at, waiter)| {
             let identity = waiter.identity.as_deref()?;
             let is_there = idle.iter().any(|(known, _)| **known == *identity);

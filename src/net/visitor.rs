@@ -139,7 +139,7 @@ impl Visitor {
             worker,
             began,
             is_spare,
-            pool,
+            pool: pool.filter(|_| way.destination.sizes.pool.is_some()),
             place,
             berth,
             pass,

@@ -45,6 +45,7 @@ mod settings;
 // What statements do to their session without saying so.
 mod hidden;
 // Several requests sent before the first is answered.
+mod bounds;
 mod pipelining;
 mod plans;
 mod pooling;

@@ -15,8 +15,18 @@ use columns::{
 };
 use std::collections::BTreeMap;
 
-/// A client keeps its server connection until it leaves.
-const POOL_MODE: &str = "session";
+/// How long the clients of a database keep their server connections.
+fn pool_mode(lead: Option<&Lead>) -> &'static str {
+    match lead.and_then(|lead| lead.pool) {
+        Some(_) => "auto",
+        None => "session",
+    }
+}
+
+/// Where the database of this name leads.
+fn lead_of<'f>(facts: &'f Facts, name: &str) -> Option<&'f Lead> {
+    facts.leads.get(name).or(facts.fallback.as_ref())
+}
 
 /// The tables.
 pub(super) static VIEWS: [View; 19] = [
@@ -217,7 +227,7 @@ fn pools(facts: &Facts) -> Vec<Vec<Cell>> {
                 members(&clients, name, true),
                 members(&servers, name, false),
             );
-            pool(name, [clients, servers], POOL_MODE)
+            pool(name, [clients, servers], pool_mode(lead_of(facts, &name.0)))
         })
         .collect();
     rows.extend(guests.into_iter().map(|(user, guests)| {
@@ -338,19 +348,20 @@ fn databases(facts: &Facts) -> Vec<Vec<Cell>> {
         let shown = |text: Option<&str>| text.map_or(Cell::Null, |text| text.to_owned().into());
         let port = lead.map_or(0, |lead| lead.port);
         let dbname = lead.and_then(|lead| lead.dbname.as_deref());
+        let pool = lead.and_then(|lead| lead.pool);
         vec![
             name.to_owned().into(),
             shown(lead.map(|lead| lead.hosts.as_str())),
             u32::from(port).into(),
             shown(Some(dbname.unwrap_or(name))),
             shown(lead.and_then(|lead| lead.user.as_deref())),
-            facts.pool_size.into(),
+            pool.unwrap_or(facts.pool_size).into(),
             0_u64.into(),
-            0_u64.into(),
+            lead.map_or(0, |lead| lead.reserve).into(),
             facts.server_lifetime.into(),
             mode.into(),
             Cell::Null,
-            0_u64.into(),
+            lead.map_or(0, |lead| lead.most).into(),
             counts[0].into(),
             0_u64.into(),
             counts[1].into(),
@@ -360,8 +371,8 @@ fn databases(facts: &Facts) -> Vec<Vec<Cell>> {
     };
     let rows = names.into_iter().map(|name| {
         let counts = [count(&servers, name), count(&clients, name)];
-        let lead = facts.leads.get(name).or(facts.fallback.as_ref());
-        row(name, lead, counts, POOL_MODE)
+        let lead = lead_of(facts, name);
+        row(name, lead, counts, pool_mode(lead))
     });
     let guests = [0, facts.guests.len()];
     let console = row(super::NAMES[0], None, guests, "statement");
@@ -383,7 +394,7 @@ fn users(facts: &Facts) -> Vec<Vec<Cell>> {
             Cell::Null,
             Cell::Null,
             Cell::Null,
-            0_u64.into(),
+            facts.most_of_user.into(),
             count(&servers, name).into(),
             0_u64.into(),
             (count(&clients, name) + count(&guests, name)).into(),
@@ -430,7 +441,6 @@ fn config(facts: &Facts) -> Vec<Vec<Cell>> {
     // Under the names that programs look for.
     let known = [
         ("max_client_conn", facts.max_clients),
-        ("max_user_connections", 0),
         ("log_pooler_errors", 0),
     ];
     for (name, value) in known {
@@ -566,7 +576,7 @@ mod tests {
     fn the_numbers_that_programs_look_for_are_among_the_settings() {
         let config = shown("config");
         assert!(config.starts_with("mode|convert|convert|no\n"), "{config}");
-        let known = "\nmax_client_conn|100|-|no\nmax_user_connections|0|-|no\n\
+        let known = "\nmax_client_conn|100|-|no\n\
             log_pooler_errors|0|-|no";
         assert!(config.ends_with(known), "{config}");
         assert_eq!(shown("version"), "pgautoprep 1.2.3");

@@ -134,6 +134,12 @@ pub struct Lead {
     pub dbname: Option<String>,
     /// As whom the proxy logs in, unless that is the client's user.
     pub user: Option<String>,
+    /// The most server connections of one user, if clients give theirs back while they are idle.
+    pub pool: Option<usize>,
+    /// How many more there may be once somebody has waited for long.
+    pub reserve: usize,
+    /// The most of all users together; zero means any.
+    pub most: usize,
 }
 
 /// What is known of the proxy at one moment. What a table does not need may be missing.
@@ -147,6 +153,8 @@ pub struct Facts {
     pub fallback: Option<Lead>,
     /// The most warm connections of one identity.
     pub pool_size: usize,
+    /// The most server connections of one user to all databases; zero means any.
+    pub most_of_user: usize,
     /// The age in seconds at which a connection is not kept any more; zero for any.
     pub server_lifetime: u64,
     /// The most clients at once.

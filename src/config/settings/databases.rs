@@ -87,6 +87,27 @@ pub const DATABASE_POOL_SIZE: Setting = Setting {
     because: "most have one for all databases; without it default_pool_size holds.",
 };
 
+/// `reserve_pool_size`: what a pool of this database may have beyond its size.
+pub const DATABASE_RESERVE_POOL_SIZE: Setting = Setting {
+    key: "reserve_pool_size",
+    kind: ValueForm::Integer { min: 0, max: 1_000 },
+    default: None,
+    what: "How many more one may have once somebody has waited for long.",
+    because: "most have one for all databases; without it the setting of that name holds.",
+};
+
+/// `max_db_connections`: the most server connections to this database.
+pub const DATABASE_MAX_CONNECTIONS: Setting = Setting {
+    key: "max_db_connections",
+    kind: ValueForm::Integer {
+        min: 0,
+        max: 100_000,
+    },
+    default: None,
+    what: "The most server connections of all users together to this database; 0 for any number.",
+    because: "most have one for all databases; without it the setting of that name holds.",
+};
+
 /// All keys of a table, in the order in which they are shown.
 pub const DATABASE_KEYS: &[Setting] = &[
     DATABASE_UPSTREAM,
@@ -96,4 +117,6 @@ pub const DATABASE_KEYS: &[Setting] = &[
     LOAD_BALANCE_HOSTS,
     DATABASE_POOL_MODE,
     DATABASE_POOL_SIZE,
+    DATABASE_RESERVE_POOL_SIZE,
+    DATABASE_MAX_CONNECTIONS,
 ];

@@ -52,6 +52,55 @@ pub const DEFAULT_POOL_SIZE: Setting = Setting {
     because: "it is PgBouncer's, and leaves more than half of the server's usual 100 to others.",
 };
 
+/// `reserve_pool_size`: what a pool may have beyond its size.
+pub const RESERVE_POOL_SIZE: Setting = Setting {
+    key: "reserve_pool_size",
+    kind: ValueForm::Integer { min: 0, max: 1_000 },
+    default: Some("0"),
+    what: "With pool_mode = auto the server connections that a pool may have beyond its size once \
+           somebody has waited for reserve_pool_timeout_s.",
+    because: "it is PgBouncer's.",
+};
+
+/// `reserve_pool_timeout_s`: when a pool may have more.
+pub const RESERVE_POOL_TIMEOUT_S: Setting = Setting {
+    key: "reserve_pool_timeout_s",
+    kind: ValueForm::Integer {
+        min: 0,
+        max: 86_400,
+    },
+    default: Some("5"),
+    what: "Seconds that somebody has waited for a server connection before reserve_pool_size \
+           counts.",
+    because: "it is PgBouncer's.",
+};
+
+/// `max_db_connections`: the most server connections to a database.
+pub const MAX_DB_CONNECTIONS: Setting = Setting {
+    key: "max_db_connections",
+    kind: ValueForm::Integer {
+        min: 0,
+        max: 100_000,
+    },
+    default: Some("0"),
+    what: "The most server connections of all users together to one database, as clients call it, \
+           in each pool_mode; whoever comes when there are as many waits until one has gone, for \
+           query_wait_timeout_s at most. 0 for any number.",
+    because: "it is PgBouncer's: the server itself refuses what is too much.",
+};
+
+/// `max_user_connections`: the most server connections of a user.
+pub const MAX_USER_CONNECTIONS: Setting = Setting {
+    key: "max_user_connections",
+    kind: ValueForm::Integer {
+        min: 0,
+        max: 100_000,
+    },
+    default: Some("0"),
+    what: "The same of one user to all databases together, by the name it has at the server.",
+    because: "it is PgBouncer's.",
+};
+
 /// `server_idle_timeout_s`: how long a server connection waits for a client.
 pub const SERVER_IDLE_TIMEOUT_S: Setting = Setting {
     key: "server_idle_timeout_s",

@@ -67,6 +67,7 @@ impl Console {
                 .collect(),
             fallback: config.databases.fallback().map(|it| lead(it)),
             pool_size: environment.warm.most(),
+            most_of_user: config.bounds.of_user,
             server_lifetime: config.server_lifetime.as_secs(),
             max_clients: config.max_clients,
             warnings: config.warnings(),
@@ -196,5 +197,8 @@ fn lead(destination: &Destination) -> Lead {
         port,
         dbname: destination.dbname.clone(),
         user: destination.user.clone(),
+        pool: destination.sizes.pool,
+        reserve: destination.sizes.reserve,
+        most: destination.sizes.most,
     }
 }

@@ -1,0 +1,33 @@
+//! How many server connections there may be.
+
+use std::time::Duration;
+
+/// How many server connections to a database there may be, counted where clients have one name for
+/// it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    /// The most of one user, if clients give theirs back while they are idle
+    /// (`pool_mode = "auto"`).
+    pub pool: Option<usize>,
+    /// How many more there may be once somebody has waited for [`Bounds::reserve_after`].
+    pub reserve: usize,
+    /// The most of all users together, in each mode; zero means any.
+    pub most: usize,
+}
+
+impl Sizes {
+    /// The same for clients that give their connections back, or for such that do not.
+    pub(super) fn of_mode(self, is_pooled: bool) -> Self {
+        let pool = self.pool.filter(|_| is_pooled);
+        Self { pool, ..self }
+    }
+}
+
+/// Bounds that are the same for all databases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// The most server connections of one user to all databases together; zero means any.
+    pub of_user: usize,
+    /// How long somebody waits before a pool may have its reserve.
+    pub reserve_after: Duration,
+}

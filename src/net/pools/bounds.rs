@@ -1,0 +1,112 @@
+//! Bounds that hold for several pools together: all users of a database, and all databases of a
+//! user. A pool that is bounded knows the others by [`Known`].
+//!
+//! Invariants:
+//! - of a group there are no more places taken than its bound;
+//! - a place that becomes free goes to who has waited longest among all that could have it;
+//! - no two pools' locks are held at once: what one is to do for another stands in its `debt`.
+
+use super::Pool;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The database as clients call it, and the user as the server knows it.
+pub(super) type Name = (Box<[u8]>, Box<[u8]>);
+
+/// Pools that are remembered although they have nothing.
+const MAX_KNOWN: usize = 1024;
+
+/// Those whose server connections are counted together.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Group {
+    /// All users of this database.
+    Database(Box<[u8]>),
+    /// This user, wherever it is.
+    User(Box<[u8]>),
+}
+
+/// Which groups a pool belongs to, and the bound of each.
+pub(super) type Groups = Box<[(Group, usize)]>;
+
+/// All pools, and what is taken of their bounds.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    pools: Mutex<HashMap<Name, Arc<Pool>>>,
+    taken: Mutex<HashMap<Group, usize>>,
+}
+
+impl Known {
+    /// The pool of this name, made by `make` if there is none yet.
+    pub(super) fn find(&self, name: Name, make: impl FnOnce() -> Pool) -> Arc<Pool> {
+        let mut pools = self.pools();
+        if let Some(pool) = pools.get(&name) {
+            return Arc::clone(pool);
+        }
+        if pools.len() >= MAX_KNOWN {
+            // Names are anybody's to choose.
+            pools.retain(|_, pool| Arc::strong_count(pool) > 1);
+        }
+        let made = Arc::new(make());
+        pools.insert(name, Arc::clone(&made));
+        made
+    }
+
+    /// Takes a place of all these groups, if there is one in each.
+    pub(super) fn take(&self, groups: &Groups) -> bool {
+        let mut taken = self.taken();
+        if groups.iter().any(|group| is_full(&taken, group)) {
+            return false;
+        }
+        for (group, _) in groups {
+            *taken.entry(group.clone()).or_default() += 1;
+        }
+        true
+    }
+
+    /// Gives back a place of all these groups.
+    pub(super) fn give(&self, groups: &Groups) {
+        let mut taken = self.taken();
+        for (group, _) in groups {
+            match taken.get_mut(group) {
+                Some(count) if *count > 1 => *count -= 1,
+                _ => drop(taken.remove(group)),
+            }
+        }
+    }
+
+    /// The pools that have a place of a group that is full, and in which this one is, too.
+    pub(super) fn in_the_way(&self, of: &Pool) -> Vec<Arc<Pool>> {
+        let full: Vec<Group> = {
+            let taken = self.taken();
+            let full = of.groups.iter().filter(|group| is_full(&taken, group));
+            full.map(|(group, _)| group.clone()).collect()
+        };
+        let is_full = |(group, _): &(Group, usize)| full.contains(group);
+        let pools = self.pools();
+        let others = pools.values().filter(|pool| {
+            pool.number != of.number && pool.has_taken() && pool.groups.iter().any(is_full)
+        });
+        others.cloned().collect()
+    }
+
+    /// The pools that somebody waits in and that could use a place of these groups.
+    pub(super) fn waiting(&self, groups: &Groups) -> Vec<Arc<Pool>> {
+        let is_among = |(group, _): &(Group, usize)| groups.iter().any(|(own, _)| own == group);
+        let pools = self.pools();
+        let waiting = pools.values();
+        let waiting = waiting.filter(|pool| pool.has_queue() && pool.groups.iter().any(is_among));
+        waiting.cloned().collect()
+    }
+
+    fn pools(&self) -> MutexGuard<'_, HashMap<Name, Arc<Pool>>> {
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn taken(&self) -> MutexGuard<'_, HashMap<Group, usize>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_full(taken: &HashMap<Group, usize>, (group, most): &(Group, usize)) -> bool {
+    taken.get(group).is_some_and(|count| count >= most)
+}
