@@ -3,6 +3,7 @@
 //! All of this waits for others more than it works, so it is tasks of the acceptor's runtime. What
 //! happens between login and the end is a worker's.
 
+use super::admission::Admission;
 use super::cancel::Request;
 use super::console::{Console, Guest};
 use super::environment::Environment;
@@ -21,48 +22,12 @@ use crate::wire;
 use crate::wire::startup::{MAX_STARTUP, Packet, packet};
 use std::io;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
-
-/// How long a client that was turned away may take to send its startup packet: it must have been
-/// read before the answer, or closing the socket would destroy the answer on its way.
-const REFUSAL: Duration = Duration::from_secs(2);
 
 /// Clients that may be in the middle of a handshake of TLS at once. Each takes some 10 KiB, and for
 /// a fraction of a second if nobody means harm, so these are thousands of logins a second.
 pub(super) const HANDSHAKES: usize = 1024;
-
-/// Whether there is room for a client.
-#[derive(Debug)]
-pub(super) enum Admission {
-    Admitted,
-    /// There is none, so it may only cancel; resolves when others need its place.
-    Refused(oneshot::Receiver<()>),
-}
-
-impl Admission {
-    const fn is_refusal(&self) -> bool {
-        matches!(self, Self::Refused(_))
-    }
-
-    /// How long a client may take that may else take so long.
-    const fn limit(&self, login: Duration) -> Duration {
-        match self {
-            Self::Admitted => login,
-            Self::Refused(_) => REFUSAL,
-        }
-    }
-
-    /// Waits until the client has to be refused without having been heard.
-    async fn is_over(&mut self) {
-        match self {
-            Self::Admitted => std::future::pending().await,
-            // The acceptor keeps the sender until it is used.
-            Self::Refused(over) => drop(over.await),
-        }
-    }
-}
 
 /// Where a client goes that was greeted.
 pub(super) enum Bound {
@@ -146,23 +111,17 @@ async fn converse(
         }
         Ok(Some(Wish::Login(_))) if admission.is_refusal() => ConnectionError::TooManyClients,
         Ok(Some(Wish::Login(login))) => {
-            let tls = client.tls().map(Tunnel::describe);
-            if environment.config.log_connections {
-                log_login(&login, number, &client);
-            }
-            tracing::debug!(
-                client = number,
-                replication = login.replication,
-                tls,
-                "login"
-            );
+            log_login(&login, number, &client, environment.config.log_connections);
             let visitor = Visitor {
                 login,
                 number,
                 deadline,
             };
             let pending = &mut greeted.pending;
-            match visitor.join(&mut client, pending, environment, load).await {
+            match visitor
+                .join(&mut client, pending, admission, environment, load)
+                .await
+            {
                 Ok(Some(met)) => {
                     let (joined, worker) = met.hand_over(client, greeted.pending)?;
                     return Ok(Some(Bound::Worker(Box::new(joined), worker)));
@@ -181,8 +140,14 @@ async fn converse(
     Err(error)
 }
 
-/// A client asks to log in.
-fn log_login(login: &Login, number: u64, client: &Stream) {
+/// A client asks to log in; whether that `is_told` to whoever has asked for it.
+fn log_login(login: &Login, number: u64, client: &Stream, is_told: bool) {
+    let tls = client.tls().map(Tunnel::describe);
+    let replication = login.replication;
+    tracing::debug!(client = number, replication, tls, "login");
+    if !is_told {
+        return;
+    }
     let startup = match packet(&login.packet) {
         Ok(Some((Packet::Startup(startup), _))) => Some(startup),
         _ => None,
@@ -195,9 +160,9 @@ fn log_login(login: &Login, number: u64, client: &Stream) {
         user = shown(&login.user),
         database = shown(&login.database),
         address = address.map_or_else(|| "local".to_owned(), |it| it.to_string()),
-        tls = client.tls().map(Tunnel::describe),
+        tls,
         application = application.map(shown),
-        replication = login.replication,
+        replication,
         "login attempt"
     );
 }
@@ -210,7 +175,7 @@ async fn is_over(
 ) -> ConnectionError {
     tokio::select! {
         _ = draining.wait_for(Phase::is_ending) => ConnectionError::ShuttingDown,
-        () = admission.is_over() => ConnectionError::TooManyClients,
+        why = admission.is_over() => why,
     }
 }
 

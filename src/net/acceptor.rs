@@ -9,7 +9,8 @@
 //! - [`SPARE`] descriptors are kept for when there are no others: one to accept, one to reach the
 //!   server with a cancel request.
 
-use super::accept::{Admission, Bound, greet};
+use super::accept::{Bound, greet};
+use super::admission::Admission;
 use super::console::{Console, GUESTS};
 use super::environment::Environment;
 use super::http::CONNECTIONS;
@@ -87,6 +88,8 @@ pub(super) struct Acceptor {
 #[derive(Debug)]
 struct Waiting {
     refusals: Places,
+    /// Those that are not let in yet.
+    knocking: Places,
     spare: Vec<File>,
 }
 
@@ -109,15 +112,17 @@ impl Acceptor {
         console: Arc<Console>,
         arriving: mpsc::Sender<()>,
     ) -> Self {
+        let max_clients = environment.config.max_clients;
         Self {
             workers,
-            max_clients: environment.config.max_clients,
+            max_clients,
             open: Arc::default(),
             next_number: AtomicU64::new(1),
             environment,
             console,
             waiting: Mutex::new(Waiting {
                 refusals: Places::new(REFUSALS),
+                knocking: Places::new(max_clients),
                 spare: Vec::new(),
             }),
             _arriving: arriving,
@@ -169,7 +174,7 @@ impl Acceptor {
             let admission = self.admit(room);
             let number = self.next_number.fetch_add(1, Ordering::Relaxed);
             let open = match admission {
-                Admission::Admitted => vec![&self.workers[index].open, &self.open],
+                Admission::Admitted(_) => vec![&self.workers[index].open, &self.open],
                 // It must not keep out others when there is room again.
                 Admission::Refused(_) => Vec::new(),
             };
@@ -234,7 +239,7 @@ impl Acceptor {
             let had_spare = !waiting.spare.is_empty();
             waiting.spare.clear();
             if !had_spare {
-                waiting.refusals.free_oldest();
+                let _ = waiting.refusals.free_oldest() || waiting.knocking.free_oldest();
             }
             had_spare
         };
@@ -246,11 +251,14 @@ impl Acceptor {
     fn admit(&self, room: bool) -> Admission {
         let counters = self.environment.metrics.acceptor();
         counters.add(Counter::ConnectionsOpened, 1);
-        if room && self.open.load(Ordering::Relaxed) < self.max_clients {
-            return Admission::Admitted;
+        let is_full = self.open.load(Ordering::Relaxed) >= self.max_clients;
+        let mut waiting = self.waiting();
+        // Who sends nothing keeps nobody out.
+        if room && (!is_full || waiting.knocking.free_oldest()) {
+            return Admission::Admitted(waiting.knocking.take());
         }
         counters.add(Counter::ConnectionsRefused, 1);
-        Admission::Refused(self.waiting().refusals.take())
+        Admission::Refused(waiting.refusals.take())
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {

@@ -7,6 +7,7 @@
 
 mod accept;
 mod acceptor;
+mod admission;
 mod asker;
 mod attrs;
 mod buffers;

@@ -32,14 +32,15 @@ impl Places {
         receiver
     }
 
-    /// Takes the place of who has waited longest.
-    pub(super) fn free_oldest(&mut self) {
+    /// Takes the place of who has waited longest. False if nobody waits.
+    pub(super) fn free_oldest(&mut self) -> bool {
         while let Some(oldest) = self.waiting.pop_front() {
             // It may have left since.
             if oldest.send(()).is_ok() {
-                return;
+                return true;
             }
         }
+        false
     }
 }
 
@@ -56,7 +57,9 @@ mod tests {
         assert!(one.try_recv().is_err(), "there was room");
         let mut four = places.take();
         assert!(one.try_recv().is_ok());
-        places.free_oldest();
+        assert!(places.free_oldest());
         assert!(three.try_recv().is_ok() && four.try_recv().is_err());
+        drop(four);
+        assert!(!places.free_oldest());
     }
 }

@@ -3,6 +3,7 @@
 
 mod pooled;
 
+use super::admission::Admission;
 use super::door::Entered;
 use super::endpoint::Endpoint;
 use super::environment::Environment;
@@ -75,16 +76,19 @@ impl Visitor {
         mut self,
         client: &mut Stream,
         pending: &mut Vec<u8>,
+        admission: Admission,
         environment: &Environment,
         load: impl Fn(usize) -> usize,
     ) -> Result<Option<Met>, ConnectionError> {
-        let mut entered = None;
-        if environment.door.asks() {
-            let Some(let_in) = self.enter(client, pending, environment).await? else {
-                return Ok(None);
-            };
-            entered = Some(let_in);
-        }
+        // Who waits for others from here on keeps its place.
+        let admission = environment.door.asks().then_some(admission);
+        let mut entered = match admission {
+            Some(admission) => match self.enter(client, pending, admission, environment).await? {
+                Some(entered) => Some(entered),
+                None => return Ok(None),
+            },
+            None => None,
+        };
         let Some(way) = environment.ways.find(&self.login.database) else {
             let refusal = Refusal::no_database(&self.login.database);
             return Err(self.turn_away(client, entered, refusal).await?);
@@ -208,6 +212,7 @@ impl Visitor {
         &mut self,
         client: &mut Stream,
         pending: &mut Vec<u8>,
+        mut admission: Admission,
         environment: &Environment,
     ) -> Result<Option<Entered>, ConnectionError> {
         let mut draining = environment.draining.clone();
@@ -228,6 +233,7 @@ impl Visitor {
             _ = draining.wait_for(Phase::is_ending) => {
                 Err(ConnectionError::ShuttingDown)
             }
+            why = admission.is_over() => Err(why),
         };
         if let Err(ConnectionError::ClientRefused(refusal)) = &entered {
             let (client, reason) = (self.number, refusal.reason());

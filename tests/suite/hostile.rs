@@ -2,6 +2,7 @@
 
 use crate::harness::client::Client;
 use crate::harness::frames::{self, complete, frame, query, ready, row, startup, tags};
+use crate::harness::login::{Users, login};
 use crate::harness::proxy::{Process, Proxy};
 use crate::harness::scene::SQL;
 use crate::harness::script::{CONTEXT, SELECT, greeting, parsed, plan};
@@ -315,6 +316,48 @@ fn one_client_too_many_is_refused_and_told_so() {
     proxy.await_connections(0);
     Client::login(proxy.address(), "postgres").run("SELECT 1");
     assert_eq!(proxy.summary().count(Counter::ConnectionsRefused), 2);
+}
+
+#[test]
+fn who_does_not_log_in_keeps_nobody_out() {
+    let users = Users::new(&[("postgres", "secret")]);
+    let ways: [&[(&str, &str)]; 2] = [
+        &[],
+        &[("auth_type", "scram-sha-256"), ("auth_file", users.path())],
+    ];
+    for way in ways {
+        let settings = [&[("max_clients", "5")], way].concat();
+        let proxy = Proxy::with(&server::address(), &settings);
+        let first = login(proxy.address(), "postgres", "secret").entered();
+        // Some say nothing, some the half of it, and some do not prove who they are. If logins are
+        // relayed, that is the server's to wait for.
+        let silent: Vec<_> = (0..20)
+            .map(|number| {
+                let mut client = Client::connect(proxy.address());
+                let begun = startup(&ME);
+                match number % 3 {
+                    0 => {}
+                    1 => client.send(&begun[..9]),
+                    _ if way.is_empty() => {}
+                    _ => client.send(&begun),
+                }
+                client
+            })
+            .collect();
+        let mut others: Vec<_> = (0..4)
+            .map(|_| login(proxy.address(), "postgres", "secret").entered())
+            .collect();
+        for client in others.iter_mut().chain(&mut [first]) {
+            client.run("SELECT 1");
+        }
+        let mut left = silent;
+        let told = left.remove(0).rest();
+        assert_eq!(told[0].sqlstate(), "53300");
+        // All who are there have logged in.
+        let mut more = Client::connect(proxy.address());
+        more.send(&startup(&ME));
+        assert_eq!(more.rest()[0].sqlstate(), "53300");
+    }
 }
 
 #[test]
