@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::reason::{Reason, Stay};
 use crate::sql::tag::{self, Command};
 use most::Most;
-pub use most::Passed;
+pub use most::{Passed, Sample};
 pub use table::Growth;
 use times::Histogram;
 pub use times::{BOUNDS, TimedRoute, Times};
@@ -193,23 +193,23 @@ impl Counters {
         self.add(counter, micros.unsigned_abs().into());
     }
 
-    /// Notes the shape of a text that was passed through, if it is the turn of this one. Only the
-    /// worker that these counters belong to may call this.
+    /// Notes the shape of a text that was passed through to a server of this database, if it is the
+    /// turn of this one. Only the worker that these counters belong to may call this.
     #[inline]
-    pub fn passed_text(&self, reason: Reason, text: &[u8]) {
+    pub fn passed_text(&self, reason: Reason, text: &[u8], database: &[u8]) {
         let left = self.until_noted.load(Relaxed);
         if left > 1 {
             self.until_noted.store(left - 1, Relaxed);
         } else {
-            self.note(reason, text);
+            self.note(reason, text, database);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn note(&self, reason: Reason, text: &[u8]) {
+    fn note(&self, reason: Reason, text: &[u8], database: &[u8]) {
         let mut most = self.most.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = most.note(reason, text);
+        let next = most.note(reason, text, database);
         self.until_noted.store(next, Relaxed);
     }
 
@@ -218,7 +218,7 @@ impl Counters {
     fn take_most(&self) -> Most {
         let mut most = self.most.lock().unwrap_or_else(PoisonError::into_inner);
         self.until_noted.store(1, Relaxed);
-        std::mem::take(&mut most)
+        most.take()
     }
 
     /// What was noted since it was last taken. The worker may have to wait while the few shapes are
@@ -319,6 +319,21 @@ impl Metrics {
     #[must_use]
     pub fn most_passed(&self, number: usize) -> Vec<Passed> {
         most::merged(self.workers.iter().map(Counters::copy_most), number)
+    }
+
+    /// Has a text of each shape that is passed through kept, with its values: for whoever asks the
+    /// server about them, and shows them to nobody.
+    pub fn keep_samples(&self) {
+        for worker in &self.workers {
+            let mut most = worker.most.lock().unwrap_or_else(PoisonError::into_inner);
+            most.keep_samples();
+        }
+    }
+
+    /// As [`Self::most_passed`], each with the text that was kept of it, if one was.
+    #[must_use]
+    pub fn samples(&self, number: usize) -> Vec<(Passed, Option<Sample>)> {
+        most::sampled(self.workers.iter().map(Counters::copy_most), number)
     }
 }
 
@@ -486,11 +501,11 @@ mod tests {
             let text = format!("SELECT a FROM t WHERE id = {id}");
             metrics
                 .worker(id % 2)
-                .passed_text(Reason::Trivial, text.as_bytes());
+                .passed_text(Reason::Trivial, text.as_bytes(), b"d");
         }
         metrics
             .worker(0)
-            .passed_text(Reason::Copy, b"COPY t FROM STDIN");
+            .passed_text(Reason::Copy, b"COPY t FROM STDIN", b"d");
         let shape = |reason, shape: &str, count| Passed {
             reason,
             shape: shape.to_owned(),
@@ -503,7 +518,11 @@ mod tests {
         assert_eq!(metrics.take_most_passed(10), expected);
         assert!(metrics.take_most_passed(10).is_empty());
         // However rarely it has read before, the first of a phase are all read.
-        let pass = || metrics.worker(0).passed_text(Reason::Trivial, b"BEGIN");
+        let pass = || {
+            metrics
+                .worker(0)
+                .passed_text(Reason::Trivial, b"BEGIN", b"d")
+        };
         (0..10_000).for_each(|_| pass());
         assert_eq!(metrics.take_most_passed(1).len(), 1);
         pass();

@@ -1,9 +1,7 @@
 //! `explain`: what becomes of a statement and why, without running it.
 //!
-//! Nothing here decides anything. A [`dialogue::Dialogue`] hands the statement to a hub such as the
+//! Nothing here decides anything. A [`Dialogue`] hands the statement to a hub such as the
 //! proxy has, so `explain` prints what the proxy does.
-
-mod dialogue;
 
 use std::fmt::{self, Write as _};
 use std::io::Read;
@@ -12,6 +10,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 
+use super::dialogue::{Dialogue, Outcome};
 use crate::config::{Address, Config, PlanChoice, Sources, settings};
 use crate::lab::login::Account;
 use crate::reason::Reason;
@@ -21,7 +20,6 @@ use crate::sql::scan::{Class, Literal, Scan};
 use crate::sql::travel;
 use crate::statement::guard::{Check, Guard};
 use crate::statement::{Footprint, Plans, Terms, Verdict};
-use dialogue::{Dialogue, Outcome};
 
 /// The arguments of `explain`.
 #[derive(Debug, Args)]

@@ -16,6 +16,14 @@ pub struct SettingFlags {
 }
 
 impl SettingFlags {
+    /// These flags, but with this value of one of them.
+    #[must_use]
+    pub fn with(mut self, setting: Setting, value: &str) -> Self {
+        self.given.retain(|(given, _)| given.key != setting.key);
+        self.given.push((setting, vec![value.to_owned()]));
+        self
+    }
+
     /// The flags, together with the environment and the configuration file they name.
     #[must_use]
     pub fn sources(self) -> Sources {

@@ -3,7 +3,9 @@
 //! A new command is a module here, a variant of `Command` and an arm in [`Arguments::run`]. The
 //! commands that measure are in [`crate::lab`].
 
+mod advise;
 mod check;
+mod dialogue;
 mod explain;
 mod flags;
 mod import;
@@ -48,6 +50,8 @@ pub struct Arguments {
 enum Command {
     /// Run the proxy (the default).
     Serve(serve::Serve),
+    /// Observe what an application sends to a server, and print what conversion would change.
+    Advise(Box<advise::Advise>),
     /// Measure what conversion gains, on a scratch server of its own.
     Demo(demo::DemoOptions),
     /// Measure workloads by several ways to one server, and write a report.
@@ -78,6 +82,7 @@ impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
         match self.command {
             Command::Serve(serve) => serve.run(),
+            Command::Advise(advise) => advise.run(),
             Command::Demo(options) => demo::run(&options, &mut io::stdout().lock()),
             Command::Bench(options) => bench::run(&options, &mut io::stdout().lock()),
             Command::Explain(explain) => explain.run(),

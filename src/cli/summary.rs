@@ -206,7 +206,7 @@ mod tests {
             let counters = metrics.worker(worker);
             counters.add(Counter::Queries, 1);
             counters.passed(reason);
-            counters.passed_text(reason, text.as_bytes());
+            counters.passed_text(reason, text.as_bytes(), b"d");
         };
         query(0, Reason::Threshold, "SELECT a FROM t WHERE id = 5");
         query(1, Reason::Threshold, "SELECT a FROM t WHERE id = 6");

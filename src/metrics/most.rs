@@ -21,6 +21,18 @@ const DOUBLES_AFTER: u32 = 16;
 /// The most queries, on average, from one that is read to the next.
 const SPARSEST: u32 = 64;
 
+/// The longest text of which a sample is kept, in bytes.
+const MAX_SAMPLE: usize = 16 * 1024;
+
+/// One text of a shape as a client sent it, with its values, and the database that it was for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sample {
+    /// The database's name.
+    pub database: Box<[u8]>,
+    /// The text.
+    pub text: Box<[u8]>,
+}
+
 /// A shape, with the reason that it is passed through for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passed {
@@ -37,6 +49,7 @@ struct Slot {
     passed: Passed,
     /// By how much the count may be too high.
     error: u64,
+    sample: Option<Sample>,
 }
 
 /// What one worker has passed through most.
@@ -50,6 +63,8 @@ pub(super) struct Most {
     random: u64,
     /// Memory for the next shape, so that one that has a slot allocates nothing.
     spare: String,
+    /// A text of each shape is kept, too.
+    keeps_samples: bool,
 }
 
 impl Default for Most {
@@ -60,21 +75,38 @@ impl Default for Most {
             gap: 1,
             random: 0x9e37_79b9_7f4a_7c15,
             spare: String::new(),
+            keeps_samples: false,
         }
     }
 }
 
 impl Most {
     /// Notes a query that is to be read; returns the number of the next one, counted from it.
-    pub(super) fn note(&mut self, reason: Reason, text: &[u8]) -> u32 {
+    pub(super) fn note(&mut self, reason: Reason, text: &[u8], database: &[u8]) -> u32 {
         let shape = outline(text, std::mem::take(&mut self.spare));
-        self.spare = self.add(reason, shape, self.gap.into());
+        let is_kept = self.keeps_samples && text.len() <= MAX_SAMPLE;
+        let sample = is_kept.then_some((text, database));
+        self.spare = self.add((reason, shape), self.gap.into(), sample);
         self.read = self.read.saturating_add(1);
         let doublings = self.read / DOUBLES_AFTER;
         let mean = 1_u32.checked_shl(doublings).unwrap_or(SPARSEST);
         let spread = 2 * mean.clamp(1, SPARSEST) - 1;
         self.gap = 1 + (self.draw() % u64::from(spread)) as u32;
         self.gap
+    }
+
+    /// Has a text of each shape kept that is noted from now on.
+    pub(super) const fn keep_samples(&mut self) {
+        self.keeps_samples = true;
+    }
+
+    /// Takes what was noted, and begins anew.
+    pub(super) fn take(&mut self) -> Self {
+        let next = Self {
+            keeps_samples: self.keeps_samples,
+            ..Self::default()
+        };
+        std::mem::replace(self, next)
     }
 
     /// Marsaglia's xorshift.
@@ -86,7 +118,12 @@ impl Most {
     }
 
     /// Returns memory that is not used any more.
-    fn add(&mut self, reason: Reason, shape: String, count: u64) -> String {
+    fn add(
+        &mut self,
+        (reason, shape): (Reason, String),
+        count: u64,
+        sample: Option<(&[u8], &[u8])>,
+    ) -> String {
         let is_same = |slot: &&mut Slot| slot.passed.reason == reason && slot.passed.shape == shape;
         if let Some(slot) = self.slots.iter_mut().find(is_same) {
             slot.passed.count = slot.passed.count.saturating_add(count);
@@ -110,6 +147,10 @@ impl Most {
                 count,
             },
             error,
+            sample: sample.map(|(text, database)| Sample {
+                database: database.into(),
+                text: text.into(),
+            }),
         };
         match at.and_then(|at| self.slots.get_mut(at)) {
             Some(place) => std::mem::replace(place, slot).passed.shape,
@@ -126,6 +167,7 @@ impl Most {
         let slots = slots.map(|slot| Slot {
             passed: slot.passed.clone(),
             error: slot.error,
+            sample: slot.sample.clone(),
         });
         Self {
             slots: slots.collect(),
@@ -133,29 +175,43 @@ impl Most {
         }
     }
 
-    /// What is surely counted of each shape.
-    fn counted(self) -> impl Iterator<Item = Passed> {
-        self.slots.into_iter().map(|slot| Passed {
-            count: slot.passed.count - slot.error,
-            ..slot.passed
+    /// What is surely counted of each shape, and the text that was kept of it.
+    fn counted(self) -> impl Iterator<Item = (Passed, Option<Sample>)> {
+        self.slots.into_iter().map(|slot| {
+            let passed = Passed {
+                count: slot.passed.count - slot.error,
+                ..slot.passed
+            };
+            (passed, slot.sample)
         })
     }
 }
 
 /// The `number` shapes that these workers have passed through most, the most frequent first.
 pub(super) fn merged(workers: impl Iterator<Item = Most>, number: usize) -> Vec<Passed> {
+    let all = sampled(workers, number).into_iter();
+    all.map(|(passed, _)| passed).collect()
+}
+
+/// The same, each with the text that was kept of it, if one was.
+pub(super) fn sampled(
+    workers: impl Iterator<Item = Most>,
+    number: usize,
+) -> Vec<(Passed, Option<Sample>)> {
     let mut all: Vec<_> = workers.flat_map(Most::counted).collect();
-    let key = |passed: &Passed| (passed.reason as u8, passed.shape.clone());
-    all.sort_by_cached_key(key);
-    all.dedup_by(|next, kept| {
+    all.sort_by_cached_key(|(passed, _)| (passed.reason as u8, passed.shape.clone()));
+    all.dedup_by(|(next, sample), (kept, kept_sample)| {
         let is_same = next.reason == kept.reason && next.shape == kept.shape;
         if is_same {
             kept.count = kept.count.saturating_add(next.count);
+            if kept_sample.is_none() {
+                *kept_sample = sample.take();
+            }
         }
         is_same
     });
     // Stable: equal counts stand in the order of their reasons.
-    all.sort_by_key(|passed| std::cmp::Reverse(passed.count));
+    all.sort_by_key(|(passed, _)| std::cmp::Reverse(passed.count));
     all.truncate(number);
     all
 }
@@ -170,7 +226,11 @@ mod tests {
         for shape in shapes {
             next -= 1;
             if next == 0 {
-                next = most.note(Reason::Threshold, format!("SELECT s{shape}").as_bytes());
+                next = most.note(
+                    Reason::Threshold,
+                    format!("SELECT s{shape}").as_bytes(),
+                    b"d",
+                );
             }
         }
     }
@@ -216,12 +276,34 @@ mod tests {
     fn shapes_of_several_workers_are_one_and_reasons_keep_them_apart() {
         let mut workers = [Most::default(), Most::default()];
         for most in &mut workers {
-            most.note(Reason::Trivial, b"a");
-            most.note(Reason::Threshold, b"a");
-            most.note(Reason::Trivial, b"a");
+            most.note(Reason::Trivial, b"a", b"d");
+            most.note(Reason::Threshold, b"a", b"d");
+            most.note(Reason::Trivial, b"a", b"d");
         }
         let all = merged(workers.into_iter(), 10);
         let all: Vec<_> = all.iter().map(|it| (it.reason, it.count)).collect();
         assert_eq!(all, [(Reason::Trivial, 4), (Reason::Threshold, 2)]);
+    }
+
+    #[test]
+    fn a_text_of_each_shape_is_kept_only_where_that_is_wanted_and_the_first_that_is_not_too_long() {
+        let long = format!("SELECT a FROM t WHERE b = '{}'", "x".repeat(MAX_SAMPLE));
+        for wanted in [false, true] {
+            let mut most = Most::default();
+            if wanted {
+                most.keep_samples();
+            }
+            most.note(Reason::Mode, b"SELECT 1", b"one");
+            most.note(Reason::Mode, b"SELECT 2", b"two");
+            most.note(Reason::Mode, long.as_bytes(), b"one");
+            let all = sampled(std::iter::once(most.take()), 10);
+            let samples: Vec<_> = all.into_iter().map(|(_, sample)| sample).collect();
+            let kept = Sample {
+                database: (*b"one").into(),
+                text: (*b"SELECT 1").into(),
+            };
+            assert_eq!(samples, [wanted.then_some(kept), None]);
+            assert_eq!(most.keeps_samples, wanted, "also of what comes next");
+        }
     }
 }

@@ -33,7 +33,8 @@ impl Hop<'_> {
     pub(super) fn notes_query(&mut self, text: &[u8], reason: Reason) -> Effect {
         self.count_passed(reason);
         if self.lent.settings.mode != Policy::Off {
-            self.lent.counters().passed_text(reason, text);
+            let database = self.upstream.standing.origin.database();
+            self.lent.counters().passed_text(reason, text, database);
         }
         match self.lent.settings.mode == Policy::Convert && !self.client.relay_only {
             true => self.before_relay(text, reason),

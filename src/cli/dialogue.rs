@@ -4,16 +4,14 @@
 //! The hub's questions go to a server, if there is one, until it tells what it has decided. What it
 //! wants to send then would run the statement, converted or not. It is dropped.
 
-use std::io::{Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::os::unix::net::UnixStream;
+mod server;
+
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 
 use crate::client::{CancelKey, Client};
-use crate::config::{Address, Config};
+use crate::config::Config;
 use crate::convert::{Lent, Policy, Settings};
 use crate::hub::{Arrival, Decided, Hub, Task};
 use crate::ids::{ClientId, UpstreamId};
@@ -27,20 +25,21 @@ use crate::standing::Standing;
 use crate::statement::context::Origin;
 use crate::statement::shapes::Shapes;
 use crate::statement::{Footprint, Millis, Statement};
-use crate::wire::frame::{self, HEADER};
-use crate::wire::{backend, fields, frontend};
-
-/// How long the server may take for one answer. Planning a large join takes seconds.
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::wire::{backend, frontend};
+pub(super) use server::Server;
+use server::{frames, said};
 
 /// The parameters with which it logs in.
 ///
 /// The session is read-only. The statement is never sent; should a defect send it, the server would
-/// still write nothing.
-const SESSION: [(&str, &str); 3] = [
-    ("application_name", "pgautoprep explain"),
+/// still write nothing. It does not wait long for a lock, because others would wait behind it.
+pub(super) const SESSION: [(&str, &str); 3] = [
+    ("application_name", "pgautoprep"),
     ("client_encoding", "UTF8"),
-    ("options", "-c default_transaction_read_only=on"),
+    (
+        "options",
+        "-c default_transaction_read_only=on -c lock_timeout=1s -c statement_timeout=20s",
+    ),
 ];
 
 /// What has been decided.
@@ -297,113 +296,6 @@ impl Dialogue {
         server.received.drain(..used);
         Ok(())
     }
-}
-
-/// A connection to a server.
-struct Server {
-    stream: Box<dyn Stream>,
-    received: Vec<u8>,
-    complaint: Option<String>,
-}
-
-trait Stream: Read + Write {}
-impl<T: Read + Write> Stream for T {}
-
-impl std::fmt::Debug for Server {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Server").finish_non_exhaustive()
-    }
-}
-
-impl Server {
-    fn connect(address: &Address) -> anyhow::Result<Self> {
-        let open = || -> std::io::Result<Box<dyn Stream>> {
-            Ok(match address {
-                Address::Tcp { host, port } => Box::new(dial(host, *port)?),
-                Address::Unix(path) => {
-                    let stream = UnixStream::connect(path)?;
-                    stream.set_read_timeout(Some(PATIENCE))?;
-                    Box::new(stream)
-                }
-            })
-        };
-        Ok(Self {
-            stream: open().with_context(|| format!("cannot connect to {address}"))?,
-            received: Vec::new(),
-            complaint: None,
-        })
-    }
-
-    fn send(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
-        self.stream
-            .write_all(bytes)
-            .context("cannot send to the server")
-    }
-
-    /// Reads once from the server, and waits for it.
-    fn receive(&mut self) -> anyhow::Result<()> {
-        let mut bytes = [0; 16 * 1024];
-        let count = self
-            .stream
-            .read(&mut bytes)
-            .context("no answer from the server")?;
-        if count == 0 {
-            let said = self.complaint.as_deref().unwrap_or("it gave no reason");
-            bail!("the server closed the connection: {said}");
-        }
-        self.received.extend_from_slice(&bytes[..count]);
-        Ok(())
-    }
-
-    /// Runs a query of the command's own and returns its values.
-    fn values(&mut self, sql: &str) -> anyhow::Result<Vec<String>> {
-        let mut query = Vec::new();
-        frontend::query(&mut query, sql.as_bytes());
-        self.send(&query)?;
-        while !frames(&self.received).any(|(tag, _)| tag == backend::READY_FOR_QUERY) {
-            self.receive()?;
-        }
-        let received = std::mem::take(&mut self.received);
-        let rows = frames(&received).filter(|(tag, _)| *tag == backend::DATA_ROW);
-        let values = rows.flat_map(|(_, body)| backend::columns(body).flatten());
-        Ok(values
-            .map(|value| String::from_utf8_lossy(value).into_owned())
-            .collect())
-    }
-}
-
-fn dial(host: &str, port: u16) -> std::io::Result<TcpStream> {
-    let mut last = std::io::Error::from(std::io::ErrorKind::NotFound);
-    for address in (host, port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, PATIENCE) {
-            Ok(stream) => {
-                stream.set_read_timeout(Some(PATIENCE))?;
-                stream.set_nodelay(true)?;
-                return Ok(stream);
-            }
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
-}
-
-/// The whole frames at the front of `bytes`: for each its type and its body.
-fn frames(mut bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
-    std::iter::from_fn(move || {
-        let header = frame::header(bytes).ok().flatten()?;
-        let (frame, rest) = bytes.split_at_checked(header.size)?;
-        bytes = rest;
-        Some((header.tag, &frame[HEADER..]))
-    })
-}
-
-/// The SQLSTATE and the message of an error, for people.
-fn said(body: &[u8]) -> String {
-    let text = |kind| {
-        let field = fields::field(body, kind).unwrap_or_default();
-        String::from_utf8_lossy(field).into_owned()
-    };
-    format!("{}: {}", text(fields::SQLSTATE), text(fields::MESSAGE))
 }
 
 #[cfg(test)]
