@@ -259,7 +259,8 @@ impl Proxy {
         let acceptor = Acceptor::new(workers, environment, Arc::clone(&console), arriving);
         let (open, acceptor) = (acceptor.open(), Arc::new(acceptor));
         let mut accepting = JoinSet::new();
-        let desk = self.desk(&console, &threads, draining.clone());
+        let phase = draining.clone();
+        let desk = self.desk((&console, &*heirs), &threads, phase);
         for listener in self.listeners {
             let acceptor = Arc::clone(&acceptor);
             accepting.spawn(acceptor.accept_until(listener, draining.clone()));
@@ -331,12 +332,14 @@ impl Proxy {
     /// Whoever answers HTTP.
     fn desk(
         &self,
-        console: &Arc<Console>,
+        (console, environment): (&Arc<Console>, &Environment),
         threads: &[Thread],
         draining: watch::Receiver<Phase>,
     ) -> Arc<Desk> {
         let servers = self.config.databases.addresses();
-        let health = Health::new(threads.iter().map(Thread::mailbox), servers, draining);
+        let mailboxes = threads.iter().map(Thread::mailbox);
+        let halts = Arc::clone(&environment.halts);
+        let health = Health::new(mailboxes, servers, draining, halts);
         let (metrics, workers) = (Arc::clone(&self.metrics), threads.len());
         let times = (self.started, since(self.started));
         let gallery = Arc::new(Gallery::new(

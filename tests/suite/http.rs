@@ -1,5 +1,6 @@
 //! The port for operators: what it tells, and that nobody can put it out of order.
 
+use crate::console::enter;
 use crate::harness::client::Client;
 use crate::harness::proxy::Process;
 use crate::harness::server;
@@ -193,6 +194,26 @@ fn a_proxy_that_drains_says_so_until_its_end() {
             .contains("\npgautoprep_draining 1\n")
     );
     assert_eq!(room.get("/healthz").status, 200);
+}
+
+#[test]
+fn a_proxy_that_is_paused_is_not_ready_until_it_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let listen = directory.path().join("socket");
+    let settings = [
+        ("admin_users", "boss"),
+        ("listen", listen.to_str().unwrap()),
+    ];
+    let room = Room::with(&server::address(), &settings);
+    let mut console = enter(&room.proxy.address, "boss");
+    assert_eq!(room.get("/readyz").status, 200);
+    console.run("PAUSE");
+    let ready = room.get("/readyz");
+    let told = "paused: clients are held back until RESUME\n";
+    assert_eq!((ready.status, &*ready.body), (503, told));
+    assert_eq!(room.get("/healthz").status, 200);
+    console.run("RESUME");
+    assert_eq!(room.get("/readyz").status, 200);
 }
 
 #[test]

@@ -1,13 +1,16 @@
 //! Whether the proxy is alive, and whether it is of use.
 //!
 //! Alive is whose workers all answer: that says nothing about the server, for a proxy that is
-//! restarted because its database is away only adds to the trouble. Ready is who takes clients and
-//! reaches the server. Both are found out at most once a second, however often somebody asks.
+//! restarted because its database is away only adds to the trouble. Ready is who takes clients, is
+//! not paused, and reaches the server. Both are found out at most once a second, however often
+//! somebody asks.
 
 use crate::config::Address;
+use crate::net::halts::Halts;
 use crate::net::orders::{Mailbox, Order};
 use crate::net::phase::Phase;
 use crate::net::stream::Stream;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, oneshot, watch};
 use tokio::task::JoinSet;
@@ -53,6 +56,7 @@ pub(in crate::net) struct Health {
     server: Mutex<Finding>,
     servers: Vec<Address>,
     draining: watch::Receiver<Phase>,
+    halts: Arc<Halts>,
 }
 
 impl Health {
@@ -60,6 +64,7 @@ impl Health {
         mailboxes: impl Iterator<Item = Mailbox>,
         servers: Vec<Address>,
         draining: watch::Receiver<Phase>,
+        halts: Arc<Halts>,
     ) -> Self {
         let pulses = mailboxes.map(|mailbox| Pulse {
             mailbox,
@@ -70,6 +75,7 @@ impl Health {
             server: Mutex::default(),
             servers,
             draining,
+            halts,
         }
     }
 
@@ -121,13 +127,16 @@ impl Health {
         })
     }
 
-    /// Whether clients are taken and a server can be reached.
+    /// Whether clients are taken and not held back, and a server can be reached.
     ///
     /// # Errors
     /// Why not.
     pub(super) async fn is_ready(&self) -> Result<(), String> {
         if self.is_draining() {
             return Err("draining: no new clients are taken".to_owned());
+        }
+        if self.halts.current().is_all() {
+            return Err("paused: clients are held back until RESUME".to_owned());
         }
         let mut finding = self.server.lock().await;
         if let Some(outcome) = finding.fresh() {

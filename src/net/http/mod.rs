@@ -61,7 +61,7 @@ const CONTENTS: &str = "\
 /metrics  the counters, for Prometheus\n\
 /status   the same as JSON\n\
 /healthz  whether every worker answers\n\
-/readyz   whether clients are taken and the server can be reached\n";
+/readyz   whether clients are taken, not held back, and the server can be reached\n";
 
 /// What those are told who are not shown the page.
 const FORBIDDEN: &str = "\
