@@ -521,7 +521,7 @@ mod tests {
         let pass = || {
             metrics
                 .worker(0)
-                .passed_text(Reason::Trivial, b"BEGIN", b"d")
+                .passed_text(Reason::Trivial, b"BEGIN", b"d");
         };
         (0..10_000).for_each(|_| pass());
         assert_eq!(metrics.take_most_passed(1).len(), 1);

@@ -11,6 +11,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use pgautoprep::lab::postgres::{Auth, Options, Scratch};
 use rustix::process::{Pid, Signal, kill_process};
+use tokio_postgres::SimpleQueryMessage;
 
 const PASSWORD: &str = "it's a secret";
 
@@ -84,11 +85,13 @@ async fn load(port: u16) {
     let client = connect(port).await;
     for id in 1..=60 {
         let sql = format!("SELECT name FROM t WHERE id = {id}");
+        let name = format!("name {id}");
         let rows = client.simple_query(&sql).await.unwrap();
-        assert!(rows.iter().any(|row| matches!(
-            row,
-            tokio_postgres::SimpleQueryMessage::Row(row) if row.get(0) == Some(&*format!("name {id}"))
-        )));
+        let is_it = |row: &SimpleQueryMessage| match row {
+            SimpleQueryMessage::Row(row) => row.get(0) == Some(name.as_str()),
+            _ => false,
+        };
+        assert!(rows.iter().any(is_it), "{id}");
     }
     for _ in 0..5 {
         let sql = "SELECT name FROM t WHERE at = date 'today'";
@@ -150,7 +153,8 @@ async fn the_report_tells_what_was_sent_and_what_the_server_says_of_it() {
     let planning: f64 = first[5].parse().unwrap();
     assert!(planning > 0.0, "{report}");
     assert_eq!(first[7], "SELECT name FROM t WHERE id = ?", "{report}");
-    assert!((1..=could).contains(&count(first)), "{report}");
+    // An estimate.
+    assert!((could / 2..=2 * could).contains(&count(first)), "{report}");
     let costs = rows(&report, "What it would cost");
     assert!(
         costs.iter().any(|cells| cells[1].contains("the hop")),

@@ -10,7 +10,6 @@ mod page;
 mod report;
 
 use std::fs::File;
-use std::future::Future;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -73,7 +72,8 @@ impl Advise {
     /// Observes, asks and prints. A signal that comes while it asks ends it without a report.
     ///
     /// # Errors
-    /// The configuration cannot be used, no server can be reached, or an address not be listened on.
+    /// The configuration cannot be used, no server can be reached, or an address cannot be listened
+    /// on.
     pub(super) fn run(self) -> anyhow::Result<()> {
         let sources = self.settings.with(settings::MODE, "observe").sources();
         let config = Config::load(&sources)?;
@@ -87,10 +87,12 @@ impl Advise {
         });
         let page = page.transpose()?;
         let addresses = config.databases.addresses();
-        let reached: Vec<_> = addresses.iter().map(|it| Server::connect(it)).collect();
-        if let Some(Err(error)) = reached.into_iter().find(Result::is_err) {
-            return Err(error);
-        }
+        // Some of several servers may be away, as long as one is there.
+        addresses
+            .iter()
+            .map(Server::connect)
+            .reduce(Result::or)
+            .transpose()?;
         let questions = Questions {
             config,
             credentials,
@@ -167,12 +169,10 @@ struct Signals {
 
 impl Signals {
     /// Waits for one.
-    fn next(&mut self) -> impl Future<Output = ()> {
-        async {
-            tokio::select! {
-                _ = self.terminate.recv() => {}
-                _ = self.interrupt.recv() => {}
-            }
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
         }
     }
 }

@@ -35,7 +35,8 @@ const NAME: &str = "pgautoprep_advise";
 
 /// The memory in which the server keeps prepared statements and their plans.
 const MEMORY: &str = "SELECT pg_catalog.sum(total_bytes)::pg_catalog.int8 \
-    FROM pg_catalog.pg_backend_memory_contexts WHERE name OPERATOR(pg_catalog.=) 'CachedPlanSource' \
+    FROM pg_catalog.pg_backend_memory_contexts \
+    WHERE name OPERATOR(pg_catalog.=) 'CachedPlanSource' \
     OR name OPERATOR(pg_catalog.=) 'CachedPlanQuery' OR name OPERATOR(pg_catalog.=) 'CachedPlan'";
 
 /// What was found out about one statement.

@@ -9,7 +9,7 @@ use crate::reason::{Reason, Stay};
 use crate::statement::Plans;
 
 /// The widest that a column is, in characters, but for the last.
-const WIDTH: usize = 40;
+const WIDTH: usize = 80;
 
 /// The statements that are told of as such that could be changed.
 const CHANGEABLE: usize = 20;
@@ -169,9 +169,13 @@ fn statements(asked: &Asked) -> Table {
         ],
         rows: asked.rows.iter().map(row).collect(),
         notes: vec![
-            "seen: at least, of a sample. parse: by how much a Parse of the text takes longer than \
-             an empty one, as medians. plan: what EXPLAIN (SUMMARY) says, as a median. memory: what \
-             pg_backend_memory_contexts shows of one prepared statement with a plan, from 14 on."
+            "seen: an estimate from a sample. parse: by how much a Parse of the text takes longer \
+             than an empty one, as medians. plan: what EXPLAIN (SUMMARY) says, as a median. memory: \
+             what pg_backend_memory_contexts shows of one prepared statement with a plan, from \
+             14 on."
+                .to_owned(),
+            "Each was timed many times in a row, on a connection that did nothing else: under \
+             load, with cold caches, it takes the server longer."
                 .to_owned(),
         ],
     }
@@ -214,6 +218,15 @@ fn saved(observed: &Observed, asked: &Asked) -> Table {
         }
     }
     let could = observed.summary.passed(Reason::Mode);
+    // Estimates may come to more than was counted.
+    let samples = observed.samples.iter();
+    let estimates = samples.filter(|(it, _)| it.reason == Reason::Mode);
+    let estimated: u64 = estimates.map(|(it, _)| it.count).sum();
+    if estimated > could {
+        let scale = could as f64 / estimated as f64;
+        seen = (seen as f64 * scale) as u64;
+        (parse, plan) = (parse * scale, plan * scale);
+    }
     let took = observed.summary.times(TimedRoute::Passed).micros() as f64;
     let of_all = |micros: f64| match took > 0.0 && seen > 0 {
         true => format!("{:.1} %", 100.0 * micros / took),

@@ -107,3 +107,18 @@ fn what_was_not_measured_is_not_told_as_nothing() {
         "{text}"
     );
 }
+
+#[test]
+fn estimates_never_come_to_more_than_was_counted() {
+    let asked = Asked {
+        rows: vec![row(16, Ok(told(Ok(Plans::Generic))))],
+        hop: Err("no user".to_owned()),
+    };
+    let mut observed = observed();
+    let estimated = passed(Reason::Mode, "SELECT a", 16);
+    observed.samples.push((estimated, None));
+    let saved = &Report::of(&observed, &asked).tables[3];
+    assert!(saved.notes[0].contains("for 8 of 8"), "{}", saved.notes[0]);
+    // 8 times 100 us of 10 ms.
+    assert_eq!(saved.rows[0][1], "8.0 %");
+}
