@@ -170,9 +170,9 @@ fn statements(asked: &Asked) -> Table {
         rows: asked.rows.iter().map(row).collect(),
         notes: vec![
             "seen: an estimate from a sample. parse: by how much a Parse of the text takes longer \
-             than an empty one, as medians. plan: what EXPLAIN (SUMMARY) says, as a median. memory: \
-             what pg_backend_memory_contexts shows of one prepared statement with a plan, from \
-             14 on."
+             than an empty one, as medians. plan: what EXPLAIN (SUMMARY) says, as a median. \
+             memory: what pg_backend_memory_contexts shows of one prepared statement with a plan, \
+             from 14 on."
                 .to_owned(),
             "Each was timed many times in a row, on a connection that did nothing else: under \
              load, with cold caches, it takes the server longer."
