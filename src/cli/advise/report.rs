@@ -165,7 +165,14 @@ fn statements(asked: &Asked) -> Table {
     Table {
         title: "The statements that come most, as the server was asked about one of each",
         columns: &[
-            "seen", "verdict", "planned", "travels", "parse us", "plan us", "memory KiB", "text",
+            "seen",
+            "verdict",
+            "planned",
+            "travels",
+            "parse us",
+            "plan us",
+            "memory KiB",
+            "text",
         ],
         rows: asked.rows.iter().map(row).collect(),
         notes: vec![
