@@ -67,7 +67,8 @@ impl Secret {
 }
 
 /// Whether both are the same, in a time that depends on their lengths only.
-pub(super) fn is_same(one: &[u8], two: &[u8]) -> bool {
+#[must_use]
+pub fn is_same(one: &[u8], two: &[u8]) -> bool {
     one.ct_eq(two).into()
 }
 

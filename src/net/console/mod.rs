@@ -19,6 +19,7 @@ use super::phase::Phase;
 use super::steward::Steward;
 use super::stream::{Stream, read, write_all};
 use crate::admin::console::{Counted, MAX_MESSAGE, Rank, Talk, Todo};
+use crate::auth::is_same;
 use crate::error::ConnectionError;
 use crate::wire::answers::Told;
 use crate::wire::frame::{HEADER, header};
@@ -213,7 +214,7 @@ impl Console {
     pub(super) fn cancel(&self, number: u32, secret: &[u8]) {
         let seats = self.seats();
         let mut all = seats.values();
-        if let Some(seat) = all.find(|seat| seat.key.0 == number && seat.key.1 == secret) {
+        if let Some(seat) = all.find(|seat| seat.key.0 == number && is_same(&seat.key.1, secret)) {
             seat.cancelled.notify_waiters();
         }
     }
