@@ -83,9 +83,6 @@ fn the_unit_runs_what_the_package_installs() {
             .any(|line| line.starts_with(&format!("u {user} "))),
         "{made}"
     );
-    let conf = PathBuf::from("/usr/lib/sysusers.d/pgautoprep.conf");
-    assert!(installed.contains(&conf));
-    assert!(text("packaging/debian/postinst").contains("systemd-sysusers pgautoprep.conf"));
 }
 
 #[test]
