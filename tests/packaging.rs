@@ -5,6 +5,7 @@
     reason = "a helper's failure is the test's failure"
 )]
 
+use pgautoprep::config::{Config, SETTINGS, Setting};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -83,6 +84,33 @@ fn the_unit_runs_what_the_package_installs() {
             .any(|line| line.starts_with(&format!("u {user} "))),
         "{made}"
     );
+}
+
+#[test]
+fn several_instances_have_settings_that_there_are_and_one_port_each() {
+    let variables: Vec<_> = SETTINGS.iter().map(Setting::variable).collect();
+    let manifest = text("packaging/kubernetes/pgautoprep.yaml");
+    let named = manifest
+        .split("name: ")
+        .filter_map(|rest| rest.split(',').next());
+    let named: Vec<_> = named.filter(|it| it.starts_with("PGAUTOPREP_")).collect();
+    assert!(named.len() >= 5);
+    for name in named {
+        assert!(variables.iter().any(|it| it == name), "{name}");
+    }
+    let balancer = text("packaging/haproxy/haproxy.cfg");
+    let commented = balancer
+        .lines()
+        .filter_map(|line| line.strip_prefix("#   "));
+    let configuration: String = commented.map(|line| format!("{line}\n")).collect();
+    let config = Config::from_text(&format!("upstream = 'h:1'\n{configuration}")).unwrap();
+    let servers = balancer.lines().filter_map(|line| {
+        let mut words = line.trim().strip_prefix("server ")?.split(' ');
+        words.nth(1)
+    });
+    let peers: Vec<_> = config.peers.iter().map(ToString::to_string).collect();
+    assert_eq!(servers.collect::<Vec<_>>(), peers);
+    assert_eq!(config.listen[0], config.peers[0]);
 }
 
 #[test]

@@ -26,6 +26,8 @@ pub enum Asks {
         pid: u32,
         /// The secret key of BackendKeyData.
         key: Vec<u8>,
+        /// Another instance has passed it on.
+        is_passed_on: bool,
     },
     /// Log in: the whole StartupMessage, to be relayed as it is.
     Login(Login),
@@ -126,9 +128,14 @@ impl Greeting {
                 }
                 Asks::Refuse(b'N')
             }
-            Packet::Cancel { pid, key } => Asks::Cancel {
+            Packet::Cancel {
+                pid,
+                key,
+                is_passed_on,
+            } => Asks::Cancel {
                 pid,
                 key: key.to_vec(),
+                is_passed_on,
             },
             Packet::Startup(startup) => {
                 let user = startup.parameter(b"user").unwrap_or_default();
@@ -251,10 +258,14 @@ mod tests {
     fn cancel_carries_its_key() {
         let mut bytes = Vec::new();
         crate::wire::startup::cancel_request(&mut bytes, 9, b"key!");
-        let cancel = Asks::Cancel {
+        crate::wire::startup::passed_on_cancel(&mut bytes, 9, b"key!");
+        let cancel = |is_passed_on| Asks::Cancel {
             pid: 9,
             key: b"key!".to_vec(),
+            is_passed_on,
         };
-        assert_eq!(Greeting::default().step(&bytes), Ok((cancel, 16)));
+        let step = |bytes| Greeting::default().step(bytes);
+        assert_eq!(step(&bytes), Ok((cancel(false), 16)));
+        assert_eq!(step(&bytes[16..]), Ok((cancel(true), 16)));
     }
 }

@@ -39,6 +39,24 @@ impl Effective {
         }
     }
 
+    /// The other instances, if there are any.
+    pub(super) fn peers(&self) -> Result<Vec<Address>, Error> {
+        let setting = &settings::PEERS;
+        let written = self.written(setting)?;
+        if matches!(&written.items[..], [text] if text.is_empty()) {
+            return Ok(Vec::new());
+        }
+        let addresses = self.addresses(setting)?;
+        let is_unreachable = |it: &&Address| matches!(it, Address::Tcp { port: 0, .. });
+        match addresses.iter().find(is_unreachable) {
+            Some(address) => {
+                let expected = "ports from 1 to 65535";
+                Err(refuse(setting, written, expected, &address.to_string()))
+            }
+            None => Ok(addresses),
+        }
+    }
+
     /// Where the next process asks for the sockets, which is none of them.
     pub(super) fn takeover_socket(&self) -> Result<Option<PathBuf>, Error> {
         let setting = &settings::TAKEOVER_SOCKET;

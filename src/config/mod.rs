@@ -128,6 +128,8 @@ pub struct Config {
     pub unix_socket_mode: u32,
     /// Where the next process asks for the sockets listened on, if it may.
     pub takeover_socket: Option<PathBuf>,
+    /// Other instances, to which cancel requests are passed on.
+    pub peers: Vec<Address>,
     /// TLS with clients.
     pub client_tls: ClientTls,
     /// TLS with the server.
@@ -328,6 +330,7 @@ impl Effective {
             log_level: self.log_level()?,
             unix_socket_mode: self.unix_socket_mode()?,
             takeover_socket: self.takeover_socket()?,
+            peers: self.peers()?,
             client_tls: self.client_tls()?,
             server_tls: self.server_tls()?,
             auth: self.auth()?,

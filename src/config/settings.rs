@@ -7,6 +7,7 @@ mod auth;
 mod console;
 mod databases;
 mod http;
+mod instances;
 mod logging;
 mod routes;
 mod tls;
@@ -20,6 +21,7 @@ pub use databases::{
     LOAD_BALANCE_HOSTS, TABLES, TARGET_SESSION_ATTRS,
 };
 pub use http::{HTTP_LISTEN, HTTP_PAGE};
+pub use instances::{PEERS, TAKEOVER_SOCKET};
 pub use logging::{LOG_CONNECTIONS, LOG_DISCONNECTIONS};
 pub use routes::{DEFERRED_BEGIN, SHARED_READS, TRIALS};
 pub use tls::{
@@ -421,17 +423,6 @@ pub const UNIX_SOCKET_MODE: Setting = Setting {
     because: "it is PostgreSQL's own default: who may log in is decided by logging in.",
 };
 
-/// `takeover_socket`: where the next process asks for the sockets listened on.
-pub const TAKEOVER_SOCKET: Setting = Setting {
-    key: "takeover_socket",
-    kind: ValueForm::Text("PATH"),
-    default: Some(""),
-    what: "Where a process that is started with the same path asks this one for the sockets it \
-           listens on, and takes over: new clients are its own, and this one ends when those it \
-           has have left.",
-    because: "the path has to be one where nobody else can put a socket.",
-};
-
 /// All settings, in the order in which they are shown.
 pub const SETTINGS: &[Setting] = &[
     LISTEN,
@@ -475,6 +466,7 @@ pub const SETTINGS: &[Setting] = &[
     LOG_DISCONNECTIONS,
     UNIX_SOCKET_MODE,
     TAKEOVER_SOCKET,
+    PEERS,
     CLIENT_TLS_SSLMODE,
     CLIENT_TLS_KEY_FILE,
     CLIENT_TLS_CERT_FILE,

@@ -237,6 +237,8 @@ fn words_that_mean_nothing_are_refused() {
         ("unix_socket_mode", "1777"),
         ("unix_socket_mode", "+777"),
         ("unix_socket_mode", "rwx"),
+        ("peers", "here:0"),
+        ("peers", "here"),
         ("takeover_socket", "run/takeover"),
         ("takeover_socket", "127.0.0.1:1"),
         ("takeover_socket", "/run/"),

@@ -4,7 +4,6 @@
 //! happens between login and the end is a worker's.
 
 use super::admission::Admission;
-use super::cancel::Request;
 use super::console::{Console, Guest};
 use super::environment::Environment;
 use super::farewell::{CONNECTIONS, count_end, farewell, last_word};
@@ -86,9 +85,9 @@ async fn converse(
     };
     let error = match greeting {
         Ok(None) => return Ok(None),
-        Ok(Some(Wish::Cancel { pid, key })) => {
+        Ok(Some(Wish::Cancel(pid, key, is_passed_on))) => {
             console.cancel(pid, &key);
-            cancel(pid, &key, environment).await;
+            cancel(pid, &key, is_passed_on, environment).await;
             farewell(&mut client).await;
             return Ok(None);
         }
@@ -182,7 +181,8 @@ async fn is_over(
 /// What a client has come for.
 enum Wish {
     Login(Login),
-    Cancel { pid: u32, key: Vec<u8> },
+    /// With this key; whether another instance has passed it on.
+    Cancel(u32, Vec<u8>, bool),
 }
 
 /// What a client has sent before a worker has it.
@@ -225,7 +225,11 @@ impl Greeted {
                     continue;
                 }
                 // A cancel request may come in the clear: libpq before 17 knows no other way.
-                Asks::Cancel { pid, key } => return Ok(Some(Wish::Cancel { pid, key })),
+                Asks::Cancel {
+                    pid,
+                    key,
+                    is_passed_on,
+                } => return Ok(Some(Wish::Cancel(pid, key, is_passed_on))),
                 Asks::Login(login) => {
                     let is_safe = client.is_local() || client.tls().is_some();
                     if tls.is_required() && !is_safe {
@@ -288,16 +292,24 @@ impl Greeted {
 }
 
 /// Relays a cancel request; whether it was one of ours is nobody's business. One that is not may be
-/// for a client of the process before.
-pub(super) async fn cancel(pid: u32, key: &[u8], environment: &Environment) {
+/// for a client of the process before, or of another instance unless that has passed it on.
+pub(super) async fn cancel(pid: u32, key: &[u8], is_passed_on: bool, environment: &Environment) {
     environment.metrics.acceptor().add(Counter::Cancels, 1);
-    let request = environment.registry.cancel(pid, key);
-    match (&request, &environment.predecessor) {
-        (None, Some(predecessor)) => predecessor.cancel(pid, key).await,
-        _ => {
-            if let Some((pid, secret, endpoint)) = request.as_ref().and_then(Request::theirs) {
-                hasten(pid, secret, endpoint, environment).await;
-            }
+    if let Some(request) = environment.registry.cancel(pid, key) {
+        if let Some((pid, secret, endpoint)) = request.theirs() {
+            hasten(pid, secret, endpoint, environment).await;
         }
+        return;
     }
+    let before = async {
+        if let Some(predecessor) = &environment.predecessor {
+            predecessor.cancel(pid, key).await;
+        }
+    };
+    let beside = async {
+        if !is_passed_on {
+            environment.peers.pass_on(pid, key).await;
+        }
+    };
+    tokio::join!(before, beside);
 }

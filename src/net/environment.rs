@@ -5,6 +5,7 @@ use super::door::Door;
 use super::halts::Halts;
 use super::news::Tells;
 use super::orders::{Halting, Mailbox, Order};
+use super::peers::Peers;
 use super::phase::Phase;
 use super::places::Places;
 use super::pools::Pools;
@@ -25,6 +26,8 @@ pub(super) struct Environment {
     pub(super) registry: Arc<Registry>,
     /// Knows the keys of those who are still with the process before.
     pub(super) predecessor: Option<Arc<Predecessor>>,
+    /// Know the keys of those who are with other instances.
+    pub(super) peers: Peers,
     pub(super) metrics: Arc<Metrics>,
     pub(super) warm: Arc<Warm>,
     pub(super) pools: Pools,

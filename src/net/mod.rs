@@ -25,6 +25,7 @@ mod http;
 mod listener;
 mod news;
 mod orders;
+mod peers;
 mod phase;
 mod places;
 mod pools;
@@ -382,11 +383,8 @@ impl Proxy {
     fn environment(&self, draining: &watch::Receiver<Phase>) -> Environment {
         let warm = Arc::new(Warm::new(&self.config));
         Environment {
-            pools: Pools::new(
-                self.config.bounds,
-                Arc::clone(&warm),
-                tokio::runtime::Handle::current(),
-            ),
+            pools: Pools::new(self.config.bounds, Arc::clone(&warm)),
+            peers: peers::Peers::new(&self.config),
             workers: Mutex::default(),
             halts: Arc::default(),
             ways: Arc::new(Ways::new(&self.config.databases)),
@@ -473,7 +471,8 @@ async fn leave(estate: Option<Estate>, mut heir: Heir, environment: Arc<Environm
     }
     tokio::spawn(async move {
         let environment = &environment;
-        let cancel = |pid, key: Vec<u8>| async move { cancel(pid, &key, environment).await };
+        // The next process tells others itself.
+        let cancel = |pid, key: Vec<u8>| async move { cancel(pid, &key, true, environment).await };
         heir.serve(cancel).await;
     });
 }

@@ -49,13 +49,14 @@ pub(super) struct Pools {
 }
 
 impl Pools {
-    /// Pools whose idle connections are on this list, and which are woken by this runtime.
-    pub(super) fn new(bounds: Bounds, warm: Arc<Warm>, runtime: Handle) -> Self {
+    /// Pools whose idle connections are on this list, and which are woken by the runtime that this
+    /// is called in.
+    pub(super) fn new(bounds: Bounds, warm: Arc<Warm>) -> Self {
         Self {
             known: Arc::default(),
             bounds,
             warm,
-            runtime,
+            runtime: Handle::current(),
             given: AtomicU64::new(1),
         }
     }

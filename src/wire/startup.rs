@@ -11,6 +11,9 @@ const CANCEL: u32 = 1234 << 16 | 5678;
 const SSL: u32 = 1234 << 16 | 5679;
 const GSSENC: u32 = 1234 << 16 | 5680;
 
+/// A CancelRequest that one instance passes on to another: no server's, and "pg" in its lower half.
+const PASSED_ON: u32 = 1234 << 16 | 0x7067;
+
 /// The first packet of a connection, or the next one after a refused encryption request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Packet<'a> {
@@ -24,6 +27,8 @@ pub enum Packet<'a> {
         pid: u32,
         /// The secret key: four bytes in protocol 3.0, up to 256 in 3.2.
         key: &'a [u8],
+        /// Another instance has passed it on.
+        is_passed_on: bool,
     },
     /// StartupMessage, protocol 3.
     Startup(Startup<'a>),
@@ -85,13 +90,14 @@ pub fn packet(bytes: &[u8]) -> Result<Option<(Packet<'_>, usize)>, Error> {
     let packet = match u32::from_be_bytes(*code) {
         SSL => Packet::Ssl,
         GSSENC => Packet::Gssenc,
-        CANCEL => {
+        code @ (CANCEL | PASSED_ON) => {
             let Some((pid, key)) = body.split_first_chunk::<4>() else {
                 return Err(Error::StartupLayout);
             };
             Packet::Cancel {
                 pid: u32::from_be_bytes(*pid),
                 key,
+                is_passed_on: code == PASSED_ON,
             }
         }
         version => Packet::Startup(startup(version, body)?),
@@ -206,9 +212,18 @@ pub fn ssl_request(out: &mut Vec<u8>) {
 
 /// Appends a CancelRequest.
 pub fn cancel_request(out: &mut Vec<u8>, pid: u32, key: &[u8]) {
+    cancel_of(out, CANCEL, pid, key);
+}
+
+/// Appends a CancelRequest for another instance, which does not pass it on again.
+pub fn passed_on_cancel(out: &mut Vec<u8>, pid: u32, key: &[u8]) {
+    cancel_of(out, PASSED_ON, pid, key);
+}
+
+fn cancel_of(out: &mut Vec<u8>, code: u32, pid: u32, key: &[u8]) {
     let length = u32::try_from(12 + key.len()).unwrap_or(u32::MAX);
     out.extend_from_slice(&length.to_be_bytes());
-    out.extend_from_slice(&CANCEL.to_be_bytes());
+    out.extend_from_slice(&code.to_be_bytes());
     out.extend_from_slice(&pid.to_be_bytes());
     out.extend_from_slice(key);
 }
@@ -322,8 +337,23 @@ mod tests {
         let cancel = Packet::Cancel {
             pid: 7,
             key: b"abcd",
+            is_passed_on: false,
         };
         assert_eq!(packet(&out), Ok(Some((cancel, 16))));
+    }
+
+    #[test]
+    fn passed_on_cancel_bytes() {
+        let mut out = Vec::new();
+        passed_on_cancel(&mut out, 7, b"abcd");
+        assert_eq!(out, b"\0\0\0\x10\x04\xd2\x70\x67\0\0\0\x07abcd");
+        let cancel = Packet::Cancel {
+            pid: 7,
+            key: b"abcd",
+            is_passed_on: true,
+        };
+        assert_eq!(packet(&out), Ok(Some((cancel, 16))));
+        assert!(packet(b"\0\0\0\x0a\x04\xd2\x70\x67\0\0").is_err());
     }
 
     #[test]

@@ -121,6 +121,8 @@ mod crowd;
 mod shutdown;
 // Restarts without loss.
 mod takeover;
+// Several instances behind one address.
+mod peers;
 // Peers that do not read.
 mod backpressure;
 mod bare;

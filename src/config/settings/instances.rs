@@ -1,0 +1,28 @@
+//! The settings about other processes of the proxy: the next one, and those beside it.
+
+use super::{Setting, ValueForm};
+
+/// `takeover_socket`: where the next process asks for the sockets listened on.
+pub const TAKEOVER_SOCKET: Setting = Setting {
+    key: "takeover_socket",
+    kind: ValueForm::Text("PATH"),
+    default: Some(""),
+    what: "Where a process that is started with the same path asks this one for the sockets it \
+           listens on, and takes over: new clients are its own, and this one ends when those it \
+           has have left.",
+    because: "the path has to be one where nobody else can put a socket.",
+};
+
+/// `peers`: other instances that clients reach by the same address.
+pub const PEERS: Setting = Setting {
+    key: "peers",
+    kind: ValueForm::Addresses,
+    default: Some(""),
+    what: "Other instances of the proxy that clients reach by the same address, such as those \
+           behind one load balancer, each by an address of its own: host:port, or the path of a \
+           Unix socket; of a name with several addresses, all. A cancel request with a key that \
+           this instance has not given to anybody is passed on to them, and goes no further.",
+    because: "a client's cancel request is a connection of its own, which may come to any of \
+              them. The instance itself may be among them, so all may have the same \
+              configuration.",
+};

@@ -1,0 +1,95 @@
+//! Other instances that clients reach by the same address: a cancel request comes to any of them,
+//! so one with a key that nobody here was given is passed on to all others.
+//!
+//! Invariants:
+//! - what was passed on is not passed on again, so no request goes round;
+//! - no more than [`AT_ONCE`] requests are being passed on, each to no more than [`MOST`] addresses
+//!   and for no longer than `connect_timeout_s`. What is beyond that is not: whoever asks for that
+//!   many means harm, or would not be helped.
+
+use super::stream::{Stream, read, write_all};
+use crate::config::{Address, Config};
+use crate::wire::startup::passed_on_cancel;
+use std::io;
+use std::time::Duration;
+use tokio::net::lookup_host;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// Requests that are being passed on at once.
+const AT_ONCE: usize = 16;
+
+/// Addresses that a request is passed on to.
+const MOST: usize = 64;
+
+/// The other instances.
+#[derive(Debug)]
+pub(super) struct Peers {
+    addresses: Vec<Address>,
+    limit: Duration,
+    turns: Semaphore,
+}
+
+impl Peers {
+    /// Those of the configuration.
+    pub(super) fn new(config: &Config) -> Self {
+        Self {
+            addresses: config.peers.clone(),
+            limit: config.connect_timeout,
+            turns: Semaphore::new(AT_ONCE),
+        }
+    }
+
+    /// Passes on a cancel request with a key that nobody here was given. Returns when all who can
+    /// be told have done what they could, so that the client's own wait means something.
+    pub(super) async fn pass_on(&self, pid: u32, key: &[u8]) {
+        if self.addresses.is_empty() {
+            return;
+        }
+        let mut request = Vec::new();
+        passed_on_cancel(&mut request, pid, key);
+        let passing = async {
+            let _turn = self.turns.acquire().await;
+            let mut all = JoinSet::new();
+            for address in self.resolved().await.into_iter().take(MOST) {
+                let request = request.clone();
+                all.spawn(async move {
+                    if let Err(error) = tell(&address, &request).await {
+                        tracing::debug!(%address, %error, "cancel request not passed on");
+                    }
+                });
+            }
+            while all.join_next().await.is_some() {}
+        };
+        if timeout(self.limit, passing).await.is_err() {
+            tracing::debug!("cancel request not passed on in time");
+        }
+    }
+
+    /// All addresses, those of names among them.
+    async fn resolved(&self) -> Vec<Address> {
+        let mut all = Vec::new();
+        for address in &self.addresses {
+            let Address::Tcp { host, port } = address else {
+                all.push(address.clone());
+                continue;
+            };
+            match lookup_host((host.as_str(), *port)).await {
+                Ok(found) => all.extend(found.map(|found| Address::Tcp {
+                    host: found.ip().to_string(),
+                    port: found.port(),
+                })),
+                Err(error) => tracing::debug!(host, %error, "a peer was not found"),
+            }
+        }
+        all
+    }
+}
+
+/// Sends one instance the request, and waits until it hangs up.
+async fn tell(address: &Address, request: &[u8]) -> io::Result<()> {
+    let mut stream = Stream::connect(address).await?;
+    write_all(&mut stream, request).await?;
+    read(&mut stream, &mut [0; 64]).await.map(drop)
+}

@@ -1,0 +1,143 @@
+//! Several instances behind one address: a cancel request comes to any of them.
+
+use crate::harness::client::Client;
+use crate::harness::frames;
+use crate::harness::proxy::Proxy;
+use crate::harness::server;
+use pgautoprep::metrics::Counter;
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Computes for much longer than any test.
+const LONG: &str = "SELECT count(*) FROM generate_series(1, 2000000000)";
+
+/// The code of a cancel request that an instance passes on.
+const PASSED_ON: u32 = 1234 << 16 | 0x7067;
+
+/// Instances that have each other, themselves among them, and these.
+struct Instances {
+    directory: TempDir,
+    all: Vec<Proxy>,
+}
+
+impl Instances {
+    fn start(count: usize, others: &[&str]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let paths: Vec<_> = (0..count).map(|at| path(&directory, at)).collect();
+        let mut peers: Vec<_> = paths.iter().map(String::as_str).collect();
+        peers.extend(others);
+        let peers = peers.join(",");
+        let start = |own: &String| {
+            let listen = format!("127.0.0.1:0,{own}");
+            let settings = [
+                ("listen", &*listen),
+                ("peers", &peers),
+                ("connect_timeout_s", "1"),
+            ];
+            Proxy::with(&server::address(), &settings)
+        };
+        let all = paths.iter().map(start).collect();
+        Self { directory, all }
+    }
+
+    /// How many cancel requests have come to each.
+    fn cancels(&self) -> Vec<u64> {
+        let all = self.all.iter();
+        all.map(|proxy| proxy.summary().count(Counter::Cancels))
+            .collect()
+    }
+
+    /// Sends bytes to one of them and waits until it hangs up.
+    fn tell(&self, at: usize, bytes: &[u8]) {
+        let mut stream = UnixStream::connect(path(&self.directory, at)).unwrap();
+        let limit = Some(Duration::from_secs(10));
+        stream.set_read_timeout(limit).unwrap();
+        stream.write_all(bytes).unwrap();
+        assert_eq!(stream.read(&mut [0; 8]).unwrap(), 0);
+    }
+}
+
+fn path(directory: &TempDir, at: usize) -> String {
+    let path = directory.path().join(format!("instance-{at}"));
+    path.to_str().unwrap().to_owned()
+}
+
+fn passed_on(pid: u32, key: &[u8]) -> Vec<u8> {
+    let body = [&PASSED_ON.to_be_bytes()[..], &pid.to_be_bytes(), key].concat();
+    frames::untagged(&body)
+}
+
+/// Has a client of this instance ask for something long.
+fn begins(proxy: &Proxy) -> Client {
+    let mut client = Client::login(proxy.address(), "postgres");
+    client.run("SELECT 1");
+    client.send(&frames::query(LONG));
+    std::thread::sleep(Duration::from_millis(200));
+    client
+}
+
+fn is_cancelled(client: &mut Client) {
+    let answer = client.until_ready();
+    let error = answer.iter().find(|frame| frame.tag == b'E');
+    assert_eq!(error.unwrap().sqlstate(), "57014");
+}
+
+#[test]
+fn a_cancel_request_reaches_the_instance_that_has_the_client() {
+    let instances = Instances::start(3, &[]);
+    let mut client = begins(&instances.all[0]);
+    let (pid, key) = client.key.clone();
+    instances.tell(2, &frames::cancel(pid, &key));
+    is_cancelled(&mut client);
+    // All are told once, also the one that was asked.
+    assert_eq!(instances.cancels(), [1, 1, 2]);
+    // Its own are no one else's business.
+    client.send(&frames::query(LONG));
+    std::thread::sleep(Duration::from_millis(200));
+    instances.tell(0, &frames::cancel(pid, &key));
+    is_cancelled(&mut client);
+    assert_eq!(instances.cancels(), [2, 1, 2]);
+}
+
+#[test]
+fn nobodys_cancel_request_goes_round_once() {
+    let instances = Instances::start(3, &[]);
+    instances.tell(0, &frames::cancel(7, b"none"));
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(instances.cancels(), [2, 1, 1]);
+    // Whoever says that it was passed on has it passed on to nobody, and cancels what it has the
+    // key of.
+    instances.tell(1, &passed_on(7, b"none"));
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(instances.cancels(), [2, 2, 1]);
+    let mut client = begins(&instances.all[1]);
+    let (pid, key) = client.key.clone();
+    instances.tell(1, &passed_on(pid, &key));
+    is_cancelled(&mut client);
+}
+
+#[test]
+fn peers_that_are_not_there_or_do_not_answer_keep_nobody() {
+    let directory = tempfile::tempdir().unwrap();
+    let (gone, silent) = (path(&directory, 0), path(&directory, 1));
+    // Accepts nobody.
+    let _listener = UnixListener::bind(&silent).unwrap();
+    let instances = Instances::start(2, &[&gone, &silent, "nobody.invalid:1", "127.0.0.1:1"]);
+    let mut client = begins(&instances.all[0]);
+    let (pid, key) = client.key.clone();
+    let started = Instant::now();
+    instances.tell(1, &frames::cancel(pid, &key));
+    is_cancelled(&mut client);
+    assert!(started.elapsed() < Duration::from_secs(5));
+    // Many at once wait for each other, and not for ever.
+    std::thread::scope(|scope| {
+        for number in 0..40 {
+            let instances = &instances;
+            scope.spawn(move || instances.tell(1, &frames::cancel(number, b"none")));
+        }
+    });
+    assert!(started.elapsed() < Duration::from_secs(10));
+    client.run("SELECT 1");
+}
