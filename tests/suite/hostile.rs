@@ -328,10 +328,10 @@ fn who_does_not_log_in_keeps_nobody_out() {
     for way in ways {
         let settings = [&[("max_clients", "5")], way].concat();
         let proxy = Proxy::with(&server::address(), &settings);
-        let first = login(proxy.address(), "postgres", "secret").entered();
+        let mut first = login(proxy.address(), "postgres", "secret").entered();
         // Some say nothing, some the half of it, and some do not prove who they are. If logins are
         // relayed, that is the server's to wait for.
-        let silent: Vec<_> = (0..20)
+        let mut silent: Vec<_> = (0..20)
             .map(|number| {
                 let mut client = Client::connect(proxy.address());
                 let begun = startup(&ME);
@@ -347,12 +347,10 @@ fn who_does_not_log_in_keeps_nobody_out() {
         let mut others: Vec<_> = (0..4)
             .map(|_| login(proxy.address(), "postgres", "secret").entered())
             .collect();
-        for client in others.iter_mut().chain(&mut [first]) {
+        for client in others.iter_mut().chain([&mut first]) {
             client.run("SELECT 1");
         }
-        let mut left = silent;
-        let told = left.remove(0).rest();
-        assert_eq!(told[0].sqlstate(), "53300");
+        assert_eq!(silent[0].rest()[0].sqlstate(), "53300");
         // All who are there have logged in.
         let mut more = Client::connect(proxy.address());
         more.send(&startup(&ME));
