@@ -114,6 +114,11 @@ async fn serve(config: Config, sources: Sources, output: &Output) -> anyhow::Res
     let summaries = Arc::new(Summaries::of(&proxy));
     let others = [summary?, hangup?, ignored?];
     let told = (output.clone(), manager.clone());
+    let (ending, teller) = (Arc::clone(&steward), manager.clone());
+    tokio::spawn(async move {
+        ending.is_ending().await;
+        teller.stopping();
+    });
     let signals = answer_signals(others, Arc::clone(&summaries), steward, told);
     tokio::spawn(signals);
     // Who connects from now on is served, if not at once.

@@ -246,6 +246,16 @@ impl Steward {
         });
     }
 
+    /// Waits until the proxy was told at the console to end, and not only when its clients have
+    /// left: that may take days, in which a service manager is not to lose its patience.
+    pub async fn is_ending(&self) {
+        let soon = |ending: &Option<Ending>| matches!(ending, Some(Ending::Drain | Ending::AtOnce));
+        let mut ending = self.ending();
+        if ending.wait_for(soon).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// Tells when and how the proxy is to end.
     pub(super) fn ending(&self) -> watch::Receiver<Option<Ending>> {
         self.ending.subscribe()

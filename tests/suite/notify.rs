@@ -1,6 +1,8 @@
 //! What a service manager is told while the program runs.
 
 use crate::harness::client::Client;
+use crate::harness::frames;
+use crate::harness::login::Users;
 use crate::harness::proxy::Process;
 use crate::harness::server;
 use rustix::process::Signal;
@@ -52,5 +54,41 @@ fn a_service_manager_is_told_what_the_program_does() {
     }
     process.signal(Signal::TERM);
     assert_eq!(heard(), "STOPPING=1\nSTATUS=ending");
+    assert!(process.ended().0.success());
+}
+
+#[test]
+fn a_service_manager_is_told_at_once_what_was_ordered_at_the_console() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    let heard = || {
+        let mut bytes = [0; 512];
+        let count = socket.recv(&mut bytes);
+        count.map(|count| String::from_utf8(bytes[..count].to_vec()).unwrap())
+    };
+    let wait = |time| socket.set_read_timeout(Some(time)).unwrap();
+    let users = Users::new(&[("postgres", "")]);
+    let settings = [
+        ("auth_type", "trust"),
+        ("auth_file", users.path()),
+        ("admin_users", "postgres"),
+        ("drain_timeout_s", "60"),
+    ];
+    let shell = format!("export NOTIFY_SOCKET={}", path.display());
+    let mut process = Process::start_under(&shell, &server::address(), &settings);
+    wait(Duration::from_secs(15));
+    assert_eq!(heard().unwrap(), "READY=1\nSTATUS=serving");
+    let mut client = Client::login(&process.address, "postgres");
+    client.run("BEGIN");
+    let mut console = Client::login(&process.address, "pgautoprep");
+    console.send(&frames::query("SHUTDOWN WAIT_FOR_CLIENTS"));
+    wait(Duration::from_millis(500));
+    assert!(heard().is_err(), "that may take days");
+    console.send(&frames::query("SHUTDOWN DRAIN"));
+    wait(Duration::from_secs(15));
+    assert_eq!(heard().unwrap(), "STOPPING=1\nSTATUS=ending");
+    client.run("COMMIT");
+    drop(client);
     assert!(process.ended().0.success());
 }
