@@ -49,7 +49,7 @@ impl Report {
     pub(super) fn of(observed: &Observed, asked: &Asked) -> Self {
         let count = |counter| observed.summary.count(counter);
         let head = format!(
-            "{:.0} s before {}: {} statements of the simple protocol, {} connections",
+            "{:.0} s in front of {}: {} statements of the simple protocol, {} connections",
             observed.time.as_secs_f64(),
             observed.server,
             count(Counter::Queries),
