@@ -97,6 +97,13 @@ impl Pools {
     }
 }
 
+impl Drop for Pools {
+    fn drop(&mut self) {
+        // Each of them knows all others.
+        self.known.forget_all();
+    }
+}
+
 /// The server connections of one user to one database.
 #[derive(Debug)]
 pub(super) struct Pool {

@@ -51,6 +51,11 @@ impl Known {
         made
     }
 
+    /// Remembers no pool any longer.
+    pub(super) fn forget_all(&self) {
+        self.pools().clear();
+    }
+
     /// Takes a place of all these groups, if there is one in each.
     pub(super) fn take(&self, groups: &Groups) -> bool {
         let mut taken = self.taken();
