@@ -116,7 +116,7 @@ async fn serve(config: Config, sources: Sources, output: &Output) -> anyhow::Res
     let told = (output.clone(), manager.clone());
     let (ending, teller) = (Arc::clone(&steward), manager.clone());
     tokio::spawn(async move {
-        ending.is_ending().await;
+        ending.told_to_end().await;
         teller.stopping();
     });
     let signals = answer_signals(others, Arc::clone(&summaries), steward, told);

@@ -208,8 +208,8 @@ pub const MAX_CLIENTS: Setting = Setting {
         max: 1_000_000,
     },
     default: Some("10000"),
-    what: "How many clients may be connected at once; who has not logged in yet makes room for the \
-           next, and if all have, that is refused.",
+    what: "How many clients may be connected at once; who has not said who it is, or has yet to \
+           prove that to the proxy, makes room for the next; if nobody has, that is refused.",
     because: "hardly a server accepts as many, so its own limit speaks first; this one bounds the \
               proxy's memory and its two file descriptors per client.",
 };

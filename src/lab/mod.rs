@@ -9,4 +9,5 @@ pub mod bench;
 pub mod demo;
 mod load;
 pub(crate) mod login;
+pub(crate) mod markup;
 pub mod postgres;

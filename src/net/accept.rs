@@ -86,6 +86,8 @@ async fn converse(
     let error = match greeting {
         Ok(None) => return Ok(None),
         Ok(Some(Wish::Cancel(pid, key, is_passed_on))) => {
+            // It does not leave before it is done, so it has no place to give.
+            drop(admission);
             console.cancel(pid, &key);
             cancel(pid, &key, is_passed_on, environment).await;
             farewell(&mut client).await;

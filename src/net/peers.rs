@@ -4,8 +4,8 @@
 //! Invariants:
 //! - what was passed on is not passed on again, so no request goes round;
 //! - no more than [`AT_ONCE`] requests are being passed on, each to no more than [`MOST`] addresses
-//!   and for no longer than `connect_timeout_s`. What is beyond that is not: whoever asks for that
-//!   many means harm, or would not be helped.
+//!   of a name, and for no longer than `connect_timeout_s`. What is beyond that is not: whoever
+//!   asks for that many means harm, or would not be helped.
 
 use super::stream::{Stream, read, write_all};
 use crate::config::{Address, Config};
@@ -20,7 +20,7 @@ use tokio::time::timeout;
 /// Requests that are being passed on at once.
 const AT_ONCE: usize = 16;
 
-/// Addresses that a request is passed on to.
+/// Addresses of one name that a request is passed on to.
 const MOST: usize = 64;
 
 /// The other instances.
@@ -51,14 +51,10 @@ impl Peers {
         passed_on_cancel(&mut request, pid, key);
         let passing = async {
             let _turn = self.turns.acquire().await;
+            // Each by itself: a name that nobody knows is looked for longer than others take.
             let mut all = JoinSet::new();
-            for address in self.resolved().await.into_iter().take(MOST) {
-                let request = request.clone();
-                all.spawn(async move {
-                    if let Err(error) = tell(&address, &request).await {
-                        tracing::debug!(%address, %error, "cancel request not passed on");
-                    }
-                });
+            for address in &self.addresses {
+                all.spawn(tell_all(address.clone(), request.clone()));
             }
             while all.join_next().await.is_some() {}
         };
@@ -66,24 +62,38 @@ impl Peers {
             tracing::debug!("cancel request not passed on in time");
         }
     }
+}
 
-    /// All addresses, those of names among them.
-    async fn resolved(&self) -> Vec<Address> {
-        let mut all = Vec::new();
-        for address in &self.addresses {
-            let Address::Tcp { host, port } = address else {
-                all.push(address.clone());
-                continue;
-            };
-            match lookup_host((host.as_str(), *port)).await {
-                Ok(found) => all.extend(found.map(|found| Address::Tcp {
-                    host: found.ip().to_string(),
-                    port: found.port(),
-                })),
-                Err(error) => tracing::debug!(host, %error, "a peer was not found"),
+/// Sends the request to all that are meant by an address.
+async fn tell_all(address: Address, request: Vec<u8>) {
+    let mut all = JoinSet::new();
+    for one in resolved(address).await.into_iter().take(MOST) {
+        let request = request.clone();
+        all.spawn(async move {
+            if let Err(error) = tell(&one, &request).await {
+                tracing::debug!(address = %one, %error, "cancel request not passed on");
             }
+        });
+    }
+    while all.join_next().await.is_some() {}
+}
+
+/// The address itself, or those that it is the name of.
+async fn resolved(address: Address) -> Vec<Address> {
+    let Address::Tcp { host, port } = &address else {
+        return vec![address];
+    };
+    match lookup_host((host.as_str(), *port)).await {
+        Ok(found) => found
+            .map(|found| Address::Tcp {
+                host: found.ip().to_string(),
+                port: found.port(),
+            })
+            .collect(),
+        Err(error) => {
+            tracing::debug!(host, %error, "a peer was not found");
+            Vec::new()
         }
-        all
     }
 }
 

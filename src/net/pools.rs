@@ -122,6 +122,7 @@ pub(super) struct Pool {
     waiting: AtomicUsize,
     /// Since when somebody waits in another pool for whom one connection is to go.
     debt: Mutex<Option<Instant>>,
+    /// Whether there is one; changed under its lock.
     has_debt: AtomicBool,
     /// There may be clients that could leave their homes, and have not because nobody waited.
     has_idle: AtomicBool,
@@ -269,6 +270,8 @@ impl Pool {
         if is_forgotten {
             self.waiting.fetch_sub(1, Ordering::SeqCst);
         }
+        drop(inner);
+        self.release_others();
         is_forgotten
     }
 
@@ -306,6 +309,21 @@ impl Pool {
         if is_due && self.warm.evict(self.number) {
             *debt = None;
             self.has_debt.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// Nobody waits here any more, so maybe nobody does for whom another pool was to close one.
+    fn release_others(&self) {
+        if self.groups.is_empty() || self.has_queue() {
+            return;
+        }
+        for pool in self.known.in_debt(&self.groups) {
+            let waiting = self.known.waiting(&pool.groups);
+            if waiting.iter().all(|other| other.number == pool.number) {
+                let mut debt = pool.debt.lock().unwrap_or_else(PoisonError::into_inner);
+                *debt = None;
+                pool.has_debt.store(false, Ordering::SeqCst);
+            }
         }
     }
 
@@ -357,6 +375,7 @@ impl Pool {
             }
         }
         drop(inner);
+        self.release_others();
         drop(refused);
     }
 

@@ -248,7 +248,7 @@ impl Steward {
 
     /// Waits until the proxy was told at the console to end, and not only when its clients have
     /// left: that may take days, in which a service manager is not to lose its patience.
-    pub async fn is_ending(&self) {
+    pub async fn told_to_end(&self) {
         let soon = |ending: &Option<Ending>| matches!(ending, Some(Ending::Drain | Ending::AtOnce));
         let mut ending = self.ending();
         if ending.wait_for(soon).await.is_err() {

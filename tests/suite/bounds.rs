@@ -208,6 +208,30 @@ fn pools_that_share_a_bound_serve_who_has_waited_longest() {
 }
 
 #[test]
+fn nobody_makes_room_for_who_has_given_up() {
+    let (server, proxy) = start(&[
+        ("max_db_connections", "1"),
+        ("query_wait_timeout_s", "1"),
+        ("catalog_watch_ms", "1000"),
+        ("pool_mode", "auto"),
+    ]);
+    let mut direct = Client::login(&server.address(), "other");
+    let mut session = || direct.value("SELECT pid FROM pg_stat_activity WHERE usename = 'ann'");
+    let mut ann = login(&proxy, "ann", "postgres");
+    // Once more, because the first query of all is followed by questions.
+    (0..4).for_each(|id| select(&mut ann, 1 + id));
+    ann.run("BEGIN");
+    select(&mut ann, 5);
+    let before = session();
+    let told = knock(&proxy, "bob", "postgres").rest();
+    assert_eq!(told[0].sqlstate(), "53300");
+    ann.run("COMMIT");
+    std::thread::sleep(Duration::from_millis(500));
+    select(&mut ann, 6);
+    assert_eq!(session(), before);
+}
+
+#[test]
 fn a_pool_has_its_reserve_once_somebody_has_waited() {
     let (_server, proxy) = start(&[
         ("reserve_pool_size", "1"),

@@ -119,6 +119,32 @@ fn nobodys_cancel_request_goes_round_once() {
 }
 
 #[test]
+fn a_cancel_request_that_is_passed_on_lets_nobody_in_beyond_the_bound() {
+    let directory = tempfile::tempdir().unwrap();
+    let silent = path(&directory, 0);
+    // Accepts nobody.
+    let _listener = UnixListener::bind(&silent).unwrap();
+    let settings = [
+        ("peers", &*silent),
+        ("connect_timeout_s", "3"),
+        ("max_clients", "2"),
+    ];
+    let proxy = Proxy::with(&server::address(), &settings);
+    let mut client = Client::login(proxy.address(), "postgres");
+    let mut request = Client::connect(proxy.address());
+    request.send(&frames::cancel(7, b"none"));
+    std::thread::sleep(Duration::from_millis(200));
+    let mut more = Client::connect(proxy.address());
+    more.send(&frames::startup(&[
+        ("user", "postgres"),
+        ("database", "postgres"),
+    ]));
+    assert_eq!(more.next().unwrap().sqlstate(), "53300");
+    assert!(request.rest().is_empty());
+    client.run("SELECT 1");
+}
+
+#[test]
 fn peers_that_are_not_there_or_do_not_answer_keep_nobody() {
     let directory = tempfile::tempdir().unwrap();
     let (gone, silent) = (path(&directory, 0), path(&directory, 1));

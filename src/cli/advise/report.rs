@@ -146,21 +146,18 @@ fn figure(value: Option<f64>) -> String {
 /// What the server says of the statements that come most.
 fn statements(asked: &Asked) -> Table {
     let row = |row: &Row| {
-        let [verdict, plans, travels, parse, plan, memory] = match &row.told {
-            Ok(told) => cells(told),
-            Err(why) => ["not asked", "-", "-", "-", "-", why].map(str::to_owned),
+        let shape = &row.passed.shape;
+        let (told, text) = match &row.told {
+            Ok(told) => (cells(told), shape.clone()),
+            Err(why) => (
+                ["not asked", "-", "-", "-", "-", "-"].map(str::to_owned),
+                format!("{shape} ({why})"),
+            ),
         };
-        let text = match &row.told {
-            Ok(_) => row.passed.shape.clone(),
-            Err(_) => format!("{} ({memory})", row.passed.shape),
-        };
-        let memory = if row.told.is_ok() {
-            memory
-        } else {
-            "-".to_owned()
-        };
-        let seen = row.passed.count.to_string();
-        vec![seen, verdict, plans, travels, parse, plan, memory, text]
+        let mut line = vec![row.passed.count.to_string()];
+        line.extend(told);
+        line.push(text);
+        line
     };
     Table {
         title: "The statements that come most, as the server was asked about one of each",

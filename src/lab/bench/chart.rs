@@ -1,5 +1,6 @@
 //! Bar charts as inline SVG, drawn with the colours of the page's style.
 
+use crate::lab::markup::escape;
 use std::fmt::Write as _;
 
 /// Width of the drawing; the page scales it.
@@ -46,21 +47,6 @@ pub(super) enum Scale {
 /// The class of the colour of the variant at `index`.
 pub(super) fn colour(index: usize) -> String {
     format!("s{}", index % COLOURS)
-}
-
-/// `text` as it stands in HTML, in attributes, too.
-pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 /// A drawing of `groups`; `what` names it to those who cannot see it.

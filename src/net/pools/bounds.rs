@@ -3,11 +3,13 @@
 //!
 //! Invariants:
 //! - of a group there are no more places taken than its bound;
-//! - a place that becomes free goes to who has waited longest among all that could have it;
+//! - a place that becomes free is offered first to who has waited longest among all that could have
+//!   it;
 //! - no two pools' locks are held at once: what one is to do for another stands in its `debt`.
 
 use super::Pool;
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The database as clients call it, and the user as the server knows it.
@@ -94,13 +96,24 @@ impl Known {
         others.cloned().collect()
     }
 
+    /// The pools that are counted together with these groups, and are to close a connection for
+    /// somebody.
+    pub(super) fn in_debt(&self, groups: &Groups) -> Vec<Arc<Pool>> {
+        self.among(groups, |pool| pool.has_debt.load(Ordering::SeqCst))
+    }
+
     /// The pools that somebody waits in and that could use a place of these groups.
     pub(super) fn waiting(&self, groups: &Groups) -> Vec<Arc<Pool>> {
-        let is_among = |(group, _): &(Group, usize)| groups.iter().any(|(own, _)| own == group);
+        self.among(groups, Pool::has_queue)
+    }
+
+    /// The pools that belong to one of these groups and are like this.
+    fn among(&self, groups: &Groups, is_it: impl Fn(&Pool) -> bool) -> Vec<Arc<Pool>> {
+        let is_own = |(group, _): &(Group, usize)| groups.iter().any(|(own, _)| own == group);
         let pools = self.pools();
-        let waiting = pools.values();
-        let waiting = waiting.filter(|pool| pool.has_queue() && pool.groups.iter().any(is_among));
-        waiting.cloned().collect()
+        let among = pools.values();
+        let among = among.filter(|pool| is_it(pool) && pool.groups.iter().any(is_own));
+        among.cloned().collect()
     }
 
     fn pools(&self) -> MutexGuard<'_, HashMap<Name, Arc<Pool>>> {

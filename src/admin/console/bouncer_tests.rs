@@ -1,0 +1,104 @@
+//! Tests of PgBouncer's tables: what they show of facts that are known.
+
+use super::super::sample;
+use super::super::tables::named;
+use super::*;
+
+/// The rows of a table as one text: values by `|`, rows by lines.
+fn shown(name: &str) -> String {
+    let facts = sample::facts();
+    let rows = (named(name).unwrap().rows)(&facts);
+    let cell = |cell: &Cell| match cell {
+        Cell::Null => "-".to_owned(),
+        Cell::Text(text) => text.to_string(),
+        Cell::Number(number) => number.to_string(),
+    };
+    let row = |row: &Vec<Cell>| row.iter().map(cell).collect::<Vec<_>>().join("|");
+    rows.iter().map(row).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_columns_are_those_that_programs_read() {
+    let names = |name: &str| {
+        let columns = named(name).unwrap().columns.iter();
+        columns
+            .map(|column| column.name)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert_eq!(
+        names("clients"),
+        "type user database replication state addr port local_addr local_port connect_time \
+         request_time wait wait_us close_needed ptr link remote_pid tls application_name \
+         prepared_statements id queries converted received sent waits_for"
+    );
+    assert!(names("servers").ends_with(" prepared_statements id statement_bytes"));
+    assert_eq!(names("lists"), "list items");
+    assert_eq!(names("config"), "key value default changeable");
+}
+
+#[test]
+fn what_was_counted_is_shown_by_database() {
+    assert_eq!(
+        shown("stats"),
+        "db|3|0|100|5000|9000|0|0|0|0|0|0|3|0|0|1|50|100|0|0|0|0|0|0|0|80|1\n\
+         pgautoprep|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0"
+    );
+    assert_eq!(
+        shown("stats_totals"),
+        "db|3|0|100|5000|9000|0|0|0|0|0|0|3|80\n\
+         pgautoprep|0|0|0|0|0|0|0|0|0|0|0|0|0"
+    );
+    assert!(shown("stats_averages").starts_with("db|0|0|1|50|100|0|0|0|0|0|0|0|1\n"));
+    assert!(shown("totals").contains("\ntotal_query_count|100\n"));
+}
+
+#[test]
+fn who_is_there_is_counted_by_database_and_user() {
+    assert_eq!(
+        shown("pools"),
+        "db|me|1|1|0|0|1|0|0|1|0|0|1|0|0|session|-\n\
+         pgautoprep|root|1|0|0|0|0|0|0|0|0|0|0|0|0|statement|-"
+    );
+    assert_eq!(
+        shown("databases"),
+        "db|10.0.0.9|5432|db|-|20|0|0|3600|session|-|0|3|0|2|0|0\n\
+         pgautoprep|-|0|pgautoprep|-|20|0|0|3600|statement|-|0|0|0|1|0|0"
+    );
+    assert_eq!(shown("users"), "me|-|-|-|0|3|0|2\nroot|-|-|-|0|0|0|1");
+    let lists = shown("lists");
+    assert!(
+        lists.contains("free_clients|97\nused_clients|3\nlogin_clients|1\n"),
+        "{lists}"
+    );
+}
+
+#[test]
+fn sockets_have_their_addresses_and_figures() {
+    let clients = shown("clients");
+    let first = clients.lines().next().unwrap();
+    assert_eq!(
+        first,
+        "C|me|db|none|active|10.0.0.1|4000|10.0.0.2|6432|2023-11-14 22:13:20 UTC|-|0|0|0|0.1|\
+         0.2|77|TLS|app|4|12|100|80|5000|9000|nothing"
+    );
+    assert!(clients.ends_with("|4|9|0|0|0|0|nothing"), "{clients}");
+    let servers = shown("servers");
+    assert!(
+        servers
+            .lines()
+            .any(|line| line.contains("|idle|unix|0|unix|0|")),
+        "{servers}"
+    );
+}
+
+#[test]
+fn the_numbers_that_programs_look_for_are_among_the_settings() {
+    let config = shown("config");
+    assert!(config.starts_with("mode|convert|convert|no\n"), "{config}");
+    let known = "\nmax_client_conn|100|-|no\n\
+        log_pooler_errors|0|-|no";
+    assert!(config.ends_with(known), "{config}");
+    assert_eq!(shown("version"), "pgautoprep 1.2.3");
+    assert_eq!(shown("state"), "active|yes\npaused|no\nsuspended|no");
+}

@@ -1,0 +1,157 @@
+//! What the configuration of PgBouncer becomes.
+
+use super::*;
+use crate::config::Sources;
+
+const FILE: &str = "\
+;; what Debian ships, and more
+[databases]
+app = host=db.example port=5433 dbname=app
+other = host=db.example,db2 port=5433 dbname=real user=forced password='it''s secret' pool_size=5
+* = host=elsewhere
+
+[users]
+me = pool_mode=session
+[pgbouncer]
+listen_addr = 127.0.0.1, ::1
+listen_port = 6543
+unix_socket_dir = /run/pgbouncer
+auth_type = md5
+auth_file = /etc/pgbouncer/userlist.txt
+auth_user = keeper
+auth_query = SELECT * FROM pgbouncer.get_auth($1)
+pool_mode = transaction
+max_client_conn = 500
+default_pool_size = 0
+server_idle_timeout = 30
+client_login_timeout = 20
+admin_users = me
+%include /etc/more.ini
+";
+
+#[test]
+fn a_file_is_translated_and_what_is_lost_is_said() {
+    let out = translate(FILE);
+    let lines: Vec<_> = out.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "listen = [\"127.0.0.1:6543\", \"[::1]:6543\", \
+             \"/run/pgbouncer/.s.PGSQL.6543\"]",
+            "max_clients = 500",
+            "login_timeout_s = 20",
+            "pool_mode = \"auto\"",
+            "server_idle_timeout_s = 30",
+            "server_tls_sslmode = \"prefer\"",
+            "auth_type = \"md5\"",
+            "auth_file = \"/etc/pgbouncer/userlist.txt\"",
+            "auth_user = \"keeper\"",
+            "auth_query = \"SELECT * FROM pgbouncer.get_auth($1)\"",
+            "",
+            "[databases.app]",
+            "upstream = [\"db.example:5433\"]",
+            "",
+            "[databases.other]",
+            "upstream = [\"db.example:5433\", \"db2:5433\"]",
+            "dbname = \"real\"",
+            "user = \"forced\"",
+            "pool_size = 5",
+            "load_balance_hosts = \"random\"",
+            "",
+            "[databases.\"*\"]",
+            "upstream = [\"elsewhere:5432\"]",
+            "# line 4: [databases] other has a password: write it in auth_file, in a line for \
+             the user",
+            "# line 4: [databases] other takes its hosts at random, and not in turn",
+            "# line 8: [users] me has no equivalent",
+            "# line 17: [pgbouncer] pool_mode transaction is auto here: a client that has left \
+             something in its session keeps its server connection, so that a pool may have to \
+             be larger",
+            "# line 19: [pgbouncer] default_pool_size has a value that has no equivalent",
+            "# line 22: [pgbouncer] admin_users has no equivalent",
+            "# line 23: [pgbouncer] %include has no equivalent",
+            "# [pgbouncer] auth_query runs in the database postgres, and not in that of the \
+             client: what it calls has to be there, or in auth_dbname",
+        ]
+    );
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("made.toml");
+    std::fs::write(&path, &out).expect("a writable directory");
+    let file = Some(path);
+    let sources = Sources {
+        file,
+        ..Sources::default()
+    };
+    let config = Config::load(&sources).expect("a configuration");
+    assert_eq!(config.listen.len(), 3);
+    let other = config.databases.find(b"other").expect("a table");
+    assert_eq!((other.addresses.len(), other.is_balanced), (2, true));
+    assert_eq!(other.user.as_deref(), Some("forced"));
+}
+
+#[test]
+fn no_value_that_was_not_understood_is_shown() {
+    let text = "hunter2\n[databases]\nx = password='hunter2\n[pgbouncer]\nauth_type = hunter2\n\
+                hunter = hunter2\n[odd]\na = hunter2\n[pgbouncer]\nlisten_port = x";
+    let out = translate(text);
+    assert!(!out.contains("hunter2"), "{out}");
+    assert!(out.contains("# line 5: [pgbouncer] auth_type"), "{out}");
+}
+
+#[test]
+fn what_pgbouncer_does_by_default_is_said() {
+    let out = translate("[databases]\nx = host=/tmp\n[pgbouncer]\nauth_file = /a\n");
+    let expected = "auth_type = \"md5\"\nauth_file = \"/a\"\n\n[databases.x]\n\
+                    upstream = [\"/tmp/.s.PGSQL.5432\"]\n";
+    assert_eq!(out, expected);
+    // All databases of one server are what it serves anyhow.
+    let out = translate("[databases]\n* = host=db\n[pgbouncer]\nauth_file = /a\n");
+    let expected = "upstream = \"db:5432\"\nserver_tls_sslmode = \"prefer\"\n\
+                    auth_type = \"md5\"\nauth_file = \"/a\"\n";
+    assert_eq!(out, expected);
+    // Users have to be asked for somewhere.
+    let out = translate("[databases]\nx = host=/tmp\n[pgbouncer]\nauth_user = a\n");
+    assert!(out.contains("auth_dbname = \"x\"\n"), "{out}");
+    assert!(Config::from_text(&out).is_ok(), "{out}");
+}
+
+#[test]
+fn pools_keep_their_sizes_where_they_have_any() {
+    let text = "[databases]\na = host=h pool_size=3 reserve_pool_size=2 \
+                max_db_connections=9\nb = host=h pool_mode=session pool_size=4\n\
+                c = host=h pool_mode=transaction\nd = host=h pool_mode=statement\n\
+                [pgbouncer]\nquery_wait_timeout = 9\npool_mode = ";
+    let out = translate(&format!("{text}transaction"));
+    let config = Config::from_text(&out).expect("a configuration");
+    let pool = |name: &[u8]| config.databases.find(name).and_then(|it| it.sizes.pool);
+    let pools = [b"a", b"b", b"c", b"d"].map(|name| pool(name));
+    assert_eq!(pools, [Some(3), None, Some(20), Some(20)], "{out}");
+    let of_a = config.databases.find(b"a").map(|it| it.sizes);
+    assert_eq!(of_a.map(|it| (it.reserve, it.most)), Some((2, 9)), "{out}");
+    assert_eq!(config.query_wait_timeout.as_secs(), 9);
+    assert!(
+        out.contains("line 3: [databases] b has what has no equivalent: pool_size"),
+        "{out}"
+    );
+    assert!(
+        out.contains("d pool_mode has a value that has no equivalent"),
+        "{out}"
+    );
+    let out = translate(&format!("{text}session"));
+    let config = Config::from_text(&out).expect("a configuration");
+    assert_eq!(
+        config.databases.find(b"a").and_then(|it| it.sizes.pool),
+        None,
+        "{out}"
+    );
+    assert!(
+        out.contains("line 2: [databases] a has what has no equivalent: pool_size"),
+        "{out}"
+    );
+}
+
+#[test]
+fn a_file_without_a_server_is_said_to_be_incomplete() {
+    let out = translate("[pgbouncer]\nauth_type = scram-sha-256\n");
+    assert!(out.contains("# to be completed: "), "{out}");
+}
