@@ -128,3 +128,30 @@ impl Known {
 fn is_full(taken: &HashMap<Group, usize>, (group, most): &(Group, usize)) -> bool {
     taken.get(group).is_some_and(|count| count >= most)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_taken_of_all_groups_or_of_none() {
+        let group = |name: &[u8]| Group::Database(name.into());
+        let user = || Group::User((*b"u").into());
+        let (one, other): (Groups, Groups) = (
+            [(group(b"a"), 2), (user(), 3)].into(),
+            [(group(b"b"), 2), (user(), 3)].into(),
+        );
+        let known = Known::default();
+        assert!(known.take(&one) && known.take(&one));
+        assert!(!known.take(&one), "the database is full");
+        assert!(known.take(&other));
+        assert!(!known.take(&other), "the user is");
+        known.give(&one);
+        assert!(known.take(&other), "nothing was taken in vain");
+        assert!(!known.take(&one));
+        for groups in [&one, &other, &other] {
+            known.give(groups);
+        }
+        assert!(known.taken().is_empty());
+    }
+}
