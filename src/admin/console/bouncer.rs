@@ -67,7 +67,7 @@ pub(super) static VIEWS: [View; 19] = [
     view("fds", Needs::Nothing, FDS, nothing),
     view("dns_hosts", Needs::Nothing, DNS_HOSTS, nothing),
     view("dns_zones", Needs::Nothing, DNS_ZONES, nothing),
-    view("peers", Needs::Nothing, PEERS, nothing),
+    view("peers", Needs::Nothing, PEERS, peers),
     view("peer_pools", Needs::Nothing, PEER_POOLS, nothing),
 ];
 
@@ -88,6 +88,20 @@ const fn view(
 /// Of what there is nothing in this proxy.
 fn nothing(_: &Facts) -> Vec<Vec<Cell>> {
     Vec::new()
+}
+
+/// The other instances. Their numbers are their places in the setting; requests that are passed on
+/// have no pool.
+fn peers(facts: &Facts) -> Vec<Vec<Cell>> {
+    let row = |(at, (host, port)): (usize, &(String, Option<u16>))| {
+        vec![
+            (at + 1).into(),
+            host.clone().into(),
+            port.map_or(Cell::Null, |port| u32::from(port).into()),
+            Cell::Null,
+        ]
+    };
+    facts.instances.iter().enumerate().map(row).collect()
 }
 
 fn version(facts: &Facts) -> Vec<Vec<Cell>> {
@@ -410,7 +424,7 @@ fn lists(facts: &Facts) -> Vec<Vec<Cell>> {
     let rows = [
         ("databases", databases(facts).len()),
         ("users", users(facts).len()),
-        ("peers", 0),
+        ("peers", facts.instances.len()),
         ("pools", pools(facts).len()),
         ("peer_pools", 0),
         ("free_clients", facts.max_clients.saturating_sub(used)),

@@ -74,6 +74,12 @@ fn who_is_there_is_counted_by_database_and_user() {
 }
 
 #[test]
+fn other_instances_are_told_by_their_addresses() {
+    assert_eq!(shown("peers"), "1|10.0.0.8|6432|-\n2|/run/b|-|-");
+    assert!(shown("lists").contains("peers|2\n"));
+}
+
+#[test]
 fn sockets_have_their_addresses_and_figures() {
     let clients = shown("clients");
     let first = clients.lines().next().unwrap();

@@ -159,6 +159,9 @@ pub struct Facts {
     pub server_lifetime: u64,
     /// The most clients at once.
     pub max_clients: usize,
+    /// Other instances, each by its host, or the path of its socket, and its port; a path has
+    /// none.
+    pub instances: Vec<(String, Option<u16>)>,
     /// What the settings make advisable to know.
     pub warnings: Vec<&'static str>,
     /// The settings.

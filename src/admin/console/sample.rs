@@ -80,6 +80,10 @@ pub(in crate::admin) fn facts() -> Facts {
         most_of_user: 0,
         server_lifetime: 3600,
         max_clients: 100,
+        instances: vec![
+            ("10.0.0.8".to_owned(), Some(6432)),
+            ("/run/b".to_owned(), None),
+        ],
         warnings: vec!["This is a warning."],
         settings: vec![SettingFacts {
             key: "mode",

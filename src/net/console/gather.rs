@@ -29,6 +29,14 @@ struct Sockets {
     counted: Counted,
 }
 
+/// How an instance is reached.
+fn instance(address: &Address) -> (String, Option<u16>) {
+    match address {
+        Address::Tcp { host, port } => (host.clone(), Some(*port)),
+        Address::Unix(path) => (path.display().to_string(), None),
+    }
+}
+
 impl Console {
     /// What is known, and what this needs.
     pub(in crate::net) async fn facts(&self, needs: Needs) -> Result<Facts, Told> {
@@ -70,6 +78,7 @@ impl Console {
             most_of_user: config.bounds.of_user,
             server_lifetime: config.server_lifetime.as_secs(),
             max_clients: config.max_clients,
+            instances: config.peers.iter().map(instance).collect(),
             warnings: config.warnings(),
             settings: self.settings(),
             clients: sockets.clients,
