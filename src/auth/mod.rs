@@ -25,6 +25,8 @@ pub mod userlist;
 
 #[cfg(test)]
 mod exchange_tests;
+#[cfg(test)]
+mod server_login_tests;
 
 pub use lookup::{Found, RoleLookup};
 pub use reception::{Accepted, Asking, Chance, Evidence, Heard, Reception};

@@ -1,5 +1,6 @@
 //! Several instances behind one address: a cancel request comes to any of them.
 
+use crate::console;
 use crate::harness::client::Client;
 use crate::harness::frames;
 use crate::harness::proxy::Proxy;
@@ -35,6 +36,7 @@ impl Instances {
                 ("listen", &*listen),
                 ("peers", &peers),
                 ("connect_timeout_s", "1"),
+                ("admin_users", "postgres"),
             ];
             Proxy::with(&server::address(), &settings)
         };
@@ -99,6 +101,25 @@ fn a_cancel_request_reaches_the_instance_that_has_the_client() {
     instances.tell(0, &frames::cancel(pid, &key));
     is_cancelled(&mut client);
     assert_eq!(instances.cancels(), [2, 1, 2]);
+}
+
+#[test]
+fn the_console_shows_who_is_told() {
+    let instances = Instances::start(2, &["localhost:6432", "[::1]:6433"]);
+    let own = |at| path(&instances.directory, at);
+    let mut console = console::enter(&own(0), "postgres");
+    let shown = console::rows(&console.query("SHOW PEERS"));
+    let shown: Vec<_> = shown
+        .iter()
+        .map(|row| ["peer_id", "host", "port"].map(|column| console::cell(row, column)))
+        .collect();
+    let expected = [
+        ["1", &own(0), ""],
+        ["2", &own(1), ""],
+        ["3", "localhost", "6432"],
+        ["4", "::1", "6433"],
+    ];
+    assert_eq!(shown, expected);
 }
 
 #[test]

@@ -90,7 +90,7 @@ fn nothing(_: &Facts) -> Vec<Vec<Cell>> {
     Vec::new()
 }
 
-/// The other instances. Their numbers are their places in the setting; requests that are passed on
+/// The instances that `peers` names, numbered as they stand there. Requests that are passed on
 /// have no pool.
 fn peers(facts: &Facts) -> Vec<Vec<Cell>> {
     let row = |(at, (host, port)): (usize, &(String, Option<u16>))| {

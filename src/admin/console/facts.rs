@@ -159,8 +159,8 @@ pub struct Facts {
     pub server_lifetime: u64,
     /// The most clients at once.
     pub max_clients: usize,
-    /// Other instances, each by its host, or the path of its socket, and its port; a path has
-    /// none.
+    /// The instances that cancel requests are passed on to, this one perhaps among them: the host,
+    /// or the path of a socket, and the port, which a path has not.
     pub instances: Vec<(String, Option<u16>)>,
     /// What the settings make advisable to know.
     pub warnings: Vec<&'static str>,

@@ -29,8 +29,8 @@ struct Sockets {
     counted: Counted,
 }
 
-/// How an instance is reached.
-fn instance(address: &Address) -> (String, Option<u16>) {
+/// The host, or the path of a socket, and the port, which a path has not.
+fn host_and_port(address: &Address) -> (String, Option<u16>) {
     match address {
         Address::Tcp { host, port } => (host.clone(), Some(*port)),
         Address::Unix(path) => (path.display().to_string(), None),
@@ -78,7 +78,7 @@ impl Console {
             most_of_user: config.bounds.of_user,
             server_lifetime: config.server_lifetime.as_secs(),
             max_clients: config.max_clients,
-            instances: config.peers.iter().map(instance).collect(),
+            instances: config.peers.iter().map(host_and_port).collect(),
             warnings: config.warnings(),
             settings: self.settings(),
             clients: sockets.clients,
@@ -189,21 +189,12 @@ async fn ask(mailbox: &Mailbox, ends: Ends, all: &mut Sockets) -> Result<(), Tol
 }
 
 fn lead(destination: &Destination) -> Lead {
-    let host = |address: &Address| match address {
-        Address::Tcp { host, .. } => host.clone(),
-        Address::Unix(path) => path.display().to_string(),
-    };
-    let hosts: Vec<String> = destination.addresses.iter().map(host).collect();
-    let port = destination
-        .addresses
-        .first()
-        .map_or(0, |first| match first {
-            Address::Tcp { port, .. } => *port,
-            Address::Unix(_) => 0,
-        });
+    let all: Vec<_> = destination.addresses.iter().map(host_and_port).collect();
+    let hosts: Vec<&str> = all.iter().map(|(host, _)| host.as_str()).collect();
+    let port = all.first().and_then(|(_, port)| *port);
     Lead {
         hosts: hosts.join(","),
-        port,
+        port: port.unwrap_or(0),
         dbname: destination.dbname.clone(),
         user: destination.user.clone(),
         pool: destination.sizes.pool,

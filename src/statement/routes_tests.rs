@@ -1,0 +1,192 @@
+//! Routes that are timed, tried and left, with times that are made up.
+
+use super::*;
+
+/// What many executions of one connection take, and how many of them went as they came.
+fn run(routes: &Routes, count: u32, rounds: u32, cost: impl Fn(Route, u32) -> u64) -> (u64, u32) {
+    let mut trial = Trial::new(routes);
+    let (mut total, mut originals) = (0, 0);
+    for index in 0..count {
+        let timed = trial.next(routes);
+        let route = timed.unwrap_or_else(|| routes.usual());
+        let micros = cost(route, index);
+        total += micros;
+        originals += u32::from(route == Route::Original);
+        if timed.is_some()
+            && let Some(pair) = trial.took(route, micros, rounds)
+        {
+            routes.add(pair);
+            trial.rest(routes, Micros(total));
+        }
+        if route == Route::Prepared && micros > u64::from(Trial::limit(routes)) {
+            trial.late(routes, Micros(total));
+        }
+    }
+    (total, originals)
+}
+
+fn noise(index: u32) -> u64 {
+    u64::from(index.wrapping_mul(2_654_435_761) >> 24) % 30
+}
+
+#[test]
+fn what_pays_is_kept_and_trials_cost_little() {
+    for original in [100, 150, 500] {
+        let routes = Routes::default();
+        let cost = |route, index| match route {
+            Route::Prepared => 100 + noise(index),
+            Route::Original => original + noise(index),
+        };
+        let (_, originals) = run(&routes, 100_000, 1, cost);
+        assert_eq!(routes.usual(), Route::Prepared, "{original}");
+        assert!(originals < 1_500, "{originals} of {original}");
+    }
+}
+
+#[test]
+fn what_does_not_pay_is_left_and_costs_hardly_more_than_without() {
+    for factor in [2, 5, 40] {
+        let routes = Routes::default();
+        let cost = |route, index| match route {
+            Route::Prepared => 100 * factor + noise(index),
+            Route::Original => 100 + noise(index),
+        };
+        let (_, originals) = run(&routes, 200, 1, cost);
+        assert_eq!(routes.usual(), Route::Original, "{factor}: {originals}");
+        let (total, _) = run(&routes, 100_000, 1, cost);
+        let (without, _) = (0..100_000).fold((0, 0), |(sum, n), index| {
+            (sum + cost(Route::Original, index), n)
+        });
+        assert!(total * 100 < without * 102, "{factor}: {total} {without}");
+    }
+}
+
+#[test]
+fn a_server_that_recovers_is_found_out() {
+    let routes = Routes::default();
+    let slow = |route, index| match route {
+        Route::Prepared => 4_000 + noise(index),
+        Route::Original => 100 + noise(index),
+    };
+    run(&routes, 1_000, 1, slow);
+    assert_eq!(routes.usual(), Route::Original);
+    let good = |route, index| match route {
+        Route::Prepared => 60 + noise(index),
+        Route::Original => 100 + noise(index),
+    };
+    run(&routes, 30_000, 1, good);
+    assert_eq!(routes.usual(), Route::Prepared);
+    run(&routes, 10_000, 1, good);
+    // And one that grows bad.
+    run(&routes, 10_000, 1, slow);
+    assert_eq!(routes.usual(), Route::Original);
+}
+
+#[test]
+fn every_fifth_execution_that_parses_counts_for_all_five() {
+    let routes = Routes::default();
+    let parses = |route, index| match route {
+        Route::Prepared if index % 5 == 0 => 2_000,
+        Route::Prepared => 80,
+        Route::Original => 100,
+    };
+    run(&routes, 400, 5, parses);
+    assert_eq!(routes.usual(), Route::Original);
+}
+
+#[test]
+fn routes_that_are_alike_do_not_change() {
+    let routes = Routes::default();
+    let cost = |_, index| 100 + 3 * noise(index);
+    for _ in 0..100 {
+        run(&routes, 10_000, 1, cost);
+        assert_eq!(routes.usual(), Route::Prepared);
+    }
+}
+
+/// A machine on which an answer often waits several times as long as the server works for it.
+fn busy(index: u32, seed: u32) -> u64 {
+    let drawn = (index ^ seed.wrapping_mul(0x9e37_79b9)).wrapping_mul(0x85eb_ca6b);
+    let drawn = (drawn ^ drawn >> 13).wrapping_mul(0xc2b2_ae35) >> 16;
+    match drawn % 8 {
+        0 => 2_000,
+        1 | 2 => 400,
+        3 | 4 => 100,
+        _ => u64::from(drawn % 40),
+    }
+}
+
+#[test]
+fn a_busy_machine_does_not_make_what_pays_be_left() {
+    for seed in 0..40 {
+        let routes = Routes::default();
+        let cost = |route, index| match route {
+            Route::Prepared => 80 + busy(index, seed),
+            Route::Original => 100 + busy(index, seed),
+        };
+        let (_, originals) = run(&routes, 20_000, 1, cost);
+        assert_eq!(routes.usual(), Route::Prepared, "{seed}");
+        assert!(originals < 2_000, "{seed}: {originals}");
+    }
+}
+
+#[test]
+fn on_a_busy_machine_what_does_not_pay_is_found_out() {
+    for seed in 0..40 {
+        let routes = Routes::default();
+        let cost = |route, index| match route {
+            Route::Prepared => 300 + busy(index, seed),
+            Route::Original => 100 + busy(index, seed),
+        };
+        let (_, originals) = run(&routes, 10_000, 1, cost);
+        assert!(originals > 5_000, "{seed}: {originals}");
+    }
+}
+
+#[test]
+fn what_is_gained_is_told_once_enough_pairs_say_so() {
+    let routes = Routes::default();
+    let pair = |prepared, original| Pair { prepared, original };
+    for _ in 1..ENOUGH {
+        routes.add(pair(30, 45));
+        assert_eq!(routes.gain(), 0);
+    }
+    routes.add(pair(30, 45));
+    assert_eq!(routes.gain(), 15);
+    for _ in 0..ENOUGH {
+        routes.add(pair(45, 40));
+    }
+    assert_eq!((routes.gain(), routes.usual()), (-5, Route::Prepared));
+    while routes.usual() == Route::Prepared {
+        routes.add(pair(90, 40));
+    }
+    assert_eq!((routes.gain(), routes.usual()), (0, Route::Original));
+}
+
+#[test]
+fn what_was_saved_stays_when_the_difference_changes() {
+    let routes = Routes::default();
+    let add = |executions, prepared, original| {
+        for _ in 0..ENOUGH {
+            routes.account(executions);
+            routes.add(Pair { prepared, original });
+        }
+    };
+    assert_eq!(routes.saved(10), None);
+    add(10, 30, 45);
+    assert_eq!(routes.saved(110), Some(100 * 15));
+    add(110, 30, 28);
+    assert_eq!(routes.saved(110), Some(100 * 15));
+    assert_eq!(routes.saved(210), Some(100 * 15 - 100 * 2));
+}
+
+#[test]
+fn a_trial_that_fails_leaves_no_half_of_a_pair() {
+    let routes = Routes::default();
+    let mut trial = Trial::new(&routes);
+    while trial.next(&routes).is_none() {}
+    assert_eq!(trial.took(Route::Prepared, 10, 1), None);
+    assert_eq!(trial.next(&routes), Some(Route::Original));
+    trial.rest(&routes, Micros(0));
+    assert_eq!(trial.next(&routes), None);
+}
