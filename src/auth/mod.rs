@@ -13,6 +13,8 @@
 //! - secrets are compared in constant time, wiped, and shown by no `Debug`;
 //! - lengths and numbers that a peer has sent are bounded before anything is done with them.
 
+pub mod hba;
+mod ident;
 mod keys;
 mod lookup;
 mod reception;
@@ -28,6 +30,7 @@ mod exchange_tests;
 #[cfg(test)]
 mod server_login_tests;
 
+pub use ident::Maps;
 pub use lookup::{Found, RoleLookup};
 pub use reception::{Accepted, Asking, Chance, Evidence, Heard, Reception};
 pub use refusal::Refusal;

@@ -1,5 +1,6 @@
 //! How a client is told that it does not come in.
 
+use super::hba::Caller;
 use crate::wire::backend;
 
 /// Why a client is refused, as it is told.
@@ -77,6 +78,43 @@ impl Refusal {
         }
     }
 
+    /// No rule is about such clients (`ClientAuthentication` in PostgreSQL's `auth.c`).
+    #[must_use]
+    pub fn no_rule(caller: &Caller<'_>) -> Self {
+        Self::by_rules(b"no pg_hba.conf entry for ", caller, "no rule fits")
+    }
+
+    /// A rule rejects such clients.
+    #[must_use]
+    pub fn rejected(caller: &Caller<'_>) -> Self {
+        let front = b"pg_hba.conf rejects connection for ";
+        Self::by_rules(front, caller, "a rule rejects it")
+    }
+
+    fn by_rules(front: &[u8], caller: &Caller<'_>, reason: &'static str) -> Self {
+        let host = match caller.address {
+            Some(address) => address.to_string(),
+            None => "[local]".to_owned(),
+        };
+        let (kind, database) = match caller.is_physical {
+            true => (&b"replication connection from host \""[..], None),
+            false => (&b"host \""[..], Some(caller.database)),
+        };
+        let mut text = [front, kind, host.as_bytes(), b"\", user \"", caller.user].concat();
+        if let Some(database) = database {
+            text.extend_from_slice(b"\", database \"");
+            text.extend_from_slice(database);
+        }
+        text.extend_from_slice(match caller.is_encrypted {
+            true => b"\", SSL encryption",
+            false => b"\", no encryption",
+        });
+        Self {
+            text: Some(text),
+            ..Self::new("28000", reason)
+        }
+    }
+
     /// There is no such database, in the words of the server, which says so to whom it has let in.
     #[must_use]
     pub fn no_database(database: &[u8]) -> Self {
@@ -118,5 +156,44 @@ impl Refusal {
     pub fn put(&self, out: &mut Vec<u8>) {
         let text = self.text.as_deref().unwrap_or(self.reason.as_bytes());
         backend::error_response(out, "FATAL", self.sqlstate, text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The texts are those of `auth.c`.
+    #[test]
+    fn who_has_no_rule_is_told_in_the_words_of_the_server() {
+        let caller = Caller {
+            user: b"joe",
+            database: b"app",
+            is_physical: false,
+            address: "::1".parse().ok(),
+            is_encrypted: true,
+        };
+        let message = |refusal: Refusal| {
+            let mut out = Vec::new();
+            refusal.put(&mut out);
+            out
+        };
+        let said = message(Refusal::no_rule(&caller));
+        let expected =
+            b"E\0\0\0\x7cSFATAL\0VFATAL\0C28000\0Mno pg_hba.conf entry for host \"::1\", \
+            user \"joe\", database \"app\", SSL encryption\0\0";
+        let length = u8::try_from(expected.len() - 1).unwrap();
+        assert_eq!(said[5..], expected[5..]);
+        assert_eq!(said[..5], [b'E', 0, 0, 0, length]);
+        let local = Caller {
+            is_physical: true,
+            address: None,
+            is_encrypted: false,
+            ..caller
+        };
+        let said = message(Refusal::rejected(&local));
+        let expected = b"Mpg_hba.conf rejects connection for replication connection from host \
+            \"[local]\", user \"joe\", no encryption\0\0";
+        assert!(said.ends_with(expected), "{said:?}");
     }
 }

@@ -34,9 +34,11 @@ impl Import {
 }
 
 /// Settings that have the same name and the same values here.
-const SAME: [&str; 19] = [
+const SAME: [&str; 21] = [
     "auth_dbname",
     "auth_file",
+    "auth_hba_file",
+    "auth_ident_file",
     "auth_query",
     "auth_type",
     "auth_user",

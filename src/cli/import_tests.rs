@@ -152,6 +152,15 @@ fn pools_keep_their_sizes_where_they_have_any() {
 
 #[test]
 fn a_file_without_a_server_is_said_to_be_incomplete() {
+    let text = "[pgbouncer]\nauth_type = hba\nauth_hba_file = /h\nauth_ident_file = /i\n";
+    let out = translate(text);
+    for line in [
+        "auth_type = \"hba\"",
+        "auth_hba_file = \"/h\"",
+        "auth_ident_file = \"/i\"",
+    ] {
+        assert!(out.lines().any(|other| other == line), "{out}");
+    }
     let out = translate("[pgbouncer]\nauth_type = scram-sha-256\n");
     assert!(out.contains("# to be completed: "), "{out}");
 }

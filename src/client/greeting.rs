@@ -57,6 +57,17 @@ impl Login {
             _ => false,
         }
     }
+
+    /// Whether it is for physical replication, which belongs to no database; logical does, and is
+    /// asked for by this word (`ProcessStartupPacket` in PostgreSQL's `backend_startup.c`).
+    #[must_use]
+    pub fn is_physical_replication(&self) -> bool {
+        let value = match packet(&self.packet) {
+            Ok(Some((Packet::Startup(startup), _))) => startup.parameter(b"replication"),
+            _ => None,
+        };
+        self.replication && value != Some(b"database")
+    }
 }
 
 /// Encryption requests answered on one connection. libpq sends at most one of each kind; more would

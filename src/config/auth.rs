@@ -1,9 +1,9 @@
 //! What was written about authentication, checked.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::settings;
+use super::settings::{self, Setting};
 use super::{ClientTlsMode, Config, Effective, Error, refuse};
 
 /// How clients prove who they are, and from where it is known who they are.
@@ -13,6 +13,10 @@ pub struct AuthSettings {
     pub kind: AuthType,
     /// The file of users; empty if there is none.
     pub file: PathBuf,
+    /// The file of rules about clients; empty if there is none.
+    pub hba_file: PathBuf,
+    /// The file of maps that rules name; empty if there is none.
+    pub ident_file: PathBuf,
     /// The user that asks for others; empty if nobody does.
     pub user: String,
     /// What it asks.
@@ -40,6 +44,8 @@ pub enum AuthType {
     Cert,
     /// By being that user of this machine.
     Peer,
+    /// By what the first rule says that fits.
+    Hba,
 }
 
 impl Config {
@@ -91,12 +97,15 @@ impl Effective {
             "scram-sha-256" => AuthType::Scram,
             "cert" => AuthType::Cert,
             "peer" => AuthType::Peer,
+            "hba" => AuthType::Hba,
             _ => AuthType::Relay,
         };
         let text = |setting| self.text(setting).map(str::to_owned);
         let auth = AuthSettings {
             kind,
             file: PathBuf::from(self.text(&settings::AUTH_FILE)?),
+            hba_file: PathBuf::from(self.text(&settings::AUTH_HBA_FILE)?),
+            ident_file: PathBuf::from(self.text(&settings::AUTH_IDENT_FILE)?),
             user: text(&settings::AUTH_USER)?,
             query: text(&settings::AUTH_QUERY)?,
             database: text(&settings::AUTH_DBNAME)?,
@@ -123,9 +132,35 @@ impl Effective {
                 "verify-full, because of auth_type",
             ));
         }
+        missing = missing.or_else(|| missing_rules(&auth));
         match missing {
-            Some((setting, expected)) => Err(refuse(setting, self.written(setting)?, expected, "")),
+            Some((setting, expected)) => Err(refuse(
+                setting,
+                self.written(setting)?,
+                expected,
+                self.text(setting)?,
+            )),
             None => Ok(auth),
         }
+    }
+}
+
+/// Rules and what they are for go together: rules that nobody reads would let in whom they reject.
+fn missing_rules(auth: &AuthSettings) -> Option<(&'static Setting, &'static str)> {
+    let has = |file: &Path| !file.as_os_str().is_empty();
+    match (auth.kind == AuthType::Hba, has(&auth.hba_file)) {
+        (true, false) => Some((
+            &settings::AUTH_HBA_FILE,
+            "a file, because of auth_type = hba",
+        )),
+        (false, true) => Some((
+            &settings::AUTH_HBA_FILE,
+            "no file, because its rules are for auth_type = hba only",
+        )),
+        (false, false) if has(&auth.ident_file) => Some((
+            &settings::AUTH_IDENT_FILE,
+            "no file, because its maps are for auth_type = hba only",
+        )),
+        _ => None,
     }
 }

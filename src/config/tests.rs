@@ -429,3 +429,29 @@ fn who_is_asked_by_the_proxy_must_be_known_from_somewhere() {
     let pairs = [&pairs[..], &asks].concat();
     assert!(with(&pairs).expect("valid").tls_conflict().is_none());
 }
+
+#[test]
+fn rules_and_what_they_are_for_go_together() {
+    let with = |pairs: &[(&str, &str)]| {
+        let all = [&[("upstream", "a:1"), ("auth_user", "u")], pairs].concat();
+        Config::from_pairs(&all).map_err(|error| error.to_string())
+    };
+    let (hba, rules) = (("auth_type", "hba"), ("auth_hba_file", "/h"));
+    let error = with(&[hba]).expect_err("no rules");
+    assert!(
+        error.contains("expected a file, because of auth_type = hba"),
+        "{error}"
+    );
+    let config = with(&[hba, rules]).expect("valid");
+    assert_eq!(config.auth.kind, AuthType::Hba);
+    assert_eq!(config.auth.hba_file.as_os_str(), "/h");
+    let error = with(&[rules]).expect_err("rules for nobody");
+    let expected = "auth-hba-file: expected no file";
+    assert!(error.contains(expected) && error.contains("/h"), "{error}");
+    let error = with(&[("auth_type", "md5"), ("auth_ident_file", "/i")]);
+    let error = error.expect_err("maps for nobody");
+    assert!(
+        error.contains("auth-ident-file: expected no file"),
+        "{error}"
+    );
+}

@@ -14,14 +14,16 @@ pub const AUTH_TYPE: Setting = Setting {
         "scram-sha-256",
         "cert",
         "peer",
+        "hba",
     ]),
     default: Some("relay"),
     what: "How clients prove who they are: relay leaves it to the server; with the others the \
            proxy asks, and logs in to the server itself: for nothing (trust), the password \
            (plain or password, over TLS or on this machine only), its MD5 hash (md5; SCRAM for \
            whom SCRAM's secret is known), by SCRAM (scram-sha-256), for a certificate with the \
-           user's name (cert, with client_tls_sslmode = verify-full), or to be the user of that \
-           name of this machine (peer, over a Unix socket).",
+           user's name (cert, with client_tls_sslmode = verify-full), to be the user of that \
+           name of this machine (peer, over a Unix socket), or for what the first line of \
+           auth_hba_file says that fits (hba).",
     because: "it needs no secrets and changes nothing; where the server asks for passwords, the \
               others are what makes warm connections possible.",
 };
@@ -34,6 +36,28 @@ pub const AUTH_FILE: Setting = Setting {
     what: "A file with a line \"user\" \"secret\" for each user, as PgBouncer's: passwords, MD5 \
            hashes and SCRAM secrets; it is read again on SIGHUP.",
     because: "auth_query knows all users, and is never out of date.",
+};
+
+/// `auth_hba_file`: who may come from where.
+pub const AUTH_HBA_FILE: Setting = Setting {
+    key: "auth_hba_file",
+    kind: ValueForm::Text("FILE"),
+    default: Some(""),
+    what: "With auth_type = hba, the file of rules about who may come from where and how they \
+           prove who they are, in the form of PostgreSQL's pg_hba.conf; it is read again on \
+           SIGHUP.",
+    because: "one auth_type for all clients needs no rules.",
+};
+
+/// `auth_ident_file`: whose names stand for which users.
+pub const AUTH_IDENT_FILE: Setting = Setting {
+    key: "auth_ident_file",
+    kind: ValueForm::Text("FILE"),
+    default: Some(""),
+    what: "The file of maps that lines of auth_hba_file name by map=, in the form of \
+           PostgreSQL's pg_ident.conf: a map, a name of a certificate or of a user of this \
+           machine, and the user that it stands for; it is read again on SIGHUP.",
+    because: "without a map a name stands for the user of the same name.",
 };
 
 /// `auth_user`: who asks for the secrets of others.

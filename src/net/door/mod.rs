@@ -7,6 +7,7 @@ mod enter;
 mod known;
 mod lookups;
 mod peers;
+mod rules;
 mod users;
 
 pub use users::Error;
@@ -26,6 +27,7 @@ use crate::wire::backend;
 use crate::wire::frame::{self, HEADER};
 use crate::wire::startup::lowered;
 use known::Known;
+use rules::{RuleBook, Ruled};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,15 +45,16 @@ const PIECE: usize = 1024;
 pub struct Door {
     kind: AuthType,
     known: Known,
+    rules: RuleBook,
     mock: Mock,
     hashing: Semaphore,
     /// Of the users that were asked about last, the secret is one that MD5 takes.
     is_usually_md5: AtomicBool,
 }
 
-/// What was read of the file of users, and is not in force yet.
+/// What was read of the files, and is not in force yet.
 #[derive(Debug)]
-pub(super) struct ReadUsers(Arc<known::Listed>);
+pub(super) struct ReadUsers(Arc<known::Listed>, Arc<Ruled>);
 
 /// A client that has proven who it is.
 #[derive(Debug)]
@@ -63,16 +66,17 @@ pub(super) struct Entered {
 }
 
 impl Door {
-    /// Reads the file of users.
+    /// Reads the files of users and of rules.
     ///
     /// # Errors
-    /// It cannot be read, or the system has no random numbers.
+    /// One cannot be used, or the system has no random numbers.
     pub(super) fn load(config: &Config) -> Result<Self, Error> {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret).map_err(|error| Error::Chance(error.into()))?;
         Ok(Self {
             kind: config.auth.kind,
             known: Known::load(config)?,
+            rules: RuleBook::load(config)?,
             mock: Mock::new(secret),
             hashing: Semaphore::new(HASHING),
             is_usually_md5: AtomicBool::new(false),
@@ -92,24 +96,25 @@ impl Door {
         has_file.then(|| Self::load(&config)).transpose()
     }
 
-    /// Reads the file of users again, for logins to come. What was read before stays in force until
+    /// Reads the files again, for logins to come. What was read before stays in force until
     /// this is installed.
     ///
     /// # Errors
     /// What is wrong with it.
     pub(super) fn read(&self) -> Result<ReadUsers, Error> {
-        Ok(ReadUsers(self.known.read()?))
+        Ok(ReadUsers(self.known.read()?, self.rules.read()?))
     }
 
     /// Has logins to come find what was read.
     pub(super) fn install(&self, read: ReadUsers) {
         self.known.install(read.0);
+        self.rules.install(read.1);
     }
 
-    /// Whether there is a file of users that can be read again.
+    /// Whether there is a file that can be read again.
     #[must_use]
     pub fn has_file(&self) -> bool {
-        self.known.has_file()
+        self.known.has_file() || self.rules.has_file()
     }
 
     /// Whether clients are asked by the proxy, and not by the server.
@@ -132,13 +137,21 @@ impl Door {
         if user.is_empty() {
             return Err(ConnectionError::ClientRefused(Refusal::nameless()));
         }
-        if self.kind == AuthType::Plain && !client.is_private() {
+        let ruled = self.rules.ruled();
+        let (kind, map) = match self.kind {
+            AuthType::Hba => ruled
+                .judge(client, login)
+                .map_err(ConnectionError::ClientRefused)?,
+            kind => (kind, None),
+        };
+        if kind == AuthType::Plain && !client.is_private() {
             return Err(ConnectionError::NotEncrypted);
         }
-        self.check_who(client, &user).await?;
+        let may_be = |name: &[u8]| ruled.maps.lets(map, name, &user);
+        self.check_who(client, &user, kind, may_be).await?;
         let began = Instant::now();
         let role = self.known.role(&user, logins).await?;
-        let asking = self.asking(&role);
+        let asking = self.asking(kind, &role);
         let costly = asking == Asking::Scram && role.is_costly();
         let (mock, subject, chance) = (self.mock.clone(), Arc::clone(&role), chance()?);
         let name = user.clone();
@@ -188,19 +201,24 @@ impl Door {
         }))
     }
 
-    /// Whether a client is who it says, where nobody has to be asked for that.
-    async fn check_who(&self, client: &Stream, user: &[u8]) -> Result<(), ConnectionError> {
-        let refusal = match self.kind {
+    /// Whether a client is who it says, where nobody has to be asked for that. `may_be` tells
+    /// whether who has such a name is that user.
+    async fn check_who(
+        &self,
+        client: &Stream,
+        user: &[u8],
+        kind: AuthType,
+        may_be: impl Fn(&[u8]) -> bool,
+    ) -> Result<(), ConnectionError> {
+        let refusal = match kind {
             AuthType::Cert => {
                 let name = client.tls().and_then(Tunnel::client_name);
-                (name != Some(user)).then(|| Refusal::no_certificate(user))
+                (!name.is_some_and(may_be)).then(|| Refusal::no_certificate(user))
             }
             AuthType::Peer => {
                 let uid = client.user();
-                let name = user.to_vec();
-                let is_it = move || uid.is_some_and(|uid| peers::is_called(uid, &name));
-                let is_it = self.hash(true, is_it).await?;
-                (!is_it).then(|| Refusal::no_peer(user))
+                let name = self.hash(true, move || uid.and_then(peers::name)).await?;
+                (!name.is_some_and(|name| may_be(&name))).then(|| Refusal::no_peer(user))
             }
             _ => None,
         };
@@ -210,11 +228,13 @@ impl Door {
     }
 
     /// What this user is asked for. Those of whom nothing is known are asked for what others are.
-    fn asking(&self, role: &Role) -> Asking {
-        match (self.kind, role.secret()) {
+    fn asking(&self, kind: AuthType, role: &Role) -> Asking {
+        match (kind, role.secret()) {
             (AuthType::Relay | AuthType::Trust | AuthType::Cert | AuthType::Peer, _) => {
                 Asking::Nothing
             }
+            // A rule never says so.
+            (AuthType::Hba, _) => Asking::Scram,
             (AuthType::Plain, _) => Asking::Password,
             (AuthType::Scram, _) => Asking::Scram,
             (AuthType::Md5, Some(secret)) => {

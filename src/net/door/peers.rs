@@ -9,13 +9,13 @@ const FILE: &str = "/etc/passwd";
 /// The largest file that is read.
 const MAX_FILE: u64 = 16 * 1024 * 1024;
 
-/// Whether the user of this machine with this number has this name. Who is in no file is nobody.
-pub(super) fn is_called(uid: u32, name: &[u8]) -> bool {
+/// The name of the user of this machine with this number. Who is in no file is nobody.
+pub(super) fn name(uid: u32) -> Option<Vec<u8>> {
     match read() {
-        Ok(text) => name_of(&text, uid) == Some(name),
+        Ok(text) => name_of(&text, uid).map(<[u8]>::to_vec),
         Err(error) => {
             tracing::warn!(%error, "cannot read {FILE}");
-            false
+            None
         }
     }
 }

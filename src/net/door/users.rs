@@ -1,7 +1,7 @@
 //! The file of users.
 
 use crate::auth::userlist::{self, Mistake, Users};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ const READ_BY_OTHERS: u32 = 0o004;
 /// Why clients could not be let in.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file of users cannot be read.
+    /// A file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
         /// The file as configured.
@@ -31,6 +31,16 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong with it.
         mistake: Mistake,
+    },
+    /// A file of rules or of maps is none, or asks for what is not there.
+    #[error("{}, line {line}: expected {expected}", path.display())]
+    Rule {
+        /// The file as configured.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// What should stand there.
+        expected: &'static str,
     },
     /// `auth_user` cannot log in.
     #[error(
@@ -51,16 +61,32 @@ pub enum Error {
 
 /// Reads the users that a file names.
 pub(super) fn read(path: &Path) -> Result<Users, Error> {
+    let text = contents_of(path, |metadata| {
+        if metadata.permissions().mode() & READ_BY_OTHERS != 0 {
+            let path = path.display();
+            tracing::warn!(%path, "everybody on this machine can read the secrets in this file");
+        }
+    })?;
+    userlist::read(&text).map_err(|mistake| Error::Form {
+        path: path.to_owned(),
+        mistake,
+    })
+}
+
+/// The text of a file without secrets.
+pub(super) fn contents(path: &Path) -> Result<Zeroizing<Vec<u8>>, Error> {
+    contents_of(path, |_| {})
+}
+
+/// The text of a file, whose metadata is seen before.
+fn contents_of(path: &Path, see: impl FnOnce(&Metadata)) -> Result<Zeroizing<Vec<u8>>, Error> {
     let failed = |source| Error::Read {
         path: path.to_owned(),
         source,
     };
     let file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
-    if metadata.permissions().mode() & READ_BY_OTHERS != 0 {
-        let path = path.display();
-        tracing::warn!(%path, "everybody on this machine can read the secrets in this file");
-    }
+    see(&metadata);
     let mut text = Zeroizing::new(Vec::with_capacity(
         usize::try_from(metadata.len()).unwrap_or(0),
     ));
@@ -68,8 +94,5 @@ pub(super) fn read(path: &Path) -> Result<Users, Error> {
     if count.map_err(failed)? as u64 > MAX_FILE {
         return Err(failed(io::ErrorKind::FileTooLarge.into()));
     }
-    userlist::read(&text).map_err(|mistake| Error::Form {
-        path: path.to_owned(),
-        mistake,
-    })
+    Ok(text)
 }

@@ -1,0 +1,130 @@
+//! The files of rules about clients, and of maps of names.
+
+use super::users::{Error, contents};
+use crate::auth::hba::{Caller, Method, Rules};
+use crate::auth::{Maps, Refusal};
+use crate::client::Login;
+use crate::config::{AuthType, ClientTlsMode, Config};
+use crate::net::stream::Stream;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Rules, and the maps that they name.
+#[derive(Debug, Default)]
+pub(super) struct Ruled {
+    rules: Rules,
+    pub(super) maps: Maps,
+}
+
+/// The rules in force, and where they were read.
+#[derive(Debug)]
+pub(super) struct RuleBook {
+    /// None if there are no rules.
+    path: Option<PathBuf>,
+    /// Empty if there are no maps.
+    ident: PathBuf,
+    /// Whether clients that come by TLS have shown a certificate that is verified.
+    is_verified: bool,
+    ruled: RwLock<Arc<Ruled>>,
+}
+
+impl RuleBook {
+    /// Reads the files, if clients are let in by rules.
+    pub(super) fn load(config: &Config) -> Result<Self, Error> {
+        let auth = &config.auth;
+        let mut book = Self {
+            path: (auth.kind == AuthType::Hba).then(|| auth.hba_file.clone()),
+            ident: auth.ident_file.clone(),
+            is_verified: config.client_tls.mode == ClientTlsMode::Verified,
+            ruled: RwLock::default(),
+        };
+        book.ruled = RwLock::new(book.read()?);
+        Ok(book)
+    }
+
+    /// Reads them again. What was read before stays in force until this is installed.
+    pub(super) fn read(&self) -> Result<Arc<Ruled>, Error> {
+        let Some(path) = &self.path else {
+            return Ok(Arc::default());
+        };
+        let form = |path: &Path, line, expected| Error::Rule {
+            path: path.to_owned(),
+            line,
+            expected,
+        };
+        let maps = match self.ident.as_os_str().is_empty() {
+            true => Maps::default(),
+            false => Maps::read(&contents(&self.ident)?)
+                .map_err(|mistake| form(&self.ident, mistake.line, mistake.expected))?,
+        };
+        let text = contents(path)?;
+        // A file that is named there lies beside, as it does for the server.
+        let beside = path.parent().unwrap_or(path);
+        let mut names = |name: &[u8]| {
+            let path = beside.join(OsStr::from_bytes(name));
+            let read = contents(&path);
+            let failed = |error: &Error| tracing::warn!(%error, "no list of names");
+            read.inspect_err(failed).ok().map(|text| text.to_vec())
+        };
+        let rules = Rules::read(&text, &mut names)
+            .map_err(|mistake| form(path, mistake.line, mistake.expected))?;
+        for rule in rules.iter() {
+            if rule.method == Method::Cert && !self.is_verified {
+                let expected = "client_tls_sslmode = verify-full for the method cert";
+                return Err(form(path, rule.line, expected));
+            }
+            if rule.map.as_ref().is_some_and(|map| !maps.has(map)) {
+                return Err(form(path, rule.line, "a map that auth_ident_file has"));
+            }
+        }
+        Ok(Arc::new(Ruled { rules, maps }))
+    }
+
+    /// Has logins to come find what was read.
+    pub(super) fn install(&self, ruled: Arc<Ruled>) {
+        *self.ruled.write().unwrap_or_else(PoisonError::into_inner) = ruled;
+    }
+
+    pub(super) fn has_file(&self) -> bool {
+        self.path.is_some()
+    }
+
+    /// What is in force now.
+    pub(super) fn ruled(&self) -> Arc<Ruled> {
+        Arc::clone(&self.ruled.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Ruled {
+    /// What the rules say of a client, and by which map its name is to be read.
+    ///
+    /// # Errors
+    /// They let it in by nothing.
+    pub(super) fn judge(
+        &self,
+        client: &Stream,
+        login: &Login,
+    ) -> Result<(AuthType, Option<&[u8]>), Refusal> {
+        let caller = Caller {
+            user: &login.user,
+            database: &login.database,
+            is_physical: login.is_physical_replication(),
+            address: client.peer().map(|address| address.ip().to_canonical()),
+            is_encrypted: client.tls().is_some(),
+        };
+        let rule = self.rules.about(&caller);
+        let rule = rule.ok_or_else(|| Refusal::no_rule(&caller))?;
+        let kind = match rule.method {
+            Method::Reject => return Err(Refusal::rejected(&caller)),
+            Method::Trust => AuthType::Trust,
+            Method::Password => AuthType::Plain,
+            Method::Md5 => AuthType::Md5,
+            Method::Scram => AuthType::Scram,
+            Method::Cert => AuthType::Cert,
+            Method::Peer => AuthType::Peer,
+        };
+        Ok((kind, rule.map.as_deref()))
+    }
+}

@@ -1,0 +1,232 @@
+//! Rules about who may come from where: `auth_type = hba`.
+
+use crate::harness::client::Client;
+use crate::harness::login::{Attempt, DATABASE, Users, asking, login, login_as};
+use crate::harness::proxy::{Process, Proxy};
+use crate::harness::server;
+use crate::harness::tls::{Certificates, pairs};
+use rustix::process::Signal;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Files of rules and maps beside a socket.
+struct Files {
+    directory: TempDir,
+}
+
+impl Files {
+    fn new(rules: &str, maps: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("hba"), rules).unwrap();
+        fs::write(directory.path().join("ident"), maps).unwrap();
+        Self { directory }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.directory.path().join(name).display().to_string()
+    }
+
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("auth_type", "hba".to_owned()),
+            ("auth_hba_file", self.path("hba")),
+            ("auth_ident_file", self.path("ident")),
+            ("listen", format!("127.0.0.1:0,{}", self.path("s"))),
+        ]
+    }
+
+    fn proxy(&self, upstream: &str, users: &Users) -> Process {
+        let mut settings = self.settings();
+        settings.push(("auth_file", users.path().to_owned()));
+        Process::start(upstream, &pairs(&settings))
+    }
+}
+
+fn me() -> String {
+    let me = Command::new("id").arg("-un").output().unwrap().stdout;
+    String::from_utf8(me).unwrap().trim().to_owned()
+}
+
+/// Logs in over the socket.
+fn locally(path: &str, user: &str, database: &str) -> Attempt {
+    let parameters = [("user", user), ("database", database)];
+    login_as(Client::connect(path), &parameters, "wrong")
+}
+
+#[test]
+fn the_first_rule_that_fits_says_how_a_client_is_asked() {
+    let server = asking(
+        "trust",
+        "CREATE ROLE a LOGIN;CREATE ROLE b LOGIN;CREATE ROLE c LOGIN",
+    );
+    let files = Files::new(
+        "local all app peer map=m\nlocal postgres b trust\n\
+         host all postgres 10.0.0.0/8 trust\nhost postgres a 127.0.0.0/8 scram-sha-256\n\
+         host all @names all password\nhost all c all reject\nhostssl all all all trust\n",
+        &format!("m {} app\n", me()),
+    );
+    fs::write(files.path("names"), "b\n").unwrap();
+    let known = [
+        ("a", "secret"),
+        ("b", "secret"),
+        ("c", "secret"),
+        ("app", ""),
+    ];
+    let mut proxy = files.proxy(&server.host_port(), &Users::new(&known));
+    let address = &proxy.address.clone();
+    let attempt = login(address, "a", "secret");
+    assert!(
+        attempt.order().starts_with("10 11 12 0 "),
+        "{}",
+        attempt.order()
+    );
+    assert_eq!(attempt.entered().value("SELECT session_user"), "a");
+    assert_eq!(login(address, "a", "wrong").refusal().0, "28P01");
+    let attempt = login(address, "b", "secret");
+    assert!(attempt.order().starts_with("3 0 "), "{}", attempt.order());
+    attempt.entered();
+    // The words of the server for whom no rule lets in, whether there is such a user or not.
+    let at = format!("host \"127.0.0.1\", user \"c\", database \"{DATABASE}\", no encryption");
+    let expected = format!("pg_hba.conf rejects connection for {at}");
+    assert_eq!(
+        login(address, "c", "secret").refusal(),
+        ("28000".to_owned(), expected)
+    );
+    let expected = format!(
+        "no pg_hba.conf entry for {}",
+        at.replace("\"c\"", "\"nobody\"")
+    );
+    assert_eq!(
+        login(address, "nobody", "").refusal(),
+        ("28000".to_owned(), expected)
+    );
+    assert_eq!(login(address, "postgres", "").refusal().0, "28000");
+    let socket = files.path("s");
+    let mut client = locally(&socket, "b", DATABASE).entered();
+    assert_eq!(client.value("SELECT session_user"), "b");
+    let other = locally(&socket, "b", "template1").refusal();
+    let expected = "no pg_hba.conf entry for host \"[local]\", user \"b\", database \"template1\", \
+                    no encryption";
+    assert_eq!(other, ("28000".to_owned(), expected.to_owned()));
+    // The proxy has let in who is mapped; the server has no such role.
+    let app = locally(&socket, "app", DATABASE).refusal();
+    assert_eq!(
+        app,
+        ("28000".to_owned(), "role \"app\" does not exist".to_owned())
+    );
+    proxy.signal(Signal::INT);
+    let (_, _, log) = proxy.ended();
+    assert!(
+        log.contains("no rule fits") && log.contains("a rule rejects it"),
+        "{log}"
+    );
+    assert!(!log.contains("secret"), "{log}");
+}
+
+#[test]
+fn a_map_says_whom_a_certificate_and_a_user_of_the_machine_stand_for() {
+    let certificates = Certificates::new();
+    certificates.sign_as("someone", "someone");
+    let files = Files::new(
+        "hostssl all postgres all cert map=m\nhostssl all all all cert\n\
+         local all postgres peer map=m\nlocal all all peer\n",
+        &format!("m someone postgres\nm {} all\nother someone else\n", me()),
+    );
+    let users = Users::new(&[("postgres", ""), ("else", "")]);
+    let mut settings = certificates.settings("verify-full");
+    settings.extend(files.settings());
+    settings.push(("auth_file", users.path().to_owned()));
+    let proxy = Proxy::with(&server::address(), &pairs(&settings));
+    let [certificate, key] =
+        ["crt", "key"].map(|kind| certificates.path(&format!("someone.{kind}")));
+    let showing = |user: &str| {
+        let trusting = certificates.trusting().showing(&certificate, &key);
+        let mut client = trusting.connect(proxy.address()).unwrap();
+        let parameters = [("user", user), ("database", DATABASE)];
+        client.send(&crate::harness::frames::startup(&parameters));
+        client.until_ready().pop().unwrap()
+    };
+    assert_eq!(showing("postgres").tag, b'Z');
+    let refused = showing("else");
+    assert_eq!(refused.sqlstate(), "28000");
+    let expected = "certificate authentication failed for user \"else\"";
+    assert_eq!(refused.field(b'M').unwrap(), expected);
+    let socket = files.path("s");
+    let mut client = locally(&socket, "postgres", DATABASE).entered();
+    assert_eq!(client.value("SELECT session_user"), "postgres");
+    let (_, message) = locally(&socket, "else", DATABASE).refusal();
+    assert_eq!(message, "Peer authentication failed for user \"else\"");
+}
+
+#[test]
+fn rules_are_read_again_and_bad_ones_change_nothing() {
+    let server = asking("trust", "CREATE ROLE a LOGIN");
+    let files = Files::new("host all all all trust\n", "");
+    let users = Users::new(&[("a", "")]);
+    let mut proxy = files.proxy(&server.host_port(), &users);
+    let mut lines = BufReader::new(proxy.stderr()).lines();
+    let is_in = || login(&proxy.address, "a", "").client.is_some();
+    assert!(is_in());
+    let write = |text: &str| fs::write(files.path("hba"), text).unwrap();
+    write("host all all all reject\nhost all +staff all trust\n");
+    proxy.signal(Signal::HUP);
+    let wrong = "line 2: expected users by name";
+    assert!(lines.any(|line| line.unwrap().contains(wrong)));
+    assert!(is_in());
+    write("host all all all reject\n");
+    proxy.signal(Signal::HUP);
+    let started = Instant::now();
+    while is_in() {
+        assert!(
+            started.elapsed() < Duration::from_secs(10),
+            "the rules were not read again"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn rules_that_cannot_be_used_are_told_at_the_start() {
+    for (rules, expected) in [
+        ("host all all all ldap\n", "line 1: expected trust, reject"),
+        (
+            "\nhostssl all all all cert\n",
+            "line 2: expected client_tls_sslmode = verify-full",
+        ),
+        (
+            "local all all peer map=none\n",
+            "line 1: expected a map that auth_ident_file has",
+        ),
+    ] {
+        let files = Files::new(rules, "m a b\n");
+        let users = Users::new(&[("a", "")]);
+        let mut settings = files.settings();
+        settings.push(("auth_file", users.path().to_owned()));
+        settings.push(("upstream", "127.0.0.1:1".to_owned()));
+        let message = refused(&settings);
+        assert!(message.contains(expected), "{message}");
+        assert!(message.contains(&files.path("hba")), "{message}");
+        fs::remove_file(Path::new(&files.path("hba"))).unwrap();
+        let message = refused(&settings);
+        assert!(
+            message.contains(&format!("cannot read {}", files.path("hba"))),
+            "{message}"
+        );
+    }
+}
+
+/// What a proxy with these settings says instead of starting.
+fn refused(settings: &[(&'static str, String)]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pgautoprep"));
+    command.arg("serve");
+    for (key, value) in settings {
+        command.arg(format!("--{}={value}", key.replace('_', "-")));
+    }
+    let output = command.output().unwrap();
+    assert!(!output.status.success());
+    String::from_utf8(output.stderr).unwrap()
+}
