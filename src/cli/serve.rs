@@ -176,9 +176,7 @@ async fn answer_signals(
 fn reload(steward: &Steward) -> &'static str {
     match steward.reload() {
         Ok(fixed) => {
-            tracing::info!(
-                "SIGHUP: settings, the files of TLS and users have been read again"
-            );
+            tracing::info!("SIGHUP: settings, the files of TLS and users have been read again");
             if !fixed.is_empty() {
                 let settings = fixed.join(", ");
                 tracing::warn!(settings, "only a restart changes these");
