@@ -11,6 +11,7 @@ pub(super) mod fields;
 #[cfg(test)]
 mod tests;
 
+use super::Mistake;
 use fields::{Field, Token};
 use std::net::IpAddr;
 
@@ -61,20 +62,10 @@ pub struct Caller<'a> {
     pub database: &'a [u8],
     /// For physical replication, which belongs to no database.
     pub is_physical: bool,
-    /// Where from; `None` is a Unix socket.
+    /// Where from, in canonical form; `None` is a Unix socket.
     pub address: Option<IpAddr>,
     /// By TLS.
     pub is_encrypted: bool,
-}
-
-/// What is wrong with such a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: expected {expected}")]
-pub struct Mistake {
-    /// The line, counted from 1.
-    pub line: usize,
-    /// What should stand there.
-    pub expected: &'static str,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,10 +139,7 @@ impl Rule {
             (Way::Encrypted, _) => caller.is_encrypted,
             (Way::Open, _) => !caller.is_encrypted,
         };
-        let near = |network: Network| {
-            let address = caller.address.map(|address| address.to_canonical());
-            address.is_some_and(|address| network.has(address))
-        };
+        let near = |network: Network| caller.address.is_some_and(|address| network.has(address));
         by_way
             && self.addresses.is_none_or(near)
             && self.databases.iter().any(|database| database.fits(caller))
@@ -218,10 +206,7 @@ fn rule(
             (false, b"sameuser") => Database::SameUser,
             (false, b"replication") => Database::Replication,
             (false, b"samerole" | b"samegroup") => {
-                return Err(
-                    "databases by name, all, sameuser or replication: who is a member of \
-                            which role only the server knows",
-                );
+                return Err(NO_MEMBERS);
             }
             _ => Database::Named(token.text),
         });
@@ -231,10 +216,7 @@ fn rule(
         users.push(match (token.is_quoted, token.text.as_slice()) {
             (false, b"all") => User::All,
             (false, [b'+', ..]) => {
-                return Err(
-                    "users by name, or all: who is a member of which role only the server \
-                            knows",
-                );
+                return Err(NO_MEMBERS);
             }
             _ => User::Named(token.text),
         });
@@ -255,6 +237,9 @@ fn rule(
         addresses,
     })
 }
+
+const NO_MEMBERS: Expected = "names or keywords: who is a member of which role only the server \
+                              knows";
 
 const METHODS: Expected = "trust, reject, password, md5, scram-sha-256, cert or peer as the method";
 
@@ -305,6 +290,10 @@ fn network(fields: &mut impl Iterator<Item = Field>) -> Result<Option<Network>, 
         None => (text, None),
     };
     let address: IpAddr = address.parse().map_err(|_| form)?;
+    if address.to_canonical() != address {
+        // Nobody comes from there: callers' addresses are canonical.
+        return Err("an IPv4 address as such");
+    }
     let width = if address.is_ipv4() { 32 } else { 128 };
     let mask = if let Some(length) = length {
         let is_number = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
@@ -342,22 +331,23 @@ fn listed(
     let mut all = Vec::new();
     for token in field {
         match (token.is_quoted, token.text.as_slice()) {
-            (false, [b'/', ..]) => return Err("names: regular expressions are not understood"),
             (false, [b'@', path @ ..]) => {
                 let text = names(path).ok_or("a file that can be read behind the @")?;
                 for line in fields::lines(&text) {
                     let (_, fields) = line.map_err(|(_, expected)| expected)?;
                     all.extend(fields.into_iter().flatten());
                 }
-                if all
-                    .iter()
-                    .any(|name| !name.is_quoted && name.text.starts_with(b"@"))
-                {
-                    return Err("a file behind the @ that names no other");
-                }
             }
             _ => all.push(token),
         }
     }
-    Ok(all)
+    let begins = |byte| {
+        let plain = |token: &Token| !token.is_quoted && token.text.first() == Some(&byte);
+        all.iter().any(plain)
+    };
+    match (begins(b'/'), begins(b'@')) {
+        (true, _) => Err("names: regular expressions are not understood"),
+        (_, true) => Err("a file behind the @ that names no other"),
+        _ => Ok(all),
+    }
 }

@@ -2,7 +2,8 @@
 //! may be. PgBouncer's `auth_ident_file`, which is PostgreSQL's `pg_ident.conf` without regular
 //! expressions (`check_ident_usermap` in its `hba.c`).
 
-use super::hba::{Mistake, fields};
+use super::Mistake;
+use super::hba::fields;
 
 /// The maps of a file.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -17,6 +17,7 @@ pub mod hba;
 mod ident;
 mod keys;
 mod lookup;
+mod mistake;
 mod reception;
 mod refusal;
 mod role;
@@ -32,6 +33,7 @@ mod server_login_tests;
 
 pub use ident::Maps;
 pub use lookup::{Found, RoleLookup};
+pub use mistake::Mistake;
 pub use reception::{Accepted, Asking, Chance, Evidence, Heard, Reception};
 pub use refusal::Refusal;
 pub use role::{Credential, Mock, Role};

@@ -81,29 +81,35 @@ impl Refusal {
     /// No rule is about such clients (`ClientAuthentication` in PostgreSQL's `auth.c`).
     #[must_use]
     pub fn no_rule(caller: &Caller<'_>) -> Self {
-        Self::by_rules(b"no pg_hba.conf entry for ", caller, "no rule fits")
+        let front: [&[u8]; 2] = [
+            b"no pg_hba.conf entry for host",
+            b"no pg_hba.conf entry for replication connection from host",
+        ];
+        Self::by_rules(front, caller, "no rule fits")
     }
 
     /// A rule rejects such clients.
     #[must_use]
     pub fn rejected(caller: &Caller<'_>) -> Self {
-        let front = b"pg_hba.conf rejects connection for ";
+        let front: [&[u8]; 2] = [
+            b"pg_hba.conf rejects connection for host",
+            b"pg_hba.conf rejects replication connection for host",
+        ];
         Self::by_rules(front, caller, "a rule rejects it")
     }
 
-    fn by_rules(front: &[u8], caller: &Caller<'_>, reason: &'static str) -> Self {
+    /// `front` is for a connection, and for one of physical replication, which has no database.
+    fn by_rules(front: [&[u8]; 2], caller: &Caller<'_>, reason: &'static str) -> Self {
         let host = match caller.address {
             Some(address) => address.to_string(),
             None => "[local]".to_owned(),
         };
-        let (kind, database) = match caller.is_physical {
-            true => (&b"replication connection from host \""[..], None),
-            false => (&b"host \""[..], Some(caller.database)),
-        };
-        let mut text = [front, kind, host.as_bytes(), b"\", user \"", caller.user].concat();
-        if let Some(database) = database {
+        let front = front[usize::from(caller.is_physical)];
+        let parts = [front, b" \"", host.as_bytes(), b"\", user \"", caller.user];
+        let mut text = parts.concat();
+        if !caller.is_physical {
             text.extend_from_slice(b"\", database \"");
-            text.extend_from_slice(database);
+            text.extend_from_slice(caller.database);
         }
         text.extend_from_slice(match caller.is_encrypted {
             true => b"\", SSL encryption",
@@ -180,11 +186,9 @@ mod tests {
         };
         let said = message(Refusal::no_rule(&caller));
         let expected =
-            b"E\0\0\0\x7cSFATAL\0VFATAL\0C28000\0Mno pg_hba.conf entry for host \"::1\", \
+            b"E\0\0\0\x6bSFATAL\0VFATAL\0C28000\0Mno pg_hba.conf entry for host \"::1\", \
             user \"joe\", database \"app\", SSL encryption\0\0";
-        let length = u8::try_from(expected.len() - 1).unwrap();
-        assert_eq!(said[5..], expected[5..]);
-        assert_eq!(said[..5], [b'E', 0, 0, 0, length]);
+        assert_eq!(said, expected);
         let local = Caller {
             is_physical: true,
             address: None,
@@ -192,7 +196,7 @@ mod tests {
             ..caller
         };
         let said = message(Refusal::rejected(&local));
-        let expected = b"Mpg_hba.conf rejects connection for replication connection from host \
+        let expected = b"Mpg_hba.conf rejects replication connection for host \
             \"[local]\", user \"joe\", no encryption\0\0";
         assert!(said.ends_with(expected), "{said:?}");
     }

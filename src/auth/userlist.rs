@@ -2,21 +2,12 @@
 //! secret in quotes, in which two quotes stand for one. What follows on a line is ignored, and so
 //! is a line that begins with a semicolon.
 
+use super::Mistake;
 use super::secret::Secret;
 use std::collections::HashMap;
 
 /// The users of a file, each with its secret; none if the file gives it an empty one.
 pub type Users = HashMap<Vec<u8>, Option<Secret>>;
-
-/// What is wrong with a file of users.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: expected {expected}")]
-pub struct Mistake {
-    /// The line, counted from 1.
-    pub line: usize,
-    /// What should stand there.
-    pub expected: &'static str,
-}
 
 /// Reads the text of a file. A user that is named twice has the last secret, as with PgBouncer.
 ///

@@ -152,6 +152,12 @@ fn pools_keep_their_sizes_where_they_have_any() {
 
 #[test]
 fn a_file_without_a_server_is_said_to_be_incomplete() {
+    let out = translate("[pgbouncer]\nauth_type = scram-sha-256\n");
+    assert!(out.contains("# to be completed: "), "{out}");
+}
+
+#[test]
+fn rules_and_maps_are_kept() {
     let text = "[pgbouncer]\nauth_type = hba\nauth_hba_file = /h\nauth_ident_file = /i\n";
     let out = translate(text);
     for line in [
@@ -161,6 +167,4 @@ fn a_file_without_a_server_is_said_to_be_incomplete() {
     ] {
         assert!(out.lines().any(|other| other == line), "{out}");
     }
-    let out = translate("[pgbouncer]\nauth_type = scram-sha-256\n");
-    assert!(out.contains("# to be completed: "), "{out}");
 }

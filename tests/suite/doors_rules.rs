@@ -1,6 +1,7 @@
 //! Rules about who may come from where: `auth_type = hba`.
 
 use crate::harness::client::Client;
+use crate::harness::frames::startup;
 use crate::harness::login::{Attempt, DATABASE, Users, asking, login, login_as};
 use crate::harness::proxy::{Process, Proxy};
 use crate::harness::server;
@@ -10,8 +11,12 @@ use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::Command;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+
+/// How long something that is asked for may take.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Files of rules and maps beside a socket.
 struct Files {
@@ -35,6 +40,7 @@ impl Files {
             ("auth_type", "hba".to_owned()),
             ("auth_hba_file", self.path("hba")),
             ("auth_ident_file", self.path("ident")),
+            ("admin_users", "c".to_owned()),
             ("listen", format!("127.0.0.1:0,{}", self.path("s"))),
         ]
     }
@@ -105,6 +111,11 @@ fn the_first_rule_that_fits_says_how_a_client_is_asked() {
         ("28000".to_owned(), expected)
     );
     assert_eq!(login(address, "postgres", "").refusal().0, "28000");
+    // At the console, too.
+    let console = [("user", "c"), ("database", "pgautoprep")];
+    let (state, message) = login_as(Client::connect(address), &console, "secret").refusal();
+    assert_eq!(state, "28000");
+    assert!(message.contains("rejects connection for host"), "{message}");
     let socket = files.path("s");
     let mut client = locally(&socket, "b", DATABASE).entered();
     assert_eq!(client.value("SELECT session_user"), "b");
@@ -128,6 +139,69 @@ fn the_first_rule_that_fits_says_how_a_client_is_asked() {
 }
 
 #[test]
+fn refusals_are_in_the_words_of_the_server() {
+    let server = asking("trust", "CREATE ROLE a LOGIN;CREATE ROLE b LOGIN");
+    let rules = "host all rules_trust all reject\nhost replication a all reject\n\
+                 host postgres postgres all trust\n";
+    fs::write(server.data_dir().join("pg_hba.conf"), rules).unwrap();
+    Client::login(&server.host_port(), DATABASE).run("SELECT pg_reload_conf()");
+    let files = Files::new(rules, "");
+    let users = Users::new(&[("a", ""), ("b", ""), ("postgres", "")]);
+    let proxy = files.proxy(&server.host_port(), &users);
+    let started = Instant::now();
+    for (user, more, words) in [
+        (
+            "a",
+            ("replication", "true"),
+            "rejects replication connection for host",
+        ),
+        (
+            "b",
+            ("replication", "true"),
+            "no pg_hba.conf entry for replication connection",
+        ),
+        (
+            "rules_trust",
+            ("database", DATABASE),
+            "rejects connection for host",
+        ),
+        (
+            "rules_trust",
+            ("replication", "database"),
+            "rejects connection for host",
+        ),
+        (
+            "a",
+            ("replication", "database"),
+            "no pg_hba.conf entry for host",
+        ),
+        (
+            "b",
+            ("database", &"x".repeat(64)),
+            "no pg_hba.conf entry for host",
+        ),
+    ] {
+        let refusal = |address: &str| {
+            let parameters = [("user", user), more];
+            let mut client = Client::connect(address);
+            client.send(&startup(&parameters));
+            let said = client.next().unwrap();
+            let message = said.field(b'M').unwrap_or_default();
+            (said.tag, message, said.field(b'C'), said.field(b'S'))
+        };
+        let directly = loop {
+            let said = refusal(&server.host_port());
+            if said.1.contains(words) {
+                break said;
+            }
+            assert!(started.elapsed() < PATIENCE, "{said:?}");
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        assert_eq!(refusal(&proxy.address), directly, "{user} {more:?}");
+    }
+}
+
+#[test]
 fn a_map_says_whom_a_certificate_and_a_user_of_the_machine_stand_for() {
     let certificates = Certificates::new();
     certificates.sign_as("someone", "someone");
@@ -147,7 +221,7 @@ fn a_map_says_whom_a_certificate_and_a_user_of_the_machine_stand_for() {
         let trusting = certificates.trusting().showing(&certificate, &key);
         let mut client = trusting.connect(proxy.address()).unwrap();
         let parameters = [("user", user), ("database", DATABASE)];
-        client.send(&crate::harness::frames::startup(&parameters));
+        client.send(&startup(&parameters));
         client.until_ready().pop().unwrap()
     };
     assert_eq!(showing("postgres").tag, b'Z');
@@ -168,21 +242,28 @@ fn rules_are_read_again_and_bad_ones_change_nothing() {
     let files = Files::new("host all all all trust\n", "");
     let users = Users::new(&[("a", "")]);
     let mut proxy = files.proxy(&server.host_port(), &users);
-    let mut lines = BufReader::new(proxy.stderr()).lines();
+    let (said, lines) = mpsc::channel();
+    let stderr = BufReader::new(proxy.stderr());
+    std::thread::spawn(move || {
+        stderr
+            .lines()
+            .map_while(Result::ok)
+            .try_for_each(|it| said.send(it))
+    });
     let is_in = || login(&proxy.address, "a", "").client.is_some();
     assert!(is_in());
     let write = |text: &str| fs::write(files.path("hba"), text).unwrap();
     write("host all all all reject\nhost all +staff all trust\n");
     proxy.signal(Signal::HUP);
-    let wrong = "line 2: expected users by name";
-    assert!(lines.any(|line| line.unwrap().contains(wrong)));
+    let wrong = "line 2: expected names or keywords";
+    while !lines.recv_timeout(PATIENCE).unwrap().contains(wrong) {}
     assert!(is_in());
     write("host all all all reject\n");
     proxy.signal(Signal::HUP);
     let started = Instant::now();
     while is_in() {
         assert!(
-            started.elapsed() < Duration::from_secs(10),
+            started.elapsed() < PATIENCE,
             "the rules were not read again"
         );
         std::thread::sleep(Duration::from_millis(20));

@@ -22,11 +22,11 @@ pub(in crate::auth) fn lines(text: &[u8]) -> impl Iterator<Item = Line> {
     let mut rest = text.split(|byte| *byte == b'\n').enumerate();
     std::iter::from_fn(move || {
         let (index, first) = rest.next()?;
-        let mut whole = first.trim_ascii_end().to_vec();
+        let mut whole = without_returns(first).to_vec();
         while whole.last() == Some(&b'\\') {
             whole.pop();
             let Some((_, more)) = rest.next() else { break };
-            whole.extend_from_slice(more.trim_ascii_end());
+            whole.extend_from_slice(without_returns(more));
         }
         let line = index + 1;
         Some(match fields(&whole) {
@@ -34,6 +34,15 @@ pub(in crate::auth) fn lines(text: &[u8]) -> impl Iterator<Item = Line> {
             Err(expected) => Err((line, expected)),
         })
     })
+}
+
+/// A line without the carriage returns at its end, and nothing else (`pg_strip_crlf`): a backslash
+/// with a space behind it ends its line, and what follows may be a rule.
+fn without_returns(mut line: &[u8]) -> &[u8] {
+    while let [front @ .., b'\r'] = line {
+        line = front;
+    }
+    line
 }
 
 fn fields(line: &[u8]) -> Result<Vec<Field>, &'static str> {

@@ -4,7 +4,9 @@ use super::*;
 
 fn read(text: &str) -> Result<Rules, Mistake> {
     Rules::read(text.as_bytes(), &mut |path| {
-        (path == b"list").then(|| b"one, \"t wo\"\n# no\nthree\n".to_vec())
+        (path == b"list")
+            .then(|| b"one, \"t wo\"\n# no\nthree\n".to_vec())
+            .or_else(|| path.strip_prefix(b"=").map(<[u8]>::to_vec))
     })
 }
 
@@ -42,7 +44,6 @@ host    all         all       fe80::/10                 \\
         ("any db local", Some((2, Method::Peer))),
         ("joe app 10.1.255.255", Some((3, Method::Md5))),
         ("jane all 10.1.0.0+", Some((3, Method::Md5))),
-        ("joe app ::ffff:10.1.2.3", Some((3, Method::Md5))),
         ("joe app 10.2.0.0", None),
         ("joe other 10.1.0.0", None),
         ("joe joe 10.1.0.0+", Some((4, Method::Cert))),
@@ -93,7 +94,11 @@ fn a_line_that_is_not_wholly_understood_is_refused_by_its_number() {
         ("host samerole all all trust", "member"),
         ("host all /^a all trust", "regular expressions"),
         ("host /a all all trust", "regular expressions"),
-        ("host all @none all trust", "a file"),
+        ("host all @none all trust", "a file that can"),
+        ("host all @=@x all trust", "names no other"),
+        ("host all @=/x all trust", "regular expressions"),
+        ("host all @=+x all trust", "member"),
+        ("host all all ::ffff:10.0.0.0/104 trust", "IPv4"),
         ("host all a, all trust trust", "ADDRESS/BITS"),
         (
             "host all all all md5 clientcert=verify-full",
@@ -113,6 +118,21 @@ fn a_line_that_is_not_wholly_understood_is_refused_by_its_number() {
         let mistake = read(&all).unwrap_err();
         assert_eq!(mistake.line, 3, "{text}");
         assert!(mistake.expected.contains(expected), "{text}: {mistake}");
+    }
+}
+
+/// Only what ends with a backslash goes on, as for the server: a space behind it ends the line.
+#[test]
+fn a_comment_takes_no_more_lines_than_it_says() {
+    let rest = "\nhost all all all reject\nhost all all all trust";
+    for (comment, expected) in [
+        ("# \\", (3, Method::Trust)),
+        ("# \\\r", (3, Method::Trust)),
+        ("# \\ ", (2, Method::Reject)),
+        ("# \\\t", (2, Method::Reject)),
+    ] {
+        let rules = read(&format!("{comment}{rest}")).unwrap();
+        assert_eq!(method(&rules, "joe x ::1"), Some(expected), "{comment:?}");
     }
 }
 

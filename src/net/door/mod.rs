@@ -139,9 +139,7 @@ impl Door {
         }
         let ruled = self.rules.ruled();
         let (kind, map) = match self.kind {
-            AuthType::Hba => ruled
-                .judge(client, login)
-                .map_err(ConnectionError::ClientRefused)?,
+            AuthType::Hba => ruled.judge(client, login)?,
             kind => (kind, None),
         };
         if kind == AuthType::Plain && !client.is_private() {

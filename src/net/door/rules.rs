@@ -2,11 +2,13 @@
 
 use super::users::{Error, contents};
 use crate::auth::hba::{Caller, Method, Rules};
-use crate::auth::{Maps, Refusal};
+use crate::auth::{MAX_NAME, Maps, Mistake, Refusal};
 use crate::client::Login;
 use crate::config::{AuthType, ClientTlsMode, Config};
+use crate::error::ConnectionError;
 use crate::net::stream::Stream;
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -49,15 +51,15 @@ impl RuleBook {
         let Some(path) = &self.path else {
             return Ok(Arc::default());
         };
-        let form = |path: &Path, line, expected| Error::Rule {
+        let form = |path: &Path, mistake| Error::Form {
             path: path.to_owned(),
-            line,
-            expected,
+            mistake,
         };
         let maps = match self.ident.as_os_str().is_empty() {
             true => Maps::default(),
-            false => Maps::read(&contents(&self.ident)?)
-                .map_err(|mistake| form(&self.ident, mistake.line, mistake.expected))?,
+            false => {
+                Maps::read(&contents(&self.ident)?).map_err(|mistake| form(&self.ident, mistake))?
+            }
         };
         let text = contents(path)?;
         // A file that is named there lies beside, as it does for the server.
@@ -68,15 +70,16 @@ impl RuleBook {
             let failed = |error: &Error| tracing::warn!(%error, "no list of names");
             read.inspect_err(failed).ok().map(|text| text.to_vec())
         };
-        let rules = Rules::read(&text, &mut names)
-            .map_err(|mistake| form(path, mistake.line, mistake.expected))?;
+        let rules = Rules::read(&text, &mut names).map_err(|mistake| form(path, mistake))?;
         for rule in rules.iter() {
+            let line = rule.line;
             if rule.method == Method::Cert && !self.is_verified {
                 let expected = "client_tls_sslmode = verify-full for the method cert";
-                return Err(form(path, rule.line, expected));
+                return Err(form(path, Mistake { line, expected }));
             }
             if rule.map.as_ref().is_some_and(|map| !maps.has(map)) {
-                return Err(form(path, rule.line, "a map that auth_ident_file has"));
+                let expected = "a map that auth_ident_file has";
+                return Err(form(path, Mistake { line, expected }));
             }
         }
         Ok(Arc::new(Ruled { rules, maps }))
@@ -101,23 +104,31 @@ impl Ruled {
     /// What the rules say of a client, and by which map its name is to be read.
     ///
     /// # Errors
-    /// They let it in by nothing.
+    /// They let it in by nothing, or it is gone: whoever has no address any more must not be taken
+    /// for a client of this machine.
     pub(super) fn judge(
         &self,
         client: &Stream,
         login: &Login,
-    ) -> Result<(AuthType, Option<&[u8]>), Refusal> {
+    ) -> Result<(AuthType, Option<&[u8]>), ConnectionError> {
+        let address = client.peer().map(|address| address.ip().to_canonical());
+        if address.is_none() && !client.is_local() {
+            let gone = io::ErrorKind::NotConnected;
+            return Err(ConnectionError::ClientIo(gone.into()));
+        }
         let caller = Caller {
             user: &login.user,
-            database: &login.database,
+            // The server cuts longer names before it looks at its rules (`ProcessStartupPacket`).
+            database: login.database.get(..MAX_NAME).unwrap_or(&login.database),
             is_physical: login.is_physical_replication(),
-            address: client.peer().map(|address| address.ip().to_canonical()),
+            address,
             is_encrypted: client.tls().is_some(),
         };
         let rule = self.rules.about(&caller);
-        let rule = rule.ok_or_else(|| Refusal::no_rule(&caller))?;
+        let refused = ConnectionError::ClientRefused;
+        let rule = rule.ok_or_else(|| refused(Refusal::no_rule(&caller)))?;
         let kind = match rule.method {
-            Method::Reject => return Err(Refusal::rejected(&caller)),
+            Method::Reject => return Err(refused(Refusal::rejected(&caller))),
             Method::Trust => AuthType::Trust,
             Method::Password => AuthType::Plain,
             Method::Md5 => AuthType::Md5,

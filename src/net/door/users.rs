@@ -1,6 +1,7 @@
 //! The file of users.
 
-use crate::auth::userlist::{self, Mistake, Users};
+use crate::auth::Mistake;
+use crate::auth::userlist::{self, Users};
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -24,23 +25,13 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// The file of users is none.
+    /// A file of users, rules or maps is none, or asks for what is not there.
     #[error("{}, {mistake}", path.display())]
     Form {
         /// The file as configured.
         path: PathBuf,
         /// What is wrong with it.
         mistake: Mistake,
-    },
-    /// A file of rules or of maps is none, or asks for what is not there.
-    #[error("{}, line {line}: expected {expected}", path.display())]
-    Rule {
-        /// The file as configured.
-        path: PathBuf,
-        /// The line, counted from 1.
-        line: usize,
-        /// What should stand there.
-        expected: &'static str,
     },
     /// `auth_user` cannot log in.
     #[error(
