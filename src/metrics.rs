@@ -84,6 +84,8 @@ pub enum Counter {
     MicrosLost,
     /// Transactions that began together with their first statement.
     BeginsCarried,
+    /// DISCARD ALL for which the server was told less, so that our statements stayed.
+    DiscardsSpared,
     /// Statements found to take longer than their texts, so that they are sent as they come.
     RoutesLeft,
     /// Those found to take less time again.

@@ -302,9 +302,9 @@ impl Page {
 
     fn questions(&mut self, summary: &Summary) {
         use Counter::{
-            AuditsFailed, AuditsPassed, BeginsCarried, Demotions, LessonsUnpaid, OracleAccepted,
-            OracleDeclined, OracleQuestions, Questions, QuestionsMillis, RoutesLeft, RoutesTaken,
-            Trials,
+            AuditsFailed, AuditsPassed, BeginsCarried, Demotions, DiscardsSpared, LessonsUnpaid,
+            OracleAccepted, OracleDeclined, OracleQuestions, Questions, QuestionsMillis,
+            RoutesLeft, RoutesTaken, Trials,
         };
         let count = |counter| summary.count(counter);
         let help = "Shapes that the server was asked about.";
@@ -343,6 +343,11 @@ impl Page {
         self.one(
             counter("pgautoprep_carried_begins", help),
             count(BeginsCarried),
+        );
+        let help = "DISCARD ALL for which the server was told less, so that statements stayed.";
+        self.one(
+            counter("pgautoprep_spared_discards", help),
+            count(DiscardsSpared),
         );
         let help = "Statements found slower than their texts (left), or faster again (taken).";
         self.each(

@@ -12,6 +12,7 @@ use crate::convert::{Decision, Habits};
 use crate::ids::{ClientId, UpstreamId};
 use crate::reason::Reason;
 use crate::statement::{Micros, Millis};
+use std::collections::VecDeque;
 
 /// What a client waits for.
 #[derive(Debug)]
@@ -36,6 +37,19 @@ pub enum Turn {
     /// The server is asked how the session began, which the client is about to leave, or has come
     /// to.
     Settling(Box<Settling>),
+    /// Statements are in flight that do all that its DISCARD ALL does, which is in `query`.
+    Discarding(Box<Discarding>),
+}
+
+/// What is still to be answered of what stands for a DISCARD ALL.
+#[derive(Debug)]
+pub struct Discarding {
+    /// With which command tag each statement completes, in order.
+    pub tags: VecDeque<&'static [u8]>,
+    /// The one in front has completed.
+    pub is_complete: bool,
+    /// Some has not.
+    pub has_failed: bool,
 }
 
 /// The answer to the question how a session began.

@@ -92,6 +92,7 @@ impl Table<'_> {
             ("closed", StatementsClosed),
             ("evicted", StatementsEvicted),
             ("carrying BEGIN", BeginsCarried),
+            ("kept over DISCARD ALL", DiscardsSpared),
         ];
         self.group(f, &statements)?;
         self.row(f, "server memory, bytes", &Summary::statement_memory)?;
@@ -235,6 +236,7 @@ statements
   closed                                   0
   evicted                                  0
   carrying BEGIN                           0
+  kept over DISCARD ALL                    0
   server memory, bytes                     0
 shapes
   oracle asked                             0
@@ -339,6 +341,7 @@ statements
   closed                                   0                        +0
   evicted                                  0                        +0
   carrying BEGIN                           0                        +0
+  kept over DISCARD ALL                    0                        +0
   server memory, bytes                 20000                     -8000
 shapes
   oracle asked                             0                        +0

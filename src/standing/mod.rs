@@ -195,6 +195,10 @@ pub struct Standing {
     pub setbacks: Setbacks,
     /// What its texts have left in it since the login.
     pub residue: Residue,
+    /// The same since the last DISCARD ALL that the server has done.
+    undiscarded: Residue,
+    /// Whether it has done one.
+    discard: remains::Discard,
     /// The names in texts of which it is not known yet what they have left.
     late: Option<Box<late::Late>>,
     /// Something has run before anybody could tell what it was to leave, and that is all that is
@@ -254,6 +258,8 @@ impl Standing {
             idle_patience: Patience::default(),
             setbacks: Setbacks::default(),
             residue: Residue::NOTHING,
+            undiscarded: Residue::NOTHING,
+            discard: remains::Discard::default(),
             late: None,
             is_unwatched: false,
             may_listen: false,
@@ -453,6 +459,7 @@ impl Standing {
             if self.may_listen_soon && is_idle {
                 self.may_listen_now();
             }
+            self.ends_discard(is_idle);
             if self.has_changed() {
                 let effect = std::mem::replace(&mut self.transaction_effect, Effect::None);
                 self.concluded(effect);

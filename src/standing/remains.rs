@@ -4,6 +4,7 @@ use super::late::{self, Before, Late};
 use super::{Encoding, Standing};
 use crate::reason::Reason;
 use crate::sql::effect::Effect;
+use crate::sql::moves::{self, Move};
 use crate::sql::residue::{self, Residue};
 use crate::sql::survey::Survey;
 use crate::sql::touched::Touched;
@@ -34,6 +35,16 @@ pub(super) enum Again {
     Used,
     /// Nobody wants to know.
     Never,
+}
+
+/// A DISCARD ALL of the client's that is relayed, with nothing in flight beside it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Discard {
+    is_sent: bool,
+    /// The server has done it.
+    is_done: bool,
+    /// It has done one at some time.
+    has_been: bool,
 }
 
 /// All of them, in the order in which they are to be sent: a time limit that the client has set is
@@ -73,6 +84,7 @@ impl Standing {
             self.kept_since = self.database.epoch();
         }
         self.residue |= residue;
+        self.undiscarded |= residue;
     }
 
     /// Nobody will ask what is left.
@@ -165,6 +177,7 @@ impl Standing {
         };
         let residue = late.read(text, survey);
         self.residue = Residue::ANYTHING;
+        self.undiscarded = Residue::ANYTHING;
         self.may_begin_to_listen();
         self.late = Some(late);
         residue
@@ -202,6 +215,9 @@ impl Standing {
             return;
         }
         self.residue = residue;
+        if !self.discard.has_been {
+            self.undiscarded = residue;
+        }
         self.kept_since = late.before.kept_since;
         match late.before.is_watched {
             true => self.may_listen = late.before.may_listen,
@@ -258,7 +274,64 @@ impl Standing {
     /// A reset has completed.
     pub fn completes_reset(&mut self, reset: Reset) {
         if reset.takes == Residue::SETTINGS {
-            self.completed(reset.tag, Some(Effect::Session));
+            self.has_reset();
+        }
+    }
+
+    /// RESET ALL has completed.
+    pub fn has_reset(&mut self) {
+        self.completed(b"RESET", Some(Effect::Session));
+    }
+
+    /// What does in this session all that DISCARD ALL would do, in the order in which that is to be
+    /// sent: RESET ALL is the last. `None` if nothing may be known to.
+    #[must_use]
+    pub fn discards(&mut self) -> Option<Vec<Reset>> {
+        self.settle_residue();
+        let left = self.undiscarded;
+        let is_watched = self.discard.has_been || !self.is_unwatched;
+        if left.is_anything() || !is_watched || !self.keeps_the_present() {
+            return None;
+        }
+        let always = |reset: &&Reset| reset.takes == Residue::SETTINGS || left.has(reset.takes);
+        let mut needed: Vec<Reset> = RESETS.iter().filter(always).copied().collect();
+        needed.rotate_left(1);
+        Some(needed)
+    }
+
+    /// All of that has completed.
+    pub fn has_discarded(&mut self) {
+        for residue in [&mut self.residue, &mut self.undiscarded] {
+            if !residue.is_anything() {
+                *residue = RESETS
+                    .iter()
+                    .fold(*residue, |left, reset| left.without(reset.takes));
+            }
+        }
+    }
+
+    /// A text is relayed, with nothing in flight before it if `is_idle`: it may be DISCARD ALL.
+    pub(super) fn begins_discard(&mut self, text: &[u8], is_idle: bool) {
+        let may_be = matches!(text.trim_ascii_start(), [b'd' | b'D', ..]);
+        let is = may_be && is_idle && moves::read(text) == Some(Move::DiscardAll);
+        self.discard.is_sent = is;
+        self.discard.is_done = false;
+    }
+
+    /// The text has completed with this tag.
+    pub(super) fn completes_discard(&mut self, tag: &[u8]) {
+        self.discard.is_done = self.discard.is_sent && tag == b"DISCARD ALL";
+    }
+
+    /// ReadyForQuery has come, and nothing was sent meanwhile if `is_idle`.
+    #[inline]
+    pub(super) fn ends_discard(&mut self, is_idle: bool) {
+        if self.discard.is_done {
+            self.discard.is_done = false;
+            if is_idle {
+                self.discard.has_been = true;
+                self.undiscarded = Residue::NOTHING;
+            }
         }
     }
 
@@ -270,6 +343,7 @@ impl Standing {
         } else {
             Residue::NOTHING
         };
+        self.undiscarded = self.residue;
     }
 }
 

@@ -36,6 +36,7 @@ impl Standing {
             self.database.shows_commands();
         }
         self.relays_residue(text, &survey, (met, is_idle));
+        self.begins_discard(text, is_idle);
         self.defines(text, &survey, is_idle);
         self.makes(text, &survey, is_idle);
         let effect = match self.follow(text, &survey, is_idle) {
@@ -267,6 +268,7 @@ impl Standing {
         self.course.completes(tag);
         match tag {
             b"DISCARD ALL" | b"DEALLOCATE ALL" => {
+                self.completes_discard(tag);
                 self.mirror.forget_all();
                 if !self.course.is_followed() {
                     self.affected(Effect::Session);

@@ -21,6 +21,7 @@ mod contexts;
 mod conversion;
 mod course;
 mod dice;
+mod discard;
 mod faults;
 mod guests;
 mod house;

@@ -96,6 +96,7 @@ mod contexts;
 mod copy;
 // Several servers, and where databases lead.
 mod databases;
+mod discards;
 mod hosts;
 // Clients that the proxy lets in by itself.
 mod doors;

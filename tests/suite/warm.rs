@@ -7,7 +7,7 @@ use crate::harness::server;
 use pgautoprep::metrics::Counter;
 use std::time::{Duration, Instant};
 
-const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, name text); \
+pub(crate) const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, name text); \
     INSERT INTO t SELECT n, 'name ' || n FROM generate_series(1, 100) n; ANALYZE t; \
     CREATE TABLE s (id serial PRIMARY KEY, name text)";
 
@@ -28,7 +28,7 @@ const SETTING: [&str; 11] = [
 
 /// What a client could ask to see what its predecessor has left. What describes the process itself
 /// is another's in any case.
-const PROBES: [&str; 13] = [
+pub(crate) const PROBES: [&str; 13] = [
     "SELECT name, setting, source, sourcefile, reset_val, boot_val FROM pg_settings \
      WHERE name <> 'application_name' ORDER BY name",
     "SELECT lastval()",

@@ -129,6 +129,7 @@ impl Hop<'_> {
             | Turn::Executing
             | Turn::Learning
             | Turn::Settling(_)
+            | Turn::Discarding(_)
             | Turn::Visiting
             | Turn::Barred(_) => {}
         }

@@ -75,7 +75,7 @@ impl Hop<'_> {
                 };
                 self.learn(Lesson::new(subject, about));
             }
-            Err(reason) if self.defers(text, reason) => {}
+            Err(reason) if self.defers(text, reason) || self.discards(text, reason) => {}
             Err(reason) => {
                 let standing = &self.upstream.standing;
                 let has_changed = standing.has_moved() || standing.has_altered();

@@ -163,10 +163,11 @@ impl Hop<'_> {
         }
         match self.lesson {
             Some(_) => self.with_lesson(|lesson, env| lesson.reply(tag, frame, env)),
-            None if matches!(self.client.turn, Turn::Settling(_)) => {
-                self.settling_reply(tag, frame);
-            }
-            None => self.repair_reply(tag, frame),
+            None => match self.client.turn {
+                Turn::Settling(_) => self.settling_reply(tag, frame),
+                Turn::Discarding(_) => self.discarding_reply(tag, frame),
+                _ => self.repair_reply(tag, frame),
+            },
         }
     }
 

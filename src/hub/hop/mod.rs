@@ -11,7 +11,8 @@
 //! Before these comes Login. A read that may run on another connection leads to Visiting, and a
 //! query that waits until the own one has no visits to Barred (`travel`). A query that is cancelled
 //! while it is on hold leads to Cancelled, and one whose transaction has only begun may lead to
-//! Reopening (`cancel`), as does one whose transaction the server has not heard of (`begin`).
+//! Reopening (`cancel`), as does one whose transaction the server has not heard of (`begin`). What
+//! stands for a DISCARD ALL leads to Discarding (`discard`).
 //!
 //! Invariants:
 //! - while a converted query or a question of ours is in flight, no client frame is processed, so
@@ -28,6 +29,7 @@
 
 mod begin;
 mod cancel;
+mod discard;
 mod dispatch;
 mod forward;
 mod learn;

@@ -18,7 +18,13 @@ use crate::wire::frontend;
 impl Hop<'_> {
     /// Relays a Query with this text, and notes what it may do.
     pub(super) fn relay_query(&mut self, text: &[u8], reason: Reason) {
-        let effect = self.notes_query(text, reason);
+        self.counts_passed(text, reason);
+        self.relay_counted(text, reason);
+    }
+
+    /// Relays a Query that is counted already.
+    pub(super) fn relay_counted(&mut self, text: &[u8], reason: Reason) {
+        let effect = self.notes_effect(text, reason);
         // Of several in flight the answers come one behind the other.
         self.client.sent_at = match self.upstream.ledger.is_idle() {
             true => self.clock,
@@ -31,11 +37,23 @@ impl Hop<'_> {
     /// Counts a Query that is not converted, and notes what it may do; returns that.
     #[inline]
     pub(super) fn notes_query(&mut self, text: &[u8], reason: Reason) -> Effect {
+        self.counts_passed(text, reason);
+        self.notes_effect(text, reason)
+    }
+
+    /// Counts a Query that is not converted.
+    #[inline]
+    pub(super) fn counts_passed(&mut self, text: &[u8], reason: Reason) {
         self.count_passed(reason);
         if self.lent.settings.mode != Policy::Off {
             let database = self.upstream.standing.origin.database();
             self.lent.counters().passed_text(reason, text, database);
         }
+    }
+
+    /// Notes what a Query may do that is not converted; returns that.
+    #[inline]
+    fn notes_effect(&mut self, text: &[u8], reason: Reason) -> Effect {
         match self.lent.settings.mode == Policy::Convert && !self.client.relay_only {
             true => self.before_relay(text, reason),
             false => self.relays_blindly(),

@@ -65,7 +65,7 @@ impl Worker {
             Turn::Free | Turn::Executing => "server",
             Turn::Visiting => "host",
             Turn::Barred(_) => "guests",
-            Turn::Learning | Turn::Settling(_) => "oracle",
+            Turn::Learning | Turn::Settling(_) | Turn::Discarding(_) => "oracle",
             Turn::Cancelled(_) => "cancel",
             Turn::Reopening(_) => "transaction",
         };

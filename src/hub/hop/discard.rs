@@ -1,0 +1,154 @@
+//! DISCARD ALL from a session in which nothing is left that RESET ALL and a few more would not take
+//! away: the server is told those, and what it has prepared for us stays.
+//!
+//! DISCARD ALL closes cursors, takes back the role and the settings, drops what is prepared, stops
+//! to listen, gives advisory locks back, forgets plans, and drops what is temporary and what
+//! sequences have given (`DiscardAll` in `discard.c`). Of a session whose texts are known to have
+//! left none of these but settings, locks and values of sequences, the rest has nothing to act on.
+//! What the server keeps of functions that have run is the exception: nobody can tell whether it
+//! does as long as the catalog has not changed, which is asked of
+//! [`Standing::discards`](crate::standing::Standing::discards).
+//!
+//! Invariants:
+//! - the client is told that all is discarded with the last of what does it, and only if all else
+//!   has completed; otherwise its own text is sent after all, which does the rest again and says
+//!   what there is to say;
+//! - outside a transaction only, with nothing in flight.
+
+use super::Hop;
+use crate::client::{Discarding, Turn};
+use crate::convert::Policy;
+use crate::metrics::Counter;
+use crate::reason::Reason;
+use crate::sql::moves::{self, Move};
+use crate::upstream::Partial;
+use crate::wire::backend::{self, Status};
+use crate::wire::frame::HEADER;
+use crate::wire::frontend;
+
+/// The command tag of DISCARD ALL.
+const TAG: &[u8] = b"DISCARD ALL";
+
+/// The longest text that is looked at: it may have some space and a comment in it.
+const MAX_TEXT: usize = 128;
+
+/// Whether the text is short enough and may begin as DISCARD does, which most texts do not.
+fn may_discard(text: &[u8]) -> bool {
+    matches!(text.trim_ascii_start(), [b'd' | b'D', b'i' | b'I', ..]) && text.len() <= MAX_TEXT
+}
+
+impl Hop<'_> {
+    /// Has the server do what is needed of a DISCARD ALL, if the text is one and that is known;
+    /// returns whether it is.
+    #[inline]
+    pub(super) fn discards(&mut self, text: &[u8], reason: Reason) -> bool {
+        may_discard(text) && self.discards_all(text, reason)
+    }
+
+    #[inline(never)]
+    fn discards_all(&mut self, text: &[u8], reason: Reason) -> bool {
+        let is_open = self.lent.settings.mode == Policy::Convert
+            && self.upstream.standing.status == Status::Idle
+            && self.upstream.ledger.is_idle()
+            && self.upstream.partial == Partial::default()
+            && !self.upstream.told_fatal
+            && !self.client.relay_only
+            && !self.client.is_parting
+            && reason == Reason::NotPreparable;
+        if !is_open || moves::read(text) != Some(Move::DiscardAll) {
+            return false;
+        }
+        let Some(resets) = self.upstream.standing.discards() else {
+            return false;
+        };
+        self.untimed();
+        self.counts_passed(text, reason);
+        self.lent.counters().add(Counter::DiscardsSpared, 1);
+        for reset in &resets {
+            self.upstream.standing.sends_reset(*reset, true);
+            self.question(|out| frontend::query(out, reset.text));
+        }
+        self.client.query.clear();
+        self.client.query.extend_from_slice(text);
+        self.client.turn = Turn::Discarding(Box::new(Discarding {
+            tags: resets.iter().map(|reset| reset.tag).collect(),
+            is_complete: false,
+            has_failed: false,
+        }));
+        true
+    }
+
+    /// A reply to that. ReadyForQuery has been noted already.
+    pub(super) fn discarding_reply(&mut self, tag: u8, frame: &[u8]) {
+        let Turn::Discarding(discarding) = &mut self.client.turn else {
+            return;
+        };
+        let is_last = discarding.tags.len() == 1;
+        match tag {
+            backend::NOTICE => self.client.out.extend_from_slice(frame),
+            backend::COMMAND_COMPLETE => {
+                let completed = backend::command_tag(&frame[HEADER..]);
+                discarding.is_complete = completed == discarding.tags.front().copied();
+                if is_last && discarding.is_complete {
+                    if !discarding.has_failed {
+                        backend::command_complete(&mut self.client.out, TAG);
+                    }
+                    self.upstream.standing.has_reset();
+                }
+            }
+            backend::READY_FOR_QUERY => {
+                discarding.has_failed |= !std::mem::take(&mut discarding.is_complete);
+                discarding.tags.pop_front();
+                if discarding.tags.is_empty() {
+                    let has_failed = discarding.has_failed;
+                    self.discarded(has_failed);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn discarded(&mut self, has_failed: bool) {
+        self.client.turn = Turn::Free;
+        if !has_failed {
+            self.upstream.standing.has_discarded();
+            self.client.query.clear();
+            backend::ready_for_query(&mut self.client.out, self.upstream.standing.status);
+        } else if !self.end_if_cancelled(None) {
+            let text = std::mem::take(&mut self.client.query);
+            self.relay_counted(&text, Reason::NotPreparable);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_may_be_discard_all_is_read() {
+        for text in ["DISCARD ALL", "discard all;", " \n Discard /* a */ All ;"] {
+            assert!(may_discard(text.as_bytes()), "{text}");
+            assert_eq!(
+                moves::read(text.as_bytes()),
+                Some(Move::DiscardAll),
+                "{text}"
+            );
+        }
+        for text in ["", "SELECT 1", "DELETE FROM t", "d", "/* a */ DISCARD ALL"] {
+            assert!(!may_discard(text.as_bytes()), "{text}");
+        }
+        for text in [
+            "DISCARD PLANS",
+            "DISCARD ALL; SELECT 1",
+            "DISCARD ALL x",
+            "DISCARD",
+        ] {
+            assert_ne!(
+                moves::read(text.as_bytes()),
+                Some(Move::DiscardAll),
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! DISCARD ALL takes away what it does, also where the server is told less.
+
+use crate::harness::client::Client;
+use crate::harness::matrix::same_under;
+use crate::warm::{PROBES, SETUP};
+use pgautoprep::metrics::Counter;
+
+/// Texts that leave something in the session, and some that do not.
+const TEXTS: [&str; 22] = [
+    "SET datestyle = 'German'",
+    "INSERT INTO s (name) VALUES ('x') RETURNING id",
+    "SELECT pg_advisory_lock(7), pg_advisory_lock_shared(8)",
+    "SET work_mem = '2MB'; SET statement_timeout = '7s'",
+    "SELECT nextval('s_id_seq')",
+    "SELECT set_config('timezone', 'Asia/Tokyo', false)",
+    "BEGIN; SET LOCAL timezone = 'Asia/Tokyo'; SELECT pg_advisory_xact_lock(7); COMMIT",
+    "SELECT name FROM t WHERE id = 5",
+    "UPDATE s SET name = 'z' WHERE id = 1",
+    "SELECT 1 / 0",
+    "SET search_path = pg_catalog; SET client_encoding = 'LATIN1'",
+    "SELECT lower(name), now() > '2020-01-01' FROM t WHERE id = 7",
+    "SET my.var = 'x'",
+    "CREATE TEMP TABLE t (id int, name int); INSERT INTO t VALUES (1, 2)",
+    "LISTEN a; NOTIFY a",
+    "PREPARE p AS SELECT 1",
+    "SET ROLE pg_monitor",
+    "SET SESSION AUTHORIZATION pg_monitor",
+    "DECLARE c CURSOR WITH HOLD FOR SELECT 1",
+    "SELECT setseed(0.1), random() < 2",
+    "DO 'BEGIN PERFORM set_config(''datestyle'', ''German'', false); END'",
+    "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+];
+
+/// What only DISCARD ALL itself takes away stands behind these.
+const LIGHT: usize = 12;
+
+const WHO: &str = "SELECT current_schemas(false), current_user, session_user, \
+                   pg_my_temp_schema() <> 0, current_setting('my.var', true)";
+
+fn discards(client: &mut Client) {
+    client.query("DISCARD ALL");
+    client.query("SELECT name FROM t WHERE id = 1");
+    client.query(WHO);
+    // Not those whose answers differ from one server process to another.
+    for (index, probe) in PROBES[..11].iter().enumerate() {
+        if !matches!(index, 3 | 4) {
+            client.query(probe);
+        }
+    }
+}
+
+#[test]
+fn after_discard_all_a_session_is_as_it_was_at_its_login() {
+    let changes = [("catalog_watch_ms", "1000"), ("prepare_threshold", "1")];
+    let summary = same_under(&changes, SETUP, |client, _, round| {
+        for (index, text) in TEXTS.iter().enumerate() {
+            if (index + round) % 2 == 0 || round < 2 && index < LIGHT {
+                // The server has to do it itself because of the probes, and then not again.
+                client.query("DISCARD ALL");
+                client.query(text);
+                client.query(TEXTS[(index * 5 + round) % LIGHT]);
+                discards(client);
+            }
+        }
+        client.query("BEGIN");
+        client.query("DISCARD ALL");
+        client.query("ROLLBACK");
+    });
+    let (spared, converted) = (
+        summary.count(Counter::DiscardsSpared),
+        summary.count(Counter::Converted),
+    );
+    assert!(spared >= 60 && converted >= 100, "{summary}");
+}
