@@ -83,23 +83,46 @@ fn what_was_left_goes() {
 
 #[test]
 fn what_only_discard_all_takes_away_is_left_to_it() {
-    let mut scene = learned(SQL, &SELECT, &ON);
-    let texts = [
+    for (text, tag) in [
         ("LISTEN a", "LISTEN"),
         ("CREATE TEMP TABLE a ()", "CREATE TABLE"),
         ("PREPARE a AS SELECT 1", "PREPARE"),
         ("SET ROLE a", "SET"),
         ("SET my.a = 1", "SET"),
-    ];
-    for (text, tag) in texts {
+    ] {
+        let mut scene = learned(SQL, &SELECT, &ON);
         relay(&mut scene, text, &done(tag));
         relay(&mut scene, TEXT, &done(TEXT));
-        // From then on nothing is left of it.
-        discards(&mut scene, &["RESET ALL"]);
-        scene.peer.send(&done("RESET"));
-        scene.client.expect(&done(TEXT));
+        assert_eq!(spared(&scene), 0, "{text}");
     }
-    assert_eq!(spared(&scene), texts.len() as u64);
+}
+
+#[test]
+fn behind_a_discard_of_the_servers_own_nothing_is_left() {
+    let mut scene = learned(SQL, &SELECT, &ON);
+    relay(&mut scene, "LISTEN a", &done("LISTEN"));
+    relay(&mut scene, TEXT, &done(TEXT));
+    // Where that has led is asked, and what it took away is prepared again.
+    scene.client.send(&query(SQL));
+    scene.peer.take("Q");
+    scene.peer.answer_rows(&CONTEXT);
+    scene.name = scene.peer.answer_parse(&SELECT);
+    scene.peer.expect(&execution(&scene.name, &["42"]));
+    scene.peer.send(&answer(&SELECT, b'I'));
+    scene.client.expect(&seen(&SELECT, b'I'));
+    discards(&mut scene, &["RESET ALL"]);
+    scene.peer.send(&done("RESET"));
+    scene.client.expect(&done(TEXT));
+    assert_eq!(spared(&scene), 1);
+}
+
+#[test]
+fn a_session_that_is_told_of_its_statements_has_them_as_they_are() {
+    let mut scene = learned(SQL, &SELECT, &ON);
+    let loud = "SET client_min_messages = 'log'";
+    relay(&mut scene, loud, &done("SET"));
+    relay(&mut scene, TEXT, &done(TEXT));
+    assert_eq!(spared(&scene), 0);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::warm::{PROBES, SETUP};
 use pgautoprep::metrics::Counter;
 
 /// Texts that leave something in the session, and some that do not.
-const TEXTS: [&str; 22] = [
+const TEXTS: [&str; 23] = [
     "SET datestyle = 'German'",
     "INSERT INTO s (name) VALUES ('x') RETURNING id",
     "SELECT pg_advisory_lock(7), pg_advisory_lock_shared(8)",
@@ -19,6 +19,7 @@ const TEXTS: [&str; 22] = [
     "SELECT 1 / 0",
     "SET search_path = pg_catalog; SET client_encoding = 'LATIN1'",
     "SELECT lower(name), now() > '2020-01-01' FROM t WHERE id = 7",
+    "SET client_min_messages = 'log'; SET log_statement = 'all'",
     "SET my.var = 'x'",
     "CREATE TEMP TABLE t (id int, name int); INSERT INTO t VALUES (1, 2)",
     "LISTEN a; NOTIFY a",

@@ -47,8 +47,12 @@ impl Hop<'_> {
 
     #[inline(never)]
     fn discards_all(&mut self, text: &[u8], reason: Reason) -> bool {
+        let standing = &self.upstream.standing;
+        // A session may have asked to be told of each statement.
         let is_open = self.lent.settings.mode == Policy::Convert
-            && self.upstream.standing.status == Status::Idle
+            && standing.status == Status::Idle
+            && standing.is_quiet()
+            && !standing.past.may_show_statements()
             && self.upstream.ledger.is_idle()
             && self.upstream.partial == Partial::default()
             && !self.upstream.told_fatal
