@@ -62,7 +62,7 @@ fn values_are_what_the_literals_say() {
             "E'a\\nb\\t\\\\\\x41\\101\\u00e9\\U0001F600'",
             "a\nb\t\\A\u{41}é😀",
         ),
-        ("E'it\\'s ''q'' \\é \\q\\x'", "it's 'q' é qx"),
+        ("E'it''s ''q'' \\é \\q\\x'", "it's 'q' é qx"),
         ("e'a\\n'\n'b\\n'", "a\nb\n"),
         ("$$a'b\\$$", "a'b\\"),
         ("$t$a$$b$t$", "a$$b"),

@@ -77,7 +77,8 @@ fn string(quoted: &[u8], out: &mut Vec<u8>, escapes: bool) {
 /// Whether every escape of this quoted string is one that [`single`] decodes.
 ///
 /// Left to the server: NUL, bytes that might form a character together, surrogates, malformed
-/// escapes, and `\v`, which 16 made a vertical tab.
+/// escapes, `\v`, which 16 made a vertical tab, and `\'`, which a setting (`backslash_quote`) may
+/// forbid.
 pub(super) fn is_understood(quoted: &[u8]) -> bool {
     let mut at = 0;
     while let Some(found) = quoted.get(at..).and_then(|rest| memchr(b'\\', rest)) {
@@ -118,7 +119,7 @@ fn escape(text: &[u8]) -> Option<(Escape, usize)> {
         b'n' => Some((Escape::Byte(b'\n'), 2)),
         b'r' => Some((Escape::Byte(b'\r'), 2)),
         b't' => Some((Escape::Byte(b'\t'), 2)),
-        b'v' => None,
+        b'v' | b'\'' => None,
         b'0'..=b'7' => {
             let (value, digits) = hex(&text[1..], 3, 8);
             byte(value, 1 + digits)

@@ -170,7 +170,7 @@ impl Slot {
         match self.style {
             Style::Bare | Style::Quoted => quoted,
             Style::Escape => {
-                let content = content.replace('\\', "\\\\").replace('\'', "\\'");
+                let content = content.replace('\\', "\\\\").replace('\'', "''");
                 format!(
                     "E'{}'",
                     content.replace('t', "\\164").replace('v', "\\u0076")

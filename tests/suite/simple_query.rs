@@ -469,3 +469,16 @@ fn partitions_and_their_triggers_are_the_same() {
         client.query("SELECT * FROM audit WHERE q <> ''");
     });
 }
+
+/// Whether a backslash may stand before a quote is for a setting to say.
+#[test]
+fn a_quote_behind_a_backslash_is_refused_where_the_server_refuses_it() {
+    let summary = converts(ITEMS, |client, round| {
+        client.query("SET backslash_quote = off");
+        client.query(&format!("SELECT E'a\\n{round}', id FROM item WHERE id = 5"));
+        client.query("SELECT E'a\\'b', id FROM item WHERE id = 5");
+        client.query("SET backslash_quote = on");
+        client.query("SELECT E'a\\'b', id FROM item WHERE id = 5");
+    });
+    assert!(summary.passed(Reason::Lexical) > 0, "{summary}");
+}
