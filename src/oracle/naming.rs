@@ -65,7 +65,8 @@ const SETTINGS: &str = "{client_min_messages,datestyle,enable_hashjoin,enable_in
 
 /// Whether something else than its source says what a function leaves: a setting that it has, a
 /// default of an argument that calls something, a body that was parsed when the function was made,
-/// a function beside it that helps to plan it. Before 14 `RETURN QUERY` opens a portal, too.
+/// a function beside it that helps to plan it, a search path that may have the session make a
+/// temporary schema. Before 14 `RETURN QUERY` opens a portal, too.
 fn is_marked(major: u16) -> String {
     let own = match major {
         ..14 => "p.prosrc {~~*} '%query%'",
@@ -75,14 +76,16 @@ fn is_marked(major: u16) -> String {
         "{own} OR p.proargdefaults::pg_catalog.text {{~~}} '%funcid %' \
          OR p.prosupport::pg_catalog.oid {{<>}} 0::pg_catalog.oid OR EXISTS (\
          SELECT FROM pg_catalog.unnest(p.proconfig) s WHERE NOT pg_catalog.lower(\
-         pg_catalog.split_part(s, '=', 1)) {{=}} ANY ('{SETTINGS}'::pg_catalog.text[]))"
+         pg_catalog.split_part(s, '=', 1)) {{=}} ANY ('{SETTINGS}'::pg_catalog.text[]) \
+         OR pg_catalog.replace(s, '\"', '') {{~~*}} 'search_path=pg_temp%')"
     )
 }
 
 fn functions(major: u16) -> String {
     format!(
         "SELECT 'f', p.oid::pg_catalog.text, p.proname::pg_catalog.text, pg_catalog.concat(\
-         p.provolatile, CASE WHEN {} THEN '!' END, ' ', \
+         p.provolatile, CASE WHEN {} THEN '!' END, \
+         CASE WHEN p.proconfig::pg_catalog.text {{~~*}} '%search_path=%' THEN 'p' END, ' ', \
          CASE WHEN p.proconfig::pg_catalog.text {{~~*}} '%standard_conforming%' \
          OR l.lanname {{=}} ANY ('{{sql,plpgsql}}'::pg_catalog.name[]) \
          AND NOT l.oid {{=}} ANY (ARRAY({READ})) THEN '?' ELSE l.lanname::pg_catalog.text END), \
@@ -199,7 +202,7 @@ fn uses(builtins: &str, major: u16) -> String {
 /// What has an expression with a `bytea`, a `real` or a `double precision` that is computed, and
 /// with something that may write it out, which settings decide how to: the server keeps that with
 /// the plan of a body that uses it, if it is computed from constants. What such types are the types
-/// of, constants and results, ends with `ttype` (`outfuncs.c`).
+/// of, constants and results, ends with `ttype` (`outfuncs.c`). So is it with `quote_ident` (1282).
 fn written_out(major: u16) -> String {
     format!(
         "SELECT DISTINCT 'r', t.object, t.name::pg_catalog.text, 'c', '' FROM ({}) t \
@@ -208,7 +211,9 @@ fn written_out(major: u16) -> String {
          OR t.tree {{~~}} '%ttype 700 %'::pg_catalog.text \
          OR t.tree {{~~}} '%ttype 17 %'::pg_catalog.text) \
          AND (t.tree {{~~}} '%COERCEVIAIO%'::pg_catalog.text \
-         OR t.tree {{~~}} '%resulttype 25 %'::pg_catalog.text)",
+         OR t.tree {{~~}} '%resulttype 25 %'::pg_catalog.text) \
+         OR t.object {{<>}} '*'::pg_catalog.text \
+         AND t.tree {{~~}} '%:funcid 1282 %'::pg_catalog.text",
         trees(major),
     )
 }
@@ -329,13 +334,17 @@ const IMPLICIT: &str = "SELECT 'd', '*', '', 'f' {||} p.oid::pg_catalog.text, ''
     2606::pg_catalog.oid AND EXISTS (SELECT FROM pg_catalog.pg_constraint k \
     WHERE k.oid {=} d.objid AND k.contypid {<>} 0::pg_catalog.oid)))";
 
-/// The functions that event triggers run, and whether one of them runs at each login.
+/// The functions that event triggers run, and whether one of them runs at each login, or a login
+/// may have names looked for in the temporary schema.
 fn events(major: u16) -> String {
     match major {
-        ..17 => EVENTS.to_owned(),
-        _ => format!("{EVENTS}; {GREETS}"),
+        ..17 => format!("{EVENTS}; {TEMPORARY}"),
+        _ => format!("{EVENTS}; {TEMPORARY}; {GREETS}"),
     }
 }
+
+const TEMPORARY: &str = "SELECT 'l', '', '', '', '' FROM pg_catalog.pg_db_role_setting s \
+    WHERE s.setconfig::pg_catalog.text {~~*} '%search_path=%pg_temp%'";
 
 const GREETS: &str = "SELECT 'l', '', '', '', '' FROM pg_catalog.pg_event_trigger e \
     WHERE e.evtevent {=} 'login'::pg_catalog.name AND e.evtenabled {<>} 'D'::pg_catalog.\"char\"";

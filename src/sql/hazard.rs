@@ -42,6 +42,9 @@ impl Hazards {
     /// It may run a function that is declared immutable, whose value the server may keep with the
     /// plan of what uses it.
     pub const FOLDED: Self = Self(1 << 11);
+    /// It may run a function of a user's in PL/pgSQL, which the server keeps under the name that it
+    /// had when it was first run in the session.
+    pub const COMPILED: Self = Self(1 << 12);
     /// All there are.
     pub const ALL: Self = Self(u16::MAX);
 

@@ -23,7 +23,7 @@ use std::ops::{BitOr, BitOrAssign};
 
 /// What a text leaves behind: nothing, what a reset takes away, or anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Residue(u8);
+pub struct Residue(u16);
 
 impl Residue {
     /// Nothing.
@@ -40,20 +40,46 @@ impl Residue {
     pub const KEPT: Self = Self(1 << 3);
     /// Nothing, but its client has asked which session it is, or what others see of it.
     pub const SEEN: Self = Self(1 << 4);
+    /// Settings, of those that are the others', too, which decide how the server writes names.
+    pub const NAMES: Self = Self(1 << 5);
+    /// What the server keeps of functions in PL/pgSQL that have run for the first time: under which
+    /// names, as they were written then, messages speak of them (`plpgsql_compile_callback` in
+    /// `pl_comp.c`). Nobody can tell if names were written then as a login has them written.
+    pub const COMPILED: Self = Self(1 << 6);
+    /// What is left by functions that nobody can tell.
+    pub const OF_FUNCTIONS: Self = Self(Self::KEPT.0 | Self::COMPILED.0);
     /// Anything.
-    pub const ANYTHING: Self = Self(u8::MAX);
+    pub const ANYTHING: Self = Self(u16::MAX);
 
     /// Whether it may be anything.
     #[must_use]
     #[inline]
     pub const fn is_anything(self) -> bool {
-        self.0 == u8::MAX
+        self.0 == u16::MAX
     }
 
     /// This without `other`.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
+    }
+
+    /// This and what `new` leaves in a session in which this is left: anything, if functions have
+    /// run in it while names were not written as a login has them written.
+    #[must_use]
+    pub const fn then(self, new: Self) -> Self {
+        match new.has(Self::COMPILED) && (self.has(Self::NAMES) || new.has(Self::NAMES)) {
+            true => Self::ANYTHING,
+            false => Self(self.0 | new.0).but(Self::COMPILED),
+        }
+    }
+
+    /// This without `other`, unless it is anything.
+    const fn but(self, other: Self) -> Self {
+        match self.is_anything() {
+            true => self,
+            false => self.without(other),
+        }
     }
 
     /// Whether some of `other` is left.
@@ -112,6 +138,9 @@ pub trait Remains {
 
     /// Whether a text may run the body of a function.
     fn has_bodies(&self) -> bool;
+
+    /// Whether using this name may run a function in PL/pgSQL.
+    fn compiles(&self, name: &[u8]) -> bool;
 }
 
 /// Hazards with which a name may leave anything. Those that only leave something are looked up name
@@ -138,16 +167,18 @@ pub fn residue(text: &[u8], survey: &Survey, known: &impl Remains) -> Residue {
         last: b"",
         is_last: false,
     };
-    if known.has_bodies() {
+    let asks = known.has_bodies();
+    if asks {
         residue |= Residue::KEPT;
     }
-    let (mut strongest, mut writes) = (Leaves::Nothing, false);
+    let (mut strongest, mut writes, mut compiles) = (Leaves::Nothing, false, false);
     while !residue.is_anything() {
         residue |= match words.token() {
             Token::Literal(_) => reader.literal(),
             Token::Item(Item::Word(word)) => {
                 strongest = strongest.max(known.leaves(word));
                 writes |= is_in(&WRITES, word);
+                compiles = compiles || asks && known.compiles(word);
                 match strongest == Leaves::Always || writes && strongest == Leaves::WhenWritten {
                     true => Residue::ANYTHING,
                     false => reader.word(word),
@@ -158,7 +189,10 @@ pub fn residue(text: &[u8], survey: &Survey, known: &impl Remains) -> Residue {
             Token::Item(Item::Escaped | Item::Broken) => Residue::ANYTHING,
         };
     }
-    residue
+    match compiles {
+        true => residue | Residue::COMPILED,
+        false => residue,
+    }
 }
 
 /// What a text leaves behind because of these hazards of the names in it.
@@ -182,9 +216,14 @@ fn of_move(does: &Move, known: &impl Remains) -> Option<Residue> {
         let is_reset = |change: &Assignment| {
             is_reset_with_all(&change.name) && is_server(change) && !makes_schema(change)
         };
-        match changes.iter().all(is_reset) {
-            true => Residue::SETTINGS,
-            false => Residue::ANYTHING,
+        let writes_names = |change: &Assignment| is_in(&NAMING_SETTINGS, &change.name);
+        match (
+            changes.iter().all(is_reset),
+            changes.iter().any(writes_names),
+        ) {
+            (true, false) => Residue::SETTINGS,
+            (true, true) => Residue::SETTINGS | Residue::NAMES,
+            (false, _) => Residue::ANYTHING,
         }
     };
     match does {
@@ -368,6 +407,10 @@ const VERBS: [&str; 18] = [
 
 /// Words behind which a name is given, maybe with those of its columns in parentheses.
 const NAMING: [&str; 3] = ["as", "recursive", "with"];
+
+/// Settings that decide how the server writes the name of a function: with its schema, or in quotes
+/// (`format_procedure` in `regproc.c`).
+const NAMING_SETTINGS: [&str; 2] = ["quote_all_identifiers", "search_path"];
 
 /// Words of statements that write: columns and triggers draw from sequences unseen.
 const WRITES: [&str; 4] = ["delete", "insert", "merge", "update"];

@@ -30,6 +30,10 @@ impl Remains for Mine {
     fn has_bodies(&self) -> bool {
         false
     }
+
+    fn compiles(&self, name: &[u8]) -> bool {
+        name == b"compiled"
+    }
 }
 
 fn of(text: &str) -> Residue {
@@ -96,12 +100,18 @@ fn settings_are_reset() {
         "SET NAMES 'utf8'",
         "set local statement_timeout = 1",
         "set time zone 'UTC'",
-        "select set_config('search_path', 'a', false)",
-        "reset search_path",
         "RESET ALL",
-        "SET datestyle = 'ISO'; SET search_path = a, b; RESET work_mem",
+        "SET datestyle = 'ISO'; RESET work_mem",
     ] {
         assert_eq!(of(text), Residue::SETTINGS, "{text}");
+    }
+    for text in [
+        "select set_config('search_path', 'a', false)",
+        "reset search_path",
+        "set local quote_all_identifiers = on",
+        "SET datestyle = 'ISO'; SET search_path = a, b; RESET work_mem",
+    ] {
+        assert_eq!(of(text), Residue::SETTINGS | Residue::NAMES, "{text}");
     }
     assert_eq!(of("discard all"), Residue::NOTHING);
     let quiet = "CLOSE ALL; SELECT pg_advisory_unlock_all(); UNLISTEN *";
@@ -178,4 +188,15 @@ fn what_changes_logins_is_known_by_a_word() {
         Effect::Catalog
     ));
     assert!(!is_about_logins(b"set role a", Effect::Session));
+}
+
+#[test]
+fn functions_that_run_while_names_are_written_otherwise_leave_anything() {
+    let (kept, changed) = (Residue::OF_FUNCTIONS, Residue::SETTINGS | Residue::NAMES);
+    assert_eq!(Residue::NOTHING.then(kept), Residue::KEPT);
+    assert_eq!(Residue::KEPT.then(changed), Residue::KEPT | changed);
+    assert_eq!(changed.then(Residue::KEPT), Residue::KEPT | changed);
+    assert_eq!(changed.then(kept), Residue::ANYTHING);
+    assert_eq!(Residue::NOTHING.then(kept | changed), Residue::ANYTHING);
+    assert_eq!(Residue::ANYTHING.then(kept), Residue::ANYTHING);
 }

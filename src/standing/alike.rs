@@ -32,10 +32,11 @@ pub(super) struct Limits {
 
 /// What a session may have left and still be like others: settings, which it is asked for, and what
 /// no read of another shows.
-const UNSEEN: [Residue; 4] = [
+const UNSEEN: [Residue; 5] = [
+    Residue::OF_FUNCTIONS,
     Residue::SETTINGS,
+    Residue::NAMES,
     Residue::SEQUENCES,
-    Residue::KEPT,
     Residue::SEEN,
 ];
 

@@ -116,6 +116,9 @@ impl Late {
         }
         for (name, used) in &self.uses {
             hazards |= known.of(name);
+            if known.compiles(name) {
+                residue |= Residue::COMPILED;
+            }
             let may_leave = match known.leaves(name) {
                 Leaves::Always => true,
                 Leaves::WhenWritten => used.writes || name.eq_ignore_ascii_case(SETS),
@@ -126,7 +129,7 @@ impl Late {
                 return Residue::ANYTHING;
             }
         }
-        residue | residue::of_hazards(hazards)
+        Residue::NOTHING.then(residue | residue::of_hazards(hazards))
     }
 }
 
@@ -150,6 +153,10 @@ impl Remains for Innocent {
     fn has_bodies(&self) -> bool {
         false
     }
+
+    fn compiles(&self, _: &[u8]) -> bool {
+        false
+    }
 }
 
 /// Knows that nothing leaves anything, and keeps what it is asked for.
@@ -167,6 +174,10 @@ impl Remains for Collector<'_> {
     }
 
     fn has_bodies(&self) -> bool {
+        false
+    }
+
+    fn compiles(&self, _: &[u8]) -> bool {
         false
     }
 }
@@ -203,6 +214,10 @@ mod tests {
 
         fn is_harmless(&self, name: &[u8]) -> bool {
             name == b"fine"
+        }
+
+        fn compiles(&self, _: &[u8]) -> bool {
+            false
         }
 
         fn has_bodies(&self) -> bool {
@@ -289,6 +304,10 @@ mod tests {
             fn is_harmless(&self, _: &[u8]) -> bool {
                 false
             }
+            fn compiles(&self, _: &[u8]) -> bool {
+                false
+            }
+
             fn has_bodies(&self) -> bool {
                 true
             }

@@ -221,6 +221,10 @@ impl Standing {
     /// names. It shares nothing before its login is over.
     #[must_use]
     pub fn new(origin: Origin, capacity: Capacity, tag: Tag) -> Self {
+        let residue = match remains::may_make_schema(origin.identity()) {
+            true => Residue::ANYTHING,
+            false => Residue::NOTHING,
+        };
         Self {
             mirror: Mirror::new(capacity, tag),
             database: Arc::default(),
@@ -257,8 +261,8 @@ impl Standing {
             patience: Patience::default(),
             idle_patience: Patience::default(),
             setbacks: Setbacks::default(),
-            residue: Residue::NOTHING,
-            undiscarded: Residue::NOTHING,
+            residue,
+            undiscarded: residue,
             discard: remains::Discard::default(),
             late: None,
             is_unwatched: false,

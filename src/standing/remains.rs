@@ -70,6 +70,22 @@ const RESETS: [Reset; 3] = [
     },
 ];
 
+/// Whether a startup packet may have the session look for names in its temporary schema. Whoever
+/// asks for the path then makes one, if that stands first, and it stays (`fetch_search_path` in
+/// `namespace.c`).
+pub(super) fn may_make_schema(packet: &[u8]) -> bool {
+    const SCHEMA: &[u8] = b"pg_temp";
+    // In the options a backslash takes the next byte as it is.
+    let plain: Vec<u8> = packet
+        .iter()
+        .copied()
+        .filter(|byte| *byte != b'\\')
+        .collect();
+    plain
+        .windows(SCHEMA.len())
+        .any(|part| part.eq_ignore_ascii_case(SCHEMA))
+}
+
 impl Standing {
     /// Something has run that leaves this.
     #[inline]
@@ -78,13 +94,13 @@ impl Standing {
             self.late = None;
             self.may_begin_to_listen();
         } else if let Some(late) = &mut self.late {
-            late.residue |= residue;
+            late.residue = late.residue.then(residue);
         }
         if residue.has(Residue::KEPT) && !self.residue.has(Residue::KEPT) {
             self.kept_since = self.database.epoch();
         }
-        self.residue |= residue;
-        self.undiscarded |= residue;
+        self.residue = self.residue.then(residue);
+        self.undiscarded = self.undiscarded.then(residue);
     }
 
     /// Nobody will ask what is left.
@@ -105,7 +121,7 @@ impl Standing {
     /// in what they cannot.
     #[must_use]
     pub fn is_as_new(&self) -> bool {
-        let left = self.residue.without(Residue::KEPT);
+        let left = self.residue.without(Residue::OF_FUNCTIONS);
         left == Residue::NOTHING && !self.is_unwatched && !self.may_listen
     }
 
@@ -305,7 +321,8 @@ impl Standing {
             if !residue.is_anything() {
                 *residue = RESETS
                     .iter()
-                    .fold(*residue, |left, reset| left.without(reset.takes));
+                    .fold(*residue, |left, reset| left.without(reset.takes))
+                    .without(Residue::NAMES);
             }
         }
     }

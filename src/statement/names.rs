@@ -82,6 +82,10 @@ impl Remains for Names {
     fn has_bodies(&self) -> bool {
         self.leaving.bodies
     }
+
+    fn compiles(&self, name: &[u8]) -> bool {
+        self.leaving.compiles(name)
+    }
 }
 
 impl Names {
@@ -136,7 +140,8 @@ impl Names {
 pub enum Row<'a> {
     /// The names of the functions of `pg_catalog` whose run shows, separated by spaces.
     Volatile(&'a str),
-    /// There is an event trigger that runs whenever somebody logs in.
+    /// There is an event trigger that runs whenever somebody logs in, or a login may begin with a
+    /// search path that has the session make a temporary schema.
     Greets,
     /// A function of a user's in a language that is read, or a type, has the name of another
     /// function or type that is not.

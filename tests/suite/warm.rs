@@ -530,7 +530,24 @@ fn functions_that_leave_nothing_are_run_on_warm_connections() {
 }
 
 /// Functions of which a successor could tell that they have run, and how.
-const LOUD: [(&str, &str); 20] = [
+const LOUD: [(&str, &str); 24] = [
+    (
+        "text LANGUAGE plpgsql",
+        "BEGIN RETURN quote_ident('a'); END",
+    ),
+    (
+        "text LANGUAGE plpgsql",
+        "DECLARE x text; BEGIN SELECT q INTO x FROM quoted; RETURN x; END",
+    ),
+    // It runs another where names are written otherwise.
+    (
+        "int LANGUAGE sql SET search_path = ''",
+        "SELECT public.three()",
+    ),
+    (
+        "name LANGUAGE sql SET search_path = \"pg_temp\", public",
+        "SELECT current_schema()",
+    ),
     (
         "text LANGUAGE plpgsql",
         "DECLARE x text; BEGIN SELECT r INTO x FROM roots; RETURN x; END",
@@ -617,6 +634,8 @@ fn functions_that_leave_something_end_their_session() {
     let functions = functions.collect::<Vec<_>>().join("; ");
     let mood = "CREATE TYPE mood AS ENUM ('sad'); CREATE FUNCTION of_two(int) \
          RETURNS float8 LANGUAGE sql STABLE AS 'SELECT sqrt($1)'; \
+         CREATE FUNCTION three() RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN 3; END'; \
+         CREATE VIEW quoted AS SELECT quote_ident('a') AS q; \
          CREATE VIEW roots AS SELECT 'root ' || sqrt(2) AS r; \
          CREATE TABLE rooted (a int, r text DEFAULT sqrt(2))";
     let database = server::database(&format!("{SETUP}; {QUIET}; {mood}; {functions}"));
@@ -658,5 +677,90 @@ fn who_comes_after_a_change_of_the_catalog_finds_nothing_kept_of_functions() {
         assert_ne!(next.key.0, pid);
         work(&mut next);
         leave(next);
+    }
+}
+
+/// Messages speak of a function in PL/pgSQL as its name was written when it was first run.
+#[test]
+fn functions_are_called_what_they_are_in_a_fresh_session() {
+    const CHANGES: [&str; 4] = [
+        "SET search_path = pg_catalog",
+        "SET quote_all_identifiers = on",
+        "BEGIN; SET LOCAL search_path = nowhere",
+        "SELECT set_config('search_path', '', false)",
+    ];
+    let proxy = proxy();
+    let functions = (0..=CHANGES.len()).map(|number| {
+        format!(
+            "CREATE FUNCTION fails_{number}() RETURNS int LANGUAGE plpgsql AS \
+             'BEGIN RETURN 1 / (SELECT 0); END'"
+        )
+    });
+    let functions: Vec<String> = functions.collect();
+    let database = server::database(&format!("{SETUP}; {}", functions.join("; ")));
+    let work = |client: &mut Client| assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
+    let fails = |client: &mut Client, number: usize| {
+        let answer = client.query(&format!("SELECT public.fails_{number}()"));
+        let context = answer.iter().find_map(|frame| frame.field(b'W'));
+        context.unwrap_or_default()
+    };
+    let mut fresh = Client::login(&server::address(), &database);
+    for (number, change) in CHANGES.iter().enumerate() {
+        let expected = fails(&mut fresh, number);
+        let (mut client, _) = until_woken(&proxy, &database, work);
+        client.run(change);
+        assert_ne!(fails(&mut client, number), expected, "{change}");
+        client.query("ROLLBACK");
+        leave(client);
+        std::thread::sleep(Duration::from_millis(10));
+        for _ in 0..3 {
+            let mut next = Client::login(proxy.address(), &database);
+            assert_eq!(fails(&mut next, number), expected, "{change}");
+            leave(next);
+        }
+    }
+    // Who changes that and runs none, or changes something else, leaves nothing.
+    let (mut client, _) = until_woken(&proxy, &database, work);
+    let pid = client.key.0;
+    for text in [
+        "RESET ALL",
+        "SET search_path = pg_catalog, public",
+        "SET work_mem = '2MB'",
+    ] {
+        client.run(text);
+        work(&mut client);
+        leave(client);
+        std::thread::sleep(Duration::from_millis(10));
+        client = Client::login(proxy.address(), &database);
+        assert_eq!(client.key.0, pid, "{text}");
+        fails(&mut client, CHANGES.len());
+    }
+}
+
+/// Who asks for a search path with the temporary schema at its front makes that schema.
+#[test]
+fn a_temporary_schema_that_a_login_makes_is_nobody_elses() {
+    let proxy = proxy();
+    let database = server::database(SETUP);
+    let mut admin = Client::login(&server::address(), &database);
+    let named = [("user", "postgres"), ("database", &*database)];
+    let path = ("options", "-c search_path=pg\\_temp,public");
+    for (parameters, alters) in [(&[named[0], named[1], path][..], false), (&named, true)] {
+        if alters {
+            admin.run(&format!(
+                "ALTER DATABASE {database} SET search_path = pg_temp, public"
+            ));
+            // It was done past the proxy.
+            std::thread::sleep(Duration::from_millis(2_500));
+        }
+        for _ in 0..12 {
+            let mut client = Client::login_with(proxy.address(), parameters);
+            let schema = client.value("SELECT pg_my_temp_schema() <> 0");
+            assert_eq!(schema, "f", "{parameters:?}");
+            client.value(&format!("{SELECT}7"));
+            client.run("SELECT current_schema()");
+            leave(client);
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }

@@ -37,7 +37,7 @@ impl Hop<'_> {
     /// Whether a read that may run elsewhere is to be sent there.
     pub(super) fn may_depart(&self, call: &Call, text: &[u8]) -> bool {
         call.effect == Effect::None
-            && call.residue.without(Residue::KEPT) == Residue::NOTHING
+            && call.residue.without(Residue::OF_FUNCTIONS) == Residue::NOTHING
             && call.renewed.is_none()
             && self.client.habits.timing.is_none()
             && !self.client.habits.speaks_extended()

@@ -112,8 +112,9 @@ pub(super) const WRITTEN_OUT: [&str; 8] = [
 ];
 
 /// Functions of constants that the server may compute while it plans, if their results are of one
-/// of these types (`double precision`, `real`, `bytea`).
-pub(super) const COMPUTED: [&str; 27] = [
+/// of these types (`double precision`, `real`, `bytea`), and one whose result a setting decides
+/// (`quote_all_identifiers`).
+pub(super) const COMPUTED: [&str; 28] = [
     "acos",
     "asin",
     "atan",
@@ -131,6 +132,7 @@ pub(super) const COMPUTED: [&str; 27] = [
     "log10",
     "pi",
     "power",
+    "quote_ident",
     "radians",
     "sha224",
     "sha256",

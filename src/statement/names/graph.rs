@@ -4,9 +4,9 @@
 //! add rows to the catalog, so time and memory must not grow faster than the rows do.
 //!
 //! Invariant: the hazards of a node only grow, and a node is looked at again only after they have
-//! grown. There are twelve hazards, so every edge is followed at most twelve times.
+//! grown. There are thirteen hazards, so every edge is followed at most thirteen times.
 
-use super::leaving::Leaving;
+use super::leaving::{Leaving, Left};
 use super::used::{NAMELESS, Used, hash};
 use super::{MAX_NAME, Map, Names, Row};
 use crate::sql::body::Body;
@@ -40,6 +40,8 @@ struct Node {
     is_planned: bool,
     /// Whether the node is a function, and whether it may write to what it names.
     runs: Runs,
+    /// Whether the node is a function that has a search path of its own.
+    has_path: bool,
     /// Whether the node is an object whose name is known.
     is_named: bool,
     /// The nodes that do what this node does, each with the hazards that do not spread to it.
@@ -69,10 +71,12 @@ impl Node {
     }
 
     /// What the node has of the hazards of what it uses. A function may leave what it uses leaves,
-    /// and what it writes to leaves by that; and the server keeps plans of what is in its body.
+    /// and what it writes to leaves by that; and the server keeps plans of what is in its body, and
+    /// the names of functions as the function's own search path has them written.
     const fn passed_on(&self, hazards: Hazards) -> Hazards {
         let leaves = match self.runs {
             Runs::Nothing => return hazards,
+            _ if self.has_path && hazards.has(Hazards::COMPILED) => true,
             Runs::Reads => hazards.has(Hazards::FOLDED),
             Runs::Writes => hazards.has(Hazards::TO_BODIES),
         };
@@ -220,12 +224,16 @@ impl Graph {
         if marks.contains('i') || uses.as_ref().is_some_and(|uses| uses.computes) {
             body.hazards |= Hazards::FOLDED;
         }
+        if language == "plpgsql" {
+            body.hazards |= Hazards::COMPILED;
+        }
         if volatile {
             // The planner does not run it, but may run what calls it.
             body.hazards = body.hazards.without(Hazards::PLANS);
         }
         let node = self.object(&format!("f{oid}"), name);
         self.node(node).is_planned = !volatile;
+        self.node(node).has_path = marks.contains('p');
         self.node(node).runs = match &uses {
             Some(uses) if !uses.writes => Runs::Reads,
             _ => Runs::Writes,
@@ -329,17 +337,12 @@ impl Graph {
         self.spread();
         let of = |node: u32| self.nodes[node as usize].hazards;
         // What is left in a session concerns nobody but who comes next in it.
-        let leaving = Hazards::LEAVES | Hazards::TO_BODIES;
+        let leaving = Hazards::LEAVES | Hazards::TO_BODIES | Hazards::COMPILED;
         let others = |node: u32| of(node).without(leaving);
-        let leaves = |node: u32| match of(node) {
-            hazards if hazards.has(Hazards::LEAVES) => Leaves::Always,
-            hazards if hazards.has(Hazards::WRITTEN_LEAVES) => Leaves::WhenWritten,
-            hazards if hazards.has(Hazards::FOLDED) => Leaves::InBodies,
-            _ => Leaves::Nothing,
-        };
+        let left = |node: u32| left_of(of(node));
         let all = || self.names.iter();
         let hazardous = all().filter(|(_, node)| !others(**node).is_none());
-        let leaving = all().map(|(name, node)| (name.clone(), leaves(*node)));
+        let leaving = all().map(|(name, node)| (name.clone(), left(*node)));
         Names {
             hazards: hazardous
                 .map(|(name, node)| (name.clone(), others(*node)))
@@ -350,13 +353,13 @@ impl Graph {
             events: others(EVENTS),
             leaving: Arc::new(Leaving {
                 names: leaving
-                    .filter(|(_, leaves)| *leaves != Leaves::Nothing)
+                    .filter(|(_, left)| *left != Left::default())
                     .collect(),
                 functions: self.harmless(),
                 bodies: !functions.is_empty(),
-                implicit: leaves(IMPLICIT),
-                any: leaves(ANY),
-                beyond: leaves(BEYOND),
+                implicit: left(IMPLICIT),
+                any: left(ANY),
+                beyond: left(BEYOND),
                 logins: self.greets,
             }),
             used: Arc::new(used),
@@ -433,6 +436,23 @@ impl Graph {
             }
             self.node(index).users = users;
         }
+    }
+}
+
+/// What using something with these hazards may leave.
+fn left_of(hazards: Hazards) -> Left {
+    let leaves = if hazards.has(Hazards::LEAVES) {
+        Leaves::Always
+    } else if hazards.has(Hazards::WRITTEN_LEAVES) {
+        Leaves::WhenWritten
+    } else if hazards.has(Hazards::FOLDED) {
+        Leaves::InBodies
+    } else {
+        Leaves::Nothing
+    };
+    Left {
+        leaves,
+        compiles: hazards.has(Hazards::COMPILED),
     }
 }
 

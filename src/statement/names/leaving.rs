@@ -5,23 +5,39 @@ use crate::sql::residue::Leaves;
 use foldhash::fast::RandomState;
 use std::collections::{HashMap, HashSet};
 
+/// What using a name may leave.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Left {
+    /// When it may leave anything.
+    pub(super) leaves: Leaves,
+    /// It may run a function in PL/pgSQL.
+    pub(super) compiles: bool,
+}
+
 /// What may leave something. Nothing does by default.
 #[derive(Debug, Default)]
 pub(super) struct Leaving {
     /// In lower case, as between quotes.
-    pub(super) names: HashMap<Box<[u8]>, Leaves, RandomState>,
+    pub(super) names: HashMap<Box<[u8]>, Left, RandomState>,
     /// The names of functions that leave nothing, as far as no others have them, spelled so.
     pub(super) functions: HashSet<Box<[u8]>, RandomState>,
     /// There are functions whose bodies are run.
     pub(super) bodies: bool,
     /// What a text can use without naming it does.
-    pub(super) implicit: Leaves,
+    pub(super) implicit: Left,
     /// So does something with a name that may be cut off, or is not known.
-    pub(super) any: Leaves,
+    pub(super) any: Left,
     /// So does something with a name beyond ASCII.
-    pub(super) beyond: Leaves,
+    pub(super) beyond: Left,
     /// An event trigger runs whenever somebody logs in.
     pub(super) logins: bool,
+}
+
+impl Left {
+    const ALL: Self = Self {
+        leaves: Leaves::Always,
+        compiles: true,
+    };
 }
 
 impl Leaving {
@@ -31,16 +47,21 @@ impl Leaving {
             names: HashMap::default(),
             functions: HashSet::default(),
             bodies: true,
-            implicit: Leaves::Always,
-            any: Leaves::Always,
-            beyond: Leaves::Always,
+            implicit: Left::ALL,
+            any: Left::ALL,
+            beyond: Left::ALL,
             logins: true,
         }
     }
 
     /// Whether using this name does, which is written as in a text, without quotes.
     pub(super) fn has(&self, name: &[u8]) -> Leaves {
-        self.implicit.max(self.named(name))
+        self.implicit.leaves.max(self.named(name).leaves)
+    }
+
+    /// Whether using this name may run a function in PL/pgSQL.
+    pub(super) fn compiles(&self, name: &[u8]) -> bool {
+        self.implicit.compiles || self.named(name).compiles
     }
 
     /// Whether a call by this name runs functions of users that leave nothing, and no others.
@@ -54,9 +75,9 @@ impl Leaving {
         self.functions.contains(&*lower)
     }
 
-    fn named(&self, name: &[u8]) -> Leaves {
+    fn named(&self, name: &[u8]) -> Left {
         if self.names.is_empty() {
-            return Leaves::Nothing;
+            return Left::default();
         }
         let mut lower = [0; MAX_NAME];
         let Some(lower) = lower.get_mut(..name.len()) else {
