@@ -84,6 +84,23 @@ pub enum Counter {
     MicrosLost,
     /// Transactions that began together with their first statement.
     BeginsCarried,
+    /// Transactions of which no server has heard, because they have only read.
+    TransactionsSpared,
+    /// Transactions that had only read so far, and of which the server was told because of something
+    /// else.
+    OpenedForMore,
+    /// Those for a read that looks at the time.
+    OpenedForTime,
+    /// Those that had read so much.
+    OpenedForMany,
+    /// Those that took so long.
+    OpenedLate,
+    /// Those whose read was not answered elsewhere.
+    OpenedAtHome,
+    /// Reads that were planned again, for the locks of the transaction they belong to.
+    ReadsRepeated,
+    /// Transactions in which that has failed.
+    RepeatsFailed,
     /// DISCARD ALL for which the server was told less, so that our statements stayed.
     DiscardsSpared,
     /// Statements found to take longer than their texts, so that they are sent as they come.

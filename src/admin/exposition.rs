@@ -4,11 +4,13 @@
 //! The two differ in little: `OpenMetrics` names the family of a counter without its `_total`,
 //! knows the type `info` and units, and ends with `# EOF`.
 
+mod reads;
+
 use std::fmt::{Display, Write as _};
 
 use super::{Process, Snapshot};
 use crate::metrics::{BOUNDS, Counter, Summary, TimedRoute};
-use crate::reason::{Reason, Stay};
+use crate::reason::Reason;
 
 /// In which of the two formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -360,33 +362,6 @@ impl Page {
         let help = "Time that the answers to them took to come.";
         let asked = seconds(count(QuestionsMillis).saturating_mul(1_000));
         self.one(counter("pgautoprep_questions_seconds", help), asked);
-    }
-
-    fn reads(&mut self, summary: &Summary) {
-        use Counter::{ReadsEscaped, ReadsOpen, ReadsShared, ReadsTravel};
-        let help = "Reads that may run on the server connections of others: statements of which \
-                    that is proven, and queries only observed that their text does not keep.";
-        self.each(
-            counter("pgautoprep_travelling_reads", help),
-            "known",
-            [
-                ("proven", summary.count(ReadsTravel)),
-                ("by_text", summary.count(ReadsOpen)),
-            ],
-        );
-        let help = "Reads that were sent to the server connection of another client, by what came \
-                    of it.";
-        self.each(
-            counter("pgautoprep_shared_reads", help),
-            "outcome",
-            [
-                ("answered", summary.count(ReadsShared)),
-                ("escaped", summary.count(ReadsEscaped)),
-            ],
-        );
-        let help = "Reads that stay on the server connection of their own session, by why.";
-        let stays = Stay::ALL.map(|stay| (stay.label(), summary.stays(stay)));
-        self.each(counter("pgautoprep_reads_at_home", help), "reason", stays);
     }
 
     fn pools(&mut self, summary: &Summary) {

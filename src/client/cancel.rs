@@ -64,8 +64,15 @@ pub enum Then {
     Original,
     /// This is done about the query on hold.
     Decided(Box<Decided>),
+    /// What becomes of the query on hold is decided in the transaction, of which the reads so far
+    /// were planned again.
+    Again,
     /// The client's next frame is taken.
     Nothing,
+    /// The same, and none waits: the transaction was loose for too long.
+    Late,
+    /// The transaction is loose: the server has rolled back what it has begun.
+    Loose,
 }
 
 /// A transaction that is begun, or begun again, on the server alone.
@@ -83,4 +90,13 @@ pub struct Reopening {
     pub cancelled: bool,
     /// What follows.
     pub then: Then,
+}
+
+impl Reopening {
+    /// Whether it has failed only because of a request that was not meant for it, and not so often:
+    /// nothing of the client's waits that could end.
+    #[must_use]
+    pub fn is_to_be_tried_again(&self, most: u8) -> bool {
+        self.cancelled && self.tries < most && matches!(self.then, Then::Nothing)
+    }
 }

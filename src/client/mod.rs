@@ -4,9 +4,11 @@
 
 mod cancel;
 mod greeting;
+mod loose;
 
 pub use cancel::{CancelKey, Cancelled, Cancels, Reopening, Then};
 pub use greeting::{Asks, Greeting, Login};
+pub use loose::{Loose, Opening};
 
 use crate::convert::{Decision, Habits};
 use crate::ids::{ClientId, UpstreamId};
@@ -81,6 +83,10 @@ pub struct Client {
     pub turn: Turn,
     /// The text of the query on hold; empty if there is none.
     pub query: Vec<u8>,
+    /// The server has not heard of its transaction, which has only read.
+    pub is_loose: bool,
+    /// What is kept of such a transaction; afterwards its room, for the next.
+    pub loose: Option<Box<Loose>>,
     /// Lessons taken for the query on hold.
     pub lessons: u8,
     /// What it is in the habit of.
@@ -148,6 +154,8 @@ impl Client {
             cancels_at_home: 0,
             turn: Turn::Login,
             query: Vec::new(),
+            is_loose: false,
+            loose: None,
             lessons: 0,
             habits: Habits::default(),
             at_home: Millis(0),

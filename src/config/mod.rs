@@ -116,6 +116,8 @@ pub struct Config {
     pub deferred_begin: bool,
     /// Whether reads run on other sessions' server connections.
     pub shared_reads: SharedReads,
+    /// Whether the server is not told of transactions that only read.
+    pub unlocked_reads: bool,
     /// How log lines look.
     pub log_format: LogFormat,
     /// Whether each login is logged.
@@ -324,6 +326,7 @@ impl Effective {
             trials: self.switch(&settings::TRIALS)?,
             deferred_begin: self.switch(&settings::DEFERRED_BEGIN)?,
             shared_reads: self.shared_reads()?,
+            unlocked_reads: self.switch(&settings::UNLOCKED_READS)?,
             log_format: self.log_format()?,
             log_connections: self.switch(&settings::LOG_CONNECTIONS)?,
             log_disconnections: self.switch(&settings::LOG_DISCONNECTIONS)?,

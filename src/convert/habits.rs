@@ -25,6 +25,8 @@ pub struct Habits {
     pub timing: Option<Timing>,
     /// Whether what follows its BEGINs can carry them.
     pub begins: Begins,
+    /// Whether its transactions only read.
+    pub readings: Readings,
     speaks_extended: bool,
 }
 
@@ -60,6 +62,68 @@ impl Begins {
         self.resting = (1 << self.missed) - 1;
         if self.missed < MOST_RESTING {
             self.missed += 1;
+        }
+    }
+}
+
+/// How many of its transactions have only read, of those that were loose and have read anything.
+#[derive(Debug, Clone, Copy)]
+pub struct Readings {
+    /// About the share of the last, of [`ALL`].
+    share: u8,
+    /// The last in a row that have not, as far as that matters.
+    missed: u8,
+    /// Transactions that are not loose before one is again.
+    resting: u8,
+}
+
+/// All of the transactions, as a share of them.
+const ALL: u8 = 128;
+
+/// The share from which on transactions are loose. One that is opened after all has its reads
+/// planned twice and waits for the server once more, which is about what one that is not spares.
+const PAYS: u8 = ALL / 2;
+
+/// One transaction counts as so much of the share, as a power of two.
+const WEIGHT: u8 = 3;
+
+/// The most transactions that are not loose because of others before them, as a power of two.
+const MOST_LOCKED: u8 = 6;
+
+impl Default for Readings {
+    fn default() -> Self {
+        Self {
+            share: PAYS + PAYS / 4,
+            missed: 1,
+            resting: 0,
+        }
+    }
+}
+
+impl Readings {
+    /// Whether the next is to be loose. Counts it.
+    pub const fn are_loose(&mut self) -> bool {
+        let is_loose = self.resting == 0;
+        self.resting = self.resting.saturating_sub(1);
+        is_loose
+    }
+
+    /// One has ended, and has only read.
+    pub const fn ended(&mut self) {
+        self.share += (ALL - self.share) >> WEIGHT;
+        if self.share >= PAYS {
+            self.missed = 1;
+        }
+    }
+
+    /// One that has read had to be opened.
+    pub const fn opened(&mut self) {
+        self.share -= self.share >> WEIGHT;
+        if self.share < PAYS {
+            self.resting = (1 << self.missed) - 1;
+            if self.missed < MOST_LOCKED {
+                self.missed += 1;
+            }
         }
     }
 }
@@ -133,5 +197,40 @@ impl Habits {
     #[must_use]
     pub const fn speaks_extended(&self) -> bool {
         self.speaks_extended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many of so many transactions are loose if those at these places do more than read.
+    fn loose(count: usize, does_more: impl Fn(usize) -> bool) -> usize {
+        let mut readings = Readings::default();
+        let mut loose = 0;
+        for index in 0..count {
+            if readings.are_loose() {
+                loose += 1;
+                match does_more(index) {
+                    true => readings.opened(),
+                    false => readings.ended(),
+                }
+            }
+        }
+        loose
+    }
+
+    #[test]
+    fn transactions_are_loose_where_most_of_them_only_read() {
+        assert_eq!(loose(1000, |_| false), 1000);
+        assert!(loose(1000, |index| index % 8 == 0) > 900);
+        let few = loose(1000, |_| true);
+        assert!((10..30).contains(&few), "{few}");
+    }
+
+    #[test]
+    fn those_of_a_client_that_reads_again_are_loose_again() {
+        let late = loose(3000, |index| index < 1000);
+        assert!(late > 1500, "{late}");
     }
 }

@@ -77,6 +77,8 @@ pub struct Settings {
     pub proves_reads: bool,
     /// Whether they do.
     pub shares: bool,
+    /// Whether a transaction that has only read is loose: its reads run as if there were none.
+    pub looses: bool,
     /// Whether a server connection may wait for another client when its own has left.
     pub warm: bool,
     /// Bounds.

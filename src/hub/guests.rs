@@ -17,18 +17,18 @@
 //!   is let in before;
 //! - visits that make no progress for [`STALL`] milliseconds are given up, all of the connection.
 
+use super::fitness::{Fitness, fitness};
 use super::pace::Pace;
-use super::{Hub, Server, Task};
-use crate::client::{Client, Turn};
+use super::{Hub, Task};
+use crate::client::Turn;
 use crate::convert::{self, Call};
-use crate::ids::{Arena, ClientId, UpstreamId};
+use crate::ids::{ClientId, UpstreamId};
 use crate::metrics::{Counter, TimedRoute};
 use crate::standing::Likeness;
-use crate::statement::{Key, Millis, Recipe, Statement, Terms};
-use crate::upstream::Partial;
+use crate::statement::{Key, Millis, Recipe};
 use crate::upstream::visit::{Reply, Visits};
 use crate::wire::Error;
-use crate::wire::backend::{self, Status};
+use crate::wire::backend;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -53,10 +53,6 @@ const NEAR: u64 = 5;
 
 /// Milliseconds after which a host that nobody has visited is one no longer.
 const IDLE: u64 = 10_000;
-
-/// Bytes that a host's client has not taken yet, above which its connection takes no guests:
-/// nothing is read from it while there are too many.
-const MAX_UNSENT: usize = 32 * 1024;
 
 /// A read that leaves home.
 #[derive(Debug)]
@@ -112,71 +108,6 @@ fn is_near(last: Option<(ClientId, Millis)>, now: Millis, within: u64) -> bool {
     last.is_some_and(|(_, at)| now.since(at) <= within)
 }
 
-/// What a host must hold.
-#[derive(Debug, Clone, Copy)]
-struct Wanted {
-    likeness: Likeness,
-    key: Key,
-    statement: *const Statement,
-    terms: *const Terms,
-    epoch: u64,
-    oldest: Millis,
-    most: usize,
-}
-
-/// What a connection is to a guest.
-#[derive(Debug)]
-enum Fitness {
-    /// It takes the read, as a call of its own statement.
-    Fits(Call),
-    /// Not now, or not this one.
-    Busy,
-    /// It will not soon.
-    Unlike,
-}
-
-/// Whether a connection may be visited now.
-fn fitness(server: &mut Server, clients: &Arena<Client>, wanted: Wanted) -> Fitness {
-    let Some(holder) = clients.get(server.lease.0) else {
-        return Fitness::Unlike;
-    };
-    let upstream = &mut server.upstream;
-    if upstream.told_fatal || holder.is_parting || holder.leaves || holder.relay_only {
-        return Fitness::Unlike;
-    }
-    let is_used = upstream.standing.status != Status::Idle
-        || !upstream.ledger.is_idle()
-        || server.lesson.is_some()
-        || upstream.partial != Partial::default()
-        || holder.skip > 0
-        || !matches!(holder.turn, Turn::Free | Turn::Visiting)
-        || !holder.key.cancelled.all_delivered()
-        || holder.out.len() > MAX_UNSENT;
-    let visits = &server.visits;
-    if is_used || visits.is_wanted || visits.is_hastened || visits.len() >= wanted.most {
-        return Fitness::Busy;
-    }
-    let standing = &mut upstream.standing;
-    if standing.likeness() != Some(wanted.likeness) {
-        return Fitness::Unlike;
-    }
-    if !standing.is_surveyed() || standing.present_epoch() != wanted.epoch {
-        return Fitness::Busy;
-    }
-    match standing.mirror.held(wanted.key) {
-        Some(entry)
-            if entry.epoch == wanted.epoch
-                && entry.verified >= wanted.oldest
-                && std::ptr::eq(Arc::as_ptr(&entry.statement), wanted.statement)
-                && std::ptr::eq(Arc::as_ptr(&entry.terms), wanted.terms)
-                && !entry.statement.is_withdrawn() =>
-        {
-            Fitness::Fits(Call::of(entry))
-        }
-        _ => Fitness::Busy,
-    }
-}
-
 impl Hub {
     /// Whether a server connection has visits.
     #[must_use]
@@ -189,7 +120,8 @@ impl Hub {
 
     /// Sends a client's read to a host, or home if there is none.
     pub(super) fn depart(&mut self, id: ClientId, departure: Departure) {
-        match self.host_for(id, departure.call.key) {
+        let key = departure.call.key;
+        match self.host_for(id, key).or_else(|| self.home_for(id, key)) {
             Some((host, call)) => self.visit(id, host, &call, &departure.recipe),
             None => {
                 if let Some(mut hop) = self.hop_of_client(id) {
@@ -201,24 +133,12 @@ impl Hub {
 
     /// The connection that the client's read with this key is to run on, as what.
     fn host_for(&mut self, id: ClientId, key: Key) -> Option<(UpstreamId, Call)> {
-        let home = self.clients.get(id.0)?.link;
-        let (now, max_age) = (self.now, self.lent.settings.statement_max_age);
-        let server = self.servers.get_mut(home.0)?;
-        let likeness = server.upstream.standing.likeness()?;
-        let entry = server.upstream.standing.mirror.held(key)?;
-        let wanted = Wanted {
-            likeness,
-            key,
-            statement: Arc::as_ptr(&entry.statement),
-            terms: Arc::as_ptr(&entry.terms),
-            epoch: entry.epoch,
-            oldest: Millis(now.0.saturating_sub(max_age)),
-            most: self.sharing.pace.most(),
-        };
+        let now = self.now;
+        let (home, wanted) = self.wanted(id, key)?;
         if wanted.most == 0 {
             return None;
         }
-        let group = self.sharing.groups.entry(likeness).or_default();
+        let group = self.sharing.groups.entry(wanted.likeness).or_default();
         let last = group.last.replace((id, now));
         let (servers, clients) = (&mut self.servers, &self.clients);
         let mut found = None;
@@ -357,7 +277,7 @@ impl Hub {
         if !is_open || !matches!(client.turn, Turn::Visiting) {
             return;
         }
-        client.forward(answer);
+        client.forward_loosely(answer);
         client.turn = Turn::Free;
         let asked = std::mem::take(&mut client.asked);
         let micros = self.clock.since(asked);
@@ -423,6 +343,7 @@ impl Hub {
             return;
         }
         hop.unbar();
+        hop.opens_late();
         let holder = hop.client.id;
         self.outbox.tasks.push_back(Task::Return(holder));
     }

@@ -25,8 +25,10 @@
 //! - everything of a client is dropped with it.
 
 mod adrift;
+mod fitness;
 mod guests;
 mod hop;
+mod loose;
 mod pace;
 mod task;
 mod timers;
@@ -145,6 +147,10 @@ impl Hub {
         }
         while let Some((id, timer)) = self.outbox.timers.due(now) {
             self.outbox.tasks.push_back(match timer {
+                Timer::Loose => {
+                    self.opens_late(id);
+                    continue;
+                }
                 Timer::Login => Task::EndLogin(id),
                 Timer::Grace => {
                     if let Some(client) = self.clients.get_mut(id.0) {
@@ -466,6 +472,7 @@ impl Hub {
             && upstream.is_none_or(|upstream| {
                 upstream.ledger.is_idle() && upstream.standing.status == Status::Idle
             })
+            && !client.is_loose
     }
 
     /// What is known of `text` on a server connection, if it has been asked about there. Texts on

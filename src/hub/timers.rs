@@ -11,6 +11,8 @@ pub(super) enum Timer {
     Login,
     /// It has finished, and its query need not be kept ready any longer.
     Grace,
+    /// Its transaction has been loose for as long as one may be.
+    Loose,
 }
 
 /// At most one timer of each client.
@@ -22,8 +24,17 @@ pub(super) struct Timers {
 }
 
 impl Timers {
-    /// Sets a timer, unless the client has one.
+    /// Sets a timer, unless the client has one that does not give way to it: that of a loose
+    /// transaction does to all others.
     pub(super) fn set(&mut self, client: ClientId, timer: Timer, at: Millis) {
+        if timer != Timer::Loose
+            && self
+                .set
+                .get(&client)
+                .is_some_and(|(_, set)| *set == Timer::Loose)
+        {
+            self.clear(client);
+        }
         if let std::collections::hash_map::Entry::Vacant(entry) = self.set.entry(client) {
             entry.insert((at, timer));
             self.queue.insert((at, client));
@@ -73,5 +84,20 @@ mod tests {
         assert_eq!(timers.due(Millis(10)), None);
         timers.clear(one);
         assert_eq!((timers.next(), timers.due(Millis(99))), (None, None));
+    }
+
+    #[test]
+    fn that_of_a_loose_transaction_gives_way() {
+        let mut arena = Arena::default();
+        let client = ClientId(arena.insert_with(|_| ()));
+        let mut timers = Timers::default();
+        timers.set(client, Timer::Loose, Millis(5));
+        timers.set(client, Timer::Loose, Millis(3));
+        assert_eq!(timers.next(), Some(Millis(5)));
+        timers.set(client, Timer::Grace, Millis(10));
+        timers.set(client, Timer::Loose, Millis(1));
+        assert_eq!(timers.due(Millis(9)), None);
+        assert_eq!(timers.due(Millis(10)), Some((client, Timer::Grace)));
+        assert_eq!(timers.next(), None);
     }
 }

@@ -122,6 +122,31 @@ impl Table<'_> {
 
     /// What was found out about reads that might run elsewhere, if anybody has asked.
     fn reads(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.proven(f)?;
+        self.loose(f)
+    }
+
+    /// What has become of transactions that only read, if there are any of which no server knows.
+    fn loose(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use Counter::*;
+        let counts = [
+            ("unknown to the server", TransactionsSpared),
+            ("opened for more", OpenedForMore),
+            ("opened for the time", OpenedForTime),
+            ("opened for many reads", OpenedForMany),
+            ("opened late", OpenedLate),
+            ("opened at home", OpenedAtHome),
+            ("reads repeated", ReadsRepeated),
+            ("failed to repeat", RepeatsFailed),
+        ];
+        if counts.iter().all(|(_, it)| self.now.count(*it) == 0) {
+            return Ok(());
+        }
+        writeln!(f, "transactions that read")?;
+        self.group(f, &counts)
+    }
+
+    fn proven(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let home = |it: &Summary| Stay::ALL.iter().map(|stay| it.stays(*stay)).sum();
         let counts = [Counter::ReadsTravel, Counter::ReadsOpen];
         if home(self.now) + counts.iter().map(|it| self.now.count(*it)).sum::<u64>() == 0 {

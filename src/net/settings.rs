@@ -27,6 +27,10 @@ pub fn settings(config: &Config) -> Settings {
         proves_reads: config.shared_reads != SharedReads::Off,
         // What is not looked at may have changed.
         shares: config.shared_reads == SharedReads::On && !config.catalog_watch.is_zero(),
+        looses: config.unlocked_reads
+            && config.deferred_begin
+            && config.shared_reads == SharedReads::On
+            && !config.catalog_watch.is_zero(),
         // What is not looked at may have changed.
         warm: config.warm_connections && !config.catalog_watch.is_zero(),
         limits: Limits {

@@ -51,6 +51,8 @@ fn read(values: &[String], env: &mut Env<'_>) -> Result<(), Reason> {
         extensions,
         server,
         silent,
+        usual,
+        unhurried,
     ] = values
     else {
         return Err(Reason::OracleFailed);
@@ -69,6 +71,8 @@ fn read(values: &[String], env: &mut Env<'_>) -> Result<(), Reason> {
         work_memory: memory.parse().unwrap_or_default(),
         has_indirect_rights: indirect != "0",
         server: started(server),
+        reads_committed: usual == "t",
+        is_unhurried: unhurried == "t",
     };
     let listens = env.lent.settings.ddl_notices;
     standing.learned(context, settings, extensions, listens);

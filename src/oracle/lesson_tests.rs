@@ -121,6 +121,7 @@ impl Room {
             trials: false,
             proves_reads: false,
             shares: false,
+            looses: false,
             warm: false,
             limits: Limits {
                 max_query: 10_000,

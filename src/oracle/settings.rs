@@ -82,11 +82,12 @@ fn path() -> String {
     format!("({})", catalog::qualified(&text.replace("{path}", shown)))
 }
 
-/// The answer to [`context_query`], column by column, as ten values: what
+/// The answer to [`context_query`], column by column, as twelve values: what
 /// [`ServerSettings`](crate::standing::ServerSettings) are made of, everything in one text, whether
 /// the transaction is serializable, what the settings of extensions begin with, which server it is,
-/// which is empty if the session is not to share connections with others, and whether the session
-/// is known to listen to no other channel.
+/// which is empty if the session is not to share connections with others, whether the session is
+/// known to listen to no other channel, whether its transactions begin with the usual isolation,
+/// and whether they may last as long as they like.
 ///
 /// Two of the texts are the same only if everything is, but for what is the transaction's.
 ///
@@ -147,6 +148,8 @@ pub fn digest(answer: &[String]) -> Result<Vec<String>, Reason> {
             String::new()
         },
         flag(channels == "0"),
+        flag(show("default_transaction_isolation") == Some("read committed")),
+        flag(is_unhurried(show)),
     ])
 }
 
@@ -162,6 +165,12 @@ fn is_patient<'a>(show: impl Fn(&str) -> Option<&'a str>) -> bool {
     // One to which others come does not look idle, and one whose reads are elsewhere does.
     let may_idle = show(settings::IDLE).is_none_or(|value| value == "0");
     may_idle && !settings::LIMITS.iter().any(is_short)
+}
+
+/// Whether no transaction is ended for the time that it takes, or that nothing comes in it.
+fn is_unhurried<'a>(show: impl Fn(&str) -> Option<&'a str>) -> bool {
+    let has_none = |name: &&str| show(name).is_none_or(|value| value == "0");
+    settings::OPEN_LIMITS.iter().all(has_none)
 }
 
 /// Whether nothing tells the client of statements, portals and parameters that are ours.
@@ -216,7 +225,7 @@ mod tests {
         assert_eq!(with(&[])[..4], ["t", "t", "t", "4096"]);
         assert_eq!(with(&[["plan_cache_mode", "force_custom_plan"]])[0], "f");
         assert_eq!(with(&[["array_nulls", "off"]])[2], "f");
-        assert_eq!(with(&[])[6..], ["f", "app", "1763880000.5", "t"]);
+        assert_eq!(with(&[])[6..10], ["f", "app", "1763880000.5", "t"]);
         let more = with(&[
             ["transaction_isolation", "serializable"],
             ["plpgsql.x", ""],
@@ -249,7 +258,21 @@ mod tests {
             "77",
         ];
         let values = digest(&values.map(str::to_owned)).unwrap();
-        assert_eq!(values[8..], ["", "f"]);
+        assert_eq!(values[8..10], ["", "f"]);
+    }
+
+    #[test]
+    fn how_transactions_begin_and_what_ends_them_comes_last() {
+        let last = |changes: &[[&str; 2]]| with(changes)[10..].to_vec();
+        let usual = ["default_transaction_isolation", "read committed"];
+        assert_eq!(last(&[]), ["f", "t"]);
+        assert_eq!(last(&[usual]), ["t", "t"]);
+        let other = ["default_transaction_isolation", "repeatable read"];
+        assert_eq!(last(&[other]), ["f", "t"]);
+        for name in ["idle_in_transaction_session_timeout", "transaction_timeout"] {
+            assert_eq!(last(&[usual, [name, "0"]]), ["t", "t"]);
+            assert_eq!(last(&[usual, [name, "1d"]]), ["t", "f"]);
+        }
     }
 
     #[test]
@@ -317,7 +340,7 @@ mod tests {
             "",
             "77",
         ];
-        assert_eq!(digest(&whole), Ok(10));
+        assert_eq!(digest(&whole), Ok(12));
         let unreadable = [
             "plan_cache_mode",
             "\u{fffd}",

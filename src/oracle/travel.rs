@@ -21,6 +21,7 @@
 //! - nothing is left: the settings are local to the implicit transaction, whichever way it ends,
 //!   and the name is closed in a message of its own.
 
+mod clock;
 mod reach;
 mod shape;
 
@@ -32,7 +33,7 @@ use crate::metrics::Counter;
 use crate::reason::{Reason, Stay};
 use crate::sql::travel::{Mentions, mentions};
 use crate::statement::mirror::Name;
-use crate::statement::{Footprint, Statement};
+use crate::statement::{Clock, Footprint, Statement};
 use crate::wire::{backend, frontend};
 use std::sync::Arc;
 
@@ -88,7 +89,7 @@ fn wanted(statement: &Statement, env: &Env<'_>) -> Option<(u64, Mentions)> {
     let mentions = match mentions(statement.text()) {
         Ok(mentions) => mentions,
         Err(stay) => {
-            record(statement, epoch, Footprint::Stays(stay), env);
+            record(statement, epoch, (Footprint::Stays(stay), Clock::Seen), env);
             return None;
         }
     };
@@ -102,12 +103,13 @@ pub(super) fn answered(statement: &Statement, epoch: u64, answers: &[Answer], en
     if let [parsed, plan, _closed, reached] = answers
         && let Some(found) = judge(parsed, plan, reached)
     {
-        record(statement, epoch, found, env);
+        let clock = clock::clock(statement.text(), parsed, reached);
+        record(statement, epoch, (found, clock), env);
     }
 }
 
-fn record(statement: &Statement, epoch: u64, found: Footprint, env: &Env<'_>) {
-    statement.note_footprint(epoch, found);
+fn record(statement: &Statement, epoch: u64, (found, clock): (Footprint, Clock), env: &Env<'_>) {
+    statement.note_footprint(epoch, (found, clock));
     let counters = env.lent.counters();
     match found {
         Footprint::Travels => counters.add(Counter::ReadsTravel, 1),

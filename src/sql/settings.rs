@@ -67,6 +67,9 @@ pub fn harmless() -> impl Iterator<Item = &'static str> {
     groups.map(|(name, _)| *name)
 }
 
+/// Those of them that limit how long a transaction may be open.
+pub const OPEN_LIMITS: [&str; 2] = ["idle_in_transaction_session_timeout", "transaction_timeout"];
+
 /// Whether this is the name of one of them, in letters of either case as the server has it.
 #[must_use]
 pub fn is_harmless(name: &[u8]) -> bool {

@@ -4,10 +4,12 @@
 //! the catalog by whoever asks the server. A word may name anything, in any schema, so no search
 //! path has to be known.
 
+mod clock;
 mod known;
 
 use super::words::{Item, Words};
 use crate::reason::Stay;
+pub use clock::{is_word as is_time_word, may_say_now, names_time};
 pub use known::{denial, is_known};
 
 /// What a text mentions, each once.

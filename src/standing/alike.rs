@@ -28,6 +28,10 @@ pub(super) struct Limits {
     may_be_new: bool,
     /// It had none when it logged in, so RESET brings none back.
     has_none: bool,
+    /// A transaction may be open as long as it likes, as far as is known.
+    is_unhurried: bool,
+    /// That was so when it logged in.
+    was_unhurried: bool,
 }
 
 /// What a session may have left and still be like others: settings, which it is asked for, and what
@@ -69,17 +73,30 @@ impl Standing {
             true => !limits.has_none,
             false => false,
         };
+        limits.is_unhurried &= limits.was_unhurried || !has_word(text, b"all");
         // A name may be spelt with escapes.
         let is_plain = memchr::memchr2(b'\\', b'&', text).is_none();
-        limits.may_be_new |= !is_plain || has_word(text, b"timeout");
+        let may_set = !is_plain || has_word(text, b"timeout");
+        limits.may_be_new |= may_set;
+        limits.is_unhurried &= !may_set;
     }
 
     /// The session was asked for its settings.
     pub(super) fn knows_limits(&mut self) {
         self.limits.may_be_new = false;
+        self.limits.is_unhurried = self.settings.is_unhurried;
         if !self.residue.has(Residue::SETTINGS) {
             self.limits.has_none = self.settings.server.is_some();
+            self.limits.was_unhurried = self.settings.is_unhurried;
         }
+    }
+
+    /// Whether nobody else could tell a transaction that has only read what others may read for it
+    /// from no transaction, but by the locks that it would hold: it sees with each read what is
+    /// committed by then, and nothing ends it while it is idle.
+    #[must_use]
+    pub fn may_be_loose(&self) -> bool {
+        self.limits.is_unhurried && self.settings.reads_committed && self.likeness().is_some()
     }
 }
 

@@ -99,6 +99,10 @@ pub struct ServerSettings {
     /// When the server started, in microseconds since 1970, which tells it from others behind the
     /// same address; `None` if the session is not to share connections with others.
     pub server: Option<u64>,
+    /// A transaction that says nothing about it sees with each statement what is committed then.
+    pub reads_committed: bool,
+    /// No limit was set to how long a transaction is open, when the session was asked.
+    pub is_unhurried: bool,
 }
 
 impl Default for ServerSettings {
@@ -111,6 +115,8 @@ impl Default for ServerSettings {
             work_memory: 4 << 20,
             has_indirect_rights: false,
             server: None,
+            reads_committed: true,
+            is_unhurried: true,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Millis, Statement, Verdict, lock};
 use crate::reason::Stay;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 /// Whether a statement may be run on the server connection of another session that is like its
 /// own. It is part of a verdict and goes with it: with the catalog's epoch, and with its age.
@@ -15,6 +15,20 @@ pub enum Footprint {
     Travels,
     /// It may not.
     Stays(Stay),
+}
+
+/// Whether a read that travels looks at the time at which its transaction began. It is known as
+/// long as it is known that the read travels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Clock {
+    /// It does, or nobody knows.
+    #[default]
+    Seen,
+    /// It does if a value says so: `'now'` where a time is expected.
+    ByValue,
+    /// It does not.
+    Unseen,
 }
 
 /// Executions of a statement before it is asked about. The questions take 3 to 4 ms of the server's
@@ -34,6 +48,8 @@ const FORGIVEN: u64 = 2000;
 pub(super) struct Travels {
     /// The footprint of the verdict says so.
     may: AtomicBool,
+    /// What it sees of the time, as [`Clock`] numbers it.
+    clock: AtomicU8,
     /// It stays at home until then.
     rests_until: AtomicU64,
     /// How often it was found to keep others waiting, lately.
@@ -43,7 +59,12 @@ pub(super) struct Travels {
 impl Travels {
     /// Notes whether it may, as the verdict says.
     pub(super) fn set(&self, may: bool) {
+        self.sees(Clock::Seen);
         self.may.store(may, Ordering::Relaxed);
+    }
+
+    fn sees(&self, clock: Clock) {
+        self.clock.store(clock as u8, Ordering::Relaxed);
     }
 }
 
@@ -95,9 +116,18 @@ impl Statement {
         }
     }
 
-    /// Notes what it needs of the session that runs it, if it is trusted as of this catalog epoch.
-    /// Nothing that a mirror holds depends on that.
-    pub fn note_footprint(&self, at: u64, found: Footprint) {
+    /// Whether it looks at the time at which its transaction began, if it travels.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        let clock = self.travels.clock.load(Ordering::Relaxed);
+        let known = [Clock::ByValue, Clock::Unseen];
+        let found = known.into_iter().find(|known| *known as u8 == clock);
+        found.unwrap_or_default()
+    }
+
+    /// Notes what it needs of the session that runs it, and what it sees of the time, if it is
+    /// trusted as of this catalog epoch. Nothing that a mirror holds depends on that.
+    pub fn note_footprint(&self, at: u64, (found, clock): (Footprint, Clock)) {
         if let Verdict::Trusted {
             epoch, footprint, ..
         } = &mut *lock(&self.verdict)
@@ -105,6 +135,7 @@ impl Statement {
         {
             *footprint = found;
             self.travels.set(found == Footprint::Travels);
+            self.travels.sees(clock);
         }
     }
 }

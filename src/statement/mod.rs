@@ -49,7 +49,7 @@ use crate::sql::rewrite::{self, Rewritten};
 use crate::sql::scan::Scan;
 pub use clock::{Micros, Millis};
 pub use context::Context;
-pub use footprint::Footprint;
+pub use footprint::{Clock, Footprint};
 use inline::{inline_values, strip_value};
 use payback::Payback;
 pub use recipe::Recipe;

@@ -74,6 +74,18 @@ pub fn put_changed(out: &mut Vec<u8>, tag: u8, body: &[u8], change: &Change) {
     });
 }
 
+/// Appends the message `tag` with the fields of `body` but this one.
+pub fn put_without(out: &mut Vec<u8>, tag: u8, body: &[u8], without: u8) {
+    put(out, tag, |out| {
+        for (code, value) in fields(body).filter(|(code, _)| *code != without) {
+            out.push(code);
+            out.extend_from_slice(value);
+            out.push(0);
+        }
+        out.push(0);
+    });
+}
+
 fn put_position(out: &mut Vec<u8>, position: Option<u32>) {
     if let Some(position) = position {
         out.push(POSITION);
@@ -95,6 +107,14 @@ mod tests {
         let codes: Vec<u8> = fields(BODY).map(|(code, _)| code).collect();
         assert_eq!(codes, b"SVCMWFLR");
         assert_eq!(fields(b"Sunterminated").count(), 0);
+    }
+
+    #[test]
+    fn a_field_can_be_left_out() {
+        let mut out = Vec::new();
+        put_without(&mut out, b'E', BODY, CONTEXT);
+        let rest = b"SERROR\0VERROR\0C22P02\0Mbad\0Fint.c\0L1\0Rf\0\0";
+        assert_eq!(&out[5..], rest.as_slice());
     }
 
     #[test]

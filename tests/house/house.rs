@@ -13,7 +13,7 @@ use pgautoprep::metrics::Metrics;
 use pgautoprep::statement::context::Origin;
 use pgautoprep::statement::mirror::Capacity;
 use pgautoprep::statement::shapes::Shapes;
-use pgautoprep::statement::{Footprint, Millis};
+use pgautoprep::statement::{Clock, Footprint, Millis};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -66,6 +66,8 @@ pub(crate) struct House {
     pub(crate) is_about_settings: bool,
     /// Clients do everything in short transactions.
     pub(crate) is_in_transactions: bool,
+    /// Clients read in short transactions.
+    pub(crate) reads_in_transactions: bool,
     /// What one client may read, another may read for it.
     pub(crate) is_shared: bool,
     /// Clients give their connections to each other; those that nobody has, and how often one was
@@ -99,6 +101,7 @@ fn settings(dice: &mut Dice) -> Settings {
         deferred_begin: dice.chance(700),
         proves_reads: false,
         shares: false,
+        looses: false,
         limits: Limits {
             max_query: 4096,
             max_literals: 100,
@@ -153,6 +156,7 @@ impl House {
             mischief: None,
             is_about_settings: false,
             is_in_transactions: false,
+            reads_in_transactions: false,
             is_shared,
             is_pooled: false,
             idle: Vec::new(),
@@ -230,7 +234,7 @@ impl House {
             if let Some(statement) = self.hub.statement(link, text.as_bytes())
                 && let Some(epoch) = statement.known_at()
             {
-                statement.note_footprint(epoch, Footprint::Travels);
+                statement.note_footprint(epoch, (Footprint::Travels, Clock::Unseen));
             }
         }
         Ok(())
@@ -279,9 +283,11 @@ impl House {
             410..500 => return self.hub_to_client(room),
             500..940 => return self.round(room),
             940..945 if self.is_shared => return self.share(room),
+            945..960 if self.reads_in_transactions => return self.share(room),
             940..970 => {
                 // Little time passes between a BEGIN and what carries it.
-                let is_brief = self.is_in_transactions && self.dice.chance(900);
+                let is_brief = self.is_in_transactions && self.dice.chance(900)
+                    || self.reads_in_transactions && self.dice.chance(500);
                 self.now += self.dice.next() % if is_brief { 1 } else { 100 };
                 self.hub.tick(Millis(self.now));
                 return self.go_on(room);
@@ -319,6 +325,9 @@ impl House {
         let is_inside = client.is_inside();
         let plans = client.plans;
         let bytes = match plans {
+            _ if self.reads_in_transactions => {
+                script::reader_in_transactions(&mut self.dice, &mut self.serial, client.status())
+            }
             _ if self.is_shared => {
                 script::reader(&mut self.dice, &mut self.serial, client.status())
             }
@@ -442,7 +451,9 @@ impl House {
 
     /// The server is gone.
     fn over(&mut self, room: usize) {
-        self.note(room, "the server is gone");
+        let waits = self.hub.client(self.rooms[room].client.id);
+        let waits = waits.map(|client| format!("{:?}", (&client.turn, client.is_loose)));
+        self.note(room, &format!("the server is gone {waits:?}"));
         let Room { client, .. } = &self.rooms[room];
         let (link, owed) = (
             client.link,

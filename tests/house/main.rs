@@ -27,6 +27,7 @@ mod guests;
 mod house;
 mod inside;
 mod leaving;
+mod loose;
 mod model;
 mod pools;
 mod questions;
@@ -155,6 +156,46 @@ fn each_client_sees_what_it_would_see_if_nothing_were_shared() {
     println!("{shared} answered by hosts, {escaped} came home");
     if steps >= 100_000 {
         assert!(shared > 400 && escaped > 100, "{shared} and {escaped}");
+    }
+}
+
+/// Of transactions that have only read no server hears, and their reads run on the connections of
+/// all, which take their time, die, and are cancelled; and whatever else comes in one opens it.
+#[test]
+fn each_client_sees_what_it_would_see_if_its_reads_were_locked() {
+    let first = variable("PGAUTOPREP_HOUSE_SEED", 1);
+    let steps = usize::try_from(variable("PGAUTOPREP_HOUSE_STEPS", 300_000)).unwrap();
+    let mut counts = [0; 7];
+    for seed in first..first + steps.div_ceil(STEPS) as u64 {
+        let mut house = House::with(seed, true);
+        house.hub.lent.settings.deferred_begin = true;
+        house.hub.lent.settings.looses = true;
+        house.hub.lent.settings.catalog_watch = 1_000;
+        house.reads_in_transactions = true;
+        let lived = house.run(STEPS.min(steps)).and_then(|()| house.close());
+        lived.unwrap_or_else(|wrong| panic!("PGAUTOPREP_HOUSE_SEED={seed}\n{wrong}"));
+        let summary = house.metrics.summary();
+        let counters = [
+            Counter::TransactionsSpared,
+            Counter::OpenedForMore,
+            Counter::OpenedAtHome,
+            Counter::OpenedLate,
+            Counter::ReadsRepeated,
+            Counter::RepeatsFailed,
+            Counter::ReadsShared,
+        ];
+        for (sum, counter) in counts.iter_mut().zip(counters) {
+            *sum += summary.count(counter);
+        }
+    }
+    println!("spared, for more, at home, late, repeated, failed, shared: {counts:?}");
+    if steps >= 100_000 {
+        let least = [300, 500, 100, 2, 80, 1, 150];
+        let are_enough = counts
+            .iter()
+            .zip(least)
+            .all(|(count, least)| *count >= least);
+        assert!(are_enough, "{counts:?}");
     }
 }
 

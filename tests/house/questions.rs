@@ -6,9 +6,10 @@ use crate::statements::{Said, analysed};
 use crate::tokens::{shown, spliced};
 
 /// The settings that decide what is converted.
-const SETTINGS: [&str; 5] = [
+const SETTINGS: [&str; 6] = [
     "array_nulls=on",
     "client_min_messages=notice",
+    "default_transaction_isolation=read committed",
     "exit_on_error=off",
     "log_parameter_max_length_on_error=0",
     "plan_cache_mode=auto",

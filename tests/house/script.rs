@@ -166,6 +166,26 @@ pub(crate) fn in_transactions(dice: &mut Dice, serial: &mut usize, status: u8) -
     frames::query(&filled(template, dice, serial, 100))
 }
 
+/// A request of somebody who reads in short transactions, and does anything else in them now and
+/// then.
+pub(crate) fn reader_in_transactions(dice: &mut Dice, serial: &mut usize, status: u8) -> Vec<u8> {
+    let template = match dice.below(1000) {
+        0..900 if status == b'E' => "ROLLBACK",
+        0..850 if status == b'I' => "BEGIN",
+        0..250 if status == b'T' => *dice.pick(&["COMMIT", "ROLLBACK", "END"]),
+        0..940 => *dice.pick(&[READS[0], READS[1], READS[1], READS[2]]),
+        940..960 => *dice.pick(&READS),
+        960..970 => *dice.pick(&WRITES),
+        970..975 if status == b'T' => *dice.pick(&COURSE),
+        975..993 => *dice.pick(&TRANSACTIONS),
+        993 => *dice.pick(&OTHERS),
+        994 => return request(dice, serial, status != b'I'),
+        995 => return frames::frame(b'X', b""),
+        _ => "",
+    };
+    frames::query(&filled(template, dice, serial, 100))
+}
+
 /// Texts that read what is the same in every session.
 pub(crate) fn travelling(dice: &mut Dice) -> Vec<String> {
     let filled = |template: &&str| filled(template, dice, &mut 0, 0);

@@ -11,7 +11,7 @@ use pgautoprep::ids::{ClientId, UpstreamId};
 use pgautoprep::metrics::{Counter, Metrics, Summary};
 use pgautoprep::statement::context::Origin;
 use pgautoprep::statement::shapes::Shapes;
-use pgautoprep::statement::{Footprint, Millis};
+use pgautoprep::statement::{Clock, Footprint, Millis};
 use std::cell::{RefCell, RefMut};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -376,7 +376,7 @@ impl Stage {
         let link = world.lines[0].link;
         let statement = world.hub.statement(link, text.as_bytes()).unwrap();
         let epoch = statement.known_at().unwrap();
-        statement.note_footprint(epoch, Footprint::Travels);
+        statement.note_footprint(epoch, (Footprint::Travels, Clock::Unseen));
     }
 
     /// The connections on which the server is to be asked to cancel what it does: so it was.

@@ -53,6 +53,7 @@ impl Core {
             trials: true,
             proves_reads: false,
             shares: false,
+            looses: false,
             audit: true,
             limits,
         };

@@ -79,6 +79,7 @@ mod console;
 mod notify;
 // What is logged.
 mod logs;
+mod loose;
 // What is held back by its orders.
 mod pausing;
 // What is switched off there.

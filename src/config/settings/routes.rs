@@ -24,6 +24,19 @@ pub const DEFERRED_BEGIN: Setting = Setting {
               moves is now(), by the time the client takes for its next statement.",
 };
 
+/// `unlocked_reads`: whether transactions that only read are kept from the server.
+pub const UNLOCKED_READS: Setting = Setting {
+    key: "unlocked_reads",
+    kind: ValueForm::Switch,
+    default: Some("off"),
+    what: "Whether the reads of a transaction that has only read run as reads outside of one do, \
+           which takes shared_reads and deferred_begin: the server hears of the transaction when \
+           something else comes in it, or after a second.",
+    because: "until then it holds no locks and is not seen, so that other sessions can change and \
+              drop what it has read, which they would have to wait with; the clients gain as those \
+              that use no transactions.",
+};
+
 /// `shared_reads`: whether reads may run on other sessions' server connections.
 pub const SHARED_READS: Setting = Setting {
     key: "shared_reads",

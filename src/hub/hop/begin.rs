@@ -28,7 +28,7 @@ use crate::wire::frontend;
 const MOMENT: u64 = 1;
 
 /// Whether the text is short enough and begins as BEGIN and START do, which most texts do not.
-fn may_begin(text: &[u8]) -> bool {
+pub(super) fn may_begin(text: &[u8]) -> bool {
     let is_first = matches!(
         text.trim_ascii_start(),
         [b'b' | b'B', b'e' | b'E', ..] | [b's' | b'S', b't' | b'T', ..]
@@ -38,7 +38,7 @@ fn may_begin(text: &[u8]) -> bool {
 
 /// The command tag of a text that begins a transaction and says nothing about it but in comments,
 /// where some applications name the function that does.
-fn plain_begin(text: &[u8]) -> Option<&'static [u8]> {
+pub(super) fn plain_begin(text: &[u8]) -> Option<&'static [u8]> {
     // Else the text would not be kept until the server is told.
     if !standing::is_begin(text) || !text.is_ascii() {
         return None;
@@ -63,7 +63,7 @@ fn plain_begin(text: &[u8]) -> Option<&'static [u8]> {
 
 /// Takes the next word off a text, and the space and comments in front of it. A comment that is not
 /// behind a space, has another in it or does not end is a word like others.
-fn next_word<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+pub(super) fn next_word<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     loop {
         *rest = rest.trim_ascii_start();
         let Some((inside, behind)) = comment(rest) else {
@@ -193,9 +193,11 @@ impl Hop<'_> {
     #[cold]
     pub(super) fn begin(&mut self, then: Then) {
         self.upstream.begin_due = None;
-        self.client.habits.begins.missed();
+        if self.client.loose_reads() == 0 {
+            self.client.habits.begins.missed();
+        }
         let begin = std::mem::take(&mut self.upstream.standing.only_begun);
-        self.question(|out| frontend::query(out, &begin));
+        self.tell_begin(&begin);
         self.client.turn = Turn::Reopening(Box::new(Reopening {
             begin,
             owed: 1,
@@ -209,11 +211,19 @@ impl Hop<'_> {
     /// The transaction has begun that the client knows of.
     pub(super) fn has_begun(&mut self, reopening: Reopening) {
         let is_cancelled = reopening.cancelled;
+        let has_read = self.client.forget_reads();
         match reopening.then {
             Then::Original if is_cancelled => self.ask_to_cancel(),
             Then::Original => self.send_original(),
+            Then::Again if is_cancelled => self.ask_to_cancel(),
+            Then::Again if self.end_if_cancelled(None) => {}
+            Then::Again => self.resume(),
             // An idle server would have ignored the request.
-            Then::Nothing => self.upstream.standing.only_begun = reopening.begin,
+            Then::Loose => {}
+            Then::Nothing | Then::Late if has_read => {}
+            Then::Nothing | Then::Late => {
+                self.upstream.standing.only_begun = reopening.begin;
+            }
             Then::Decided(_) if is_cancelled => self.ask_to_cancel(),
             Then::Decided(decided) => {
                 self.upstream.standing.only_begun = reopening.begin;

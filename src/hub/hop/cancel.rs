@@ -32,6 +32,13 @@ impl Hop<'_> {
     /// Ends the query on hold if there is an `error` to answer it with, or if it was cancelled.
     /// Returns whether it ended.
     pub(super) fn end_if_cancelled(&mut self, error: Option<&[u8]>) -> bool {
+        if self.client.is_loose {
+            let is_over = error.is_some() || self.client.is_cancelled();
+            if is_over {
+                self.cancel_loosely();
+            }
+            return is_over;
+        }
         match error {
             // An error ends the transaction, too; that of a question was undone.
             Some(_) if self.upstream.standing.status == Status::Transaction => {
@@ -86,7 +93,7 @@ impl Hop<'_> {
 
     fn begin_again(&mut self, mut reopening: Reopening) {
         self.question(|out| frontend::query(out, b"ROLLBACK"));
-        self.question(|out| frontend::query(out, &reopening.begin));
+        self.tell_begin(&reopening.begin);
         reopening.owed = 2;
         reopening.tries += 1;
         reopening.error.clear();
@@ -140,9 +147,17 @@ impl Hop<'_> {
         else {
             return;
         };
-        let has_begun = self.upstream.standing.status == Status::Transaction;
+        let status = self.upstream.standing.status;
+        let has_read = status == Status::Failed && self.client.loose_reads() > 0;
         match *reopening {
-            begun if has_begun => self.has_begun(begun),
+            undone if matches!(undone.then, Then::Loose) => match status {
+                Status::Idle => self.loosens_again(),
+                _ => self.cannot_repeat(undone),
+            },
+            begun if status == Status::Transaction => self.has_begun(begun),
+            failed if has_read && !failed.is_to_be_tried_again(MAX_TRIES) => {
+                self.cannot_repeat(failed);
+            }
             again if again.cancelled && again.tries < MAX_TRIES => self.begin_again(again),
             // Outside the transaction nothing must run that the client believes to be in it.
             Reopening { error, .. } => self.cannot_begin(&error),

@@ -23,6 +23,9 @@ impl Hop<'_> {
         if self.client.is_pooled && self.learns_before(text) {
             return;
         }
+        if self.lent.settings.looses {
+            return self.query_loosely(text);
+        }
         let decided = self.circumstances().decide(text);
         if let Ok(Decision::Execute(call, _)) = &decided
             && call.travels
@@ -50,13 +53,16 @@ impl Hop<'_> {
 
     /// The same, where it is worth not to move what is decided.
     #[inline(always)]
-    fn act(&mut self, decided: Decided, text: &[u8]) {
+    fn act(&mut self, mut decided: Decided, text: &[u8]) {
         if self.visits.is_busy() {
             return self.bar(Some(decided), text);
         }
         self.client.at_home = self.now;
-        if self.upstream.begin_due.is_some() && !matches!(decided, Ok(Decision::Execute(..))) {
-            return self.begin_before(decided, text);
+        if self.upstream.begin_due.is_some() {
+            let Some(now) = self.at_beginning(decided, text) else {
+                return;
+            };
+            decided = now;
         }
         match decided {
             Ok(Decision::Execute(call, recipe)) => {
@@ -111,7 +117,7 @@ impl Hop<'_> {
         }
     }
 
-    fn circumstances(&mut self) -> Circumstances<'_> {
+    pub(super) fn circumstances(&mut self) -> Circumstances<'_> {
         Circumstances {
             is_idle: self.upstream.ledger.is_idle(),
             standing: &mut self.upstream.standing,
@@ -128,6 +134,7 @@ impl Hop<'_> {
     /// Sends Bind, Describe, Execute and Sync for `text`, which the worker's scanner has just
     /// scanned.
     pub(super) fn execute(&mut self, call: &Call, recipe: &Recipe, text: &[u8]) {
+        debug_assert!(!self.client.is_loose, "outside of its transaction");
         let extended = self.client.habits.speaks_extended();
         let stage = self.carry_begin();
         convert::bind(

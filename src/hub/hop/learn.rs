@@ -132,7 +132,10 @@ impl Hop<'_> {
                     self.client.habits.want(lesson.text(), *plans);
                 }
                 let text = std::mem::take(&mut self.client.query);
-                self.relay_query(&text, reason);
+                match self.client.is_loose {
+                    true => self.at_home(Err(reason), &text),
+                    false => self.relay_query(&text, reason),
+                }
             }
             _ => self.resume(),
         }

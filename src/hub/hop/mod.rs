@@ -11,8 +11,8 @@
 //! Before these comes Login. A read that may run on another connection leads to Visiting, and a
 //! query that waits until the own one has no visits to Barred (`travel`). A query that is cancelled
 //! while it is on hold leads to Cancelled, and one whose transaction has only begun may lead to
-//! Reopening (`cancel`), as does one whose transaction the server has not heard of (`begin`). What
-//! stands for a DISCARD ALL leads to Discarding (`discard`).
+//! Reopening (`cancel`), as does one whose transaction the server has not heard of (`begin`,
+//! `loose`). What stands for a DISCARD ALL leads to Discarding (`discard`).
 //!
 //! Invariants:
 //! - while a converted query or a question of ours is in flight, no client frame is processed, so
@@ -34,6 +34,7 @@ mod dispatch;
 mod forward;
 mod learn;
 mod login;
+mod loose;
 mod relay;
 mod replies;
 mod settle;
@@ -101,8 +102,7 @@ impl Hop<'_> {
                 break;
             }
             let is_ready = !self.visits.is_busy() && self.upstream.begin_due.is_none();
-            if !is_ready && !self.is_whole_query(header, rest) {
-                self.make_ready();
+            if !is_ready && !self.is_whole_query(header, rest) && !self.make_ready(header.tag) {
                 break;
             }
             let most = self.lent.settings.limits.max_query + HEADER + 1;
@@ -131,13 +131,24 @@ impl Hop<'_> {
         Ok(at)
     }
 
-    /// Has the server be told of the transaction, or the visits end, before a frame is looked at.
+    /// Has the server be told of the transaction, or the visits end, before a frame of this type is
+    /// looked at; returns whether it need not wait.
     #[cold]
-    fn make_ready(&mut self) {
-        if self.upstream.begin_due.is_some() {
-            return self.begin(Then::Nothing);
+    fn make_ready(&mut self, tag: u8) -> bool {
+        if self.client.is_loose && tag == frontend::TERMINATE {
+            // Nothing has begun that would have to end.
+            self.forgets_loose();
         }
-        self.visits.is_wanted = true;
+        if self.visits.is_busy() {
+            self.visits.is_wanted = true;
+            return false;
+        }
+        let is_begun = self.upstream.begin_due.is_none();
+        if !is_begun {
+            self.opens();
+            self.begin(Then::Nothing);
+        }
+        is_begun
     }
 
     fn client_frame(&mut self, tag: u8, frame: &[u8]) {

@@ -24,6 +24,7 @@ impl Hop<'_> {
 
     /// Relays a Query that is counted already.
     pub(super) fn relay_counted(&mut self, text: &[u8], reason: Reason) {
+        debug_assert!(!self.client.is_loose, "outside of its transaction");
         let effect = self.notes_effect(text, reason);
         // Of several in flight the answers come one behind the other.
         self.client.sent_at = match self.upstream.ledger.is_idle() {
@@ -83,7 +84,7 @@ impl Hop<'_> {
     }
 
     /// Notes what the text may do, and returns that.
-    fn before_relay(&mut self, text: &[u8], reason: Reason) -> Effect {
+    pub(super) fn before_relay(&mut self, text: &[u8], reason: Reason) -> Effect {
         let is_idle = self.upstream.ledger.is_idle();
         let met = self.lent.met.take();
         let about = (reason, is_idle);
@@ -150,6 +151,7 @@ impl Hop<'_> {
 
     /// Notes any other client frame that is about to be relayed.
     pub(super) fn relay_other(&mut self, tag: u8, body: &[u8]) {
+        debug_assert!(!self.client.is_loose, "outside of its transaction");
         if tag == frontend::PARSE
             && let Some((_, rest)) = frame::cstr(body)
             && let Some((text, _)) = frame::cstr(rest)

@@ -157,7 +157,9 @@ impl Hop<'_> {
         let lesson = self.lesson.as_deref();
         // A client in a transaction that waits for nothing is told nothing, as it would not be.
         let begins = match &self.client.turn {
-            Turn::Reopening(reopening) => matches!(reopening.then, Then::Nothing),
+            Turn::Reopening(reopening) => {
+                matches!(reopening.then, Then::Nothing | Then::Late | Then::Loose)
+            }
             _ => false,
         };
         let asks = begins || lesson.is_some_and(Lesson::is_behind);

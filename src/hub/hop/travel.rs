@@ -17,7 +17,7 @@ use crate::wire::frontend;
 
 /// Milliseconds for which a client may be away from home. A server connection that is never used
 /// would be taken for idle by a person with `pg_stat_activity`.
-const AWAY: u64 = 1000;
+pub(super) const AWAY: u64 = 1000;
 
 /// The longest text that travels, in bytes: it is kept, and the host's socket has to take its
 /// arguments.
@@ -35,13 +35,19 @@ impl Hop<'_> {
     }
 
     /// Whether a read that may run elsewhere is to be sent there.
+    #[inline]
     pub(super) fn may_depart(&self, call: &Call, text: &[u8]) -> bool {
+        self.may_travel(call, text) && self.now.since(self.client.at_home) < AWAY
+    }
+
+    /// The same however long the client has been away.
+    #[inline]
+    pub(super) fn may_travel(&self, call: &Call, text: &[u8]) -> bool {
         call.effect == Effect::None
             && call.residue.without(Residue::OF_FUNCTIONS) == Residue::NOTHING
             && call.renewed.is_none()
             && self.client.habits.timing.is_none()
             && !self.client.habits.speaks_extended()
-            && self.now.since(self.client.at_home) < AWAY
             && text.len() <= MAX_TEXT
     }
 
@@ -88,19 +94,23 @@ impl Hop<'_> {
     #[cold]
     pub(super) fn bar(&mut self, decided: Option<Decided>, text: &[u8]) {
         // What was ready then is looked up again.
-        let decided = decided.filter(|decided| match decided {
-            Ok(Decision::Execute(call, _)) => {
-                if call.renewed.is_some() {
-                    self.upstream.standing.mirror.unspend(call.key);
-                }
-                false
-            }
-            _ => true,
-        });
+        let decided = decided.filter(|decided| !self.unspend(decided));
         self.visits.is_wanted = true;
         self.client.query.clear();
         self.client.query.extend_from_slice(text);
         self.client.turn = Turn::Barred(decided.map(Box::new));
+    }
+
+    /// What is decided is not done, but to be decided again if it was to execute a statement;
+    /// returns whether it was.
+    pub(super) fn unspend(&mut self, decided: &Decided) -> bool {
+        let Ok(Decision::Execute(call, _)) = decided else {
+            return false;
+        };
+        if call.renewed.is_some() {
+            self.upstream.standing.mirror.unspend(call.key);
+        }
+        true
     }
 
     /// The connection has no visits any more: the query that has waited for that goes on.

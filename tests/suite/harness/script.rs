@@ -27,12 +27,15 @@ pub(crate) struct Peer<S> {
 
 /// What the server says of its settings, of who the session is and what it sees. The proxy does not
 /// mind that the rows are columns of one.
-pub(crate) const CONTEXT: [&str; 21] = [
+pub(crate) const CONTEXT: [&str; 24] = [
     "array_nulls",
     "on",
     "why",
     "client_min_messages",
     "notice",
+    "why",
+    "default_transaction_isolation",
+    "read committed",
     "why",
     "exit_on_error",
     "off",

@@ -1,0 +1,101 @@
+//! Whether a server connection may be visited by a read (`guests`).
+
+use super::{Hub, Server};
+use crate::client::{Client, Turn};
+use crate::convert::Call;
+use crate::ids::{Arena, ClientId, UpstreamId};
+use crate::standing::Likeness;
+use crate::statement::{Key, Millis, Statement, Terms};
+use crate::upstream::Partial;
+use crate::wire::backend::Status;
+use std::sync::Arc;
+
+/// Bytes that a host's client has not taken yet, above which its connection takes no guests:
+/// nothing is read from it while there are too many.
+const MAX_UNSENT: usize = 32 * 1024;
+
+/// What a host must hold.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    pub(super) likeness: Likeness,
+    pub(super) key: Key,
+    pub(super) statement: *const Statement,
+    pub(super) terms: *const Terms,
+    pub(super) epoch: u64,
+    pub(super) oldest: Millis,
+    pub(super) most: usize,
+}
+
+/// What a connection is to a guest.
+#[derive(Debug)]
+pub(super) enum Fitness {
+    /// It takes the read, as a call of its own statement.
+    Fits(Call),
+    /// Not now, or not this one.
+    Busy,
+    /// It will not soon.
+    Unlike,
+}
+
+/// Whether a connection may be visited now.
+pub(super) fn fitness(server: &mut Server, clients: &Arena<Client>, wanted: Wanted) -> Fitness {
+    let Some(holder) = clients.get(server.lease.0) else {
+        return Fitness::Unlike;
+    };
+    let upstream = &mut server.upstream;
+    if upstream.told_fatal || holder.is_parting || holder.leaves || holder.relay_only {
+        return Fitness::Unlike;
+    }
+    let is_used = upstream.standing.status != Status::Idle
+        || !upstream.ledger.is_idle()
+        || server.lesson.is_some()
+        || upstream.partial != Partial::default()
+        || holder.skip > 0
+        || !matches!(holder.turn, Turn::Free | Turn::Visiting)
+        || !holder.key.cancelled.all_delivered()
+        || holder.out.len() > MAX_UNSENT;
+    let visits = &server.visits;
+    if is_used || visits.is_wanted || visits.is_hastened || visits.len() >= wanted.most {
+        return Fitness::Busy;
+    }
+    let standing = &mut upstream.standing;
+    if standing.likeness() != Some(wanted.likeness) {
+        return Fitness::Unlike;
+    }
+    if !standing.is_surveyed() || standing.present_epoch() != wanted.epoch {
+        return Fitness::Busy;
+    }
+    match standing.mirror.held(wanted.key) {
+        Some(entry)
+            if entry.epoch == wanted.epoch
+                && entry.verified >= wanted.oldest
+                && std::ptr::eq(Arc::as_ptr(&entry.statement), wanted.statement)
+                && std::ptr::eq(Arc::as_ptr(&entry.terms), wanted.terms)
+                && !entry.statement.is_withdrawn() =>
+        {
+            Fitness::Fits(Call::of(entry))
+        }
+        _ => Fitness::Busy,
+    }
+}
+
+impl Hub {
+    /// The client's home, and what a host for its read with this key must hold.
+    pub(super) fn wanted(&mut self, id: ClientId, key: Key) -> Option<(UpstreamId, Wanted)> {
+        let home = self.clients.get(id.0)?.link;
+        let max_age = self.lent.settings.statement_max_age;
+        let server = self.servers.get_mut(home.0)?;
+        let likeness = server.upstream.standing.likeness()?;
+        let entry = server.upstream.standing.mirror.held(key)?;
+        let wanted = Wanted {
+            likeness,
+            key,
+            statement: Arc::as_ptr(&entry.statement),
+            terms: Arc::as_ptr(&entry.terms),
+            epoch: entry.epoch,
+            oldest: Millis(self.now.0.saturating_sub(max_age)),
+            most: self.sharing.pace.most(),
+        };
+        Some((home, wanted))
+    }
+}

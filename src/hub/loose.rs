@@ -1,0 +1,38 @@
+//! Transactions of which no server has heard (`hop/loose`): where their reads run if nobody else's
+//! connection takes them, and when they have lasted too long.
+
+use super::fitness::{Fitness, fitness};
+use super::timers::Timer;
+use super::{Hub, Task};
+use crate::convert::Call;
+use crate::ids::{ClientId, UpstreamId};
+use crate::statement::Key;
+
+impl Hub {
+    /// The own connection of a client whose transaction is loose, for its read with this key, as a
+    /// visit among those of others: who is alone reads there.
+    pub(super) fn home_for(&mut self, id: ClientId, key: Key) -> Option<(UpstreamId, Call)> {
+        if !self.clients.get(id.0)?.is_loose {
+            return None;
+        }
+        let (home, mut wanted) = self.wanted(id, key)?;
+        // Whoever has come before is sent home rather than this one.
+        wanted.most = usize::MAX;
+        match fitness(self.servers.get_mut(home.0)?, &self.clients, wanted) {
+            Fitness::Fits(call) => Some((home, call)),
+            Fitness::Busy | Fitness::Unlike => None,
+        }
+    }
+
+    /// A client's transaction may have been loose for as long as one may be.
+    pub(super) fn opens_late(&mut self, id: ClientId) {
+        let Some(mut hop) = self.hop_of_client(id) else {
+            return;
+        };
+        if let Some(due) = hop.opens_late() {
+            self.outbox.timers.set(id, Timer::Loose, due);
+        } else if let Some(client) = self.clients.get(id.0) {
+            self.outbox.tasks.push_back(Task::Send(client.link));
+        }
+    }
+}
