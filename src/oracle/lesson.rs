@@ -226,7 +226,8 @@ impl Lesson {
             return Ok(Step::Learned);
         }
         let knows = env.standing.knows_names();
-        let is_clear = !self.topic.only_names() || env.standing.database.is_clear();
+        let database = &env.standing.database;
+        let is_clear = !self.topic.only_names() || database.is_clear() && database.knows_draws();
         if !knows || !is_clear || env.standing.database.doubts_names() {
             let may_look = !(self.is_inside && env.standing.sees_otherwise());
             let database = &env.standing.database;

@@ -19,7 +19,7 @@ const EXTENSIONS: &str = "{amcheck,autoinc,bloom,btree_gin,btree_gist,citext,cub
 /// Asks which names have hazards, in rows of five columns that
 /// [`Row`](crate::statement::names::Row) reads. `major` is the version of the server.
 pub(super) fn names(major: u16) -> String {
-    let builtins: Vec<&str> = hazard::builtins().collect();
+    let builtins: Vec<&str> = hazard::builtins().chain(hazard::draws()).collect();
     let builtins = format!("'{{{}}}'::pg_catalog.name[]", builtins.join(","));
     let parts = [
         VOLATILE.to_owned(),
@@ -31,6 +31,7 @@ pub(super) fn names(major: u16) -> String {
         events(major),
         RELATIONS.to_owned(),
         built_over_checks(major),
+        DRAWN.to_owned(),
         USED.to_owned(),
     ];
     // The server's own guess at the costs would have it compile them.
@@ -405,6 +406,21 @@ fn built_over_checks(major: u16) -> String {
         built.replace("t.oid", "t"),
     )
 }
+
+/// What draws from a sequence when it is written, though no function says so: tables with columns
+/// that are made so (their sequences belong to the column of the parent, since 17 those of its
+/// partitions, too), and those with a trigger in a language that is not read.
+const DRAWN: &str = "WITH RECURSIVE drawn (oid) AS (\
+    SELECT d.refobjid FROM pg_catalog.pg_sequence s JOIN pg_catalog.pg_depend d \
+    ON d.classid {=} 1259::pg_catalog.oid AND d.objid {=} s.seqrelid \
+    AND d.refclassid {=} 1259::pg_catalog.oid AND d.deptype {=} 'i'::pg_catalog.\"char\" \
+    UNION SELECT i.inhrelid FROM drawn o JOIN pg_catalog.pg_inherits i ON i.inhparent {=} o.oid) \
+    SELECT 'r', 'r' {||} c.oid::pg_catalog.text, c.relname::pg_catalog.text, 'q', '' \
+    FROM pg_catalog.pg_class c WHERE c.oid {=} ANY (ARRAY(SELECT o.oid FROM drawn o)); \
+    SELECT DISTINCT 'r', 'r' {||} c.oid::pg_catalog.text, c.relname::pg_catalog.text, 'q', '' \
+    FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class c ON c.oid {=} t.tgrelid \
+    JOIN pg_catalog.pg_proc p ON p.oid {=} t.tgfoid WHERE NOT t.tgisinternal \
+    AND p.prolang {=} ANY ('{12,13}'::pg_catalog.oid[])";
 
 /// The names of what something may use.
 const USED: &str = "SELECT 'r', 'r' {||} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \

@@ -45,6 +45,8 @@ impl Hazards {
     /// It may run a function of a user's in PL/pgSQL, which the server keeps under the name that it
     /// had when it was first run in the session.
     pub const COMPILED: Self = Self(1 << 12);
+    /// Writing it may draw a number from a sequence, which the session remembers.
+    pub const DRAWS: Self = Self(1 << 13);
     /// All there are.
     pub const ALL: Self = Self(u16::MAX);
 
@@ -93,6 +95,8 @@ impl Hazards {
     pub const OF_PARENTS: Self = Self(0b0110_0000);
     /// Those that concern a function whose body uses or writes what has them.
     pub const TO_BODIES: Self = Self(0b1100_0000_0000);
+    /// Those that concern only who has the session next.
+    pub const TO_SESSIONS: Self = Self(0b11_1110_0000_0000);
     /// Those of functions that a planner had better not run.
     pub const OF_RUNS: Self = Self(0b1000_0011);
 }
@@ -154,6 +158,9 @@ const LEAVES: [&str; 9] = [
     "setseed",
 ];
 
+/// Functions that draw numbers from sequences, which the session remembers.
+const DRAWS: [&str; 2] = ["nextval", "setval"];
+
 /// The view whose rules set what is written into it, and answer with rows.
 const WRITTEN: &str = "pg_settings";
 
@@ -179,6 +186,19 @@ pub const SHOWS: [&str; 13] = [
 pub fn builtins() -> impl Iterator<Item = &'static str> {
     let calls = RUNS.into_iter().chain(SETS).chain(SHOWS).chain(LEAVES);
     calls.chain([WRITTEN])
+}
+
+/// The functions of `pg_catalog` that draw numbers from sequences.
+pub fn draws() -> impl Iterator<Item = &'static str> {
+    DRAWS.into_iter()
+}
+
+/// Whether the function of `pg_catalog` with this name does.
+#[must_use]
+pub fn is_draw(name: &[u8]) -> bool {
+    DRAWS
+        .iter()
+        .any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
 }
 
 /// The lengths of [`builtins`], a bit for each.

@@ -48,6 +48,8 @@ impl Residue {
     pub const COMPILED: Self = Self(1 << 6);
     /// What is left by functions that nobody can tell.
     pub const OF_FUNCTIONS: Self = Self(Self::KEPT.0 | Self::COMPILED.0);
+    /// Nothing, as far as it is known what draws from sequences when it is written: it has written.
+    pub const WROTE: Self = Self(1 << 7);
     /// Anything.
     pub const ANYTHING: Self = Self(u16::MAX);
 
@@ -132,6 +134,9 @@ pub trait Remains {
     /// When using this name may leave anything, which is written as in the text, without quotes.
     fn leaves(&self, name: &[u8]) -> Leaves;
 
+    /// Whether writing what has this name, which is written so, may draw numbers from sequences.
+    fn draws(&self, name: &[u8]) -> bool;
+
     /// Whether what is called by this name are functions of users that leave nothing, and no
     /// others.
     fn is_harmless(&self, name: &[u8]) -> bool;
@@ -189,9 +194,29 @@ pub fn residue(text: &[u8], survey: &Survey, known: &impl Remains) -> Residue {
             Token::Item(Item::Escaped | Item::Broken) => Residue::ANYTHING,
         };
     }
+    if writes {
+        residue |= Residue::WROTE;
+        if draws(text, known) {
+            residue |= Residue::SEQUENCES;
+        }
+    }
     match compiles {
         true => residue | Residue::COMPILED,
         false => residue,
+    }
+}
+
+/// Whether a text that writes may draw numbers from sequences by that: it has the name of something
+/// that does when it is written. What it calls by name is seen to elsewhere.
+fn draws(text: &[u8], known: &impl Remains) -> bool {
+    let mut words = Words::new(text);
+    loop {
+        match words.next() {
+            Item::Word(word) if known.draws(word) => return true,
+            Item::Word(_) | Item::Other(_) => {}
+            Item::Escaped | Item::Broken => return true,
+            Item::End => return false,
+        }
     }
 }
 
@@ -347,7 +372,7 @@ impl<'a> Reader<'a> {
         };
         if is_verb && !is_in(&VERBS, word) {
             Residue::ANYTHING
-        } else if is_draw(word) || is_in(&WRITES, word) {
+        } else if is_draw(word) {
             Residue::SEQUENCES
         } else if is_lock(word) {
             Residue::LOCKS
@@ -412,7 +437,7 @@ const NAMING: [&str; 3] = ["as", "recursive", "with"];
 /// (`format_procedure` in `regproc.c`).
 const NAMING_SETTINGS: [&str; 2] = ["quote_all_identifiers", "search_path"];
 
-/// Words of statements that write: columns and triggers draw from sequences unseen.
+/// Words of statements that write: columns and triggers may draw from sequences unseen.
 const WRITES: [&str; 4] = ["delete", "insert", "merge", "update"];
 
 fn is_in(list: &[&str], word: &[u8]) -> bool {

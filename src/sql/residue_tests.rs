@@ -23,6 +23,10 @@ impl Remains for Mine {
         }
     }
 
+    fn draws(&self, name: &[u8]) -> bool {
+        name == b"drawn"
+    }
+
     fn is_harmless(&self, name: &[u8]) -> bool {
         name == b"harmless"
     }
@@ -70,10 +74,24 @@ fn what_writes_may_draw_numbers() {
         "insert into s.\"t\" (a) select 1",
         "update t set (a, b) = (1, 2)",
         "with x as (delete from t returning *) select * from x",
-        "select nextval('s')",
+        "merge into t using u on t.a = u.a when matched then delete",
     ] {
+        assert_eq!(of(text), Residue::WROTE, "{text}");
+    }
+    let drawn = Residue::WROTE | Residue::SEQUENCES;
+    for text in [
+        "insert into drawn (a) values (1)",
+        "insert into s.\"drawn\" select 1",
+        "update t set a = 1; delete from drawn",
+        "with x as (delete from t returning *) insert into drawn select * from x",
+        "insert into t values (nextval('s'))",
+    ] {
+        assert_eq!(of(text), drawn, "{text}");
+    }
+    for text in ["select nextval('s')", "select setval('s', 1), a from drawn"] {
         assert_eq!(of(text), Residue::SEQUENCES, "{text}");
     }
+    assert_eq!(of("select a from drawn"), Residue::NOTHING);
 }
 
 #[test]

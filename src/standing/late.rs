@@ -76,8 +76,7 @@ impl Late {
     pub(super) fn read(&mut self, text: &[u8], survey: &Survey) -> Residue {
         self.texts = self.texts.wrapping_add(1);
         let residue = residue::residue(text, survey, &Collector(RefCell::new(self)));
-        // Whatever writes may draw from sequences.
-        if residue.has(Residue::SEQUENCES) {
+        if residue.has(Residue::WROTE) {
             let of_text = |used: &&mut Use| used.text == self.texts;
             let used = self.uses.values_mut().filter(of_text);
             used.for_each(|used| used.writes = true);
@@ -125,6 +124,9 @@ impl Late {
                 Leaves::InBodies => name.eq_ignore_ascii_case(SETS),
                 Leaves::Nothing => false,
             };
+            if used.writes && known.draws(name) {
+                residue |= Residue::SEQUENCES;
+            }
             if may_leave || used.is_called && !known.is_harmless(name) {
                 return Residue::ANYTHING;
             }
@@ -144,6 +146,11 @@ struct Innocent;
 impl Remains for Innocent {
     fn leaves(&self, _: &[u8]) -> Leaves {
         Leaves::Nothing
+    }
+
+    /// What a text without names writes is nothing.
+    fn draws(&self, _: &[u8]) -> bool {
+        false
     }
 
     fn is_harmless(&self, _: &[u8]) -> bool {
@@ -166,6 +173,10 @@ impl Remains for Collector<'_> {
     fn leaves(&self, name: &[u8]) -> Leaves {
         self.0.borrow_mut().note(name, false);
         Leaves::Nothing
+    }
+
+    fn draws(&self, _: &[u8]) -> bool {
+        false
     }
 
     fn is_harmless(&self, name: &[u8]) -> bool {
@@ -212,6 +223,10 @@ mod tests {
             }
         }
 
+        fn draws(&self, name: &[u8]) -> bool {
+            name == b"drawn"
+        }
+
         fn is_harmless(&self, name: &[u8]) -> bool {
             name == b"fine"
         }
@@ -248,10 +263,16 @@ mod tests {
 
     #[test]
     fn what_is_read_late_is_what_would_have_been_read_at_once() {
+        let drawn = Residue::WROTE | Residue::SEQUENCES;
         for (texts, expected) in [
             (&["select 1", "select * from t"][..], Residue::NOTHING),
             (&["commit", "begin; select 1"], Residue::NOTHING),
-            (&["insert into t values (1)"], Residue::SEQUENCES),
+            (&["insert into t values (1)"], Residue::WROTE),
+            (&["insert into drawn values (1)"], drawn),
+            (
+                &["insert into t values (1)", "select a from drawn"],
+                Residue::WROTE,
+            ),
             (
                 &["select * from trig", "select * from body"],
                 Residue::NOTHING,
@@ -283,7 +304,7 @@ mod tests {
         }
         // A write of one table and a read of another, in one session.
         let texts = ["insert into t values (1)", "select * from trig"];
-        assert_eq!(both(&texts), (Residue::SEQUENCES, Residue::SEQUENCES));
+        assert_eq!(both(&texts), (Residue::WROTE, Residue::WROTE));
     }
 
     #[test]
@@ -300,6 +321,9 @@ mod tests {
                     true => self.0,
                     false => Leaves::Nothing,
                 }
+            }
+            fn draws(&self, _: &[u8]) -> bool {
+                false
             }
             fn is_harmless(&self, _: &[u8]) -> bool {
                 false

@@ -205,6 +205,9 @@ pub struct Standing {
     undiscarded: Residue,
     /// Whether it has done one.
     discard: remains::Discard,
+    /// The count of [`Database::alterations`] when the first text was sent that writes, among those
+    /// that are not answered.
+    wrote_at: Option<u64>,
     /// The names in texts of which it is not known yet what they have left.
     late: Option<Box<late::Late>>,
     /// Something has run before anybody could tell what it was to leave, and that is all that is
@@ -270,6 +273,7 @@ impl Standing {
             residue,
             undiscarded: residue,
             discard: remains::Discard::default(),
+            wrote_at: None,
             late: None,
             is_unwatched: false,
             may_listen: false,
@@ -470,6 +474,9 @@ impl Standing {
                 self.may_listen_now();
             }
             self.ends_discard(is_idle);
+            if self.wrote_at.is_some() && is_idle {
+                self.has_written();
+            }
             if self.has_changed() {
                 let effect = std::mem::replace(&mut self.transaction_effect, Effect::None);
                 self.concluded(effect);

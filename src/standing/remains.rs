@@ -99,8 +99,34 @@ impl Standing {
         if residue.has(Residue::KEPT) && !self.residue.has(Residue::KEPT) {
             self.kept_since = self.database.epoch();
         }
-        self.residue = self.residue.then(residue);
-        self.undiscarded = self.undiscarded.then(residue);
+        let drawn = self.drawn(residue);
+        self.residue = self.residue.then(drawn);
+        self.undiscarded = self.undiscarded.then(drawn);
+    }
+
+    /// What was written is there. If the catalog has changed meanwhile, it may have been written to
+    /// what draws from sequences now.
+    pub(super) fn has_written(&mut self) {
+        let alterations = self.database.alterations();
+        if self.wrote_at.take().is_some_and(|at| at != alterations) {
+            self.residue |= Residue::SEQUENCES;
+            self.undiscarded |= Residue::SEQUENCES;
+        }
+    }
+
+    /// What is left by what leaves this, if it is known what draws from sequences when it is
+    /// written; if not, whatever has written may have.
+    fn drawn(&mut self, residue: Residue) -> Residue {
+        if !residue.has(Residue::WROTE) || residue.is_anything() {
+            return residue;
+        }
+        let alterations = self.database.alterations();
+        self.wrote_at.get_or_insert(alterations);
+        let residue = residue.without(Residue::WROTE);
+        match self.database.knows_draws() {
+            true => residue,
+            false => residue | Residue::SEQUENCES,
+        }
     }
 
     /// Nobody will ask what is left.
@@ -230,9 +256,9 @@ impl Standing {
         if residue.is_anything() {
             return;
         }
-        self.residue = residue;
+        self.residue = self.drawn(residue);
         if !self.discard.has_been {
-            self.undiscarded = residue;
+            self.undiscarded = self.residue;
         }
         self.kept_since = late.before.kept_since;
         match late.before.is_watched {

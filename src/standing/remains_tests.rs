@@ -88,7 +88,7 @@ fn what_first_texts_have_left_is_settled_when_the_names_are_known() {
     ] {
         runs(&mut standing, text);
     }
-    let all = Residue::SETTINGS | Residue::SEQUENCES | Residue::KEPT;
+    let all = Residue::SETTINGS | Residue::KEPT;
     assert_eq!(settled(&mut standing), all);
     // Nobody knows whether the function was another one before the first look.
     assert_eq!((standing.may_listen(), standing.resets()), (true, None));
@@ -196,4 +196,67 @@ fn what_a_transaction_begins_to_listen_to_is_asked_for_behind_it() {
     }
     standing.listens_to_nothing();
     assert!(!standing.may_listen());
+}
+
+#[test]
+fn what_is_written_may_draw_unless_it_is_known_not_to() {
+    let defined = |text: Option<&str>| {
+        let database = Arc::new(Database::default());
+        look(&database, "a", 1);
+        let names = Names::of_rows(&[Row::Relation {
+            object: "r1",
+            name: "drawn",
+            kind: "q",
+        }]);
+        database.insist_on_names(Millis(1)).answer(names, Millis(1));
+        if let Some(text) = text {
+            database.defined(&Definitions::read(text.as_bytes()));
+        }
+        let mut standing = session(&database);
+        standing.verified();
+        runs(&mut standing, "INSERT INTO t VALUES (1)");
+        standing.residue
+    };
+    for text in [
+        "CREATE TABLE x (id int PRIMARY KEY)",
+        "CREATE INDEX ON t (a)",
+        "ALTER TABLE t ADD b text DEFAULT 'serial'",
+        "DROP TABLE drawn",
+    ] {
+        assert_eq!(defined(Some(text)), Residue::NOTHING, "{text}");
+    }
+    assert_eq!(defined(None), Residue::NOTHING);
+    for text in [
+        "CREATE TABLE t (id serial)",
+        "ALTER TABLE t ALTER id ADD GENERATED ALWAYS AS IDENTITY",
+        "ALTER TABLE t ALTER id SET DEFAULT nextval('s')",
+        "CREATE TRIGGER a BEFORE INSERT ON t EXECUTE FUNCTION autoinc('id', 's')",
+        "CREATE RULE a AS ON INSERT TO t DO ALSO INSERT INTO drawn VALUES (1)",
+        "CREATE VIEW t AS SELECT * FROM drawn",
+        "ALTER TABLE drawn RENAME TO t",
+        "CREATE TABLE t (LIKE drawn INCLUDING ALL)",
+    ] {
+        assert_eq!(defined(Some(text)), Residue::SEQUENCES, "{text}");
+    }
+    // A table was altered while somebody waited to write to it.
+    let database = Arc::new(Database::default());
+    look(&database, "a", 1);
+    name(&database);
+    let mut standing = session(&database);
+    standing.verified();
+    let text = b"INSERT INTO t VALUES (1)";
+    standing.relays_query(text, None, (Reason::NoArguments, true));
+    assert_eq!(standing.residue.without(Residue::KEPT), Residue::NOTHING);
+    database.defined(&Definitions::read(b"ALTER TABLE t ADD b text"));
+    standing.ready(Status::Idle, true);
+    assert!(standing.residue.has(Residue::SEQUENCES));
+    // Something has changed past the proxy.
+    let database = Arc::new(Database::default());
+    look(&database, "a", 1);
+    name(&database);
+    assert!(database.knows_draws());
+    look(&database, "b", 2);
+    assert!(!database.knows_draws());
+    name(&database);
+    assert!(database.knows_draws());
 }

@@ -7,13 +7,13 @@
 
 mod alterations;
 mod claim;
+mod names;
 
 use super::allowance::Allowance;
 use super::changes::{Change, Changes};
 use super::context::Origin;
 use super::journal::{Cause, Journal};
 use super::loads::Loads;
-use super::names::Names;
 use super::naming::{Naming, Renamed};
 use super::sight::{Difference, Seen};
 pub use super::sight::{Made, Reading, Sight};
@@ -72,6 +72,8 @@ pub struct Database {
     alterations: AtomicU64,
     /// The names whose use has hazards.
     names: Mutex<Naming>,
+    /// What they know of what draws from sequences is all there is.
+    knows_draws: AtomicBool,
     /// The time, in milliseconds, from which another session may ask for the names, too.
     names_from: AtomicU64,
     /// The allowance for questions about the names.
@@ -111,6 +113,7 @@ impl Database {
             naming: AtomicU64::new(0),
             alterations: AtomicU64::new(0),
             names: Mutex::default(),
+            knows_draws: AtomicBool::new(false),
             names_from: AtomicU64::new(0),
             asking: Allowance::new(NAMES_SHARE, NAMES_SAVED),
             visits: Tallies::default(),
@@ -233,38 +236,6 @@ impl Database {
         self.contexts.load(Ordering::Acquire) + self.cluster.load(Ordering::Acquire)
     }
 
-    /// Counts the changes of the names whose use has hazards.
-    #[must_use]
-    pub fn naming(&self) -> u64 {
-        self.naming.load(Ordering::Acquire)
-    }
-
-    /// The names, if the question `since` or a later one was answered, with the count of their
-    /// changes.
-    #[must_use]
-    pub fn names(&self, since: u64) -> (u64, Option<Arc<Names>>) {
-        let names = lock(&self.names);
-        (self.naming(), names.known(since).map(Arc::clone))
-    }
-
-    /// The number of the next question: its answer will hold everything that is in the catalog now.
-    #[must_use]
-    pub fn names_from_now(&self) -> u64 {
-        lock(&self.names).next_question()
-    }
-
-    /// Whether it is known which names leave something in the sessions that use them.
-    #[must_use]
-    pub fn is_clear(&self) -> bool {
-        lock(&self.names).is_clear()
-    }
-
-    /// Whether names are known, but should be asked for again.
-    #[must_use]
-    pub fn doubts_names(&self) -> bool {
-        lock(&self.names).is_doubtful()
-    }
-
     /// Takes the right to ask for the names; `None` if another session is asking, or if the
     /// allowance is used up.
     #[must_use]
@@ -314,6 +285,10 @@ impl Database {
         });
         if names.looked(has_names, now) {
             self.naming.fetch_add(1, Ordering::AcqRel);
+        }
+        if difference.is_some() {
+            names.may_draw_otherwise();
+            self.notes_draws(&names);
         }
         if let Some(Difference { touched, .. }) = &difference {
             let touched = names.resolved(touched);
@@ -375,6 +350,7 @@ impl Database {
         for definition in &definitions.list {
             renamed = renamed.max(names.define(definition));
         }
+        self.notes_draws(&names);
         if renamed > Renamed::Nothing {
             self.naming.fetch_add(1, Ordering::AcqRel);
         }

@@ -75,6 +75,10 @@ impl Remains for Names {
         self.leaving.has(name)
     }
 
+    fn draws(&self, name: &[u8]) -> bool {
+        self.leaving.draws(name)
+    }
+
     fn is_harmless(&self, name: &[u8]) -> bool {
         self.leaving.is_harmless(name)
     }
@@ -198,9 +202,9 @@ pub enum Row<'a> {
         name: &'a str,
         /// The kind of a relation: `f` is foreign, `p` is partitioned or a parent, `s` is secured
         /// for single roles, `u` is named only because something may use it, `b` has to do with
-        /// types built over a domain with checks, `c` may write out what settings decide how to. A
-        /// function that was parsed when it was made has the kind `n` if it calls a volatile one of
-        /// `pg_catalog`.
+        /// types built over a domain with checks, `c` may write out what settings decide how to,
+        /// `q` may draw from a sequence when it is written. A function that was parsed when it was
+        /// made has the kind `n` if it calls a volatile one of `pg_catalog`.
         kind: &'a str,
     },
 }

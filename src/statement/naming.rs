@@ -12,9 +12,10 @@
 use super::Millis;
 use super::names::{Defined, Names};
 use crate::sql::define::Definition;
-use crate::sql::hazard::Hazards;
+use crate::sql::hazard::{self, Hazards};
 use crate::sql::residue::{Leaves, Remains as _};
-use crate::sql::touched::Touched;
+use crate::sql::survey::Known as _;
+use crate::sql::touched::{Name, Touched};
 use std::sync::Arc;
 
 /// The most definitions that are remembered. If there are more, anything counts as defined.
@@ -73,12 +74,54 @@ pub(super) struct Naming {
     /// Something was defined since that may leave something in the sessions that use it, and what
     /// uses it is not known.
     is_unclear: bool,
+    /// Something was defined since that may draw from sequences when it is written.
+    may_draw: bool,
+    /// The number of the question that must have been answered, it or a later one, for it to be
+    /// known what does.
+    draws_from: u64,
 }
+
+/// Words of a definition by which what is written may draw from a sequence: types and columns that
+/// are made so, triggers and rules, whatever they run.
+const DRAWING: [&[u8]; 9] = [
+    b"bigserial",
+    b"identity",
+    b"rule",
+    b"serial",
+    b"serial2",
+    b"serial4",
+    b"serial8",
+    b"smallserial",
+    b"trigger",
+];
 
 impl Naming {
     /// Whether it is known which names leave something in the sessions that use them.
     pub(super) const fn is_clear(&self) -> bool {
         self.known.is_some() && !self.is_unclear
+    }
+
+    /// Whether it is known what draws from sequences when it is written.
+    pub(super) const fn knows_draws(&self) -> bool {
+        self.known.is_some() && !self.may_draw && self.known_by >= self.draws_from
+    }
+
+    /// Something was defined past the proxy: what draws from sequences has to be asked for.
+    pub(super) const fn may_draw_otherwise(&mut self) {
+        self.draws_from = self.next_question();
+    }
+
+    /// Whether writing to what is defined may draw from a sequence, or to what uses it.
+    fn draws(&self, definition: &Definition) -> bool {
+        let draws = |name: &Name| {
+            let known = self.known.as_ref();
+            let is_known =
+                |names: &Arc<Names>| names.draws(name) || names.of(name).has(Hazards::NOISY);
+            hazard::is_draw(name) || DRAWING.contains(&&**name) || known.is_some_and(is_known)
+        };
+        definition.of.is_none()
+            || definition.hazards.has(Hazards::NOISY)
+            || definition.mentions.iter().any(draws)
     }
 
     /// Whether what is defined may leave something.
@@ -168,6 +211,7 @@ impl Naming {
             return Renamed::Nothing;
         }
         self.is_unclear |= self.leaves(definition);
+        self.may_draw |= self.draws(definition);
         let changed = match &self.known {
             Some(names) if seen.is_none() => names.define(definition, &self.since),
             _ => Defined::Same,
@@ -261,6 +305,7 @@ impl Naming {
         self.since.drain(..settled.min(self.since.len()));
         self.before = self.before.max(oldest);
         self.is_unclear = self.since.iter().any(|definition| self.leaves(definition));
+        self.may_draw = self.since.iter().any(|definition| self.draws(definition));
         true
     }
 }

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::sql::define::Definitions;
-use crate::sql::survey::Known as _;
 use crate::statement::names::Row;
 
 const HARMFUL: &str = "create function f() returns int language sql as \

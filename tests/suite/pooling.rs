@@ -503,3 +503,43 @@ fn clients_change_workers_for_a_home() {
     assert!(proxy.summary().count(Counter::HomesFound) > 100);
     assert_eq!(proxy.summary().count(Counter::ErrorsProxy), 0);
 }
+
+/// Writes in its own row, and checks that nobody else has.
+fn write(client: &mut Client, id: usize, round: usize) {
+    client.run(&format!("UPDATE t SET name = 'n{round}' WHERE id = {id}"));
+    client.run("BEGIN");
+    client.run(&format!("DELETE FROM t WHERE id = {}", id + 50));
+    client.run(&format!("INSERT INTO t VALUES ({}, 'x')", id + 50));
+    client.run("COMMIT");
+    let name = client.value(&format!("SELECT name FROM t WHERE id = {id}"));
+    assert_eq!(name, format!("n{round}"));
+}
+
+#[test]
+fn who_writes_what_draws_no_numbers_leaves_its_home() {
+    let proxy = with("2", &[("query_wait_timeout_s", "20")]);
+    let database = server::database(SETUP);
+    let login = || Client::login(proxy.address(), &database);
+    let clients: Vec<_> = (1..=6).map(|id| (id, login())).collect();
+    std::thread::scope(|scope| {
+        for (id, mut client) in clients {
+            scope.spawn(move || {
+                (0..30).for_each(|round| write(&mut client, id, round));
+                let answer = client.query("SELECT lastval()");
+                let error = answer.iter().find(|frame| frame.tag == b'E').unwrap();
+                assert_eq!(error.sqlstate(), "55000", "it has drawn nothing");
+            });
+        }
+    });
+    assert!(proxy.summary().count(Counter::HomesLeft) > 20);
+    // From here on the table draws numbers, and whoever writes to it keeps its home.
+    login().run("ALTER TABLE t ADD number serial");
+    let (mut one, mut two, mut three) = (login(), login(), login());
+    two.run("INSERT INTO t VALUES (200, 'x')");
+    let drawn = two.value("SELECT lastval()");
+    for _ in 0..5 {
+        select(&mut three, 20);
+        select(&mut one, 21);
+        assert_eq!(two.value("SELECT lastval()"), drawn);
+    }
+}

@@ -48,8 +48,9 @@ impl Hop<'_> {
             && upstream.ledger.is_idle()
             && upstream.standing.status == Status::Idle
             && !upstream.standing.residue.is_anything();
-        if !is_open || upstream.standing.knows_names() || upstream.standing.setbacks.rest(self.now)
-        {
+        let standing = &mut upstream.standing;
+        let is_known = standing.knows_names() && standing.database.knows_draws();
+        if !is_open || is_known || standing.setbacks.rest(self.now) {
             return false;
         }
         self.client.lessons += 1;

@@ -25,6 +25,7 @@ impl NamesClaim {
         self.database.names_from.store(0, Ordering::Relaxed);
         let mut naming = lock(&self.database.names);
         if naming.answer(self.question, names) {
+            self.database.notes_draws(&naming);
             self.database.naming.fetch_add(1, Ordering::AcqRel);
         }
     }

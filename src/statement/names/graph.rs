@@ -4,9 +4,9 @@
 //! add rows to the catalog, so time and memory must not grow faster than the rows do.
 //!
 //! Invariant: the hazards of a node only grow, and a node is looked at again only after they have
-//! grown. There are thirteen hazards, so every edge is followed at most thirteen times.
+//! grown. There are fourteen hazards, so every edge is followed at most so many times.
 
-use super::leaving::{Leaving, Left};
+use super::leaving::{Drawing, Leaving, Left};
 use super::used::{NAMELESS, Used, hash};
 use super::{MAX_NAME, Map, Names, Row};
 use crate::sql::body::Body;
@@ -158,6 +158,9 @@ impl Graph {
             } => {
                 let object = self.object(object, name);
                 self.node(object).hazards |= hazard::builtin(builtin.as_bytes());
+                if hazard::is_draw(builtin.as_bytes()) {
+                    self.node(object).hazards |= Hazards::DRAWS;
+                }
             }
             Row::Depends {
                 object,
@@ -186,6 +189,7 @@ impl Graph {
                     "n" => Hazards::NOISY,
                     "b" => Hazards::PLANS,
                     "c" => Hazards::FOLDED,
+                    "q" => Hazards::DRAWS,
                     "u" => Hazards::NONE,
                     _ => Hazards::SECURED,
                 };
@@ -337,8 +341,8 @@ impl Graph {
         self.spread();
         let of = |node: u32| self.nodes[node as usize].hazards;
         // What is left in a session concerns nobody but who comes next in it.
-        let leaving = Hazards::LEAVES | Hazards::TO_BODIES | Hazards::COMPILED;
-        let others = |node: u32| of(node).without(leaving);
+        let others = |node: u32| of(node).without(Hazards::TO_SESSIONS);
+        let draws = |node: u32| of(node).has(Hazards::DRAWS);
         let left = |node: u32| left_of(of(node));
         let all = || self.names.iter();
         let hazardous = all().filter(|(_, node)| !others(**node).is_none());
@@ -356,6 +360,15 @@ impl Graph {
                     .filter(|(_, left)| *left != Left::default())
                     .collect(),
                 functions: self.harmless(),
+                drawing: Drawing {
+                    names: all()
+                        .filter(|(_, node)| draws(**node))
+                        .map(|(name, _)| name.clone())
+                        .collect(),
+                    implicit: draws(IMPLICIT),
+                    any: draws(ANY),
+                    beyond: draws(BEYOND),
+                },
                 bodies: !functions.is_empty(),
                 implicit: left(IMPLICIT),
                 any: left(ANY),
@@ -429,6 +442,10 @@ impl Graph {
                 let mut spread = hazards.without(*except);
                 if except.has(Hazards::LEAVES) && hazards.has(Hazards::LEAVES) {
                     spread |= Hazards::WRITTEN_LEAVES;
+                }
+                // What runs by writing may itself write, and draw.
+                if except.has(Hazards::NOISY) && hazards.has(Hazards::NOISY) {
+                    spread |= Hazards::DRAWS;
                 }
                 if self.node(*user).grow(spread) {
                     grown.push(*user);

@@ -160,3 +160,53 @@ fn what_the_server_computes_beforehand_is_kept_in_bodies() {
     assert_eq!(operator("s"), (Leaves::Nothing, Leaves::Nothing));
     assert_eq!(operator("i"), (Leaves::Always, Leaves::Always));
 }
+
+#[test]
+fn what_draws_when_it_is_written_is_told_from_the_rest() {
+    use residue::Remains as _;
+    let uses = |object, name| Row::Uses {
+        object,
+        name,
+        builtin: "nextval",
+    };
+    let depends = |object, name, by_writing, inherits| Row::Depends {
+        object,
+        name,
+        on: "r1",
+        by_writing,
+        inherits,
+    };
+    let rows = [
+        uses("r1", "counted"),
+        Row::Relation {
+            object: "r2",
+            name: "made",
+            kind: "q",
+        },
+        plain("1", "notes", "v", "begin insert into log values (1); end"),
+        plain("2", "stamps", "v", "begin new.a := 1; return new; end"),
+        fires("r3", "noted", "f1", true),
+        fires("r4", "stamped", "f2", true),
+        depends("r5", "cascades", true, false),
+        depends("r6", "over", false, false),
+        depends("r7", "parent", false, true),
+        fires("r8", "above", "r3", false),
+        fires("r9", "plain", "r99", true),
+    ];
+    let names = Names::of_rows(&rows);
+    for name in [
+        "counted", "made", "NOTED", "cascades", "over", "parent", "above",
+    ] {
+        assert!(names.draws(name.as_bytes()), "{name}");
+        assert_eq!(names.leaves(name.as_bytes()), Leaves::Nothing, "{name}");
+    }
+    for name in ["stamped", "plain", "other"] {
+        assert!(!names.draws(name.as_bytes()), "{name}");
+    }
+    assert!(names.of(b"counted").is_none(), "it concerns only sessions");
+    assert!(names.draws(&[b'x'; MAX_NAME + 1]), "it may be any of them");
+    // A domain's default is that of any column.
+    let names = Names::of_rows(&[uses("*", "")]);
+    assert!(names.draws(b"plain"));
+    assert!(Names::unknown().draws(b"plain"));
+}

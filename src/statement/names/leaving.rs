@@ -21,6 +21,8 @@ pub(super) struct Leaving {
     pub(super) names: HashMap<Box<[u8]>, Left, RandomState>,
     /// The names of functions that leave nothing, as far as no others have them, spelled so.
     pub(super) functions: HashSet<Box<[u8]>, RandomState>,
+    /// Which names draw numbers when they are written.
+    pub(super) drawing: Drawing,
     /// There are functions whose bodies are run.
     pub(super) bodies: bool,
     /// What a text can use without naming it does.
@@ -31,6 +33,19 @@ pub(super) struct Leaving {
     pub(super) beyond: Left,
     /// An event trigger runs whenever somebody logs in.
     pub(super) logins: bool,
+}
+
+/// What may draw numbers from sequences when it is written. Nothing does by default.
+#[derive(Debug, Default)]
+pub(super) struct Drawing {
+    /// In lower case, as between quotes.
+    pub(super) names: HashSet<Box<[u8]>, RandomState>,
+    /// Anything may: a type that any column can have does.
+    pub(super) implicit: bool,
+    /// So may something with a name that may be cut off, or is not known.
+    pub(super) any: bool,
+    /// So may something with a name beyond ASCII.
+    pub(super) beyond: bool,
 }
 
 impl Left {
@@ -46,6 +61,10 @@ impl Leaving {
         Self {
             names: HashMap::default(),
             functions: HashSet::default(),
+            drawing: Drawing {
+                implicit: true,
+                ..Drawing::default()
+            },
             bodies: true,
             implicit: Left::ALL,
             any: Left::ALL,
@@ -62,6 +81,24 @@ impl Leaving {
     /// Whether using this name may run a function in PL/pgSQL.
     pub(super) fn compiles(&self, name: &[u8]) -> bool {
         self.implicit.compiles || self.named(name).compiles
+    }
+
+    /// Whether writing this name does that, which is written as in a text, without quotes.
+    pub(super) fn draws(&self, name: &[u8]) -> bool {
+        let drawing = &self.drawing;
+        if drawing.implicit {
+            return true;
+        }
+        let mut lower = [0; MAX_NAME];
+        let Some(lower) = lower.get_mut(..name.len()) else {
+            return drawing.any;
+        };
+        if !name.is_ascii() {
+            return drawing.beyond;
+        }
+        lower.copy_from_slice(name);
+        lower.make_ascii_lowercase();
+        drawing.names.contains(&*lower)
     }
 
     /// Whether a call by this name runs functions of users that leave nothing, and no others.
