@@ -16,6 +16,41 @@ pub enum Fault {
     Proxy,
 }
 
+/// What a client has done for longer than it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeLimit {
+    /// Nothing, outside a transaction.
+    ClientIdle,
+    /// Nothing, inside one.
+    IdleTransaction,
+    /// One query.
+    Query,
+    /// One transaction.
+    Transaction,
+}
+
+impl TimeLimit {
+    /// The SQLSTATE of the server's own limit of that kind, and a message that begins with
+    /// `PgBouncer`'s name of it, which people look for.
+    const fn response(self) -> (&'static str, &'static str) {
+        match self {
+            Self::ClientIdle => (
+                "57P05",
+                "client_idle_timeout: the session was idle for too long",
+            ),
+            Self::IdleTransaction => (
+                "25P03",
+                "idle_transaction_timeout: the transaction was idle for too long",
+            ),
+            Self::Query => ("57014", "query_timeout: the query took too long"),
+            Self::Transaction => (
+                "25P04",
+                "transaction_timeout: the transaction took too long",
+            ),
+        }
+    }
+}
+
 /// Why a connection ended before both sides were done.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectionError {
@@ -67,6 +102,9 @@ pub enum ConnectionError {
     /// No server connection became free for it in time.
     #[error("no server connection became free within the query wait timeout")]
     WaitTimeout,
+    /// It has done something for longer than it may.
+    #[error("{}", .0.response().1)]
+    TimedOut(TimeLimit),
     /// It had no server connection, and sessions begin otherwise now than its own did.
     #[error("sessions begin otherwise now than the client's did")]
     SessionChanged,
@@ -96,6 +134,7 @@ impl ConnectionError {
             | Self::ClientRefused(_)
             | Self::ConsoleRefused(..)
             | Self::ServerRefused(_)
+            | Self::TimedOut(_)
             | Self::LoginTimeout => Fault::Client,
             Self::UpstreamProtocol(_)
             | Self::UpstreamIo(_)
@@ -172,6 +211,10 @@ impl ConnectionError {
                 "53300",
                 "query_wait_timeout: no server connection became free in time".to_owned(),
             ),
+            Self::TimedOut(limit) => {
+                let (sqlstate, message) = limit.response();
+                (sqlstate, message.to_owned())
+            }
             Self::SessionChanged => (
                 "57P01",
                 "terminating connection because the settings of new sessions have changed"

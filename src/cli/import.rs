@@ -59,7 +59,11 @@ const SAME: [&str; 21] = [
 ];
 
 /// Settings that have another name here.
-const RENAMED: [(&str, &str); 7] = [
+const RENAMED: [(&str, &str); 11] = [
+    ("client_idle_timeout", "client_idle_timeout_s"),
+    ("idle_transaction_timeout", "idle_transaction_timeout_s"),
+    ("query_timeout", "query_timeout_s"),
+    ("transaction_timeout", "transaction_timeout_s"),
     ("reserve_pool_timeout", "reserve_pool_timeout_s"),
     ("query_wait_timeout", "query_wait_timeout_s"),
     ("server_idle_timeout", "server_idle_timeout_s"),

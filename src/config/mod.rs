@@ -16,6 +16,7 @@ mod pools;
 mod raw;
 pub mod settings;
 mod sizes;
+mod time_limits;
 mod tls;
 pub mod usage;
 mod warnings;
@@ -36,6 +37,7 @@ pub use error::Error;
 pub use raw::{Source, Written};
 pub use settings::{SETTINGS, Setting, ValueForm};
 pub use sizes::{Bounds, Sizes};
+pub use time_limits::TimeLimits;
 pub use tls::{ClientTls, ClientTlsMode, ServerTls, ServerTlsMode, TlsVersions};
 
 /// Everything the program may rely on about how it was set up.
@@ -102,6 +104,8 @@ pub struct Config {
     pub server_idle_timeout: Duration,
     /// The age at which one is no longer kept; zero means any.
     pub server_lifetime: Duration,
+    /// How long clients may do what they do.
+    pub time_limits: TimeLimits,
     /// How many new shapes the server may be asked about per second.
     pub oracle_per_second: u32,
     /// The time between two looks at a database's catalog; zero means that there are none.
@@ -319,6 +323,7 @@ impl Effective {
             query_wait_timeout: self.seconds(&settings::QUERY_WAIT_TIMEOUT_S)?,
             server_idle_timeout: self.seconds(&settings::SERVER_IDLE_TIMEOUT_S)?,
             server_lifetime: self.seconds(&settings::SERVER_LIFETIME_S)?,
+            time_limits: self.time_limits()?,
             oracle_per_second: self.number(&settings::ORACLE_PER_SECOND)?,
             catalog_watch: Duration::from_millis(self.number(&settings::CATALOG_WATCH_MS)?),
             ddl_notices: self.switch(&settings::DDL_NOTICES)?,

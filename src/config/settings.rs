@@ -10,6 +10,7 @@ mod http;
 mod instances;
 mod logging;
 mod routes;
+mod time_limits;
 mod tls;
 mod warm;
 
@@ -25,8 +26,11 @@ pub use databases::{
 };
 pub use http::{HTTP_LISTEN, HTTP_PAGE};
 pub use instances::{PEERS, TAKEOVER_SOCKET};
-pub use logging::{LOG_CONNECTIONS, LOG_DISCONNECTIONS};
+pub use logging::{LOG_CONNECTIONS, LOG_DISCONNECTIONS, LOG_FORMAT, LOG_LEVEL};
 pub use routes::{DEFERRED_BEGIN, SHARED_READS, TRIALS, UNLOCKED_READS};
+pub use time_limits::{
+    CLIENT_IDLE_TIMEOUT_S, IDLE_TRANSACTION_TIMEOUT_S, QUERY_TIMEOUT_S, TRANSACTION_TIMEOUT_S,
+};
 pub use tls::{
     CLIENT_TLS_CA_FILE, CLIENT_TLS_CERT_FILE, CLIENT_TLS_KEY_FILE, CLIENT_TLS_PROTOCOLS,
     CLIENT_TLS_SSLMODE, SERVER_TLS_CA_FILE, SERVER_TLS_CERT_FILE, SERVER_TLS_KEY_FILE,
@@ -398,25 +402,6 @@ pub const AUDIT: Setting = Setting {
     because: "a generic plan for the wrong shape can be a thousand times slower.",
 };
 
-/// `log_format`: how log lines look.
-pub const LOG_FORMAT: Setting = Setting {
-    key: "log_format",
-    kind: ValueForm::Choice(&["text", "json"]),
-    default: Some("text"),
-    what: "How log lines on standard error look: text or json.",
-    because: "people read it first; collectors can be told.",
-};
-
-/// `log_level`: which log lines are written.
-pub const LOG_LEVEL: Setting = Setting {
-    key: "log_level",
-    kind: ValueForm::Text("FILTER"),
-    default: Some("info"),
-    what: "What is logged: off, error, warn, info, debug or trace, or a filter such as \
-           info,pgautoprep::net=debug.",
-    because: "it says when the proxy starts, stops or meets trouble, and nothing per query.",
-};
-
 /// `unix_socket_mode`: permissions of the sockets listened on.
 pub const UNIX_SOCKET_MODE: Setting = Setting {
     key: "unix_socket_mode",
@@ -455,6 +440,10 @@ pub const SETTINGS: &[Setting] = &[
     QUERY_WAIT_TIMEOUT_S,
     SERVER_IDLE_TIMEOUT_S,
     SERVER_LIFETIME_S,
+    CLIENT_IDLE_TIMEOUT_S,
+    IDLE_TRANSACTION_TIMEOUT_S,
+    QUERY_TIMEOUT_S,
+    TRANSACTION_TIMEOUT_S,
     DRAIN_TIMEOUT_S,
     ORACLE_PER_SECOND,
     CATALOG_WATCH_MS,

@@ -13,7 +13,7 @@ pub fn table() -> String {
     );
     let mut row = |flag: &str, variable: &str, key: &str, default: &str| {
         // Writing to a String cannot fail.
-        let _ = writeln!(out, "  {flag:<25}{variable:<34}{key:<23}{default}");
+        let _ = writeln!(out, "  {flag:<24} {variable:<33} {key:<22} {default}");
     };
     row("flag", "variable", "key in the file", "default");
     for setting in SETTINGS {

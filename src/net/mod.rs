@@ -36,6 +36,7 @@ mod reach;
 mod reopen;
 mod settings;
 mod socket;
+mod spell;
 mod steward;
 mod stream;
 mod survey;

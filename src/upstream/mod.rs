@@ -43,6 +43,10 @@ pub struct Upstream {
     pub welcome: Option<Box<Welcome>>,
     /// How its session began.
     pub manner: Beginning,
+    /// Counts each ReadyForQuery.
+    pub answered: u32,
+    /// That count when no transaction was open the last time.
+    pub concluded: u32,
     /// Bytes for the server.
     pub out: Vec<u8>,
 }
@@ -69,6 +73,8 @@ impl Upstream {
             carries_begin: false,
             welcome: None,
             manner: Beginning::default(),
+            answered: 0,
+            concluded: 0,
             out: Vec::new(),
         }
     }
@@ -76,6 +82,10 @@ impl Upstream {
     /// Notes the status of a ReadyForQuery.
     #[inline]
     pub fn ready(&mut self, status: Status) {
+        self.answered = self.answered.wrapping_add(1);
+        if status == Status::Idle {
+            self.concluded = self.answered;
+        }
         self.standing.ready(status, self.ledger.is_idle());
     }
 

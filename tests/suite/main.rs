@@ -143,6 +143,7 @@ mod hostile;
 // What one client can make the proxy keep, and spoil for others.
 mod strangers;
 // TLS with clients, and peers that speak it badly.
+mod time_limits;
 mod tls;
 mod tls_hostile;
 // TLS with the server.

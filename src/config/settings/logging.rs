@@ -1,6 +1,26 @@
-//! The settings about which lines are logged. Their names are `PgBouncer`'s.
+//! The settings about the log: how its lines look, and which there are. Those about clients have
+//! `PgBouncer`'s names.
 
 use super::{Setting, ValueForm};
+
+/// `log_format`: how log lines look.
+pub const LOG_FORMAT: Setting = Setting {
+    key: "log_format",
+    kind: ValueForm::Choice(&["text", "json"]),
+    default: Some("text"),
+    what: "How log lines on standard error look: text or json.",
+    because: "people read it first; collectors can be told.",
+};
+
+/// `log_level`: which log lines are written.
+pub const LOG_LEVEL: Setting = Setting {
+    key: "log_level",
+    kind: ValueForm::Text("FILTER"),
+    default: Some("info"),
+    what: "What is logged: off, error, warn, info, debug or trace, or a filter such as \
+           info,pgautoprep::net=debug.",
+    because: "it says when the proxy starts, stops or meets trouble, and nothing per query.",
+};
 
 /// `log_connections`: a line for each login.
 pub const LOG_CONNECTIONS: Setting = Setting {

@@ -141,6 +141,7 @@ impl Worker {
                 open,
                 received: 0,
                 sent: 0,
+                spell: None,
             },
         );
         // From here on it is found here.

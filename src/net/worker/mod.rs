@@ -25,14 +25,16 @@ mod guests;
 mod halt;
 mod hear;
 mod moving;
+mod orders;
 mod ports;
+mod spells;
 mod survey;
 mod waiting;
 mod warm;
 
 use super::buffers::Spares;
 use super::environment::Environment;
-use super::news::{News, Tells};
+use super::news::Tells;
 use super::orders::{Arrival, Mailbox, Order};
 use super::port::Port;
 use super::warm::Warm;
@@ -141,6 +143,8 @@ pub(super) fn start(number: usize, setup: Setup) -> io::Result<(Handle, Thread)>
     let environment = setup.environment;
     let by: Arc<dyn Tells> = Arc::new(mailbox.clone());
     environment.add_worker(mailbox.clone(), Arc::clone(&by));
+    let is_limited = !environment.config.time_limits.is_none();
+    let looks_at = is_limited.then(Instant::now);
     let worker = Worker {
         poll,
         hub: Hub::new(setup.lent),
@@ -161,6 +165,7 @@ pub(super) fn start(number: usize, setup: Setup) -> io::Result<(Handle, Thread)>
         halted: None,
         parked: Vec::new(),
         swept_at: None,
+        looks_at,
         runtime: setup.runtime,
         parting: setup.parting,
         started: setup.started,
@@ -212,6 +217,8 @@ struct Worker {
     parked: Vec<UpstreamId>,
     /// When one of them will have waited for too long.
     swept_at: Option<Instant>,
+    /// When it is seen next whether clients take too long, if there are limits.
+    looks_at: Option<Instant>,
     runtime: runtime::Handle,
     parting: Sender<()>,
     started: Instant,
@@ -247,6 +254,9 @@ impl Worker {
             }
             if self.swept_at.is_some_and(|at| at <= Instant::now()) {
                 self.sweep();
+            }
+            if self.looks_at.is_some_and(|at| at <= Instant::now()) {
+                self.look_at_times();
             }
             let mut is_woken = false;
             for event in &events {
@@ -290,10 +300,9 @@ impl Worker {
         }
         let timer = self.hub.next_timeout();
         let timer = timer.map(|at| self.started + Duration::from_millis(at.0));
-        let next = [timer, self.drained_by, self.swept_at, self.next_wait()]
-            .into_iter()
-            .flatten()
-            .min();
+        let others = [self.drained_by, self.swept_at, self.looks_at];
+        let next = others.into_iter().chain([timer, self.next_wait()]);
+        let next = next.flatten().min();
         let next = next.map(|next| next.saturating_duration_since(Instant::now()));
         // Memory is given back also when nobody asks for anything.
         let rest = Duration::from_millis(hub::REST);
@@ -454,43 +463,6 @@ impl Worker {
             Task::Send(id) => self.make_dirty(PortId::Upstream(id)),
             Task::Hasten(id) => self.hasten(id),
             Task::Decided(..) => {}
-        }
-    }
-
-    fn read_orders(&mut self) {
-        while let Ok(order) = self.orders.try_recv() {
-            match order {
-                Order::Serve(arrival) => self.adopt(*arrival),
-                Order::NoMore => self.is_closed = true,
-                Order::Drain => self.drain(Instant::now() + self.config.drain_timeout),
-                Order::CutOff => self.drain(Instant::now()),
-                Order::News(news) => self.hears(news),
-                Order::Opened(opened) => self.opened(*opened),
-                Order::Move(moving) => self.move_in(*moving),
-                // Who has asked may have gone.
-                Order::Answer(asked) => drop(asked.send(())),
-                Order::Hastened(id) => self.hub.hastened(id),
-                Order::Survey(survey) => self.survey(survey),
-                Order::End(ending) => self.end_by_order(ending),
-                Order::Halt(halting) => self.halt(halting),
-                Order::Reconnect(database) => self.reconnect(database.as_deref()),
-            }
-        }
-    }
-
-    fn hears(&mut self, news: News) {
-        match news {
-            News::Sweep => self.sweep(),
-            News::Delivered => {
-                for id in std::mem::take(&mut self.held) {
-                    self.make_dirty(PortId::Client(id));
-                }
-                self.cancel_waits();
-            }
-            News::Close(id) => self.close_parked(id),
-            News::Yield(pool) => self.yield_homes(pool),
-            News::Granted(id, ticket, grant) => self.granted(id, ticket, grant),
-            News::Return(id) => self.returned_berth(id),
         }
     }
 }

@@ -108,6 +108,7 @@ impl Worker {
             open: moving.open,
             received: moving.counted.0,
             sent: moving.counted.1,
+            spell: None,
         };
         self.clients.insert(id.0, client);
         self.make_ready(PortId::Client(id));

@@ -9,6 +9,7 @@ use crate::net::news::Place;
 use crate::net::orders::OpenClient;
 use crate::net::pools::Pool;
 use crate::net::port::Port;
+use crate::net::spell::Spell;
 use crate::net::ways::Way;
 use mio::Token;
 use std::io;
@@ -63,6 +64,8 @@ pub(super) struct ClientPort {
     pub(super) received: u64,
     /// Bytes that have come from its server connection.
     pub(super) sent: u64,
+    /// What it has been doing, if that may not last for ever.
+    pub(super) spell: Option<Box<Spell>>,
 }
 
 /// A client without a home.

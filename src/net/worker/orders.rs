@@ -1,0 +1,47 @@
+//! What a worker is told, and what it does about it.
+
+use super::Worker;
+use super::ports::PortId;
+use crate::net::news::News;
+use crate::net::orders::Order;
+use std::time::Instant;
+
+impl Worker {
+    /// Does what it was told since it last looked.
+    pub(super) fn read_orders(&mut self) {
+        while let Ok(order) = self.orders.try_recv() {
+            match order {
+                Order::Serve(arrival) => self.adopt(*arrival),
+                Order::NoMore => self.is_closed = true,
+                Order::Drain => self.drain(Instant::now() + self.config.drain_timeout),
+                Order::CutOff => self.drain(Instant::now()),
+                Order::News(news) => self.hears(news),
+                Order::Opened(opened) => self.opened(*opened),
+                Order::Move(moving) => self.move_in(*moving),
+                // Who has asked may have gone.
+                Order::Answer(asked) => drop(asked.send(())),
+                Order::Hastened(id) => self.hub.hastened(id),
+                Order::Survey(survey) => self.survey(survey),
+                Order::End(ending) => self.end_by_order(ending),
+                Order::Halt(halting) => self.halt(halting),
+                Order::Reconnect(database) => self.reconnect(database.as_deref()),
+            }
+        }
+    }
+
+    fn hears(&mut self, news: News) {
+        match news {
+            News::Sweep => self.sweep(),
+            News::Delivered => {
+                for id in std::mem::take(&mut self.held) {
+                    self.make_dirty(PortId::Client(id));
+                }
+                self.cancel_waits();
+            }
+            News::Close(id) => self.close_parked(id),
+            News::Yield(pool) => self.yield_homes(pool),
+            News::Granted(id, ticket, grant) => self.granted(id, ticket, grant),
+            News::Return(id) => self.returned_berth(id),
+        }
+    }
+}
