@@ -216,7 +216,7 @@ pub const MAX_CLIENTS: Setting = Setting {
     },
     default: Some("10000"),
     what: "How many clients may be connected at once; who has not said who it is, or has yet to \
-           prove that to the proxy, makes room for the next; if nobody has, that is refused.",
+           prove that, makes room for the next; if nobody has, that is refused.",
     because: "hardly a server accepts as many, so its own limit speaks first; this one bounds the \
               proxy's memory and its two file descriptors per client.",
 };

@@ -1,6 +1,9 @@
 //! Whether there is room for a client that comes, and for how long.
 
 use crate::error::ConnectionError;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -11,7 +14,8 @@ const REFUSAL: Duration = Duration::from_secs(2);
 /// Whether there is room for a client.
 #[derive(Debug)]
 pub(super) enum Admission {
-    /// There is; resolves when others need its place, which it does not keep once it is let in.
+    /// There is; resolves when others need its place. Once it is let in, by the proxy or by the
+    /// server, it is dropped: from then on nobody can ask for the place.
     Admitted(oneshot::Receiver<()>),
     /// There is none, so it may only cancel; resolves when others need its place.
     Refused(oneshot::Receiver<()>),
@@ -38,5 +42,18 @@ impl Admission {
             Ok(()) => ConnectionError::TooManyClients,
             Err(_) => std::future::pending().await,
         }
+    }
+
+    /// The same for who waits for a server to let it in: a worker, which is no task. It asks again
+    /// when it is woken, unless it has been told that nobody will need the place any more.
+    pub(super) fn poll_is_over(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<ConnectionError>> {
+        let (Self::Admitted(over) | Self::Refused(over)) = self;
+        Pin::new(over).poll(context).map(|needed| {
+            let is_needed = needed.is_ok();
+            is_needed.then_some(ConnectionError::TooManyClients)
+        })
     }
 }

@@ -20,6 +20,8 @@ pub(super) enum News {
     Granted(ClientId, u64, Grant),
     /// A server connection that was promised to somebody was not taken.
     Return(UpstreamId),
+    /// Somebody needs the place of this client, unless it has been let in.
+    Needed(ClientId),
 }
 
 /// By which a worker hears.

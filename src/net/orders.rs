@@ -3,6 +3,7 @@
 //! A worker reads its mailbox when it is woken, behind the events of that moment, so that none of
 //! them is about a connection that was not there yet.
 
+use super::admission::Admission;
 use super::cancel::Registration;
 use super::endpoint::Endpoint;
 use super::halts::{Held, Pass};
@@ -54,6 +55,8 @@ pub(super) struct Joined {
     pub(super) berth: Option<Berth>,
     /// Counts it as on its way until the worker has it.
     pub(super) pass: Pass,
+    /// Its place, if the server is to let it in: it may have to make room.
+    pub(super) admission: Option<Admission>,
 }
 
 /// A server connection that was opened for a client that has none.

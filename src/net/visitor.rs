@@ -56,6 +56,8 @@ pub(super) struct Met {
     pass: Pass,
     /// None if the server is to ask it.
     entered: Option<Entered>,
+    /// Its place, if that is so: it may have to make room.
+    admission: Option<Admission>,
 }
 
 /// What is done with a login.
@@ -80,14 +82,14 @@ impl Visitor {
         environment: &Environment,
         load: impl Fn(usize) -> usize,
     ) -> Result<Option<Met>, ConnectionError> {
-        // Who waits for others from here on keeps its place.
-        let admission = environment.door.asks().then_some(admission);
-        let mut entered = match admission {
-            Some(admission) => match self.enter(client, pending, admission, environment).await? {
-                Some(entered) => Some(entered),
+        // Who is let in keeps its place, whatever it waits for from here on; who is for the server
+        // to let in does not yet.
+        let (mut entered, admission) = match environment.door.asks() {
+            true => match self.enter(client, pending, admission, environment).await? {
+                Some(entered) => (Some(entered), None),
                 None => return Ok(None),
             },
-            None => None,
+            false => (None, Some(admission)),
         };
         let Some(way) = environment.ways.find(&self.login.database) else {
             let refusal = Refusal::no_database(&self.login.database);
@@ -148,6 +150,7 @@ impl Visitor {
             berth,
             pass,
             entered,
+            admission,
         }))
     }
 
@@ -350,6 +353,7 @@ impl Met {
             place: self.place,
             berth: self.berth,
             pass: self.pass,
+            admission: self.admission,
         };
         Ok((joined, self.worker))
     }

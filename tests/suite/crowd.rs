@@ -2,6 +2,7 @@
 
 use crate::harness::client::Client;
 use crate::harness::frames::{self, startup, tags};
+use crate::harness::login::{asking, login};
 use crate::harness::proxy::{Process, Proxy};
 use crate::harness::server;
 use std::time::{Duration, Instant};
@@ -105,4 +106,36 @@ fn those_who_wait_for_their_refusal_keep_nobody_out() {
     drop(old);
     admitted_again(proxy.address());
     drop(silent);
+}
+
+/// Begins to log in with a password, and leaves it to the server to ask for that.
+fn half_open(address: &str) -> Client {
+    let mut client = Client::connect(address);
+    client.send(&startup(&[("user", "visitor"), ("database", "postgres")]));
+    assert_eq!(client.next().unwrap().tag, b'R', "the server asks");
+    client
+}
+
+#[test]
+fn who_does_not_go_on_with_a_relayed_login_makes_room() {
+    const SETUP: &str = "CREATE ROLE visitor LOGIN PASSWORD 'right'";
+    let server = asking("scram-sha-256", SETUP);
+    let proxy = Proxy::with(&server.host_port(), &[("max_clients", "3")]);
+    let mut inside = login(proxy.address(), "visitor", "right").entered();
+    let mut silent: Vec<_> = (0..2).map(|_| half_open(proxy.address())).collect();
+    let mut next = login(proxy.address(), "visitor", "right").entered();
+    let told = silent[0].rest();
+    assert_eq!(
+        (tags(&told), told[0].sqlstate()),
+        ("E".into(), "53300".into())
+    );
+    // The other has to go for the next one, and nobody for those who come after that.
+    let third = login(proxy.address(), "visitor", "right").entered();
+    assert_eq!(silent[1].rest()[0].sqlstate(), "53300");
+    let refused = login(proxy.address(), "visitor", "right");
+    assert_eq!(refused.refusal().0, "53300");
+    for client in [&mut inside, &mut next] {
+        client.run("SELECT 1");
+    }
+    drop(third);
 }

@@ -1,17 +1,34 @@
 //! How clients and server connections come to a worker.
 
+use super::end::End;
 use super::ports::{ClientPort, PortId, UpstreamPort};
 use super::{Worker, warm};
 use crate::error::ConnectionError;
 use crate::hub;
 use crate::ids::{ClientId, UpstreamId};
 use crate::net::farewell::count_end;
+use crate::net::news::{News, Tells};
 use crate::net::orders::{Arrival, Joined, OpenClient, Reached, Via};
 use crate::net::port::Port;
 use crate::net::socket::Socket;
 use crate::net::stream::Handover;
 use crate::statement::context::Origin;
 use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+
+/// Wakes a worker when somebody needs the place of a client.
+#[derive(Debug)]
+struct Need {
+    by: Arc<dyn Tells>,
+    client: ClientId,
+}
+
+impl Wake for Need {
+    fn wake(self: Arc<Self>) {
+        self.by.tell(News::Needed(self.client));
+    }
+}
 
 impl Worker {
     /// Takes in a client that arrives.
@@ -139,6 +156,7 @@ impl Worker {
                 credential: joined.credential,
                 way: joined.way,
                 open,
+                admission: joined.admission,
                 received: 0,
                 sent: 0,
                 spell: None,
@@ -146,11 +164,30 @@ impl Worker {
         );
         // From here on it is found here.
         drop(joined.pass);
+        self.makes_way(id);
         // What the client has sent behind its startup packet has no event of its own.
         self.guarded(PortId::Client(id), |worker, _| worker.offer_pending(id));
         self.make_dirty(PortId::Client(id));
         // Nor has what is decrypted already.
         self.make_ready(PortId::Client(id));
         Ok(())
+    }
+
+    /// A client whose login is relayed leaves if somebody needs its place, until the server has let
+    /// it in.
+    pub(super) fn makes_way(&mut self, id: ClientId) {
+        let by = self.by();
+        let Some(client) = self.clients.get_mut(id.0) else {
+            return;
+        };
+        let Some(admission) = &mut client.admission else {
+            return;
+        };
+        let waker = Waker::from(Arc::new(Need { by, client: id }));
+        match admission.poll_is_over(&mut Context::from_waker(&waker)) {
+            Poll::Pending => {}
+            Poll::Ready(None) => client.admission = None,
+            Poll::Ready(Some(error)) => self.end(id, End::Failed(error)),
+        }
     }
 }

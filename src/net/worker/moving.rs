@@ -106,6 +106,7 @@ impl Worker {
             credential: moving.credential,
             way: moving.way,
             open: moving.open,
+            admission: None,
             received: moving.counted.0,
             sent: moving.counted.1,
             spell: None,

@@ -42,6 +42,7 @@ impl Worker {
             News::Yield(pool) => self.yield_homes(pool),
             News::Granted(id, ticket, grant) => self.granted(id, ticket, grant),
             News::Return(id) => self.returned_berth(id),
+            News::Needed(id) => self.makes_way(id),
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::auth::Credential;
 use crate::client::Cancels;
 use crate::ids::{ClientId, Slot, UpstreamId};
+use crate::net::admission::Admission;
 use crate::net::cancel::Registration;
 use crate::net::endpoint::Endpoint;
 use crate::net::news::Place;
@@ -60,6 +61,8 @@ pub(super) struct ClientPort {
     /// To the servers of its database.
     pub(super) way: Arc<Way>,
     pub(super) open: OpenClient,
+    /// Its place, until the server has let it in.
+    pub(super) admission: Option<Admission>,
     /// Bytes that have come from it.
     pub(super) received: u64,
     /// Bytes that have come from its server connection.

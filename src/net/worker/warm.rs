@@ -43,6 +43,7 @@ impl Worker {
         let Some(client) = self.clients.get_mut(id.0) else {
             return;
         };
+        client.admission = None;
         // From here on nothing is shown to the server for it, unless it may have to log in again.
         let credential = match client.pool {
             Some(_) => client.credential.clone(),
@@ -264,6 +265,8 @@ impl Worker {
             self.close_parked(id);
             return self.redial(joined, number, open);
         };
+        // It is let in.
+        joined.admission = None;
         // It comes before what the server would say.
         let prelude = std::mem::take(&mut joined.prelude);
         if let Some(output) = self.hub.client_out(client) {
@@ -336,6 +339,7 @@ impl Worker {
             place,
             berth: None,
             pass: self.environment.halts.again(&database),
+            admission: client.admission.take(),
         };
         Some((joined, client.number, client.open))
     }
