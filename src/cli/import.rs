@@ -1,5 +1,7 @@
 //! `import`: print the configuration that says what a pgbouncer.ini says, and what it cannot say.
 
+mod keys;
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -12,6 +14,7 @@ use crate::config::settings::{
 };
 use crate::config::{Config, FALLBACK, SETTINGS, Setting, Source, ValueForm};
 use crate::config::{Written, WrittenDatabase, show_databases};
+use keys::{OTHERWISE, RENAMED, SAME};
 
 /// Arguments of `import`.
 #[derive(Debug, Args)]
@@ -32,46 +35,6 @@ impl Import {
         Ok(())
     }
 }
-
-/// Settings that have the same name and the same values here.
-const SAME: [&str; 21] = [
-    "auth_dbname",
-    "auth_file",
-    "auth_hba_file",
-    "auth_ident_file",
-    "auth_query",
-    "auth_type",
-    "auth_user",
-    "client_tls_ca_file",
-    "client_tls_cert_file",
-    "client_tls_key_file",
-    "client_tls_protocols",
-    "client_tls_sslmode",
-    "default_pool_size",
-    "max_db_connections",
-    "max_user_connections",
-    "reserve_pool_size",
-    "server_tls_ca_file",
-    "server_tls_cert_file",
-    "server_tls_key_file",
-    "server_tls_sslmode",
-    "unix_socket_mode",
-];
-
-/// Settings that have another name here.
-const RENAMED: [(&str, &str); 11] = [
-    ("client_idle_timeout", "client_idle_timeout_s"),
-    ("idle_transaction_timeout", "idle_transaction_timeout_s"),
-    ("query_timeout", "query_timeout_s"),
-    ("transaction_timeout", "transaction_timeout_s"),
-    ("reserve_pool_timeout", "reserve_pool_timeout_s"),
-    ("query_wait_timeout", "query_wait_timeout_s"),
-    ("server_idle_timeout", "server_idle_timeout_s"),
-    ("server_lifetime", "server_lifetime_s"),
-    ("max_client_conn", "max_clients"),
-    ("client_login_timeout", "login_timeout_s"),
-    ("server_connect_timeout", "connect_timeout_s"),
-];
 
 /// What a database may have of server connections, by the same names.
 const SIZES: [Setting; 3] = [
@@ -231,13 +194,22 @@ impl Translation {
         let name = match renamed {
             Some((_, ours)) => ours,
             None if SAME.contains(&key) => key,
-            None => return self.note(entry, "has no equivalent"),
+            None => {
+                let known = OTHERWISE.iter().find(|(theirs, _)| *theirs == key);
+                let why = known.map_or("has no equivalent", |(_, why)| why);
+                return self.note(entry, why);
+            }
         };
         let Some(setting) = SETTINGS.iter().find(|setting| setting.key == name) else {
             return self.note(entry, "has no equivalent");
         };
-        if is_accepted(setting, entry.value) {
-            self.set(setting.key, entry.value);
+        let value = match (setting.kind, entry.value) {
+            (ValueForm::Switch, "0") => "off",
+            (ValueForm::Switch, "1") => "on",
+            (_, value) => value,
+        };
+        if is_accepted(setting, value) {
+            self.set(setting.key, value);
         } else {
             self.note(entry, "has a value that has no equivalent");
         }
@@ -445,6 +417,7 @@ fn items(setting: &Setting, value: &str) -> Vec<String> {
 fn is_accepted(setting: &Setting, value: &str) -> bool {
     match setting.kind {
         ValueForm::Choice(words) => words.contains(&value),
+        ValueForm::Switch => ["on", "off"].contains(&value),
         ValueForm::Integer { min, max } => value
             .parse::<u64>()
             .is_ok_and(|number| (min..=max).contains(&number)),

@@ -47,6 +47,7 @@ fn a_file_is_translated_and_what_is_lost_is_said() {
             "auth_file = \"/etc/pgbouncer/userlist.txt\"",
             "auth_user = \"keeper\"",
             "auth_query = \"SELECT * FROM pgbouncer.get_auth($1)\"",
+            "admin_users = \"me\"",
             "",
             "[databases.app]",
             "upstream = [\"db.example:5433\"]",
@@ -68,7 +69,6 @@ fn a_file_is_translated_and_what_is_lost_is_said() {
              something in its session keeps its server connection, so that a pool may have to \
              be larger",
             "# line 19: [pgbouncer] default_pool_size has a value that has no equivalent",
-            "# line 22: [pgbouncer] admin_users has no equivalent",
             "# line 23: [pgbouncer] %include has no equivalent",
             "# [pgbouncer] auth_query runs in the database postgres, and not in that of the \
              client: what it calls has to be there, or in auth_dbname",
@@ -167,4 +167,39 @@ fn rules_and_maps_are_kept() {
     ] {
         assert!(out.lines().any(|other| other == line), "{out}");
     }
+}
+
+#[test]
+fn times_are_kept_and_what_is_done_otherwise_is_said() {
+    let text = "[databases]\n* = host=h\n[pgbouncer]\nclient_idle_timeout = 600\n\
+                idle_transaction_timeout = 60\nquery_timeout = 30\ntransaction_timeout = 90\n\
+                log_connections = 1\nlog_disconnections = 0\nstats_users = a, b\n\
+                server_reset_query = DISCARD ALL\nserver_fast_close = 1\ntcp_user_timeout = 3\n";
+    let out = translate(text);
+    let limits = Config::from_text(&out)
+        .expect("a configuration")
+        .time_limits;
+    let seconds = [
+        limits.client_idle,
+        limits.idle_transaction,
+        limits.query,
+        limits.transaction,
+    ];
+    assert_eq!(seconds.map(|it| it.as_secs()), [600, 60, 30, 90], "{out}");
+    for line in [
+        "log_connections = true",
+        "log_disconnections = false",
+        "stats_users = \"a, b\"",
+        "# line 13: [pgbouncer] tcp_user_timeout has no equivalent",
+    ] {
+        assert!(out.lines().any(|other| other == line), "{line}: {out}");
+    }
+    assert!(
+        out.contains("line 11: [pgbouncer] server_reset_query is not needed"),
+        "{out}"
+    );
+    assert!(
+        out.contains("line 12: [pgbouncer] server_fast_close has no equivalent: "),
+        "{out}"
+    );
 }

@@ -1,0 +1,89 @@
+//! What the settings of `PgBouncer` are here.
+
+/// Settings that have the same name and the same values here.
+pub(super) const SAME: [&str; 25] = [
+    "admin_users",
+    "auth_dbname",
+    "auth_file",
+    "auth_hba_file",
+    "auth_ident_file",
+    "auth_query",
+    "auth_type",
+    "auth_user",
+    "client_tls_ca_file",
+    "client_tls_cert_file",
+    "client_tls_key_file",
+    "client_tls_protocols",
+    "client_tls_sslmode",
+    "default_pool_size",
+    "log_connections",
+    "log_disconnections",
+    "max_db_connections",
+    "max_user_connections",
+    "reserve_pool_size",
+    "server_tls_ca_file",
+    "server_tls_cert_file",
+    "server_tls_key_file",
+    "server_tls_sslmode",
+    "stats_users",
+    "unix_socket_mode",
+];
+
+/// Settings that are not here, and what is done in their stead.
+pub(super) const OTHERWISE: [(&str, &str); 15] = [
+    ("server_reset_query", RESET),
+    ("server_reset_query_always", RESET),
+    ("server_check_query", LISTENED),
+    ("server_check_delay", LISTENED),
+    (
+        "ignore_startup_parameters",
+        "is not needed: all parameters go to the server, which knows them",
+    ),
+    (
+        "server_login_retry",
+        "is not needed: a server that could not be reached is tried for each login, and for who \
+         waits for a connection after a second at most",
+    ),
+    (
+        "server_fast_close",
+        "has no equivalent: RECONNECT closes a connection when its client leaves it",
+    ),
+    (
+        "min_pool_size",
+        "has no equivalent: connections are opened as clients come, several at a time",
+    ),
+    (
+        "max_prepared_statements",
+        "is not needed: a client that prepares statements itself keeps its server connection",
+    ),
+    (
+        "so_reuseport",
+        "is not needed: one process has several workers",
+    ),
+    ("logfile", STARTED),
+    ("pidfile", STARTED),
+    ("syslog", STARTED),
+    ("user", STARTED),
+    ("job_name", STARTED),
+];
+
+const RESET: &str = "is not needed: what a client leaves is known, and taken back; what cannot be \
+                     taken back ends with the connection";
+const LISTENED: &str = "is not needed: connections without a client are listened to, and go as \
+                        soon as the server says anything";
+const STARTED: &str = "is for whoever starts the program: the log is on standard error";
+
+/// Settings that have another name here.
+pub(super) const RENAMED: [(&str, &str); 11] = [
+    ("client_idle_timeout", "client_idle_timeout_s"),
+    ("idle_transaction_timeout", "idle_transaction_timeout_s"),
+    ("query_timeout", "query_timeout_s"),
+    ("transaction_timeout", "transaction_timeout_s"),
+    ("reserve_pool_timeout", "reserve_pool_timeout_s"),
+    ("query_wait_timeout", "query_wait_timeout_s"),
+    ("server_idle_timeout", "server_idle_timeout_s"),
+    ("server_lifetime", "server_lifetime_s"),
+    ("max_client_conn", "max_clients"),
+    ("client_login_timeout", "login_timeout_s"),
+    ("server_connect_timeout", "connect_timeout_s"),
+];
