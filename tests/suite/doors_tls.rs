@@ -6,6 +6,7 @@ use crate::harness::login::{DATABASE, Users, answer};
 use crate::harness::proxy::Proxy;
 use crate::harness::tls::{Certificates, encrypting, pairs, psql};
 use pgautoprep::lab::postgres::{Auth, Options, Scratch};
+use pgautoprep::metrics::Counter;
 use postgres_protocol::password::scram_sha_256;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -24,14 +25,17 @@ fn server() -> (Scratch, Certificates) {
     (server, certificates)
 }
 
-/// A proxy with TLS on both sides, whose certificate is not the server's.
-fn proxy(server: &Scratch, certificates: &Certificates, kind: &str, users: &Users) -> Proxy {
+/// A proxy with TLS on both sides, whose certificate is not the server's, and with this mode of
+/// its pools.
+fn proxy(server: &Scratch, certificates: &Certificates, mode: &str, users: &Users) -> Proxy {
     let mut settings = certificates.settings("prefer");
     settings.push(("server_tls_sslmode", "verify-full".to_owned()));
     settings.push(("server_tls_ca_file", certificates.text("ca.crt")));
-    settings.push(("auth_type", kind.to_owned()));
+    settings.push(("auth_type", "scram-sha-256".to_owned()));
     settings.push(("auth_file", users.path().to_owned()));
     settings.push(("catalog_watch_ms", "200".to_owned()));
+    settings.push(("pool_mode", mode.to_owned()));
+    settings.push(("default_pool_size", "2".to_owned()));
     Proxy::with(&server.host_port(), &pairs(&settings))
 }
 
@@ -52,7 +56,7 @@ fn with_tls_on_both_sides_logins_are_bound_on_each() {
     let (server, certificates) = server();
     for secret in ["secret".to_owned(), verifier(&server)] {
         let users = Users::new(&[("postgres", &secret)]);
-        let proxy = proxy(&server, &certificates, "scram-sha-256", &users);
+        let proxy = proxy(&server, &certificates, "session", &users);
         let sql = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
         for (mode, bound) in [
             ("disable", "prefer"),
@@ -77,7 +81,7 @@ fn with_tls_on_both_sides_logins_are_bound_on_each() {
 fn a_login_is_bound_to_the_certificate_that_was_shown() {
     let (server, certificates) = server();
     let users = Users::new(&[("postgres", "secret")]);
-    let proxy = proxy(&server, &certificates, "scram-sha-256", &users);
+    let proxy = proxy(&server, &certificates, "session", &users);
     let shown = CertificateDer::from_pem_file(certificates.path("proxy.crt")).unwrap();
     let (right, wrong) = (Sha256::digest(&shown), Sha256::digest(b"another"));
     let connect = || {
@@ -113,4 +117,41 @@ fn a_login_is_bound_to_the_certificate_that_was_shown() {
         b"SCRAM-SHA-256-PLUS\0\0\0\0\x20p=tls-server-end-point,,n=,r=abc",
     ));
     assert_eq!(client.rest()[0].sqlstate(), "08P01");
+}
+
+#[test]
+fn clients_of_a_pool_prove_themselves_and_are_encrypted_as_others_are() {
+    let (server, certificates) = server();
+    let users = Users::new(&[("postgres", &verifier(&server))]);
+    let proxy = proxy(&server, &certificates, "auto", &users);
+    let shown = CertificateDer::from_pem_file(certificates.path("proxy.crt")).unwrap();
+    let hash = Sha256::digest(&shown);
+    let login = |password: &str| {
+        let mut client = certificates.trusting().connect(proxy.address()).unwrap();
+        client.send(&startup(&[("user", "postgres"), ("database", DATABASE)]));
+        let said = answer(&mut client, "postgres", password, Some(&hash));
+        let last = said.last().unwrap();
+        match last.tag {
+            b'E' => Err(last.sqlstate()),
+            _ => Ok(client),
+        }
+    };
+    let clients: Vec<_> = (0..6).map(|_| login("secret").unwrap()).collect();
+    std::thread::scope(|scope| {
+        for (id, mut client) in clients.into_iter().enumerate() {
+            scope.spawn(move || {
+                for round in 0..50 {
+                    let sum = client.value(&format!("SELECT {id} * 100 + {round}"));
+                    assert_eq!(sum, (id * 100 + round).to_string());
+                }
+                let ssl = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+                assert_eq!(client.value(ssl), "t");
+            });
+        }
+        // Who does not know the password gets nothing of what the others have left.
+        for _ in 0..5 {
+            assert_eq!(login("wrong").err().as_deref(), Some("28P01"));
+        }
+    });
+    assert!(proxy.summary().count(Counter::HomesLeft) > 0);
 }
