@@ -86,8 +86,8 @@ pub enum Counter {
     BeginsCarried,
     /// Transactions of which no server has heard, because they have only read.
     TransactionsSpared,
-    /// Transactions that had only read so far, and of which the server was told because of something
-    /// else.
+    /// Transactions that had only read so far, and of which the server was told because of
+    /// something else.
     OpenedForMore,
     /// Those for a read that looks at the time.
     OpenedForTime,

@@ -4,9 +4,11 @@
 use super::fitness::{Fitness, fitness};
 use super::timers::Timer;
 use super::{Hub, Task};
+use crate::client::Turn;
 use crate::convert::Call;
 use crate::ids::{ClientId, UpstreamId};
 use crate::statement::Key;
+use crate::wire::backend::Status;
 
 impl Hub {
     /// The own connection of a client whose transaction is loose, for its read with this key, as a
@@ -34,5 +36,20 @@ impl Hub {
         } else if let Some(client) = self.clients.get(id.0) {
             self.outbox.tasks.push_back(Task::Send(client.link));
         }
+    }
+
+    /// Whether nothing of a client is in flight: the moment to end it when it is to be drained.
+    #[must_use]
+    pub fn is_idle(&self, id: ClientId) -> bool {
+        let Some(client) = self.clients.get(id.0) else {
+            return true;
+        };
+        let upstream = self.upstream(client.link);
+        matches!(client.turn, Turn::Free)
+            && client.skip == 0
+            && upstream.is_none_or(|upstream| {
+                upstream.ledger.is_idle() && upstream.standing.status == Status::Idle
+            })
+            && !client.is_loose
     }
 }

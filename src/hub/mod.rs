@@ -35,7 +35,7 @@ mod task;
 mod timers;
 mod warm;
 
-use crate::client::{Client, Turn};
+use crate::client::Client;
 use crate::convert::Lent;
 use crate::ids::{Arena, ClientId, UpstreamId};
 use crate::oracle::Lesson;
@@ -44,7 +44,6 @@ use crate::statement::{Micros, Millis, Plans, Statement, Verdict};
 use crate::upstream::visit::Visits;
 use crate::upstream::{Manners, Upstream};
 use crate::wire::Error;
-use crate::wire::backend::Status;
 use adrift::Adrift;
 pub use adrift::{Homecoming, Leaving, Mover};
 use guests::{Departure, Sharing};
@@ -460,21 +459,6 @@ impl Hub {
         let link = self.clients.get(id.0).map(|client| client.link);
         let upstream = link.and_then(|link| self.upstream(link));
         upstream.is_none_or(|upstream| upstream.partial.pass == 0)
-    }
-
-    /// Whether nothing of a client is in flight: the moment to end it when it is to be drained.
-    #[must_use]
-    pub fn is_idle(&self, id: ClientId) -> bool {
-        let Some(client) = self.clients.get(id.0) else {
-            return true;
-        };
-        let upstream = self.upstream(client.link);
-        matches!(client.turn, Turn::Free)
-            && client.skip == 0
-            && upstream.is_none_or(|upstream| {
-                upstream.ledger.is_idle() && upstream.standing.status == Status::Idle
-            })
-            && !client.is_loose
     }
 
     /// What is known of `text` on a server connection, if it has been asked about there. Texts on

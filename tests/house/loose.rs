@@ -1,5 +1,5 @@
-//! Transactions that have only read, of which the server does not hear: who answers what, what opens
-//! one, and what becomes of one that cannot be opened.
+//! Transactions that have only read, of which the server does not hear: who answers what, what
+//! opens one, and what becomes of one that cannot be opened.
 
 use crate::frames::{self, complete, execution, frame, query, ready, tags};
 use crate::stage::scene::{self, SQL, answer, seen};

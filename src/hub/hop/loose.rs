@@ -1,9 +1,9 @@
 //! Transactions that have only read and of which the server has not heard: they are *loose*.
 //!
 //! BEGIN is answered as one that is held back (`begin`), and so far its transaction is that: the
-//! first thing that is more than a read which may run elsewhere *opens* it, on the server. The reads
-//! before that travel as reads outside of transactions do, or visit their own home, and COMMIT and
-//! ROLLBACK behind them are answered here.
+//! first thing that is more than a read which may run elsewhere *opens* it, on the server. The
+//! reads before that travel as reads outside of transactions do, or visit their own home, and
+//! COMMIT and ROLLBACK behind them are answered here.
 //!
 //! Who looks at the server sees no transaction and no locks. Its client could tell it from one by
 //! what a transaction of the usual isolation shows: that each statement has its own snapshot, and
@@ -198,7 +198,7 @@ impl Hop<'_> {
 
     /// What is decided about the query is to be done on a connection that has not heard of its
     /// transaction: returns it if that can be done now, else the server is told first.
-    #[cold]
+    #[inline(never)]
     pub(super) fn at_beginning(&mut self, decided: Decided, text: &[u8]) -> Option<Decided> {
         if self.client.is_loose {
             if matches!(decided, Ok(Decision::Ask(_))) {
