@@ -366,7 +366,16 @@ impl Hub {
                 self.sharing.visited.swap_remove(at);
                 continue;
             };
+            let holder = self.clients.get(server.lease.0);
             let visits = &mut server.visits;
+            if holder.is_some_and(|holder| {
+                holder.is_loose && !holder.is_parting && visits.are_only_of(holder.id)
+            }) {
+                // It keeps nobody else waiting, and would run at home again.
+                visits.since = self.now;
+                at += 1;
+                continue;
+            }
             let waited = self.now.since(visits.since);
             let stall = stall(visits);
             if waited >= stall && !visits.is_hastened {

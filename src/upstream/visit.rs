@@ -82,6 +82,13 @@ impl Visits {
         });
     }
 
+    /// Whether the only visit is this client's.
+    #[must_use]
+    pub fn are_only_of(&self, client: ClientId) -> bool {
+        let is_its = |visit: &Visit| visit.guest == client && !visit.is_abandoned;
+        self.queue.len() == 1 && self.queue.iter().all(is_its)
+    }
+
     /// The visit whose answer comes next.
     #[must_use]
     pub fn front(&self) -> Option<Visit> {

@@ -379,6 +379,20 @@ fn a_guest_that_comes_home_is_in_its_transaction() {
 }
 
 #[test]
+fn a_read_at_home_may_take_its_time_if_it_keeps_nobody_waiting() {
+    let (stage, mut line) = alone();
+    line.begins();
+    line.client.send(&query(SQL));
+    line.is_asked();
+    stage.advance(200);
+    assert_eq!(stage.hastens(), 0);
+    assert!(line.peer.stream.is_silent());
+    line.peer.send(&answer(&SELECT, b'I'));
+    line.client.expect(&seen(&SELECT, b'T'));
+    line.says("COMMIT", "COMMIT", b'I');
+}
+
+#[test]
 fn a_request_that_hits_a_read_ends_it_in_its_transaction() {
     let (_stage, mut line) = alone();
     line.begins();
