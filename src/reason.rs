@@ -75,6 +75,8 @@ pub enum Reason {
     /// The shape was not met often enough yet: `prepare_threshold` times, or so often that asking
     /// or preparing would pay on this connection.
     Threshold,
+    /// So little would be converted in the database that the looks at its catalog would cost more.
+    Rare,
     /// The server takes longer for the statement than for the text, as measured.
     Slower,
     /// One of the few that are sent as they came to compare the times.
@@ -136,7 +138,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of their discriminants.
-    pub const ALL: [Self; 51] = [
+    pub const ALL: [Self; 52] = [
         Self::Mode,
         Self::NotPreparable,
         Self::Cursor,
@@ -163,6 +165,7 @@ impl Reason {
         Self::Clause,
         Self::SessionEffect,
         Self::Threshold,
+        Self::Rare,
         Self::Slower,
         Self::Trial,
         Self::InTransaction,
@@ -220,6 +223,7 @@ impl Reason {
             Self::Clause => "clause",
             Self::SessionEffect => "session_effect",
             Self::Threshold => "threshold",
+            Self::Rare => "rare",
             Self::Slower => "slower",
             Self::Trial => "trial",
             Self::InTransaction => "in_transaction",
@@ -310,6 +314,9 @@ impl Reason {
             Self::SessionEffect => "It calls something that changes the session's settings.",
             Self::Threshold => {
                 "Its shape was not seen often enough for asking about it or preparing it to pay."
+            }
+            Self::Rare => {
+                "So little is sent to its database that looking at the catalog would cost more."
             }
             Self::Slower => "Measured, the server takes longer for it as a prepared statement.",
             Self::Trial => "One of the few that are sent as they came, to compare the times.",

@@ -162,13 +162,12 @@ impl Hub {
             return false;
         };
         let interval = self.lent.settings.catalog_watch;
-        server.lesson.is_none()
-            && is_of_use(client, &mut server.upstream, &self.lent)
-            && server
-                .upstream
-                .standing
-                .database
-                .take_watch(self.now, interval)
+        server.lesson.is_none() && is_of_use(client, &mut server.upstream, &self.lent) && {
+            let database = &server.upstream.standing.database;
+            let pays = || self.lent.settings.is_eager() || database.parking_pays();
+            let is_due = database.is_watch_due(self.now, interval);
+            is_due && pays() && database.take_watch(self.now, interval)
+        }
     }
 
     /// What takes away what the client has left in its session; `None` if its server connection
@@ -294,6 +293,7 @@ impl Hub {
         // What the last one has seen of the session is not this one's.
         let residue = &mut server.upstream.standing.residue;
         *residue = residue.without(Residue::SEEN);
+        server.upstream.standing.database.gives();
         let task = Task::Remember(client, server_key);
         self.outbox.tasks.push_back(task);
         Some(client)

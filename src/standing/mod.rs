@@ -208,6 +208,9 @@ pub struct Standing {
     /// The count of [`Database::alterations`] when the first text was sent that writes, among those
     /// that are not answered.
     wrote_at: Option<u64>,
+    /// The count of [`Database::alterations`] when the first text was relayed while the database
+    /// was resting.
+    rested_at: Option<u64>,
     /// The names in texts of which it is not known yet what they have left.
     late: Option<Box<late::Late>>,
     /// Something has run before anybody could tell what it was to leave, and that is all that is
@@ -274,6 +277,7 @@ impl Standing {
             undiscarded: residue,
             discard: remains::Discard::default(),
             wrote_at: None,
+            rested_at: None,
             late: None,
             is_unwatched: false,
             may_listen: false,
@@ -400,9 +404,14 @@ impl Standing {
         misses
     }
 
-    /// The names whose use has hazards, as far as is known now.
+    /// The names whose use has hazards, as far as is known now: none where nobody looks whether they
+    /// have changed.
     pub fn names(&mut self) -> &Arc<Names> {
-        if self.naming != Some(self.database.naming()) {
+        if self.database.is_resting() {
+            if self.naming.take().is_some() {
+                self.names = Arc::new(Names::unknown());
+            }
+        } else if self.naming != Some(self.database.naming()) {
             let (naming, known) = self.database.names(self.names_from);
             self.naming = known.is_some().then_some(naming);
             self.names = known.unwrap_or_else(|| Arc::new(Names::unknown()));

@@ -31,6 +31,10 @@ impl Standing {
         met: Option<&Recipe>,
         (reason, is_idle): (Reason, bool),
     ) -> Relayed {
+        if self.database.is_resting() {
+            let alterations = self.database.alterations();
+            self.rested_at.get_or_insert(alterations);
+        }
         let survey = self.survey(text, false, met);
         if survey.counts {
             self.database.shows_commands();
@@ -242,6 +246,7 @@ impl Standing {
     /// The names are still not known.
     pub fn survey_late(&mut self) -> Result<(), Reason> {
         self.settle_residue();
+        self.settle_rest();
         let number = self.database.naming();
         if self.past.unsurveyed.is_settled(number) {
             return Ok(());
@@ -260,6 +265,20 @@ impl Standing {
             self.past.shows_statements();
         }
         Ok(())
+    }
+
+    /// What has run while nobody looked at the catalog may have been something else than what has
+    /// its name now, if anything was found to have changed since.
+    fn settle_rest(&mut self) {
+        let is_known = !self.database.is_resting() && self.unverified.is_none();
+        let rested_at = self.rested_at.filter(|_| is_known);
+        if let Some(rested_at) = rested_at {
+            self.rested_at = None;
+            if rested_at != self.database.alterations() {
+                self.affected_unseen(Effect::Unknown, Effect::Unknown);
+                self.leaves(Residue::ANYTHING);
+            }
+        }
     }
 
     /// The command tag of a reply says what really ran, whoever prepared it. `relayed` is what the

@@ -8,6 +8,7 @@
 mod alterations;
 mod claim;
 mod names;
+mod usage;
 
 use super::allowance::Allowance;
 use super::changes::{Change, Changes};
@@ -58,6 +59,8 @@ pub struct Database {
     is_suspect: AtomicBool,
     /// What the catalog looked like last, and what was made since.
     seen: Mutex<Seen>,
+    /// How much relies on the looks at the catalog.
+    usage: usage::Usage,
     /// The allowance for looks at the catalog that come out of turn.
     looks: Allowance,
     /// The allowance for looks because of what has run in other sessions.
@@ -106,6 +109,7 @@ impl Database {
             watch_due: AtomicU64::new(0),
             is_suspect: AtomicBool::new(false),
             seen: Mutex::default(),
+            usage: usage::Usage::default(),
             looks: Allowance::new(LOOK_SHARE, LOOKS_SAVED),
             suspicions: Allowance::new(WATCH_SHARE, LOOKS_SAVED),
             looked: AtomicU64::new(0),
@@ -199,14 +203,19 @@ impl Database {
         self.epoch.load(Ordering::Acquire) + self.cluster.load(Ordering::Acquire)
     }
 
+    /// Whether a regular look at the catalog is due.
+    #[must_use]
+    pub fn is_watch_due(&self, now: Millis, interval: u64) -> bool {
+        let due = self.watch_due.load(Ordering::Relaxed);
+        let is_suspect = self.is_suspect.load(Ordering::Relaxed);
+        interval > 0 && (due <= now.0 || is_suspect && self.suspicions.is_left(now))
+    }
+
     /// Takes on the regular look at the catalog; false if none is due or another session took it.
     pub fn take_watch(&self, now: Millis, interval: u64) -> bool {
         let due = self.watch_due.load(Ordering::Relaxed);
         let next = now.0.saturating_add(interval);
-        let is_suspect = self.is_suspect.load(Ordering::Relaxed);
-        let is_due = due <= now.0 || is_suspect && self.suspicions.is_left(now);
-        interval > 0
-            && is_due
+        self.is_watch_due(now, interval)
             && self
                 .watch_due
                 .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed)
@@ -274,6 +283,7 @@ impl Database {
         self.watch_due.fetch_max(due, Ordering::Relaxed);
         self.looks.spend(took, now);
         self.suspicions.spend(took, now);
+        self.wakes(now);
         let mut seen = lock(&self.seen);
         let difference = self.look(&mut seen, sight, suspect);
         let mut names = lock(&self.names);

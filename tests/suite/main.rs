@@ -67,6 +67,7 @@ mod lists;
 // What the strings of a list are read as, and which of them an error is about.
 mod list_types;
 // Rows of VALUES in any number, which share statements.
+mod rest;
 mod rows;
 // The client's own prepared statements, and the extended protocol.
 mod extended;

@@ -33,6 +33,7 @@ impl Circumstances<'_> {
     pub(super) fn looks_ahead(&mut self, text: &[u8]) -> bool {
         let may_ask = self.lessons == 0 && self.may_ask_inside() && self.may_look();
         may_ask
+            && !self.standing.database.is_resting()
             && !self.standing.has_altered()
             && (self.standing.is_unverified(self.now) || !self.standing.knows_names())
             && survey::effect(text) == Effect::Catalog

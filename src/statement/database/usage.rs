@@ -1,0 +1,211 @@
+//! How much relies on the regular looks at the catalog, and whether that pays for them.
+//!
+//! A look costs the server as much as many executions save. Where little is converted it is left
+//! out, and the database *rests*: nothing is converted in it before the catalog was looked at, and
+//! what was known of its names is not relied on either.
+
+use super::Database;
+use crate::statement::Millis;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// Microseconds that executions have to save between two looks, so that a look is worth it.
+///
+/// Measured on server 15: a look takes 1 ms of the server's CPU where there are few tables, and 3
+/// to 5 ms where there are hundreds. Around that little is lost or gained, and what is converted
+/// steadily is to stay so.
+const LOOK: u32 = 2_000;
+
+/// Microseconds that would have been saved in the time between two looks, after which a database
+/// that rests is looked at again; half of it, if that was so in the time before, too.
+const WAKES: u32 = 2 * LOOK;
+
+/// Microseconds that more than enough pay for: what is saved beyond is not counted.
+const ENOUGH: u32 = 2 * WAKES;
+
+/// Microseconds that an execution is taken to save as long as nobody has measured it: a select by
+/// key saves 5 to 20, a join 75 (`statement::tally`).
+const USUAL: u32 = 30;
+
+/// The most that an execution counts for.
+const MOST: u32 = LOOK;
+
+/// Connections in a row that were looked at to be kept and given to nobody, after which others are
+/// not; and of how many then one is.
+const IN_VAIN: u32 = 4;
+const TRIES: u32 = 16;
+
+/// What executions have saved lately that rely on the looks at the catalog, or would have saved.
+#[derive(Debug, Default)]
+pub(super) struct Usage {
+    /// Since when that is counted, in milliseconds.
+    since: AtomicU64,
+    /// Microseconds since then.
+    saved: AtomicU32,
+    /// In as long a time before that as is between two looks; and before that.
+    before: AtomicU32,
+    earlier: AtomicU32,
+    is_resting: AtomicBool,
+    /// Connections that were looked at to be kept since one was given to somebody.
+    parked: AtomicU32,
+}
+
+impl Usage {
+    /// Begins to count anew if the time between two looks is over.
+    fn turn(&self, now: Millis, interval: u64) {
+        let order = Ordering::Relaxed;
+        let since = self.since.load(order);
+        let age = now.0.saturating_sub(since);
+        if age < interval
+            || self
+                .since
+                .compare_exchange(since, now.0, order, order)
+                .is_err()
+        {
+            return;
+        }
+        let saved = u64::from(self.saved.swap(0, order));
+        let saved = saved.saturating_mul(interval) / age.max(1);
+        let before = match age < 2 * interval {
+            true => self.before.load(order),
+            false => 0,
+        };
+        self.earlier.store(before, order);
+        self.before
+            .store(u32::try_from(saved).unwrap_or(u32::MAX), order);
+    }
+}
+
+impl Database {
+    /// A statement is executed that relies on the last look, or would be if somebody looked, and
+    /// saves so many microseconds if that was measured.
+    #[inline]
+    pub fn relies(&self, gain: i32) {
+        let saved = &self.usage.saved;
+        if saved.load(Ordering::Relaxed) < ENOUGH {
+            let gain = match gain {
+                0 => USUAL,
+                _ => u32::try_from(gain).map_or(0, |gain| gain.min(MOST)),
+            };
+            saved.fetch_add(gain, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether nothing is converted, because too little would be.
+    #[must_use]
+    #[inline]
+    pub fn is_resting(&self) -> bool {
+        self.usage.is_resting.load(Ordering::Relaxed)
+    }
+
+    /// Whether a look pays, which is due; if not, the database rests from now on.
+    pub fn look_pays(&self, now: Millis, interval: u64) -> bool {
+        let (usage, order) = (&self.usage, Ordering::Relaxed);
+        if self.looked.load(order) == 0 {
+            return true;
+        }
+        usage.turn(now, interval);
+        let (before, saved) = (usage.before.load(order), usage.saved.load(order));
+        let most = before.max(saved);
+        let pays = match usage.is_resting.load(order) {
+            true => most >= WAKES || before >= LOOK && usage.earlier.load(order) >= LOOK,
+            false => most >= LOOK,
+        };
+        if !pays {
+            usage.is_resting.store(true, order);
+        }
+        pays
+    }
+
+    /// The catalog was looked at. What is saved until the next look is still to show.
+    pub(super) fn wakes(&self, now: Millis) {
+        let (usage, order) = (&self.usage, Ordering::Relaxed);
+        let has_rested = usage.is_resting.swap(false, order);
+        if has_rested || self.looked.load(order) == 0 {
+            usage.since.store(now.0, order);
+            usage.saved.store(0, order);
+            usage.before.store(LOOK, order);
+        }
+    }
+
+    /// Whether it pays to look at the catalog so that a connection whose client has left may be
+    /// given to somebody else: those before were.
+    pub fn parking_pays(&self) -> bool {
+        let parked = self.usage.parked.fetch_add(1, Ordering::Relaxed);
+        parked < IN_VAIN || parked.is_multiple_of(TRIES)
+    }
+
+    /// A connection was given to somebody.
+    pub fn gives(&self) {
+        self.usage.parked.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000;
+
+    fn watched() -> Database {
+        let database = Database::default();
+        database.wakes(Millis(10_000));
+        database.looked.store(10_001, Ordering::Relaxed);
+        database
+    }
+
+    fn pays(database: &Database, now: u64) -> bool {
+        database.look_pays(Millis(now), SECOND)
+    }
+
+    #[test]
+    fn a_first_look_is_not_for_this_to_refuse() {
+        let database = Database::default();
+        assert!(pays(&database, 10_000) && !database.is_resting());
+    }
+
+    #[test]
+    fn looks_pay_only_where_executions_rely_on_them() {
+        let uses = |database: &Database, count: u32| (0..count).for_each(|_| database.relies(0));
+        let database = watched();
+        assert!(pays(&database, 10_900), "at first");
+        uses(&database, LOOK / USUAL + 1);
+        assert!(pays(&database, 11_000));
+        assert!(pays(&database, 11_500), "lately");
+        assert!(!pays(&database, 12_000) && database.is_resting());
+        // As much as would have kept it awake does not wake it, but twice in a row.
+        uses(&database, LOOK / USUAL + 1);
+        assert!(!pays(&database, 12_500));
+        assert!(!pays(&database, 13_000));
+        uses(&database, LOOK / USUAL + 1);
+        assert!(pays(&database, 14_000) && database.is_resting());
+        database.wakes(Millis(14_001));
+        assert!(!database.is_resting());
+        // Nor does it if that takes long.
+        let database = watched();
+        assert!(!pays(&database, 12_000));
+        uses(&database, WAKES / USUAL + 1);
+        assert!(pays(&database, 12_500));
+        assert!(!pays(&database, 22_000), "in 10 s");
+    }
+
+    #[test]
+    fn what_is_measured_counts_for_what_it_saves() {
+        let database = watched();
+        database.relies(-50);
+        (0..1_000).for_each(|_| database.relies(1));
+        assert!(!pays(&database, 11_000));
+        let database = watched();
+        database.relies(1_000_000);
+        assert!(pays(&database, 11_000));
+    }
+
+    #[test]
+    fn connections_are_looked_at_to_be_kept_as_long_as_they_are_given() {
+        let database = Database::default();
+        let mut tried = (0..100).filter(|_| database.parking_pays());
+        assert_eq!(tried.by_ref().take(4).last(), Some(3));
+        assert_eq!(tried.collect::<Vec<_>>(), [16, 32, 48, 64, 80, 96]);
+        database.gives();
+        assert!(database.parking_pays());
+    }
+}
