@@ -87,6 +87,18 @@ fn the_unit_runs_what_the_package_installs() {
 }
 
 #[test]
+fn the_socket_unit_listens_where_the_program_does() {
+    let unit = text("packaging/systemd/pgautoprep.socket");
+    let listens: Vec<_> = unit
+        .lines()
+        .filter_map(|line| line.strip_prefix("ListenStream="))
+        .collect();
+    let config = Config::from_text("upstream = 'h:1'").unwrap();
+    let configured: Vec<_> = config.listen.iter().map(ToString::to_string).collect();
+    assert_eq!(listens, configured);
+}
+
+#[test]
 fn several_instances_have_settings_that_there_are_and_one_port_each() {
     let variables: Vec<_> = SETTINGS.iter().map(Setting::variable).collect();
     let manifest = text("packaging/kubernetes/pgautoprep.yaml");

@@ -101,6 +101,22 @@ impl Listener {
 
     /// Listens with a socket that another process has listened with on `address`.
     pub(super) fn inherit(address: &Address, socket: OwnedFd, mode: u32) -> io::Result<Self> {
+        let listener = Self::with(address, socket)?;
+        if let Address::Unix(path) = address {
+            set_mode(path, mode)?;
+        }
+        Ok(listener)
+    }
+
+    /// Listens with a socket that somebody else has opened, and sees to.
+    pub(super) fn given(address: &Address, socket: OwnedFd) -> io::Result<Self> {
+        let listener = Self::with(address, socket)?;
+        listener.keep_file();
+        Ok(listener)
+    }
+
+    /// Listens with a socket that is bound to this address.
+    fn with(address: &Address, socket: OwnedFd) -> io::Result<Self> {
         let socket = match address {
             Address::Tcp { .. } => {
                 let listener = std::net::TcpListener::from(socket);
@@ -110,7 +126,6 @@ impl Listener {
             Address::Unix(path) => {
                 let listener = std::os::unix::net::UnixListener::from(socket);
                 listener.set_nonblocking(true)?;
-                set_mode(path, mode)?;
                 Listening::Unix(UnixListener::from_std(listener)?, SocketFile::new(path))
             }
         };

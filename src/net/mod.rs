@@ -19,6 +19,7 @@ mod ending;
 mod endpoint;
 mod environment;
 mod farewell;
+mod given;
 mod halts;
 mod hasten;
 mod http;
@@ -63,6 +64,7 @@ use door::Door;
 use ending::{all_left, at_once, end, next_ending, succeeded};
 use environment::Environment;
 use farewell::LAST_WORD;
+use given::{Given, bind_all};
 use http::{Desk, Gallery, Health};
 use listener::Listener;
 use orders::{Mailbox, Order};
@@ -70,7 +72,6 @@ use phase::Phase;
 use places::Places;
 use pools::Pools;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
@@ -101,6 +102,9 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// What a service manager listens on for this process cannot be used.
+    #[error("the service manager's sockets (LISTEN_FDS): {0}")]
+    Given(#[source] io::Error),
     /// Encryption is wanted and cannot be had.
     #[error(transparent)]
     Tls(#[from] tls::Error),
@@ -169,8 +173,14 @@ impl Proxy {
             let met = Predecessor::meet(path).await;
             (predecessor, inherited) = met.map_err(|source| takeover_error(path, source))?;
         }
-        let listeners = bind_all(&config.listen, &mut inherited.listen, &config).await?;
-        let http = bind_all(&config.http_listen, &mut inherited.http, &config).await?;
+        let mut given = Given::from_environment().map_err(Error::Given)?;
+        let mut ready = (&mut inherited.listen, &mut given);
+        let listeners = bind_all(&config.listen, &mut ready, &config).await?;
+        let mut ready = (&mut inherited.http, &mut given);
+        let http = bind_all(&config.http_listen, &mut ready, &config).await?;
+        if predecessor.is_none() {
+            given.end().map_err(Error::Given)?;
+        }
         let beside = |path: &PathBuf| {
             Listener::beside(path, OWN_USER).map_err(|source| takeover_error(path, source))
         };
@@ -430,26 +440,6 @@ fn since(started: Instant) -> f64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let since = now.unwrap_or_default().saturating_sub(started.elapsed());
     since.as_secs_f64()
-}
-
-/// Listens on these addresses, with the sockets that were inherited for them if there are.
-async fn bind_all(
-    addresses: &[Address],
-    inherited: &mut Vec<(Address, OwnedFd)>,
-    config: &Config,
-) -> Result<Vec<Listener>, Error> {
-    let (mut listeners, mode) = (Vec::new(), config.unix_socket_mode);
-    for address in addresses {
-        let listener = match takeover::take(inherited, address) {
-            Some(socket) => Listener::inherit(address, socket, mode),
-            None => Listener::bind(address, mode).await,
-        };
-        listeners.push(listener.map_err(|source| Error::Listen {
-            address: address.clone(),
-            source,
-        })?);
-    }
-    Ok(listeners)
 }
 
 /// Permission bits of the socket by which processes of one user meet.

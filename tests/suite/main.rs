@@ -72,6 +72,7 @@ mod rows;
 // The client's own prepared statements, and the extended protocol.
 mod extended;
 // What frameworks do all day, and how much of it is converted.
+mod given;
 mod guests;
 mod habits;
 // The proxy's own database.
