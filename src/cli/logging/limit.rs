@@ -23,6 +23,10 @@ const WINDOW: Duration = Duration::from_secs(1);
 /// Whose every line was asked for: `log_connections` and `log_disconnections`.
 const UNLIMITED: &str = crate::net::CONNECTIONS;
 
+/// Where it is said how many lines were left out. That comes at most once a second for each place,
+/// and what it says must not get lost.
+const OWN: &str = module_path!();
+
 /// What one place has logged lately.
 #[derive(Debug)]
 struct Place {
@@ -88,7 +92,7 @@ where
     ) -> fmt::Result {
         let metadata = event.metadata();
         // What somebody asks for to look at a defect is wanted as it is.
-        if metadata.target() == UNLIMITED || *metadata.level() > Level::INFO {
+        if matches!(metadata.target(), UNLIMITED | OWN) || *metadata.level() > Level::INFO {
             return self.format.format_event(context, writer, event);
         }
         match self.fate(metadata.callsite(), Instant::now()) {
