@@ -5,6 +5,7 @@ use super::socket::Socket;
 use super::stream::Handover;
 use super::tls::Tunnel;
 use crate::wire::frame::HEADER;
+use crate::wire::frontend;
 use mio::Registry;
 use std::io;
 use std::task::{Poll, ready};
@@ -45,6 +46,14 @@ impl Port {
             is_ready: false,
             is_dirty: false,
         }
+    }
+
+    /// Whether the client has gone without anything that is still to be answered. Of one that is
+    /// encrypted that cannot be told without reading.
+    pub(super) fn is_left(&self) -> bool {
+        self.tls.is_none()
+            && self.pending.is_empty()
+            && self.socket.is_left(frontend::TERMINATE_FRAME)
     }
 
     /// What it is encrypted by, for people.

@@ -74,6 +74,17 @@ impl Socket {
         self.ending
     }
 
+    /// Whether the peer has gone and has left nothing to be done but, maybe, this word to be heard.
+    pub(super) fn is_left(&self, word: &[u8]) -> bool {
+        let mut bytes = [0; 8];
+        let peeked = rustix::net::recv(&self.stream, &mut bytes, RecvFlags::PEEK);
+        match peeked {
+            _ if !self.ending => false,
+            Ok((count, _)) => count == 0 || bytes.get(..count) == Some(word),
+            Err(error) => !matches!(error, Errno::AGAIN | Errno::INTR),
+        }
+    }
+
     /// Whether a read may find something.
     #[inline]
     pub(super) const fn may_read(&self) -> bool {

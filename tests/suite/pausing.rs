@@ -267,3 +267,30 @@ fn who_is_held_back_goes_on_when_another_process_takes_over() {
         "3"
     );
 }
+
+#[test]
+fn who_leaves_while_held_back_is_noticed_at_once() {
+    let place = Place::new();
+    let proxy = place.proxy();
+    let mut console = place.enter("boss");
+    let mut clients: Vec<_> = (0..4)
+        .map(|_| Client::login(&place.path, "postgres"))
+        .collect();
+    for client in &mut clients {
+        client.run("SELECT 1");
+    }
+    console.run("PAUSE");
+    // One has something to be answered, and one has asked, and says that it leaves.
+    clients[0].send(&frames::query("SELECT 2"));
+    clients[1].send(&[frames::query("SELECT 3"), frames::frame(b'X', b"")].concat());
+    clients[2].send(&frames::frame(b'X', b""));
+    let mut stays = clients.remove(0);
+    drop(clients);
+    // Two have left without anything to be answered.
+    proxy.await_connections(3);
+    std::thread::sleep(MOMENT);
+    assert_eq!(proxy.summary().connections_open(), 3);
+    console.run("RESUME");
+    assert_eq!(tags(&stays.until_ready()), "TDCZ");
+    proxy.await_connections(2);
+}

@@ -1,5 +1,6 @@
 //! The reading half of a turn: what has come is handed to the hub.
 
+use super::end::End;
 use super::ports::PortId;
 use super::{READ, Worker};
 use crate::error::ConnectionError;
@@ -132,6 +133,9 @@ impl Worker {
             return self.hear_adrift(id);
         }
         if is_held {
+            if client.port.is_left() {
+                self.end(id, End::Done);
+            }
             return Ok(());
         }
         let (Some(server), Some(known)) = (self.upstreams.get_mut(link.0), self.hub.client(id))
