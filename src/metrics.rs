@@ -12,6 +12,7 @@ mod times;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::reason::{Reason, Stay};
 use crate::sql::tag::{self, Command};
@@ -270,6 +271,8 @@ fn bump(count: &AtomicU64, n: u64) {
 pub struct Metrics {
     workers: Box<[Counters]>,
     acceptor: Counters,
+    /// Microseconds from which on a statement is told of.
+    slow: AtomicU64,
 }
 
 impl Metrics {
@@ -279,7 +282,24 @@ impl Metrics {
         Self {
             workers: (0..workers).map(|_| Counters::new()).collect(),
             acceptor: Counters::new(),
+            slow: AtomicU64::new(u64::MAX),
         }
+    }
+
+    /// Has statements told of in the log that take so long; with zero none is.
+    pub fn tell_of_slow(&self, from: Duration) {
+        let micros = match from.is_zero() {
+            true => u64::MAX,
+            false => u64::try_from(from.as_micros()).unwrap_or(u64::MAX),
+        };
+        self.slow.store(micros, Relaxed);
+    }
+
+    /// Microseconds from which on a statement is told of; the greatest number if none is.
+    #[inline]
+    #[must_use]
+    pub fn slow(&self) -> u64 {
+        self.slow.load(Relaxed)
     }
 
     /// The counters that worker `index` writes.

@@ -97,6 +97,8 @@ pub struct Client {
     pub asked: Micros,
     /// When its query was sent to its server connection, if its answer is timed; else zero.
     pub sent_at: Micros,
+    /// The query that it waits for, if that is relayed and told of in case it takes long.
+    pub relayed: Option<Box<Unconverted>>,
     /// Its cancel key.
     pub key: CancelKey,
     /// How many cancel requests had come when the query in hand came.
@@ -125,6 +127,15 @@ pub struct Client {
     pub counts: Counts,
     /// Bytes for it.
     pub out: Vec<u8>,
+}
+
+/// A query that was sent as it came.
+#[derive(Debug)]
+pub struct Unconverted {
+    /// Its text; empty if that is too long to be kept.
+    pub text: Vec<u8>,
+    /// Why it is not converted.
+    pub reason: Reason,
 }
 
 /// What is counted of a client.
@@ -161,6 +172,7 @@ impl Client {
             at_home: Millis(0),
             asked: Micros::default(),
             sent_at: Micros::default(),
+            relayed: None,
             key,
             cancels_before: 0,
             is_parting: false,

@@ -128,6 +128,8 @@ pub struct Config {
     pub log_connections: bool,
     /// Whether each end of a client is logged.
     pub log_disconnections: bool,
+    /// From how long on a statement is logged; zero means that none is.
+    pub log_slow: Duration,
     /// What is logged, in the syntax of tracing-subscriber's `EnvFilter`.
     pub log_level: String,
     /// Permission bits of the sockets listened on, at most `0o777`.
@@ -335,6 +337,7 @@ impl Effective {
             log_format: self.log_format()?,
             log_connections: self.switch(&settings::LOG_CONNECTIONS)?,
             log_disconnections: self.switch(&settings::LOG_DISCONNECTIONS)?,
+            log_slow: Duration::from_millis(self.number(&settings::LOG_SLOW_MS)?),
             log_level: self.log_level()?,
             unix_socket_mode: self.unix_socket_mode()?,
             takeover_socket: self.takeover_socket()?,

@@ -164,6 +164,20 @@ impl Lent {
         self.metrics.worker(self.index)
     }
 
+    /// Whether a statement that has taken so long is told of in the log.
+    #[inline]
+    #[must_use]
+    pub fn is_slow(&self, micros: u64) -> bool {
+        micros >= self.metrics.slow()
+    }
+
+    /// Whether statements are told of in the log that take long.
+    #[inline]
+    #[must_use]
+    pub fn tells_of_slow(&self) -> bool {
+        self.metrics.slow() != u64::MAX
+    }
+
     /// Counts what a server connection has come to hold, or no longer holds.
     pub fn count_memory(&self, tally: MemoryChange) {
         self.counters().add(Counter::MemoryTaken, tally.taken);

@@ -18,6 +18,7 @@
 //! - visits that make no progress for [`STALL`] milliseconds are given up, all of the connection.
 
 use super::fitness::{Fitness, fitness};
+use super::hop::timing::Slow;
 use super::pace::Pace;
 use super::{Hub, Task};
 use crate::client::Turn;
@@ -284,6 +285,10 @@ impl Hub {
         self.sharing.pace.waited(micros);
         self.lent.counters().took(TimedRoute::Shared, micros);
         let text = std::mem::take(&mut client.query);
+        if let Some(home) = home.filter(|_| self.lent.is_slow(micros)) {
+            let database = home.upstream.standing.origin.database();
+            Slow::shared((client.number, database), micros, &text).tell();
+        }
         self.lent.texts.give_back(text);
         self.lent.counters().add(Counter::ReadsShared, 1);
         if let Some(mut hop) = self.hop_of_client(id) {

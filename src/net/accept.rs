@@ -52,7 +52,7 @@ pub(super) async fn greet(
         Err(error) => Err(error),
     };
     if let Err(error) = &outcome
-        && environment.config.log_disconnections
+        && environment.logs.disconnections()
     {
         let fault = error.fault();
         tracing::info!(
@@ -112,7 +112,7 @@ async fn converse(
         }
         Ok(Some(Wish::Login(_))) if admission.is_refusal() => ConnectionError::TooManyClients,
         Ok(Some(Wish::Login(login))) => {
-            log_login(&login, number, &client, environment.config.log_connections);
+            log_login(&login, number, &client, environment.logs.connections());
             let visitor = Visitor {
                 login,
                 number,

@@ -3,6 +3,7 @@
 use super::cancel::Registry;
 use super::door::Door;
 use super::halts::Halts;
+use super::logs::Logs;
 use super::news::Tells;
 use super::orders::{Halting, Mailbox, Order};
 use super::peers::Peers;
@@ -39,6 +40,8 @@ pub(super) struct Environment {
     pub(super) ways: Arc<Ways>,
     /// Says when the proxy is ending.
     pub(super) draining: watch::Receiver<Phase>,
+    /// Which lines of the log are wanted.
+    pub(super) logs: Arc<Logs>,
     pub(super) tls: Arc<Encryption>,
     pub(super) door: Arc<Door>,
     pub(super) shapes: Arc<Shapes>,

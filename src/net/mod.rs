@@ -24,6 +24,7 @@ mod halts;
 mod hasten;
 mod http;
 mod listener;
+mod logs;
 mod news;
 mod orders;
 mod peers;
@@ -67,6 +68,7 @@ use farewell::LAST_WORD;
 use given::{Given, bind_all};
 use http::{Desk, Gallery, Health};
 use listener::Listener;
+use logs::Logs;
 use orders::{Mailbox, Order};
 use phase::Phase;
 use places::Places;
@@ -167,7 +169,10 @@ impl Proxy {
         let shapes = Shapes::new(config.max_shapes, config.oracle_per_second, seed);
         let shapes = Arc::new(shapes);
         let switches = SwitchKeeper::new(config.switches_file.clone(), Arc::clone(&shapes))?;
-        let steward = Steward::new(&config, (Arc::clone(&tls), Arc::clone(&door)), switches)?;
+        let metrics = Arc::new(Metrics::new(config.workers));
+        let logs = Arc::new(Logs::new(&config, Arc::clone(&metrics)));
+        let doors = (Arc::clone(&tls), Arc::clone(&door));
+        let steward = Steward::new(&config, doors, switches, logs)?;
         let (mut predecessor, mut inherited) = (None, Inherited::default());
         if let Some(path) = &config.takeover_socket {
             let met = Predecessor::meet(path).await;
@@ -189,7 +194,7 @@ impl Proxy {
             shapes,
             seed,
             started: Instant::now(),
-            metrics: Arc::new(Metrics::new(config.workers)),
+            metrics,
             config: Arc::new(config),
             listeners,
             http,
@@ -405,6 +410,7 @@ impl Proxy {
             metrics: Arc::clone(&self.metrics),
             warm,
             draining: draining.clone(),
+            logs: self.steward.logs(),
             tls: Arc::clone(&self.tls),
             door: Arc::clone(&self.door),
             shapes: Arc::clone(&self.shapes),
@@ -477,7 +483,8 @@ pub fn check(config: &Config) -> Result<(), Error> {
     let door = Arc::new(Door::load(config)?);
     let shapes = Arc::new(Shapes::new(config.max_shapes, config.oracle_per_second, 0));
     let switches = SwitchKeeper::new(config.switches_file.clone(), shapes)?;
-    Steward::new(config, (tls, door), switches)?;
+    let logs = Logs::new(config, Arc::new(Metrics::new(0)));
+    Steward::new(config, (tls, door), switches, Arc::new(logs))?;
     Ok(())
 }
 

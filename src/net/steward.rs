@@ -4,6 +4,7 @@
 //! only then put in force, by steps that cannot fail.
 
 use super::door::Door;
+use super::logs::Logs;
 use super::switches::SwitchKeeper;
 use super::tls::Encryption;
 use crate::admin::console::{Ending, Rank};
@@ -13,10 +14,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 /// The settings that can be changed while the proxy runs.
-const CHANGEABLE: [&str; 3] = [
+const CHANGEABLE: [&str; 6] = [
     settings::ADMIN_USERS.key,
     settings::STATS_USERS.key,
     settings::LOG_LEVEL.key,
+    LINES[0],
+    LINES[1],
+    LINES[2],
+];
+
+/// Those of them that say which lines of the log are wanted.
+const LINES: [&str; 3] = [
+    settings::LOG_CONNECTIONS.key,
+    settings::LOG_DISCONNECTIONS.key,
+    settings::LOG_SLOW_MS.key,
 ];
 
 /// Has the log filtered like this from now on; says what is wrong if it cannot be.
@@ -73,6 +84,7 @@ pub struct Steward {
     door: Arc<Door>,
     /// What is switched off, and where that is kept.
     pub(super) switches: SwitchKeeper,
+    logs: Arc<Logs>,
     means: Mutex<Option<Means>>,
     ending: watch::Sender<Option<Ending>>,
 }
@@ -86,6 +98,7 @@ impl Steward {
         config: &Config,
         (tls, door): (Arc<Encryption>, Arc<Door>),
         switches: SwitchKeeper,
+        logs: Arc<Logs>,
     ) -> Result<Self, super::door::Error> {
         let own = own_door(config)?;
         Ok(Self {
@@ -99,6 +112,7 @@ impl Steward {
             tls,
             door,
             switches,
+            logs,
             means: Mutex::default(),
             ending: watch::Sender::new(None),
         })
@@ -148,6 +162,7 @@ impl Steward {
         let Some(config) = config else {
             return Ok(Vec::new());
         };
+        self.logs.follow(&config);
         live.users = config.console;
         let mut fixed = Vec::new();
         if config.databases != live.databases {
@@ -177,8 +192,14 @@ impl Steward {
             return Err(Unchanged::Fixed(key.to_owned()));
         }
         let unusable = |error: &dyn std::error::Error| Unchanged::Unusable(with_causes(error));
-        // As if it had been written in a configuration of its own.
+        // As if it had been written in a configuration of its own, with those of its kind.
+        let others = self.settings();
+        let others = others.iter().filter(|(other, ..)| {
+            LINES.contains(other) && LINES.contains(&setting.key) && *other != setting.key
+        });
         let pairs = [("upstream", "127.0.0.1:5432"), (setting.key, value)];
+        let others = others.map(|(key, value, _)| (*key, value.as_str()));
+        let pairs: Vec<_> = pairs.into_iter().chain(others).collect();
         let config = Config::from_pairs(&pairs).map_err(|error| unusable(&error))?;
         if setting.key == settings::LOG_LEVEL.key {
             let means = self.means();
@@ -186,6 +207,9 @@ impl Steward {
                 return Err(Unchanged::Fixed(key.to_owned()));
             };
             (means.set_log)(&config.log_level).map_err(Unchanged::Unusable)?;
+        }
+        if LINES.contains(&setting.key) {
+            self.logs.follow(&config);
         }
         let mut live = self.live();
         if setting.key == settings::ADMIN_USERS.key {
@@ -207,6 +231,11 @@ impl Steward {
         let all = live.written.iter();
         all.map(|(key, value)| (*key, value.clone(), CHANGEABLE.contains(key)))
             .collect()
+    }
+
+    /// Which lines of the log are wanted.
+    pub(super) fn logs(&self) -> Arc<Logs> {
+        Arc::clone(&self.logs)
     }
 
     /// Whether there is a console.

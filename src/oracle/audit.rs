@@ -66,6 +66,10 @@ pub(super) fn answered(
         return Ok(());
     }
     mirror.remove(statement.key());
+    tracing::info!(
+        shape = statement.recipe().shape().text_for_display(),
+        "an audit has failed: the plan of the statement is not that of its values any more"
+    );
     match statement.recipe().narrowed() {
         _ if statement.recipe().shape().has_rows() => {
             env.lent.shapes.unfold(statement.recipe());

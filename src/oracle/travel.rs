@@ -118,7 +118,14 @@ fn record(statement: &Statement, epoch: u64, (found, clock): (Footprint, Clock),
                 statement.routes().pause(statement.executions());
             }
         }
-        Footprint::Stays(stay) => counters.stays(stay),
+        Footprint::Stays(stay) => {
+            counters.stays(stay);
+            tracing::debug!(
+                stay = stay.label(),
+                shape = statement.recipe().shape().text_for_display(),
+                "stays at home"
+            );
+        }
         Footprint::Unasked => {}
     }
 }

@@ -1,5 +1,6 @@
 //! The lines of the log: who comes and goes, and that none of them comes thousands of times.
 
+use crate::console::Place;
 use crate::harness::client::Client;
 use crate::harness::frames;
 use crate::harness::proxy::Process;
@@ -104,4 +105,54 @@ fn a_line_that_repeats_itself_is_left_out_and_counted() {
         .sum();
     assert_eq!(written + left_out, 201);
     assert!((20..150).contains(&written), "{written} were written");
+}
+
+#[test]
+fn what_takes_long_is_logged_by_its_shape_and_route() {
+    let place = Place::new();
+    let settings = [
+        ("listen", &*place.path),
+        ("log_format", "json"),
+        ("admin_users", "boss"),
+        ("log_slow_ms", "40"),
+        ("prepare_threshold", "1"),
+        ("trials", "off"),
+    ];
+    let process = Process::start(&server::address(), &settings);
+    let mut client = Client::login(&place.path, "postgres");
+    let slow = |client: &mut Client, id: usize| {
+        let sql =
+            format!("SELECT pg_sleep(0.05) FROM pg_class WHERE relname <> 'secret{id}' LIMIT 1");
+        client.run(&sql);
+    };
+    (0..4).for_each(|id| slow(&mut client, id));
+    client.run("DO $$ BEGIN PERFORM pg_sleep(0.05); END $$ /* secret */");
+    client.run("SELECT relname FROM pg_class WHERE relname = 'secret'");
+    let mut console = place.enter("boss");
+    console.run("SET log_slow_ms = 0");
+    slow(&mut client, 5);
+    console.run("SET log_slow_ms = 30");
+    slow(&mut client, 6);
+    drop((client, console));
+    let all = lines(process);
+    let mut told = with_message(&all, "slow statement");
+    // On a busy machine others may have taken long, too.
+    told.retain(|line| line["shape"] != "SELECT relname FROM pg_class WHERE relname = ?");
+    assert_eq!(told.len(), 6, "{all:?}");
+    let prepared = told.iter().filter(|line| line["route"] == "prepared");
+    assert!(prepared.count() >= 4, "{told:?}");
+    let passed = told
+        .iter()
+        .find(|line| line["route"] == "passed" && line["shape"] == "DO ?");
+    let passed = passed.unwrap_or_else(|| panic!("{told:?}"));
+    assert_eq!(passed["reason"], "not_preparable");
+    for line in &told {
+        assert_eq!(line["database"], "postgres");
+        assert!(line["ms"].as_f64().unwrap() >= 30.0, "{line}");
+        assert!(line["client"].is_u64(), "{line}");
+        assert!(
+            !line.to_string().contains("secret"),
+            "a value is shown: {line}"
+        );
+    }
 }

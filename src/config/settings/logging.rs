@@ -42,3 +42,16 @@ pub const LOG_DISCONNECTIONS: Setting = Setting {
            queries it has sent.",
     because: "as for log_connections.",
 };
+
+/// `log_slow_ms`: a line for each statement that takes long.
+pub const LOG_SLOW_MS: Setting = Setting {
+    key: "log_slow_ms",
+    kind: ValueForm::Integer {
+        min: 0,
+        max: 86_400_000,
+    },
+    default: Some("0"),
+    what: "Log a line for each simple query that takes at least so many milliseconds, with its \
+           shape, which has no values; 0 logs none.",
+    because: "what is slow is for whoever knows the application to say.",
+};

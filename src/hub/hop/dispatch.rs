@@ -180,7 +180,7 @@ impl Hop<'_> {
         } else {
             self.end_turn();
         }
-        self.timed_execution();
+        self.timed_execution(&text);
         self.upstream.standing.only_begun.clear();
         if effect != Effect::None {
             self.executed_something(effect);

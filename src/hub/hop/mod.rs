@@ -38,7 +38,7 @@ mod loose;
 mod relay;
 mod replies;
 mod settle;
-mod timing;
+pub(super) mod timing;
 mod travel;
 
 use super::pace::Pace;

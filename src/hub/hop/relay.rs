@@ -4,12 +4,11 @@ use super::Hop;
 use crate::client::Turn;
 use crate::convert::Policy;
 use crate::hub::{Decided, Task};
-use crate::metrics::{Counter, TimedRoute};
+use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::effect::Effect;
 use crate::sql::residue::{self, Residue};
 use crate::standing::mentions_statements;
-use crate::statement::Micros;
 use crate::upstream::ledger::{Kind, Recipient};
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::{self, HEADER};
@@ -26,11 +25,7 @@ impl Hop<'_> {
     pub(super) fn relay_counted(&mut self, text: &[u8], reason: Reason) {
         debug_assert!(!self.client.is_loose, "outside of its transaction");
         let effect = self.notes_effect(text, reason);
-        // Of several in flight the answers come one behind the other.
-        self.client.sent_at = match self.upstream.ledger.is_idle() {
-            true => self.clock,
-            false => Micros::default(),
-        };
+        self.times_relayed(text, reason);
         self.upstream.ledger.relay_query(self.client.id, effect);
         frontend::query(&mut self.upstream.out, text);
     }
@@ -250,7 +245,7 @@ impl Hop<'_> {
         let settled = self.upstream.ledger.settle();
         self.timed();
         if matches!(settled, Some(Kind::Query(_))) {
-            self.counts_time(TimedRoute::Passed);
+            self.timed_relayed();
         } else {
             let effect = self.upstream.standing.past.client_batch_ended();
             self.upstream.standing.affected(effect);
@@ -266,9 +261,20 @@ impl Hop<'_> {
             self.upstream.ready(status);
         } else {
             self.client.relay_only = true;
+            self.is_lost();
         }
         debug_assert!(matches!(self.client.turn, Turn::Free));
         matches!(settled, Some(Kind::Query(_)))
+    }
+
+    /// Nothing of this session is converted any more.
+    #[cold]
+    fn is_lost(&self) {
+        let client = self.client.number;
+        tracing::info!(
+            client,
+            "its messages cannot be followed: it is only relayed from now on"
+        );
     }
 
     /// Notes what the command tag says.

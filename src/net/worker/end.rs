@@ -47,7 +47,7 @@ impl Worker {
         client: &ClientPort,
         outcome: &Result<(), ConnectionError>,
     ) {
-        if !self.config.log_disconnections {
+        if !self.environment.logs.disconnections() {
             return;
         }
         let origin = self.hub.origin(id);
