@@ -6,8 +6,10 @@
 )]
 
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use pgautoprep::lab::postgres::{Auth, Options, Scratch};
 use rustix::process::{Pid, Signal, kill_process};
@@ -27,10 +29,17 @@ fn command(arguments: &[&str]) -> Command {
 
 /// A server with one table.
 async fn server() -> Scratch {
-    let options = Options {
+    server_with(&[]).await
+}
+
+async fn server_with(settings: &[(&str, &str)]) -> Scratch {
+    let mut options = Options {
         auth: Auth::ScramSha256(PASSWORD.to_owned()),
         ..Options::default()
     };
+    let settings = settings.iter();
+    let settings = settings.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    options.settings.extend(settings);
     let server = Scratch::start(&options).unwrap_or_else(|error| panic!("{error}"));
     let client = connect(server.port()).await;
     let table = "CREATE TABLE t (id int PRIMARY KEY, name text, at date);
@@ -180,11 +189,82 @@ fn is_a_page(path: &Path, statements: usize) {
         }
     }
     assert!(open.is_empty(), "{open:?}");
-    assert_eq!(page.matches("<h2>").count(), 6);
+    assert_eq!(page.matches("<h2>").count(), 7);
     assert_eq!(page.matches("SELECT name").count(), statements);
     for fetched in ["http:", "https:", "src=", "url("] {
         assert!(!page.contains(fetched), "{fetched} is in {page}");
     }
+}
+
+/// Has the server speak with nobody from now on who does not encrypt; returns the certificate that
+/// it shows.
+async fn encrypts(server: &Scratch) -> PathBuf {
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let data = server.data_dir();
+    let owner = std::fs::metadata(&data).unwrap();
+    let client = connect(server.port()).await;
+    for (name, text) in [
+        ("server.crt", made.cert.pem()),
+        ("server.key", made.signing_key.serialize_pem()),
+        (
+            "pg_hba.conf",
+            "hostssl all all 127.0.0.1/32 scram-sha-256\n".to_owned(),
+        ),
+    ] {
+        let path = data.join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        std::os::unix::fs::chown(&path, Some(owner.uid()), Some(owner.gid())).unwrap();
+    }
+    for sql in ["ALTER SYSTEM SET ssl = on", "SELECT pg_reload_conf()"] {
+        client.simple_query(sql).await.unwrap();
+    }
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let mut config = tokio_postgres::Config::new();
+    config.host("127.0.0.1").port(server.port());
+    config.user("postgres").password(PASSWORD);
+    while config.connect(tokio_postgres::NoTls).await.is_ok() {
+        assert!(Instant::now() < deadline, "it speaks in the clear");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    data.join("server.crt")
+}
+
+#[tokio::test]
+async fn an_encrypting_server_is_asked_and_its_own_statistics_are_told() {
+    let settings = [("shared_preload_libraries", "pg_stat_statements")];
+    let server = server_with(&settings).await;
+    let extension =
+        "CREATE SCHEMA \"odd one\"; CREATE EXTENSION pg_stat_statements SCHEMA \"odd one\"";
+    let client = connect(server.port()).await;
+    client.batch_execute(extension).await.unwrap();
+    drop(client);
+    let certificate = encrypts(&server).await;
+    let more = [
+        "--user",
+        "postgres",
+        "--server-tls-sslmode",
+        "verify-full",
+        "--server-tls-ca-file",
+        certificate.to_str().unwrap(),
+    ];
+    let advise = Advise::start(&server, &more, &[("PGPASSWORD", PASSWORD)]);
+    load(advise.port).await;
+    let report = advise.end();
+    let asked = rows(&report, "The statements that come most");
+    assert_eq!(asked[0][1..4], ["converted", "once", "yes"], "{report}");
+    let counted = rows(&report, "What pg_stat_statements has");
+    if server.version_major() < 14 {
+        assert!(counted[0][0].contains("none of these"), "{report}");
+        return;
+    }
+    // Exactly those that were sent: what it asks itself is not counted.
+    assert_eq!(
+        (counted[0][0], counted[0][1], counted[0][3]),
+        ("60", "-", "SELECT name FROM t WHERE id = ?"),
+        "{report}"
+    );
+    assert!(!report.contains("The hop was not measured"), "{report}");
 }
 
 #[tokio::test]

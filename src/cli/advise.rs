@@ -8,6 +8,7 @@ mod ask;
 mod credentials;
 mod page;
 mod report;
+mod statistics;
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -90,7 +91,7 @@ impl Advise {
         // Some of several servers may be away, as long as one is there.
         addresses
             .iter()
-            .map(Server::connect)
+            .map(|address| Server::connect(&config, address))
             .reduce(Result::or)
             .transpose()?;
         let questions = Questions {

@@ -99,7 +99,7 @@ impl Dialogue {
         );
         let mut found = Err(anyhow::anyhow!("there is no server"));
         for address in &destination.addresses {
-            found = Server::connect(address);
+            found = Server::connect(config, address);
             if found.is_ok() {
                 break;
             }

@@ -92,6 +92,7 @@ pub use acceptor::other_files;
 pub use farewell::CONNECTIONS;
 pub use settings::settings;
 pub use steward::{Means, SetLog, Steward, Unchanged};
+pub use tls::{Conversation, encrypt};
 
 /// Why the proxy could not start.
 #[derive(Debug, thiserror::Error)]

@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::Context;
 
 use super::credentials::Credentials;
+use super::statistics::{Counted, Statistics};
 use crate::cli::dialogue::{Dialogue, Outcome, SESSION, Server};
 use crate::config::{Address, Config};
 use crate::metrics::{Passed, Sample};
@@ -52,6 +53,8 @@ pub(super) struct Told {
     pub(super) plan: Option<f64>,
     /// Bytes that it takes when it is prepared, with one plan.
     pub(super) memory: Option<u64>,
+    /// What the server has counted of it.
+    pub(super) counted: Option<Counted>,
 }
 
 /// What an empty query takes, in microseconds, as medians.
@@ -72,6 +75,8 @@ pub(super) struct Row {
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
     pub(super) rows: Vec<Row>,
+    /// What the server's own statistics are of, or why there are none.
+    pub(super) statistics: Result<String, String>,
     pub(super) hop: Result<Hop, String>,
 }
 
@@ -90,11 +95,12 @@ impl Questions {
     /// Asks about the statements that could be converted, of those that these samples are of.
     pub(super) fn ask(&self, samples: Vec<(Passed, Option<Sample>)>) -> Asked {
         let mut servers = BTreeMap::new();
+        let mut statistics = Err(NOBODY.to_owned());
         let could = samples.into_iter().filter(|it| it.0.reason == Reason::Mode);
         let rows: Vec<_> = could
             .take(MOST)
             .map(|(passed, sample)| Row {
-                told: self.told(sample.as_ref(), &mut servers),
+                told: self.told(sample.as_ref(), &mut servers, &mut statistics),
                 passed,
             })
             .collect();
@@ -107,13 +113,18 @@ impl Questions {
                 hop.map_err(|error| format!("{error:#}"))
             }
         };
-        Asked { rows, hop }
+        Asked {
+            rows,
+            statistics,
+            hop,
+        }
     }
 
     fn told(
         &self,
         sample: Option<&Sample>,
-        servers: &mut BTreeMap<String, Option<Server>>,
+        servers: &mut BTreeMap<String, Option<Asking>>,
+        statistics: &mut Result<String, String>,
     ) -> Result<Told, String> {
         let credentials = self.credentials.as_ref().ok_or(NOBODY)?;
         let sample = sample.ok_or("the text is too long to be kept")?;
@@ -132,11 +143,28 @@ impl Questions {
         if told.verdict.is_err() {
             return Ok(told);
         }
-        let server = servers.entry(database).or_insert_with_key(|database| {
+        let asking = servers.entry(database).or_insert_with_key(|database| {
             let address = self.address(database)?;
-            Server::log_in(address, &self.account(credentials, database), &SESSION).ok()
+            let account = self.account(credentials, database);
+            let server = Server::connect(&self.config, address).ok()?;
+            let mut server = server.log_in(&account, &SESSION).ok()?;
+            let found = Statistics::find(&mut server);
+            if statistics.is_err() {
+                let since = found.as_ref().map(|it| it.since.clone());
+                *statistics = since.map_err(Clone::clone);
+            }
+            Some(Asking {
+                server,
+                statistics: found.ok(),
+            })
         });
-        if let Some(server) = server {
+        if let Some(Asking {
+            server,
+            statistics: found,
+        }) = asking
+        {
+            // First, because what is measured may be counted, too.
+            told.counted = found.as_ref().and_then(|it| it.counted(server, text).ok()?);
             told.parse = parse(server, text).ok();
             told.plan = plan(server, text).ok();
             told.memory = memory(server, text).ok();
@@ -167,9 +195,11 @@ impl Questions {
             .context("the database has no server")?;
         let proxy = self.proxy.as_ref().context("the proxy does not listen")?;
         let account = self.account(credentials, database);
-        let mut direct = Server::log_in(address, &account, &SESSION)?;
+        let direct = Server::connect(&self.config, address)?;
+        let mut direct = direct.log_in(&account, &SESSION)?;
         let account = credentials.account(Some(address), database);
-        let through = Server::log_in(proxy, &account, &SESSION);
+        let through =
+            Server::connect_to_proxy(proxy).and_then(|proxy| proxy.log_in(&account, &SESSION));
         let mut through = through.context("through the proxy")?;
         let mut query = Vec::new();
         frontend::query(&mut query, b"");
@@ -183,6 +213,13 @@ impl Questions {
             through: median(far),
         })
     }
+}
+
+/// A session in which the server is asked, and its own statistics if it has any.
+#[derive(Debug)]
+struct Asking {
+    server: Server,
+    statistics: Option<Statistics>,
 }
 
 /// Why there is nothing that only the server knows.
@@ -214,6 +251,7 @@ fn judged(dialogue: &mut Dialogue, text: &str) -> anyhow::Result<Told> {
         parse: None,
         plan: None,
         memory: None,
+        counted: None,
     })
 }
 

@@ -59,6 +59,7 @@ impl Report {
             converted(&observed.summary),
             travelling(&observed.summary),
             statements(asked),
+            statistics(asked),
             saved(observed, asked),
             costs(asked),
             changes(&observed.samples),
@@ -182,6 +183,38 @@ fn statements(asked: &Asked) -> Table {
              load, with cold caches, it takes the server longer."
                 .to_owned(),
         ],
+    }
+}
+
+/// What the server has counted of them by itself.
+fn statistics(asked: &Asked) -> Table {
+    let row = |row: &Row| {
+        let counted = row.told.as_ref().ok()?.counted?;
+        Some(vec![
+            format!("{:.0}", counted.calls),
+            figure(counted.plan),
+            figure(Some(counted.run)),
+            row.passed.shape.clone(),
+        ])
+    };
+    let rows: Vec<_> = asked.rows.iter().filter_map(row).collect();
+    let mut notes = Vec::new();
+    match &asked.statistics {
+        Err(why) => notes.push(format!("It was not read: {why}.")),
+        Ok(_) if rows.is_empty() => {
+            notes.push("It has none of these statements that this user may see.".to_owned());
+        }
+        Ok(since) => notes.push(format!(
+            "Of everybody who sent them to these databases, since {since}. The times are means, \
+             under load and with whatever caches there were; plan is - where the server does not \
+             count it (pg_stat_statements.track_planning)."
+        )),
+    }
+    Table {
+        title: "What pg_stat_statements has of the same statements",
+        columns: &["calls", "plan us", "run us", "text"],
+        rows,
+        notes,
     }
 }
 

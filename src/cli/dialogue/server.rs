@@ -1,14 +1,14 @@
 //! A connection to a server, of the program's own, on which whoever asks waits for each answer.
 
-use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
-use crate::config::Address;
+use crate::config::{Address, Config};
 use crate::lab::login::{Account, Authentication};
+use crate::net::{self, Conversation};
 use crate::wire::frame::{self, HEADER};
 use crate::wire::{backend, fields, frontend};
 
@@ -17,15 +17,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A connection to a server.
 pub(in crate::cli) struct Server {
-    stream: Box<dyn Stream>,
+    stream: Box<dyn Conversation>,
     /// What has come and was not taken yet.
     pub(super) received: Vec<u8>,
     /// What its last error said.
     pub(super) complaint: Option<String>,
 }
-
-trait Stream: Read + Write {}
-impl<T: Read + Write> Stream for T {}
 
 impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -34,10 +31,23 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    pub(in crate::cli) fn connect(address: &Address) -> anyhow::Result<Self> {
-        let open = || -> std::io::Result<Box<dyn Stream>> {
+    /// Connects, encrypted as the settings for servers say.
+    pub(in crate::cli) fn connect(config: &Config, address: &Address) -> anyhow::Result<Self> {
+        Self::open(address, |stream| net::encrypt(config, address, stream))
+    }
+
+    /// Connects in the clear, to the proxy itself.
+    pub(in crate::cli) fn connect_to_proxy(address: &Address) -> anyhow::Result<Self> {
+        Self::open(address, |stream| Ok(Box::new(stream)))
+    }
+
+    fn open(
+        address: &Address,
+        encrypt: impl FnOnce(TcpStream) -> std::io::Result<Box<dyn Conversation>>,
+    ) -> anyhow::Result<Self> {
+        let open = || -> std::io::Result<Box<dyn Conversation>> {
             Ok(match address {
-                Address::Tcp { host, port } => Box::new(dial(host, *port)?),
+                Address::Tcp { host, port } => encrypt(dial(host, *port)?)?,
                 Address::Unix(path) => {
                     let stream = UnixStream::connect(path)?;
                     stream.set_read_timeout(Some(PATIENCE))?;
@@ -73,14 +83,14 @@ impl Server {
         Ok(())
     }
 
-    /// Connects as `account`, with these parameters of the session, and waits for the server to be
+    /// Logs in as `account`, with these parameters of the session, and waits for the server to be
     /// ready.
     pub(in crate::cli) fn log_in(
-        address: &Address,
+        mut self,
         account: &Account,
         session: &[(&str, &str)],
     ) -> anyhow::Result<Self> {
-        let mut server = Self::connect(address)?;
+        let server = &mut self;
         let mut authentication = Authentication::new(account);
         server.send(&account.startup(session))?;
         loop {
@@ -100,7 +110,7 @@ impl Server {
             server.received.drain(..used);
             server.send(&answers)?;
             if is_ready {
-                return Ok(server);
+                return Ok(self);
             }
         }
     }
@@ -132,6 +142,14 @@ impl Server {
 
     /// Runs a query of the command's own and returns its values.
     pub(in crate::cli) fn values(&mut self, sql: &str) -> anyhow::Result<Vec<String>> {
+        Ok(self.rows(sql)?.into_iter().flatten().flatten().collect())
+    }
+
+    /// Runs a query of the command's own and returns its rows, with None for NULL.
+    ///
+    /// # Errors
+    /// What the server says against it.
+    pub(in crate::cli) fn rows(&mut self, sql: &str) -> anyhow::Result<Vec<Vec<Option<String>>>> {
         let mut query = Vec::new();
         frontend::query(&mut query, sql.as_bytes());
         self.send(&query)?;
@@ -139,11 +157,18 @@ impl Server {
             self.receive()?;
         }
         let received = std::mem::take(&mut self.received);
-        let rows = frames(&received).filter(|(tag, _)| *tag == backend::DATA_ROW);
-        let values = rows.flat_map(|(_, body)| backend::columns(body).flatten());
-        Ok(values
-            .map(|value| String::from_utf8_lossy(value).into_owned())
-            .collect())
+        let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+        let mut rows = Vec::new();
+        for (tag, body) in frames(&received) {
+            match tag {
+                backend::ERROR => bail!("{}", said(body)),
+                backend::DATA_ROW => {
+                    rows.push(backend::columns(body).map(|it| it.map(text)).collect());
+                }
+                _ => {}
+            }
+        }
+        Ok(rows)
     }
 }
 

@@ -8,11 +8,13 @@ mod files;
 mod servers;
 mod tunnel;
 mod verify;
+mod waiting;
 
 #[cfg(test)]
 mod tunnel_tests;
 
 pub use files::Error;
+pub use waiting::{Conversation, encrypt};
 
 use crate::config::Config;
 use std::sync::Arc;

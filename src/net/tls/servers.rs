@@ -87,6 +87,15 @@ impl ServerSide {
         &self,
         address: &Address,
     ) -> Option<Result<Tunnel, rustls::Error>> {
+        let connection = self.connection(address)?;
+        Some(connection.map(|it| Tunnel::new(Connection::Client(it))))
+    }
+
+    /// The same, without what carries it.
+    pub(super) fn connection(
+        &self,
+        address: &Address,
+    ) -> Option<Result<ClientConnection, rustls::Error>> {
         let current = self.current.read();
         let config = current.unwrap_or_else(PoisonError::into_inner).clone()?;
         // Nobody can listen to a Unix socket: as in libpq.
@@ -94,8 +103,7 @@ impl ServerSide {
             Ok(name) => name,
             Err(error) => return Some(Err(rustls::Error::General(error.to_string()))),
         };
-        let connection = ClientConnection::new(config, name).map(Connection::Client);
-        Some(connection.map(Tunnel::new))
+        Some(ClientConnection::new(config, name))
     }
 
     /// Whether TLS begins without having been asked for.
