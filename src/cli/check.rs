@@ -1,16 +1,25 @@
-//! `check`: print the effective settings as a configuration file, each with where it stood.
+//! `check`: print the effective settings as a configuration file, each with where it stood; and
+//! what a proxy that runs would make of them.
 
 use std::fmt::Write as _;
 
+use anyhow::Context;
 use clap::Args;
 
 use super::SettingFlags;
-use crate::config::{Config, Effective, show_databases};
+use super::dialogue::Server;
+use crate::config::{Address, Config, Effective, show_databases};
+use crate::lab::login::Account;
 use crate::net;
 
 /// The arguments of `check`: those of every setting, so that a whole command line can be tried.
 #[derive(Debug, Args)]
 pub(super) struct Check {
+    /// Ask the proxy that listens at this address, at its console, what of this it would change at
+    /// a RELOAD, and what only at a restart; the user is PGUSER, the password PGPASSWORD
+    #[arg(long, value_name = "ADDRESS")]
+    against: Option<Address>,
+
     #[command(flatten)]
     settings: SettingFlags,
 }
@@ -21,9 +30,66 @@ impl Check {
         let effective = Effective::load(&self.settings.sources())?;
         let checked = effective.config();
         super::print(&render(&effective, checked.as_ref().ok()))?;
-        net::check(&checked?)?;
+        let config = checked?;
+        net::check(&config)?;
+        if let Some(address) = &self.against {
+            let running = running(address).with_context(|| format!("the proxy at {address}"))?;
+            super::print(&compare(&config, &running))?;
+        }
         Ok(())
     }
+}
+
+/// A setting of a proxy that runs: its name, its value, and whether a RELOAD changes it.
+type Running = (String, String, bool);
+
+/// What the console there says of the settings in force.
+fn running(address: &Address) -> anyhow::Result<Vec<Running>> {
+    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let account = Account {
+        user: variable("PGUSER")
+            .or_else(|| variable("USER"))
+            .context("no user: set PGUSER")?,
+        database: "pgautoprep".to_owned(),
+        password: variable("PGPASSWORD"),
+    };
+    let console = Server::connect_to_proxy(address)?.log_in(&account, &[])?;
+    let rows = { console }.rows("SHOW CONFIG")?;
+    let settings = rows.into_iter().filter_map(|row| match &row[..] {
+        [Some(key), value, _, Some(changeable)] => {
+            let value = value.clone().unwrap_or_default();
+            Some((key.clone(), value, changeable == "yes"))
+        }
+        _ => None,
+    });
+    Ok(settings.collect())
+}
+
+/// What would change if this configuration were read there.
+fn compare(config: &Config, running: &[Running]) -> String {
+    let mut out = String::new();
+    for (key, value) in &config.written {
+        let found = running.iter().find(|(other, ..)| other == key);
+        // Writing to a String cannot fail.
+        let _ = match found {
+            Some((_, current, _)) if current == value => Ok(()),
+            Some((_, current, true)) => {
+                writeln!(out, "# RELOAD changes {key}: {current:?} becomes {value:?}")
+            }
+            Some((_, current, false)) => {
+                writeln!(
+                    out,
+                    "# only a restart changes {key}: {current:?} becomes {value:?}"
+                )
+            }
+            None => writeln!(out, "# the proxy that runs does not know {key}"),
+        };
+    }
+    if out.is_empty() {
+        out.push_str("# the proxy that runs has the same settings\n");
+    }
+    out.push_str("# files and the tables of databases were not compared\n");
+    out
 }
 
 /// The settings as TOML; `config` is what follows from them, if they are good.
@@ -71,6 +137,37 @@ fn render(effective: &Effective, config: Option<&Config>) -> String {
 mod tests {
     use super::*;
     use crate::config::{Sources, settings};
+
+    #[test]
+    fn what_a_running_proxy_would_change_is_told() {
+        let pairs = [
+            ("upstream", "a:1"),
+            ("log_level", "debug"),
+            ("max_shapes", "7"),
+        ];
+        let config = Config::from_pairs(&pairs).unwrap();
+        let mut running: Vec<Running> = config
+            .written
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), value.clone(), *key == "log_level"))
+            .collect();
+        assert!(compare(&config, &running).starts_with("# the proxy that runs has the same"));
+        for (key, value, _) in &mut running {
+            if ["log_level", "max_shapes"].contains(&&**key) {
+                "9".clone_into(value);
+            }
+        }
+        running.retain(|(key, ..)| key != "audit");
+        let told = compare(&config, &running);
+        for line in [
+            "# RELOAD changes log_level: \"9\" becomes \"debug\"\n",
+            "# only a restart changes max_shapes: \"9\" becomes \"7\"\n",
+            "# the proxy that runs does not know audit\n",
+        ] {
+            assert!(told.contains(line), "{told}");
+        }
+        assert_eq!(told.lines().count(), 4, "{told}");
+    }
 
     #[test]
     fn what_is_printed_is_a_file_that_means_the_same() {

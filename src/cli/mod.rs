@@ -58,8 +58,8 @@ enum Command {
     Bench(Box<bench::BenchOptions>),
     /// Print what becomes of a statement and why, without running it.
     Explain(explain::Explain),
-    /// Print every setting, where it comes from, and whether it can be used.
-    Check(check::Check),
+    /// Print every setting, where it comes from, whether it can be used, and what RELOAD would do.
+    Check(Box<check::Check>),
     /// Print the configuration that says what a pgbouncer.ini says, and what it cannot say.
     Import(import::Import),
 }
