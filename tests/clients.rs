@@ -14,6 +14,8 @@
 
 #[path = "clients/browser.rs"]
 mod browser;
+#[path = "clients/restarts.rs"]
+mod restarts;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -145,6 +147,25 @@ impl House {
         }
     }
 
+    /// A client of the proxy that stays as long as what is returned, so there is one to be told of.
+    fn peer(&self) -> tokio::runtime::Runtime {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let (host, port) = self.proxy.rsplit_once(':').unwrap();
+            let mut config = tokio_postgres::Config::new();
+            config.host(host).port(port.parse().unwrap());
+            config.user("postgres").dbname("proxied");
+            let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
+            tokio::spawn(connection);
+            client.simple_query("SELECT 1").await.unwrap();
+            std::mem::forget(client);
+        });
+        runtime
+    }
+
     /// What the program prints, on both streams, in one of the [`DATABASES`].
     fn run(&self, database: &str, program: &Path, arguments: &[&str]) -> String {
         let direct = self.server.host_port();
@@ -153,7 +174,18 @@ impl House {
         } else {
             &self.proxy
         };
-        let (host, port) = address.rsplit_once(':').unwrap();
+        let place = address.rsplit_once(':').unwrap();
+        self.run_at(place, database, program, arguments)
+    }
+
+    /// What the program prints that is led to this host and port.
+    fn run_at(
+        &self,
+        (host, port): (&str, &str),
+        database: &str,
+        program: &Path,
+        arguments: &[&str],
+    ) -> String {
         let path = self.directory.path().join(database);
         let output = File::create(&path).unwrap();
         let mut child = Command::new(program)
@@ -352,6 +384,39 @@ fn psycopg_at_the_console() {
         let printed = house.run(database, &python, &arguments);
         assert_eq!(printed.lines().count(), 27, "{printed}");
     }
+}
+
+#[test]
+fn datadogs_questions_at_the_console() {
+    let program = Program {
+        name: "datadog",
+        packages: "python3-psycopg2",
+        commands: &["python3", "/usr/bin/python3"],
+        check: &["-c", "import psycopg2.extras"],
+    };
+    let Some(python) = program.find() else {
+        return;
+    };
+    let house = House::new();
+    let _peer = house.peer();
+    let source = programs().join("datadog_program.py");
+    let directory = house.directory.path();
+    let arguments = [source.to_str().unwrap(), directory.to_str().unwrap()];
+    let printed = house.run("pgbouncer", &python, &arguments);
+    assert_eq!(printed.lines().count(), 13, "{printed}");
+}
+
+#[test]
+fn the_exporters_questions_at_the_console() {
+    let Some(go) = in_go("exporter").find() else {
+        return;
+    };
+    let house = House::new();
+    let _peer = house.peer();
+    let built = build_go(&go, "./exporter", house.directory.path());
+    let host = house.directory.path().to_str().unwrap();
+    let printed = house.run_at((host, "6432"), "pgbouncer", &built, &[]);
+    assert_eq!(printed.lines().count(), 8, "{printed}");
 }
 
 #[test]

@@ -296,8 +296,9 @@ fn socket(socket: &Peer, kind: &'static str, state: &'static str) -> Vec<Cell> {
         u32::from(port).into(),
         local.into(),
         u32::from(local_port).into(),
+        since.clone().into(),
+        // Programs expect a time. Since when a request is under way is not counted.
         since.into(),
-        Cell::Null,
         0_u64.into(),
         0_u64.into(),
         u64::from(socket.closes).into(),
