@@ -593,3 +593,116 @@ fn who_does_not_read_keeps_nobody_waiting() {
     drop((client, console, deaf));
     proxy.await_connections(0);
 }
+
+/// What can be shown.
+const SHOWN: [&str; 27] = [
+    "ACTIVE_SOCKETS",
+    "ADVICE",
+    "CLIENTS",
+    "CONFIG",
+    "DATABASES",
+    "DNS_HOSTS",
+    "DNS_ZONES",
+    "FDS",
+    "HELP",
+    "LISTS",
+    "MEM",
+    "MODE",
+    "PEER_POOLS",
+    "PEERS",
+    "POOLS",
+    "REASONS",
+    "SERVERS",
+    "SHAPE 1",
+    "SHAPES",
+    "SOCKETS",
+    "STATE",
+    "STATS",
+    "STATS_AVERAGES",
+    "STATS_TOTALS",
+    "TOTALS",
+    "USERS",
+    "VERSION",
+];
+
+/// What does something.
+const ORDERS: [&str; 14] = [
+    "DISABLE postgres",
+    "ENABLE postgres",
+    "KILL postgres",
+    "KILL_CLIENT 1",
+    "PAUSE postgres",
+    "RECONNECT",
+    "RELOAD",
+    "RESUME postgres",
+    "SET MODE off FOR SHAPE 1",
+    "SET log_level = info",
+    "SHUTDOWN",
+    "SHUTDOWN DRAIN",
+    "SHUTDOWN WAIT_FOR_CLIENTS",
+    "WAIT_CLOSE",
+];
+
+#[test]
+fn every_command_is_understood_or_refused_whoever_gives_it_with_whatever_behind_it() {
+    let place = Place::new();
+    let proxy = place.proxy();
+    let mut client = Client::login(&place.path, "postgres");
+    let mut boss = place.enter("boss");
+    let mut guest = place.enter("guest");
+    for shown in SHOWN {
+        let text = format!("SHOW {shown}");
+        let all = boss.query(&text);
+        let some = guest.query(&text);
+        assert_eq!(all[0].tag, some[0].tag, "{text}: {all:?} {some:?}");
+        // There is no such shape yet, and these two are PgBouncer's alone.
+        let refused = ["SHAPE 1", "SOCKETS", "ACTIVE_SOCKETS"].contains(&shown);
+        assert_eq!(all[0].tag == b'E', refused, "{text}: {all:?}");
+    }
+    for order in ORDERS {
+        assert_eq!(refusal(&mut guest, order), "42501", "{order}");
+    }
+    let nonsense = [
+        "'",
+        "\"",
+        "$1",
+        "(1)",
+        "99999999999999999999999",
+        "-1",
+        "a b c d",
+        "\u{1f4a5}",
+        "=",
+        "--",
+        "\u{7f}\r\n",
+        "E'\\x00'",
+        "FOR SHAPE",
+        "SHAPE SHAPE",
+        "%s%n",
+        "/*",
+        "NULL",
+    ];
+    let shows = SHOWN.map(|shown| format!("SHOW {shown}"));
+    let all = shows.iter().map(String::as_str).chain(ORDERS);
+    for (command, more) in all.flat_map(|it| nonsense.map(|more| (it, more))) {
+        for text in [format!("{command} {more}"), format!("{more} {command}")] {
+            let is_end = command.starts_with("SHUTDOWN") && ["--"].contains(&more);
+            for console in [&mut boss, &mut guest] {
+                if is_end {
+                    continue;
+                }
+                let answer = console.query(&text);
+                let said = answer.iter().find(|frame| frame.tag == b'E');
+                assert!(said.is_none_or(|said| said.sqlstate().len() == 5), "{text}");
+                assert_eq!(answer.last().unwrap().tag, b'Z', "{text}");
+            }
+        }
+    }
+    boss.query("RESUME");
+    boss.query("RESUME postgres");
+    boss.query("ENABLE postgres");
+    drop(client.query("SELECT 1"));
+    assert!(boss.value("SHOW VERSION").starts_with("pgautoprep "));
+    assert!(guest.value("SHOW VERSION").starts_with("pgautoprep "));
+    drop((boss, guest, client));
+    proxy.await_connections(0);
+}

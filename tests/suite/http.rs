@@ -4,7 +4,7 @@ use crate::console::enter;
 use crate::harness::client::Client;
 use crate::harness::proxy::Process;
 use crate::harness::server;
-use rustix::process::Signal;
+use rustix::process::{Resource, Rlimit, Signal};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -284,6 +284,46 @@ fn who_says_nothing_keeps_nobody_out() {
         }
     }
     assert!(started.elapsed() < Duration::from_secs(15));
+}
+
+#[test]
+fn a_thousand_connections_and_those_who_are_slow_keep_nobody_waiting() {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    rustix::process::setrlimit(Resource::Nofile, raised).unwrap();
+    let room = Room::new(&server::address());
+    let mut client = Client::login(&room.proxy.address, "postgres");
+    // Who never reads what it has asked for, as often as is taken.
+    let mut deaf = room.connect();
+    deaf.set_nonblocking(true).unwrap();
+    let request = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n".repeat(100);
+    while deaf.write_all(&request).is_ok() {}
+    // Who takes for ever to ask.
+    let mut slow = room.connect();
+    let mut letters = b"GET /metrics HTTP/1.1\r\nHost: ".iter().cycle();
+    let idle: Vec<_> = (0..1000).map(|_| room.connect()).collect();
+    let started = Instant::now();
+    let mut cut_off = false;
+    while started.elapsed() < Duration::from_secs(7) && !cut_off {
+        let letter = [*letters.next().unwrap()];
+        cut_off = slow.write_all(&letter).is_err();
+        let asked = Instant::now();
+        assert_eq!(room.get("/healthz").status, 200);
+        assert_eq!(room.get("/metrics").status, 200);
+        client.run("SELECT 1");
+        assert!(
+            asked.elapsed() < Duration::from_secs(3),
+            "{:?}",
+            asked.elapsed()
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(cut_off, "one who takes for ever to ask is listened to");
+    drop(idle);
+    assert_eq!(room.get("/readyz").status, 200);
 }
 
 /// A proxy whose port for operators is at an address, and that.
