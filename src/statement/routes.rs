@@ -196,8 +196,8 @@ impl Routes {
         account.is_measured |= is_measured;
     }
 
-    /// From now on it may run elsewhere, after so many executions. Its times are not compared there,
-    /// so nothing is known to be saved, until another pair says so.
+    /// From now on it may run elsewhere, after so many executions. Its times are not compared
+    /// there, so nothing is known to be saved, until another pair says so.
     pub fn pause(&self, executions: u32) {
         self.account(executions);
         self.gain.store(0, Ordering::Relaxed);

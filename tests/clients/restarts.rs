@@ -111,12 +111,11 @@ impl Site {
     fn sleeper(&self, port: &str, number: usize) -> Sleeper {
         let mut psql = self.command(&self.psql, port);
         let statement = format!("SELECT pg_sleep(600), 'sleeper {number}'");
-        let child = psql
-            .args(["-X", "-q", "-c", &statement])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        psql.args(["-X", "-q", "-c", &statement]);
+        psql.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let sleeper = Sleeper {
+            child: psql.spawn().unwrap(),
+        };
         let asked = format!(
             "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE \
              '%sleeper {number}''' AND pid <> pg_backend_pid()"
@@ -127,7 +126,7 @@ impl Site {
             let mut psql = self.command(&self.psql, &direct);
             let output = psql.args(["-X", "-A", "-t", "-c", &asked]).output();
             if whole(&output.unwrap(), 0).trim() == "1" {
-                return Sleeper { child };
+                return sleeper;
             }
             assert!(Instant::now() < deadline, "sleeper {number} does not run");
         }
@@ -141,7 +140,7 @@ impl Sleeper {
     }
 
     /// Waits until its server says that it was cancelled.
-    fn is_cancelled(self) {
+    fn ends_cancelled(self) {
         let output = self.child.wait_with_output().unwrap();
         let text = whole(&output, 1);
         assert!(
@@ -190,18 +189,18 @@ fn restart(site: &Site, first: Process, restarts: usize) -> Vec<Process> {
             assert!(Instant::now() < deadline, "restart {number} does not come");
             std::thread::sleep(Duration::from_millis(1));
         }
-        goes.is_cancelled();
+        goes.ends_cancelled();
         older.push(stays);
         if older.len() > 2 {
             let oldest: Sleeper = older.remove(0);
             oldest.interrupt();
-            oldest.is_cancelled();
+            oldest.ends_cancelled();
         }
         std::thread::sleep(PACE.saturating_sub(started.elapsed()));
     }
     for sleeper in older {
         sleeper.interrupt();
-        sleeper.is_cancelled();
+        sleeper.ends_cancelled();
     }
     processes
 }

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tracing::callsite::Identifier;
-use tracing::{Event, Level, Subscriber};
+use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
@@ -78,6 +78,12 @@ impl<F> Limited<F> {
     }
 }
 
+/// Whether a place may log only so much.
+fn has_limit(metadata: &Metadata<'_>) -> bool {
+    // What somebody asks for to look at a defect is wanted as it is.
+    !matches!(metadata.target(), UNLIMITED | OWN) && *metadata.level() <= Level::INFO
+}
+
 impl<S, N, F> FormatEvent<S, N> for Limited<F>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
@@ -91,8 +97,7 @@ where
         event: &Event<'_>,
     ) -> fmt::Result {
         let metadata = event.metadata();
-        // What somebody asks for to look at a defect is wanted as it is.
-        if matches!(metadata.target(), UNLIMITED | OWN) || *metadata.level() > Level::INFO {
+        if !has_limit(metadata) {
             return self.format.format_event(context, writer, event);
         }
         match self.fate(metadata.callsite(), Instant::now()) {
@@ -110,12 +115,32 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tracing::callsite::Callsite as _;
+
+    #[test]
+    fn what_was_left_out_is_said_however_many_places_have_something_to_say() {
+        macro_rules! place {
+            ($target:literal, $level:ident) => {{
+                static HERE: tracing::callsite::DefaultCallsite =
+                    tracing::callsite::DefaultCallsite::new(&METADATA);
+                static METADATA: Metadata<'static> = tracing::metadata! {
+                    name: "x", target: $target, level: Level::$level, fields: &[],
+                    callsite: &HERE, kind: tracing::metadata::Kind::EVENT,
+                };
+                has_limit(HERE.metadata())
+            }};
+        }
+        assert!(place!("pgautoprep::net", WARN) && place!("pgautoprep::net", INFO));
+        assert!(!place!("pgautoprep::cli::logging::limit", WARN));
+        assert!(!place!("pgautoprep::connections", INFO));
+        assert!(!place!("pgautoprep::net", DEBUG));
+    }
 
     #[test]
     fn a_place_may_log_so_much_and_what_was_left_out_is_counted() {
         static HERE: tracing::callsite::DefaultCallsite =
             tracing::callsite::DefaultCallsite::new(&METADATA);
-        static METADATA: tracing::Metadata<'static> = tracing::metadata! {
+        static METADATA: Metadata<'static> = tracing::metadata! {
             name: "x", target: "x", level: Level::INFO, fields: &[], callsite: &HERE,
             kind: tracing::metadata::Kind::EVENT,
         };
