@@ -137,6 +137,8 @@ mod bulk;
 // Server connections that outlive their clients.
 mod parked;
 mod warm;
+// Random beginnings of sessions, and whoever comes next on their connections.
+mod prefixes;
 // What a client costs while it waits.
 mod made;
 mod memory;

@@ -1,0 +1,379 @@
+//! Random beginnings of sessions, each followed by what is put to the next client of its server
+//! connection: that must be answered as in a fresh session.
+//!
+//! `PGAUTOPREP_PREFIXES=50000` tries so many that were followed by another client on the same
+//! connection, and prints how many there were.
+
+use crate::harness::client::Client;
+use crate::harness::frames::{self, Frame};
+use crate::harness::proxy::Proxy;
+use crate::harness::server;
+use pgautoprep::metrics::Counter;
+use std::time::Duration;
+
+/// How many by default.
+const COUNT: u64 = 30;
+
+/// Of so many clients one at least has to come to a connection that another has used.
+const SHARE: u64 = 40;
+
+const SETUP: &str = "CREATE SCHEMA two; CREATE TABLE t (id int PRIMARY KEY, name text); \
+    INSERT INTO t SELECT n, 'name ' || n FROM generate_series(1, 100) n; ANALYZE t; \
+    CREATE TABLE two.t AS SELECT id, 'two' AS name FROM t; \
+    CREATE TABLE s (id serial PRIMARY KEY, name text); CREATE SEQUENCE q CACHE 10; \
+    CREATE VIEW held AS SELECT pg_try_advisory_lock(77) AS l, setseed(0.25)::text AS s; \
+    CREATE VIEW quoted AS SELECT quote_ident('abc') AS q; \
+    CREATE VIEW rooted AS SELECT sqrt(2::float8)::text AS r; \
+    CREATE FUNCTION sets(text, text, bool) RETURNS text LANGUAGE plpgsql AS \
+    'BEGIN RETURN set_config($1, $2, $3); END'; \
+    CREATE FUNCTION clause() RETURNS text LANGUAGE sql SET datestyle = 'German' AS \
+    'SELECT make_date(2020, 1, 2)::text'; \
+    CREATE FUNCTION variable() RETURNS text LANGUAGE sql SET my.var = 'x' AS 'SELECT ''x'''; \
+    CREATE FUNCTION makes() RETURNS text LANGUAGE sql SET search_path = pg_temp, public AS \
+    'SELECT current_schema()::text'; \
+    CREATE FUNCTION fails() RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN 1 / (SELECT 0); END'; \
+    CREATE FUNCTION fired() RETURNS trigger LANGUAGE plpgsql AS \
+    'BEGIN NEW.name := upper(NEW.name); RETURN NEW; END'; CREATE TABLE g (id int, name text); \
+    CREATE TRIGGER fired BEFORE INSERT ON g FOR EACH ROW EXECUTE FUNCTION fired()";
+
+/// What functions compute of `a`, of which the server may keep some.
+const EXPRESSIONS: [&str; 30] = [
+    "make_interval(days => 1)::text",
+    "(make_time(1, 2, 3) - make_time(0, 0, 1))::text",
+    "quote_ident('abc')",
+    "make_date(2020, 1, 2)::text",
+    "make_timestamptz(2020, 1, 2, 3, 4, 5)::text",
+    "(make_timestamp(2020, 1, 2, 3, 4, 5) AT TIME ZONE 'Asia/Tokyo')::text",
+    "(make_timestamp(2020, 1, 2, 3, 4, 5) AT TIME ZONE 'EST')::text",
+    "extract(epoch FROM make_interval(days => 1))::text",
+    "sqrt(a)::text",
+    "sqrt(2)::text",
+    "(a + 0.1)::text",
+    "a::text",
+    "format('%I', 'abc')",
+    "concat('a', make_date(2020, 1, 2), a)",
+    "array['a b', 'c']::text",
+    "to_tsvector('running dogs')::text",
+    "current_setting('intervalstyle')",
+    "jsonb_build_object('k', make_interval(days => 1), 'f', a)::text",
+    "(a = NULL)::text",
+    "convert_to('a', 'utf8')::text",
+    "sha256(convert_to('a', 'utf8'))::text",
+    "decode('abcd', 'hex')::text",
+    "(SELECT q FROM quoted)",
+    "(SELECT r FROM rooted)",
+    "(SELECT name FROM t WHERE id = 7)",
+    "array_to_string(current_schemas(false), ',')",
+    "'t'::regclass::oid::text",
+    "to_date('Jan', 'Mon')::text",
+    "daterange(make_date(2020, 1, 1), make_date(2020, 2, 1))::text",
+    "round(a::numeric, 2)::text",
+];
+
+const SETTINGS: [(&str, &[&str]); 24] = [
+    ("intervalstyle", &["iso_8601", "sql_standard"]),
+    ("datestyle", &["German", "'SQL, DMY'"]),
+    ("timezone", &["'Asia/Tokyo'", "UTC"]),
+    ("quote_all_identifiers", &["on"]),
+    ("extra_float_digits", &["-10", "3"]),
+    ("bytea_output", &["escape"]),
+    ("search_path", &["two, public", "''", "nowhere", "public"]),
+    ("work_mem", &["'1MB'"]),
+    ("transform_null_equals", &["on"]),
+    ("array_nulls", &["off"]),
+    ("default_transaction_read_only", &["on"]),
+    ("default_transaction_isolation", &["serializable"]),
+    ("default_text_search_config", &["'pg_catalog.simple'"]),
+    ("client_encoding", &["latin1", "win1252"]),
+    ("application_name", &["x", "''"]),
+    ("statement_timeout", &["50000"]),
+    ("timezone_abbreviations", &["'Australia'"]),
+    ("row_security", &["off"]),
+    ("client_min_messages", &["error"]),
+    ("standard_conforming_strings", &["off"]),
+    ("session_replication_role", &["replica"]),
+    ("plan_cache_mode", &["force_generic_plan"]),
+    ("no_such_setting", &["1"]),
+    ("xmloption", &["document"]),
+];
+
+/// Texts after which a connection is mostly kept.
+const QUIET: [&str; 46] = [
+    "SELECT name FROM t WHERE id = 5",
+    "SELECT name FROM t WHERE id = 6",
+    "INSERT INTO s (name) VALUES ('x')",
+    "INSERT INTO s (name) VALUES ('x') RETURNING id",
+    "WITH x AS (INSERT INTO s (name) VALUES ('w') RETURNING id) SELECT count(*) FROM x",
+    "UPDATE s SET name = 'z' WHERE id = 1",
+    "INSERT INTO g VALUES (1, 'a')",
+    "SELECT nextval('q'), currval('q')",
+    "SELECT setval('s_id_seq', 1000)",
+    "EXPLAIN ANALYZE SELECT nextval('q')",
+    "SELECT pg_advisory_lock(7)",
+    "SELECT \"pg_try_advisory_lock\"(8)",
+    "SELECT pg_advisory_xact_lock(9)",
+    "SELECT pg_advisory_unlock(7)",
+    "SELECT pg_advisory_unlock_all()",
+    "BEGIN",
+    "START TRANSACTION READ ONLY",
+    "BEGIN ISOLATION LEVEL SERIALIZABLE",
+    "COMMIT",
+    "COMMIT",
+    "ROLLBACK",
+    "ROLLBACK",
+    "COMMIT AND CHAIN",
+    "SAVEPOINT a",
+    "ROLLBACK TO a",
+    "SELECT 1 / 0",
+    "SELEC 1",
+    "SELECT * FROM nowhere",
+    "SELECT clause()",
+    "SELECT within()",
+    "SELECT fails()",
+    "SELECT public.fails()",
+    "SELECT * FROM quoted",
+    "SELECT current_schema()",
+    "SELECT name FROM t WHERE id = 3 FOR UPDATE",
+    "SHOW ALL",
+    "SELECT random()",
+    "SET TIME ZONE 'Asia/Tokyo'",
+    "SET NAMES 'LATIN1'",
+    "SET SCHEMA 'two'",
+    "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+    "SET TRANSACTION READ ONLY",
+    "RESET ALL",
+    "DISCARD ALL",
+    "DISCARD SEQUENCES",
+    "DISCARD PLANS",
+];
+
+/// Texts after which it cannot be.
+const LOUD: [&str; 42] = [
+    "SELECT setseed(0.5)",
+    "SET seed = 0.25",
+    "SELECT * FROM held",
+    "SET my.var = 'x'",
+    "SELECT set_config('my.var', 'y', false)",
+    "BEGIN; SET LOCAL my.var = 'z'; COMMIT",
+    "SELECT sets('my.other', '1', false)",
+    "SELECT sets('my.other', '1', true)",
+    "SELECT variable()",
+    "SELECT makes()",
+    "SET ROLE pg_monitor",
+    "SET LOCAL ROLE pg_monitor",
+    "SET SESSION AUTHORIZATION postgres",
+    "CREATE TEMP TABLE t (id int, name text)",
+    "CREATE TABLE pg_temp.x AS SELECT 1 AS a",
+    "SELECT 1 AS a INTO TEMP x",
+    "BEGIN; CREATE TEMP TABLE x (a int); ROLLBACK",
+    "EXPLAIN ANALYZE CREATE TEMP TABLE x AS SELECT 1 AS a",
+    "CREATE FUNCTION pg_temp.p_0(float8) RETURNS text LANGUAGE sql AS 'SELECT ''tmp'''",
+    "CREATE TEMP SEQUENCE q",
+    "PREPARE p AS SELECT 42",
+    "DEALLOCATE ALL",
+    "DECLARE c CURSOR WITH HOLD FOR SELECT 5",
+    "LISTEN a",
+    "BEGIN; LISTEN a; COMMIT",
+    "UNLISTEN *",
+    "NOTIFY a, 'x'",
+    "COPY t TO STDOUT",
+    "LOAD 'plpgsql'",
+    "DO 'BEGIN PERFORM setseed(0.75); END'",
+    "DO $$BEGIN EXECUTE 'SET my.var = 1'; END$$",
+    "SELECT lo_create(0)",
+    "BEGIN; SELECT lo_open(lo_create(0), 131072)",
+    "SELECT pg_export_snapshot()",
+    "LOCK TABLE t IN SHARE MODE",
+    "DISCARD TEMP",
+    "SET search_path = pg_temp, public",
+    "SELECT set_config('search_path', 'pg_temp', false), current_schema()",
+    "SET search_path = U&'pg!005ftemp' UESCAPE '!'",
+    "SELECT U&\"set!005fconfig\" UESCAPE '!' ('my.var', 'u', false)",
+    "SELECT pg_catalog.\"setseed\"(0.125)",
+    "SELECT pg_terminate_backend(pg_backend_pid())",
+];
+
+/// What the next client does first, and then asks functions under.
+const VARIANTS: [&str; 8] = [
+    "SELECT 5",
+    "SET intervalstyle = iso_8601",
+    "SET quote_all_identifiers = on",
+    "SET datestyle = German",
+    "SET extra_float_digits = -10",
+    "SET bytea_output = escape",
+    "SET transform_null_equals = on",
+    "SET search_path = two, public",
+];
+
+const PROBES: [&str; 15] = [
+    "SELECT md5(string_agg(concat_ws('|', name, setting, source, sourcefile, reset_val, \
+     boot_val), ';' ORDER BY name)) FROM pg_settings WHERE name !~ '^plpgsql'",
+    "SELECT pg_my_temp_schema(), current_schemas(true), current_user, session_user, \
+     current_setting('role'), current_setting('my.var', true), current_setting('my.other', true), \
+     current_setting('transaction_isolation'), current_setting('transaction_read_only'), \
+     pg_current_xact_id_if_assigned(), now() = statement_timestamp()",
+    "SELECT lastval()",
+    "SELECT currval('q')",
+    "SELECT currval('s_id_seq')",
+    "SELECT pg_listening_channels()",
+    "SELECT name, is_holdable FROM pg_cursors",
+    "SELECT mode, objid FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'",
+    "SELECT pg_advisory_unlock(7)",
+    "EXECUTE p",
+    "FETCH c",
+    "SELECT * FROM x",
+    "SELECT name FROM t WHERE id = 7",
+    "SELECT pg_temp.p_0(0.5)",
+    "SELECT fails()",
+];
+
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, sides: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.0 >> 33) as usize % sides
+    }
+
+    fn pick<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len())]
+    }
+}
+
+/// Makes the functions. Returns their names.
+fn functions(database: &str) -> Vec<String> {
+    let mut admin = Client::login(&server::address(), database);
+    let mut names = Vec::new();
+    for (number, expression) in EXPRESSIONS.iter().enumerate() {
+        let bodies = [
+            ("p", "plpgsql", format!("BEGIN RETURN {expression}; END")),
+            (
+                "q",
+                "plpgsql",
+                format!("DECLARE r text; BEGIN SELECT {expression} INTO r; RETURN r; END"),
+            ),
+            ("s", "sql", format!("SELECT {expression}")),
+        ];
+        for (kind, language, body) in bodies {
+            let name = format!("{kind}_{number}");
+            admin.run(&format!(
+                "CREATE FUNCTION {name}(a float8) RETURNS text LANGUAGE {language} AS \
+                 $body${body}$body$"
+            ));
+            names.push(name);
+        }
+    }
+    admin.run(
+        "CREATE FUNCTION within() RETURNS text LANGUAGE sql SET search_path = '' AS \
+         'SELECT public.p_0(0.5)'",
+    );
+    names
+}
+
+/// What one client says.
+fn prefix(names: &[String], dice: &mut Dice) -> Vec<String> {
+    let mut texts: Vec<String> = (0..1 + dice.below(6))
+        .map(|_| match dice.below(3) {
+            0 => dice.pick(&QUIET).to_owned(),
+            1 => format!("SELECT {}(0.1)", names[dice.below(names.len())]),
+            _ => {
+                let (name, values) = dice.pick(&SETTINGS);
+                let value = dice.pick(values);
+                match dice.below(5) {
+                    0 => format!("SET LOCAL {name} = {value}"),
+                    1 => format!(
+                        "SELECT set_config('{name}', '{}', false)",
+                        value.trim_matches('\'')
+                    ),
+                    2 => format!("SET {name} TO {value}; RESET work_mem"),
+                    _ => format!("SET {name} = {value}"),
+                }
+            }
+        })
+        .collect();
+    if dice.below(8) == 0 {
+        texts.insert(dice.below(texts.len()), dice.pick(&LOUD).to_owned());
+    }
+    if dice.below(4) > 0 {
+        texts.push("ROLLBACK".to_owned());
+    }
+    texts
+}
+
+/// The answers of a fresh session to the probes, and to the functions under each variant.
+struct Expected {
+    probes: Vec<Vec<Frame>>,
+    functions: Vec<Vec<Vec<Frame>>>,
+}
+
+fn called(name: &str) -> String {
+    format!("SELECT {name}(0.1)")
+}
+
+fn expected(database: &str, names: &[String]) -> Expected {
+    let mut fresh = Client::login(&server::address(), database);
+    let probes = PROBES.map(|probe| fresh.query(probe)).to_vec();
+    let under = |variant: &str| {
+        let mut fresh = Client::login(&server::address(), database);
+        fresh.run(variant);
+        let answers = names.iter().map(|name| fresh.query(&called(name)));
+        answers.collect()
+    };
+    let functions = VARIANTS.map(under).to_vec();
+    Expected { probes, functions }
+}
+
+#[test]
+fn whatever_the_last_client_has_said_the_next_is_told_nothing_of() {
+    let wanted = std::env::var("PGAUTOPREP_PREFIXES").ok();
+    let count = wanted.map_or(COUNT, |wanted| wanted.parse().unwrap());
+    let proxy = Proxy::with(&server::address(), &[("catalog_watch_ms", "1000")]);
+    let database = server::database(SETUP);
+    let names = functions(&database);
+    let expected = expected(&database, &names);
+    let mut dice = Dice(count);
+    let woken = || proxy.summary().count(Counter::Woken);
+    let (mut tried, mut used) = (0, 0);
+    while used < count {
+        assert!(tried < 400 + count * SHARE, "{}", proxy.summary());
+        tried += 1;
+        let mut client = Client::login(proxy.address(), &database);
+        let texts = prefix(&names, &mut dice);
+        for text in &texts {
+            if text.contains("pg_terminate") {
+                client.send(&frames::query(text));
+                break;
+            }
+            client.query(text);
+        }
+        client.send(&frames::frame(b'X', b""));
+        client.rest();
+        std::thread::sleep(Duration::from_millis(1));
+        let before = woken();
+        let mut next = Client::login(proxy.address(), &database);
+        used += u64::from(woken() > before);
+        for (probe, expected) in PROBES.iter().zip(&expected.probes) {
+            assert_eq!(&next.query(probe), expected, "{probe} behind {texts:?}");
+        }
+        let variant = dice.below(VARIANTS.len());
+        next.run(VARIANTS[variant]);
+        for _ in 0..5 {
+            let which = dice.below(names.len());
+            let answer = next.query(&called(&names[which]));
+            let under = VARIANTS[variant];
+            assert_eq!(
+                answer,
+                expected.functions[variant][which],
+                "{} ({}) under {under} behind {texts:?}",
+                names[which],
+                EXPRESSIONS[which / 3]
+            );
+        }
+        next.send(&frames::frame(b'X', b""));
+        next.rest();
+    }
+    eprintln!("{used} of {tried} prefixes were followed by a client on the same connection");
+}
