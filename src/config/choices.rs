@@ -54,6 +54,32 @@ pub enum HttpPage {
 }
 
 impl Effective {
+    /// How much is done with a query.
+    pub(super) fn mode(&self) -> Result<Mode, Error> {
+        Ok(match self.text(&settings::MODE)? {
+            "off" => Mode::Off,
+            "observe" => Mode::Observe,
+            _ => Mode::Convert,
+        })
+    }
+
+    /// Which plans will do.
+    pub(super) fn plans(&self) -> Result<PlanChoice, Error> {
+        Ok(match self.text(&settings::PLANS)? {
+            "server" => PlanChoice::Server,
+            _ => PlanChoice::Proven,
+        })
+    }
+
+    /// What is done with reads that could run elsewhere.
+    pub(super) fn shared_reads(&self) -> Result<SharedReads, Error> {
+        Ok(match self.text(&settings::SHARED_READS)? {
+            "on" => SharedReads::On,
+            "prove" => SharedReads::Prove,
+            _ => SharedReads::Off,
+        })
+    }
+
     /// Who is shown the page.
     pub(super) fn http_page(&self) -> Result<HttpPage, Error> {
         Ok(match self.text(&settings::HTTP_PAGE)? {

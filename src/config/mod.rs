@@ -293,15 +293,8 @@ impl Effective {
             http_page: self.http_page()?,
             upstream: self.upstream()?,
             databases: DatabaseMap::default(),
-            mode: match self.text(&settings::MODE)? {
-                "off" => Mode::Off,
-                "observe" => Mode::Observe,
-                _ => Mode::Convert,
-            },
-            plans: match self.text(&settings::PLANS)? {
-                "server" => PlanChoice::Server,
-                _ => PlanChoice::Proven,
-            },
+            mode: self.mode()?,
+            plans: self.plans()?,
             prepare_threshold: self.number(&settings::PREPARE_THRESHOLD)?,
             workers: match self.number(&settings::WORKERS)? {
                 0 => automatic_workers(),
@@ -358,14 +351,6 @@ impl Effective {
         self.check_auth_database(&config)?;
         self.check_pools(&config)?;
         Ok(config)
-    }
-
-    fn shared_reads(&self) -> Result<SharedReads, Error> {
-        Ok(match self.text(&settings::SHARED_READS)? {
-            "on" => SharedReads::On,
-            "prove" => SharedReads::Prove,
-            _ => SharedReads::Off,
-        })
     }
 
     /// What was written for `setting`.

@@ -9,6 +9,7 @@
 //! against the text itself is looked for before the moment is blamed.
 
 mod asking;
+mod rest;
 
 use super::bind::Call;
 use super::choose::{choose, leaves_or_chooses};
@@ -116,57 +117,6 @@ impl Circumstances<'_> {
             }
             read => read,
         }
-    }
-
-    /// Whether a look at the catalog is due in this database, before what is known is relied on.
-    fn watch_is_due(&self) -> bool {
-        let interval = self.lent.settings.catalog_watch;
-        let relies = self.standing.context.is_some() && self.may_learn();
-        let database = &self.standing.database;
-        relies && database.is_watch_due(self.now, interval) && self.takes_watch()
-    }
-
-    /// Takes on the look at the catalog that is due, if it pays.
-    #[cold]
-    fn takes_watch(&self) -> bool {
-        let interval = self.lent.settings.catalog_watch;
-        let database = &self.standing.database;
-        let pays = self.lent.settings.is_eager() || database.look_pays(self.now, interval);
-        pays && database.take_watch(self.now, interval)
-    }
-
-    /// Nobody looks at the catalog, because too little would rely on that. Counts what would; if
-    /// that is enough now, there is to be a look.
-    ///
-    /// # Errors
-    /// [`Reason::Rare`].
-    #[cold]
-    fn rest(
-        &mut self,
-        (recipe, eligible): (&Recipe, &Eligible),
-        text: &[u8],
-    ) -> Result<Found, Reason> {
-        let gain = self.gain_of(recipe, eligible, text);
-        self.standing.database.relies(gain);
-        match self.lessons == 0 && self.may_ask() && self.takes_watch() {
-            true => Ok(Found::Ask(Subject::Watch)),
-            false => Err(Reason::Rare),
-        }
-    }
-
-    /// The microseconds that executing the text's statement saves, if they were measured.
-    fn gain_of(&mut self, recipe: &Recipe, eligible: &Eligible, text: &[u8]) -> i32 {
-        let scan = &self.lent.scan;
-        let Some(context) = self.standing.text_context() else {
-            return 0;
-        };
-        let key = recipe.key(eligible, context, text, scan, self.lent.shapes.hasher());
-        let keys = [key, key.with(Plans::Custom)];
-        let gains = keys.map(|key| {
-            let entry = self.standing.mirror.held(key);
-            entry.map_or(0, |entry| entry.statement.routes().gain())
-        });
-        gains[0].max(gains[1])
     }
 
     /// What to ask behind a reply, when no query waits for it, and about which text: one that was
@@ -303,7 +253,10 @@ impl Circumstances<'_> {
         {
             let found = (&**recipe, eligible, context);
             match self.warm(found, text)? {
-                ControlFlow::Break(found) => return Ok(found),
+                ControlFlow::Break(found) => {
+                    self.standing.database.relies(self.habits.sent.gain);
+                    return Ok(found);
+                }
                 ControlFlow::Continue(wanted) => plans = wanted,
             }
         }
@@ -360,7 +313,6 @@ impl Circumstances<'_> {
                 let (settings, habits) = (&self.lent.settings, &mut *self.habits);
                 let travels = leaves_or_chooses(entry, settings, habits, (self.now, self.clock))?;
                 let is_due = entry.statement.count_execution();
-                let gain = entry.statement.routes().gain();
                 // Of a plan that the server chooses nothing was proven that could be proven again.
                 let asks = is_due && (self.lent.settings.audit | self.lent.settings.proves_reads);
                 let audit = asks && self.lent.settings.audit && !entry.terms.is_chosen;
@@ -375,7 +327,6 @@ impl Circumstances<'_> {
                         return Ok(ControlFlow::Break(Found::Ask(subject)));
                     }
                 }
-                self.standing.database.relies(gain);
                 return Ok(ControlFlow::Break(Found::Execute(call)));
             }
             if recipe.shape().has_rows() {
@@ -394,9 +345,6 @@ impl Circumstances<'_> {
                 choose(entry, self.habits, self.clock)?;
             }
             entry.statement.count_execution();
-            self.standing
-                .database
-                .relies(entry.statement.routes().gain());
             let mut call = Call::of(entry);
             let statement = Arc::clone(&entry.statement);
             call.renewed = self.standing.mirror.spend(key).then_some(statement);
