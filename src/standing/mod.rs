@@ -405,8 +405,8 @@ impl Standing {
         misses
     }
 
-    /// The names whose use has hazards, as far as is known now: none where nobody looks whether they
-    /// have changed.
+    /// The names whose use has hazards, as far as is known now: none where nobody looks whether
+    /// they have changed.
     pub fn names(&mut self) -> &Arc<Names> {
         if self.database.is_resting() {
             if self.naming.take().is_some() {
