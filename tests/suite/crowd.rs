@@ -118,7 +118,8 @@ fn half_open(address: &str) -> Client {
 
 #[test]
 fn who_does_not_go_on_with_a_relayed_login_makes_room() {
-    const SETUP: &str = "CREATE ROLE visitor LOGIN PASSWORD 'right'";
+    const SETUP: &str = "SET password_encryption = 'scram-sha-256'; \
+                         CREATE ROLE visitor LOGIN PASSWORD 'right'";
     let server = asking("scram-sha-256", SETUP);
     let proxy = Proxy::with(&server.host_port(), &[("max_clients", "3")]);
     let mut inside = login(proxy.address(), "visitor", "right").entered();

@@ -2,6 +2,7 @@
 
 use crate::harness::client::Client;
 use crate::harness::matrix::same_under;
+use crate::travel;
 use crate::warm::{PROBES, SETUP};
 use pgautoprep::metrics::Counter;
 
@@ -71,5 +72,6 @@ fn after_discard_all_a_session_is_as_it_was_at_its_login() {
         summary.count(Counter::DiscardsSpared),
         summary.count(Counter::Converted),
     );
-    assert!(spared >= 60 && converted >= 100, "{summary}");
+    let least = if travel::major() < 14 { 0 } else { 60 };
+    assert!(spared >= least && converted >= 100, "{summary}");
 }

@@ -119,7 +119,7 @@ fn forced() -> &'static str {
     }
 }
 
-fn major() -> u16 {
+pub(crate) fn major() -> u16 {
     let mut client = Client::login(&server::address(), "postgres");
     let shown = values(&mut client, "SHOW server_version_num");
     shown[0]

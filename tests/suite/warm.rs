@@ -76,7 +76,7 @@ fn until_woken(proxy: &Proxy, database: &str, work: impl Fn(&mut Client)) -> (Cl
             return (client, last);
         }
         assert!(
-            started.elapsed() < Duration::from_secs(10),
+            started.elapsed() < Duration::from_secs(30),
             "no warm connection"
         );
         work(&mut client);

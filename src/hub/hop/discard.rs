@@ -29,6 +29,10 @@ use crate::wire::frontend;
 /// The command tag of DISCARD ALL.
 const TAG: &[u8] = b"DISCARD ALL";
 
+/// The first version of the server with which a session sees nothing more of DISCARD ALL than of
+/// RESET ALL: those before report the session's role whatever it was.
+const FIRST: u16 = 14;
+
 /// The longest text that is looked at: it may have some space and a comment in it.
 const MAX_TEXT: usize = 128;
 
@@ -51,6 +55,7 @@ impl Hop<'_> {
         // A session may have asked to be told of each statement.
         let is_open = self.lent.settings.mode == Policy::Convert
             && standing.status == Status::Idle
+            && standing.dialect.server_major >= FIRST
             && standing.is_quiet()
             && !standing.past.may_show_statements()
             && self.upstream.ledger.is_idle()
