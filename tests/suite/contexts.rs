@@ -331,10 +331,14 @@ fn a_configuration_that_was_read_once_is_learned_once() {
     let lessons = || proxy.summary().count(Counter::OracleQuestions);
     let before = lessons();
     direct.run("SELECT pg_reload_conf()");
-    // It may be another configuration for a second.
+    // It may be another configuration for a second, or longer where the machine is busy.
+    let is_learned = (0..10).any(|_| {
+        round(4);
+        lessons() > before
+    });
+    assert!(is_learned, "{}", proxy.summary());
     round(4);
     let again = lessons() - before;
-    assert!(again >= 1, "{}", proxy.summary());
     round(8);
     assert_eq!(lessons() - before, again, "{}", proxy.summary());
 }
