@@ -34,6 +34,14 @@ fn alone() -> (Stage, Line) {
     alone_with(&ON)
 }
 
+/// The same, in a transaction that has read once.
+fn having_read() -> (Stage, Line) {
+    let (stage, mut line) = alone();
+    line.begins();
+    line.reads();
+    (stage, line)
+}
+
 fn alone_with(settings: &[(&str, &str)]) -> (Stage, Line) {
     let Scene {
         mut client,
@@ -145,6 +153,11 @@ fn failed(error: &[u8]) -> Vec<u8> {
     [planned, complete("BEGIN"), error.to_vec(), ready(b'E')].concat()
 }
 
+/// What the server says of a statement that a request has ended.
+fn cancelled(status: u8) -> Vec<u8> {
+    [frames::error("57014", "canceling statement"), ready(status)].concat()
+}
+
 fn count(stage: &Stage, counter: Counter) -> u64 {
     stage.summary().count(counter)
 }
@@ -220,9 +233,7 @@ fn reads_of_transactions_run_on_connections_of_others_in_transactions() {
 
 #[test]
 fn what_is_more_than_a_read_opens_the_transaction() {
-    let (stage, mut line) = alone();
-    line.begins();
-    line.reads();
+    let (stage, mut line) = having_read();
     line.client.send(&query("SELECT name FROM t WHERE id = 7"));
     line.peer.take("BDES");
     line.peer.send(&answer(&SELECT, b'I'));
@@ -269,9 +280,7 @@ fn other_forms_of_the_end_reach_the_server() {
         "SET LOCAL x = 1",
         "BEGIN",
     ] {
-        let (_stage, mut line) = alone();
-        line.begins();
-        line.reads();
+        let (_stage, mut line) = having_read();
         line.client.send(&query(text));
         line.opens(1);
         line.peer.expect_at_once(&query(text));
@@ -283,9 +292,7 @@ fn other_forms_of_the_end_reach_the_server() {
 
 #[test]
 fn a_message_of_the_other_protocol_opens_the_transaction() {
-    let (_stage, mut line) = alone();
-    line.begins();
-    line.reads();
+    let (_stage, mut line) = having_read();
     let batch = [frames::parse("", "SELECT 1", &[]), frames::sync()].concat();
     line.client.send(&batch);
     line.opens(1);
@@ -303,18 +310,14 @@ fn a_message_of_the_other_protocol_opens_the_transaction() {
 
 #[test]
 fn a_client_that_leaves_has_begun_nothing() {
-    let (_stage, mut line) = alone();
-    line.begins();
-    line.reads();
+    let (_stage, mut line) = having_read();
     line.client.send(&frame(b'X', b""));
     line.peer.expect_at_once(&frame(b'X', b""));
 }
 
 #[test]
 fn a_transaction_is_opened_when_it_has_lasted_long() {
-    let (stage, mut line) = alone();
-    line.begins();
-    line.reads();
+    let (stage, mut line) = having_read();
     stage.advance(LONGEST - 1);
     assert!(line.peer.stream.is_silent());
     stage.advance(1);
@@ -326,9 +329,7 @@ fn a_transaction_is_opened_when_it_has_lasted_long() {
 
 #[test]
 fn what_cannot_be_planned_again_fails_the_statement_that_opens_the_transaction() {
-    let (stage, mut line) = alone();
-    line.begins();
-    line.reads();
+    let (stage, mut line) = having_read();
     line.client.send(&query(MORE));
     line.peer.expect_at_once(&opening(1));
     let fields = ["SERROR", "VERROR", "C42P01", "Mgone", "P18"];
@@ -342,9 +343,7 @@ fn what_cannot_be_planned_again_fails_the_statement_that_opens_the_transaction()
 
 #[test]
 fn nobody_hears_that_a_transaction_could_not_be_opened_for_its_age() {
-    let (stage, mut line) = alone();
-    line.begins();
-    line.reads();
+    let (stage, mut line) = having_read();
     stage.advance(LONGEST);
     line.peer.expect_at_once(&opening(1));
     line.peer.send(&failed(&frames::error("42P01", "gone")));
@@ -359,9 +358,7 @@ fn nobody_hears_that_a_transaction_could_not_be_opened_for_its_age() {
 
 #[test]
 fn a_guest_that_comes_home_is_in_its_transaction() {
-    let (stage, mut line) = alone();
-    line.begins();
-    line.reads();
+    let (stage, mut line) = having_read();
     line.client.send(&query(SQL));
     line.is_asked();
     let wrong = [frames::error("22012", "division by zero"), ready(b'I')].concat();
@@ -394,15 +391,11 @@ fn a_read_at_home_may_take_its_time_if_it_keeps_nobody_waiting() {
 
 #[test]
 fn a_request_that_hits_a_read_ends_it_in_its_transaction() {
-    let (_stage, mut line) = alone();
-    line.begins();
-    line.reads();
+    let (_stage, mut line) = having_read();
     line.client.send(&query(SQL));
     line.is_asked();
     line.client.socket.request_cancel(&line.client.key);
     line.client.socket.deliver_cancel();
-    let cancelled =
-        |status| [frames::error("57014", "canceling statement"), ready(status)].concat();
     line.peer.send(&cancelled(b'I'));
     line.opens(1);
     let sql = "SELECT pg_catalog.pg_cancel_backend(pg_catalog.pg_backend_pid())";
@@ -413,11 +406,7 @@ fn a_request_that_hits_a_read_ends_it_in_its_transaction() {
 
 #[test]
 fn a_request_that_hits_what_opens_a_transaction_ends_the_statement_in_it() {
-    let (_stage, mut line) = alone();
-    let cancelled =
-        |status| [frames::error("57014", "canceling statement"), ready(status)].concat();
-    line.begins();
-    line.reads();
+    let (_stage, mut line) = having_read();
     line.client.send(&query(MORE));
     line.peer.expect_at_once(&opening(1));
     line.client.socket.request_cancel(&line.client.key);
@@ -431,11 +420,7 @@ fn a_request_that_hits_what_opens_a_transaction_ends_the_statement_in_it() {
 
 #[test]
 fn a_request_that_hits_the_begin_ends_the_statement_in_the_transaction() {
-    let (_stage, mut line) = alone();
-    let cancelled =
-        |status| [frames::error("57014", "canceling statement"), ready(status)].concat();
-    line.begins();
-    line.reads();
+    let (_stage, mut line) = having_read();
     line.client.send(&query(MORE));
     line.peer.expect_at_once(&opening(1));
     line.client.socket.request_cancel(&line.client.key);
@@ -550,15 +535,11 @@ fn transactions_of_a_client_that_mostly_writes_are_not_loose() {
 
 #[test]
 fn a_server_that_goes_says_of_a_loose_transaction_what_it_says_of_an_idle_one() {
-    let (_stage, mut line) = alone();
-    line.begins();
-    line.reads();
+    let (_stage, mut line) = having_read();
     line.peer.stream.finish();
     assert!(line.client.rest().is_empty());
     // What it owes when it goes is missed.
-    let (_stage, mut line) = alone();
-    line.begins();
-    line.reads();
+    let (_stage, mut line) = having_read();
     line.client.send(&query(MORE));
     line.peer.expect_at_once(&opening(1));
     line.peer.stream.finish();

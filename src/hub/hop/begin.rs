@@ -111,13 +111,22 @@ impl Hop<'_> {
     }
 
     /// Whether a BEGIN may be answered before the server has heard of it. Behind one that it has
-    /// heard of it holds notifications back, in the other protocol the client might see what
-    /// carries it, and a session may have asked to be told of each statement.
+    /// heard of it holds notifications back, and in the other protocol the client might see what
+    /// carries it.
     fn may_defer(&mut self) -> bool {
+        self.may_speak_for_it()
+            && !self.upstream.standing.may_listen()
+            && !self.client.habits.speaks_extended()
+            && self.client.habits.begins.are_held()
+    }
+
+    /// Whether the server may be told something other than what the client says, outside a
+    /// transaction, and the client not see it: nothing is in flight, and the session has not asked
+    /// to be told of each statement.
+    pub(super) fn may_speak_for_it(&self) -> bool {
         let standing = &self.upstream.standing;
         self.lent.settings.mode == Policy::Convert
             && standing.status == Status::Idle
-            && !standing.may_listen()
             && standing.is_quiet()
             && !standing.past.may_show_statements()
             && self.upstream.ledger.is_idle()
@@ -126,8 +135,6 @@ impl Hop<'_> {
             && !self.upstream.told_fatal
             && !self.client.relay_only
             && !self.client.is_parting
-            && !self.client.habits.speaks_extended()
-            && self.client.habits.begins.are_held()
     }
 
     #[inline(never)]

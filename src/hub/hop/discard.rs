@@ -17,11 +17,9 @@
 
 use super::Hop;
 use crate::client::{Discarding, Turn};
-use crate::convert::Policy;
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::moves::{self, Move};
-use crate::upstream::Partial;
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::HEADER;
 use crate::wire::frontend;
@@ -51,19 +49,9 @@ impl Hop<'_> {
 
     #[inline(never)]
     fn discards_all(&mut self, text: &[u8], reason: Reason) -> bool {
-        let standing = &self.upstream.standing;
-        // A session may have asked to be told of each statement.
-        let is_open = self.lent.settings.mode == Policy::Convert
-            && standing.status == Status::Idle
-            && standing.dialect.server_major >= FIRST
-            && standing.is_quiet()
-            && !standing.past.may_show_statements()
-            && self.upstream.ledger.is_idle()
-            && self.upstream.partial == Partial::default()
-            && !self.upstream.told_fatal
-            && !self.client.relay_only
-            && !self.client.is_parting
-            && reason == Reason::NotPreparable;
+        let is_open = reason == Reason::NotPreparable
+            && self.upstream.standing.dialect.server_major >= FIRST
+            && self.may_speak_for_it();
         if !is_open || moves::read(text) != Some(Move::DiscardAll) {
             return false;
         }
