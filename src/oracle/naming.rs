@@ -336,7 +336,7 @@ const IMPLICIT: &str = "SELECT 'd', '*', '', 'f' {||} p.oid::pg_catalog.text, ''
     WHERE k.oid {=} d.objid AND k.contypid {<>} 0::pg_catalog.oid)))";
 
 /// The functions that event triggers run, and whether one of them runs at each login, or a login
-/// may have names looked for in the temporary schema.
+/// to this database may have names looked for in the temporary schema.
 fn events(major: u16) -> String {
     match major {
         ..17 => format!("{EVENTS}; {TEMPORARY}"),
@@ -345,7 +345,10 @@ fn events(major: u16) -> String {
 }
 
 const TEMPORARY: &str = "SELECT 'l', '', '', '', '' FROM pg_catalog.pg_db_role_setting s \
-    WHERE s.setconfig::pg_catalog.text {~~*} '%search_path=%pg_temp%'";
+    WHERE s.setconfig::pg_catalog.text {~~*} '%search_path=%pg_temp%' \
+    AND (s.setdatabase {=} 0::pg_catalog.oid OR s.setdatabase {=} (\
+    SELECT d.oid FROM pg_catalog.pg_database d \
+    WHERE d.datname {=} pg_catalog.current_database()))";
 
 const GREETS: &str = "SELECT 'l', '', '', '', '' FROM pg_catalog.pg_event_trigger e \
     WHERE e.evtevent {=} 'login'::pg_catalog.name AND e.evtenabled {<>} 'D'::pg_catalog.\"char\"";

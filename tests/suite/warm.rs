@@ -77,7 +77,8 @@ fn until_woken(proxy: &Proxy, database: &str, work: impl Fn(&mut Client)) -> (Cl
         }
         assert!(
             started.elapsed() < Duration::from_secs(30),
-            "no warm connection"
+            "no warm connection: {}",
+            proxy.summary()
         );
         work(&mut client);
         last = client.key.0;
@@ -738,6 +739,16 @@ fn functions_are_called_what_they_are_in_a_fresh_session() {
 }
 
 /// Who asks for a search path with the temporary schema at its front makes that schema.
+#[test]
+fn how_others_log_in_to_another_database_costs_no_warm_connections() {
+    let proxy = proxy();
+    let [database, other] = [0, 1].map(|_| server::database(SETUP));
+    let path = format!("ALTER DATABASE {other} SET search_path = pg_temp, public");
+    Client::login(&server::address(), &other).run(&path);
+    let work = |client: &mut Client| assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
+    until_woken(&proxy, &database, work);
+}
+
 #[test]
 fn a_temporary_schema_that_a_login_makes_is_nobody_elses() {
     let proxy = proxy();
