@@ -60,6 +60,17 @@ fn leave(mut client: Client) {
     assert_eq!(client.rest(), []);
 }
 
+/// The same, and its connection is kept for others.
+fn leave_it(proxy: &Proxy, client: Client) {
+    let parked = || proxy.summary().count(Counter::Parked);
+    let (before, started) = (parked(), Instant::now());
+    leave(client);
+    while parked() == before {
+        assert!(started.elapsed() < Duration::from_secs(10), "not kept");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 fn woken(proxy: &Proxy) -> u64 {
     proxy.summary().count(Counter::Woken)
 }
@@ -517,8 +528,7 @@ fn functions_that_leave_nothing_are_run_on_warm_connections() {
         for text in RUN_QUIETLY {
             client.run(text);
         }
-        leave(client);
-        std::thread::sleep(Duration::from_millis(10));
+        leave_it(&proxy, client);
         client = Client::login(proxy.address(), &database);
         assert_eq!(client.key.0, pid, "in round {round}");
     }
@@ -730,15 +740,13 @@ fn functions_are_called_what_they_are_in_a_fresh_session() {
     ] {
         client.run(text);
         work(&mut client);
-        leave(client);
-        std::thread::sleep(Duration::from_millis(10));
+        leave_it(&proxy, client);
         client = Client::login(proxy.address(), &database);
         assert_eq!(client.key.0, pid, "{text}");
         fails(&mut client, CHANGES.len());
     }
 }
 
-/// Who asks for a search path with the temporary schema at its front makes that schema.
 #[test]
 fn how_others_log_in_to_another_database_costs_no_warm_connections() {
     let proxy = proxy();
@@ -749,6 +757,7 @@ fn how_others_log_in_to_another_database_costs_no_warm_connections() {
     until_woken(&proxy, &database, work);
 }
 
+/// Who asks for a search path with the temporary schema at its front makes that schema.
 #[test]
 fn a_temporary_schema_that_a_login_makes_is_nobody_elses() {
     let proxy = proxy();
