@@ -131,7 +131,7 @@ fn clients_have_warm_connections_while_the_server_goes_on_letting_them_in() {
     while started.elapsed() < Duration::from_millis(2_200) {
         work(&mut client);
         assert_eq!(client.key.0, pid, "after {:?}", started.elapsed());
-        leave(client);
+        leave_it(&proxy, client);
         std::thread::sleep(Duration::from_millis(20));
         client = Client::login(proxy.address(), &database);
     }
