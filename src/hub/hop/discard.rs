@@ -20,7 +20,7 @@ use crate::client::{Discarding, Turn};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::moves::{self, Move};
-use crate::wire::backend::{self, Status};
+use crate::wire::backend;
 use crate::wire::frame::HEADER;
 use crate::wire::frontend;
 
