@@ -145,6 +145,10 @@ pub struct Counts {
     pub queries: u64,
     /// Those that were run as prepared statements.
     pub converted: u64,
+    /// Those that have begun a transaction, which most are all of.
+    pub transactions: u64,
+    /// Microseconds that those took which were timed (`metrics::times`).
+    pub micros: u64,
 }
 
 impl Client {

@@ -283,6 +283,7 @@ impl Hub {
         let asked = std::mem::take(&mut client.asked);
         let micros = self.clock.since(asked);
         self.sharing.pace.waited(micros);
+        client.counts.micros += micros;
         self.lent.counters().took(TimedRoute::Shared, micros);
         let text = std::mem::take(&mut client.query);
         if let Some(home) = home.filter(|_| self.lent.is_slow(micros)) {

@@ -233,6 +233,8 @@ fn what_clients_do_is_shown() {
     let mut console = place.enter("guest");
     let stats = found(&mut console, "STATS", "database", "postgres").remove(0);
     assert_eq!(cell(&stats, "total_query_count"), "40");
+    assert_eq!(cell(&stats, "total_xact_count"), "40");
+    assert_ne!(cell(&stats, "total_query_time"), "0");
     assert_eq!(cell(&stats, "total_client_login_count"), "1");
     let converted: u64 = cell(&stats, "total_converted_count").parse().unwrap();
     assert!((30..=40).contains(&converted), "{stats:?}");
@@ -271,6 +273,7 @@ fn what_clients_do_is_shown() {
     loop {
         let stats = found(&mut console, "STATS", "database", "postgres").remove(0);
         assert_eq!(cell(&stats, "total_query_count"), "43");
+        assert_eq!(cell(&stats, "total_xact_count"), "42", "one of two");
         let pool = found(&mut console, "POOLS", "database", "postgres");
         if pool.iter().all(|pool| cell(pool, "cl_active") == "0") {
             break;

@@ -111,17 +111,33 @@ fn version(facts: &Facts) -> Vec<Vec<Cell>> {
 }
 
 /// The twelve figures that `PgBouncer` has of a database, in its order, and how many queries were
-/// converted. A client has one server connection, which it is assigned at login.
+/// converted. A client has one server connection, which it is assigned at login. How long
+/// transactions take is not counted, nor what is prepared by database.
 fn figures(totals: &Totals) -> [u64; 13] {
     let Totals {
         clients,
         queries,
         converted,
+        transactions,
+        micros,
         received,
         sent,
     } = *totals;
+    let (xact_time, waited, parsed, bound) = (0, 0, [0, 0], 0);
     [
-        clients, 0, queries, received, sent, 0, 0, 0, 0, 0, 0, clients, converted,
+        clients,
+        transactions,
+        queries,
+        received,
+        sent,
+        xact_time,
+        micros,
+        waited,
+        parsed[0],
+        parsed[1],
+        bound,
+        clients,
+        converted,
     ]
 }
 

@@ -18,6 +18,10 @@ pub struct Totals {
     pub queries: u64,
     /// Those of them that were run as prepared statements.
     pub converted: u64,
+    /// Transactions that they have begun.
+    pub transactions: u64,
+    /// Microseconds that those queries took which were timed.
+    pub micros: u64,
     /// Bytes received from clients.
     pub received: u64,
     /// Bytes received from servers for them.
@@ -30,11 +34,14 @@ impl Totals {
         self.clients += other.clients;
         self.queries += other.queries;
         self.converted += other.converted;
+        self.transactions += other.transactions;
+        self.micros += other.micros;
         self.received += other.received;
         self.sent += other.sent;
     }
 
-    /// What was counted since `earlier`, for each second of so many.
+    /// What was counted since `earlier`, for each second of so many; of the microseconds, those of
+    /// each query.
     #[must_use]
     pub const fn rate(&self, earlier: &Self, seconds: u64) -> Self {
         const fn rate(now: u64, before: u64, seconds: u64) -> u64 {
@@ -43,10 +50,13 @@ impl Totals {
                 None => 0,
             }
         }
+        let queries = self.queries.saturating_sub(earlier.queries);
         Self {
             clients: rate(self.clients, earlier.clients, seconds),
             queries: rate(self.queries, earlier.queries, seconds),
             converted: rate(self.converted, earlier.converted, seconds),
+            transactions: rate(self.transactions, earlier.transactions, seconds),
+            micros: rate(self.micros, earlier.micros, queries),
             received: rate(self.received, earlier.received, seconds),
             sent: rate(self.sent, earlier.sent, seconds),
         }

@@ -48,6 +48,8 @@ pub(in crate::admin) fn facts() -> Facts {
         clients,
         queries,
         converted,
+        transactions: queries / 2,
+        micros: queries * 30,
         received,
         sent,
     };

@@ -96,6 +96,7 @@ impl Hop<'_> {
             return None;
         }
         let micros = self.clock.since(sent_at);
+        self.client.counts.micros += micros;
         self.lent.counters().took(route, micros);
         self.lent.is_slow(micros).then_some(micros)
     }

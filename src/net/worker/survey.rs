@@ -162,6 +162,8 @@ impl Worker {
             clients: known.is_some_and(|client| client.is_logged_in()).into(),
             queries: counts.queries,
             converted: counts.converted,
+            transactions: counts.transactions,
+            micros: counts.micros,
             received: port.received,
             sent: port.sent,
         }
