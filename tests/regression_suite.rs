@@ -8,7 +8,8 @@
 //! - `PGAUTOPREP_REGRESS_LIB`: the directory of `regress.so`, `autoinc.so` and `refint.so`;
 //! - `PGAUTOPREP_REGRESS_ALONE`: if set, the files of a group run one after the other, so that no
 //!   file's DDL changes the catalog under another;
-//! - `PGAUTOPREP_SHARED_READS`: the proxies' setting of that name;
+//! - `PGAUTOPREP_SHARED_READS`, `PGAUTOPREP_POOL_MODE`, `PGAUTOPREP_DEFAULT_POOL_SIZE`: the
+//!   proxies' settings of these names;
 //! - `PGAUTOPREP_SUITE_CROWD`: if set, so many other sessions, each like that of the file, read all
 //!   the while beside each file. The file's own session reads the same first, so that they read on
 //!   its connection with `shared_reads = on`. They are there in the second of the direct runs, too.
@@ -452,10 +453,15 @@ fn the_regression_suite_prints_the_same() {
         let counted = proxy.summary().since(&before);
         different.extend(judge(name, &direct, &printed, &counted));
     };
-    let shared = std::env::var("PGAUTOPREP_SHARED_READS").ok();
-    let shared = shared.as_deref().map(|value| ("shared_reads", value));
+    let chosen = ["shared_reads", "pool_mode", "default_pool_size"].map(|name| {
+        let variable = format!("PGAUTOPREP_{}", name.to_uppercase());
+        (name, std::env::var(variable).ok())
+    });
+    let chosen = chosen
+        .iter()
+        .filter_map(|(name, value)| Some((*name, value.as_deref()?)));
     let common = [("listen", "127.0.0.1:0"), ("upstream", &upstream)];
-    let common: Vec<_> = common.into_iter().chain(shared).collect();
+    let common: Vec<_> = common.into_iter().chain(chosen).collect();
     let eager = [("prepare_threshold", "1"), ("oracle_per_second", "1000000")];
     let eager = Proxy::configured(&[&eager[..], &common].concat());
     run("first-sighting", &eager);

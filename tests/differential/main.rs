@@ -3,7 +3,7 @@
 //!
 //! `PGAUTOPREP_RANDOM_SEED` and `PGAUTOPREP_RANDOM_COUNT` run other random conversations and
 //! sessions, and more of them, `PGAUTOPREP_RANDOM_MAJOR` runs them on another major version, and
-//! `PGAUTOPREP_SHARED_READS` is the proxies' setting of that name.
+//! `PGAUTOPREP_SHARED_READS` and `PGAUTOPREP_POOL_MODE` are the proxies' settings of these names.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

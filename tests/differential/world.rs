@@ -161,7 +161,10 @@ impl Proxy {
             ("min_array_rows", "4"),
             ("drain_timeout_s", "0"),
         ];
-        let settings: Vec<(&str, &str)> = settings.into_iter().chain(shared).collect();
+        let pooled = std::env::var("PGAUTOPREP_POOL_MODE").ok();
+        let pooled = pooled.as_ref().map(|value| ("pool_mode", value.as_str()));
+        let chosen = shared.into_iter().chain(pooled);
+        let settings: Vec<(&str, &str)> = settings.into_iter().chain(chosen).collect();
         let config = Config::from_pairs(&settings).unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let (sender, receiver) = mpsc::channel();
