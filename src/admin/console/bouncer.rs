@@ -4,8 +4,9 @@
 //! Names, types and order are those of `admin.c` and `stats.c` of `PgBouncer` 1.25.
 
 mod columns;
+mod figures;
 
-use super::facts::{Counted, Facts, Lead, Peer, PeerState, Totals};
+use super::facts::{Facts, Lead, Peer, PeerState, Totals};
 use super::value::{Cell, TableColumn, int4, numeric, text};
 use super::view::{Needs, View};
 use crate::admin::date;
@@ -13,6 +14,7 @@ use columns::{
     CLIENTS, CONFIG, DATABASES, DNS_HOSTS, DNS_ZONES, FDS, MEM, PEER_POOLS, PEERS, POOLS, SERVERS,
     STATS, STATS_AVERAGES, STATS_TOTALS, USERS,
 };
+use figures::{stats, stats_averages, stats_totals, totals};
 use std::collections::BTreeMap;
 
 /// How long the clients of a database keep their server connections.
@@ -108,97 +110,6 @@ fn version(facts: &Facts) -> Vec<Vec<Cell>> {
     vec![vec![
         format!("pgautoprep {}", facts.snapshot.version).into(),
     ]]
-}
-
-/// The twelve figures that `PgBouncer` has of a database, in its order, and how many queries were
-/// converted. A client has one server connection, which it is assigned at login. How long
-/// transactions take is not counted, nor what is prepared by database.
-fn figures(totals: &Totals) -> [u64; 13] {
-    let Totals {
-        clients,
-        queries,
-        converted,
-        transactions,
-        micros,
-        received,
-        sent,
-    } = *totals;
-    let (xact_time, waited, parsed, bound) = (0, 0, [0, 0], 0);
-    [
-        clients,
-        transactions,
-        queries,
-        received,
-        sent,
-        xact_time,
-        micros,
-        waited,
-        parsed[0],
-        parsed[1],
-        bound,
-        clients,
-        converted,
-    ]
-}
-
-/// What was counted in each second of the last whole period.
-fn rates(facts: &Facts) -> Counted {
-    let (before, after, seconds) = &facts.period;
-    let rate = |(name, now): (&String, &Totals)| {
-        let earlier = before.get(name).copied().unwrap_or_default();
-        (name.clone(), now.rate(&earlier, *seconds))
-    };
-    after.iter().map(rate).collect()
-}
-
-/// A row for each database of `counted`, and one for the console, which counts nothing.
-fn by_database(counted: &Counted, figures: impl Fn(&str, &Totals) -> Vec<u64>) -> Vec<Vec<Cell>> {
-    let row = |name: &str, totals: &Totals| {
-        let figures = figures(name, totals).into_iter().map(Cell::from);
-        std::iter::once(name.to_owned().into())
-            .chain(figures)
-            .collect()
-    };
-    let console = std::iter::once((super::NAMES[0], Totals::default()));
-    let known = counted
-        .iter()
-        .map(|(name, totals)| (name.as_str(), *totals));
-    let rows = known.chain(console);
-    rows.map(|(name, totals)| row(name, &totals)).collect()
-}
-
-fn stats(facts: &Facts) -> Vec<Vec<Cell>> {
-    let rates = rates(facts);
-    by_database(&facts.counted, |name, totals| {
-        let rate = rates.get(name).copied().unwrap_or_default();
-        let (totals, rate) = (figures(totals), figures(&rate));
-        let ([totals @ .., converted], [rate @ .., rate_converted]) = (totals, rate);
-        [&totals[..], &rate, &[converted, rate_converted]].concat()
-    })
-}
-
-fn stats_totals(facts: &Facts) -> Vec<Vec<Cell>> {
-    by_database(&facts.counted, |_, totals| figures(totals).to_vec())
-}
-
-fn stats_averages(facts: &Facts) -> Vec<Vec<Cell>> {
-    by_database(&rates(facts), |_, rate| figures(rate).to_vec())
-}
-
-/// The sums over all databases, under the names that they have in `stats`.
-fn totals(facts: &Facts) -> Vec<Vec<Cell>> {
-    let mut sums = vec![0_i64; STATS.len()];
-    for row in stats(facts) {
-        for (sum, cell) in sums.iter_mut().zip(row) {
-            if let Cell::Number(number) = cell {
-                *sum = sum.saturating_add(number);
-            }
-        }
-    }
-    let named = STATS.iter().zip(sums).skip(1);
-    named
-        .map(|(column, sum)| vec![column.name.into(), Cell::Number(sum)])
-        .collect()
 }
 
 /// How many clients and server connections there are of one user in one database.
