@@ -703,6 +703,32 @@ fn all_paths(text: &str) -> Vec<Vec<String>> {
     paths
 }
 
+/// Rule: secrets are kept in types that neither print nor compare them. `Zeroizing` does both, so
+/// only the types that hide it hold it.
+fn hides_its_secrets(source: &Source) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let mut derived = "";
+    for (index, line) in source.code.lines().enumerate() {
+        let line = line.trim();
+        if line.starts_with("#[derive") {
+            derived = line;
+        } else if line.contains("Zeroizing<") && !line.contains("fn ") && !line.contains("->") {
+            if line.contains("type ") {
+                complaints.push(source.complaint(index, "an alias of a type that prints secrets"));
+            }
+            for way in ["Debug", "PartialEq"] {
+                if derived.contains(way) {
+                    let what = format!("a type with a secret derives `{way}`; hold a `Wiped`");
+                    complaints.push(source.complaint(index, &what));
+                }
+            }
+        } else if line == "}" || line.is_empty() {
+            derived = "";
+        }
+    }
+    complaints
+}
+
 /// Rule: what a type can do stands where the type does, or in the folder that is named after it.
 fn keeps_types_together(sources: &[Source]) -> Vec<String> {
     let mut homes: BTreeMap<_, Vec<_>> = BTreeMap::new();
@@ -811,6 +837,7 @@ fn complaints(source: &Source) -> Vec<String> {
         has_no_mutable_static,
         is_finished,
         cites_rules_by_their_numbers,
+        hides_its_secrets,
     ];
     rules.iter().flat_map(|rule| rule(source)).collect()
 }
@@ -1040,6 +1067,23 @@ mod the_rules {
         assert_eq!(count(rule, "src/a.rs", "thread_local! {}"), 1);
         assert_eq!(count(rule, "src/a.rs", "static A: [u8; 2] = [1, 2];"), 0);
         assert_eq!(count(rule, "src/a.rs", "fn f(x: &'static Mutex<u8>) {}"), 0);
+    }
+
+    #[test]
+    fn secrets_are_hidden() {
+        let of = |derived: &str, field: &str| {
+            let text =
+                format!("#[derive({derived})]\nstruct S {{\n    a: u8,\n    s: {field},\n}}\n");
+            count(hides_its_secrets, "src/auth/s.rs", &text)
+        };
+        assert_eq!(of("Debug, Clone, PartialEq, Eq", "Zeroizing<Vec<u8>>"), 2);
+        assert_eq!(of("Clone, Debug", "Option<zeroize::Zeroizing<Vec<u8>>>"), 1);
+        assert_eq!(of("Clone", "Zeroizing<Vec<u8>>"), 0);
+        assert_eq!(of("Debug, PartialEq", "Vec<u8>"), 0);
+        let alias = "type S = Zeroizing<Vec<u8>>;\n";
+        assert_eq!(count(hides_its_secrets, "src/auth/s.rs", alias), 1);
+        let apart = "#[derive(Debug)]\nstruct A;\n\nstruct S(Zeroizing<u8>);\n";
+        assert_eq!(count(hides_its_secrets, "src/auth/s.rs", apart), 0);
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub use reception::{Accepted, Asking, Chance, Evidence, Heard, Reception};
 pub use refusal::Refusal;
 pub use role::{Credential, Mock, Role};
 pub use scram::Binding;
-pub use secret::{Secret, is_same};
+pub use secret::{Secret, Wiped, is_same};
 pub use server_login::{LoginError, LoginStep, ServerLogin};
 
 /// The most bytes of a user's name that are asked about: the server's names have no more.

@@ -3,19 +3,42 @@
 use super::keys::{PREFIX, Verifier};
 use md5::{Digest as _, Md5};
 use std::fmt;
+use std::ops::Deref;
 use subtle::ConstantTimeEq as _;
 use zeroize::Zeroizing;
 
-/// Bytes that are wiped when they are no longer needed.
-pub(super) type Wiped = Zeroizing<Vec<u8>>;
+/// Bytes that are wiped when they are no longer needed, and are neither printed nor compared but
+/// by [`is_same`].
+#[derive(Clone)]
+pub struct Wiped(Zeroizing<Vec<u8>>);
+
+impl From<Vec<u8>> for Wiped {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(bytes.into())
+    }
+}
+
+impl Deref for Wiped {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Wiped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Wiped")
+    }
+}
 
 /// What is known of a user's password.
 #[derive(Clone)]
 pub enum Secret {
     /// The password.
-    Plain(Zeroizing<Vec<u8>>),
+    Plain(Wiped),
     /// The MD5 hash of password and user name, as 32 digits.
-    Md5(Zeroizing<Vec<u8>>),
+    Md5(Wiped),
     /// What SCRAM takes.
     Scram(Verifier),
 }
@@ -83,7 +106,7 @@ fn md5(first: &[u8], second: &[u8]) -> Wiped {
     let pairs = hash
         .iter()
         .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
-    Zeroizing::new(pairs.collect())
+    pairs.collect::<Vec<_>>().into()
 }
 
 /// The hash that the server keeps of this password, without its `md5`.
@@ -93,7 +116,7 @@ pub(super) fn md5_secret(user: &[u8], password: &[u8]) -> Wiped {
 
 /// How a client that knows the secret answers this salt.
 pub(super) fn md5_response(secret: &[u8], salt: [u8; 4]) -> Wiped {
-    Zeroizing::new([b"md5", &**md5(secret, &salt)].concat())
+    [b"md5", &*md5(secret, &salt)].concat().into()
 }
 
 #[cfg(test)]
@@ -105,10 +128,10 @@ mod tests {
         let secret = md5_secret(b"user", b"password");
         assert_eq!(
             postgres_protocol::password::md5(b"password", "user").as_bytes(),
-            [b"md5", &**secret].concat()
+            [b"md5", &*secret].concat()
         );
         let expected = postgres_protocol::authentication::md5_hash(b"user", b"password", *b"salt");
-        assert_eq!(*md5_response(&secret, *b"salt"), expected.into_bytes());
+        assert_eq!(*md5_response(&secret, *b"salt"), *expected.into_bytes());
     }
 
     #[test]
@@ -119,6 +142,7 @@ mod tests {
         assert_eq!(kind(&md5.as_bytes()[..34]).unwrap(), "Plain");
         assert_eq!(kind(md5.to_uppercase().as_bytes()).unwrap(), "Plain");
         assert_eq!(kind(b"hunter2").unwrap(), "Plain");
+        assert_eq!(format!("{:?}", Wiped::from(b"hunter2".to_vec())), "Wiped");
         let scram = postgres_protocol::password::scram_sha_256(b"x");
         assert_eq!(kind(scram.as_bytes()).unwrap(), "Scram");
         assert_eq!(kind(b"SCRAM-SHA-256$what?"), None);

@@ -7,7 +7,7 @@
 use super::keys::{Key, Keys, MAX_ITERATIONS, MAX_SALT, number};
 use super::role::Credential;
 use super::scram::{Binding, END_POINT, attribute, is_printable};
-use super::secret::md5_response;
+use super::secret::{Wiped, md5_response};
 use crate::wire::authentication::{self as messages, Challenge, SCRAM, SCRAM_PLUS};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -39,10 +39,10 @@ pub enum LoginError {
 }
 
 /// What a message of the server's leads to.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum LoginStep {
     /// These bytes are to be sent, if there are any, and another message awaited.
-    Say(Vec<u8>),
+    Say(Wiped),
     /// The login is accepted.
     Accepted,
 }
@@ -133,7 +133,7 @@ impl ServerLogin {
             (Challenge::Other(method), Phase::Open) => return Err(LoginError::Method(method)),
             _ => return Err(LoginError::Malformed),
         }
-        Ok(LoginStep::Say(out))
+        Ok(LoginStep::Say(out.into()))
     }
 
     fn begin(&mut self, mechanisms: &[u8], out: &mut Vec<u8>) -> Result<(), LoginError> {

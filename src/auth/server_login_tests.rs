@@ -37,10 +37,10 @@ fn log_in_bound(
                 };
                 if !accepted.prelude.is_empty() {
                     let proven = login.take(body(&accepted.prelude));
-                    assert_eq!(proven, Ok(LoginStep::Say(Vec::new())));
+                    assert!(matches!(proven, Ok(LoginStep::Say(rest)) if rest.is_empty()));
                 }
                 let ok = [0; 4];
-                return login.take(&ok) == Ok(LoginStep::Accepted);
+                return matches!(login.take(&ok), Ok(LoginStep::Accepted));
             }
         }
     }
@@ -151,27 +151,31 @@ fn a_server_that_has_not_proven_itself_is_not_believed() {
         format!("m=x,{good}"),
     ] {
         let started = std::time::Instant::now();
-        assert_eq!(first(&bad).1, Err(LoginError::Malformed), "{bad}");
+        assert_eq!(first(&bad).1.err(), Some(LoginError::Malformed), "{bad}");
         assert!(started.elapsed().as_millis() < 100, "{bad}");
     }
     let end = |body: &[u8]| {
         let (mut login, outcome) = first(&good);
         assert!(outcome.is_ok());
-        login.take(body)
+        login.take(body).err()
     };
-    let not_proven = Err(LoginError::NotProven);
+    let not_proven = Some(LoginError::NotProven);
     assert_eq!(end(&[0; 4]), not_proven, "accepted before the proof");
     let forged = ["v=", &"A".repeat(43), "="].concat();
     for last in ["", "v=", "e=other-error", &forged, "x"] {
         let body = [&[0, 0, 0, 12], last.as_bytes()].concat();
         assert_eq!(end(&body), not_proven, "{last}");
     }
-    assert_eq!(end(b"\0\0\0\x05salt"), Err(LoginError::Malformed));
-    assert_eq!(begin(b"SCRAM-SHA-256\0\0").0.take(&[0; 4]), not_proven);
+    assert_eq!(end(b"\0\0\0\x05salt"), Some(LoginError::Malformed));
+    assert_eq!(
+        begin(b"SCRAM-SHA-256\0\0").0.take(&[0; 4]).err(),
+        not_proven
+    );
     let mut login = ServerLogin::new(credential, [3; 18], None, true);
-    assert_eq!(login.take(&[0, 0, 0, 7]), Err(LoginError::Method(7)));
-    assert_eq!(login.take(b""), Err(LoginError::Malformed));
-    assert_eq!(login.take(b"\0\0\0\x0b"), Err(LoginError::Malformed));
-    assert_eq!(login.take(b"\0\0\0\x0c"), Err(LoginError::Malformed));
-    assert_eq!(login.take(&[0; 4]), Ok(LoginStep::Accepted));
+    let mut end = |body: &[u8]| login.take(body).err();
+    assert_eq!(end(&[0, 0, 0, 7]), Some(LoginError::Method(7)));
+    assert_eq!(end(b""), Some(LoginError::Malformed));
+    assert_eq!(end(b"\0\0\0\x0b"), Some(LoginError::Malformed));
+    assert_eq!(end(b"\0\0\0\x0c"), Some(LoginError::Malformed));
+    assert!(matches!(login.take(&[0; 4]), Ok(LoginStep::Accepted)));
 }
