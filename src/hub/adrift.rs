@@ -9,7 +9,7 @@
 //!   on which nothing else has been left either;
 //! - a connection for which a cancel request has come while a client had it goes to no other.
 
-use super::warm::is_current;
+use super::warm::{is_begun_alike, is_current};
 use super::{Hub, Server};
 use crate::client::{Client, Turn};
 use crate::ids::{ClientId, UpstreamId};
@@ -92,10 +92,15 @@ fn is_quiet(client: &Client, server: &Server) -> bool {
 }
 
 impl Hub {
-    /// A client gives its server connection back while it can do without.
+    /// A client gives its server connection back while it can do without. How the session began is
+    /// asked before it does anything there: a login that is not over asks by itself.
     pub fn pool(&mut self, id: ClientId) {
-        if let Some(client) = self.clients.get_mut(id.0) {
-            client.is_pooled = true;
+        let Some(mut hop) = self.hop_of_client(id) else {
+            return;
+        };
+        hop.client.is_pooled = true;
+        if matches!(hop.client.turn, Turn::Free) {
+            hop.settle_at_first();
         }
     }
 
@@ -150,11 +155,8 @@ impl Hub {
         }
         match &hop.upstream.manner {
             Beginning::Manner(_) => Leaving::Goes,
-            Beginning::Never => Leaving::Stays,
-            Beginning::Unasked => {
-                hop.settle();
-                Leaving::Asks
-            }
+            // It would tell of now, not of its beginning.
+            Beginning::Unasked | Beginning::Never => Leaving::Stays,
         }
     }
 
@@ -227,10 +229,14 @@ impl Hub {
     }
 
     /// The server has said how a session began, or cannot: what that means for its client if it has
-    /// just come to it; `None` if it was about to leave it.
+    /// just come to it; `None` if it has been there from the beginning.
     pub fn settled(&mut self, id: ClientId) -> Option<Homecoming> {
         let link = self.clients.get(id.0)?.link;
         let server = self.servers.get_mut(link.0)?;
+        // Whoever has come to it compares it with another.
+        if !self.adrift.contains_key(&id) && !is_begun_alike(server, &self.lent) {
+            server.upstream.manner = Beginning::Never;
+        }
         if let Beginning::Manner(manner) = &server.upstream.manner {
             let kept = self.manners.keep(Manner::clone(manner));
             server.upstream.manner = Beginning::Manner(kept);

@@ -4,8 +4,13 @@
 //! begun in the same manner. What a session may change in itself is no part of that, because only
 //! sessions that have changed nothing are compared; neither is what the server's configuration
 //! says, which every session follows when it is read again (`guc.c`, `ProcessConfigFile`). What is
-//! left is what a login reads once: who the user is, which database it is, and the settings of
-//! ALTER ROLE and ALTER DATABASE (`postinit.c`, `process_settings`).
+//! left is what a login reads once: who the user is and as whom it acts, which database it is, the
+//! settings of ALTER ROLE and ALTER DATABASE (`postinit.c`, `process_settings`), those that no
+//! session follows later (`PGC_BACKEND`), and which libraries are there, by their settings.
+//!
+//! A setting that no library defines is shown by no list of the server's (`GUC_NO_SHOW_ALL`), and
+//! neither is one for superusers to anybody else. So the rows of ALTER ROLE and ALTER DATABASE are
+//! compared as they are; they are true of a session only if it is asked as soon as it has begun.
 
 use crate::wire::backend;
 use crate::wire::frame::{self, HEADER};
@@ -13,12 +18,20 @@ use std::sync::{Arc, Weak};
 
 /// Asks a session for it. Nothing in it is looked for along the search path.
 pub const QUESTION: &[u8] = b"SELECT d.oid, r.oid, \
+    (SELECT c.oid FROM pg_catalog.pg_roles c \
+    WHERE c.rolname OPERATOR(pg_catalog.=) current_user), \
     pg_catalog.current_setting('is_superuser'), \
-    (SELECT pg_catalog.string_agg(pg_catalog.format('%L=%L', s.name, s.setting), ',' \
-    ORDER BY s.name COLLATE pg_catalog.\"C\") FROM pg_catalog.pg_settings s \
-    WHERE s.source OPERATOR(pg_catalog.=) 'global' \
-    OR s.source OPERATOR(pg_catalog.=) 'database' OR s.source OPERATOR(pg_catalog.=) 'user' \
-    OR s.source OPERATOR(pg_catalog.=) 'database user') \
+    (SELECT pg_catalog.string_agg(pg_catalog.format('%L=%L', s.name, s.value), ',' \
+    ORDER BY s.name COLLATE pg_catalog.\"C\") FROM (SELECT n.name, CASE WHEN \
+    n.source OPERATOR(pg_catalog.=) \
+    ANY ('{global,database,user,database user}'::pg_catalog.text[]) OR n.context \
+    OPERATOR(pg_catalog.=) ANY ('{backend,superuser-backend}'::pg_catalog.text[]) \
+    THEN n.setting END FROM pg_catalog.pg_settings n) s(name, value) \
+    WHERE s.value IS NOT NULL OR pg_catalog.strpos(s.name, '.') OPERATOR(pg_catalog.>) 0), \
+    (SELECT pg_catalog.string_agg(pg_catalog.format('%s %s %s', s.setdatabase, s.setrole, \
+    s.setconfig), ',' ORDER BY s.setdatabase, s.setrole) FROM pg_catalog.pg_db_role_setting s \
+    WHERE s.setdatabase OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, d.oid]) \
+    AND s.setrole OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, r.oid])) \
     FROM pg_catalog.pg_database d, pg_catalog.pg_roles r \
     WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database() \
     AND r.rolname OPERATOR(pg_catalog.=) session_user";

@@ -37,7 +37,7 @@ pub(crate) fn answer(model: &Model, text: &str) -> Option<Said> {
         settings.into_iter().chain([x, who]).collect()
     } else if text.contains("concat_ws('|', (SELECT") {
         vec![frames::row(&["sign", &model.catalog.to_string(), "", "1"])]
-    } else if text.contains("s.source OPERATOR") {
+    } else if text.contains("n.source OPERATOR") {
         vec![frames::row(&["5", "10", "on", "work_mem=4MB"])]
     } else if text.contains("SET LOCAL jit") {
         Vec::new()

@@ -342,6 +342,84 @@ fn sessions_that_begin_otherwise_are_no_home() {
     assert_eq!(new.value("SHOW work_mem"), "5MB");
 }
 
+/// Settings that a login takes from ALTER ROLE and ALTER DATABASE and that no list of the server's
+/// shows: what is altered before the client comes, what while it rests, and what it sees of that.
+const UNLISTED: [(&str, &str, &str, &str); 6] = [
+    (
+        "",
+        "ALTER ROLE {low} SET role = '{high}'",
+        "SELECT current_user",
+        "{low}",
+    ),
+    (
+        "ALTER ROLE {low} IN DATABASE {db} SET app.tenant = 'a'",
+        "ALTER ROLE {low} IN DATABASE {db} SET app.tenant = 'b'",
+        "SHOW app.tenant",
+        "a",
+    ),
+    (
+        "ALTER DATABASE {db} SET app.tenant = 'a'",
+        "ALTER DATABASE {db} SET app.tenant = 'b'",
+        "SHOW app.tenant",
+        "a",
+    ),
+    (
+        "ALTER ROLE {low} SET app.tenant = 'a'",
+        "ALTER ROLE {low} RESET ALL",
+        "SELECT COALESCE(current_setting('app.tenant', true), 'none')",
+        "a",
+    ),
+    (
+        "ALTER ROLE {low} SET role = '{high}'",
+        "ALTER ROLE {low} RESET role",
+        "SELECT current_user",
+        "{high}",
+    ),
+    // For superusers only, so that nobody else is shown them.
+    (
+        "",
+        "ALTER ROLE {low} SET session_preload_libraries = 'auto_explain'",
+        "SELECT current_setting('auto_explain.log_analyze', true) IS NULL",
+        "t",
+    ),
+];
+
+#[test]
+fn no_session_is_a_home_that_took_other_settings_which_nothing_lists() {
+    let mut direct = Client::login(&server::address(), "postgres");
+    for (before, change, asks, answer) in UNLISTED {
+        let database = server::database(SETUP);
+        let [low, high] = ["low", "high"].map(|name| format!("{name}_{database}"));
+        let named = |text: &str| {
+            let text = text.replace("{low}", &low).replace("{high}", &high);
+            text.replace("{db}", &database)
+        };
+        direct.run(&format!(
+            "CREATE ROLE {low} LOGIN NOINHERIT; CREATE ROLE {high}; GRANT {high} TO {low}"
+        ));
+        direct.run(&named(before));
+        let proxy = proxy("1");
+        let login = || {
+            let parameters = [("user", &*low), ("database", &database)];
+            Client::login_with(proxy.address(), &parameters)
+        };
+        let mut client = login();
+        assert_eq!(client.value(&named(asks)), named(answer), "{change}");
+        let mut admin = Client::login(proxy.address(), &database);
+        admin.run(&named(change));
+        drop(admin);
+        // It takes the place, with a session that begins otherwise.
+        let mut other = login();
+        assert_ne!(other.value(&named(asks)), named(answer), "{change}");
+        client.send(&frames::query(&named(asks)));
+        let told = client.rest();
+        assert_eq!(told[0].sqlstate(), "57P01", "{change}");
+        drop((other, proxy));
+        direct.run(&format!("DROP DATABASE {database} WITH (FORCE)"));
+        direct.run(&format!("DROP ROLE {low}, {high}"));
+    }
+}
+
 #[test]
 fn a_client_without_a_home_survives_a_restart_and_hears_what_has_changed() {
     let mut server = Server::start("CREATE TABLE t (id int)");

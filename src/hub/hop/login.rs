@@ -125,6 +125,8 @@ impl Hop<'_> {
                     Some(_) => LoginOutcome::Open,
                     None => LoginOutcome::Guarded,
                 });
+                self.client.out.extend_from_slice(frame);
+                return self.settle_at_first();
             }
             _ => {}
         }

@@ -9,7 +9,17 @@ use crate::wire::{backend, frontend};
 use std::sync::Arc;
 
 impl Hop<'_> {
-    /// Asks the server how its session began, which its client is about to leave or has come to.
+    /// Asks how a session has begun in which nothing was done yet, if its client may leave it.
+    pub(in crate::hub) fn settle_at_first(&mut self) {
+        let upstream = &*self.upstream;
+        let is_unasked = matches!(upstream.manner, Beginning::Unasked);
+        let has_welcome = upstream.welcome.as_deref().is_some_and(Welcome::is_whole);
+        if self.client.is_pooled && is_unasked && has_welcome && upstream.ledger.is_idle() {
+            self.settle();
+        }
+    }
+
+    /// Asks the server how its session began, which its client has come to.
     pub(in crate::hub) fn settle(&mut self) {
         self.client.turn = Turn::Settling(Box::default());
         self.question(|out| frontend::query(out, QUESTION));

@@ -279,6 +279,7 @@ impl Worker {
         }
         if joined.pool.is_some() {
             self.hub.pool(client);
+            self.make_dirty(PortId::Upstream(id));
         }
         self.hub.lent.counters().add(Counter::Woken, 1);
         if let Err(error) = self.seat(joined, (client, id), number, open) {
