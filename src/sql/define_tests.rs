@@ -270,7 +270,6 @@ fn what_is_made_or_dropped_touches_its_name() {
             "create type e as enum ('a'); create type c as (a int)",
             "c e",
         ),
-        ("drop table if exists t, s.u restrict", "t u"),
         ("drop function f(int, numeric(5, 2)), g", "f g"),
         (
             "drop materialized view w; drop view v; drop sequence s",
@@ -323,6 +322,29 @@ fn how_a_relation_is_read_and_what_a_body_calls_touches_what_uses_it() {
                 .filter(|name| name.len() == 1)
                 .all(|name| found.contains(name)),
             "{text}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn tables_are_dropped_with_their_partitions() {
+    let families = |names: &[&str]| {
+        Touched::families(names.iter().map(|name| name.as_bytes().into()).collect())
+    };
+    for (text, touched) in [
+        (
+            "drop table if exists t, s.u restrict",
+            families(&["t", "u"]),
+        ),
+        ("drop table t; create table u ()", families(&["t", "u"])),
+        ("create table u (); drop table t", families(&["t", "u"])),
+        ("drop table t cascade", Touched::Everything),
+        ("drop table t; drop type u", Touched::Everything),
+    ] {
+        assert_eq!(
+            Definitions::read(text.as_bytes()).touched,
+            touched,
+            "{text}"
         );
     }
 }

@@ -17,8 +17,11 @@ pub enum Touched {
     Unsaid,
     /// Statements with one of these names in them, each once; none if there are no names.
     Names(Vec<Name>),
-    /// The same, and statements with the name of something in them that uses what has one of these
-    /// names: a view, a parent, a function.
+    /// The same, and statements with the name of a partition of what has one of these names, which
+    /// is dropped with it (`pg_depend`, automatic dependencies).
+    Families(Vec<Name>),
+    /// Statements with one of these names in them, and those with the name of something that uses
+    /// what has one of these names: a view, a parent, a function.
     Users(Vec<Name>),
     /// What was refused before, because the role had no right.
     Refused,
@@ -54,11 +57,17 @@ impl Touched {
         plain(names).map_or(Self::Everything, Self::Users)
     }
 
+    /// What is touched by the dropping of tables of these names.
+    #[must_use]
+    pub fn families(names: Vec<Name>) -> Self {
+        plain(names).map_or(Self::Everything, Self::Families)
+    }
+
     /// The same, and what uses what has one of the names.
     #[must_use]
     pub fn with_users(self) -> Self {
         match self {
-            Self::Names(names) => Self::Users(names),
+            Self::Names(names) | Self::Families(names) => Self::Users(names),
             other => other,
         }
     }
@@ -69,8 +78,12 @@ impl Touched {
         match (self, other) {
             (Self::Unsaid | Self::Refused, one) | (one, Self::Unsaid | Self::Refused) => one,
             (Self::Names(one), Self::Names(other)) => Self::names([one, other].concat()),
-            (Self::Users(one), Self::Names(other) | Self::Users(other))
-            | (Self::Names(one), Self::Users(other)) => Self::users([one, other].concat()),
+            (Self::Families(one), Self::Names(other) | Self::Families(other))
+            | (Self::Names(one), Self::Families(other)) => Self::families([one, other].concat()),
+            (Self::Users(one), Self::Names(other) | Self::Families(other) | Self::Users(other))
+            | (Self::Names(one) | Self::Families(one), Self::Users(other)) => {
+                Self::users([one, other].concat())
+            }
             _ => Self::Everything,
         }
     }
@@ -84,7 +97,7 @@ impl Touched {
     /// Whether it is said which names it touches.
     #[must_use]
     pub const fn is_bounded(&self) -> bool {
-        matches!(self, Self::Names(_) | Self::Users(_) | Self::Refused)
+        !matches!(self, Self::Unsaid | Self::Everything)
     }
 
     /// Whether a statement with this text may be touched. The words in its strings count, too:
@@ -94,7 +107,7 @@ impl Touched {
         let names = match self {
             Self::Names(names) => names,
             Self::Refused => return false,
-            Self::Unsaid | Self::Users(_) | Self::Everything => return true,
+            Self::Unsaid | Self::Families(_) | Self::Users(_) | Self::Everything => return true,
         };
         if names.is_empty() {
             return false;
@@ -214,6 +227,13 @@ mod tests {
         assert!(
             users("a").and(names(&["b"])).concerns(b"select c"),
             "nobody knows who uses it"
+        );
+        let families = |name: &str| Touched::families(vec![name.as_bytes().into()]);
+        assert_eq!(families("a").and(users("a")), users("a"));
+        assert_eq!(names(&["a"]).and(families("a")), families("a"));
+        assert!(
+            families("a").concerns(b"select c"),
+            "nobody knows its partitions"
         );
         assert!(Touched::nothing().is_nothing() && !Touched::nothing().concerns(b"t"));
         assert!(Touched::Unsaid.concerns(b"") && Touched::Everything.concerns(b""));

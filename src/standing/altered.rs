@@ -19,6 +19,7 @@ use super::Standing;
 use crate::sql::effect::Effect;
 use crate::sql::hazard::Hazards;
 use crate::sql::survey::{self, Survey};
+use crate::sql::touched::Touched;
 use crate::statement::Context;
 use crate::statement::context::{Contexts, Interned};
 use crate::wire::backend::Status;
@@ -212,8 +213,12 @@ impl Standing {
             return;
         };
         let hazards = survey::survey(text, &*self.names).hazards;
-        let touched = &self.definitions.touched;
-        if !touched.concerns(text) && !hazards.has(Hazards::REREADS) {
+        // Whose partitions are dropped with it is in the catalog.
+        let is_concerned = match &self.definitions.touched {
+            touched @ Touched::Families(_) => self.database.resolved(touched).concerns(text),
+            touched => touched.concerns(text),
+        };
+        if !is_concerned && !hazards.has(Hazards::REREADS) {
             altered.of_text = Some(context);
             return;
         }

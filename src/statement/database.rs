@@ -313,6 +313,11 @@ impl Database {
         difference.is_some()
     }
 
+    /// What is touched, with the names of all partitions and users if these are.
+    pub fn resolved(&self, touched: &Touched) -> Touched {
+        lock(&self.names).resolved(touched)
+    }
+
     /// Moves the epoch after a change that nothing is known about: every earlier verdict is stale,
     /// and any name may have got hazards.
     pub fn advance(&self) {

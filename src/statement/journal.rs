@@ -38,8 +38,8 @@ impl Event {
     pub(super) fn new(tag: Command, named: &Touched, touched: &Touched, at: Millis) -> Self {
         let names: &[_] = match (touched, named) {
             (
-                Touched::Names(_) | Touched::Users(_),
-                Touched::Names(names) | Touched::Users(names),
+                Touched::Names(_) | Touched::Families(_) | Touched::Users(_),
+                Touched::Names(names) | Touched::Families(names) | Touched::Users(names),
             ) => names,
             _ => &[],
         };

@@ -235,16 +235,16 @@ impl Naming {
         }
     }
 
-    /// What is touched, with the names of all users if these are.
+    /// What is touched, with the names of all partitions and users if these are.
     pub(super) fn resolved(&self, touched: &Touched) -> Touched {
-        let of = match touched {
-            Touched::Users(of) => of,
-            Touched::Names(_) | Touched::Refused => return touched.clone(),
-            Touched::Unsaid | Touched::Everything => return Touched::Everything,
-        };
-        let known = self.known.as_ref();
-        let users = known.and_then(|names| names.users(of, &self.since));
-        users.map_or(Touched::Everything, Touched::names)
+        let names = self.known.as_ref();
+        match (touched, names) {
+            (Touched::Names(_) | Touched::Refused, _) => touched.clone(),
+            (Touched::Families(_) | Touched::Users(_), Some(names)) => {
+                names.resolved(touched, &self.since)
+            }
+            _ => Touched::Everything,
+        }
     }
 
     /// Counts a question for the names that is put now.

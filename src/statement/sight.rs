@@ -17,7 +17,9 @@ impl Made {
     #[must_use]
     pub fn names(&self) -> Option<(&[Name], u32)> {
         match &self.touched {
-            Touched::Names(names) | Touched::Users(names) if !names.is_empty() => {
+            Touched::Names(names) | Touched::Families(names) | Touched::Users(names)
+                if !names.is_empty() =>
+            {
                 Some((names, self.after?))
             }
             _ => None,

@@ -1,8 +1,9 @@
 //! What a statement that changes the catalog touches.
 //!
 //! Only what is certain is bounded by names. A new object can hide another only by its name, and
-//! what is dropped without CASCADE is used by nothing that was parsed early. Of everything else it
-//! is for the server to say, so it touches everything.
+//! what is dropped without CASCADE is used by nothing that was parsed early, and takes nothing
+//! along but the partitions of a table. Of everything else it is for the server to say, so it
+//! touches everything.
 
 use super::tokens::{Tok, Tokens};
 use super::{Name, survey};
@@ -18,6 +19,9 @@ pub(super) fn of(tokens: &Tokens<'_>, verb: &[u8], about: usize) -> Touched {
             return create(tokens, about).map_or(Touched::Everything, Touched::users);
         }
         b"create" => create(tokens, about),
+        b"drop" if tokens.word(about) == Some(b"table") => {
+            return drop(tokens, about).map_or(Touched::Everything, Touched::families);
+        }
         b"drop" => drop(tokens, about),
         b"alter" => alter(tokens, about),
         b"grant" | b"revoke" => rights(tokens),

@@ -4,6 +4,7 @@ use super::Names;
 use crate::sql::define::{Definition, Name};
 use crate::sql::hazard::Hazards;
 use crate::sql::survey::Known as _;
+use crate::sql::touched::Touched;
 use foldhash::fast::RandomState;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -127,6 +128,19 @@ impl Names {
             *names.hazards.entry(name).or_default() |= hazards;
         }
         Some((names, beyond))
+    }
+
+    /// What is touched, with the names of all partitions and users if these are: everything if it
+    /// is not known which they are. `others` was defined since.
+    #[must_use]
+    pub fn resolved(&self, touched: &Touched, others: &[Arc<Definition>]) -> Touched {
+        let names = match touched {
+            Touched::Names(_) | Touched::Refused => return touched.clone(),
+            Touched::Unsaid | Touched::Everything => None,
+            Touched::Families(of) => self.family(of, others).map(|all| all.into_iter().collect()),
+            Touched::Users(of) => self.users(of, others),
+        };
+        names.map_or(Touched::Everything, Touched::names)
     }
 
     /// These names with those of their partitions and children, and of all that uses one of them;
