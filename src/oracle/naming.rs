@@ -16,6 +16,10 @@ const EXTENSIONS: &str = "{amcheck,autoinc,bloom,btree_gin,btree_gist,citext,cub
      tsm_system_rows,\
     tsm_system_time,unaccent,uuid-ossp,vector}";
 
+/// Functions of theirs that change settings nevertheless: that of `pg_trgm`, and that of `isn`,
+/// which is none of the server's.
+const BUT: &str = "{set_limit,isn_weak}";
+
 /// Asks which names have hazards, in rows of five columns that
 /// [`Row`](crate::statement::names::Row) reads. `major` is the version of the server.
 pub(super) fn names(major: u16) -> String {
@@ -28,6 +32,7 @@ pub(super) fn names(major: u16) -> String {
         written_out(major),
         depends(),
         IMPLICIT.to_owned(),
+        behind(&builtins),
         events(major),
         RELATIONS.to_owned(),
         built_over_checks(major),
@@ -101,6 +106,7 @@ fn functions(major: u16) -> String {
          {{=}} e.refobjid \
          WHERE e.classid {{=}} 1255::pg_catalog.oid AND e.objid {{=}} p.oid \
          AND e.refclassid {{=}} 3079::pg_catalog.oid \
+         AND NOT p.proname {{=}} ANY ('{BUT}'::pg_catalog.name[]) \
          AND (p.provolatile {{=}} 'i'::pg_catalog.\"char\" OR x.extname {{=}} ANY \
          ('{EXTENSIONS}'::pg_catalog.name[])))); {TAKEN}",
         is_marked(major),
@@ -334,6 +340,21 @@ const IMPLICIT: &str = "SELECT 'd', '*', '', 'f' {||} p.oid::pg_catalog.text, ''
     AND (d.classid {=} ANY ('{2617,2605,2603,3576,1247}'::pg_catalog.oid[]) OR d.classid {=} \
     2606::pg_catalog.oid AND EXISTS (SELECT FROM pg_catalog.pg_constraint k \
     WHERE k.oid {=} d.objid AND k.contypid {<>} 0::pg_catalog.oid)))";
+
+/// The functions of `pg_catalog` with these names that run without being named: behind operators,
+/// casts and operator classes of users'.
+fn behind(builtins: &str) -> String {
+    format!(
+        "SELECT DISTINCT 'u', '*', '', b.proname::pg_catalog.text, '' \
+         FROM pg_catalog.pg_proc b JOIN (\
+         SELECT o.oprcode::pg_catalog.oid FROM pg_catalog.pg_operator o \
+         WHERE o.oid {{>=}} {{user}} \
+         UNION ALL SELECT k.castfunc FROM pg_catalog.pg_cast k WHERE k.oid {{>=}} {{user}} \
+         UNION ALL SELECT m.amproc::pg_catalog.oid FROM pg_catalog.pg_amproc m \
+         WHERE m.oid {{>=}} {{user}}) i(oid) ON i.oid {{=}} b.oid \
+         WHERE b.pronamespace {{=}} 11::pg_catalog.oid AND b.proname {{=}} ANY ({builtins})"
+    )
+}
 
 /// The functions that event triggers run, and whether one of them runs at each login, or a login
 /// to this database may have names looked for in the temporary schema.

@@ -145,14 +145,17 @@ const RUNS: [&str; 22] = [
 const SETS: [&str; 2] = ["pg_reload_conf", "set_config"];
 
 /// Functions that leave what neither a transaction's end nor a reset of settings takes away: locks
-/// of the session, the seed of random numbers, what a session replicates for.
-const LEAVES: [&str; 9] = [
+/// of the session, the seed of random numbers, a backup, what a session replicates for.
+const LEAVES: [&str; 12] = [
     "pg_advisory_lock",
     "pg_advisory_lock_shared",
+    "pg_backup_start",
     "pg_copy_logical_replication_slot",
+    "pg_copy_physical_replication_slot",
     "pg_create_logical_replication_slot",
     "pg_create_physical_replication_slot",
     "pg_replication_origin_session_setup",
+    "pg_start_backup",
     "pg_try_advisory_lock",
     "pg_try_advisory_lock_shared",
     "setseed",

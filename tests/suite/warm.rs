@@ -5,6 +5,7 @@ use crate::harness::frames;
 use crate::harness::proxy::Proxy;
 use crate::harness::server;
 use pgautoprep::metrics::Counter;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 pub(crate) const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, name text); \
@@ -659,6 +660,82 @@ fn functions_that_leave_something_end_their_session() {
         std::thread::sleep(Duration::from_millis(10));
         let mut next = Client::login(proxy.address(), &database);
         assert_ne!(next.key.0, pid, "{body}");
+        work(&mut next);
+    }
+}
+
+/// What runs functions of the server's own without a word of it in the text, and how.
+const BEHIND: [(&str, &str); 8] = [
+    (
+        "CREATE OPERATOR @@! (rightarg = int8, function = pg_catalog.pg_try_advisory_lock)",
+        "SELECT @@! 5::int8",
+    ),
+    (
+        "CREATE OPERATOR @@> (rightarg = regclass, function = pg_catalog.nextval); \
+         CREATE SEQUENCE drawn",
+        "SELECT @@> 'drawn'::regclass",
+    ),
+    (
+        "CREATE OPERATOR @@? (rightarg = float8, function = pg_catalog.setseed)",
+        "SELECT @@? 0.5::float8",
+    ),
+    (
+        "CREATE OPERATOR @@~ (leftarg = tsquery, rightarg = text, \
+         function = pg_catalog.ts_rewrite)",
+        "SELECT 'a'::tsquery @@~ $$SELECT 'a'::tsquery, 'b'::tsquery FROM setseed(0.5)$$",
+    ),
+    (
+        "CREATE CAST (bigint AS boolean) WITH FUNCTION pg_try_advisory_lock(bigint)",
+        "SELECT 5::int8::bool",
+    ),
+    (
+        "CREATE OPERATOR @@! (rightarg = int8, function = pg_catalog.pg_try_advisory_lock); \
+         CREATE VIEW locked AS SELECT @@! 5::int8 AS locked",
+        "SELECT locked FROM locked",
+    ),
+    (
+        "CREATE OPERATOR @@! (rightarg = int8, function = pg_catalog.pg_try_advisory_lock); \
+         CREATE TABLE locks (id int, b boolean DEFAULT @@! 5::int8)",
+        "INSERT INTO locks (id) VALUES (1) RETURNING b",
+    ),
+    ("", "SELECT (0.5::float8).setseed"),
+];
+
+#[test]
+fn what_stands_behind_operators_and_casts_ends_its_session() {
+    const ROUNDS: usize = 60;
+    let proxy = proxy();
+    for (setup, text) in BEHIND {
+        let database = server::database(&format!("{SETUP}; {setup}"));
+        let mut seen = BTreeSet::new();
+        for round in 0..ROUNDS {
+            let mut client = Client::login(proxy.address(), &database);
+            assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
+            client.run(text);
+            assert!(seen.insert(client.key.0), "in round {round} after {text}");
+            leave(client);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// Functions of extensions that change settings, without a parenthesis behind their names.
+#[test]
+fn extensions_that_change_settings_end_their_session() {
+    let proxy = proxy();
+    let work = |client: &mut Client| assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
+    for (extension, text) in [
+        ("pg_trgm", "SELECT (0.05::real).set_limit"),
+        ("isn", "SELECT (true).isn_weak"),
+    ] {
+        let database = server::database(&format!("{SETUP}; CREATE EXTENSION {extension}"));
+        let (mut client, _) = until_woken(&proxy, &database, work);
+        client.run(text);
+        let pid = client.key.0;
+        leave(client);
+        std::thread::sleep(Duration::from_millis(10));
+        let mut next = Client::login(proxy.address(), &database);
+        assert_ne!(next.key.0, pid, "{text}");
         work(&mut next);
     }
 }

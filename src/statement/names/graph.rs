@@ -159,7 +159,12 @@ impl Graph {
                 let object = self.object(object, name);
                 self.node(object).hazards |= hazard::builtin(builtin.as_bytes());
                 if hazard::is_draw(builtin.as_bytes()) {
-                    self.node(object).hazards |= Hazards::DRAWS;
+                    // What runs unnamed does so in what only reads, too.
+                    let hazards = match object == IMPLICIT {
+                        true => Hazards::DRAWS | Hazards::LEAVES,
+                        false => Hazards::DRAWS,
+                    };
+                    self.node(object).hazards |= hazards;
                 }
             }
             Row::Depends {
