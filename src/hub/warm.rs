@@ -379,12 +379,9 @@ fn take_reset(server: &mut Server, tag: u8, frame: &[u8]) -> bool {
     true
 }
 
-/// Whether a login that began now would begin like the connection's own, as far as is known: of a
-/// database that was not known then, nothing.
+/// Whether nothing that changes how logins begin has been seen since the connection's own.
 pub(super) fn is_begun_alike(server: &Server, lent: &Lent) -> bool {
-    let now = Began::now(&lent.shapes, &server.upstream.standing.origin);
-    let is_alike = |known| Some(known) == now.database;
-    server.began.logins == now.logins && server.began.database.is_none_or(is_alike)
+    server.began.logins == lent.shapes.logins()
 }
 
 /// Whether nothing has been seen since the connection's login began that another login might find.

@@ -142,11 +142,36 @@ impl<'a> Guest<'a> {
                     frame.body.clear();
                     out.push(frame);
                 }
+                b'D' => {
+                    hide_slots(&mut frame.body);
+                    out.push(frame);
+                }
                 _ => out.push(frame),
             }
         }
         out
     }
+}
+
+/// Leaves out of a row in which place among all sessions the temporary schemas are, and with it the
+/// lengths of its columns.
+fn hide_slots(row: &mut Vec<u8>) {
+    const SCHEMA: &[u8] = b"pg_temp_";
+    let has_one = |value: &[u8]| value.windows(SCHEMA.len()).any(|part| part == SCHEMA);
+    if !has_one(row) {
+        return;
+    }
+    let mut shown = Vec::new();
+    let mut rest = &row[2..];
+    while let Some((length, tail)) = rest.split_first_chunk::<4>() {
+        let length = usize::try_from(i32::from_be_bytes(*length)).unwrap_or(0);
+        let (value, tail) = tail.split_at(length);
+        let is_hidden = |byte: &u8| has_one(value) && byte.is_ascii_digit();
+        shown.extend(value.iter().filter(|byte| !is_hidden(byte)));
+        shown.push(0);
+        rest = tail;
+    }
+    *row = shown;
 }
 
 /// Logs in; the key is another each time.
