@@ -115,6 +115,7 @@ mod cancel;
 mod inside;
 mod lasting;
 mod late;
+mod late_cancel;
 mod leaving;
 // Which reads may run on other sessions' server connections.
 mod travel;

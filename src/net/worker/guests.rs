@@ -3,7 +3,7 @@
 use super::Worker;
 use super::ports::PortId;
 use crate::ids::{ClientId, UpstreamId};
-use crate::net::hasten::hasten;
+use crate::net::hasten::hasten_at_last;
 use crate::net::orders::Order;
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl Worker {
     }
 
     /// Has the server cancel what it does on a connection. If it cannot be told, that ends by
-    /// itself.
+    /// itself. As long as it may have been told and not have listened, nothing else runs there.
     pub(super) fn hasten(&self, id: UpstreamId) {
         let holder = self.upstreams.get(id.0).map(|server| server.holder);
         let client = holder.and_then(|holder| self.clients.get(holder.0));
@@ -35,7 +35,7 @@ impl Worker {
         let mailbox = self.mailbox.clone();
         self.runtime.spawn(async move {
             if let Some((pid, secret, endpoint)) = key {
-                hasten(pid, &secret, &endpoint, &environment).await;
+                hasten_at_last(pid, &secret, &endpoint, &environment).await;
             }
             mailbox.put(Order::Hastened(id));
         });
