@@ -10,9 +10,9 @@ use crate::upstream::Partial;
 use crate::wire::backend::Status;
 use std::sync::Arc;
 
-/// Bytes that a host's client has not taken yet, above which its connection takes no guests:
-/// nothing is read from it while there are too many.
-const MAX_UNSENT: usize = 32 * 1024;
+/// Bytes that a client has not taken yet, above which it is no guest and its connection takes none:
+/// nothing is read from that while there are too many.
+pub(super) const MAX_UNSENT: usize = 32 * 1024;
 
 /// What a host must hold.
 #[derive(Debug, Clone, Copy)]

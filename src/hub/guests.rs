@@ -30,6 +30,7 @@ use crate::statement::{Key, Millis, Recipe};
 use crate::upstream::visit::{Reply, Visits};
 use crate::wire::Error;
 use crate::wire::backend;
+use crate::wire::frame::HEADER;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -402,6 +403,13 @@ impl Hub {
             }
             at += 1;
         }
+    }
+
+    /// The most bytes of a message that are waited for before it is taken.
+    #[must_use]
+    pub const fn most_awaited(&self) -> usize {
+        const PARSE: usize = 64;
+        self.lent.settings.limits.max_query + HEADER + 1 + PARSE
     }
 
     /// When visits that make no progress are to be given up.

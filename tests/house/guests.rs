@@ -120,6 +120,19 @@ fn a_read_runs_on_the_connection_of_a_client_that_is_alike() {
     assert_eq!(scene.stage.converted(), 8);
 }
 
+/// Its own server is not read from while it does not read; those of others are.
+#[test]
+fn who_does_not_read_is_no_guest() {
+    let mut scene = guests();
+    let unsent = frame(b'D', &[b'x'; 40_000]);
+    scene.stage.owes(&unsent);
+    scene.guest.client.send(&frames::query(SQL));
+    scene.guest.is_asked();
+    scene.guest.client.expect(&unsent);
+    scene.guest.answers();
+    scene.visits();
+}
+
 #[test]
 fn reads_of_several_go_together_and_each_gets_its_own_answer() {
     let mut scene = guests();

@@ -379,6 +379,13 @@ impl Stage {
         statement.note_footprint(epoch, (Footprint::Travels, Clock::Unseen));
     }
 
+    /// The first client has not taken these bytes yet when it sends something next.
+    pub(crate) fn owes(&self, bytes: &[u8]) {
+        let mut world = self.0.borrow_mut();
+        let id = world.lines[0].id;
+        world.hub.client_out(id).unwrap().extend(bytes);
+    }
+
     /// The connections on which the server is to be asked to cancel what it does: so it was.
     pub(crate) fn hastens(&self) -> usize {
         let mut world = self.0.borrow_mut();

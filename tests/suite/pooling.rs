@@ -264,16 +264,8 @@ fn who_waits_for_too_long_is_told_so() {
     select(&mut Client::login(proxy.address(), &database), 3);
 }
 
-#[test]
-fn a_query_that_waits_can_be_cancelled_and_the_client_goes_on() {
-    let proxy = proxy("1");
-    let database = server::database(SETUP);
-    let mut waits = Client::login(proxy.address(), &database);
-    select(&mut waits, 1);
-    let mut holder = Client::login(proxy.address(), &database);
-    holder.run("BEGIN");
-    waits.send(&frames::query("SELECT 1"));
-    std::thread::sleep(Duration::from_millis(50));
+/// Cancels what a client has sent, and sees that it is told so.
+fn cancel(proxy: &Proxy, waits: &mut Client) {
     let mut request = Client::connect(proxy.address());
     request.send(&frames::cancel(waits.key.0, &waits.key.1));
     assert_eq!(request.rest(), []);
@@ -282,9 +274,48 @@ fn a_query_that_waits_can_be_cancelled_and_the_client_goes_on() {
         (tags(&answer).as_str(), answer[0].sqlstate().as_str()),
         ("EZ", "57014")
     );
-    holder.run("COMMIT");
-    select(&mut waits, 2);
-    select(&mut holder, 3);
+}
+
+#[test]
+fn a_query_that_waits_can_be_cancelled_and_the_client_goes_on() {
+    // In the end it may wait for ever.
+    for limit in ["120", "0"] {
+        let proxy = with("1", &[("query_wait_timeout_s", limit)]);
+        let database = server::database(SETUP);
+        let mut waits = Client::login(proxy.address(), &database);
+        select(&mut waits, 1);
+        let mut holder = Client::login(proxy.address(), &database);
+        holder.run("BEGIN");
+        waits.send(&frames::query("SELECT 1"));
+        std::thread::sleep(Duration::from_millis(50));
+        cancel(&proxy, &mut waits);
+        holder.run("COMMIT");
+        select(&mut waits, 2);
+        select(&mut holder, 3);
+    }
+}
+
+#[test]
+fn a_query_that_waits_for_the_server_can_be_cancelled_and_is_not_run() {
+    let mut server = Server::start("CREATE TABLE t (id int)");
+    let proxy = Proxy::with(
+        &server.address(),
+        &[
+            ("catalog_watch_ms", "1000"),
+            ("pool_mode", "auto"),
+            ("default_pool_size", "1"),
+        ],
+    );
+    let mut waits = Client::login(proxy.address(), "postgres");
+    assert_eq!(waits.value("SELECT count(*) FROM t"), "0");
+    let mut other = Client::login(proxy.address(), "postgres");
+    assert_eq!(other.value("SELECT count(*) FROM t"), "0");
+    server.stop();
+    waits.send(&frames::query("INSERT INTO t VALUES (1)"));
+    std::thread::sleep(Duration::from_millis(500));
+    cancel(&proxy, &mut waits);
+    server.start_again();
+    assert_eq!(waits.value("SELECT count(*) FROM t"), "0");
 }
 
 #[test]

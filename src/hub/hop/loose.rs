@@ -25,6 +25,7 @@ use super::begin::{may_begin, next_word, plain_begin};
 use super::travel::AWAY;
 use crate::client::{Cancelled, Decided, Opening, Reopening, Then, Turn};
 use crate::convert::{Call, Decision, Policy};
+use crate::hub::fitness::MAX_UNSENT;
 use crate::hub::timers::Timer;
 use crate::metrics::Counter;
 use crate::reason::Reason;
@@ -163,6 +164,7 @@ impl Hop<'_> {
             && !self.client.is_parting
             && !self.client.habits.speaks_extended()
             && self.now.since(self.client.at_home) < AWAY
+            && self.client.out.len() <= MAX_UNSENT
             && self.client.habits.readings.are_loose()
     }
 

@@ -10,6 +10,7 @@ use super::Hop;
 use crate::client::{Decided, Turn};
 use crate::convert::{Call, Decision};
 use crate::hub::Departure;
+use crate::hub::fitness::MAX_UNSENT;
 use crate::sql::effect::Effect;
 use crate::sql::residue::Residue;
 use crate::wire::frame::{self, HEADER, Header};
@@ -40,7 +41,8 @@ impl Hop<'_> {
         self.may_travel(call, text) && self.now.since(self.client.at_home) < AWAY
     }
 
-    /// The same however long the client has been away.
+    /// The same however long the client has been away. Nothing holds up the answers of others'
+    /// servers, so a client that does not read them is sent home.
     #[inline]
     pub(super) fn may_travel(&self, call: &Call, text: &[u8]) -> bool {
         call.effect == Effect::None
@@ -49,6 +51,7 @@ impl Hop<'_> {
             && self.client.habits.timing.is_none()
             && !self.client.habits.speaks_extended()
             && text.len() <= MAX_TEXT
+            && self.client.out.len() <= MAX_UNSENT
     }
 
     /// The client's read, which is to be executed, leaves home: the hub finds a host for it.

@@ -106,7 +106,8 @@ impl Worker {
         let Some(client) = self.clients.get_mut(id.0) else {
             return Ok(());
         };
-        if client.port.pending.is_empty() {
+        // What has come before it is at home is taken there, unless it was cancelled.
+        if client.port.pending.is_empty() || client.adrift.is_some() {
             return Ok(());
         }
         if !self.hub.accepts(id) || is_held {
@@ -138,11 +139,19 @@ impl Worker {
             }
             return Ok(());
         }
+        if client.adrift.is_some() {
+            return Ok(());
+        }
         let (Some(server), Some(known)) = (self.upstreams.get_mut(link.0), self.hub.client(id))
         else {
             return Ok(());
         };
-        let is_small = known.is_logged_in() || client.port.pending.len() < READ;
+        // What waits for a visit to be over is no more than what waits to be whole.
+        let most = match known.is_logged_in() {
+            true => self.hub.most_awaited() + READ,
+            false => READ,
+        };
+        let is_small = client.port.pending.len() < most;
         if !known.accepts() || client.port.ended || client.finishes || !is_small {
             // If it has finished, there is something to be seen to nevertheless.
             if known.keeps_waiting() {

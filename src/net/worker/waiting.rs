@@ -95,9 +95,9 @@ impl Worker {
 
     /// Cancel requests have come: they may mean queries that wait for a home.
     pub(super) fn cancel_waits(&mut self) {
-        let ids: Vec<_> = self.waits.iter().map(|(_, id, _)| *id).collect();
-        for id in ids {
-            let Some(client) = self.clients.get_mut(id.0) else {
+        for slot in self.clients.slots() {
+            let id = ClientId(slot);
+            let Some(client) = self.clients.get_mut(slot) else {
                 continue;
             };
             let Some(adrift) = &mut client.adrift else {
