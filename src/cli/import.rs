@@ -208,7 +208,9 @@ impl Translation {
             (ValueForm::Switch, "1") => "on",
             (_, value) => value,
         };
-        if is_accepted(setting, value) {
+        // There it means that a connection is used once, and here that it may be of any age.
+        let is_opposite = key == "server_lifetime" && value == "0";
+        if is_accepted(setting, value) && !is_opposite {
             self.set(setting.key, value);
         } else {
             self.note(entry, "has a value that has no equivalent");

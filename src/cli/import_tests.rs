@@ -174,7 +174,8 @@ fn times_are_kept_and_what_is_done_otherwise_is_said() {
     let text = "[databases]\n* = host=h\n[pgbouncer]\nclient_idle_timeout = 600\n\
                 idle_transaction_timeout = 60\nquery_timeout = 30\ntransaction_timeout = 90\n\
                 log_connections = 1\nlog_disconnections = 0\nstats_users = a, b\n\
-                server_reset_query = DISCARD ALL\nserver_fast_close = 1\ntcp_user_timeout = 3\n";
+                server_reset_query = DISCARD ALL\nserver_fast_close = 1\n\
+                server_lifetime = 0\ntcp_user_timeout = 3\n";
     let out = translate(text);
     let limits = Config::from_text(&out)
         .expect("a configuration")
@@ -190,7 +191,8 @@ fn times_are_kept_and_what_is_done_otherwise_is_said() {
         "log_connections = true",
         "log_disconnections = false",
         "stats_users = \"a, b\"",
-        "# line 13: [pgbouncer] tcp_user_timeout has no equivalent",
+        "# line 13: [pgbouncer] server_lifetime has a value that has no equivalent",
+        "# line 14: [pgbouncer] tcp_user_timeout has no equivalent",
     ] {
         assert!(out.lines().any(|other| other == line), "{line}: {out}");
     }

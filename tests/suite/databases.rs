@@ -1,11 +1,13 @@
 //! Several servers: where databases lead, who is let in as whom, what becomes of sessions when a
 //! server gives way to another, and that nothing of one server is ever taken for another's.
 
+use crate::console::{Place, cell, found};
 use crate::harness::client::Client;
 use crate::harness::cluster::Server;
 use crate::harness::frames::{self, tags};
 use crate::harness::login::{Attempt, Users, asking, login_as};
 use crate::harness::proxy::Proxy;
+use crate::harness::server;
 use pgautoprep::metrics::Counter;
 use std::time::{Duration, Instant};
 
@@ -53,6 +55,35 @@ fn leave(mut client: Client) {
 
 fn woken(proxy: &Proxy) -> u64 {
     proxy.summary().count(Counter::Woken)
+}
+
+#[test]
+fn the_console_calls_databases_what_clients_call_them() {
+    let place = Place::new();
+    let leads = format!("upstream = '{}'\ndbname = 'postgres'", server::address());
+    let tables = tables(&[("one", &leads), ("two", &leads)]);
+    let _proxy = Proxy::with_tables(&tables, &place.settings(&[]));
+    let mut clients = ["one", "two"].map(|name| Client::login(&place.path, name));
+    clients.iter_mut().for_each(|client| client.run("SELECT 1"));
+    let mut console = place.enter("boss");
+    for table in ["SERVERS", "CLIENTS", "POOLS", "STATS"] {
+        let mut rows = |name| found(&mut console, table, "database", name).len();
+        assert_eq!(
+            [rows("one"), rows("two"), rows("postgres")],
+            [1, 1, 0],
+            "{table}"
+        );
+    }
+    console.run("RECONNECT one");
+    let mut closes = |name| {
+        let row = found(&mut console, "SERVERS", "database", name).remove(0);
+        cell(&row, "close_needed").to_owned()
+    };
+    assert_eq!([closes("one"), closes("two")], ["1", "0"]);
+    drop(clients);
+    console.run("WAIT_CLOSE one");
+    let mut rows = |name| found(&mut console, "STATS", "database", name).len();
+    assert_eq!([rows("one"), rows("postgres")], [1, 0]);
 }
 
 #[test]

@@ -6,7 +6,7 @@
 mod columns;
 mod figures;
 
-use super::facts::{Facts, Lead, Peer, PeerState, Totals};
+use super::facts::{Facts, Lead, Peer, PeerState, Totals, WAITS_FOR_POOL};
 use super::value::{Cell, TableColumn, int4, numeric, text};
 use super::view::{Needs, View};
 use crate::admin::date;
@@ -116,6 +116,8 @@ fn version(facts: &Facts) -> Vec<Vec<Cell>> {
 #[derive(Debug, Default, Clone, Copy)]
 struct Pool {
     clients: u64,
+    /// Clients without a server connection that want one, or are not let in yet.
+    waiting: u64,
     logging_in: u64,
     active: u64,
     idle: u64,
@@ -127,7 +129,8 @@ impl Pool {
         let mut pool = Self::default();
         for socket in sockets {
             let count = match (is_client, socket.standing) {
-                (true, PeerState::LoggingIn) => &mut pool.logging_in,
+                (true, PeerState::LoggingIn) => &mut pool.waiting,
+                (true, _) if socket.waits_for == WAITS_FOR_POOL => &mut pool.waiting,
                 (true, _) => &mut pool.clients,
                 (false, PeerState::Idle) => &mut pool.idle,
                 (false, PeerState::Tested) => &mut pool.tested,
@@ -186,7 +189,7 @@ fn pool(
 ) -> Vec<Cell> {
     let counts = [
         clients.clients,
-        clients.logging_in,
+        clients.waiting,
         0,
         0,
         servers.active,

@@ -54,6 +54,22 @@ fn what_was_counted_is_shown_by_database() {
 }
 
 #[test]
+fn who_waits_for_a_connection_is_counted_as_waiting() {
+    let mut facts = sample::facts();
+    let columns = named("pools").unwrap().columns;
+    let at = columns
+        .iter()
+        .position(|column| column.name == "cl_waiting");
+    let waiting = |facts: &_| match &(named("pools").unwrap().rows)(facts)[0][at.unwrap()] {
+        Cell::Number(number) => *number,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(waiting(&facts), 1, "one is logging in");
+    facts.clients[0].waits_for = WAITS_FOR_POOL;
+    assert_eq!(waiting(&facts), 2);
+}
+
+#[test]
 fn who_is_there_is_counted_by_database_and_user() {
     assert_eq!(
         shown("pools"),

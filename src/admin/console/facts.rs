@@ -79,6 +79,9 @@ pub enum PeerState {
     Tested,
 }
 
+/// What a client [waits for](Peer::waits_for) that has no server connection and wants one.
+pub const WAITS_FOR_POOL: &str = "pool";
+
 /// One client, or one server connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {

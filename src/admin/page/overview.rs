@@ -1,7 +1,7 @@
 //! What the page shows, as JSON: bounded, whatever the proxy has to do with.
 
 use super::history::{History, by_route, saved};
-use crate::admin::console::{Facts, PeerState};
+use crate::admin::console::{Facts, PeerState, WAITS_FOR_POOL};
 use crate::admin::shape_rows::{ShapeRow, shape_rows};
 use crate::metrics::{Counter, TimedRoute};
 use crate::reason::Reason;
@@ -166,7 +166,7 @@ fn peers(facts: &Facts) -> Vec<Value> {
     for client in &facts.clients {
         let group = groups.entry((&client.database, &client.user)).or_default();
         group.clients += 1;
-        group.waiting += usize::from(client.waits_for == "pool");
+        group.waiting += usize::from(client.waits_for == WAITS_FOR_POOL);
         group.queries += client.totals.queries;
         group.converted += client.totals.converted;
     }

@@ -46,6 +46,10 @@ const START: Duration = Duration::from_secs(60);
 /// How long the next process waits for an answer.
 const ANSWER: Duration = Duration::from_secs(10);
 
+/// How long a process may take to pass on a cancel request: it waits for the server, for as long as
+/// `connect_timeout_s` says there.
+const CANCELLED: Duration = Duration::from_secs(300);
+
 /// The addresses that descriptors belong to, in their order.
 #[derive(Debug)]
 struct Inventory {

@@ -1,12 +1,13 @@
 //! The next process: it is given what the present one listens on.
 
 use super::rights::{receive, send};
-use super::{ANSWER, GREETING, Inherited, Inventory, READY};
+use super::{ANSWER, CANCELLED, GREETING, Inherited, Inventory, READY};
 use crate::config::Address;
 use std::fmt::Write as _;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
@@ -41,7 +42,7 @@ impl Predecessor {
             let error = "a process of another user listens there";
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, error));
         }
-        let (line, fds) = ask(&mut stream, GREETING).await?;
+        let (line, fds) = ask(&mut stream, GREETING, ANSWER).await?;
         let inventory =
             Inventory::read(&line).ok_or_else(|| unexpected("a list of sockets", &line))?;
         let inherited = inherited(&inventory, fds)?;
@@ -57,7 +58,7 @@ impl Predecessor {
     pub(in crate::net) async fn succeed(&self) -> io::Result<()> {
         let mut place = self.stream.lock().await;
         let stream = place.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-        match ask(stream, READY).await?.0.as_str() {
+        match ask(stream, READY, ANSWER).await?.0.as_str() {
             "yours" => Ok(()),
             line => Err(unexpected("yours", line)),
         }
@@ -75,7 +76,7 @@ impl Predecessor {
             let _ = write!(line, "{byte:02x}");
         }
         line.push('\n');
-        if let Err(error) = ask(stream, line.as_bytes()).await {
+        if let Err(error) = ask(stream, line.as_bytes(), CANCELLED).await {
             tracing::debug!(%error, "the process before has ended");
             *place = None;
         }
@@ -83,12 +84,16 @@ impl Predecessor {
 }
 
 /// Says something, and waits for the answer.
-async fn ask(stream: &mut UnixStream, line: &[u8]) -> io::Result<(String, Vec<OwnedFd>)> {
+async fn ask(
+    stream: &mut UnixStream,
+    line: &[u8],
+    limit: Duration,
+) -> io::Result<(String, Vec<OwnedFd>)> {
     let asking = async {
         send(stream, line, &[]).await?;
         receive(stream).await
     };
-    let answer = timeout(ANSWER, asking).await;
+    let answer = timeout(limit, asking).await;
     answer.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 

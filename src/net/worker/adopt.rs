@@ -85,6 +85,7 @@ impl Worker {
             },
             is_spare: joined.is_spare,
             place: joined.place.take(),
+            way: Some(Arc::clone(&joined.way)),
             ..UpstreamPort::new(port, endpoint, id)
         });
         let seated = server.and_then(|server| {

@@ -300,6 +300,7 @@ impl Worker {
                 if let Some(server) = self.upstreams.get_mut(link.0) {
                     server.parked = None;
                     server.holder = id;
+                    server.way = self.clients.get(id.0).map(|client| Arc::clone(&client.way));
                 }
                 if let Some(client) = self.clients.get_mut(id.0) {
                     client.link = link;

@@ -46,6 +46,13 @@ impl Worker {
         named.or_else(|| self.hub.origin(id).map(|origin| origin.database()))
     }
 
+    /// What the last client that had a server connection calls its database.
+    pub(super) fn database_at(&self, id: UpstreamId) -> Option<&[u8]> {
+        let way = self.upstreams.get(id.0)?.way.as_ref();
+        let named = way.and_then(|way| way.name.as_deref());
+        named.or_else(|| Some(self.hub.upstream(id)?.standing.origin.database()))
+    }
+
     fn is_between_transactions(&self, id: ClientId) -> bool {
         let link = self.clients.get(id.0).map(|client| client.link);
         let upstream = link.and_then(|link| self.hub.upstream(link));

@@ -117,6 +117,8 @@ pub(super) struct UpstreamPort {
     pub(super) process: Option<u32>,
     /// Its place in a pool, if it is of one.
     pub(super) place: Option<Place>,
+    /// How the last client has come that had it.
+    pub(super) way: Option<Arc<Way>>,
 }
 
 impl UpstreamPort {
@@ -134,6 +136,7 @@ impl UpstreamPort {
             opened: Instant::now(),
             process: None,
             place: None,
+            way: None,
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::Worker;
 use super::end::End;
 use super::ports::{ClientPort, Seeks};
-use crate::admin::console::{Counted, Peer, PeerState, Totals};
+use crate::admin::console::{Counted, Peer, PeerState, Totals, WAITS_FOR_POOL};
 use crate::client::Turn;
 use crate::error::ConnectionError;
 use crate::ids::{ClientId, Slot, UpstreamId};
@@ -59,7 +59,7 @@ impl Worker {
         };
         let adrift = port.adrift.as_deref().map(|adrift| &adrift.seeks);
         let waits_for = match &known.turn {
-            _ if matches!(adrift, Some(Seeks::Turn(..) | Seeks::Connection(..))) => "pool",
+            _ if matches!(adrift, Some(Seeks::Turn(..) | Seeks::Connection(..))) => WAITS_FOR_POOL,
             Turn::Login => "login",
             Turn::Free if self.hub.is_idle(ClientId(slot)) => "client",
             Turn::Free | Turn::Executing => "server",
@@ -75,6 +75,7 @@ impl Worker {
             link: port.adrift.is_none().then(|| self.name(port.link.0)),
             waits_for,
             totals: self.totals(ClientId(slot), port),
+            database: shown(self.database_of(ClientId(slot))?),
             ..self.peer(
                 slot,
                 self.hub.origin(ClientId(slot))?,
@@ -105,6 +106,7 @@ impl Worker {
             process: server.process,
             statements: mirror.len(),
             statement_bytes: mirror.bytes(),
+            database: shown(self.database_at(id)?),
             ..self.peer(slot, &known.origin, standing, &server.port, server.opened)
         })
     }
@@ -123,16 +125,16 @@ impl Worker {
             _ => None,
         };
         let parameter = |name: &[u8]| startup.and_then(|startup| startup.parameter(name));
-        let shown = |name: Option<&[u8]>| shown(name.unwrap_or_default());
+        let parameter = |name: &[u8]| shown(parameter(name).unwrap_or_default());
         let [peer, local] = port.socket.addresses();
         let started = SystemTime::now().checked_sub(since.elapsed());
         let started = started.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
         Peer {
             id: 0,
             standing,
-            user: shown(parameter(b"user")),
-            database: shown(Some(origin.database())),
-            application: shown(parameter(b"application_name")),
+            user: parameter(b"user"),
+            database: String::new(),
+            application: parameter(b"application_name"),
             replicates: false,
             peer,
             local,
@@ -176,7 +178,8 @@ impl Worker {
         let Some(origin) = self.hub.origin(id).filter(|_| totals.clients > 0) else {
             return;
         };
-        let mut name = shown(origin.database());
+        let named = port.way.name.as_deref();
+        let mut name = shown(named.unwrap_or_else(|| origin.database()));
         if self.counted.len() >= MOST_DATABASES && !self.counted.contains_key(&name) {
             OTHERS.clone_into(&mut name);
         }
@@ -207,10 +210,7 @@ impl Worker {
         self.renewed = Some(now);
         for slot in self.upstreams.slots() {
             let id = UpstreamId(slot);
-            let of = self
-                .hub
-                .upstream(id)
-                .map(|it| it.standing.origin.database());
+            let of = self.database_at(id);
             let is_meant = database.is_none_or(|name| of == Some(name.as_bytes()));
             if !is_meant {
                 continue;

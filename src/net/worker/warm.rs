@@ -276,6 +276,7 @@ impl Worker {
         if let Some(server) = self.upstreams.get_mut(id.0) {
             server.parked = None;
             server.holder = client;
+            server.way = Some(Arc::clone(&joined.way));
         }
         if joined.pool.is_some() {
             self.hub.pool(client);
