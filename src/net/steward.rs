@@ -140,7 +140,10 @@ impl Steward {
         let is_relayed =
             |config: &&Config| self.kind == AuthType::Relay && config.auth.kind == AuthType::Relay;
         let (mut own, mut again) = (self.own_door(), None);
-        if let Some(config) = config.as_ref().filter(is_relayed) {
+        let own_config = config.as_ref().filter(is_relayed);
+        // The file of users is the console's alone then, and is another from now on.
+        let own_key = own_config.map(|_| settings::AUTH_FILE.key);
+        if let Some(config) = own_config {
             own = own_door(config).map_err(|error| unusable(&error))?;
         } else if let Some(door) = &own {
             again = Some(door.read().map_err(|error| unusable(&error))?);
@@ -173,7 +176,7 @@ impl Steward {
             let Some((_, new)) = new.filter(|(_, new)| new != value) else {
                 continue;
             };
-            match CHANGEABLE.contains(key) {
+            match CHANGEABLE.contains(key) || own_key == Some(*key) {
                 true => value.clone_from(new),
                 false => fixed.push(*key),
             }

@@ -2,6 +2,7 @@
 
 use super::tls::{Transport, Tunnel};
 use crate::config::Address;
+use rustix::net::RecvFlags;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -9,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 /// Idle seconds after which the kernel asks whether the peer is still there. Clients behind a NAT
@@ -90,6 +91,34 @@ impl Stream {
             Address::Unix(path) => {
                 let stream = UnixStream::connect(path).await?;
                 Ok(Self::plain(Plain::Unix(stream)))
+            }
+        }
+    }
+
+    /// Waits until the peer has finished without having sent anything that is still to be read. Of
+    /// one that has, nothing is said any more.
+    pub(super) async fn is_left(&self) {
+        let peek = |fd: BorrowedFd<'_>| {
+            let peeked = rustix::net::recv(fd, &mut [0; 1], RecvFlags::PEEK);
+            peeked.map(|(count, _)| count).map_err(io::Error::from)
+        };
+        loop {
+            let (ready, peeked) = match &self.socket {
+                Plain::Tcp(stream) => (
+                    stream.readable().await,
+                    stream.try_io(Interest::READABLE, || peek(stream.as_fd())),
+                ),
+                Plain::Unix(stream) => (
+                    stream.readable().await,
+                    stream.try_io(Interest::READABLE, || peek(stream.as_fd())),
+                ),
+            };
+            match peeked {
+                _ if ready.is_err() => return,
+                Ok(0) => return,
+                Ok(_) => return std::future::pending().await,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return,
             }
         }
     }

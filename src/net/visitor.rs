@@ -2,13 +2,14 @@
 //! a server connection.
 
 mod pooled;
+mod waiting;
 
 use super::admission::Admission;
 use super::door::Entered;
 use super::endpoint::Endpoint;
 use super::environment::Environment;
 use super::farewell::{count_end, dismiss};
-use super::halts::{Disabled, Pass};
+use super::halts::Pass;
 use super::news::{Berth, Place};
 use super::orders::{Arrival, Joined, Mailbox, Order, Reached, Via};
 use super::phase::Phase;
@@ -30,6 +31,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
+use waiting::Waits;
 
 /// How long server processes that were told to go may take, before one more is asked for.
 const ROOM: Duration = Duration::from_millis(50);
@@ -97,7 +99,11 @@ impl Visitor {
         };
         let database = self.login.database.clone();
         way.translate(&mut self.login)?;
-        drop(self.pass(client, &mut entered, way, environment).await?);
+        let mut waits = Waits::new(pending, admission);
+        let passed = self.pass(client, &mut entered, way, environment, &mut waits);
+        if passed.await?.is_none() {
+            return Ok(None);
+        }
         if let (Some(entered), Some(user)) = (&mut entered, &way.destination.user) {
             entered.credential = Arc::new(environment.door.forced(user.as_bytes()));
         }
@@ -106,38 +112,32 @@ impl Visitor {
         let credential = credential.as_deref();
         let order = way.order()?;
         let path = Path { way, order };
-        let pool = match self.login.replication {
-            true => None,
-            false => environment.pools.find(way, &database, &self.login.user),
-        };
-        let (mut place, mut berth) = (None, None);
-        let chosen = match &pool {
-            Some(pool) => match self.wait(&path, credential, environment, pool).await? {
-                Given::Warm(given) => {
-                    let chosen = Chosen::Warm(given.worker, given.id());
-                    berth = Some(given);
-                    chosen
-                }
-                Given::Cold(given) => {
-                    place = Some(given);
-                    Chosen::Cold { is_spare: false }
-                }
-            },
-            None => {
+        let is_pooled = !self.login.replication;
+        let pools = is_pooled.then_some(&environment.pools);
+        let pool = pools.and_then(|all| all.find(way, &database, &self.login.user));
+        let found = match &pool {
+            Some(pool) => {
+                let waits = (&*client, &mut waits);
+                self.wait(&path, credential, environment, pool, waits)
+                    .await?
+            }
+            None => Some(Given::Any(
                 self.choose(&path, credential, began, environment, load)
-                    .await
-            }
+                    .await,
+            )),
         };
-        let pass = self.pass(client, &mut entered, way, environment).await?;
-        let (via, worker, is_spare) = match chosen {
-            Chosen::Warm(worker, id) => (Via::Warm(id), Some(worker), false),
-            Chosen::Cold { is_spare } => {
-                let caller = self.caller(credential);
-                let reached = connect(&path, caller, environment).await?;
-                tell_prelude(client, &mut entered).await?;
-                (Via::Connection(reached), None, is_spare)
-            }
+        let Some((chosen, place, berth)) = found.map(Given::parts) else {
+            return Ok(None);
         };
+        let passed = self.pass(client, &mut entered, way, environment, &mut waits);
+        let Some(pass) = passed.await? else {
+            return Ok(None);
+        };
+        let reached = self.reached(chosen, &path, credential, environment).await?;
+        if matches!(reached.0, Via::Connection(_)) {
+            tell_prelude(client, &mut entered).await?;
+        }
+        let (via, worker, is_spare) = reached;
         Ok(Some(Met {
             visitor: self,
             way: Arc::clone(way),
@@ -150,8 +150,26 @@ impl Visitor {
             berth,
             pass,
             entered,
-            admission,
+            admission: waits.admission,
         }))
+    }
+
+    /// The connection that was chosen, with its worker, and whether there are warm ones.
+    async fn reached(
+        &self,
+        chosen: Chosen,
+        path: &Path<'_>,
+        credential: Option<&Credential>,
+        environment: &Environment,
+    ) -> Result<(Via, Option<usize>, bool), ConnectionError> {
+        Ok(match chosen {
+            Chosen::Warm(worker, id) => (Via::Warm(id), Some(worker), false),
+            Chosen::Cold { is_spare } => {
+                let caller = self.caller(credential);
+                let reached = connect(path, caller, environment).await?;
+                (Via::Connection(reached), None, is_spare)
+            }
+        })
     }
 
     fn caller<'c>(&'c self, credential: Option<&'c Credential>) -> Caller<'c> {
@@ -159,36 +177,6 @@ impl Visitor {
             packet: &self.login.packet,
             credential,
             deadline: self.deadline,
-        }
-    }
-
-    /// Waits as long as the database is paused; what to tell the client if it is disabled.
-    async fn pass(
-        &mut self,
-        client: &mut Stream,
-        entered: &mut Option<Entered>,
-        way: &Way,
-        environment: &Environment,
-    ) -> Result<Pass, ConnectionError> {
-        let database = way.name.as_deref().unwrap_or(&self.login.database);
-        let waits = Instant::now();
-        let mut draining = environment.draining.clone();
-        let passed = tokio::select! {
-            passed = environment.halts.pass(database) => passed,
-            _ = draining.wait_for(Phase::is_ending) => {
-                return Err(ConnectionError::ShuttingDown);
-            }
-        };
-        match passed {
-            Ok(pass) => {
-                // To wait is no part of logging in.
-                self.deadline += waits.elapsed();
-                Ok(pass)
-            }
-            Err(Disabled) => {
-                let refusal = Refusal::disabled(database);
-                Err(self.turn_away(client, entered.take(), refusal).await?)
-            }
         }
     }
 

@@ -441,6 +441,14 @@ fn the_configuration_is_read_again_or_nothing_changes() {
     assert_eq!(value(&mut console, "log_level"), pair("debug", "yes"));
     assert_eq!(value(&mut console, "max_shapes"), pair("5000", "no"));
     enter(&process.address, "guest").run("SHOW STATS");
+    // As long as logins are left to the server, the file of users is the console's alone.
+    let users = place.file("users");
+    std::fs::write(&users, "\"boss\" \"x\"\n").unwrap();
+    let users = users.to_str().unwrap();
+    write(&format!("admin_users = 'boss'\nauth_file = '{users}'\n"));
+    let answer = console.query("RELOAD");
+    assert!(!format!("{answer:?}").contains("auth_file"), "{answer:?}");
+    assert_eq!(value(&mut console, "auth_file").0, users);
     // What turned bad is told, and changes nothing.
     for bad in [
         "admin_users = 'other'\nlog_level = 'loud'\n",

@@ -318,6 +318,29 @@ fn a_query_that_waits_for_the_server_can_be_cancelled_and_is_not_run() {
     assert_eq!(waits.value("SELECT count(*) FROM t"), "0");
 }
 
+/// Those who leave while they wait to be let in are not waited for, and do not stand before others.
+#[test]
+fn who_leaves_before_its_turn_has_none() {
+    let proxy = with("1", &[("query_wait_timeout_s", "0")]);
+    let database = server::database(SETUP);
+    let mut holder = Client::login(proxy.address(), &database);
+    holder.run("BEGIN");
+    let startup = frames::startup(&[("user", "postgres"), ("database", &database)]);
+    let waiting: Vec<_> = (0..50)
+        .map(|_| {
+            let mut client = Client::connect(proxy.address());
+            client.send(&startup);
+            client
+        })
+        .collect();
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(proxy.summary().connections_open() > 50);
+    drop(waiting);
+    proxy.await_connections(1);
+    holder.run("COMMIT");
+    select(&mut Client::login(proxy.address(), &database), 3);
+}
+
 #[test]
 fn who_comes_first_is_served_first() {
     let proxy = proxy("1");
