@@ -96,8 +96,12 @@ impl Stream {
     }
 
     /// Waits until the peer has finished without having sent anything that is still to be read. Of
-    /// one that has, nothing is said any more.
+    /// one that has, nothing is said any more, nor of one that encrypts: what it has sent may have
+    /// been decrypted already, and its farewell is something to be read.
     pub(super) async fn is_left(&self) {
+        if self.tls.is_some() {
+            return std::future::pending().await;
+        }
         let peek = |fd: BorrowedFd<'_>| {
             let peeked = rustix::net::recv(fd, &mut [0; 1], RecvFlags::PEEK);
             peeked.map(|(count, _)| count).map_err(io::Error::from)

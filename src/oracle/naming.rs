@@ -16,9 +16,9 @@ const EXTENSIONS: &str = "{amcheck,autoinc,bloom,btree_gin,btree_gist,citext,cub
      tsm_system_rows,\
     tsm_system_time,unaccent,uuid-ossp,vector}";
 
-/// Functions of theirs that change settings nevertheless: that of `pg_trgm`, and that of `isn`,
-/// which is none of the server's.
-const BUT: &str = "{set_limit,isn_weak}";
+/// Functions of theirs that change what the session keeps nevertheless: a setting of `pg_trgm`, and
+/// a variable of the library of `isn`, although it is declared immutable.
+const SETTERS: &str = "{set_limit,isn_weak}";
 
 /// Asks which names have hazards, in rows of five columns that
 /// [`Row`](crate::statement::names::Row) reads. `major` is the version of the server.
@@ -106,7 +106,7 @@ fn functions(major: u16) -> String {
          {{=}} e.refobjid \
          WHERE e.classid {{=}} 1255::pg_catalog.oid AND e.objid {{=}} p.oid \
          AND e.refclassid {{=}} 3079::pg_catalog.oid \
-         AND NOT p.proname {{=}} ANY ('{BUT}'::pg_catalog.name[]) \
+         AND NOT p.proname {{=}} ANY ('{SETTERS}'::pg_catalog.name[]) \
          AND (p.provolatile {{=}} 'i'::pg_catalog.\"char\" OR x.extname {{=}} ANY \
          ('{EXTENSIONS}'::pg_catalog.name[])))); {TAKEN}",
         is_marked(major),

@@ -1,10 +1,11 @@
 //! Tables that are dropped with others, by no word of the text that drops them: partitions. What
 //! hid another table of its name hides it no longer.
 
-use crate::harness::client::Client;
+use crate::harness::client::{Client, PATIENCE};
 use crate::harness::proxy::Proxy;
 use crate::harness::server;
 use pgautoprep::metrics::Counter;
+use std::time::Instant;
 
 const SETUP: &str = "CREATE SCHEMA front; CREATE SCHEMA back; \
     CREATE TABLE front.whole (d date, k int) PARTITION BY LIST (k); \
@@ -29,7 +30,9 @@ fn settled(proxy: &Proxy) -> ([Client; 2], Client) {
         client.run("SET search_path = front, back");
     }
     let before = proxy.summary();
+    let until = Instant::now() + PATIENCE;
     while proxy.summary().since(&before).count(Counter::Warm) < 20 {
+        assert!(Instant::now() < until, "nothing is converted");
         clients.iter_mut().for_each(insert);
     }
     (clients, Client::login(&server::address(), &database))

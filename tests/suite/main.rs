@@ -112,6 +112,7 @@ mod startup;
 // Cancel requests reach the one query they are meant for.
 mod cancel;
 // Clients that leave while their query is in flight.
+mod families;
 mod inside;
 mod lasting;
 mod late;
@@ -154,5 +155,4 @@ mod tls_hostile;
 // TLS with the server.
 mod tls_server;
 // The core without sockets, fed with whatever a client and a server can send.
-mod families;
 mod fuzz;

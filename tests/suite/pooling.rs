@@ -295,21 +295,26 @@ fn a_query_that_waits_can_be_cancelled_and_the_client_goes_on() {
     }
 }
 
+/// Of two clients of this server in a pool of one connection, the first has left it to the second.
+fn resting(server: &Server) -> (Proxy, Client, Client) {
+    let settings = [
+        ("catalog_watch_ms", "1000"),
+        ("pool_mode", "auto"),
+        ("default_pool_size", "1"),
+    ];
+    let proxy = Proxy::with(&server.address(), &settings);
+    let [rests, other] = [(); 2].map(|()| {
+        let mut client = Client::login(proxy.address(), "postgres");
+        assert_eq!(client.value("SELECT count(*) FROM t"), "0");
+        client
+    });
+    (proxy, rests, other)
+}
+
 #[test]
 fn a_query_that_waits_for_the_server_can_be_cancelled_and_is_not_run() {
     let mut server = Server::start("CREATE TABLE t (id int)");
-    let proxy = Proxy::with(
-        &server.address(),
-        &[
-            ("catalog_watch_ms", "1000"),
-            ("pool_mode", "auto"),
-            ("default_pool_size", "1"),
-        ],
-    );
-    let mut waits = Client::login(proxy.address(), "postgres");
-    assert_eq!(waits.value("SELECT count(*) FROM t"), "0");
-    let mut other = Client::login(proxy.address(), "postgres");
-    assert_eq!(other.value("SELECT count(*) FROM t"), "0");
+    let (proxy, mut waits, _other) = resting(&server);
     server.stop();
     waits.send(&frames::query("INSERT INTO t VALUES (1)"));
     std::thread::sleep(Duration::from_millis(500));
@@ -477,18 +482,7 @@ fn no_session_is_a_home_that_took_other_settings_which_nothing_lists() {
 #[test]
 fn a_client_without_a_home_survives_a_restart_and_hears_what_has_changed() {
     let mut server = Server::start("CREATE TABLE t (id int)");
-    let proxy = Proxy::with(
-        &server.address(),
-        &[
-            ("catalog_watch_ms", "1000"),
-            ("pool_mode", "auto"),
-            ("default_pool_size", "1"),
-        ],
-    );
-    let mut rests = Client::login(proxy.address(), "postgres");
-    assert_eq!(rests.value("SELECT count(*) FROM t"), "0");
-    let mut other = Client::login(proxy.address(), "postgres");
-    assert_eq!(other.value("SELECT count(*) FROM t"), "0");
+    let (_proxy, mut rests, mut other) = resting(&server);
     let mut direct = Client::login(&server.address(), "postgres");
     direct.run("ALTER SYSTEM SET timezone = 'Asia/Tokyo'");
     server.stop();
