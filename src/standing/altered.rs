@@ -1,10 +1,9 @@
 //! Transactions that have made or dropped something of known names, and go on.
 //!
-//! What such a change does not name means what it meant
-//! ([`Touched`](crate::sql::touched::Touched)). What names it is learned anew, in a context of the
-//! transaction's own, which nobody else ever is in. Only temporary tables that end with their
-//! transaction come back: the same texts in the same context at the same epoch make the same
-//! tables, so what was learned of these is found again.
+//! What such a change does not name means what it meant ([`Touched`]). What names it is learned
+//! anew, in a context of the transaction's own, which nobody else ever is in. Only temporary tables
+//! that end with their transaction come back: the same texts in the same context at the same epoch
+//! make the same tables, so what was learned of these is found again.
 //!
 //! Invariants:
 //! - a change is followed only as the one statement of a text that was sent inside the transaction
