@@ -370,7 +370,10 @@ impl Reason {
                 "All prepared statements the server connection has room for are in use."
             }
             Self::Unstable => "Its statements failed too often when they were run.",
-            Self::RelayOnly => "The connection is only relayed: it is a replication connection.",
+            Self::RelayOnly => {
+                "The connection is only relayed: it is a replication connection, or was used while \
+                 `mode` was not `convert`."
+            }
         }
     }
 }

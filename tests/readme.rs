@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use pgautoprep::config::settings::{DATABASE_KEYS, TABLES};
-use pgautoprep::config::{SETTINGS, Setting, ValueForm};
+use pgautoprep::config::{Config, SETTINGS, Setting, ValueForm};
 use pgautoprep::reason::{Reason, Stay};
 
 /// The most lines the README may have: more is not read.
@@ -148,7 +148,7 @@ fn every_reason_to_stay_is_in_the_table_with_its_sentence() {
 
 #[test]
 fn the_bound_of_staleness_is_the_default() {
-    let config = pgautoprep::config::Config::from_pairs(&[("upstream", "localhost:1")]);
+    let config = Config::from_pairs(&[("upstream", "localhost:1")]);
     let age = config.expect("valid").statement_max_age.as_secs();
     let sentence = format!("**{age} by default**");
     assert!(
@@ -169,6 +169,13 @@ wins over a variable, a variable over the file, the file over the default. The f
 setting has and where the value comes from. `pgautoprep --help` shows all names on one page.
 [config.example.toml](../../config.example.toml) is a file with every default. Names of units come
 last: `_s` is seconds, `_ms` milliseconds.
+
+What `RELOAD` or SIGHUP changes is changed for everybody within a moment; `SET` at the
+[console](operations.md#the-console) changes it until the next `RELOAD`. What has begun keeps to
+what was said then: a login to its time, a server connection to its lifetime. A session that was
+used while `mode` was not `convert` is relayed to its end; those that come are converted. All else
+is changed by a restart, which nobody need notice: by
+[another process in its place](operations.md#another-process-in-its-place).
 ";
 
 /// The chapter on settings, as the settings define it.
@@ -182,12 +189,16 @@ fn settings() -> String {
         };
         let _ = write!(
             out,
-            "\n## `{}`\n\n| flag | variable | default | values |\n|---|---|---|---|\n\
-             | `--{}` | `{}` | {default} | {} |\n\n{}\n{}",
+            "\n## `{}`\n\n| flag | variable | default | values | changed by |\n\
+             |---|---|---|---|---|\n| `--{}` | `{}` | {default} | {} | {} |\n\n{}\n{}",
             setting.key,
             setting.flag(),
             setting.variable(),
             values(setting),
+            match Config::is_live(setting.key) {
+                true => "`RELOAD`, `SET`",
+                false => "a restart",
+            },
             wrap(setting.what),
             wrap(&format!("Because {}", setting.because)),
         );

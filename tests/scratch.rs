@@ -94,11 +94,11 @@ async fn cpu_time_counts_connections_that_live_and_that_have_ended() {
     drop(client);
     driver.await.unwrap().unwrap();
     // At some point in this loop the server notices that the process has ended. Of that it is told
-    // in ticks of the clock.
-    let tick = Duration::from_millis(10);
+    // the time in the program and the time in the kernel, each in whole ticks of the clock.
+    let ticks = Duration::from_millis(20);
     for _ in 0..200 {
         let after = server.cpu_time().unwrap();
-        assert!(after + tick >= busy, "{after:?} after {busy:?}");
+        assert!(after + ticks >= busy, "{after:?} after {busy:?}");
     }
 }
 

@@ -11,6 +11,7 @@ mod choices;
 mod console;
 mod databases;
 mod error;
+mod live;
 mod logging;
 mod pools;
 mod raw;

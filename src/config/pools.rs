@@ -1,8 +1,8 @@
 //! What fewer server connections than clients need of the other settings.
 
-use super::settings::{self, Setting};
+use super::settings;
 use super::sizes::{Bounds, Sizes};
-use super::{AuthType, Config, Effective, Error, Mode, refuse};
+use super::{AuthType, Config, Effective, Error, refuse};
 
 /// The value of `pool_mode` with which clients give their server connections back.
 pub(super) const AUTO: &str = "auto";
@@ -43,28 +43,7 @@ impl Effective {
 
     /// Pools need to know what a session has left, and who may be given its connection.
     pub(super) fn check_pools(&self, config: &Config) -> Result<(), Error> {
-        if config.databases.largest_pool().is_none() {
-            return Ok(());
-        }
-        let wrong: [(bool, &Setting, &str); 3] = [
-            (
-                !config.warm_connections,
-                &settings::WARM_CONNECTIONS,
-                "on, because of pool_mode = auto",
-            ),
-            (
-                config.catalog_watch.is_zero(),
-                &settings::CATALOG_WATCH_MS,
-                "more than 0, because of pool_mode = auto",
-            ),
-            (
-                config.mode != Mode::Convert,
-                &settings::MODE,
-                "convert, because of pool_mode = auto",
-            ),
-        ];
-        let Some((_, setting, expected)) = wrong.into_iter().find(|(is_wrong, ..)| *is_wrong)
-        else {
+        let Some((setting, expected)) = config.pool_contradiction() else {
             return Ok(());
         };
         let written = self.written(setting)?;

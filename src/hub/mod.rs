@@ -36,7 +36,7 @@ mod timers;
 mod warm;
 
 use crate::client::Client;
-use crate::convert::Lent;
+use crate::convert::{Lent, Settings};
 use crate::ids::{Arena, ClientId, UpstreamId};
 use crate::oracle::Lesson;
 use crate::standing::{Reset, Standing};
@@ -123,6 +123,17 @@ impl Hub {
             rested: Millis(0),
             told: Millis(0),
         }
+    }
+
+    /// Has queries treated otherwise from now on. What connections are made of stays: their bounds,
+    /// and what is begun with each.
+    pub fn configure(&mut self, settings: &Settings) {
+        let before = &mut self.lent.settings;
+        *before = Settings {
+            limits: before.limits,
+            looses: before.looses,
+            ..*settings
+        };
     }
 
     /// From now on each query leads to a [`Task::Decided`].

@@ -74,7 +74,7 @@ async fn converse(
     (environment, console): (&Environment, &Arc<Console>),
     load: impl Fn(usize) -> usize,
 ) -> Result<Option<Bound>, ConnectionError> {
-    let deadline = Instant::now() + admission.limit(environment.config.login_timeout);
+    let deadline = Instant::now() + admission.limit(environment.config().login_timeout);
     let mut greeted = Greeted::default();
     let mut draining = environment.draining.clone();
     let greeting = tokio::select! {
@@ -310,7 +310,8 @@ pub(super) async fn cancel(pid: u32, key: &[u8], is_passed_on: bool, environment
     };
     let beside = async {
         if !is_passed_on {
-            environment.peers.pass_on(pid, key).await;
+            let limit = environment.config().connect_timeout;
+            environment.peers.pass_on((pid, key), limit).await;
         }
     };
     tokio::join!(before, beside);

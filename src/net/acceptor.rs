@@ -112,7 +112,7 @@ impl Acceptor {
         console: Arc<Console>,
         arriving: mpsc::Sender<()>,
     ) -> Self {
-        let max_clients = environment.config.max_clients;
+        let max_clients = environment.config().max_clients;
         Self {
             workers,
             max_clients,

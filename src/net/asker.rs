@@ -1,5 +1,6 @@
 //! Who asks the server about users: on a connection of its own, one question after the other.
 
+use super::current::Current;
 use super::door::{Conversation, Door, unexpected};
 use super::phase::Phase;
 use super::reach::{self, Arrived, Caller, reach};
@@ -7,7 +8,6 @@ use super::tls::Encryption;
 use super::ways::Ways;
 use crate::auth::{Credential, Found, RoleLookup};
 use crate::client::Login;
-use crate::config::Config;
 use crate::error::ConnectionError;
 use crate::metrics::Metrics;
 use crate::statement::shapes::Shapes;
@@ -28,7 +28,7 @@ const WARNED: Duration = Duration::from_secs(10);
 /// What asking takes.
 #[derive(Debug)]
 pub(super) struct Means {
-    pub(super) config: Arc<Config>,
+    pub(super) current: Current,
     pub(super) tls: Arc<Encryption>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) shapes: Arc<Shapes>,
@@ -52,7 +52,7 @@ pub(super) async fn ask_for_others(means: Means) {
         conversation: None,
         warned: None,
     };
-    let idle = means.config.server_idle_timeout;
+    let idle = means.current.get().server_idle_timeout;
     loop {
         let request = tokio::select! {
             request = timeout(idle, requests.recv()) => request,
@@ -128,7 +128,7 @@ impl Asker<'_> {
             None => self.connect().await?,
         };
         let mut out = Vec::new();
-        let mut lookup = RoleLookup::ask(&self.means.config.auth.query, user, &mut out);
+        let mut lookup = RoleLookup::ask(&self.means.current.get().auth.query, user, &mut out);
         conversation.say(&out).await?;
         loop {
             let (tag, message) = conversation.next().await?;
@@ -143,7 +143,7 @@ impl Asker<'_> {
     /// Logs in as the user that asks.
     async fn connect(&self) -> Result<Conversation, ConnectionError> {
         let means = self.means;
-        let (config, door) = (&means.config, &*means.door);
+        let (config, door) = (means.current.get(), &*means.door);
         let (user, database) = (config.auth.user.as_bytes(), config.auth.database.as_bytes());
         let way = means
             .ways
@@ -203,8 +203,12 @@ impl Asker<'_> {
     fn warn(&mut self, why: &str) {
         if self.warned.is_none_or(|at| at.elapsed() >= WARNED) {
             self.warned = Some(Instant::now());
-            let user = &self.means.config.auth.user;
-            tracing::warn!(auth_user = user, why, "auth_query cannot be used");
+            let config = self.means.current.get();
+            tracing::warn!(
+                auth_user = config.auth.user,
+                why,
+                "auth_query cannot be used"
+            );
         }
     }
 

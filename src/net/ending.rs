@@ -1,5 +1,7 @@
 //! How the proxy comes to its end.
 
+use super::accept::cancel;
+use super::environment::Environment;
 use super::farewell::LAST_WORD;
 use super::orders::Order;
 use super::phase::Phase;
@@ -8,6 +10,7 @@ use super::worker::Thread;
 use crate::admin::console::Ending;
 use crate::config::Config;
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -88,4 +91,22 @@ pub(super) async fn all_left(open: &AtomicUsize) {
     while open.load(Ordering::Relaxed) > 0 {
         tokio::time::sleep(LEFT).await;
     }
+}
+
+/// Leaves everything to the next process, and does for those who are here what that asks for.
+pub(super) async fn leave(estate: Option<Estate>, mut heir: Heir, environment: Arc<Environment>) {
+    tracing::info!("another process has taken over; this one ends when its clients have left");
+    // The console is with that process.
+    environment.resume_all();
+    if let Some(estate) = estate
+        && let Err(error) = estate.leave(&mut heir).await
+    {
+        tracing::error!(%error, "the process that was to take over has ended; nobody listens");
+    }
+    tokio::spawn(async move {
+        let environment = &environment;
+        // The next process tells others itself.
+        let cancel = |pid, key: Vec<u8>| async move { cancel(pid, &key, true, environment).await };
+        heir.serve(cancel).await;
+    });
 }

@@ -1,6 +1,7 @@
 //! What greeting a client takes, for all of them.
 
 use super::cancel::Registry;
+use super::current::Current;
 use super::door::Door;
 use super::halts::Halts;
 use super::logs::Logs;
@@ -23,7 +24,7 @@ use tokio::sync::watch;
 /// What greeting a client takes.
 #[derive(Debug)]
 pub(super) struct Environment {
-    pub(super) config: Arc<Config>,
+    pub(super) current: Current,
     pub(super) registry: Arc<Registry>,
     /// Knows the keys of those who are still with the process before.
     pub(super) predecessor: Option<Arc<Predecessor>>,
@@ -50,6 +51,11 @@ pub(super) struct Environment {
 }
 
 impl Environment {
+    /// The configuration in force.
+    pub(super) fn config(&self) -> Arc<Config> {
+        self.current.get()
+    }
+
     /// Lets go on whoever is held back: nobody could order that any more.
     pub(super) fn resume_all(&self) {
         if self.halts.current().runs() {

@@ -19,7 +19,7 @@ pub(super) async fn hasten(
         let mut upstream = reach(endpoint, environment).await?;
         ask(pid, secret, &mut upstream).await
     };
-    let limit = environment.config.connect_timeout;
+    let limit = environment.config().connect_timeout;
     match tokio::time::timeout(limit, request).await {
         Ok(outcome) => tell(outcome),
         Err(_) => tracing::debug!("cancel request not delivered in time"),
@@ -34,7 +34,7 @@ pub(super) async fn hasten_at_last(
     endpoint: &Endpoint,
     environment: &Environment,
 ) {
-    let limit = environment.config.connect_timeout;
+    let limit = environment.config().connect_timeout;
     match tokio::time::timeout(limit, reach(endpoint, environment)).await {
         Ok(Ok(mut upstream)) => tell(ask(pid, secret, &mut upstream).await),
         Ok(Err(error)) => tell(Err(error)),

@@ -13,6 +13,7 @@ mod attrs;
 mod buffers;
 mod cancel;
 mod console;
+mod current;
 mod dial;
 pub mod door;
 mod ending;
@@ -56,13 +57,13 @@ use crate::convert;
 use crate::metrics::Metrics;
 use crate::statement::journal::Journal;
 use crate::statement::shapes::Shapes;
-use accept::{HANDSHAKES, cancel};
+use accept::HANDSHAKES;
 use acceptor::Acceptor;
 use asker::ask_for_others;
 use cancel::Registry;
 use console::Console;
 use door::Door;
-use ending::{all_left, at_once, end, next_ending, succeeded};
+use ending::{all_left, at_once, end, leave, next_ending, succeeded};
 use environment::Environment;
 use farewell::LAST_WORD;
 use given::{Given, bind_all};
@@ -79,7 +80,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use switches::SwitchKeeper;
-use takeover::{Estate, Heir, Inherited, Predecessor};
+use takeover::{Estate, Inherited, Predecessor};
 use tls::Encryption;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -164,6 +165,7 @@ impl Proxy {
     /// The first file that cannot be used, the first address that cannot be listened on, or
     /// a system without random numbers.
     pub async fn bind(config: Config) -> Result<Self, Error> {
+        let config = Arc::new(config);
         let tls = Arc::new(Encryption::load(&config)?);
         let door = Arc::new(Door::load(&config)?);
         let seed = seed()?;
@@ -196,7 +198,7 @@ impl Proxy {
             seed,
             started: Instant::now(),
             metrics,
-            config: Arc::new(config),
+            config,
             listeners,
             http,
             takeover,
@@ -270,7 +272,9 @@ impl Proxy {
         let (workers, threads) = self.start_workers(&environment, parting)?;
         let warm = Arc::clone(&environment.warm);
         self.answer_askers(&environment);
-        let mailboxes = threads.iter().map(Thread::mailbox).collect();
+        let mailboxes: Vec<_> = threads.iter().map(Thread::mailbox).collect();
+        let changes = (self.steward.current(), Arc::clone(&self.shapes));
+        tokio::spawn(current::follow(changes, mailboxes.clone()));
         let console = self.start_console(&environment, mailboxes);
         let mut estate = self.succeed().await?;
         let heirs = Arc::clone(&environment);
@@ -314,7 +318,8 @@ impl Proxy {
         }
         let _ = drain.send(Phase::Draining);
         threads.iter().for_each(|thread| thread.put(Order::Drain));
-        end(threads, &self.config, (all_arrived, all_parted), async {
+        let config = self.steward.current().get();
+        end(threads, &config, (all_arrived, all_parted), async {
             tokio::select! {
                 () = hurry => {}
                 () = at_once(&mut ordered) => {}
@@ -376,7 +381,7 @@ impl Proxy {
     fn answer_askers(&self, environment: &Environment) {
         tokio::spawn(ask_for_others(asker::Means {
             ways: Arc::clone(&environment.ways),
-            config: Arc::clone(&self.config),
+            current: environment.current.clone(),
             tls: Arc::clone(&self.tls),
             metrics: Arc::clone(&self.metrics),
             shapes: Arc::clone(&self.shapes),
@@ -405,7 +410,7 @@ impl Proxy {
             workers: Mutex::default(),
             halts: Arc::default(),
             ways: Arc::new(Ways::new(&self.config.databases)),
-            config: Arc::clone(&self.config),
+            current: self.steward.current(),
             registry: Arc::new(Registry::default()),
             predecessor: self.predecessor.clone(),
             metrics: Arc::clone(&self.metrics),
@@ -457,24 +462,6 @@ fn takeover_error(path: &Path, source: io::Error) -> Error {
     Error::Takeover { path, source }
 }
 
-/// Leaves everything to the next process, and does for those who are here what that asks for.
-async fn leave(estate: Option<Estate>, mut heir: Heir, environment: Arc<Environment>) {
-    tracing::info!("another process has taken over; this one ends when its clients have left");
-    // The console is with that process.
-    environment.resume_all();
-    if let Some(estate) = estate
-        && let Err(error) = estate.leave(&mut heir).await
-    {
-        tracing::error!(%error, "the process that was to take over has ended; nobody listens");
-    }
-    tokio::spawn(async move {
-        let environment = &environment;
-        // The next process tells others itself.
-        let cancel = |pid, key: Vec<u8>| async move { cancel(pid, &key, true, environment).await };
-        heir.serve(cancel).await;
-    });
-}
-
 /// Reads the files that the configuration names, as the proxy would.
 ///
 /// # Errors
@@ -485,7 +472,8 @@ pub fn check(config: &Config) -> Result<(), Error> {
     let shapes = Arc::new(Shapes::new(config.max_shapes, config.oracle_per_second, 0));
     let switches = SwitchKeeper::new(config.switches_file.clone(), shapes)?;
     let logs = Logs::new(config, Arc::new(Metrics::new(0)));
-    Steward::new(config, (tls, door), switches, Arc::new(logs))?;
+    let config = Arc::new(config.clone());
+    Steward::new(&config, (tls, door), switches, Arc::new(logs))?;
     Ok(())
 }
 

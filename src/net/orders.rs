@@ -14,6 +14,7 @@ use super::survey::{EndClient, Survey};
 use super::ways::Way;
 use crate::auth::Credential;
 use crate::client::{CancelKey, Cancels, Login};
+use crate::config::Config;
 use crate::error::ConnectionError;
 use crate::hub::Mover;
 use crate::ids::{ClientId, UpstreamId};
@@ -189,6 +190,8 @@ pub(super) enum Order {
     Move(Box<Moving>),
     /// The console's halts have changed, or it wants to know how far they are.
     Halt(Halting),
+    /// This configuration is in force.
+    Configure(Arc<Config>),
     /// Server connections are to be closed as they become free: those of this database, or all.
     Reconnect(Option<Arc<str>>),
 }

@@ -27,7 +27,6 @@ const MOST: usize = 64;
 #[derive(Debug)]
 pub(super) struct Peers {
     addresses: Vec<Address>,
-    limit: Duration,
     turns: Semaphore,
 }
 
@@ -36,14 +35,14 @@ impl Peers {
     pub(super) fn new(config: &Config) -> Self {
         Self {
             addresses: config.peers.clone(),
-            limit: config.connect_timeout,
             turns: Semaphore::new(AT_ONCE),
         }
     }
 
     /// Passes on a cancel request with a key that nobody here was given. Returns when all who can
-    /// be told have done what they could, so that the client's own wait means something.
-    pub(super) async fn pass_on(&self, pid: u32, key: &[u8]) {
+    /// be told have done what they could within `limit`, so that the client's own wait means
+    /// something.
+    pub(super) async fn pass_on(&self, (pid, key): (u32, &[u8]), limit: Duration) {
         if self.addresses.is_empty() {
             return;
         }
@@ -58,7 +57,7 @@ impl Peers {
             }
             while all.join_next().await.is_some() {}
         };
-        if timeout(self.limit, passing).await.is_err() {
+        if timeout(limit, passing).await.is_err() {
             tracing::debug!("cancel request not passed on in time");
         }
     }

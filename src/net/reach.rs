@@ -54,7 +54,7 @@ impl<'e> Means<'e> {
             tls: &environment.tls.servers,
             counters: environment.metrics.acceptor(),
             door: &environment.door,
-            limit: environment.config.connect_timeout,
+            limit: environment.config().connect_timeout,
         }
     }
 }

@@ -101,7 +101,7 @@ impl Wanted {
     }
 
     async fn try_it(&self, environment: &Environment) -> Result<Reached, ConnectionError> {
-        let deadline = Instant::now() + environment.config.connect_timeout;
+        let deadline = Instant::now() + environment.config().connect_timeout;
         let caller = Caller {
             packet: &self.startup,
             credential: self.credential.as_deref(),

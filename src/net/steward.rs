@@ -3,32 +3,16 @@
 //! Invariant: a change is made as a whole or not at all. Everything is read and checked first, and
 //! only then put in force, by steps that cannot fail.
 
+use super::current::Current;
 use super::door::Door;
 use super::logs::Logs;
 use super::switches::SwitchKeeper;
 use super::tls::Encryption;
 use crate::admin::console::{Ending, Rank};
-use crate::config::{AuthType, Config, ConsoleUsers, DatabaseMap, Sources, settings};
+use crate::config::{AuthType, Config, Sources, settings};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
-
-/// The settings that can be changed while the proxy runs.
-const CHANGEABLE: [&str; 6] = [
-    settings::ADMIN_USERS.key,
-    settings::STATS_USERS.key,
-    settings::LOG_LEVEL.key,
-    LINES[0],
-    LINES[1],
-    LINES[2],
-];
-
-/// Those of them that say which lines of the log are wanted.
-const LINES: [&str; 3] = [
-    settings::LOG_CONNECTIONS.key,
-    settings::LOG_DISCONNECTIONS.key,
-    settings::LOG_SLOW_MS.key,
-];
 
 /// Has the log filtered like this from now on; says what is wrong if it cannot be.
 pub type SetLog = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
@@ -63,23 +47,13 @@ pub enum Unchanged {
     Fixed(String),
 }
 
-/// What is in force of what may change.
-#[derive(Debug)]
-struct Live {
-    /// The settings as they are written, by key.
-    written: Vec<(&'static str, String)>,
-    users: ConsoleUsers,
-    /// Where databases lead.
-    databases: DatabaseMap,
-    /// Lets in who comes to the console, where all other logins are left to the server.
-    door: Option<Arc<Door>>,
-}
-
 /// What may change while the proxy runs, and its end.
 #[derive(Debug)]
 pub struct Steward {
-    live: Mutex<Live>,
-    kind: AuthType,
+    /// The configuration in force.
+    config: watch::Sender<Arc<Config>>,
+    /// Lets in who comes to the console, where all other logins are left to the server.
+    own_door: Mutex<Option<Arc<Door>>>,
     tls: Arc<Encryption>,
     door: Arc<Door>,
     /// What is switched off, and where that is kept.
@@ -95,20 +69,14 @@ impl Steward {
     /// # Errors
     /// It cannot be used.
     pub(super) fn new(
-        config: &Config,
+        config: &Arc<Config>,
         (tls, door): (Arc<Encryption>, Arc<Door>),
         switches: SwitchKeeper,
         logs: Arc<Logs>,
     ) -> Result<Self, super::door::Error> {
-        let own = own_door(config)?;
         Ok(Self {
-            live: Mutex::new(Live {
-                written: config.written.clone(),
-                users: config.console.clone(),
-                databases: config.databases.clone(),
-                door: own,
-            }),
-            kind: config.auth.kind,
+            own_door: Mutex::new(own_door(config)?),
+            config: watch::Sender::new(Arc::clone(config)),
             tls,
             door,
             switches,
@@ -130,15 +98,17 @@ impl Steward {
     /// # Errors
     /// What cannot be used: nothing has changed then.
     pub fn reload(&self) -> Result<Vec<&'static str>, Unchanged> {
-        let unusable = |error: &dyn std::error::Error| Unchanged::Unusable(with_causes(error));
+        // Held to the end: one change follows the other.
         let means = self.means();
         let config = means.as_ref().map(|means| Config::load(&means.sources));
         let config = config.transpose().map_err(|error| unusable(&error))?;
         let tls = self.tls.read().map_err(|error| unusable(&error))?;
         let users = self.door.read().map_err(|error| unusable(&error))?;
         let switches = self.switches.read().map_err(|error| unusable(&error))?;
-        let is_relayed =
-            |config: &&Config| self.kind == AuthType::Relay && config.auth.kind == AuthType::Relay;
+        let before = self.config();
+        let is_relayed = |config: &&Config| {
+            before.auth.kind == AuthType::Relay && config.auth.kind == AuthType::Relay
+        };
         let (mut own, mut again) = (self.own_door(), None);
         let own_config = config.as_ref().filter(is_relayed);
         // The file of users is the console's alone then, and is another from now on.
@@ -148,6 +118,12 @@ impl Steward {
         } else if let Some(door) = &own {
             again = Some(door.read().map_err(|error| unusable(&error))?);
         }
+        let after = config.as_ref().map(|new| {
+            let mut after = before.following(new, None);
+            own_key.inspect(|key| after.shows_as(new, key));
+            after
+        });
+        after.as_ref().map_or(Ok(()), check)?;
         if let (Some(means), Some(config)) = (&*means, &config) {
             // The last step that can fail.
             (means.set_log)(&config.log_level).map_err(Unchanged::Unusable)?;
@@ -160,27 +136,12 @@ impl Steward {
         if let (Some(door), Some(users)) = (&own, again) {
             door.install(users);
         }
-        let mut live = self.live();
-        live.door = own;
-        let Some(config) = config else {
+        *self.own() = own;
+        let (Some(config), Some(after)) = (config, after) else {
             return Ok(Vec::new());
         };
-        self.logs.follow(&config);
-        live.users = config.console;
-        let mut fixed = Vec::new();
-        if config.databases != live.databases {
-            fixed.push("databases");
-        }
-        for (key, value) in &mut live.written {
-            let new = config.written.iter().find(|(other, _)| other == key);
-            let Some((_, new)) = new.filter(|(_, new)| new != value) else {
-                continue;
-            };
-            match CHANGEABLE.contains(key) || own_key == Some(*key) {
-                true => value.clone_from(new),
-                false => fixed.push(*key),
-            }
-        }
+        let fixed = fixed(&config, &after);
+        self.install(after);
         Ok(fixed)
     }
 
@@ -191,48 +152,44 @@ impl Steward {
     pub(super) fn set(&self, key: &str, value: &str) -> Result<(), Unchanged> {
         let setting = settings::SETTINGS.iter().find(|setting| setting.key == key);
         let setting = setting.ok_or_else(|| Unchanged::Unknown(key.to_owned()))?;
-        if !CHANGEABLE.contains(&setting.key) {
-            return Err(Unchanged::Fixed(key.to_owned()));
+        let fixed = || Unchanged::Fixed(key.to_owned());
+        if !Config::is_live(setting.key) {
+            return Err(fixed());
         }
-        let unusable = |error: &dyn std::error::Error| Unchanged::Unusable(with_causes(error));
-        // As if it had been written in a configuration of its own, with those of its kind.
-        let others = self.settings();
-        let others = others.iter().filter(|(other, ..)| {
-            LINES.contains(other) && LINES.contains(&setting.key) && *other != setting.key
-        });
+        let means = self.means();
+        // As if it had been written in a configuration of its own.
         let pairs = [("upstream", "127.0.0.1:5432"), (setting.key, value)];
-        let others = others.map(|(key, value, _)| (*key, value.as_str()));
-        let pairs: Vec<_> = pairs.into_iter().chain(others).collect();
-        let config = Config::from_pairs(&pairs).map_err(|error| unusable(&error))?;
+        let written = Config::from_pairs(&pairs).map_err(|error| unusable(&error))?;
+        let after = self.config().following(&written, Some(setting.key));
+        check(&after)?;
         if setting.key == settings::LOG_LEVEL.key {
-            let means = self.means();
-            let Some(means) = &*means else {
-                return Err(Unchanged::Fixed(key.to_owned()));
-            };
-            (means.set_log)(&config.log_level).map_err(Unchanged::Unusable)?;
+            let means = means.as_ref().ok_or_else(fixed)?;
+            (means.set_log)(&after.log_level).map_err(Unchanged::Unusable)?;
         }
-        if LINES.contains(&setting.key) {
-            self.logs.follow(&config);
-        }
-        let mut live = self.live();
-        if setting.key == settings::ADMIN_USERS.key {
-            live.users.admins = config.console.admins;
-        } else if setting.key == settings::STATS_USERS.key {
-            live.users.stats = config.console.stats;
-        }
-        for (known, written) in &mut live.written {
-            if *known == setting.key {
-                value.trim().clone_into(written);
-            }
-        }
+        self.install(after);
         Ok(())
+    }
+
+    /// Has everybody follow this configuration.
+    fn install(&self, config: Config) {
+        self.logs.follow(&config);
+        self.config.send_replace(Arc::new(config));
+    }
+
+    /// The configuration in force, and what it is after each change.
+    pub(super) fn current(&self) -> Current {
+        Current::new(self.config.subscribe())
+    }
+
+    fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config.borrow())
     }
 
     /// The settings in force, by key, and whether each can be changed.
     pub(super) fn settings(&self) -> Vec<(&'static str, String, bool)> {
-        let live = self.live();
-        let all = live.written.iter();
-        all.map(|(key, value)| (*key, value.clone(), CHANGEABLE.contains(key)))
+        let config = self.config();
+        let all = config.written.iter();
+        all.map(|(key, value)| (*key, value.clone(), Config::is_live(key)))
             .collect()
     }
 
@@ -243,12 +200,12 @@ impl Steward {
 
     /// Whether there is a console.
     pub(super) fn has_console(&self) -> bool {
-        !self.live().users.is_empty()
+        !self.config.borrow().console.is_empty()
     }
 
     /// Who this user is to the console.
     pub(super) fn rank(&self, user: &[u8]) -> Option<Rank> {
-        let users = &self.live().users;
+        let users = &self.config.borrow().console;
         let is_among = |names: &[String]| names.iter().any(|name| name.as_bytes() == user);
         match (is_among(&users.admins), is_among(&users.stats)) {
             (true, _) => Some(Rank::Admin),
@@ -259,7 +216,7 @@ impl Steward {
 
     /// What lets people in to the console, if not what lets in everybody else.
     pub(super) fn own_door(&self) -> Option<Arc<Door>> {
-        self.live().door.clone()
+        self.own().clone()
     }
 
     /// The proxy is to end. If it is to already, only sooner.
@@ -293,13 +250,39 @@ impl Steward {
         self.ending.subscribe()
     }
 
-    fn live(&self) -> MutexGuard<'_, Live> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    fn own(&self) -> MutexGuard<'_, Option<Arc<Door>>> {
+        self.own_door.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn means(&self) -> MutexGuard<'_, Option<Means>> {
         self.means.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether no two settings contradict each other, of which one cannot be changed now.
+fn check(after: &Config) -> Result<(), Unchanged> {
+    match after.pool_contradiction() {
+        Some((setting, expected)) => {
+            let text = format!("{}: expected {expected} at the start", setting.key);
+            Err(Unchanged::Unusable(text))
+        }
+        None => Ok(()),
+    }
+}
+
+/// What the configuration that was read says otherwise than that which is in force after it.
+fn fixed(read: &Config, after: &Config) -> Vec<&'static str> {
+    let mut fixed = Vec::new();
+    if read.databases != after.databases {
+        fixed.push("databases");
+    }
+    let others = read.written.iter().filter(|it| !after.written.contains(it));
+    fixed.extend(others.map(|(key, _)| *key));
+    fixed
+}
+
+fn unusable(error: &dyn std::error::Error) -> Unchanged {
+    Unchanged::Unusable(with_causes(error))
 }
 
 /// What lets people in to the console by passwords, if all other logins are left to the server, and

@@ -296,7 +296,7 @@ impl Visitor {
             said,
             endpoint,
         } = arrived.ok()?;
-        let limit = environment.config.connect_timeout;
+        let limit = environment.config().connect_timeout;
         is_let_in(stream, said, limit).await.then_some(endpoint)
     }
 }

@@ -129,6 +129,9 @@ pub struct Standing {
     pub mirror: Mirror,
     /// What is shared with the other connections to this database.
     pub database: Arc<Database>,
+    /// Texts were relayed that nobody has looked at, because nothing was to be converted: what the
+    /// session is in is not known any more.
+    pub is_unfollowed: bool,
     /// Transaction status at the last ReadyForQuery.
     pub status: Status,
     /// Settings and search path as last asked for; `None` after anything that may have changed
@@ -241,6 +244,7 @@ impl Standing {
         Self {
             mirror: Mirror::new(capacity, tag),
             database: Arc::default(),
+            is_unfollowed: false,
             status: Status::Idle,
             context: None,
             context_count: 0,

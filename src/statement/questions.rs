@@ -2,7 +2,7 @@
 
 use super::Millis;
 use super::allowance::Allowance;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Questions may take one part of the time in this many, which is 2 %. All databases share it,
 /// because they share the server.
@@ -45,6 +45,11 @@ impl Questions {
             way: AtomicU64::new(u64::MAX),
             settings: AtomicU64::new(u64::MAX),
         }
+    }
+
+    /// From now on there are as many new shapes in a second.
+    pub fn limit(&self, per_second: u32) {
+        self.rate.per_second.store(per_second, Ordering::Relaxed);
     }
 
     /// Takes one of the new shapes of this second; false if there have been as many.
@@ -92,20 +97,21 @@ impl Questions {
 /// half and the count in its lower half.
 #[derive(Debug)]
 struct Rate {
-    per_second: u32,
+    per_second: AtomicU32,
     state: AtomicU64,
 }
 
 impl Rate {
     const fn new(per_second: u32) -> Self {
         Self {
-            per_second,
+            per_second: AtomicU32::new(per_second),
             state: AtomicU64::new(0),
         }
     }
 
     fn take(&self, now: Millis) -> bool {
         let second = (now.0 / 1000) << 32;
+        let most = u64::from(self.per_second.load(Ordering::Relaxed));
         let mut taken = false;
         let _ = self
             .state
@@ -115,7 +121,7 @@ impl Rate {
                 } else {
                     0
                 };
-                taken = used < u64::from(self.per_second);
+                taken = used < most;
                 taken.then_some(second | (used + 1))
             });
         taken

@@ -155,4 +155,5 @@ mod tls_hostile;
 // TLS with the server.
 mod tls_server;
 // The core without sockets, fed with whatever a client and a server can send.
+mod following;
 mod fuzz;

@@ -171,7 +171,7 @@ fn read(words: &[Word]) -> Result<Instruction, Told> {
     let found = match first.as_str() {
         "show" => show(arguments)?,
         "select" => select(arguments),
-        "set" if matches!(arguments, [mode, ..] if mode.is("mode")) => {
+        "set" if is_about_shapes(arguments) => {
             Some(Instruction::Act(Act::Switch(switch(arguments)?)))
         }
         "set" => return set(arguments),
@@ -321,13 +321,22 @@ fn set(arguments: &[Word]) -> Result<Instruction, Told> {
     })
 }
 
+/// Whether what is set is no setting.
+fn is_about_shapes(arguments: &[Word]) -> bool {
+    match arguments {
+        [mode, sign, ..] => mode.is("mode") && *sign != Word::Sign('=') && !sign.is("to"),
+        [mode] => mode.is("mode"),
+        [] => false,
+    }
+}
+
 /// `SET MODE off|on FOR SHAPE number [IN database]`, or `SET MODE on FOR SHAPE ALL`.
 fn switch(arguments: &[Word]) -> Result<ShapeSwitch, Told> {
     let expected = "expected SET MODE off|on FOR SHAPE number [IN database]";
     let malformed = || Told::new("42601", expected);
     let [_, mode, of, kind, shape, rest @ ..] = arguments else {
         let told = malformed();
-        return Err(told.hint("The mode of all statements can be changed only by a restart."));
+        return Err(told.hint("For all statements, it is SET mode = convert|observe|off."));
     };
     if !(of.is("for") && kind.is("shape") && (mode.is("off") || mode.is("on"))) {
         return Err(malformed());

@@ -48,6 +48,10 @@ fn commands_are_read_in_any_case() {
             "set Admin_Users to a,b",
             Instruction::Set("admin_users".to_owned(), "a,b".to_owned()),
         ),
+        (
+            "SET mode TO off",
+            Instruction::Set("mode".to_owned(), "off".to_owned()),
+        ),
     ] {
         assert_eq!(one(text), expected, "{text}");
     }
@@ -123,7 +127,7 @@ fn what_is_no_command_is_refused_with_the_state_that_says_why() {
         ("WAIT_CLOSE (", "42601"),
         ("SET", "42601"),
         ("SET MODE", "42601"),
-        ("SET MODE = off", "42601"),
+        ("SET MODE =", "42601"),
         ("SET MODE off FOR SHAPE", "42601"),
         ("SET MODE off FOR SHAPE x", "42601"),
         ("SET MODE off FOR SHAPE -1", "42601"),

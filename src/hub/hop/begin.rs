@@ -126,6 +126,7 @@ impl Hop<'_> {
     pub(super) fn may_speak_for_it(&self) -> bool {
         let standing = &self.upstream.standing;
         self.lent.settings.mode == Policy::Convert
+            && !self.is_only_relayed()
             && standing.status == Status::Idle
             && standing.is_quiet()
             && !standing.past.may_show_statements()
@@ -133,7 +134,6 @@ impl Hop<'_> {
             // Not into the middle of what the server says unasked.
             && self.upstream.partial == Partial::default()
             && !self.upstream.told_fatal
-            && !self.client.relay_only
             && !self.client.is_parting
     }
 

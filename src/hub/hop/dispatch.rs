@@ -2,7 +2,7 @@
 
 use super::Hop;
 use crate::client::{Decided, Turn};
-use crate::convert::{self, Call, Circumstances, Decision, Subject};
+use crate::convert::{self, Call, Circumstances, Decision, Policy, Subject};
 use crate::hub;
 use crate::metrics::Counter;
 use crate::oracle::Lesson;
@@ -120,6 +120,11 @@ impl Hop<'_> {
     }
 
     pub(super) fn circumstances(&mut self) -> Circumstances<'_> {
+        // What is only observed is counted for what would be done.
+        let relay_only = match self.lent.settings.mode == Policy::Observe {
+            true => self.client.relay_only,
+            false => self.is_only_relayed(),
+        };
         Circumstances {
             is_idle: self.upstream.ledger.is_idle(),
             standing: &mut self.upstream.standing,
@@ -128,7 +133,7 @@ impl Hop<'_> {
             now: self.now,
             clock: self.clock,
             lessons: self.client.lessons,
-            relay_only: self.client.relay_only,
+            relay_only,
             is_parting: self.client.is_parting,
         }
     }

@@ -152,6 +152,7 @@ impl Hop<'_> {
         let upstream = &*self.upstream;
         let standing = &upstream.standing;
         self.lent.settings.mode == Policy::Convert
+            && !self.is_only_relayed()
             && standing.may_be_loose()
             && standing.is_quiet()
             && !standing.past.may_show_statements()
@@ -160,7 +161,6 @@ impl Hop<'_> {
             && upstream.begin_due.is_none()
             && !upstream.told_fatal
             && self.lesson.is_none()
-            && !self.client.relay_only
             && !self.client.is_parting
             && !self.client.habits.speaks_extended()
             && self.now.since(self.client.at_home) < AWAY

@@ -50,7 +50,7 @@ impl Hop<'_> {
     /// Notes what a Query may do that is not converted; returns that.
     #[inline]
     fn notes_effect(&mut self, text: &[u8], reason: Reason) -> Effect {
-        match self.lent.settings.mode == Policy::Convert && !self.client.relay_only {
+        match self.lent.settings.mode == Policy::Convert && !self.is_only_relayed() {
             true => self.before_relay(text, reason),
             false => self.relays_blindly(),
         }
@@ -64,10 +64,22 @@ impl Hop<'_> {
         self.outbox.tasks.push_back(Task::DropParked);
     }
 
-    /// Of a text that is not looked at.
+    /// Of a text that is not looked at. It may have been otherwise until now, and may be again for
+    /// others: this session is not followed any more.
     fn relays_blindly(&mut self) -> Effect {
-        self.upstream.standing.leaves(Residue::ANYTHING);
+        if !self.client.relay_only {
+            self.hide_statements();
+        }
+        let standing = &mut self.upstream.standing;
+        standing.leaves(Residue::ANYTHING);
+        standing.is_unfollowed = true;
         Effect::Unknown
+    }
+
+    /// Whether nothing of this session may be converted, whatever is of others.
+    #[inline]
+    pub(super) const fn is_only_relayed(&self) -> bool {
+        self.client.relay_only || self.upstream.standing.is_unfollowed
     }
 
     fn count_passed(&mut self, reason: Reason) {

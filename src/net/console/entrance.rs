@@ -109,7 +109,7 @@ impl Console {
     ) -> Result<Option<Vec<u8>>, ConnectionError> {
         let environment = &self.environment;
         let own = self.steward.own_door();
-        let door = match (environment.config.auth.kind, &own) {
+        let door = match (environment.config().auth.kind, &own) {
             (AuthType::Relay, _) if client.is_by_own_user() => return Ok(Some(lower(login))),
             (AuthType::Relay, Some(own)) => own,
             (AuthType::Relay, None) => {

@@ -41,7 +41,7 @@ impl Console {
     /// What is known, and what this needs.
     pub(in crate::net) async fn facts(&self, needs: Needs) -> Result<Facts, Told> {
         let environment = &self.environment;
-        let config = &environment.config;
+        let config = environment.config();
         let sockets = match needs {
             Needs::Sockets | Needs::Everything => self.sockets().await?,
             Needs::Nothing | Needs::Shapes => Sockets::default(),

@@ -55,7 +55,7 @@ impl Visitor {
         (client, waits): (&Stream, &mut Waits),
     ) -> Result<Option<Given>, ConnectionError> {
         let started = Instant::now();
-        let limit = match environment.config.query_wait_timeout {
+        let limit = match environment.config().query_wait_timeout {
             Duration::ZERO => FOR_EVER,
             limit => limit,
         };

@@ -143,7 +143,7 @@ pub(super) fn start(number: usize, setup: Setup) -> io::Result<(Handle, Thread)>
     let environment = setup.environment;
     let by: Arc<dyn Tells> = Arc::new(mailbox.clone());
     environment.add_worker(mailbox.clone(), Arc::clone(&by));
-    let is_limited = !environment.config.time_limits.is_none();
+    let is_limited = !environment.config().time_limits.is_none();
     let looks_at = is_limited.then(Instant::now);
     let worker = Worker {
         poll,
@@ -156,7 +156,7 @@ pub(super) fn start(number: usize, setup: Setup) -> io::Result<(Handle, Thread)>
         held: Vec::new(),
         scratch: vec![0; READ].into(),
         spares: Spares::default(),
-        config: Arc::clone(&environment.config),
+        config: environment.config(),
         warm: Arc::clone(&environment.warm),
         environment,
         number,

@@ -2,8 +2,11 @@
 
 use super::Worker;
 use super::ports::PortId;
+use crate::config::Config;
 use crate::net::news::News;
 use crate::net::orders::Order;
+use crate::net::settings::settings;
+use std::sync::Arc;
 use std::time::Instant;
 
 impl Worker {
@@ -24,9 +27,19 @@ impl Worker {
                 Order::Survey(survey) => self.survey(survey),
                 Order::End(ending) => self.end_by_order(ending),
                 Order::Halt(halting) => self.halt(halting),
+                Order::Configure(config) => self.configure(config),
                 Order::Reconnect(database) => self.reconnect(database.as_deref()),
             }
         }
+    }
+
+    /// Has everything done as this configuration says, from now on. What has begun already keeps to
+    /// what was said then, but that what waits for nothing is looked at once more.
+    fn configure(&mut self, config: Arc<Config>) {
+        self.hub.configure(&settings(&config));
+        self.looks_at = (!config.time_limits.is_none()).then(Instant::now);
+        self.config = config;
+        self.sweep();
     }
 
     fn hears(&mut self, news: News) {
