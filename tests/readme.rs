@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use pgautoprep::config::settings::{DATABASE_KEYS, TABLES};
-use pgautoprep::config::{Config, SETTINGS, Setting, ValueForm};
+use pgautoprep::config::{ChangedBy, Config, SETTINGS, Setting, ValueForm};
 use pgautoprep::reason::{Reason, Stay};
 
 /// The most lines the README may have: more is not read.
@@ -195,9 +195,10 @@ fn settings() -> String {
             setting.flag(),
             setting.variable(),
             values(setting),
-            match Config::is_live(setting.key) {
-                true => "`RELOAD`, `SET`",
-                false => "a restart",
+            match Config::changed_by(setting.key) {
+                ChangedBy::Set => "`RELOAD`, `SET`",
+                ChangedBy::Reload => "`RELOAD`",
+                ChangedBy::Restart => "a restart",
             },
             wrap(setting.what),
             wrap(&format!("Because {}", setting.because)),

@@ -4,7 +4,7 @@
 //! force, so whoever has read it once need not read it again.
 
 use super::settings::{self, Setting};
-use super::{Config, Mode};
+use super::{Config, Mode, SETTINGS};
 
 /// Takes over from the second configuration what one setting is there.
 type Follow = fn(&mut Config, &Config);
@@ -76,37 +76,76 @@ const LIVE: [(&Setting, Follow); 23] = [
     }),
 ];
 
+/// The settings that can be changed by reading all again, and not each by itself, because they are
+/// read together with the tables of databases.
+const OF_DATABASES: [&Setting; 7] = [
+    &settings::UPSTREAM,
+    &settings::POOL_MODE,
+    &settings::DEFAULT_POOL_SIZE,
+    &settings::RESERVE_POOL_SIZE,
+    &settings::MAX_DB_CONNECTIONS,
+    &settings::MAX_USER_CONNECTIONS,
+    &settings::RESERVE_POOL_TIMEOUT_S,
+];
+
+/// By what a setting is changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangedBy {
+    /// At any time, by itself.
+    Set,
+    /// By reading the configuration again.
+    Reload,
+    /// At the start only.
+    Restart,
+}
+
 impl Config {
-    /// Whether the setting of this key can be changed while the proxy runs.
+    /// By what the setting of this key is changed.
     #[must_use]
-    pub fn is_live(key: &str) -> bool {
-        LIVE.iter().any(|(setting, _)| setting.key == key)
+    pub fn changed_by(key: &str) -> ChangedBy {
+        if LIVE.iter().any(|(setting, _)| setting.key == key) {
+            ChangedBy::Set
+        } else if OF_DATABASES.iter().any(|setting| setting.key == key) {
+            ChangedBy::Reload
+        } else {
+            ChangedBy::Restart
+        }
     }
 
-    /// This configuration with all that can be changed while the proxy runs as it is in `new`; with
-    /// a `key`, only the setting that is called so.
+    /// This configuration with all that can be changed while the proxy runs as it is in `new`.
     #[must_use]
-    pub fn following(&self, new: &Self, key: Option<&str>) -> Self {
+    pub fn following(&self, new: &Self) -> Self {
         let mut followed = self.clone();
-        for (setting, follow) in &LIVE {
-            if key.is_some_and(|key| key != setting.key) {
-                continue;
-            }
+        for (_, follow) in &LIVE {
             follow(&mut followed, new);
-            followed.shows_as(new, setting.key);
+        }
+        followed.databases.clone_from(&new.databases);
+        followed.upstream.clone_from(&new.upstream);
+        followed.default_pool_size = new.default_pool_size;
+        followed.bounds = new.bounds;
+        followed.shows_as(new, |key| Self::changed_by(key) != ChangedBy::Restart);
+        followed
+    }
+
+    /// This configuration with the setting of this key as it is in `new`, if it can be changed
+    /// alone.
+    #[must_use]
+    pub fn following_one(&self, new: &Self, key: &str) -> Self {
+        let mut followed = self.clone();
+        if let Some((_, follow)) = LIVE.iter().find(|(setting, _)| setting.key == key) {
+            follow(&mut followed, new);
+            followed.shows_as(new, |other| other == key);
         }
         followed
     }
 
-    /// Has the setting of this key shown as `new` shows it.
-    pub fn shows_as(&mut self, new: &Self, key: &str) {
-        let written = new.written.iter().find(|(other, _)| *other == key);
-        let mut shown = self.written.iter_mut();
-        if let Some((_, text)) = written
-            && let Some((_, shown)) = shown.find(|(other, _)| *other == key)
-        {
-            shown.clone_from(text);
-        }
+    /// Has the settings whose keys are meant shown as `new` shows them.
+    pub fn shows_as(&mut self, new: &Self, is_meant: impl Fn(&str) -> bool) {
+        let shown = SETTINGS.iter().filter_map(|setting| {
+            let of = if is_meant(setting.key) { new } else { &*self };
+            of.written.iter().find(|(key, _)| *key == setting.key)
+        });
+        self.written = shown.cloned().collect();
     }
 
     /// What else a setting would have to be where clients give their server connections back: a
@@ -139,7 +178,7 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{SETTINGS, ValueForm};
+    use crate::config::ValueForm;
 
     fn config(pairs: &[(&str, &str)]) -> Config {
         let pairs = [&[("upstream", "h:1")], pairs].concat();
@@ -149,8 +188,8 @@ mod tests {
     /// A value of the setting that is not its default.
     fn other(setting: &Setting) -> &'static str {
         match setting.kind {
-            ValueForm::Switch if setting.default == Some("true") => "false",
-            ValueForm::Switch => "true",
+            ValueForm::Switch if setting.default == Some("on") => "off",
+            ValueForm::Switch => "on",
             ValueForm::Integer { .. } => "17",
             ValueForm::Choice(_) => "off",
             ValueForm::Text(_) if setting.key == settings::LOG_LEVEL.key => "warn",
@@ -164,17 +203,42 @@ mod tests {
         for (setting, _) in &LIVE {
             let new = config(&[(setting.key, other(setting))]);
             assert_ne!(new, usual, "{}", setting.key);
-            assert_eq!(usual.following(&new, None), new, "{}", setting.key);
-            assert_eq!(usual.following(&new, Some(setting.key)), new);
-            assert_eq!(usual.following(&new, Some("listen")), usual);
-            assert!(Config::is_live(setting.key));
+            assert_eq!(usual.following(&new), new, "{}", setting.key);
+            assert_eq!(usual.following_one(&new, setting.key), new);
+            assert_eq!(usual.following_one(&new, "listen"), usual);
+            assert_eq!(Config::changed_by(setting.key), ChangedBy::Set);
         }
+    }
+
+    #[test]
+    fn tables_of_databases_are_followed_together() {
+        let usual = config(&[]);
+        for setting in OF_DATABASES {
+            let value = match setting.kind {
+                ValueForm::Choice(_) => "auto",
+                ValueForm::Addresses | ValueForm::Text(_) => "h:2",
+                _ => other(setting),
+            };
+            let pairs = [("upstream", "h:1"), (setting.key, value)];
+            let pairs = &pairs[usize::from(setting.key == "upstream")..];
+            let new = Config::from_pairs(pairs).unwrap_or_else(|error| panic!("{error}"));
+            assert_ne!(new, usual, "{}", setting.key);
+            assert_eq!(usual.following(&new), new, "{}", setting.key);
+            assert_eq!(usual.following_one(&new, setting.key), usual);
+            assert_eq!(Config::changed_by(setting.key), ChangedBy::Reload);
+        }
+        let tables = "[databases.a]\nupstream = 'h:2'\n";
+        let new = Config::from_text(tables).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(usual.following(&new), new);
     }
 
     #[test]
     fn nothing_else_is_followed() {
         let usual = config(&[]);
-        for setting in SETTINGS.iter().filter(|one| !Config::is_live(one.key)) {
+        for setting in SETTINGS
+            .iter()
+            .filter(|one| Config::changed_by(one.key) == ChangedBy::Restart)
+        {
             let value = match setting.kind {
                 ValueForm::Choice(words) => words.last().copied().unwrap_or_default(),
                 _ => other(setting),
@@ -183,7 +247,7 @@ mod tests {
             let Ok(new) = Config::from_pairs(&pairs) else {
                 continue;
             };
-            assert_eq!(usual.following(&new, None), usual, "{}", setting.key);
+            assert!(usual.following(&new) == usual, "{}", setting.key);
         }
     }
 
@@ -191,7 +255,7 @@ mod tests {
     fn what_pools_need_cannot_be_taken_from_them() {
         let pooled = config(&[("pool_mode", "auto")]);
         assert!(pooled.pool_contradiction().is_none());
-        let off = pooled.following(&config(&[("mode", "off")]), None);
+        let off = pooled.following_one(&config(&[("mode", "off")]), "mode");
         let found = off.pool_contradiction();
         assert_eq!(
             found.map(|(setting, expected)| (setting.key, expected)),

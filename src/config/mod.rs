@@ -35,6 +35,7 @@ pub use databases::{
     DatabaseMap, Destination, FALLBACK, SessionAttrs, WrittenDatabase, show as show_databases,
 };
 pub use error::Error;
+pub use live::ChangedBy;
 pub use raw::{Source, Written};
 pub use settings::{SETTINGS, Setting, ValueForm};
 pub use sizes::{Bounds, Sizes};

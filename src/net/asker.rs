@@ -180,7 +180,7 @@ impl Asker<'_> {
             door,
             limit: config.connect_timeout,
         };
-        let arrived = reach(way, &way.order()?, caller, reached).await;
+        let arrived = reach(&way, &way.order()?, caller, reached).await;
         let Arrived { stream, said, .. } = arrived.map_err(|failure| failure.error)?;
         let mut conversation = Conversation::resumed(stream, said);
         loop {

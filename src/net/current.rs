@@ -1,8 +1,6 @@
-//! The configuration in force, for those who follow its changes.
+//! The configuration in force, for those who ask.
 
-use super::orders::{Mailbox, Order};
 use crate::config::Config;
-use crate::statement::shapes::Shapes;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -24,15 +22,5 @@ impl Current {
     pub(super) async fn next(&mut self) -> Option<Arc<Config>> {
         self.0.changed().await.ok()?;
         Some(Arc::clone(&self.0.borrow_and_update()))
-    }
-}
-
-/// Has everybody do what the configuration in force says, whenever it has changed.
-pub(super) async fn follow((mut current, shapes): (Current, Arc<Shapes>), workers: Vec<Mailbox>) {
-    while let Some(config) = current.next().await {
-        shapes.questions().limit(config.oracle_per_second);
-        for worker in &workers {
-            worker.put(Order::Configure(Arc::clone(&config)));
-        }
     }
 }

@@ -56,6 +56,14 @@ impl Environment {
         self.current.get()
     }
 
+    /// Tells every worker the same.
+    pub(super) fn order_all(&self, order: impl Fn() -> Order) {
+        let workers = self.workers.lock();
+        for mailbox in &*workers.unwrap_or_else(PoisonError::into_inner) {
+            mailbox.put(order());
+        }
+    }
+
     /// Lets go on whoever is held back: nobody could order that any more.
     pub(super) fn resume_all(&self) {
         if self.halts.current().runs() {
@@ -66,10 +74,7 @@ impl Environment {
             halted.resume_all();
             Ok(())
         });
-        let workers = self.workers.lock();
-        for mailbox in &*workers.unwrap_or_else(PoisonError::into_inner) {
-            mailbox.put(Order::Halt(Halting::default()));
-        }
+        self.order_all(|| Order::Halt(Halting::default()));
     }
 
     /// Where the worker with this number reads its orders.

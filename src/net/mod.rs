@@ -20,6 +20,7 @@ mod ending;
 mod endpoint;
 mod environment;
 mod farewell;
+mod following;
 mod given;
 mod halts;
 mod hasten;
@@ -272,9 +273,8 @@ impl Proxy {
         let (workers, threads) = self.start_workers(&environment, parting)?;
         let warm = Arc::clone(&environment.warm);
         self.answer_askers(&environment);
-        let mailboxes: Vec<_> = threads.iter().map(Thread::mailbox).collect();
-        let changes = (self.steward.current(), Arc::clone(&self.shapes));
-        tokio::spawn(current::follow(changes, mailboxes.clone()));
+        let mailboxes = threads.iter().map(Thread::mailbox).collect();
+        tokio::spawn(following::follow(Arc::clone(&environment)));
         let console = self.start_console(&environment, mailboxes);
         let mut estate = self.succeed().await?;
         let heirs = Arc::clone(&environment);
@@ -359,10 +359,9 @@ impl Proxy {
         threads: &[Thread],
         draining: watch::Receiver<Phase>,
     ) -> Arc<Desk> {
-        let servers = self.config.databases.addresses();
         let mailboxes = threads.iter().map(Thread::mailbox);
         let halts = Arc::clone(&environment.halts);
-        let health = Health::new(mailboxes, servers, draining, halts);
+        let health = Health::new(mailboxes, environment.current.clone(), draining, halts);
         let (metrics, workers) = (Arc::clone(&self.metrics), threads.len());
         let times = (self.started, since(self.started));
         let gallery = Arc::new(Gallery::new(
@@ -405,7 +404,7 @@ impl Proxy {
     fn environment(&self, draining: &watch::Receiver<Phase>) -> Environment {
         let warm = Arc::new(Warm::new(&self.config));
         Environment {
-            pools: Pools::new(self.config.bounds, Arc::clone(&warm)),
+            pools: Pools::new(self.steward.current(), Arc::clone(&warm)),
             peers: peers::Peers::new(&self.config),
             workers: Mutex::default(),
             halts: Arc::default(),

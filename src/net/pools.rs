@@ -15,10 +15,11 @@
 
 mod bounds;
 
+use super::current::Current;
 use super::news::{Frees, Grant, News, Place, Tells};
 use super::warm::Warm;
 use super::ways::Way;
-use crate::config::{Bounds, Sizes};
+use crate::config::Sizes;
 use crate::ids::ClientId;
 use bounds::{Group, Groups, Known};
 use std::cmp::Reverse;
@@ -42,7 +43,7 @@ const NUDGE: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub(super) struct Pools {
     known: Arc<Known>,
-    bounds: Bounds,
+    current: Current,
     warm: Arc<Warm>,
     given: AtomicU64,
     runtime: Handle,
@@ -51,10 +52,10 @@ pub(super) struct Pools {
 impl Pools {
     /// Pools whose idle connections are on this list, and which are woken by the runtime that this
     /// is called in.
-    pub(super) fn new(bounds: Bounds, warm: Arc<Warm>) -> Self {
+    pub(super) fn new(current: Current, warm: Arc<Warm>) -> Self {
         Self {
             known: Arc::default(),
-            bounds,
+            current,
             warm,
             runtime: Handle::current(),
             given: AtomicU64::new(1),
@@ -69,9 +70,10 @@ impl Pools {
             reserve,
             most,
         } = way.destination.sizes;
+        let bounds = self.current.get().bounds;
         let groups = [
             (Group::Database(database.into()), most),
-            (Group::User(user.into()), self.bounds.of_user),
+            (Group::User(user.into()), bounds.of_user),
         ];
         let groups = groups.into_iter().filter(|(_, most)| *most > 0);
         let groups: Groups = groups.collect();
@@ -79,11 +81,16 @@ impl Pools {
             return None;
         }
         let name = (database.into(), user.into());
-        Some(self.known.find(name, || Pool {
+        let most = pool.unwrap_or(usize::MAX);
+        let reserve = (reserve, bounds.reserve_after);
+        // Who has come before its sizes were changed has another, until it leaves.
+        let is_same =
+            |old: &Pool| old.most == most && old.reserve == reserve && old.groups == groups;
+        Some(self.known.find(name, is_same, || Pool {
             number: self.given.fetch_add(1, Ordering::Relaxed),
-            most: pool.unwrap_or(usize::MAX),
-            reserve: (reserve, self.bounds.reserve_after),
-            groups,
+            most,
+            reserve,
+            groups: groups.clone(),
             known: Arc::clone(&self.known),
             warm: Arc::clone(&self.warm),
             runtime: self.runtime.clone(),

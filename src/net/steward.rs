@@ -9,7 +9,7 @@ use super::logs::Logs;
 use super::switches::SwitchKeeper;
 use super::tls::Encryption;
 use crate::admin::console::{Ending, Rank};
-use crate::config::{AuthType, Config, Sources, settings};
+use crate::config::{AuthType, ChangedBy, Config, Sources, settings};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
@@ -42,6 +42,9 @@ pub enum Unchanged {
     /// No setting has this name.
     #[error("there is no setting \"{0}\"")]
     Unknown(String),
+    /// The setting is read with others.
+    #[error("the setting \"{0}\" can be changed only in the configuration, by RELOAD")]
+    Together(String),
     /// The setting is read at the start.
     #[error("the setting \"{0}\" can be changed only by a restart")]
     Fixed(String),
@@ -102,10 +105,13 @@ impl Steward {
         let means = self.means();
         let config = means.as_ref().map(|means| Config::load(&means.sources));
         let config = config.transpose().map_err(|error| unusable(&error))?;
-        let tls = self.tls.read().map_err(|error| unusable(&error))?;
-        let users = self.door.read().map_err(|error| unusable(&error))?;
-        let switches = self.switches.read().map_err(|error| unusable(&error))?;
         let before = self.config();
+        let databases = &config.as_ref().unwrap_or(&before).databases;
+        let tls = self.tls.read(&databases.addresses());
+        let tls = tls.map_err(|error| unusable(&error))?;
+        let users = self.door.read(databases);
+        let users = users.map_err(|error| unusable(&error))?;
+        let switches = self.switches.read().map_err(|error| unusable(&error))?;
         let is_relayed = |config: &&Config| {
             before.auth.kind == AuthType::Relay && config.auth.kind == AuthType::Relay
         };
@@ -116,11 +122,11 @@ impl Steward {
         if let Some(config) = own_config {
             own = own_door(config).map_err(|error| unusable(&error))?;
         } else if let Some(door) = &own {
-            again = Some(door.read().map_err(|error| unusable(&error))?);
+            again = Some(door.read(databases).map_err(|error| unusable(&error))?);
         }
         let after = config.as_ref().map(|new| {
-            let mut after = before.following(new, None);
-            own_key.inspect(|key| after.shows_as(new, key));
+            let mut after = before.following(new);
+            after.shows_as(new, |key| own_key == Some(key));
             after
         });
         after.as_ref().map_or(Ok(()), check)?;
@@ -153,14 +159,16 @@ impl Steward {
         let setting = settings::SETTINGS.iter().find(|setting| setting.key == key);
         let setting = setting.ok_or_else(|| Unchanged::Unknown(key.to_owned()))?;
         let fixed = || Unchanged::Fixed(key.to_owned());
-        if !Config::is_live(setting.key) {
-            return Err(fixed());
+        match Config::changed_by(setting.key) {
+            ChangedBy::Set => {}
+            ChangedBy::Reload => return Err(Unchanged::Together(key.to_owned())),
+            ChangedBy::Restart => return Err(fixed()),
         }
         let means = self.means();
         // As if it had been written in a configuration of its own.
         let pairs = [("upstream", "127.0.0.1:5432"), (setting.key, value)];
         let written = Config::from_pairs(&pairs).map_err(|error| unusable(&error))?;
-        let after = self.config().following(&written, Some(setting.key));
+        let after = self.config().following_one(&written, setting.key);
         check(&after)?;
         if setting.key == settings::LOG_LEVEL.key {
             let means = means.as_ref().ok_or_else(fixed)?;
@@ -189,8 +197,14 @@ impl Steward {
     pub(super) fn settings(&self) -> Vec<(&'static str, String, bool)> {
         let config = self.config();
         let all = config.written.iter();
-        all.map(|(key, value)| (*key, value.clone(), Config::is_live(key)))
-            .collect()
+        all.map(|(key, value)| {
+            (
+                *key,
+                value.clone(),
+                Config::changed_by(key) != ChangedBy::Restart,
+            )
+        })
+        .collect()
     }
 
     /// Which lines of the log are wanted.
@@ -272,13 +286,8 @@ fn check(after: &Config) -> Result<(), Unchanged> {
 
 /// What the configuration that was read says otherwise than that which is in force after it.
 fn fixed(read: &Config, after: &Config) -> Vec<&'static str> {
-    let mut fixed = Vec::new();
-    if read.databases != after.databases {
-        fixed.push("databases");
-    }
     let others = read.written.iter().filter(|it| !after.written.contains(it));
-    fixed.extend(others.map(|(key, _)| *key));
-    fixed
+    others.map(|(key, _)| *key).collect()
 }
 
 fn unusable(error: &dyn std::error::Error) -> Unchanged {

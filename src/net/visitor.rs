@@ -93,17 +93,16 @@ impl Visitor {
             },
             false => (None, Some(admission)),
         };
-        let Some(way) = environment.ways.find(&self.login.database) else {
-            let refusal = Refusal::no_database(&self.login.database);
-            return Err(self.turn_away(client, entered, refusal).await?);
-        };
-        let database = self.login.database.clone();
-        way.translate(&mut self.login)?;
+        let way = self.way(client, &mut entered, environment).await?;
         let mut waits = Waits::new(pending, admission);
-        let passed = self.pass(client, &mut entered, way, environment, &mut waits);
+        let passed = self.pass(client, &mut entered, &way, environment, &mut waits);
         if passed.await?.is_none() {
             return Ok(None);
         }
+        // While it was held back, the database may have been led elsewhere.
+        let way = &self.way(client, &mut entered, environment).await?;
+        let database = self.login.database.clone();
+        way.translate(&mut self.login)?;
         if let (Some(entered), Some(user)) = (&mut entered, &way.destination.user) {
             entered.credential = Arc::new(environment.door.forced(user.as_bytes()));
         }
@@ -152,6 +151,22 @@ impl Visitor {
             entered,
             admission: waits.admission,
         }))
+    }
+
+    /// The way to the servers of the database that the client asks for.
+    async fn way(
+        &self,
+        client: &mut Stream,
+        entered: &mut Option<Entered>,
+        environment: &Environment,
+    ) -> Result<Arc<Way>, ConnectionError> {
+        match environment.ways.find(&self.login.database) {
+            Some(way) => Ok(way),
+            None => {
+                let refusal = Refusal::no_database(&self.login.database);
+                Err(self.turn_away(client, entered.take(), refusal).await?)
+            }
+        }
     }
 
     /// The connection that was chosen, with its worker, and whether there are warm ones.

@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::ids::UpstreamId;
 use foldhash::quality::RandomState;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -36,7 +37,7 @@ const MAX_KNOWN: usize = 1024;
 #[derive(Debug)]
 pub(super) struct Warm {
     /// The most of one identity; none if that is zero.
-    most: usize,
+    most: AtomicUsize,
     listed: Mutex<Listed>,
 }
 
@@ -99,31 +100,42 @@ pub(super) enum Answer {
     },
 }
 
+/// The most connections of one identity that this configuration keeps.
+fn most(config: &Config) -> usize {
+    let pool = config.databases.largest_pool().unwrap_or_default();
+    match super::settings(config).warm {
+        true => config.default_pool_size.max(pool),
+        false => 0,
+    }
+}
+
 impl Warm {
     /// A list of at most as many of each identity as `config` says.
     pub(super) fn new(config: &Config) -> Self {
-        let pool = config.databases.largest_pool().unwrap_or_default();
-        Self::of(match super::settings(config).warm {
-            true => config.default_pool_size.max(pool),
-            false => 0,
-        })
+        Self::of(most(config))
     }
 
     fn of(most: usize) -> Self {
         Self {
-            most,
+            most: AtomicUsize::new(most),
             listed: Mutex::default(),
         }
     }
 
     /// The most connections that there are.
-    pub(super) const fn bound(&self) -> usize {
-        self.most.saturating_mul(IDENTITIES)
+    pub(super) fn bound(&self) -> usize {
+        self.most().saturating_mul(IDENTITIES)
     }
 
     /// The most of one identity.
-    pub(super) const fn most(&self) -> usize {
-        self.most
+    pub(super) fn most(&self) -> usize {
+        self.most.load(Ordering::Relaxed)
+    }
+
+    /// From now on there are as many of each identity as `config` says. Those that wait stay until
+    /// they have waited for long enough.
+    pub(super) fn follow(&self, config: &Config) {
+        self.most.store(most(config), Ordering::Relaxed);
     }
 
     /// The worker with the next number hears by this.
@@ -132,8 +144,8 @@ impl Warm {
     }
 
     /// Whether there is any use in asking.
-    pub(super) const fn is_on(&self) -> bool {
-        self.most > 0
+    pub(super) fn is_on(&self) -> bool {
+        self.most() > 0
     }
 
     /// What to do with a login that begins now with this identity, of a client that has proven to
@@ -305,7 +317,7 @@ impl Warm {
             holds,
             since: Instant::now(),
         };
-        if identity.idle.len() < self.most {
+        if identity.idle.len() < self.most() {
             identity.idle.push(one);
             listed.count += 1;
             if is_full {

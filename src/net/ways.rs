@@ -10,44 +10,77 @@ use crate::error::ConnectionError;
 use crate::wire;
 use crate::wire::startup::{MAX_STARTUP, renamed};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// All ways, and the servers they have led to.
 #[derive(Debug)]
 pub(super) struct Ways {
+    known: RwLock<Known>,
+    pub(super) endpoints: Endpoints,
+}
+
+#[derive(Debug, Default)]
+struct Known {
     named: HashMap<Box<[u8]>, Arc<Way>>,
     fallback: Option<Arc<Way>>,
-    pub(super) endpoints: Endpoints,
+}
+
+impl Known {
+    /// Those of `map`. What leads where it has led keeps what it remembers.
+    fn of(map: &DatabaseMap, before: &Self) -> Self {
+        let way = |name: Option<&str>, destination: &Arc<Destination>| {
+            let key = name.map(|name| Box::from(name.as_bytes()));
+            let old = match &key {
+                Some(key) => before.named.get(key),
+                None => before.fallback.as_ref(),
+            };
+            match old.filter(|old| old.destination == *destination) {
+                Some(old) => Arc::clone(old),
+                None => Arc::new(Way::new(key, Arc::clone(destination))),
+            }
+        };
+        let named = map
+            .named()
+            .map(|(name, destination)| (name.as_bytes().into(), way(Some(name), destination)));
+        Self {
+            named: named.collect(),
+            fallback: map.fallback().map(|destination| way(None, destination)),
+        }
+    }
+
+    fn find(&self, database: &[u8]) -> Option<&Arc<Way>> {
+        self.named.get(database).or(self.fallback.as_ref())
+    }
 }
 
 impl Ways {
     /// Those of the configuration.
     pub(super) fn new(map: &DatabaseMap) -> Self {
-        let way = |name: Option<&str>, destination: &Arc<Destination>| {
-            let name = name.map(|name| name.as_bytes().into());
-            Arc::new(Way::new(name, Arc::clone(destination)))
-        };
-        let named = map.named().map(|(name, destination)| {
-            let key: Box<[u8]> = name.as_bytes().into();
-            (key, way(Some(name), destination))
-        });
         Self {
-            named: named.collect(),
-            fallback: map.fallback().map(|destination| way(None, destination)),
+            known: RwLock::new(Known::of(map, &Known::default())),
             endpoints: Endpoints::default(),
         }
     }
 
-    /// What the server calls the database that clients call so.
-    pub(super) fn server_name<'n>(&'n self, name: &'n str) -> &'n [u8] {
+    /// Has whoever comes from now on led as `map` says. Who is there stays where it was led.
+    pub(super) fn follow(&self, map: &DatabaseMap) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        *known = Known::of(map, &known);
+    }
+
+    /// Whether the server calls the database so that clients call by the first name.
+    pub(super) fn is_called(&self, name: &str, database: &[u8]) -> bool {
         let way = self.find(name.as_bytes());
-        let other = way.and_then(|way| way.destination.dbname.as_deref());
-        other.unwrap_or(name).as_bytes()
+        let other = way
+            .as_ref()
+            .and_then(|way| way.destination.dbname.as_deref());
+        other.unwrap_or(name).as_bytes() == database
     }
 
     /// That to the database of this name; `None` if there is no such database.
-    pub(super) fn find(&self, database: &[u8]) -> Option<&Arc<Way>> {
-        self.named.get(database).or(self.fallback.as_ref())
+    pub(super) fn find(&self, database: &[u8]) -> Option<Arc<Way>> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.find(database).map(Arc::clone)
     }
 }
 
@@ -288,18 +321,35 @@ mod tests {
         let [one, all] = [b"a", b"b"].map(|name| ways.find(name).unwrap());
         assert_eq!(one.order().unwrap(), [0, 1]);
         assert!(one.likely(&[0, 1]).is_none());
-        one.leads(1, &get(one, 1));
-        assert_eq!(one.likely(&[0, 1]).unwrap().number, get(one, 1).number);
-        one.leads(0, &get(one, 0));
-        assert_eq!(one.likely(&[0, 1]).unwrap().number, get(one, 0).number);
+        one.leads(1, &get(&one, 1));
+        assert_eq!(one.likely(&[0, 1]).unwrap().number, get(&one, 1).number);
+        one.leads(0, &get(&one, 0));
+        assert_eq!(one.likely(&[0, 1]).unwrap().number, get(&one, 0).number);
         let orders: Vec<_> = (0..200).map(|_| all.order().unwrap()).collect();
         assert!(orders.contains(&vec![0, 1]) && orders.contains(&vec![1, 0]));
-        all.leads(1, &get(all, 1));
+        all.leads(1, &get(&all, 1));
         assert!(all.likely(&[0, 1]).is_none(), "the first was never tried");
-        all.leads(0, &get(all, 0));
-        assert_eq!(all.likely(&[0, 1]).unwrap().number, get(all, 0).number);
-        assert_eq!(all.likely(&[1, 0]).unwrap().number, get(all, 1).number);
+        all.leads(0, &get(&all, 0));
+        assert_eq!(all.likely(&[0, 1]).unwrap().number, get(&all, 0).number);
+        assert_eq!(all.likely(&[1, 0]).unwrap().number, get(&all, 1).number);
         all.fails(1);
-        assert_eq!(all.likely(&[1, 0]).unwrap().number, get(all, 0).number);
+        assert_eq!(all.likely(&[1, 0]).unwrap().number, get(&all, 0).number);
+    }
+
+    #[test]
+    fn what_leads_where_it_has_led_is_remembered() {
+        let ways = ways(
+            "[databases.a]\nupstream = 'h:1'\n[databases.b]\nupstream = 'h:1'\n\
+             [databases.'*']\nupstream = 'h:1'",
+        );
+        let before = ["a", "b", "c"].map(|name| ways.find(name.as_bytes()).unwrap());
+        let map =
+            Config::from_text("[databases.a]\nupstream = 'h:1'\n[databases.b]\nupstream = 'h:2'\n");
+        ways.follow(&map.unwrap().databases);
+        let after = |name: &str| ways.find(name.as_bytes());
+        assert!(Arc::ptr_eq(&after("a").unwrap(), &before[0]));
+        assert!(!Arc::ptr_eq(&after("b").unwrap(), &before[1]));
+        assert!(after("c").is_none());
+        assert!(before[2].name.is_none(), "it was that of all others");
     }
 }

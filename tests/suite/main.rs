@@ -118,6 +118,7 @@ mod lasting;
 mod late;
 mod late_cancel;
 mod leaving;
+mod led;
 // Which reads may run on other sessions' server connections.
 mod travel;
 // Statements beyond the bound are closed, and come back.

@@ -159,12 +159,12 @@ fn unchanged(why: Unchanged) -> Told {
     let sqlstate = match why {
         Unchanged::Unusable(_) => "F0000",
         Unchanged::Unknown(_) => "42704",
-        Unchanged::Fixed(_) => "55P02",
+        Unchanged::Fixed(_) | Unchanged::Together(_) => "55P02",
     };
     let told = Told::new(sqlstate, why.to_string());
     match why {
         Unchanged::Unusable(_) => told.hint("Nothing was changed."),
-        Unchanged::Unknown(_) | Unchanged::Fixed(_) => {
+        Unchanged::Unknown(_) | Unchanged::Fixed(_) | Unchanged::Together(_) => {
             told.hint("SHOW CONFIG says which settings can be changed.")
         }
     }

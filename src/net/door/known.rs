@@ -3,7 +3,7 @@
 use super::lookups::{Lookups, next};
 use super::users::{self, Error};
 use crate::auth::{MAX_NAME, Role, Secret};
-use crate::config::{AuthType, Config};
+use crate::config::{AuthType, Config, DatabaseMap};
 use crate::error::ConnectionError;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -24,16 +24,12 @@ pub(super) struct Known {
     numbers: Arc<AtomicU64>,
     /// Who asks about others.
     asker: String,
-    /// As whom the proxy logs in for others.
-    forced: Vec<String>,
 }
 
 impl Known {
     /// Reads the file, if there is one.
     pub(super) fn load(config: &Config) -> Result<Self, Error> {
         let settings = &config.auth;
-        let forced = config.databases.destinations();
-        let forced = forced.filter_map(|destination| destination.user.clone());
         let is_used = settings.kind != AuthType::Relay;
         let numbers = Arc::new(AtomicU64::new(1));
         let asks = is_used && !settings.user.is_empty();
@@ -47,9 +43,8 @@ impl Known {
             lookups,
             numbers,
             asker: settings.user.clone(),
-            forced: forced.collect(),
         };
-        known.listed = RwLock::new(known.read()?);
+        known.listed = RwLock::new(known.read(&config.databases)?);
         Ok(known)
     }
 
@@ -59,7 +54,7 @@ impl Known {
 
     /// Reads the file again. Whose secret is the same keeps the number. What was read before stays
     /// in force until this is installed.
-    pub(super) fn read(&self) -> Result<Arc<Listed>, Error> {
+    pub(super) fn read(&self, databases: &DatabaseMap) -> Result<Arc<Listed>, Error> {
         if !self.has_file() {
             return Ok(Arc::default());
         }
@@ -68,12 +63,13 @@ impl Known {
         if self.lookups.is_some() && matches!(asker, Some(Some(Secret::Scram(_)))) {
             return Err(Error::Asker(self.asker.clone()));
         }
-        let is_scram = |user: &&String| {
+        let is_scram = |user: &&str| {
             let secret = users.get(user.as_bytes());
             matches!(secret, Some(Some(Secret::Scram(_))))
         };
-        if let Some(user) = self.forced.iter().find(is_scram) {
-            return Err(Error::Forced(user.clone()));
+        let mut forced = databases.destinations().filter_map(|it| it.user.as_deref());
+        if let Some(user) = forced.find(is_scram) {
+            return Err(Error::Forced(user.to_owned()));
         }
         let before = self.listed();
         let keep = |(user, secret): (Vec<u8>, Option<Secret>)| {

@@ -21,7 +21,7 @@ use crate::auth::{
     Accepted, Asking, Chance, Credential, Evidence, Heard, Mock, Reception, Refusal, Role, Secret,
 };
 use crate::client::Login;
-use crate::config::{AuthType, Config};
+use crate::config::{AuthType, Config, DatabaseMap};
 use crate::error::ConnectionError;
 use crate::wire::backend;
 use crate::wire::frame::{self, HEADER};
@@ -96,13 +96,13 @@ impl Door {
         has_file.then(|| Self::load(&config)).transpose()
     }
 
-    /// Reads the files again, for logins to come. What was read before stays in force until
-    /// this is installed.
+    /// Reads the files again, for logins to come, to these databases too. What was read before
+    /// stays in force until this is installed.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(super) fn read(&self) -> Result<ReadUsers, Error> {
-        Ok(ReadUsers(self.known.read()?, self.rules.read()?))
+    pub(super) fn read(&self, databases: &DatabaseMap) -> Result<ReadUsers, Error> {
+        Ok(ReadUsers(self.known.read(databases)?, self.rules.read()?))
     }
 
     /// Has logins to come find what was read.

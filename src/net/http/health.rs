@@ -5,7 +5,7 @@
 //! not paused, and reaches the server. Both are found out at most once a second, however often
 //! somebody asks.
 
-use crate::config::Address;
+use crate::net::current::Current;
 use crate::net::halts::Halts;
 use crate::net::orders::{Mailbox, Order};
 use crate::net::phase::Phase;
@@ -54,7 +54,7 @@ struct Pulse {
 pub(in crate::net) struct Health {
     workers: Mutex<(Vec<Pulse>, Finding)>,
     server: Mutex<Finding>,
-    servers: Vec<Address>,
+    current: Current,
     draining: watch::Receiver<Phase>,
     halts: Arc<Halts>,
 }
@@ -62,7 +62,7 @@ pub(in crate::net) struct Health {
 impl Health {
     pub(in crate::net) fn new(
         mailboxes: impl Iterator<Item = Mailbox>,
-        servers: Vec<Address>,
+        current: Current,
         draining: watch::Receiver<Phase>,
         halts: Arc<Halts>,
     ) -> Self {
@@ -73,7 +73,7 @@ impl Health {
         Self {
             workers: Mutex::new((pulses.collect(), Finding::default())),
             server: Mutex::default(),
-            servers,
+            current,
             draining,
             halts,
         }
@@ -144,7 +144,7 @@ impl Health {
         }
         // A connection that says nothing leaves no line in the server's log.
         let mut tries = JoinSet::new();
-        for server in self.servers.clone() {
+        for server in self.current.get().databases.addresses() {
             tries.spawn(async move { timeout(SERVER, Stream::connect(&server)).await });
         }
         let mut outcome = Err("there is no server".to_owned());

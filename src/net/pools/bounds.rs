@@ -38,10 +38,16 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// The pool of this name, made by `make` if there is none yet.
-    pub(super) fn find(&self, name: Name, make: impl FnOnce() -> Pool) -> Arc<Pool> {
+    /// The pool of this name, made by `make` if there is none yet that `is_same`. One that is not
+    /// is known no longer.
+    pub(super) fn find(
+        &self,
+        name: Name,
+        is_same: impl Fn(&Pool) -> bool,
+        make: impl FnOnce() -> Pool,
+    ) -> Arc<Pool> {
         let mut pools = self.pools();
-        if let Some(pool) = pools.get(&name) {
+        if let Some(pool) = pools.get(&name).filter(|pool| is_same(pool)) {
             return Arc::clone(pool);
         }
         if pools.len() >= MAX_KNOWN {

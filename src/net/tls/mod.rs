@@ -16,7 +16,7 @@ mod tunnel_tests;
 pub use files::Error;
 pub use waiting::{Conversation, encrypt};
 
-use crate::config::Config;
+use crate::config::{Address, Config};
 use std::sync::Arc;
 
 pub(super) use clients::{ClientSide, PROTOCOL};
@@ -49,15 +49,15 @@ impl Encryption {
         })
     }
 
-    /// Reads the files again, for connections to come. What was read before stays in force until
-    /// this is installed.
+    /// Reads the files again, for connections to come, to servers at these addresses too. What was
+    /// read before stays in force until this is installed.
     ///
     /// # Errors
     /// The first that cannot be used.
-    pub(super) fn read(&self) -> Result<ReadAgain, Error> {
+    pub(super) fn read(&self, servers: &[Address]) -> Result<ReadAgain, Error> {
         Ok(ReadAgain {
             clients: self.clients.read()?,
-            servers: self.servers.read()?,
+            servers: self.servers.read(servers)?,
         })
     }
 

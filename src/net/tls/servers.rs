@@ -15,7 +15,6 @@ use std::sync::{Arc, PoisonError, RwLock};
 #[derive(Debug)]
 pub(in crate::net) struct ServerSide {
     settings: ServerTls,
-    addresses: Vec<Address>,
     /// What new connections begin with; none if there is no TLS.
     current: RwLock<Option<Arc<ClientConfig>>>,
 }
@@ -25,10 +24,9 @@ impl ServerSide {
     pub(super) fn load(config: &Config) -> Result<Self, Error> {
         let side = Self {
             settings: config.server_tls.clone(),
-            addresses: config.databases.addresses(),
             current: RwLock::new(None),
         };
-        let read = side.read()?;
+        let read = side.read(&config.databases.addresses())?;
         side.install(read);
         Ok(side)
     }
@@ -38,14 +36,14 @@ impl ServerSide {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = read;
     }
 
-    /// Reads the files.
-    pub(super) fn read(&self) -> Result<Option<Arc<ClientConfig>>, Error> {
+    /// Reads the files, for servers at these addresses.
+    pub(super) fn read(&self, addresses: &[Address]) -> Result<Option<Arc<ClientConfig>>, Error> {
         let settings = &self.settings;
         if settings.mode == ServerTlsMode::Disable {
             return Ok(None);
         }
         let mut is_remote = false;
-        for host in self.addresses.iter().filter_map(host) {
+        for host in addresses.iter().filter_map(host) {
             name(host).map_err(|_| Error::Setup(format!("no certificate can name {host:?}")))?;
             is_remote = true;
         }

@@ -37,7 +37,7 @@ impl Worker {
         };
         let database = upstream.standing.origin.database();
         let mut paused = halted.paused();
-        halted.is_all() || paused.any(|name| self.environment.ways.server_name(name) == database)
+        halted.is_all() || paused.any(|name| self.environment.ways.is_called(name, database))
     }
 
     /// What clients call the database of this one.

@@ -1,0 +1,74 @@
+//! What is done when the configuration in force has changed.
+
+use super::environment::Environment;
+use super::orders::Order;
+use crate::config::DatabaseMap;
+use std::sync::Arc;
+
+/// Has everybody do what the configuration in force says, whenever it has changed.
+pub(super) async fn follow(environment: Arc<Environment>) {
+    let mut current = environment.current.clone();
+    let mut before = current.get();
+    while let Some(config) = current.next().await {
+        environment
+            .shapes
+            .questions()
+            .limit(config.oracle_per_second);
+        environment.warm.follow(&config);
+        environment.ways.follow(&config.databases);
+        environment.order_all(|| Order::Configure(Arc::clone(&config)));
+        for database in renewed(&before.databases, &config.databases) {
+            environment.order_all(|| Order::Reconnect(database.clone()));
+        }
+        before = config;
+    }
+}
+
+/// The databases whose server connections are to be closed as they become free, because new ones
+/// would be others: by their names, or all.
+fn renewed(before: &DatabaseMap, after: &DatabaseMap) -> Vec<Option<Arc<str>>> {
+    if before.fallback() != after.fallback() {
+        return vec![None];
+    }
+    let found = |map: &DatabaseMap, name: &str| {
+        let mut all = map.named();
+        all.find_map(|(known, it)| (known == name).then(|| Arc::clone(it)))
+    };
+    let names = before.named().chain(after.named()).map(|(name, _)| name);
+    let mut names: Vec<&str> = names.collect();
+    names.sort_unstable();
+    names.dedup();
+    let changed = |name: &&str| found(before, name) != found(after, name);
+    let names = names.into_iter().filter(changed);
+    names.map(|name| Some(name.into())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn what_leads_elsewhere_is_reconnected_and_nothing_else() {
+        let map = |text: &str| Config::from_text(text).unwrap().databases;
+        let usual = map("[databases.a]\nupstream = 'h:1'\n[databases.b]\nupstream = 'h:1'\n");
+        let names = |after: &str| {
+            let names = renewed(&usual, &map(after));
+            let named = names.iter().map(|name| name.as_deref().unwrap_or("*"));
+            named.collect::<Vec<_>>().join(" ")
+        };
+        let b = "[databases.b]\nupstream = 'h:1'\n";
+        for (after, expected) in [
+            ("[databases.a]\nupstream = 'h:1'\n", ""),
+            ("[databases.a]\nupstream = 'h:2'\n", "a"),
+            (
+                "[databases.a]\nupstream = 'h:1'\npool_size = 3\npool_mode = 'auto'\n",
+                "a",
+            ),
+            ("[databases.c]\nupstream = 'h:1'\n", "a c"),
+            ("upstream = 'h:1'\n[databases.a]\n[databases.'*']\n", "*"),
+        ] {
+            assert_eq!(names(&format!("{after}{b}")), expected, "{after}");
+        }
+    }
+}
