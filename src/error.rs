@@ -177,6 +177,7 @@ impl ConnectionError {
             // An alert of TLS has said it, if anything can.
             Self::ClientIo(_) | Self::ClientTls(_) => return None,
             Self::ClientRefused(_) | Self::ServerRefused(_) => return None,
+            Self::ClientProtocol(error) if error.is_noise() => return None,
             Self::NotEncrypted => (
                 "28000",
                 "no encryption: the proxy takes connections with TLS only".to_owned(),
@@ -240,6 +241,17 @@ mod tests {
         let gone = ConnectionError::ClientIo(io::ErrorKind::BrokenPipe.into());
         assert_eq!(gone.client_response(), None);
         assert_eq!(gone.fault(), Fault::Client);
+    }
+
+    #[test]
+    fn who_may_speak_another_protocol_is_told_nothing() {
+        let told = |error| ConnectionError::ClientProtocol(error).client_response();
+        let (length, limit, tag) = (0, 9, 'Q');
+        assert_eq!(told(wire::Error::StartupLength { length, limit }), None);
+        assert_eq!(told(wire::Error::Length { tag, length, limit }), None);
+        assert_eq!(told(wire::Error::StartupCut), None);
+        assert_eq!(told(wire::Error::CancelLength), None);
+        assert!(told(wire::Error::StartupLayout).is_some());
     }
 
     #[test]

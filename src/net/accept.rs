@@ -248,7 +248,7 @@ impl Greeted {
                 // Port scanners and health checks: no error, unless something had begun.
                 return match self.pending.is_empty() {
                     true => Ok(None),
-                    false => Err(ConnectionError::ClientProtocol(wire::Error::StartupLayout)),
+                    false => Err(ConnectionError::ClientProtocol(wire::Error::StartupCut)),
                 };
             }
             self.pending

@@ -205,10 +205,8 @@ impl Way {
         }
         let packet = renamed(&login.packet, database.as_deref(), user.as_deref());
         if packet.len() > MAX_STARTUP {
-            let error = wire::Error::StartupLength {
-                length: packet.len() as i64,
-                limit: MAX_STARTUP as i64,
-            };
+            let length = packet.len();
+            let error = wire::Error::StartupGrown { length };
             return Err(ConnectionError::ClientProtocol(error));
         }
         login.packet = packet;

@@ -190,10 +190,13 @@ fn terms(standing: &mut Standing, key: Key) -> Option<Arc<Terms>> {
 }
 
 /// Whether an error that came before BindComplete may be dropped for a second try. Cancellation,
-/// shutdown and everything fatal is final: the client must hear it.
+/// shutdown and everything fatal is final: the client must hear it. So is what came of waiting for
+/// others, which the text itself would have done as long: `lock_timeout`, deadlocks, and conflicts
+/// with them.
 fn is_repairable(body: &[u8]) -> bool {
     let state = fields::field(body, fields::SQLSTATE).unwrap_or_default();
-    is_error(body) && !state.starts_with(b"57")
+    let is_final = matches!(state.get(..2), Some(b"40" | b"57")) || state == b"55P03";
+    is_error(body) && !is_final
 }
 
 /// Whether the connection lives on behind this error.
@@ -206,9 +209,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cancellation_is_final() {
+    fn cancellation_and_what_comes_of_waiting_are_final() {
         assert!(is_repairable(b"SERROR\0VERROR\0C22P02\0\0"));
-        assert!(!is_repairable(b"SERROR\0VERROR\0C57014\0\0"));
+        assert!(is_repairable(b"SERROR\0VERROR\0C26000\0\0"));
+        for state in ["57014", "55P03", "40P01", "40001"] {
+            let error = format!("SERROR\0VERROR\0C{state}\0\0");
+            assert!(!is_repairable(error.as_bytes()), "{state}");
+        }
         assert!(!is_repairable(b"SFATAL\0VFATAL\0C22P02\0\0"));
         assert!(!is_repairable(b""));
     }

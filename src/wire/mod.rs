@@ -45,6 +45,18 @@ pub enum Error {
         /// The largest length accepted.
         limit: i64,
     },
+    /// A startup-shaped packet ends before its length says so.
+    #[error("incomplete startup packet")]
+    StartupCut,
+    /// A cancel request is too short for what it has to hold.
+    #[error("invalid length of cancel request packet")]
+    CancelLength,
+    /// A startup packet has become too long by the names that the server knows.
+    #[error("the startup packet is too long with the names that the server knows: {length} bytes")]
+    StartupGrown {
+        /// The length in bytes.
+        length: usize,
+    },
     /// The parameters of a startup packet are not name/value pairs of C strings.
     #[error("invalid startup packet layout: expected terminator as last byte")]
     StartupLayout,
@@ -69,4 +81,20 @@ pub enum Error {
         /// The message type byte.
         tag: char,
     },
+}
+
+impl Error {
+    /// Whether a client that has sent this is told nothing before its connection is closed, as by
+    /// the server (`COMMERROR` in `ProcessStartupPacket` and in `pq_getmessage`): what it speaks
+    /// may be another protocol.
+    #[must_use]
+    pub const fn is_noise(&self) -> bool {
+        matches!(
+            self,
+            Self::Length { .. }
+                | Self::StartupLength { .. }
+                | Self::StartupCut
+                | Self::CancelLength
+        )
+    }
 }

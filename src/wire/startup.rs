@@ -4,8 +4,9 @@
 use super::Error;
 use super::frame::cstr;
 
-/// The largest startup packet accepted: `MAX_STARTUP_PACKET_LENGTH` in PostgreSQL's `pqcomm.h`.
-pub const MAX_STARTUP: usize = 10_000;
+/// The largest startup packet accepted: `MAX_STARTUP_PACKET_LENGTH` in PostgreSQL's `pqcomm.h`,
+/// which does not count the four bytes of the length itself.
+pub const MAX_STARTUP: usize = 10_004;
 
 const CANCEL: u32 = 1234 << 16 | 5678;
 const SSL: u32 = 1234 << 16 | 5679;
@@ -92,7 +93,7 @@ pub fn packet(bytes: &[u8]) -> Result<Option<(Packet<'_>, usize)>, Error> {
         GSSENC => Packet::Gssenc,
         code @ (CANCEL | PASSED_ON) => {
             let Some((pid, key)) = body.split_first_chunk::<4>() else {
-                return Err(Error::StartupLayout);
+                return Err(Error::CancelLength);
             };
             Packet::Cancel {
                 pid: u32::from_be_bytes(*pid),

@@ -572,7 +572,7 @@ fn nonsense_is_refused_and_the_next_command_is_understood() {
     }
     assert_eq!(frames::tags(&console.until_ready()), "TDDDCZ");
     console.send(b"Q\xff\xff\xff\xff");
-    assert_eq!(console.rest().last().unwrap().sqlstate(), "08P01");
+    assert_eq!(console.rest(), []);
     let mut console = place.enter("boss");
     console.send(b"?\0\0\0\x04");
     assert_eq!(console.rest().last().unwrap().sqlstate(), "08P01");

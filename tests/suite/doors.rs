@@ -2,7 +2,7 @@
 //! of somebody is believed.
 
 use crate::harness::client::Client;
-use crate::harness::frames::{self, startup};
+use crate::harness::frames::{self, Frame, startup};
 use crate::harness::login::{Attempt, DATABASE, Users, asking, login, login_as, rules};
 use crate::harness::proxy::{Process, Proxy};
 use crate::harness::tls::psql;
@@ -522,12 +522,13 @@ fn who_does_not_go_on_is_sent_away_in_time() {
         assert_eq!(frames::tags(&said), "RE");
         assert_eq!(said[1].field(b'M').unwrap(), "login timed out");
     }
-    // What is no answer is refused by its first byte, and what is too long by its length.
+    // What is no answer is refused by its first byte. As by the server, nothing is said to who
+    // sends a length that nothing can have.
     for (bytes, state) in [
         (&b"Q\0\0\0\x04"[..], "08P01"),
-        (b"p\x7f\xff\xff\xff", "08P01"),
+        (b"p\x7f\xff\xff\xff", ""),
         (b"p\0\x01\0\0", "28P01"),
-        (b"p\0\0\0\x03", "08P01"),
+        (b"p\0\0\0\x03", ""),
         (b"p\0\0\0\x04", "08P01"),
         (b"p\0\0\0\x16SCRAM-SHA-256\0\xff\xff\xff\xfe", "08P01"),
     ] {
@@ -536,7 +537,8 @@ fn who_does_not_go_on_is_sent_away_in_time() {
         assert_eq!(client.next().unwrap().tag, b'R');
         client.send(bytes);
         let said = client.rest();
-        assert_eq!(said[0].sqlstate(), state, "{}", bytes.escape_ascii());
+        let told = said.first().map(Frame::sqlstate).unwrap_or_default();
+        assert_eq!(told, state, "{}", bytes.escape_ascii());
     }
 }
 

@@ -139,6 +139,7 @@ mod begin;
 mod bulk;
 // Server connections that outlive their clients.
 mod parked;
+mod waiting;
 mod warm;
 // Random beginnings of sessions, and whoever comes next on their connections.
 mod prefixes;

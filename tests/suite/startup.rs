@@ -123,6 +123,61 @@ fn what_does_not_wait_for_the_answer_to_a_request_is_refused_as_by_the_server() 
     }
 }
 
+/// What comes until the connection is closed, with these bytes sent at once, or after a login.
+fn said(address: &str, bytes: &[u8], is_in_session: bool) -> Vec<String> {
+    let mut client = match is_in_session {
+        true => Client::login(address, "postgres"),
+        false => Client::connect(address),
+    };
+    client.send(bytes);
+    let all = client.rest();
+    all.iter()
+        .map(|frame| format!("{} {}", frame.tag, frame.sqlstate()))
+        .collect()
+}
+
+#[test]
+fn what_may_be_another_protocol_is_told_nothing_as_by_the_server() {
+    let direct = server::address();
+    let proxy = Proxy::start(&direct);
+    let grown = |length: usize| {
+        let empty = startup(&[&ME[..], &[("application_name", "")]].concat()).len();
+        let name = "x".repeat(length - empty);
+        startup(&[&ME[..], &[("application_name", name.as_str())]].concat())
+    };
+    for bytes in [
+        &b"X\0\0\0\x04"[..],
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\0\0\0\0",
+        b"\0\0\0\x04",
+        b"\0\0\0\x07\0\0\0",
+        b"\xff\xff\xff\xff",
+        b"\0\0\0\x08\x04\xd2\x16\x2e",
+        &grown(10_005),
+    ] {
+        let through = said(proxy.address(), bytes, false);
+        assert_eq!(
+            through,
+            said(&direct, bytes, false),
+            "{}",
+            bytes.escape_ascii()
+        );
+        assert_eq!(through, [""; 0]);
+    }
+    for length in [0_u32, 3, u32::MAX, 0x7fff_ffff] {
+        let bytes = [&b"Q"[..], &length.to_be_bytes()].concat();
+        let through = said(proxy.address(), &bytes, true);
+        assert_eq!(through, said(&direct, &bytes, true), "{length}");
+        assert_eq!(through, [""; 0], "{length}");
+    }
+    // The longest that is accepted.
+    for address in [&direct, proxy.address()] {
+        let mut client = Client::connect(address);
+        client.send(&grown(10_004));
+        client.logged_in();
+    }
+}
+
 #[test]
 fn a_client_that_does_not_wait_for_answers_is_served() {
     let proxy = Proxy::start(&server::address());
