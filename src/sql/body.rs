@@ -104,7 +104,7 @@ impl Body {
     #[must_use]
     pub fn opaque() -> Self {
         Self {
-            hazards: Hazards::OF_RUNS | Hazards::SEES,
+            hazards: Hazards::OF_RUNS | Hazards::SEES | Hazards::LOGINS,
             ..Self::default()
         }
     }
@@ -133,6 +133,10 @@ impl Body {
                 Item::End => break,
                 Item::Escaped | Item::Broken => return Self::opaque(),
             }
+        }
+        // It may say so in a string that it runs.
+        if body.hazards.has(Hazards::ANYTHING) && hazard::spells_logins(source) {
+            body.hazards |= Hazards::LOGINS;
         }
         body
     }

@@ -47,6 +47,8 @@ impl Hazards {
     pub const COMPILED: Self = Self(1 << 12);
     /// Writing it may draw a number from a sequence, which the session remembers.
     pub const DRAWS: Self = Self(1 << 13);
+    /// It may change who may log in, or with which settings.
+    pub const LOGINS: Self = Self(1 << 14);
     /// All there are.
     pub const ALL: Self = Self(u16::MAX);
 
@@ -244,6 +246,27 @@ pub fn builtin(word: &[u8]) -> Hazards {
     }
 }
 
+/// Whether what runs strings, a text or the body of a function, may change by one of them who may
+/// log in, or with which settings: all words in it count.
+#[must_use]
+pub fn spells_logins(text: &[u8]) -> bool {
+    const ALONE: [&str; 4] = ["grant", "pg_reload_conf", "reassign", "revoke"];
+    const VERBS: [&str; 3] = ["alter", "create", "drop"];
+    const KINDS: [&str; 7] = [
+        "database", "event", "group", "owned", "role", "system", "user",
+    ];
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
+    let words = || text.split(|byte| !is_part(*byte));
+    let has = |wanted: &[&str]| {
+        let is = |word: &[u8]| {
+            let mut all = wanted.iter();
+            all.any(|one| word.eq_ignore_ascii_case(one.as_bytes()))
+        };
+        words().any(is)
+    };
+    has(&ALONE) || has(&VERBS) && has(&KINDS)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,5 +294,26 @@ mod tests {
         assert_eq!(Hazards::SETTINGS.effect(), Effect::Session);
         assert_eq!(Hazards::ALL.effect(), Effect::Unknown);
         assert!(!Hazards::ALL.without(Hazards::SEES).has(Hazards::SEES));
+    }
+
+    #[test]
+    fn what_strings_spell_counts_for_logins() {
+        for text in [
+            "do $$begin execute 'ALTER ROLE w SET search_path = b'; end$$",
+            "execute format('drop %s %I', 'user', u)",
+            "execute 'create '||'database d'",
+            "grant a to b",
+            "perform pg_reload_conf()",
+        ] {
+            assert!(spells_logins(text.as_bytes()), "{text}");
+        }
+        for text in [
+            "alter table t add c int",
+            "select count(*) from t group by user_id",
+            "drop table users; select current_user",
+            "",
+        ] {
+            assert!(!spells_logins(text.as_bytes()), "{text}");
+        }
     }
 }

@@ -4,7 +4,7 @@ use super::Standing;
 use crate::reason::Reason;
 use crate::sql::define::{Definition, Definitions};
 use crate::sql::effect::Effect;
-use crate::sql::hazard::Hazards;
+use crate::sql::hazard::{self, Hazards};
 use crate::sql::residue::Residue;
 use crate::sql::survey::{self, Survey, Tagged};
 use crate::sql::tag::{self, Command};
@@ -20,6 +20,8 @@ pub struct Relayed {
     pub effect: Effect,
     /// It may show the statements of the session: ours are to be dropped first.
     pub shows: bool,
+    /// It may change who may log in, or with which settings, by what it runs.
+    pub logins: bool,
 }
 
 impl Standing {
@@ -70,11 +72,24 @@ impl Standing {
         if sees && (self.knows_names() || mentions_statements(text)) && prepares(text) {
             self.past.shows_statements();
         }
-        Relayed { effect, shows }
+        let logins = runs && self.may_change_logins(text, &survey);
+        Relayed {
+            effect,
+            shows,
+            logins,
+        }
     }
 
-    /// The client has this text parsed. Returns whether what it makes may show our statements.
-    pub fn relays_parse(&mut self, text: &[u8]) -> bool {
+    /// Whether what this text runs may change who may log in: where the names are not known, nobody
+    /// is let in unseen.
+    fn may_change_logins(&mut self, text: &[u8], survey: &Survey) -> bool {
+        let is_named = survey.hazards.has(Hazards::LOGINS) && self.knows_names();
+        is_named || hazard::spells_logins(text)
+    }
+
+    /// The client has this text parsed. Returns whether what it makes may show our statements, and
+    /// whether it may change who may log in by what it runs.
+    pub fn relays_parse(&mut self, text: &[u8]) -> (bool, bool) {
         self.leaves(Residue::ANYTHING);
         let survey = self.survey(text, true, None);
         if survey.counts {
@@ -97,7 +112,8 @@ impl Standing {
         if mentions_statements(text) || sees && self.knows_names() {
             self.past.shows_statements();
         }
-        sees
+        let runs = survey.effect >= Effect::Unknown;
+        (sees, runs && self.may_change_logins(text, &survey))
     }
 
     /// A client's frame is about to be relayed that is too large or malformed to be read: if it is

@@ -80,6 +80,7 @@ mod console;
 // What the service manager is told.
 mod notify;
 // What is logged.
+mod logins_unseen;
 mod logs;
 mod loose;
 // What is held back by its orders.

@@ -102,7 +102,8 @@ impl Hop<'_> {
         if relayed.shows {
             self.hide_statements();
         }
-        if relayed.effect > Effect::Isolation && residue::is_about_logins(text, relayed.effect) {
+        let says = relayed.effect > Effect::Isolation;
+        if relayed.logins || says && residue::is_about_logins(text, relayed.effect) {
             self.changes_logins();
         }
         relayed.effect
@@ -163,10 +164,11 @@ impl Hop<'_> {
             && let Some((_, rest)) = frame::cstr(body)
             && let Some((text, _)) = frame::cstr(rest)
         {
-            if self.upstream.standing.relays_parse(text) {
+            let (shows, logins) = self.upstream.standing.relays_parse(text);
+            if shows {
                 self.hide_statements();
             }
-            if residue::is_about_logins(text, Effect::Catalog) {
+            if logins || residue::is_about_logins(text, Effect::Catalog) {
                 self.changes_logins();
             }
         }
