@@ -72,7 +72,8 @@ const SETTINGS: &str = "{client_min_messages,datestyle,enable_hashjoin,enable_in
 /// Whether something else than its source says what a function leaves: a setting that it has, a
 /// default of an argument that calls something, a body that was parsed when the function was made,
 /// a function beside it that helps to plan it, a search path that may have the session make a
-/// temporary schema. Before 14 `RETURN QUERY` opens a portal, too.
+/// temporary schema, an argument in PL/pgSQL that may be a record. Before 14 `RETURN QUERY` opens a
+/// portal, too.
 fn is_marked(major: u16) -> String {
     let own = match major {
         ..14 => "p.prosrc {~~*} '%query%'",
@@ -80,7 +81,10 @@ fn is_marked(major: u16) -> String {
     };
     format!(
         "{own} OR p.proargdefaults::pg_catalog.text {{~~}} '%funcid %' \
-         OR p.prosupport::pg_catalog.oid {{<>}} 0::pg_catalog.oid OR EXISTS (\
+         OR p.prosupport::pg_catalog.oid {{<>}} 0::pg_catalog.oid OR NOT l.oid {{=}} \
+         14::pg_catalog.oid AND EXISTS (SELECT FROM pg_catalog.unnest(COALESCE(\
+         p.proallargtypes, p.proargtypes::pg_catalog.oid[])) a JOIN pg_catalog.pg_type t \
+         ON t.oid {{=}} a WHERE t.typtype {{=}} 'p'::pg_catalog.\"char\") OR EXISTS (\
          SELECT FROM pg_catalog.unnest(p.proconfig) s WHERE NOT pg_catalog.lower(\
          pg_catalog.split_part(s, '=', 1)) {{=}} ANY ('{SETTINGS}'::pg_catalog.text[]) \
          OR pg_catalog.replace(s, '\"', '') {{~~*}} 'search_path=pg_temp%')"

@@ -542,7 +542,7 @@ fn functions_that_leave_nothing_are_run_on_warm_connections() {
 }
 
 /// Functions of which a successor could tell that they have run, and how.
-const LOUD: [(&str, &str); 24] = [
+const LOUD: [(&str, &str); 26] = [
     (
         "text LANGUAGE plpgsql",
         "BEGIN RETURN quote_ident('a'); END",
@@ -618,6 +618,15 @@ const LOUD: [(&str, &str); 24] = [
         "DECLARE r record; BEGIN FOR r IN SELECT 1 LOOP END LOOP; RETURN 1; END",
     ),
     (
+        "text LANGUAGE plpgsql",
+        "BEGIN RETURN floor(123456789012345678)::text; END",
+    ),
+    // The type of a field is kept with what looks at it.
+    (
+        "text LANGUAGE plpgsql",
+        "DECLARE r record; BEGIN SELECT id INTO r FROM t WHERE id = 7; RETURN r.id; END",
+    ),
+    (
         "int LANGUAGE plpgsql",
         "DECLARE m mood; BEGIN RETURN 1; END",
     ),
@@ -664,8 +673,23 @@ fn functions_that_leave_something_end_their_session() {
     }
 }
 
-/// What runs functions of the server's own without a word of it in the text, and how.
-const BEHIND: [(&str, &str); 8] = [
+/// What leaves something without a word of it in the text or in a body, and how.
+const BEHIND: [(&str, &str); 11] = [
+    (
+        "CREATE FUNCTION of_record(r record) RETURNS text LANGUAGE plpgsql AS \
+         'BEGIN RETURN r.f1; END'",
+        "SELECT of_record(row(1))",
+    ),
+    (
+        "CREATE FUNCTION of_any(r anyelement) RETURNS text LANGUAGE plpgsql AS \
+         'BEGIN RETURN r.f1; END'",
+        "SELECT of_any(row(1))",
+    ),
+    (
+        "CREATE FUNCTION gives(OUT o record) LANGUAGE plpgsql AS \
+         'BEGIN o := row(1); o := row(o.f1); END'",
+        "SELECT gives()",
+    ),
     (
         "CREATE OPERATOR @@! (rightarg = int8, function = pg_catalog.pg_try_advisory_lock)",
         "SELECT @@! 5::int8",

@@ -11,6 +11,9 @@
 //!   written out in a way that a setting decides, nor what is computed from constants alone;
 //! - what the server says about a name or a precision when it parses them, it says once. So all
 //!   names are short enough, and no time has a precision;
+//! - the fields of a record stay of the types that they had when they were first looked at, and so
+//!   do their collations (`setup_param_list` in `pl_exec.c`). So no variable is a record, and what
+//!   has arguments that may be some is for the caller to know;
 //! - portals without a name are numbered, and a loop over a query opens one.
 //!
 //! Whatever else is kept, which types and functions the catalog has, may be relied on as long as

@@ -29,7 +29,7 @@ fn what_computes_reads_and_writes_leaves_nothing_by_itself() {
          return new; end",
         "begin with x as (delete from t where a = 5 returning b) select count(*) into n from x; \
          return n; end",
-        "declare n int; m numeric(10, 2) not null default 0; r record; a text[] := array['x']; \
+        "declare n int; m numeric(10, 2) not null default 0; a text[] := array['x']; \
          d double precision; x alias for $1; begin select 1 into strict n; return n; end",
         "<<outer>> declare n int = null; begin <<l>> for i in reverse 10..1 by 2 loop \
          n := n + i; continue l when n > 5; exit; end loop; return n; end",
@@ -209,6 +209,29 @@ fn what_is_said_when_a_body_is_parsed_is_not_said_again() {
     }
 }
 
+/// What was a field of one type when it was first looked at is taken for one of that type.
+#[test]
+fn no_variable_is_a_record() {
+    for source in [
+        "declare r record; begin select x into r from t; return r.x; end",
+        "declare a int; r RECORD := row(1); begin return r.f1; end",
+        "declare r record[]; begin return 1; end",
+    ] {
+        assert_eq!(plpgsql(source), None, "{source}");
+    }
+}
+
+/// A whole number becomes a double precision in what could be a numeric as well.
+#[test]
+fn what_rounds_constants_may_be_written_out_as_a_setting_says() {
+    for call in [
+        "floor", "ceil", "ceiling", "round", "trunc", "sign", "sinh", "point",
+    ] {
+        let source = format!("begin return {call}(12345)::text; end");
+        assert_eq!(plpgsql(&source), None, "{source}");
+    }
+}
+
 #[test]
 fn what_is_called_is_found() {
     let source = "declare x int := a.F(1); begin if g (x) then perform h(lower(b), nextval('s')); \
@@ -245,7 +268,7 @@ fn what_is_computed_anew_each_time_is_written_out_anew() {
         "begin select degrees(acos(sin(radians(t.lat)))) into x from t; return x; end",
         "begin return a ^ 2; end",
         "begin return decode($1, 'hex'); end",
-        "begin return floor(2.5) || abs(1); end",
+        "begin return floor(a) || abs(1); end",
         "begin return a at time zone 'utc' > b at time zone 'Asia/Tokyo'; end",
     ] {
         let deeds = plpgsql(source);

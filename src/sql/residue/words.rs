@@ -111,38 +111,87 @@ pub(super) const WRITTEN_OUT: [&str; 8] = [
     "bytea", "double", "float", "float4", "float8", "money", "real", "xml",
 ];
 
-/// Functions of constants that the server may compute while it plans, if their results are of one
-/// of these types (`double precision`, `real`, `bytea`), and one whose result a setting decides
-/// (`quote_all_identifiers`).
-pub(super) const COMPUTED: [&str; 28] = [
+/// Functions of constants that the server may compute while it plans, if their results may be of
+/// one of these types (`double precision`, `real`, `bytea`, and those of geometry), and one whose
+/// result a setting decides (`quote_all_identifiers`).
+pub(super) const COMPUTED: [&str; 77] = [
     "acos",
+    "acosd",
+    "acosh",
+    "area",
     "asin",
+    "asind",
+    "asinh",
     "atan",
     "atan2",
+    "atan2d",
+    "atand",
+    "atanh",
+    "bound_box",
+    "box",
     "cbrt",
+    "ceil",
+    "ceiling",
+    "center",
+    "circle",
     "convert_to",
     "cos",
+    "cosd",
+    "cosh",
+    "cot",
+    "cotd",
     "date_part",
+    "dcbrt",
     "decode",
     "degrees",
+    "dexp",
+    "diagonal",
+    "diameter",
+    "dlog1",
+    "dlog10",
+    "dpow",
+    "dround",
+    "dsqrt",
+    "dtrunc",
+    "erf",
+    "erfc",
     "exp",
     "extract",
+    "floor",
+    "gamma",
+    "height",
+    "lgamma",
+    "line",
     "ln",
     "log",
     "log10",
+    "lseg",
+    "path",
     "pi",
+    "point",
+    "polygon",
     "power",
     "quote_ident",
     "radians",
+    "radius",
+    "round",
     "sha224",
     "sha256",
     "sha384",
     "sha512",
+    "sign",
     "sin",
+    "sind",
+    "sinh",
+    "slope",
     "sqrt",
     "tan",
+    "tand",
+    "tanh",
+    "trunc",
     "ts_rank",
     "ts_rank_cd",
+    "width",
 ];
 
 /// Words of expressions that name neither a variable nor a column.
@@ -152,7 +201,7 @@ pub(super) const VALUES: [&str; 13] = [
 ];
 
 /// Words of the types that variables may have.
-pub(super) const TYPES: [&str; 45] = [
+pub(super) const TYPES: [&str; 44] = [
     "bigint",
     "bit",
     "bool",
@@ -185,7 +234,6 @@ pub(super) const TYPES: [&str; 45] = [
     "oid",
     "precision",
     "real",
-    "record",
     "smallint",
     "text",
     "time",
