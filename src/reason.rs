@@ -115,6 +115,8 @@ pub enum Reason {
     VerboseSession,
     /// Something ran that may have changed the session, and the server has not been asked since.
     Unproven,
+    /// Another session has locked what it names, and may be about to change it.
+    Held,
     /// Planning the text may run a function whose run shows (H-38).
     PlannerRuns,
     /// The text reads or writes a foreign table.
@@ -138,7 +140,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in the order of their discriminants.
-    pub const ALL: [Self; 52] = [
+    pub const ALL: [Self; 53] = [
         Self::Mode,
         Self::NotPreparable,
         Self::Cursor,
@@ -183,6 +185,7 @@ impl Reason {
         Self::PlanCacheMode,
         Self::VerboseSession,
         Self::Unproven,
+        Self::Held,
         Self::PlannerRuns,
         Self::ForeignTable,
         Self::RoleRights,
@@ -241,6 +244,7 @@ impl Reason {
             Self::PlanCacheMode => "plan_cache_mode",
             Self::VerboseSession => "verbose_session",
             Self::Unproven => "unproven_session",
+            Self::Held => "held",
             Self::PlannerRuns => "planner_runs",
             Self::ForeignTable => "foreign_table",
             Self::RoleRights => "role_rights",
@@ -356,6 +360,9 @@ impl Reason {
             }
             Self::Unproven => {
                 "Something ran that may have changed the session, which has not been asked since."
+            }
+            Self::Held => {
+                "Another session has locked what it names, and may be about to change it."
             }
             Self::PlannerRuns => {
                 "Planning it may run a function that writes, draws a number, or says something."

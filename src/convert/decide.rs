@@ -206,6 +206,9 @@ impl Circumstances<'_> {
         if let Err(reason) = self.check() {
             return Err(self.lasting(text, reason));
         }
+        if self.standing.is_held_up(text) {
+            return Err(Reason::Held);
+        }
         let contexts = self.lent.shapes.contexts();
         self.standing.takes_text(text, contexts);
         let dialect = self.standing.dialect;

@@ -10,6 +10,7 @@
 //! where it is reserved and not quoted.
 
 mod function;
+mod locks;
 mod tokens;
 mod touches;
 
@@ -20,6 +21,7 @@ pub use super::touched::Name;
 use super::touched::Touched;
 use super::words::Words;
 use foldhash::fast::RandomState;
+pub use locks::locks;
 use std::collections::HashSet;
 use std::sync::Arc;
 use tokens::{Tok, Tokens, once, statement};

@@ -37,6 +37,9 @@ impl Standing {
         self.status = status;
         if status == Status::Idle {
             self.only_begun.clear();
+            if self.hold.is_some() && is_idle {
+                self.hold = None;
+            }
             // What was sent meanwhile may begin another.
             self.is_serializable &= !is_idle;
             self.has_old_snapshot &= !is_idle;

@@ -17,6 +17,7 @@ mod check;
 mod course;
 mod ends;
 mod follow;
+mod hold;
 mod late;
 mod past;
 mod patience;
@@ -226,6 +227,8 @@ pub struct Standing {
     may_listen_soon: bool,
     /// Whether that has kept it from being told, and it is to be asked again.
     hears_again: remains::Again,
+    /// What it has locked.
+    hold: Option<hold::Hold>,
     /// The catalog epoch when the first function may have run in it.
     kept_since: u64,
     /// What is known of its time limits.
@@ -288,6 +291,7 @@ impl Standing {
             may_listen: false,
             may_listen_soon: false,
             hears_again: remains::Again::default(),
+            hold: None,
             kept_since: 0,
             limits: alike::Limits::default(),
         }

@@ -13,6 +13,7 @@ mod usage;
 use super::allowance::Allowance;
 use super::changes::{Change, Changes};
 use super::context::Origin;
+use super::held::Held;
 use super::journal::{Cause, Journal};
 use super::loads::Loads;
 use super::naming::{Naming, Renamed};
@@ -57,6 +58,8 @@ pub struct Database {
     /// Something has run that may have changed the catalog: the next look is due at once, as far as
     /// the allowance goes.
     is_suspect: AtomicBool,
+    /// What sessions have locked.
+    held: Held,
     /// What the catalog looked like last, and what was made since.
     seen: Mutex<Seen>,
     /// How much relies on the looks at the catalog.
@@ -108,6 +111,7 @@ impl Database {
             cluster: Arc::clone(cluster),
             watch_due: AtomicU64::new(0),
             is_suspect: AtomicBool::new(false),
+            held: Held::default(),
             seen: Mutex::default(),
             usage: usage::Usage::default(),
             looks: Allowance::new(LOOK_SHARE, LOOKS_SAVED),

@@ -18,6 +18,7 @@ pub mod context;
 pub mod database;
 mod footprint;
 pub mod guard;
+mod held;
 mod inline;
 pub mod journal;
 pub mod loads;

@@ -6,6 +6,7 @@ use crate::harness::frames::{self, Frame};
 use crate::harness::proxy::Proxy;
 use crate::harness::server;
 use pgautoprep::metrics::Counter;
+use pgautoprep::reason::Reason;
 use std::time::{Duration, Instant};
 
 const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, v text); \
@@ -42,7 +43,7 @@ impl Scene {
                 return;
             }
             assert!(Instant::now() < until, "it is not converted");
-            self.two.run(&text.replace('?', &id.to_string()));
+            self.two.run(&text.replace('?', &format!("{id:02}")));
         }
     }
 
@@ -121,4 +122,80 @@ fn a_deadlock_is_one() {
         let value = scene.direct.value("SELECT v FROM u WHERE id = 45");
         (told(&answer), value)
     });
+}
+
+/// What is stored or found by the second session, which waits while the first changes what it has
+/// locked: by each of these.
+const CHANGES: [&[&str]; 6] = [
+    &["LOCK TABLE d", "ALTER TABLE d ALTER d TYPE timestamptz"],
+    &[
+        "LOCK TABLE ONLY d IN SHARE MODE",
+        "ALTER TABLE d ALTER d TYPE timestamptz",
+    ],
+    &["TRUNCATE d", "ALTER TABLE d ALTER d TYPE timestamptz"],
+    &[
+        "TRUNCATE d",
+        "ALTER TABLE d RENAME TO e; CREATE TABLE d (d timestamptz)",
+    ],
+    &["REINDEX TABLE d", "ALTER TABLE d ALTER d TYPE timestamptz"],
+    &[
+        "CREATE INDEX ON d (d)",
+        "ALTER TABLE d ALTER d TYPE timestamptz",
+    ],
+];
+
+#[test]
+fn what_waits_for_who_changes_a_table_is_stored_as_it_is_then() {
+    for changes in CHANGES {
+        alike(|scene, proxy| {
+            let text = "INSERT INTO d (d) VALUES ('2020-01-01 23:?:00+00')";
+            scene.direct.run("SET timezone = 'UTC'");
+            for client in [&mut scene.one, &mut scene.two] {
+                client.run("SET timezone = 'UTC'");
+            }
+            scene.learns(proxy, text);
+            scene.one.run("BEGIN");
+            scene.one.run(changes[0]);
+            scene.two.send(&frames::query(&text.replace('?', "59")));
+            scene.is_waiting();
+            scene.one.run(changes[1]);
+            scene.one.run("COMMIT");
+            scene.two.until_ready();
+            scene
+                .direct
+                .value("SELECT count(*) FROM d WHERE d = '2020-01-01 23:59:00+00'")
+        });
+    }
+}
+
+#[test]
+fn who_names_nothing_that_is_locked_is_converted_meanwhile() {
+    let proxy = Proxy::with(&server::address(), &[("catalog_watch_ms", "1000")]);
+    let mut scene = Scene::new(proxy.address());
+    let reads = "SELECT v FROM u WHERE id = ?";
+    scene.learns(Some(&proxy), reads);
+    scene.learns(Some(&proxy), "SELECT v FROM t WHERE id = ?");
+    scene.one.run("BEGIN");
+    scene.one.run("LOCK TABLE t IN SHARE MODE");
+    scene.learns(Some(&proxy), reads);
+    let held = |proxy: &Proxy| proxy.summary().passed(Reason::Held);
+    assert_eq!(held(&proxy), 0);
+    assert_eq!(scene.two.value("SELECT v FROM t WHERE id = 3"), "old");
+    assert_eq!(held(&proxy), 1);
+    // Who has locked it goes on itself.
+    scene.one.run("SELECT v FROM t WHERE id = 4");
+    assert_eq!(held(&proxy), 1);
+    scene.one.run("COMMIT");
+    scene.learns(Some(&proxy), "SELECT v FROM t WHERE id = ?");
+    assert_eq!(held(&proxy), 1);
+    // So does everybody if it is gone without a word.
+    scene.one.run("BEGIN");
+    scene.one.run("LOCK TABLE t");
+    drop(scene.one);
+    let until = Instant::now() + PATIENCE;
+    let before = proxy.converted();
+    while proxy.converted() == before {
+        assert!(Instant::now() < until, "it is held for ever");
+        scene.two.run("SELECT v FROM t WHERE id = 5");
+    }
 }

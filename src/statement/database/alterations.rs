@@ -1,6 +1,7 @@
 //! How far a database is known not to have changed.
 
 use super::Database;
+use crate::sql::touched::Touched;
 use crate::statement::lock;
 use crate::statement::sight::{Difference, Seen, Sight};
 use std::sync::atomic::Ordering;
@@ -22,6 +23,30 @@ impl Database {
     pub fn suspect(&self) {
         self.alters();
         self.is_suspect.store(true, Ordering::Relaxed);
+    }
+
+    /// A session locks this until it [`unlocks`](Self::unlocks) it. Returns its number, which is
+    /// `own` if it has locked something already.
+    pub fn locks(&self, own: Option<u64>, touched: &Touched) -> u64 {
+        self.held.hold(own, touched)
+    }
+
+    /// The session of this number has nothing locked any more.
+    pub fn unlocks(&self, number: u64) {
+        self.held.release(number);
+    }
+
+    /// Whether a session has locked something.
+    #[inline]
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.held.is_any()
+    }
+
+    /// Whether a session other than that of the number `own` has locked what this text names.
+    #[must_use]
+    pub fn is_held_from(&self, own: Option<u64>, text: &[u8]) -> bool {
+        self.held.concerns(own, text)
     }
 
     /// Takes in what a look has seen.

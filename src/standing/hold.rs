@@ -1,0 +1,53 @@
+//! What the session has locked that it may be about to change, as others are told.
+
+use super::Standing;
+use crate::sql::define;
+use crate::sql::touched::Touched;
+use crate::statement::database::Database;
+use std::sync::Arc;
+
+/// What others are told that this session has locked: until this is dropped.
+#[derive(Debug)]
+pub(super) struct Hold {
+    database: Arc<Database>,
+    number: u64,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.database.unlocks(self.number);
+    }
+}
+
+impl Standing {
+    /// A text is relayed that may lock something until its transaction ends.
+    pub(super) fn may_lock(&mut self, text: &[u8]) {
+        let Some(touched) = define::locks(text) else {
+            return;
+        };
+        let touched = match touched {
+            Touched::Names(names) if self.standard_strings => {
+                let families = self.database.resolved(&Touched::families(names.clone()));
+                families.and(self.database.resolved(&Touched::users(names)))
+            }
+            _ => Touched::Everything,
+        };
+        let database = Arc::clone(&self.database);
+        let number = database.locks(self.own_hold(), &touched);
+        if self.hold.is_none() {
+            self.hold = Some(Hold { database, number });
+        }
+    }
+
+    fn own_hold(&self) -> Option<u64> {
+        self.hold.as_ref().map(|hold| hold.number)
+    }
+
+    /// Whether a statement with this text may wait for another session that is about to change what
+    /// the text names.
+    #[inline]
+    #[must_use]
+    pub fn is_held_up(&self, text: &[u8]) -> bool {
+        self.database.is_held() && self.database.is_held_from(self.own_hold(), text)
+    }
+}
