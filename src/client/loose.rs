@@ -90,15 +90,23 @@ impl Loose {
     /// Appends the messages that begin the transaction and plan its reads in it, with one Sync: the
     /// server skips the rest if one of them fails (`PostgresMain` in `postgres.c`). To plan a read
     /// and to open its portal takes the locks that to run it takes. Nothing is left of either.
-    pub fn put(&self, begin: &[u8], out: &mut Vec<u8>) {
-        frontend::parse(out, b"", begin, &[]);
-        frontend::bind(out, b"", 0, |_, _| {});
-        out.extend_from_slice(frontend::EXECUTE_FRAME);
+    ///
+    /// If nobody `waits` for that, it is not to wait for anybody: it would hold up what comes next,
+    /// and others who wait for what it has locked already. Sessions whose transactions are loose
+    /// have no `lock_timeout` of their own.
+    pub fn put(&self, begin: &[u8], waits: bool, out: &mut Vec<u8>) {
+        run(out, begin);
+        if !waits {
+            run(out, b"SET LOCAL lock_timeout = 1");
+        }
         for text in self.reads.split(|byte| *byte == 0) {
             if !text.is_empty() {
                 frontend::parse(out, b"", text, &[]);
                 frontend::bind(out, b"", 0, |_, _| {});
             }
+        }
+        if !waits {
+            run(out, b"SET LOCAL lock_timeout = 0");
         }
         out.extend_from_slice(frontend::CLOSE_UNNAMED_STATEMENT);
         out.extend_from_slice(frontend::CLOSE_UNNAMED_PORTAL);
@@ -114,6 +122,13 @@ impl Loose {
         self.reads.shrink_to(ROOM);
         (self.count, self.last) = (0, 0);
     }
+}
+
+/// Appends the messages that run a text.
+fn run(out: &mut Vec<u8>, text: &[u8]) {
+    frontend::parse(out, b"", text, &[]);
+    frontend::bind(out, b"", 0, |_, _| {});
+    out.extend_from_slice(frontend::EXECUTE_FRAME);
 }
 
 impl Client {
@@ -166,9 +181,13 @@ mod tests {
         }
         assert_eq!(loose.count(), 3);
         let mut out = Vec::new();
-        loose.put(b"BEGIN", &mut out);
+        loose.put(b"BEGIN", true, &mut out);
         let parsed = memchr::memmem::find_iter(&out, b"SELECT ").count();
         assert_eq!((parsed, out.ends_with(frontend::SYNC_FRAME)), (3, true));
+        let limits = |out: &[u8]| memchr::memmem::find_iter(out, b"lock_timeout").count();
+        assert_eq!(limits(&out), 0);
+        loose.put(b"BEGIN", false, &mut out);
+        assert_eq!(limits(&out), 2);
         assert!(!loose.has_room(&[b' '; MAX_BYTES]));
         for number in 0..MAX_READS - 3 {
             assert!(loose.has_room(b"x"));

@@ -67,8 +67,12 @@ pub fn harmless() -> impl Iterator<Item = &'static str> {
     groups.map(|(name, _)| *name)
 }
 
-/// Those of them that limit how long a transaction may be open.
-pub const OPEN_LIMITS: [&str; 2] = ["idle_in_transaction_session_timeout", "transaction_timeout"];
+/// Those of them that limit how long a transaction may be open, or wait for a lock.
+pub const OPEN_LIMITS: [&str; 3] = [
+    "idle_in_transaction_session_timeout",
+    "lock_timeout",
+    "transaction_timeout",
+];
 
 /// Whether this is the name of one of them, in letters of either case as the server has it.
 #[must_use]

@@ -277,6 +277,26 @@ fn others_see_the_transaction_after_a_second() {
 }
 
 #[test]
+fn a_transaction_that_opens_late_waits_for_nobody() {
+    for end in ["COMMIT", "ROLLBACK"] {
+        let (_proxy, mut client, mut direct) = scene();
+        let other = "SELECT n FROM u WHERE id = 3";
+        (0..5).for_each(|_| client.run(other));
+        begins_loosely(&mut client, &mut direct, &[other.to_owned(), read(1)]);
+        direct.run("BEGIN; LOCK TABLE t");
+        std::thread::sleep(Duration::from_millis(1500));
+        let started = Instant::now();
+        client.run(end);
+        assert!(started.elapsed() < Duration::from_secs(2), "{end}");
+        // Nor does it hold up others behind what it has locked already.
+        direct.run("SET lock_timeout = '2s'");
+        direct.run("LOCK TABLE u");
+        direct.run("ROLLBACK");
+        assert_eq!(client.value("SHOW lock_timeout"), "0");
+    }
+}
+
+#[test]
 fn a_limit_to_idle_transactions_is_kept() {
     let (_proxy, mut client, _) = scene();
     client.query("SET idle_in_transaction_session_timeout = '200ms'");

@@ -204,7 +204,7 @@ impl Hop<'_> {
             self.client.habits.begins.missed();
         }
         let begin = std::mem::take(&mut self.upstream.standing.only_begun);
-        self.tell_begin(&begin);
+        self.tell_begin(&begin, &then);
         self.client.turn = Turn::Reopening(Box::new(Reopening {
             begin,
             owed: 1,

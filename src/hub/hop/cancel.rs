@@ -93,7 +93,7 @@ impl Hop<'_> {
 
     fn begin_again(&mut self, mut reopening: Reopening) {
         self.question(|out| frontend::query(out, b"ROLLBACK"));
-        self.tell_begin(&reopening.begin);
+        self.tell_begin(&reopening.begin, &reopening.then);
         reopening.owed = 2;
         reopening.tries += 1;
         reopening.error.clear();

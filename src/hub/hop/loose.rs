@@ -249,10 +249,11 @@ impl Hop<'_> {
     }
 
     /// Sends BEGIN, and has what was read planned again behind it.
-    pub(super) fn tell_begin(&mut self, begin: &[u8]) {
+    pub(super) fn tell_begin(&mut self, begin: &[u8], then: &Then) {
+        let waits = !matches!(then, Then::Late);
         match self.client.loose.take() {
             Some(loose) if loose.count() > 0 => {
-                self.question(|out| loose.put(begin, out));
+                self.question(|out| loose.put(begin, waits, out));
                 self.client.loose = Some(loose);
             }
             loose => {
