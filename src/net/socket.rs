@@ -25,6 +25,8 @@ use std::task::Poll;
 #[derive(Debug)]
 pub(super) struct Socket {
     stream: Bare,
+    /// Whence it is connected, which the system does not know any more when the peer has gone.
+    peer: Option<SocketAddr>,
     token: Token,
     /// A read may find something.
     readable: bool,
@@ -44,7 +46,9 @@ impl Socket {
     pub(super) fn register(stream: Bare, registry: &Registry, token: Token) -> io::Result<Self> {
         let fd = stream.as_raw_fd();
         registry.register(&mut SourceFd(&fd), token, Interest::READABLE)?;
+        let peer = socket2::SockRef::from(&stream).peer_addr();
         Ok(Self {
+            peer: peer.ok().and_then(|address| address.as_socket()),
             stream,
             token,
             readable: false,
@@ -56,9 +60,8 @@ impl Socket {
 
     /// By which addresses it is connected, that of this machine last; none if it is a Unix socket.
     pub(super) fn addresses(&self) -> [Option<SocketAddr>; 2] {
-        let socket = socket2::SockRef::from(&self.stream);
-        let addresses = [socket.peer_addr(), socket.local_addr()];
-        addresses.map(|address| address.ok().and_then(|address| address.as_socket()))
+        let own = socket2::SockRef::from(&self.stream).local_addr();
+        [self.peer, own.ok().and_then(|address| address.as_socket())]
     }
 
     /// Remembers what an event has said.

@@ -65,6 +65,10 @@ fn who_comes_and_goes_is_logged_with_the_reason_if_that_is_wanted() {
             continue;
         }
         assert_eq!((came.len(), gone.len(), early.len()), (3, 3, 1), "{all:?}");
+        for line in came.iter().chain(&gone) {
+            let address = line["address"].as_str().unwrap();
+            assert!(address.starts_with("127.0.0.1:"), "{line}");
+        }
         let (first, last) = (came[0], gone[0]);
         assert_eq!(
             (&first["client"], &first["user"]),
