@@ -134,7 +134,45 @@ fn opening(reads: usize) -> Vec<u8> {
     .concat()
 }
 
+/// The same for one that nobody waits for, and which is to wait for nobody.
+fn opening_late(reads: usize) -> Vec<u8> {
+    let run = |text| {
+        let messages = [
+            frames::parse("", text, &[]),
+            frames::bind("", "", &[]),
+            frames::execute("", 0),
+        ];
+        messages.concat()
+    };
+    let plan = [frames::parse("", SQL, &[]), frames::bind("", "", &[])].concat();
+    [
+        run("BEGIN"),
+        run("SET LOCAL lock_timeout = 1"),
+        plan.repeat(reads),
+        run("SET LOCAL lock_timeout = 0"),
+        frames::close(b'S', ""),
+        frames::close(b'P', ""),
+        frames::sync(),
+    ]
+    .concat()
+}
+
 /// What the server says to that.
+fn opened_late(reads: usize) -> Vec<u8> {
+    let planned = [frame(b'1', b""), frame(b'2', b"")].concat();
+    let ran = |tag| [planned.clone(), complete(tag)].concat();
+    [
+        ran("BEGIN"),
+        ran("SET"),
+        planned.repeat(reads),
+        ran("SET"),
+        frame(b'3', b"").repeat(2),
+        ready(b'T'),
+    ]
+    .concat()
+}
+
+/// What the server says to the opening of a transaction that somebody waits for.
 fn opened(reads: usize) -> Vec<u8> {
     let planned = [frame(b'1', b""), frame(b'2', b"")].concat();
     [
@@ -321,7 +359,8 @@ fn a_transaction_is_opened_when_it_has_lasted_long() {
     stage.advance(LONGEST - 1);
     assert!(line.peer.stream.is_silent());
     stage.advance(1);
-    line.opens(1);
+    line.peer.expect_at_once(&opening_late(1));
+    line.peer.send(&opened_late(1));
     line.client.send(&query(MORE));
     line.relays(MORE, "SAVEPOINT", b'T');
     assert_eq!(count(&stage, Counter::OpenedLate), 1);
@@ -345,7 +384,7 @@ fn what_cannot_be_planned_again_fails_the_statement_that_opens_the_transaction()
 fn nobody_hears_that_a_transaction_could_not_be_opened_for_its_age() {
     let (stage, mut line) = having_read();
     stage.advance(LONGEST);
-    line.peer.expect_at_once(&opening(1));
+    line.peer.expect_at_once(&opening_late(1));
     line.peer.send(&failed(&frames::error("42P01", "gone")));
     line.peer.expect_at_once(&query("ROLLBACK"));
     line.peer
