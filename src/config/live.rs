@@ -1,7 +1,7 @@
 //! Which settings can be changed while the proxy runs.
 //!
-//! Invariant: what is not in [`LIVE`] is as it was at the start, in every configuration that is in
-//! force, so whoever has read it once need not read it again.
+//! Invariant: what is neither in [`LIVE`] nor of the databases is as it was at the start, in every
+//! configuration that is in force, so whoever has read it once need not read it again.
 
 use super::settings::{self, Setting};
 use super::{Config, Mode, SETTINGS};
