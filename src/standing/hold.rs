@@ -20,9 +20,10 @@ impl Drop for Hold {
 }
 
 impl Standing {
-    /// A text is relayed that may lock something until its transaction ends.
-    pub(super) fn may_lock(&mut self, text: &[u8]) {
-        let Some(touched) = define::locks(text) else {
+    /// A text is relayed that may lock something until its transaction ends, which is its own if it
+    /// `is_alone`.
+    pub(super) fn may_lock(&mut self, text: &[u8], is_alone: bool) {
+        let Some(touched) = define::locks(text, is_alone) else {
             return;
         };
         let touched = match touched {

@@ -42,7 +42,7 @@ impl Standing {
             self.database.shows_commands();
         }
         self.relays_residue(text, &survey, (met, is_idle));
-        self.may_lock(text);
+        self.may_lock(text, is_idle && self.status == Status::Idle);
         self.begins_discard(text, is_idle);
         self.defines(text, &survey, is_idle);
         self.makes(text, &survey, is_idle);
@@ -92,7 +92,7 @@ impl Standing {
     /// whether it may change who may log in by what it runs.
     pub fn relays_parse(&mut self, text: &[u8]) -> (bool, bool) {
         self.leaves(Residue::ANYTHING);
-        self.may_lock(text);
+        self.may_lock(text, false);
         let survey = self.survey(text, true, None);
         if survey.counts {
             self.database.shows_commands();

@@ -2,7 +2,7 @@
 
 use super::tokens::{Tok, Tokens, statement};
 use crate::sql::touched::{Name, Touched};
-use crate::sql::words::Words;
+use crate::sql::words::{Item, Words};
 
 /// The verbs of statements that lock relations so that others cannot read or write them, and are no
 /// definitions.
@@ -11,34 +11,49 @@ const VERBS: [&[u8]; 5] = [b"cluster", b"lock", b"refresh", b"reindex", b"trunca
 /// The longest text that is read, in bytes.
 const MAX_TEXT: usize = 64 * 1024;
 
-/// What the text locks so, by name; `None` if it locks nothing so. Strings are read as
-/// `standard_conforming_strings` has them: see to it that nothing is made of this otherwise.
+/// What the text locks so, by name; `None` if it locks nothing so. If it `is_alone`, in a
+/// transaction of its own, then one statement has no other behind it that changes anything. Strings
+/// are read as `standard_conforming_strings` has them: see to it that nothing is made of this
+/// otherwise.
 #[must_use]
-pub fn locks(text: &[u8]) -> Option<Touched> {
-    let mut own = text.iter().skip_while(|byte| byte.is_ascii_whitespace());
-    let first = own.next()?.to_ascii_lowercase();
-    // A comment or a parenthesis may stand before the first statement.
-    let may_begin = matches!(first, b'c' | b'l' | b'r' | b't') || !first.is_ascii_alphabetic();
-    if !may_begin && memchr::memchr(b';', text).is_none() {
+pub fn locks(text: &[u8], is_alone: bool) -> Option<Touched> {
+    if !may_lock(text) {
         return None;
     }
     if text.len() > MAX_TEXT {
         return Some(Touched::Everything);
     }
     let mut words = Words::new(text);
-    let mut locked = None;
+    let (mut locked, mut count) = (None, 0);
     loop {
         let Some((tokens, more)) = statement(&mut words) else {
             return Some(Touched::Everything);
         };
+        count += usize::from(!tokens.list.is_empty());
         if let Some(by_one) = of(&tokens) {
             let before: Option<Touched> = locked.take();
             locked = Some(before.unwrap_or_default().and(by_one));
         }
         if !more {
-            return locked;
+            return locked.filter(|_| !is_alone || count > 1);
         }
     }
+}
+
+/// Whether it is worth to read the text: most of what is relayed has none of the verbs. Nobody who
+/// sends several statements sends more of them than [`MAX_TEXT`] to lock something.
+fn may_lock(text: &[u8]) -> bool {
+    let is_verb = |word: &[u8]| VERBS.iter().any(|verb| word.eq_ignore_ascii_case(verb));
+    match Words::new(text).next() {
+        Item::Word(word) if is_verb(word) => return true,
+        Item::Escaped | Item::Broken => return true,
+        _ => {}
+    }
+    let own = text.trim_ascii_end();
+    let own = own.strip_suffix(b";").unwrap_or(own);
+    let has_more = own.len() <= MAX_TEXT && memchr::memchr(b';', own).is_some();
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
+    has_more && own.split(|byte| !is_part(*byte)).any(is_verb)
 }
 
 /// What one statement locks so.
@@ -116,7 +131,21 @@ mod tests {
             ("CLUSTER", Touched::Everything),
             ("LOCK TABLE t, (SELECT 1)", Touched::Everything),
         ] {
-            assert_eq!(locks(text.as_bytes()), Some(expected), "{text}");
+            assert_eq!(locks(text.as_bytes(), false), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn one_statement_alone_has_nothing_behind_it() {
+        for text in [
+            "REINDEX INDEX CONCURRENTLY i",
+            "truncate t;",
+            ";/* x */ lock t; ;",
+        ] {
+            assert_eq!(locks(text.as_bytes(), true), None, "{text}");
+        }
+        for text in ["truncate t; select 1", "select 1; lock t"] {
+            assert_eq!(locks(text.as_bytes(), true), Some(names(&["t"])), "{text}");
         }
     }
 
@@ -133,7 +162,7 @@ mod tests {
             "TABLE t",
             "-- lock t\nSELECT 1",
         ] {
-            assert_eq!(locks(text.as_bytes()), None, "{text}");
+            assert_eq!(locks(text.as_bytes(), false), None, "{text}");
         }
     }
 }
