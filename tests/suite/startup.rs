@@ -164,7 +164,10 @@ fn what_may_be_another_protocol_is_told_nothing_as_by_the_server() {
         );
         assert_eq!(through, [""; 0]);
     }
-    for length in [0_u32, 3, u32::MAX, 0x7fff_ffff] {
+    // Before 14 the server waits for as many bytes as a message may have.
+    let version = Client::login(&direct, "postgres").value("SHOW server_version_num");
+    let most = (version.as_str() >= "140000").then_some(0x7fff_ffff);
+    for length in [0_u32, 3, u32::MAX].into_iter().chain(most) {
         let bytes = [&b"Q"[..], &length.to_be_bytes()].concat();
         let through = said(proxy.address(), &bytes, true);
         assert_eq!(through, said(&direct, &bytes, true), "{length}");
