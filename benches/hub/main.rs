@@ -8,6 +8,7 @@
 
 mod server;
 
+use pgautoprep::convert::Policy;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -39,7 +40,7 @@ fn passthrough(criterion: &mut Criterion) {
 fn measure(criterion: &mut Criterion, name: &str, plans: Plans) {
     let mut group = criterion.benchmark_group(name);
     for sample in SAMPLES {
-        let mut bench = Bench::new(sample, plans, CLIENTS);
+        let mut bench = Bench::new(sample, (plans, Policy::Convert), CLIENTS);
         let before = bench.converted();
         for half in [Half::Query, Half::Reply] {
             let size = match half {

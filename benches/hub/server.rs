@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pgautoprep::client::CancelKey;
 use pgautoprep::config::Config;
-use pgautoprep::convert::{Lent, Settings};
+use pgautoprep::convert::{Lent, Policy, Settings};
 use pgautoprep::hub::{Arrival, Hub};
 use pgautoprep::ids::{ClientId, UpstreamId};
 use pgautoprep::metrics::{Counter, Metrics, Summary};
@@ -291,8 +291,9 @@ pub(crate) struct Bench {
 const LEARNED: usize = 12;
 
 impl Bench {
-    /// A hub of `count` clients, made used to `sample` by a server that answers so.
-    pub(crate) fn new(sample: Sample, plans: Plans, count: usize) -> Self {
+    /// A hub of `count` clients, made used to `sample` by a server that answers so, and then to
+    /// being treated so.
+    pub(crate) fn new(sample: Sample, (plans, mode): (Plans, Policy), count: usize) -> Self {
         let config = Config::from_pairs(&[("upstream", "localhost:1")]).expect("valid");
         let settings = Settings {
             // Audits are rare, and are lessons: another path.
@@ -317,12 +318,12 @@ impl Bench {
             metrics,
         };
         for number in 0..count {
-            bench.open(sample, plans, number as u64);
+            bench.open(sample, (plans, mode), number as u64);
         }
         bench
     }
 
-    fn open(&mut self, sample: Sample, plans: Plans, number: u64) {
+    fn open(&mut self, sample: Sample, (plans, mode): (Plans, Policy), number: u64) {
         let mut server = Server {
             sample,
             plans,
@@ -347,7 +348,13 @@ impl Bench {
         put(&mut login, b'S', b"server_encoding\0UTF8\0");
         put(&mut login, b'Z', b"I");
         hear(&mut self.hub, pair, &login);
-        for _ in 0..LEARNED {
+        // What has been prepared is closed in front of the first query that is relayed.
+        let relayed = if mode == Policy::Convert { 0 } else { 2 };
+        for number in 0..LEARNED + relayed {
+            self.hub.lent.settings.mode = match number < LEARNED {
+                true => Policy::Convert,
+                false => mode,
+            };
             ask(&mut self.hub, pair, &self.query);
             while let Some(out) = self.hub.upstream_out(pair.1).filter(|out| !out.is_empty()) {
                 self.request.clear();

@@ -107,8 +107,7 @@ fn counted_reply(hub: &mut Hub, pair: Pair, bytes: &[u8]) {
 
 /// The child's part.
 fn run(path: &Path) {
-    let mut bench = Bench::new(path.sample, path.plans, CLIENTS);
-    bench.hub.lent.settings.mode = path.mode;
+    let mut bench = Bench::new(path.sample, (path.plans, path.mode), CLIENTS);
     if path.plans == Plans::Apart {
         for _ in 0..FIRST / CLIENTS as u64 {
             for pair in &bench.pairs {
