@@ -6,6 +6,7 @@ mod server;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use pgautoprep::convert::Policy;
 use pgautoprep::sql::{Dialect, Scan, ScanLimits, rewrite};
 use pgautoprep::wire::frontend;
 use server::{Bench, Plans, SAMPLES, ask, hear, sent, told};
@@ -75,7 +76,7 @@ fn the_counter_counts() {
 #[test]
 fn a_warm_query_allocates_nothing() {
     for sample in SAMPLES {
-        let mut bench = Bench::new(sample, Plans::Alike, 1);
+        let mut bench = Bench::new(sample, (Plans::Alike, Policy::Convert), 1);
         let before = bench.converted();
         let counted = of_a_hundred_queries(&mut bench);
         assert_eq!(bench.converted() - before, 100, "{}", sample.name);
@@ -86,7 +87,7 @@ fn a_warm_query_allocates_nothing() {
 #[test]
 fn a_query_planned_for_its_values_allocates_nothing() {
     for sample in SAMPLES {
-        let mut bench = Bench::new(sample, Plans::Specific, 1);
+        let mut bench = Bench::new(sample, (Plans::Specific, Policy::Convert), 1);
         let before = bench.converted();
         let counted = of_a_hundred_queries(&mut bench);
         assert_eq!(bench.converted() - before, 100, "{}", sample.name);
@@ -97,7 +98,7 @@ fn a_query_planned_for_its_values_allocates_nothing() {
 #[test]
 fn a_declined_query_allocates_nothing() {
     for sample in SAMPLES {
-        let mut bench = Bench::new(sample, Plans::Apart, 1);
+        let mut bench = Bench::new(sample, (Plans::Apart, Policy::Convert), 1);
         let before = bench.converted();
         let counted = of_a_hundred_queries(&mut bench);
         assert_eq!(bench.converted(), before, "{}", sample.name);
@@ -108,7 +109,7 @@ fn a_declined_query_allocates_nothing() {
 /// BEGIN and COMMIT are passed through, and BEGIN is kept in case it has to be sent again.
 #[test]
 fn a_transaction_allocates_nothing() {
-    let mut bench = Bench::new(SAMPLES[0], Plans::Alike, 1);
+    let mut bench = Bench::new(SAMPLES[0], (Plans::Alike, Policy::Convert), 1);
     let [begin, commit] = [("BEGIN", b'T'), ("COMMIT", b'I')].map(|(text, status)| {
         let (mut query, mut reply) = (Vec::new(), b"C\0\0\0\x0aBEGIN\0Z\0\0\0\x05".to_vec());
         frontend::query(&mut query, text.as_bytes());

@@ -67,7 +67,7 @@ impl Hop<'_> {
     /// Of a text that is not looked at. It may have been otherwise until now, and may be again for
     /// others: this session is not followed any more.
     fn relays_blindly(&mut self) -> Effect {
-        if !self.client.relay_only {
+        if self.upstream.standing.mirror.is_on_server() && !self.client.relay_only {
             self.hide_statements();
         }
         let standing = &mut self.upstream.standing;

@@ -44,10 +44,16 @@ pub fn locks(text: &[u8], is_alone: bool) -> Option<Touched> {
 /// sends several statements sends more of them than [`MAX_TEXT`] to lock something.
 fn may_lock(text: &[u8]) -> bool {
     let is_verb = |word: &[u8]| VERBS.iter().any(|verb| word.eq_ignore_ascii_case(verb));
-    match Words::new(text).next() {
-        Item::Word(word) if is_verb(word) => return true,
-        Item::Escaped | Item::Broken => return true,
-        _ => {}
+    let first = text.trim_ascii_start().first();
+    // A comment or a parenthesis may stand in front.
+    if first.is_some_and(|byte| {
+        matches!(byte | 0x20, b'c' | b'l' | b'r' | b't') || !byte.is_ascii_alphabetic()
+    }) {
+        match Words::new(text).next() {
+            Item::Word(word) if is_verb(word) => return true,
+            Item::Escaped | Item::Broken => return true,
+            _ => {}
+        }
     }
     let own = text.trim_ascii_end();
     let own = own.strip_suffix(b";").unwrap_or(own);
