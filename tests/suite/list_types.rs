@@ -182,7 +182,7 @@ fn types_that_users_make_others_are_read_as_themselves() {
         AS 'int4in'; CREATE FUNCTION code_out(code) RETURNS cstring LANGUAGE internal \
         IMMUTABLE STRICT AS 'int4out'; CREATE TYPE code (INPUT = code_in, OUTPUT = code_out, \
         LIKE = int4); CREATE FUNCTION shout(code) RETURNS text LANGUAGE sql IMMUTABLE \
-        AS $$SELECT '<' || $1::text || '>'$$; \
+        AS $$SELECT '<' || textin(code_out($1)) || '>'$$; \
         CREATE CAST (code AS text) WITH INOUT; DROP CAST (code AS text); \
         CREATE CAST (code AS text) WITH FUNCTION shout(code) AS IMPLICIT; \
         CREATE TABLE t (id int, e letter, c code); \

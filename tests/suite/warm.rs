@@ -727,7 +727,7 @@ const BEHIND: [(&str, &str); 11] = [
 
 #[test]
 fn what_stands_behind_operators_and_casts_ends_its_session() {
-    const ROUNDS: usize = 60;
+    const ROUNDS: usize = 20;
     let proxy = proxy();
     for (setup, text) in BEHIND {
         let database = server::database(&format!("{SETUP}; {setup}"));
