@@ -55,6 +55,7 @@ fn what_only_reads_leaves_nothing() {
         "with x as (select lower(a) from t) select pg_catalog.upper(a) from x join u using (a)",
         "begin; select cast(a as varchar(10)), a::numeric(5, 2) from t; commit",
         "start transaction isolation level serializable; rollback",
+        "select pg_sleep(1), pg_sleep_for('1 s')",
         "select a from triggered",
         "select a, s.harmless(b) from folded",
         "with x (a) as (values (1)) select * from x as y (b)",

@@ -168,3 +168,40 @@ fn copies_inside_transactions_and_among_other_statements_are_the_same() {
         still_in_step(client, round);
     });
 }
+
+/// The server is asked nothing while it has only a part of the client's message: it would read
+/// that as the rest, and what the client sends then as messages.
+#[test]
+fn nothing_is_asked_in_the_middle_of_the_data_of_a_failed_copy() {
+    let of_ours = query("CREATE TABLE of_data (a int)");
+    converts(SETUP, |client, round| {
+        still_in_step(client, round);
+        for change in [
+            "SET TimeZone = 'Asia/Tokyo'",
+            "CREATE TEMP TABLE IF NOT EXISTS z (a int)",
+            "SET LOCAL work_mem = '7MB'",
+        ] {
+            for ends in ["COMMIT", "ROLLBACK"] {
+                for turn in 0..4 {
+                    client.query("BEGIN");
+                    client.query(change);
+                    for id in 1..12 {
+                        client.query(&format!("SELECT name FROM fixed WHERE id = {id}"));
+                    }
+                    if turn < 3 {
+                        client.query("COMMIT");
+                    }
+                }
+                client.send(&query(&format!("{ends}; {COPY_IN}")));
+                client.until(b'G');
+                let rest = [data(&"5\tq\n".repeat(4000)), of_ours.repeat(200)].concat();
+                let whole = data(&String::from_utf8_lossy(&rest));
+                client.send(&[data("garbage\n"), whole[..1000].to_vec()].concat());
+                client.until_ready();
+                client.send(&[&whole[1000..], &done(), &query("SELECT 42")].concat());
+                client.until_ready();
+                still_in_step(client, round);
+            }
+        }
+    });
+}

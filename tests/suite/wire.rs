@@ -3,6 +3,8 @@
 use crate::harness::client::Client;
 use crate::harness::frames::{bind, describe, execute, frame, parse, query, sync};
 use crate::harness::matrix::{converts, same, same_with_two};
+use crate::harness::proxy::Proxy;
+use crate::harness::server;
 
 const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, name text); \
     INSERT INTO t SELECT i, 'n' || i FROM generate_series(1, 99) i; CREATE TABLE c (id int)";
@@ -215,4 +217,56 @@ fn what_commit_and_chain_commits_is_there_for_all() {
             one.query("ROLLBACK");
         },
     );
+}
+
+#[test]
+fn a_session_that_cannot_be_followed_any_more_shows_nothing_of_ours() {
+    converts(SETUP, |client, round| {
+        (0..5).for_each(|id| read(client, id));
+        if round % 8 == 3 {
+            let malformed = match round > 8 {
+                true => [frame(b'H', b"x"), sync()].concat(),
+                false => frame(b'S', b"x"),
+            };
+            client.send(&malformed);
+            client.until_ready();
+        }
+        client.query(SHOW);
+    });
+}
+
+/// The server names the portal of what has failed, also if that was executed by the proxy.
+#[test]
+fn what_has_failed_has_left_its_portal() {
+    converts(SETUP, |client, round| {
+        let divides = |by: usize| format!("SELECT 1 / (id - {by}) FROM t WHERE id = 5");
+        (6..12).for_each(|by| drop(client.query(&divides(by))));
+        client.queries(&["BEGIN", &divides(7), &divides(5)]);
+        client.send(&[describe(b'P', ""), sync()].concat());
+        client.until_ready();
+        client.query("ROLLBACK");
+        read(client, round);
+    });
+}
+
+/// The server answers what stands before such a message, and closes the connection.
+#[test]
+fn what_stands_before_a_message_of_impossible_length_is_answered() {
+    let upstream = server::address();
+    let proxy = Proxy::start(&upstream);
+    for bad in [
+        &b"Q\0\0\0\x01"[..],
+        b"d\x7f\xff\xff\xff",
+        b"S\0\x10\0\0",
+        b"X\0\0\0\0",
+    ] {
+        let answers = [&*upstream, proxy.address()].map(|address| {
+            let mut client = Client::login(address, &server::database(SETUP));
+            (0..5).for_each(|id| read(&mut client, id));
+            client.send(&[&query("INSERT INTO c VALUES (5)"), bad].concat());
+            client.rest()
+        });
+        assert_eq!(answers[0], answers[1]);
+        assert_eq!(answers[0].len(), 2, "{:?}", answers[0]);
+    }
 }

@@ -111,8 +111,13 @@ impl Hop<'_> {
         self.outbox.decided(self.client.id, hub::Decided::Converted);
     }
 
-    /// Begins a lesson that no query waits for, if there is something to ask.
+    /// Begins a lesson that no query waits for, if there is something to ask. Not while the server
+    /// has only a part of the client's last message, as of a COPY that has failed: what is asked
+    /// would be read as the rest of it, and that as messages.
     pub(super) fn learn_behind(&mut self) {
+        if self.client.skip > 0 {
+            return;
+        }
         if let Some((subject, text)) = self.circumstances().idle_subject() {
             self.client.lessons = 0;
             self.learn(Lesson::behind(subject, text));

@@ -54,7 +54,13 @@ impl Hop<'_> {
         if rest.first() != Some(&frontend::COPY_DATA) || !matches!(self.client.turn, Turn::Free) {
             return Ok(at);
         }
-        let run = frame::run(rest, frontend::COPY_DATA)?;
+        if at > 0 && self.upstream.standing.past.may_show_statements() {
+            // What closes them would come before what is left of the large frame.
+            return Ok(at);
+        }
+        let Ok(run) = frame::run(rest, frontend::COPY_DATA) else {
+            return Ok(at);
+        };
         if run.bytes > 0 {
             self.relay_other(frontend::COPY_DATA, &[]);
         }

@@ -144,6 +144,7 @@ impl Hop<'_> {
 
     /// Appends one question outside a lesson, which `write` ends with Query or Sync.
     pub(in crate::hub) fn question(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        debug_assert!(self.client.skip == 0, "in the middle of a message");
         let upstream = &mut self.upstream;
         write(&mut upstream.out);
         upstream.ledger.expect(Recipient::Lesson, Kind::Question);

@@ -76,7 +76,7 @@ impl Hop<'_> {
     /// Takes what it can of `bytes` from the client; returns how many were used.
     ///
     /// # Errors
-    /// A length field no frame can have.
+    /// A length field no frame can have, before the client is logged in.
     pub(super) fn client_bytes(&mut self, bytes: &[u8]) -> Result<usize, Error> {
         let mut at = 0;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
@@ -95,8 +95,11 @@ impl Hop<'_> {
             if !self.client.is_logged_in() && self.spoils_login(rest) {
                 continue;
             }
-            let Some(header) = frame::header(rest)? else {
-                break;
+            let header = match frame::header(rest) {
+                Ok(Some(header)) => header,
+                Err(_) if self.is_led_on() => continue,
+                Err(error) if !self.client.is_logged_in() => return Err(error),
+                Ok(None) | Err(_) => break,
             };
             if !self.client.is_logged_in() && !login::may_precede_login(header.tag) {
                 break;
@@ -149,6 +152,25 @@ impl Hop<'_> {
             self.begin(Then::Nothing);
         }
         is_begun
+    }
+
+    /// The client's next message has a length that none can have: the server ends the session when
+    /// it has answered what stands before, so it is given all that comes (`SocketBackend` in
+    /// `postgres.c`). Returns whether it is, which may have to wait.
+    #[cold]
+    #[inline(never)]
+    fn is_led_on(&mut self) -> bool {
+        let is_ready = !self.visits.is_busy() && self.upstream.begin_due.is_none();
+        let is_ready = self.client.is_logged_in() && (is_ready || self.make_ready(0));
+        if is_ready {
+            tracing::info!(
+                client = self.client.number,
+                "a message of impossible length"
+            );
+            self.client.relay_only = true;
+            self.client.skip = usize::MAX;
+        }
+        is_ready
     }
 
     fn client_frame(&mut self, tag: u8, frame: &[u8]) {

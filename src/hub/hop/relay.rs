@@ -128,15 +128,19 @@ impl Hop<'_> {
 
     /// A Query would have dropped what a converted one has left: the unnamed portal, and the
     /// unnamed statement of a BEGIN that it has carried. This is the client's first message of the
-    /// protocol that could see them.
+    /// protocol that could see them. The portal of what has failed is there as that of a Query is.
     fn drop_unnamed(&mut self) {
         if self.upstream.standing.mirror.is_on_server() && self.upstream.ledger.takes_closes() {
             let out = &mut self.upstream.out;
             out.extend_from_slice(frontend::CLOSE_UNNAMED_STATEMENT);
-            out.extend_from_slice(frontend::CLOSE_UNNAMED_PORTAL);
+            let has_failed = self.upstream.standing.status == Status::Failed;
+            if !has_failed {
+                out.extend_from_slice(frontend::CLOSE_UNNAMED_PORTAL);
+            }
+            let closes = Kind::Closes(2 - usize::from(has_failed));
             self.upstream
                 .ledger
-                .expect(Recipient::Client(self.client.id), Kind::Closes(2));
+                .expect(Recipient::Client(self.client.id), closes);
         }
     }
 
@@ -152,6 +156,7 @@ impl Hop<'_> {
         }
         // Of these there is more than there should be.
         if matches!(tag, frontend::SYNC | frontend::FLUSH) {
+            self.hide_statements();
             self.upstream.ledger.lose();
         }
         self.relay_other(tag, &[]);
@@ -184,6 +189,7 @@ impl Hop<'_> {
             frontend::EXECUTE => self.upstream.standing.relays_execute(),
             // The server refuses it where it has to be answered, and takes it where it has not.
             frontend::SYNC | frontend::FLUSH if !body.is_empty() => {
+                self.hide_statements();
                 self.upstream.ledger.lose();
             }
             // The server reads nothing behind it.

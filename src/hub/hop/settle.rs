@@ -14,7 +14,8 @@ impl Hop<'_> {
         let upstream = &*self.upstream;
         let is_unasked = matches!(upstream.manner, Beginning::Unasked);
         let has_welcome = upstream.welcome.as_deref().is_some_and(Welcome::is_whole);
-        if self.client.is_pooled && is_unasked && has_welcome && upstream.ledger.is_idle() {
+        let is_idle = upstream.ledger.is_idle() && self.client.skip == 0;
+        if self.client.is_pooled && is_unasked && has_welcome && is_idle {
             self.settle();
         }
     }

@@ -44,7 +44,8 @@ const FUNCTIONS: &str = "\
     pg_advisory_xact_lock pg_advisory_xact_lock_shared pg_backend_pid pg_encoding_to_char \
     pg_function_is_visible pg_get_constraintdef pg_get_expr pg_get_functiondef pg_get_indexdef \
     pg_get_keywords pg_get_serial_sequence pg_get_userbyid pg_get_viewdef pg_is_in_recovery \
-    pg_notify pg_postmaster_start_time pg_relation_size pg_size_pretty pg_table_is_visible \
+    pg_notify pg_postmaster_start_time pg_relation_size pg_size_pretty pg_sleep pg_sleep_for \
+    pg_sleep_until pg_table_is_visible \
     pg_table_size pg_total_relation_size pg_try_advisory_xact_lock \
     pg_try_advisory_xact_lock_shared \
     pg_type_is_visible pg_typeof phraseto_tsquery pi plainto_tsquery position power quote_ident \
