@@ -53,20 +53,30 @@ impl Call {
     }
 }
 
-/// Appends Bind, Describe, Execute and Sync for `text`, just scanned by the worker's scanner.
-/// `extended` says that the client uses the extended protocol, too, and might miss what a Query
-/// would have dropped.
+/// Who or what would notice that a converted query has not dropped what a Query would have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Missed {
+    /// The client uses the extended protocol, too.
+    pub extended: bool,
+    /// The transaction goes on, in which a portal that has returned rows keeps its snapshot: what
+    /// is deleted meanwhile cannot be vacuumed, and who builds an index concurrently waits. It also
+    /// keeps the pages pinned where its scans have stopped. Outside of one Sync drops it
+    /// (`PortalRunSelect` in `pquery.c`).
+    pub in_block: bool,
+}
+
+/// Appends Bind, Describe, Execute and Sync for `text`, just scanned by the worker's scanner, and
+/// Close for what would be missed.
 pub fn bind(
     call: &Call,
     recipe: &Recipe,
     text: &[u8],
-    extended: bool,
+    missed: Missed,
     lent: &Lent,
     out: &mut Vec<u8>,
 ) {
     let name = &call.name;
-    if extended {
-        // As a Query does: a client that uses both protocols might miss it.
+    if missed.extended {
         out.extend_from_slice(frontend::CLOSE_UNNAMED_STATEMENT);
     }
     if let Some(statement) = &call.renewed {
@@ -80,7 +90,8 @@ pub fn bind(
         lent.counters().add(Counter::StatementsRenewed, 1);
     }
     let literals = lent.scan.literals();
-    let arguments = recipe.eligible().map_or(&[][..], |e| &e.arguments);
+    let eligible = recipe.eligible();
+    let arguments = eligible.map_or(&[][..], |e| &e.arguments);
     let mut lifted = literals
         .iter()
         .zip(arguments)
@@ -95,7 +106,8 @@ pub fn bind(
         }),
     }
     out.extend_from_slice(frontend::DESCRIBE_EXECUTE);
-    if extended {
+    let returns_rows = || eligible.is_none_or(|e| e.returning || !e.writes);
+    if missed.extended || missed.in_block && returns_rows() {
         out.extend_from_slice(frontend::CLOSE_UNNAMED_PORTAL);
     }
     out.extend_from_slice(frontend::SYNC_FRAME);

@@ -190,7 +190,7 @@ impl Hub {
             call,
             recipe,
             &client.query,
-            false,
+            convert::Missed::default(),
             &self.lent,
             &mut upstream.out,
         );

@@ -49,6 +49,8 @@ impl Hazards {
     pub const DRAWS: Self = Self(1 << 13);
     /// It may change who may log in, or with which settings.
     pub const LOGINS: Self = Self(1 << 14);
+    /// Writing it may run a function of a user's in PL/pgSQL.
+    pub const WRITTEN_COMPILES: Self = Self(1 << 15);
     /// All there are.
     pub const ALL: Self = Self(u16::MAX);
 
@@ -98,7 +100,7 @@ impl Hazards {
     /// Those that concern a function whose body uses or writes what has them.
     pub const TO_BODIES: Self = Self(0b1100_0000_0000);
     /// Those that concern only who has the session next.
-    pub const TO_SESSIONS: Self = Self(0b11_1110_0000_0000);
+    pub const TO_SESSIONS: Self = Self(0b1011_1110_0000_0000);
     /// Those of functions that a planner had better not run.
     pub const OF_RUNS: Self = Self(0b1000_0011);
 }

@@ -129,6 +129,26 @@ pub enum Leaves {
     Always,
 }
 
+/// When using a name may run a function of a user's in PL/pgSQL.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Compiles {
+    /// Never.
+    #[default]
+    Nothing,
+    /// When it is written: a trigger runs then, or a default is computed.
+    WhenWritten,
+    /// Whenever it is used.
+    Always,
+}
+
+impl Compiles {
+    /// Whether it may be run by what writes, or does not.
+    #[must_use]
+    pub fn by(self, writes: bool) -> bool {
+        self == Self::Always || writes && self == Self::WhenWritten
+    }
+}
+
 /// Knows what the objects leave that users define.
 pub trait Remains {
     /// When using this name may leave anything, which is written as in the text, without quotes.
@@ -144,8 +164,8 @@ pub trait Remains {
     /// Whether a text may run the body of a function.
     fn has_bodies(&self) -> bool;
 
-    /// Whether using this name may run a function in PL/pgSQL.
-    fn compiles(&self, name: &[u8]) -> bool;
+    /// When using this name may run a function in PL/pgSQL.
+    fn compiles(&self, name: &[u8]) -> Compiles;
 }
 
 /// Hazards with which a name may leave anything. Those that only leave something are looked up name
@@ -176,14 +196,17 @@ pub fn residue(text: &[u8], survey: &Survey, known: &impl Remains) -> Residue {
     if asks {
         residue |= Residue::KEPT;
     }
-    let (mut strongest, mut writes, mut compiles) = (Leaves::Nothing, false, false);
+    let (mut strongest, mut writes) = (Leaves::Nothing, false);
+    let mut compiles = Compiles::Nothing;
     while !residue.is_anything() {
         residue |= match words.token() {
             Token::Literal(_) => reader.literal(),
             Token::Item(Item::Word(word)) => {
                 strongest = strongest.max(known.leaves(word));
                 writes |= is_in(&WRITES, word);
-                compiles = compiles || asks && known.compiles(word);
+                if asks {
+                    compiles = compiles.max(known.compiles(word));
+                }
                 match strongest == Leaves::Always || writes && strongest == Leaves::WhenWritten {
                     true => Residue::ANYTHING,
                     false => reader.word(word),
@@ -200,7 +223,7 @@ pub fn residue(text: &[u8], survey: &Survey, known: &impl Remains) -> Residue {
             residue |= Residue::SEQUENCES;
         }
     }
-    match compiles {
+    match compiles.by(writes) {
         true => residue | Residue::COMPILED,
         false => residue,
     }

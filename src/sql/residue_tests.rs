@@ -35,8 +35,8 @@ impl Remains for Mine {
         false
     }
 
-    fn compiles(&self, name: &[u8]) -> bool {
-        name == b"compiled"
+    fn compiles(&self, _: &[u8]) -> Compiles {
+        Compiles::Nothing
     }
 }
 

@@ -5,7 +5,7 @@
 //! they say the rest, as they would have said it at once, provided that the catalog has not changed
 //! since the first of the texts: nobody could tell what a function did that was replaced since.
 
-use crate::sql::residue::{self, Leaves, Remains, Residue};
+use crate::sql::residue::{self, Compiles, Leaves, Remains, Residue};
 use crate::sql::survey::{Known, Survey};
 use foldhash::fast::RandomState;
 use std::cell::RefCell;
@@ -115,7 +115,7 @@ impl Late {
         }
         for (name, used) in &self.uses {
             hazards |= known.of(name);
-            if known.compiles(name) {
+            if known.compiles(name).by(used.writes) {
                 residue |= Residue::COMPILED;
             }
             let may_leave = match known.leaves(name) {
@@ -161,8 +161,8 @@ impl Remains for Innocent {
         false
     }
 
-    fn compiles(&self, _: &[u8]) -> bool {
-        false
+    fn compiles(&self, _: &[u8]) -> Compiles {
+        Compiles::Nothing
     }
 }
 
@@ -188,8 +188,8 @@ impl Remains for Collector<'_> {
         false
     }
 
-    fn compiles(&self, _: &[u8]) -> bool {
-        false
+    fn compiles(&self, _: &[u8]) -> Compiles {
+        Compiles::Nothing
     }
 }
 
@@ -231,8 +231,8 @@ mod tests {
             name == b"fine"
         }
 
-        fn compiles(&self, _: &[u8]) -> bool {
-            false
+        fn compiles(&self, _: &[u8]) -> Compiles {
+            Compiles::Nothing
         }
 
         fn has_bodies(&self) -> bool {
@@ -328,8 +328,8 @@ mod tests {
             fn is_harmless(&self, _: &[u8]) -> bool {
                 false
             }
-            fn compiles(&self, _: &[u8]) -> bool {
-                false
+            fn compiles(&self, _: &[u8]) -> Compiles {
+                Compiles::Nothing
             }
 
             fn has_bodies(&self) -> bool {

@@ -75,7 +75,9 @@ impl Encoding {
             b"JOHAB",
             b"SHIFT_JIS_2004",
         ];
-        if name.eq_ignore_ascii_case(b"UTF8") {
+        // The server shows the old name to whoever has set that (`check_client_encoding` in
+        // `variable.c`), and no other.
+        if name.eq_ignore_ascii_case(b"UTF8") || name == b"UNICODE" {
             Self::Utf8
         } else if UNSAFE.iter().any(|one| name.eq_ignore_ascii_case(one)) {
             Self::Unsafe

@@ -14,7 +14,7 @@ mod leaving;
 mod used;
 
 use crate::sql::hazard::Hazards;
-use crate::sql::residue::{Leaves, Remains};
+use crate::sql::residue::{Compiles, Leaves, Remains};
 use crate::sql::survey::Known;
 pub use defined::Defined;
 use foldhash::fast::RandomState;
@@ -87,7 +87,7 @@ impl Remains for Names {
         self.leaving.bodies
     }
 
-    fn compiles(&self, name: &[u8]) -> bool {
+    fn compiles(&self, name: &[u8]) -> Compiles {
         self.leaving.compiles(name)
     }
 }

@@ -82,6 +82,8 @@ pub struct WholeReply {
     pub size: usize,
     /// Those at its front that are ours.
     pub swallowed: usize,
+    /// Those before ReadyForQuery that are.
+    pub closed: usize,
     /// The status it ends with.
     pub status: Status,
 }
@@ -226,7 +228,8 @@ impl Execution {
 
     /// The whole answer if all of it is at the front of `bytes`, and is the usual one:
     /// BindComplete, which is known to be there, a description and rows or NoData, CommandComplete,
-    /// ReadyForQuery. Then nothing has to be held, since what would be waited for is there.
+    /// perhaps CloseComplete, ReadyForQuery. Then nothing has to be held, since what would be
+    /// waited for is there.
     #[inline]
     #[must_use]
     pub fn whole_reply(&self, bytes: &[u8]) -> Option<WholeReply> {
@@ -257,12 +260,19 @@ pub(super) fn whole_reply(bytes: &[u8]) -> Option<WholeReply> {
         return None;
     }
     at += complete.size;
+    let next = frame(at)?;
+    let closed = match next.tag {
+        backend::CLOSE_COMPLETE => next.size,
+        _ => 0,
+    };
+    at += closed;
     let ready = frame(at).filter(|header| header.tag == backend::READY_FOR_QUERY)?;
     let size = at + ready.size;
     let status = Status::read(bytes.get(at + HEADER..size)?)?;
     Some(WholeReply {
         size,
         swallowed,
+        closed,
         status,
     })
 }
@@ -280,6 +290,10 @@ mod tests {
             let reply = whole_reply(bytes)?;
             Some((reply.swallowed, reply.size, reply.status))
         };
+        let closed = b"2\0\0\0\x04T\0\0\0\x06\0\0C\0\0\0\x05\x003\0\0\0\x04Z\0\0\0\x05T";
+        assert_eq!(known(closed), Some((5, closed.len(), Status::Transaction)));
+        assert_eq!(whole_reply(closed).map(|reply| reply.closed), Some(5));
+        assert_eq!(whole_reply(none).map(|reply| reply.closed), Some(0));
         assert_eq!(known(rows), Some((5, rows.len(), Status::Transaction)));
         assert_eq!(known(none), Some((10, none.len(), Status::Idle)));
         assert_eq!(

@@ -2,10 +2,10 @@
 //! server is told of it alone, and what becomes of one that fails.
 
 use crate::cancel::{cancel_itself, cancelled, delivered};
-use crate::frames::{self, complete, execution, frame, query, ready, tags};
+use crate::frames::{self, complete, frame, query, ready, tags};
 use crate::stage::scene::{SQL, answer, relay, seen};
 use crate::stage::script::SELECT;
-use crate::stage::{Scene, learned};
+use crate::stage::{Scene, execution_in_block, learned};
 use pgautoprep::metrics::Counter;
 
 /// The catalog is looked at, so that it is known what a session may have left.
@@ -67,7 +67,7 @@ fn a_begin_rides_with_the_statement_behind_it() {
             let mut scene = promised(text, tag);
             scene.stage.cut_into(piece);
             scene.client.send(&query(SQL));
-            let up = [carrier(text), execution(&scene.name, &["42"])].concat();
+            let up = [carrier(text), execution_in_block(&scene.name, &["42"])].concat();
             scene.peer.expect(&up);
             let begun = [frame(b'1', b""), frame(b'2', b""), complete(tag)].concat();
             scene.peer.send(&[begun, answer(&SELECT, b'T')].concat());
@@ -75,7 +75,7 @@ fn a_begin_rides_with_the_statement_behind_it() {
             assert_eq!(carried(&scene), 1);
             // The next is as any other.
             scene.client.send(&query(SQL));
-            scene.peer.expect(&execution(&scene.name, &["42"]));
+            scene.peer.expect(&execution_in_block(&scene.name, &["42"]));
             scene.peer.send(&answer(&SELECT, b'T'));
             scene.client.expect(&seen(&SELECT, b'T'));
             scene.stage.cut_into(usize::MAX);
@@ -88,7 +88,7 @@ fn a_begin_rides_with_the_statement_behind_it() {
 fn what_is_said_unasked_comes_through_beside_a_begin() {
     let mut scene = promised("BEGIN", "BEGIN");
     scene.client.send(&query(SQL));
-    scene.peer.take("PBEBDES");
+    scene.peer.take("PBEBDECS");
     let status = frames::parameter("application_name", "x");
     let parts = [
         status.clone(),
@@ -114,7 +114,9 @@ fn the_server_is_told_alone_if_nothing_follows() {
     scene.client.send(&query(SQL));
     assert!(scene.peer.stream.is_silent());
     scene.peer.send(&[complete("BEGIN"), ready(b'T')].concat());
-    scene.peer.expect_at_once(&execution(&scene.name, &["42"]));
+    scene
+        .peer
+        .expect_at_once(&execution_in_block(&scene.name, &["42"]));
     scene.peer.send(&answer(&SELECT, b'T'));
     scene.client.expect(&seen(&SELECT, b'T'));
     assert_eq!(carried(&scene), 0);
@@ -176,7 +178,7 @@ fn a_client_that_leaves_has_begun_before() {
 fn nothing_runs_behind_a_begin_that_fails() {
     let mut scene = promised("BEGIN", "BEGIN");
     scene.client.send(&query(SQL));
-    scene.peer.take("PBEBDES");
+    scene.peer.take("PBEBDECS");
     let failed = [frames::error("53200", "out of memory"), ready(b'I')].concat();
     scene.peer.send(&failed);
     let again = ["ROLLBACK", "BEGIN"].map(query).concat();
@@ -208,7 +210,7 @@ fn a_transaction_that_cannot_begin_ends_the_client() {
     // And with a statement behind it.
     let mut scene = promised("BEGIN", "BEGIN");
     scene.client.send(&query(SQL));
-    scene.peer.take("PBEBDES");
+    scene.peer.take("PBEBDECS");
     scene.peer.send(&failed);
     scene.peer.take("QQ");
     scene
@@ -222,7 +224,7 @@ fn a_transaction_that_cannot_begin_ends_the_client() {
 fn a_request_that_hits_the_begin_ends_the_statement_in_its_transaction() {
     let mut scene = promised("BEGIN", "BEGIN");
     scene.client.send(&query(SQL));
-    scene.peer.take("PBEBDES");
+    scene.peer.take("PBEBDECS");
     delivered(&scene);
     scene.peer.send(&cancelled(b'I'));
     begins_again(&mut scene);
@@ -239,7 +241,9 @@ fn a_request_of_an_idle_client_does_not_end_its_transaction() {
     scene.peer.send(&cancelled(b'I'));
     begins_again(&mut scene);
     scene.client.send(&query(SQL));
-    scene.peer.expect_at_once(&execution(&scene.name, &["42"]));
+    scene
+        .peer
+        .expect_at_once(&execution_in_block(&scene.name, &["42"]));
     scene.peer.send(&answer(&SELECT, b'T'));
     scene.client.expect(&seen(&SELECT, b'T'));
 }
@@ -248,7 +252,7 @@ fn a_request_of_an_idle_client_does_not_end_its_transaction() {
 fn a_statement_that_fails_behind_its_begin_is_tried_again_in_the_transaction() {
     let mut scene = promised("BEGIN", "BEGIN");
     scene.client.send(&query(SQL));
-    scene.peer.take("PBEBDES");
+    scene.peer.take("PBEBDECS");
     let ours = frames::error("22P02", "ours");
     scene.peer.send(&[begun(), ours, ready(b'E')].concat());
     begins_again(&mut scene);

@@ -156,7 +156,7 @@ fn a_query_whose_transaction_is_begun_again_is_cancelled_in_it() {
         let mut scene = learned(SQL, &SELECT, &[]);
         begin(&mut scene);
         scene.client.send(&frames::query(SQL));
-        scene.peer.take("BDES");
+        scene.peer.take("BDECS");
         let gone = [frames::error("22P02", "invalid"), ready(b'E')].concat();
         scene.peer.send(&gone);
         let again = ["ROLLBACK", "BEGIN"].map(frames::query).concat();
@@ -181,7 +181,7 @@ fn nothing_runs_outside_a_transaction_that_cannot_begin_again() {
     let mut scene = learned(SQL, &SELECT, &[]);
     begin(&mut scene);
     scene.client.send(&frames::query(SQL));
-    scene.peer.take("BDES");
+    scene.peer.take("BDECS");
     scene
         .peer
         .send(&[frames::error("22P02", "invalid"), ready(b'E')].concat());

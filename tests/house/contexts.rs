@@ -1,9 +1,9 @@
 //! Contexts that come back: what is asked when a session changes its settings, and what is not.
 
-use crate::frames::{self, complete, execution, ready};
+use crate::frames::{self, complete, ready};
 use crate::stage::scene::{SQL, answer, relay, seen};
 use crate::stage::script::{CONTEXT, SELECT};
-use crate::stage::{Scene, learned};
+use crate::stage::{Scene, execution_ending, learned};
 
 /// Begins a transaction that nothing is asked in.
 fn begin(scene: &mut Scene) {
@@ -32,7 +32,9 @@ fn executes(scene: &mut Scene, name: &str, status: u8) {
 }
 
 fn ends(scene: &mut Scene, name: &str, status: u8) {
-    scene.peer.expect_at_once(&execution(name, &["42"]));
+    scene
+        .peer
+        .expect_at_once(&execution_ending(status, name, &["42"]));
     scene.peer.send(&answer(&SELECT, status));
     scene.client.expect(&seen(&SELECT, status));
 }

@@ -2,10 +2,10 @@
 //! the transaction does not notice.
 
 use crate::cancel::{cancel_itself, cancelled, delivered};
-use crate::frames::{self, Frame, complete, execution, ready};
+use crate::frames::{self, Frame, complete, ready};
 use crate::stage::scene::{SQL, answer, begin, relay, seen};
 use crate::stage::script::{self, CONTEXT, SELECT, plan};
-use crate::stage::{Scene, learned, met};
+use crate::stage::{Scene, execution_in_block, learned, met};
 use pgautoprep::reason::Reason;
 
 const ENTER: &str = "SAVEPOINT _pgautoprep; SHOW transaction_isolation";
@@ -99,7 +99,9 @@ fn a_shape_met_inside_a_transaction_is_learned_there() {
     answer_context(&mut scene);
     let name = answer_parse(&mut scene);
     answer_plans(&mut scene);
-    scene.peer.expect_at_once(&execution(&name, &["42"]));
+    scene
+        .peer
+        .expect_at_once(&execution_in_block(&name, &["42"]));
     scene.peer.send(&answer(&SELECT, b'T'));
     scene.client.expect(&seen(&SELECT, b'T'));
 }

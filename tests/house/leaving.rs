@@ -72,7 +72,7 @@ fn inside_a_transaction_the_server_hears_of_the_end_at_once() {
     let done = [frames::complete("SAVEPOINT"), ready(b'T')].concat();
     relay(&mut scene, "SAVEPOINT a", &done);
     scene.client.send(&frames::query(SQL));
-    scene.peer.take("BDES");
+    scene.peer.take("BDECS");
     scene.client.socket.finish();
     assert!(scene.peer.is_closed());
 }

@@ -4,7 +4,7 @@
 use crate::frames::{self, complete, execution, frame, query, ready, tags};
 use crate::stage::scene::{self, SQL, answer, seen};
 use crate::stage::script::SELECT;
-use crate::stage::{Client, Peer, Scene, Stage, met};
+use crate::stage::{Client, Peer, Scene, Stage, execution_in_block, met};
 use pgautoprep::metrics::Counter;
 
 /// The catalog is looked at, and reads are shared, or nothing is loose.
@@ -96,6 +96,12 @@ impl Line {
     /// The server has been sent one execution.
     fn is_asked(&mut self) {
         self.peer.expect_at_once(&execution(&self.name, &["42"]));
+    }
+
+    /// The same in the transaction, of which the server knows.
+    fn is_asked_in_block(&mut self) {
+        let up = execution_in_block(&self.name, &["42"]);
+        self.peer.expect_at_once(&up);
     }
 
     /// The server is to begin and to plan so many reads again, and does.
@@ -236,7 +242,7 @@ fn with_the_setting_off_the_server_hears_of_all() {
     let (_stage, mut line) = alone_with(&ON[..4]);
     line.begins();
     line.client.send(&query(SQL));
-    line.peer.take("PBEBDES");
+    line.peer.take("PBEBDECS");
     let begun = [frame(b'1', b""), frame(b'2', b""), complete("BEGIN")].concat();
     line.peer.send(&[begun, answer(&SELECT, b'T')].concat());
     line.client.expect(&seen(&SELECT, b'T'));
@@ -289,7 +295,7 @@ fn what_is_more_than_a_read_opens_the_transaction() {
     line.relays(MORE, "SAVEPOINT", b'T');
     // From now on it is as any other.
     line.client.send(&query(SQL));
-    line.is_asked();
+    line.is_asked_in_block();
     line.peer.send(&answer(&SELECT, b'T'));
     line.client.expect(&seen(&SELECT, b'T'));
     line.client.send(&query("COMMIT"));
@@ -403,7 +409,7 @@ fn a_guest_that_comes_home_is_in_its_transaction() {
     let wrong = [frames::error("22012", "division by zero"), ready(b'I')].concat();
     line.peer.send(&wrong);
     line.opens(1);
-    line.is_asked();
+    line.is_asked_in_block();
     let wrong = [
         frame(b'2', b""),
         frames::error("22012", "division by zero"),
@@ -489,7 +495,7 @@ fn a_transaction_that_reads_much_is_opened() {
     line.client.send(&query(SQL));
     line.peer.take(&format!("PBE{}CCS", "PB".repeat(32)));
     line.peer.send(&opened(32));
-    line.is_asked();
+    line.is_asked_in_block();
     line.peer.send(&answer(&SELECT, b'T'));
     line.client.expect(&seen(&SELECT, b'T'));
     assert_eq!(count(&stage, Counter::OpenedForMany), 1);
@@ -551,7 +557,7 @@ fn transactions_of_a_client_that_mostly_writes_are_not_loose() {
         line.client.send(&query(SQL));
         // Where it is not, the read carries the BEGIN.
         let is_loose = line.peer.next().tag == b'B';
-        line.peer.take(if is_loose { "DES" } else { "BEBDES" });
+        line.peer.take(if is_loose { "DES" } else { "BEBDECS" });
         if is_loose {
             loose += 1;
             line.peer.send(&answer(&SELECT, b'I'));

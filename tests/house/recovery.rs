@@ -4,7 +4,7 @@
 use crate::frames::{self, complete, execution, frame, ready, row};
 use crate::stage::scene::{SQL, answer, begin, bound, relay, seen};
 use crate::stage::script::{INSERT, Oracle, SELECT};
-use crate::stage::{Scene, learned, met};
+use crate::stage::{Scene, execution_in_block, learned, met};
 use pgautoprep::metrics::Counter;
 
 #[test]
@@ -59,7 +59,7 @@ fn a_transaction_that_has_only_begun_is_begun_again_unseen() {
     let mut scene = learned(SQL, &SELECT, &[]);
     begin(&mut scene);
     scene.client.send(&frames::query(SQL));
-    scene.peer.take("BDES");
+    scene.peer.take("BDECS");
     scene
         .peer
         .send(&[frames::error("26000", "gone"), ready(b'E')].concat());
@@ -100,7 +100,9 @@ fn an_error_inside_a_transaction_is_about_the_original_text() {
     );
 
     scene.client.send(&frames::query(sql));
-    scene.peer.expect(&execution(&scene.name, &["é", "42"]));
+    scene
+        .peer
+        .expect(&execution_in_block(&scene.name, &["é", "42"]));
     let fields = [
         "SERROR",
         "VERROR",

@@ -528,3 +528,19 @@ impl Drop for Socket {
         self.finish();
     }
 }
+
+/// An execution in a transaction that goes on of a statement that returns rows: its portal is
+/// closed.
+pub(crate) fn execution_in_block(statement: &str, arguments: &[&str]) -> Vec<u8> {
+    let mut up = frames::execution(statement, arguments);
+    up.truncate(up.len() - frames::sync().len());
+    [up, frames::frame(b'C', b"P\0"), frames::sync()].concat()
+}
+
+/// One there or elsewhere, by the status in which its answer ends.
+pub(crate) fn execution_ending(status: u8, statement: &str, arguments: &[&str]) -> Vec<u8> {
+    match status {
+        b'I' => frames::execution(statement, arguments),
+        _ => execution_in_block(statement, arguments),
+    }
+}

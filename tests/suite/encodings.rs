@@ -2,6 +2,7 @@
 
 use crate::harness::frames;
 use crate::harness::matrix::{converts, same};
+use pgautoprep::reason::Reason;
 
 const SETUP: &str = "CREATE TABLE t (id int, x text); \
     INSERT INTO t SELECT i, chr(200 + i) FROM generate_series(1, 40) i";
@@ -39,6 +40,17 @@ fn a_character_by_its_number_is_the_same_in_every_encoding() {
             client.query("DELETE FROM t WHERE id > 999");
         }
     });
+}
+
+/// What the server shows to whoever says so is the old name.
+#[test]
+fn unicode_is_another_name_of_utf8() {
+    let summary = converts(SETUP, |client, round| {
+        client.query("SET client_encoding = 'UNICODE'");
+        client.query("SHOW client_encoding");
+        client.query(&format!("SELECT id FROM t WHERE x = 'é' AND id = {round}"));
+    });
+    assert_eq!(summary.passed(Reason::Encoding), 0, "{summary}");
 }
 
 #[test]

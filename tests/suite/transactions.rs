@@ -1,6 +1,10 @@
 //! Transactions: what a statement does at its end, and what the end of a transaction does to it.
 
+use crate::harness::client::Client;
 use crate::harness::matrix::{converts, same, same_with_two};
+use crate::harness::proxy::Proxy;
+use crate::harness::server;
+use pgautoprep::metrics::Counter;
 use pgautoprep::reason::Reason;
 
 #[test]
@@ -235,4 +239,46 @@ fn a_server_that_gives_up_on_a_transaction_says_so() {
             client.rest();
         }
     });
+}
+
+/// What is deleted meanwhile can be vacuumed, and an index built concurrently, as long as nothing
+/// runs in the transaction.
+#[test]
+fn a_transaction_that_waits_for_its_client_keeps_no_snapshot() {
+    let setup = "CREATE TABLE t (id int PRIMARY KEY, n int); \
+        INSERT INTO t SELECT i, i FROM generate_series(1, 1000) i; ANALYZE";
+    let texts = [
+        "SELECT n FROM t WHERE id = 5",
+        "SELECT n FROM t WHERE n > 7 LIMIT 1",
+        "SELECT n FROM t WHERE id IN (3, 4)",
+        "SELECT n FROM t WHERE id = 5 FOR UPDATE",
+        "UPDATE t SET n = 5 WHERE id = 5 RETURNING n",
+        "WITH w AS (DELETE FROM t WHERE id = 6 RETURNING n) SELECT n FROM w",
+        "INSERT INTO t VALUES (5000, 1) ON CONFLICT (id) DO NOTHING",
+    ];
+    for changes in [
+        &[][..],
+        &[("deferred_begin", "on")],
+        &[("deferred_begin", "on"), ("unlocked_reads", "on")],
+    ] {
+        let proxy = Proxy::with(&server::address(), changes);
+        let database = server::database(setup);
+        let mut watcher = Client::login(&server::address(), &database);
+        let mut client = Client::login(proxy.address(), &database);
+        let pid = client.value("SELECT pg_backend_pid()");
+        let snapshot = format!("SELECT backend_xmin FROM pg_stat_activity WHERE pid = {pid}");
+        for round in 0..6 {
+            for text in texts {
+                client.run(text);
+                client.run("BEGIN");
+                client.run(text);
+                assert_eq!(watcher.value(&snapshot), "", "{text} in round {round}");
+                client.run(text);
+                assert_eq!(watcher.value(&snapshot), "", "{text} in round {round}");
+                client.run("ROLLBACK");
+            }
+        }
+        let summary = proxy.summary();
+        assert!(summary.count(Counter::Converted) > 60, "{summary}");
+    }
 }

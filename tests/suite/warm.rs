@@ -809,7 +809,10 @@ fn functions_are_called_what_they_are_in_a_fresh_session() {
         )
     });
     let functions: Vec<String> = functions.collect();
-    let database = server::database(&format!("{SETUP}; {}", functions.join("; ")));
+    let watched = "CREATE TABLE watched (id int); CREATE FUNCTION fired() RETURNS trigger \
+        LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; \
+        CREATE TRIGGER fired AFTER DELETE ON watched FOR EACH ROW EXECUTE FUNCTION fired()";
+    let database = server::database(&format!("{SETUP}; {}; {watched}", functions.join("; ")));
     let work = |client: &mut Client| assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
     let fails = |client: &mut Client, number: usize| {
         let answer = client.query(&format!("SELECT public.fails_{number}()"));
@@ -840,6 +843,7 @@ fn functions_are_called_what_they_are_in_a_fresh_session() {
         "SET work_mem = '2MB'",
     ] {
         client.run(text);
+        client.run("SELECT * FROM public.watched");
         work(&mut client);
         leave_it(&proxy, client);
         client = Client::login(proxy.address(), &database);

@@ -9,7 +9,7 @@ use crate::oracle::Lesson;
 use crate::reason::Reason;
 use crate::sql::effect::Effect;
 use crate::statement::{Micros, Recipe};
-use crate::upstream::execution::{Execution, Recovery};
+use crate::upstream::execution::{Execution, Recovery, Stage};
 use crate::upstream::ledger::{Kind, Recipient};
 use crate::wire::backend::Status;
 
@@ -147,13 +147,16 @@ impl Hop<'_> {
     /// scanned.
     pub(super) fn execute(&mut self, call: &Call, recipe: &Recipe, text: &[u8]) {
         debug_assert!(!self.client.is_loose, "outside of its transaction");
-        let extended = self.client.habits.speaks_extended();
         let stage = self.carry_begin();
+        let missed = convert::Missed {
+            extended: self.client.habits.speaks_extended(),
+            in_block: stage == Stage::Beginning || self.upstream.standing.status != Status::Idle,
+        };
         convert::bind(
             call,
             recipe,
             text,
-            extended,
+            missed,
             self.lent,
             &mut self.upstream.out,
         );

@@ -9,6 +9,9 @@ use crate::wire::Error;
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::{self, HEADER, INSPECT_LIMIT};
 
+/// The bytes of ReadyForQuery.
+const READY: usize = HEADER + 1;
+
 impl Hop<'_> {
     /// Takes what it can of `bytes` from the server; returns how many were used.
     ///
@@ -25,6 +28,11 @@ impl Hop<'_> {
                 self.executed(text, effect, Some(reply.status));
                 run = at + reply.swallowed;
                 at += reply.size;
+                if reply.closed > 0 {
+                    let ready = at - READY;
+                    self.client.forward(&bytes[run..ready - reply.closed]);
+                    run = ready;
+                }
                 continue;
             }
             let available = bytes.len() - at;

@@ -11,7 +11,7 @@ use super::used::{NAMELESS, Used, hash};
 use super::{MAX_NAME, Map, Names, Row};
 use crate::sql::body::Body;
 use crate::sql::hazard::{self, Hazards};
-use crate::sql::residue::{self, Leaves};
+use crate::sql::residue;
 use foldhash::fast::RandomState;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -74,13 +74,20 @@ impl Node {
     /// and what it writes to leaves by that; and the server keeps plans of what is in its body, and
     /// the names of functions as the function's own search path has them written.
     const fn passed_on(&self, hazards: Hazards) -> Hazards {
-        let leaves = match self.runs {
+        let (writes, hazards) = match self.runs {
             Runs::Nothing => return hazards,
-            _ if self.has_path && hazards.has(Hazards::COMPILED) => true,
-            Runs::Reads => hazards.has(Hazards::FOLDED),
-            Runs::Writes => hazards.has(Hazards::TO_BODIES),
+            Runs::Reads => (false, hazards),
+            Runs::Writes if hazards.has(Hazards::WRITTEN_COMPILES) => {
+                (true, hazards.with(Hazards::COMPILED))
+            }
+            Runs::Writes => (true, hazards),
         };
-        let others = hazards.without(Hazards::TO_BODIES);
+        let leaves = match writes {
+            _ if self.has_path && hazards.has(Hazards::COMPILED) => true,
+            false => hazards.has(Hazards::FOLDED),
+            true => hazards.has(Hazards::TO_BODIES),
+        };
+        let others = hazards.without(Hazards::TO_BODIES.with(Hazards::WRITTEN_COMPILES));
         match leaves {
             true => others.with(Hazards::LEAVES),
             false => others,
@@ -88,7 +95,7 @@ impl Node {
     }
 }
 
-/// What uses what, while rows come in.
+// What uses what, while rows come in.
 #[derive(Debug)]
 pub(super) struct Graph {
     nodes: Vec<Node>,
@@ -177,7 +184,7 @@ impl Graph {
                 // A function that reads a table is not noisy for what its triggers do, and who
                 // reads it leaves nothing of that.
                 let except = match by_writing {
-                    true => Hazards::NOISY | Hazards::LEAVES,
+                    true => Hazards::NOISY | Hazards::LEAVES | Hazards::COMPILED,
                     false => Hazards::NONE,
                 };
                 let (object, on) = (self.object(object, name), self.number(on));
@@ -348,7 +355,7 @@ impl Graph {
         // What is left in a session concerns nobody but who comes next in it.
         let others = |node: u32| of(node).without(Hazards::TO_SESSIONS);
         let draws = |node: u32| of(node).has(Hazards::DRAWS);
-        let left = |node: u32| left_of(of(node));
+        let left = |node: u32| Left::of(of(node));
         let all = || self.names.iter();
         let hazardous = all().filter(|(_, node)| !others(**node).is_none());
         let leaving = all().map(|(name, node)| (name.clone(), left(*node)));
@@ -448,6 +455,9 @@ impl Graph {
                 if except.has(Hazards::LEAVES) && hazards.has(Hazards::LEAVES) {
                     spread |= Hazards::WRITTEN_LEAVES;
                 }
+                if except.has(Hazards::COMPILED) && hazards.has(Hazards::COMPILED) {
+                    spread |= Hazards::WRITTEN_COMPILES;
+                }
                 // What runs by writing may itself write, and draw.
                 if except.has(Hazards::NOISY) && hazards.has(Hazards::NOISY) {
                     spread |= Hazards::DRAWS;
@@ -458,23 +468,6 @@ impl Graph {
             }
             self.node(index).users = users;
         }
-    }
-}
-
-/// What using something with these hazards may leave.
-fn left_of(hazards: Hazards) -> Left {
-    let leaves = if hazards.has(Hazards::LEAVES) {
-        Leaves::Always
-    } else if hazards.has(Hazards::WRITTEN_LEAVES) {
-        Leaves::WhenWritten
-    } else if hazards.has(Hazards::FOLDED) {
-        Leaves::InBodies
-    } else {
-        Leaves::Nothing
-    };
-    Left {
-        leaves,
-        compiles: hazards.has(Hazards::COMPILED),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What uses what, and what follows from it.
 
 use super::*;
+use crate::sql::residue::{Compiles, Leaves};
 use crate::sql::survey::Known as _;
 
 fn calls<'a>(oid: &'a str, name: &'a str, source: &'a str) -> Row<'a> {
@@ -132,6 +133,27 @@ fn a_function_leaves_what_it_calls_and_what_it_writes_to_leaves() {
     assert!(!names.is_harmless(b"taken") && !names.is_harmless(b"quiet"));
     assert!(!names.is_harmless(b"abs") && !names.is_harmless(&[b'x'; 100]));
     assert!(names.has_bodies() && !Names::of_rows(&[]).has_bodies());
+}
+
+#[test]
+fn who_reads_a_table_does_not_run_its_triggers() {
+    use residue::Remains as _;
+    let names = Names::of_rows(&[
+        plain("1", "trigger", "v", "begin return new; end"),
+        plain("2", "writer", "v", "begin delete from watched; end"),
+        fires("r1", "watched", "f1", true),
+        fires("r2", "viewed", "r1", false),
+        fires("r3", "calling", "f1", false),
+        fires("r4", "referring", "r1", true),
+    ]);
+    for name in [&b"watched"[..], b"viewed", b"referring"] {
+        assert_eq!(names.compiles(name), Compiles::WhenWritten);
+    }
+    for name in [&b"trigger"[..], b"writer", b"calling"] {
+        assert_eq!(names.compiles(name), Compiles::Always);
+    }
+    assert_eq!(names.compiles(b"other"), Compiles::Nothing);
+    assert_eq!(Names::unknown().compiles(b"other"), Compiles::Always);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! The names whose use may leave something in the session.
 
 use super::MAX_NAME;
-use crate::sql::residue::Leaves;
+use crate::sql::hazard::Hazards;
+use crate::sql::residue::{Compiles, Leaves};
 use foldhash::fast::RandomState;
 use std::collections::{HashMap, HashSet};
 
@@ -10,8 +11,8 @@ use std::collections::{HashMap, HashSet};
 pub(super) struct Left {
     /// When it may leave anything.
     pub(super) leaves: Leaves,
-    /// It may run a function in PL/pgSQL.
-    pub(super) compiles: bool,
+    /// When it may run a function in PL/pgSQL.
+    pub(super) compiles: Compiles,
 }
 
 /// What may leave something. Nothing does by default.
@@ -51,8 +52,29 @@ pub(super) struct Drawing {
 impl Left {
     const ALL: Self = Self {
         leaves: Leaves::Always,
-        compiles: true,
+        compiles: Compiles::Always,
     };
+
+    /// What using something with these hazards may leave.
+    pub(super) const fn of(hazards: Hazards) -> Self {
+        let leaves = if hazards.has(Hazards::LEAVES) {
+            Leaves::Always
+        } else if hazards.has(Hazards::WRITTEN_LEAVES) {
+            Leaves::WhenWritten
+        } else if hazards.has(Hazards::FOLDED) {
+            Leaves::InBodies
+        } else {
+            Leaves::Nothing
+        };
+        let compiles = if hazards.has(Hazards::COMPILED) {
+            Compiles::Always
+        } else if hazards.has(Hazards::WRITTEN_COMPILES) {
+            Compiles::WhenWritten
+        } else {
+            Compiles::Nothing
+        };
+        Self { leaves, compiles }
+    }
 }
 
 impl Leaving {
@@ -78,9 +100,9 @@ impl Leaving {
         self.implicit.leaves.max(self.named(name).leaves)
     }
 
-    /// Whether using this name may run a function in PL/pgSQL.
-    pub(super) fn compiles(&self, name: &[u8]) -> bool {
-        self.implicit.compiles || self.named(name).compiles
+    /// When using this name may run a function in PL/pgSQL.
+    pub(super) fn compiles(&self, name: &[u8]) -> Compiles {
+        self.implicit.compiles.max(self.named(name).compiles)
     }
 
     /// Whether writing this name does that, which is written as in a text, without quotes.

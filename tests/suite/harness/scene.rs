@@ -72,7 +72,12 @@ pub(crate) fn learned<S: Stage>(
 
 /// The server's answer to an execution.
 pub(crate) fn answer(oracle: &Oracle<'_>, status: u8) -> Vec<u8> {
-    [bound(oracle), result(oracle), ready(status)].concat()
+    let closed = match status {
+        b'I' => Vec::new(),
+        _ if oracle.columns.is_empty() => Vec::new(),
+        _ => frame(b'3', b""),
+    };
+    [bound(oracle), result(oracle), closed, ready(status)].concat()
 }
 
 /// What the client is to see of it.
