@@ -11,6 +11,7 @@
 mod defined;
 mod graph;
 mod leaving;
+mod since;
 mod used;
 
 use crate::sql::hazard::Hazards;
@@ -20,6 +21,7 @@ pub use defined::Defined;
 use foldhash::fast::RandomState;
 use graph::Graph;
 use leaving::Leaving;
+pub use since::{Others, Since};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use used::Used;

@@ -10,7 +10,7 @@
 //!   that were asked for after the doubt arose.
 
 use super::Millis;
-use super::names::{Defined, Names};
+use super::names::{Defined, Names, Since};
 use crate::sql::define::Definition;
 use crate::sql::hazard::{self, Hazards};
 use crate::sql::residue::{Leaves, Remains as _};
@@ -57,7 +57,7 @@ pub(super) struct Naming {
     questions: u64,
     /// The definitions since the question that the known names answer, or since the oldest question
     /// that is not answered yet.
-    since: Vec<Arc<Definition>>,
+    since: Since,
     /// How many definitions there were before those in `since`.
     before: u64,
     /// An answer is stale if there were fewer definitions than this when its question was put.
@@ -180,7 +180,7 @@ impl Naming {
 
     /// How many definitions there were.
     fn count(&self) -> u64 {
-        self.before + self.since.len() as u64
+        self.before + self.since.list().len() as u64
     }
 
     /// Forgets the names, because anything may have been defined.
@@ -194,7 +194,7 @@ impl Naming {
 
     fn forget(&mut self) {
         self.before = self.count();
-        self.since.clear();
+        self.since = Since::default();
         self.mentioned = 0;
     }
 
@@ -205,7 +205,7 @@ impl Naming {
             return Renamed::Nothing;
         }
         let is_it = |known: &Arc<Definition>| Arc::ptr_eq(known, definition);
-        let seen = self.since.iter().rposition(is_it);
+        let seen = self.since.list().iter().rposition(is_it);
         let of = |at: usize| self.before + at as u64;
         if seen.is_some_and(|at| self.asked.iter().all(|asked| of(at) >= *asked)) {
             return Renamed::Nothing;
@@ -213,12 +213,12 @@ impl Naming {
         self.is_unclear |= self.leaves(definition);
         self.may_draw |= self.draws(definition);
         let changed = match &self.known {
-            Some(names) if seen.is_none() => names.define(definition, &self.since),
+            Some(names) if seen.is_none() => names.define(definition, self.since.all()),
             _ => Defined::Same,
         };
         self.since.push(Arc::clone(definition));
         self.mentioned += definition.mentions.len();
-        let fits = self.since.len() <= MAX_SINCE && self.mentioned <= MAX_MENTIONED;
+        let fits = self.since.list().len() <= MAX_SINCE && self.mentioned <= MAX_MENTIONED;
         match changed {
             Defined::Same if fits => Renamed::Nothing,
             Defined::More { names, beyond } if fits => {
@@ -241,7 +241,7 @@ impl Naming {
         match (touched, names) {
             (Touched::Names(_) | Touched::Refused, _) => touched.clone(),
             (Touched::Families(_) | Touched::Users(_), Some(names)) => {
-                names.resolved(touched, &self.since)
+                names.resolved(touched, self.since.all())
             }
             _ => Touched::Everything,
         }
@@ -278,18 +278,19 @@ impl Naming {
         let at = asked
             .checked_sub(self.before)
             .filter(|_| asked >= self.lost);
-        let Some(since) = at.and_then(|at| self.since.get(at as usize..)) else {
+        let list = self.since.list();
+        let Some(at) = at.map(|at| at as usize).filter(|at| *at <= list.len()) else {
             return false;
         };
         let mut names = names;
-        for (index, definition) in since.iter().enumerate() {
-            if since[..index]
+        for (index, definition) in list.iter().enumerate().skip(at) {
+            if list[at..index]
                 .iter()
                 .any(|known| Arc::ptr_eq(known, definition))
             {
                 continue;
             }
-            match names.define(definition, &since[..index]) {
+            match names.define(definition, self.since.first(index)) {
                 Defined::Same => {}
                 Defined::More { names: more, .. } => names = more,
                 Defined::Lost => return false,
@@ -302,10 +303,18 @@ impl Naming {
         self.known_by = question.number;
         let oldest = self.asked.iter().copied().min().unwrap_or(asked).min(asked);
         let settled = oldest.saturating_sub(self.before) as usize;
-        self.since.drain(..settled.min(self.since.len()));
+        self.since.forget(settled);
         self.before = self.before.max(oldest);
-        self.is_unclear = self.since.iter().any(|definition| self.leaves(definition));
-        self.may_draw = self.since.iter().any(|definition| self.draws(definition));
+        self.is_unclear = self
+            .since
+            .list()
+            .iter()
+            .any(|definition| self.leaves(definition));
+        self.may_draw = self
+            .since
+            .list()
+            .iter()
+            .any(|definition| self.draws(definition));
         true
     }
 }

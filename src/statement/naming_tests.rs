@@ -234,5 +234,5 @@ fn what_is_remembered_is_bounded() {
         assert!(naming.known(0).is_some());
         define(&mut naming, &format!("create table t{number} (a int)"));
     }
-    assert!(naming.known(0).is_none() && naming.since.is_empty());
+    assert!(naming.known(0).is_none() && naming.since.list().is_empty());
 }

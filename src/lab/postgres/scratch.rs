@@ -417,8 +417,9 @@ mod tests {
 
     #[test]
     fn a_free_port_can_be_bound() {
-        let port = free_port().unwrap();
-        TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+        // Somebody else may take one meanwhile, but not all of them.
+        let is_free = || TcpListener::bind((Ipv4Addr::LOCALHOST, free_port().unwrap())).is_ok();
+        assert!((0..20).any(|_| is_free()));
     }
 
     #[test]

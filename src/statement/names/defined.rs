@@ -1,13 +1,12 @@
 //! What a definition does to the names that are known to have hazards.
 
-use super::Names;
+use super::{Names, Others};
 use crate::sql::define::{Definition, Name};
 use crate::sql::hazard::Hazards;
 use crate::sql::survey::Known as _;
 use crate::sql::touched::Touched;
 use foldhash::fast::RandomState;
 use std::collections::HashSet;
-use std::sync::Arc;
 
 /// What a definition does to what is known of names.
 #[derive(Debug)]
@@ -34,7 +33,7 @@ impl Names {
     /// What `definition` does to these names. `others` are definitions that are not in the catalog
     /// that the names follow from.
     #[must_use]
-    pub fn define(&self, definition: &Definition, others: &[Arc<Definition>]) -> Defined {
+    pub fn define(&self, definition: &Definition, others: Others<'_>) -> Defined {
         let hazards = self.hazards_of(definition);
         if hazards.is_none() {
             return Defined::Same;
@@ -67,11 +66,7 @@ impl Names {
 
     /// The names `of` with those of all their partitions and children, which may take on what is
     /// defined for a parent. `None` if it is not known which these are.
-    fn family(
-        &self,
-        of: &[Name],
-        others: &[Arc<Definition>],
-    ) -> Option<HashSet<Name, RandomState>> {
+    fn family(&self, of: &[Name], others: Others<'_>) -> Option<HashSet<Name, RandomState>> {
         let mut all = HashSet::<Name, RandomState>::default();
         let mut next = of.to_vec();
         while let Some(name) = next.pop() {
@@ -80,7 +75,10 @@ impl Names {
             }
             if self.of(&name).has(Hazards::PARTITIONED) {
                 next.extend(self.used.children(&name)?.cloned());
-                for other in others.iter().filter(|other| other.is_family(&name)) {
+                for other in others
+                    .mentioning(&name)
+                    .filter(|other| other.is_family(&name))
+                {
                     next.extend(other.of.as_ref()?.iter().cloned());
                 }
             }
@@ -97,7 +95,7 @@ impl Names {
     fn with(
         &self,
         all: Vec<(Name, Hazards)>,
-        (of, others): (&[Name], &[Arc<Definition>]),
+        (of, others): (&[Name], Others<'_>),
     ) -> Option<(Self, bool)> {
         if self.hazards.len() > MAX_COPIED {
             return None;
@@ -120,7 +118,7 @@ impl Names {
             };
             let users = self.used.of(&name)?;
             next.extend(users.map(|user| (user.clone(), passed_on)));
-            for other in others.iter().filter(|other| other.uses(&name)) {
+            for other in others.mentioning(&name).filter(|other| other.uses(&name)) {
                 let of = other.of.as_ref()?.iter();
                 next.extend(of.map(|user| (user.clone(), passed_on)));
             }
@@ -133,7 +131,7 @@ impl Names {
     /// What is touched, with the names of all partitions and users if these are: everything if it
     /// is not known which they are. `others` was defined since.
     #[must_use]
-    pub fn resolved(&self, touched: &Touched, others: &[Arc<Definition>]) -> Touched {
+    pub fn resolved(&self, touched: &Touched, others: Others<'_>) -> Touched {
         let names = match touched {
             Touched::Names(_) | Touched::Refused => return touched.clone(),
             Touched::Unsaid | Touched::Everything => None,
@@ -146,7 +144,7 @@ impl Names {
     /// These names with those of their partitions and children, and of all that uses one of them;
     /// `None` if it is not known what does.
     #[must_use]
-    pub fn users(&self, of: &[Name], others: &[Arc<Definition>]) -> Option<Vec<Name>> {
+    pub fn users(&self, of: &[Name], others: Others<'_>) -> Option<Vec<Name>> {
         let mut all = HashSet::<Name, RandomState>::default();
         let mut next: Vec<Name> = self.family(of, others)?.into_iter().collect();
         while let Some(name) = next.pop() {
@@ -154,7 +152,7 @@ impl Names {
                 continue;
             }
             next.extend(self.used.of(&name)?.cloned());
-            for other in others.iter().filter(|other| other.uses(&name)) {
+            for other in others.mentioning(&name).filter(|other| other.uses(&name)) {
                 next.extend(other.of.as_ref()?.iter().cloned());
             }
             all.insert(name);
