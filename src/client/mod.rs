@@ -125,6 +125,8 @@ pub struct Client {
     pub skip: usize,
     /// Queries of it, and those that were run as prepared statements.
     pub counts: Counts,
+    /// When its transaction block began, if it is in one, and `counts.micros` then.
+    pub block: Option<(Micros, u64)>,
     /// Bytes for it.
     pub out: Vec<u8>,
 }
@@ -149,6 +151,16 @@ pub struct Counts {
     pub transactions: u64,
     /// Microseconds that those took which were timed (`metrics::times`).
     pub micros: u64,
+    /// Microseconds in transaction blocks that were not among these: between two queries, mostly.
+    pub between: u64,
+    /// Microseconds that it has waited for a server connection of its pool.
+    pub waited: u64,
+    /// Statements that it has prepared itself.
+    pub parses: u64,
+    /// Portals that it has bound itself.
+    pub binds: u64,
+    /// Statements that the proxy has prepared for it.
+    pub prepared: u64,
 }
 
 impl Client {
@@ -189,7 +201,22 @@ impl Client {
             is_challenged: false,
             skip: 0,
             counts: Counts::default(),
+            block: None,
             out: Vec::new(),
+        }
+    }
+
+    /// A transaction block begins or goes on.
+    pub fn is_in_block(&mut self, clock: Micros) {
+        let micros = self.counts.micros;
+        self.block.get_or_insert((clock, micros));
+    }
+
+    /// The block is over, if there was one.
+    pub fn leaves_block(&mut self, clock: Micros) {
+        if let Some((began, before)) = self.block.take() {
+            let timed = self.counts.micros.saturating_sub(before);
+            self.counts.between += clock.since(began).saturating_sub(timed);
         }
     }
 

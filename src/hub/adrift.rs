@@ -19,6 +19,7 @@ use crate::wire::backend::{self, Status};
 use crate::wire::frame;
 use crate::wire::frontend;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A client without a server connection.
 #[derive(Debug, Clone)]
@@ -320,6 +321,14 @@ impl Hub {
         backend::error_response(&mut client.out, "ERROR", "57014", message);
         backend::ready_for_query(&mut client.out, Status::Idle);
         header.size
+    }
+
+    /// A client that was adrift has waited for so long.
+    pub fn has_waited(&mut self, id: ClientId, time: Duration) {
+        if let Some(client) = self.clients.get_mut(id.0) {
+            let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+            client.counts.waited = client.counts.waited.saturating_add(micros);
+        }
     }
 
     /// Takes a client that is adrift to another hub.

@@ -94,6 +94,8 @@ pub struct MemoryChange {
     pub taken: u64,
     /// Bytes of statements that are no longer there.
     pub freed: u64,
+    /// How many statements take those that are taken.
+    pub prepared: u64,
 }
 
 /// An entry makes way for another after this many lookups without a use, as a multiple of the
@@ -327,6 +329,7 @@ impl Mirror {
     const fn take(&mut self, bytes: usize) {
         self.bytes += bytes;
         self.tally.taken += bytes as u64;
+        self.tally.prepared += 1;
     }
 
     const fn free(&mut self, bytes: usize) {

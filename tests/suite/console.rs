@@ -6,6 +6,7 @@ use crate::harness::frames::{self, Frame};
 use crate::harness::login::{Users, login_as};
 use crate::harness::proxy::{Process, Proxy};
 use crate::harness::server;
+use pgautoprep::metrics::Counter;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -213,6 +214,52 @@ fn shows_the_shape(console: &mut Client) {
         (line("state"), line("text")),
         ("prepared".to_owned(), text.to_owned())
     );
+}
+
+#[test]
+fn how_long_clients_take_and_wait_is_counted() {
+    let place = Place::new();
+    let pool = [
+        ("catalog_watch_ms", "1000"),
+        ("pool_mode", "auto"),
+        ("default_pool_size", "1"),
+        ("prepare_threshold", "1"),
+    ];
+    let proxy = Proxy::with(&server::address(), &place.settings(&pool));
+    let database = server::database("CREATE TABLE t AS SELECT 5 AS id");
+    let login = || {
+        let parameters = [("user", "postgres"), ("database", &*database)];
+        Client::login_with(&place.path, &parameters)
+    };
+    let (mut first, mut second) = (login(), login());
+    for id in 0..5 {
+        first.run(&format!("SELECT id FROM t WHERE id = {id}"));
+    }
+    first.run("BEGIN");
+    first.run("SELECT 1");
+    second.send(&frames::query("SELECT 2"));
+    std::thread::sleep(Duration::from_millis(60));
+    first.run("COMMIT");
+    second.until_ready();
+    second.send(&frames::sync());
+    second.until_ready();
+    let batch = [
+        frames::parse("", "SELECT 3", &[]),
+        frames::bind("", "", &[]),
+        frames::sync(),
+    ];
+    second.send(&batch.concat());
+    second.until_ready();
+    let mut console = place.enter("guest");
+    let stats = found(&mut console, "STATS", "database", &database).remove(0);
+    let figure = |name: &str| cell(&stats, name).parse::<u64>().unwrap();
+    assert!(figure("total_wait_time") >= 60_000, "{stats:?}");
+    let (queries, all) = (figure("total_query_time"), figure("total_xact_time"));
+    assert!(all >= queries + 50_000, "{stats:?}");
+    assert_eq!(figure("total_client_parse_count"), 1);
+    assert!(figure("total_server_parse_count") > 0, "{stats:?}");
+    let converted = proxy.summary().count(Counter::Converted);
+    assert_eq!(figure("total_bind_count"), converted + 1);
 }
 
 #[test]

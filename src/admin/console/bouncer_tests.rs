@@ -41,15 +41,15 @@ fn the_columns_are_those_that_programs_read() {
 fn what_was_counted_is_shown_by_database() {
     assert_eq!(
         shown("stats"),
-        "db|3|50|100|5000|9000|0|3000|0|0|0|0|3|0|0|1|50|100|0|30|0|0|0|0|0|80|1\n\
+        "db|3|50|100|5000|9000|4000|3000|70|5|6|89|3|0|0|1|50|100|80|30|0|0|0|1|0|80|1\n\
          pgautoprep|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0"
     );
     assert_eq!(
         shown("stats_totals"),
-        "db|3|50|100|5000|9000|0|3000|0|0|0|0|3|80\n\
+        "db|3|50|100|5000|9000|4000|3000|70|5|6|89|3|80\n\
          pgautoprep|0|0|0|0|0|0|0|0|0|0|0|0|0"
     );
-    assert!(shown("stats_averages").starts_with("db|0|0|1|50|100|0|30|0|0|0|0|0|1\n"));
+    assert!(shown("stats_averages").starts_with("db|0|0|1|50|100|80|30|0|0|0|1|0|1\n"));
     assert!(shown("totals").contains("\ntotal_query_count|100\n"));
 }
 

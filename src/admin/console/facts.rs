@@ -22,6 +22,16 @@ pub struct Totals {
     pub transactions: u64,
     /// Microseconds that those queries took which were timed.
     pub micros: u64,
+    /// Microseconds that their transactions took, those of which each is a query included.
+    pub xact_micros: u64,
+    /// Microseconds that they have waited for server connections of pools.
+    pub waited: u64,
+    /// Statements that they have prepared.
+    pub parses: u64,
+    /// Statements that the proxy has prepared for them.
+    pub prepared: u64,
+    /// Portals that they have bound.
+    pub binds: u64,
     /// Bytes received from clients.
     pub received: u64,
     /// Bytes received from servers for them.
@@ -36,12 +46,17 @@ impl Totals {
         self.converted += other.converted;
         self.transactions += other.transactions;
         self.micros += other.micros;
+        self.xact_micros += other.xact_micros;
+        self.waited += other.waited;
+        self.parses += other.parses;
+        self.prepared += other.prepared;
+        self.binds += other.binds;
         self.received += other.received;
         self.sent += other.sent;
     }
 
     /// What was counted since `earlier`, for each second of so many; of the microseconds, those of
-    /// each query.
+    /// each query or transaction.
     #[must_use]
     pub const fn rate(&self, earlier: &Self, seconds: u64) -> Self {
         const fn rate(now: u64, before: u64, seconds: u64) -> u64 {
@@ -51,12 +66,18 @@ impl Totals {
             }
         }
         let queries = self.queries.saturating_sub(earlier.queries);
+        let transactions = self.transactions.saturating_sub(earlier.transactions);
         Self {
             clients: rate(self.clients, earlier.clients, seconds),
             queries: rate(self.queries, earlier.queries, seconds),
             converted: rate(self.converted, earlier.converted, seconds),
             transactions: rate(self.transactions, earlier.transactions, seconds),
             micros: rate(self.micros, earlier.micros, queries),
+            xact_micros: rate(self.xact_micros, earlier.xact_micros, transactions),
+            waited: rate(self.waited, earlier.waited, seconds),
+            parses: rate(self.parses, earlier.parses, seconds),
+            prepared: rate(self.prepared, earlier.prepared, seconds),
+            binds: rate(self.binds, earlier.binds, seconds),
             received: rate(self.received, earlier.received, seconds),
             sent: rate(self.sent, earlier.sent, seconds),
         }

@@ -42,17 +42,26 @@ fn met(text: &str) -> ShapeFacts {
     shapes.overview().remove(0)
 }
 
-/// Two clients, three server connections and somebody at the console.
-pub(in crate::admin) fn facts() -> Facts {
-    let counted = |clients, queries, converted, received, sent| Totals {
+/// So many clients, their queries, those converted, and bytes.
+const fn counted(clients: u64, queries: u64, converted: u64, received: u64, sent: u64) -> Totals {
+    Totals {
         clients,
         queries,
         converted,
         transactions: queries / 2,
         micros: queries * 30,
+        xact_micros: queries * 40,
+        waited: 70,
+        parses: 5,
+        prepared: 6,
+        binds: 9,
         received,
         sent,
-    };
+    }
+}
+
+/// Two clients, three server connections and somebody at the console.
+pub(in crate::admin) fn facts() -> Facts {
     let all = counted(3, 100, 80, 5000, 9000);
     let by_name = |totals| Counted::from([("db".to_owned(), totals)]);
     let client = Peer {

@@ -140,11 +140,10 @@ impl Hop<'_> {
     #[inline(never)]
     fn defer(&mut self, text: &[u8], tag: &[u8], reason: Reason) {
         let effect = self.notes_query(text, reason);
-        let upstream = &mut *self.upstream;
-        upstream.standing.completed(tag, Some(effect));
-        upstream.ready(Status::Transaction);
+        self.upstream.standing.completed(tag, Some(effect));
+        self.ready(Status::Transaction);
         let due = Millis(self.now.0.saturating_add(MOMENT));
-        upstream.begin_due = Some(due);
+        self.upstream.begin_due = Some(due);
         self.outbox.begins.push_back((due, self.client.link));
         let out = &mut self.client.out;
         backend::command_complete(out, tag);

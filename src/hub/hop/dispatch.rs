@@ -148,6 +148,7 @@ impl Hop<'_> {
     pub(super) fn execute(&mut self, call: &Call, recipe: &Recipe, text: &[u8]) {
         debug_assert!(!self.client.is_loose, "outside of its transaction");
         let stage = self.carry_begin();
+        self.client.counts.prepared += u64::from(call.renewed.is_some());
         let missed = convert::Missed {
             extended: self.client.habits.speaks_extended(),
             in_block: stage == Stage::Beginning || self.upstream.standing.status != Status::Idle,
@@ -201,7 +202,7 @@ impl Hop<'_> {
             self.executed_something(effect);
         }
         if let Some(status) = status {
-            self.upstream.ready(status);
+            self.ready(status);
         }
         self.lent.texts.give_back(text);
     }

@@ -93,6 +93,7 @@ impl Hop<'_> {
     /// Counts what the server has come to hold of ours, or has been told to forget.
     pub(super) fn count_memory(&mut self) {
         let tally = self.upstream.standing.mirror.take_tally();
+        self.client.counts.prepared += tally.prepared;
         self.lent.count_memory(tally);
     }
 

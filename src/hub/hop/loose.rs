@@ -140,6 +140,7 @@ impl Hop<'_> {
         let loose = self.client.loose.get_or_insert_default();
         loose.begin(text, tag, reason);
         self.client.is_loose = true;
+        self.client.is_in_block(self.clock);
         let due = Millis(self.now.0.saturating_add(LONGEST));
         self.upstream.begin_due = Some(due);
         self.outbox.timers.set(self.client.id, Timer::Loose, due);
@@ -194,6 +195,7 @@ impl Hop<'_> {
     /// The transaction is over, and there was none.
     pub(super) fn forgets_loose(&mut self) {
         self.client.is_loose = false;
+        self.client.leaves_block(self.clock);
         self.upstream.begin_due = None;
         self.client.forget_reads();
     }

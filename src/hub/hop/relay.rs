@@ -185,6 +185,8 @@ impl Hop<'_> {
             self.upstream.standing.leaves(Residue::ANYTHING);
         }
         match tag {
+            frontend::PARSE => self.client.counts.parses += 1,
+            frontend::BIND => self.client.counts.binds += 1,
             frontend::FUNCTION_CALL => self.upstream.standing.relays_call(),
             frontend::EXECUTE => self.upstream.standing.relays_execute(),
             // The server refuses it where it has to be answered, and takes it where it has not.
@@ -278,7 +280,7 @@ impl Hop<'_> {
             if status != Status::Transaction {
                 self.upstream.standing.only_begun.clear();
             }
-            self.upstream.ready(status);
+            self.ready(status);
         } else {
             self.client.relay_only = true;
             self.is_lost();

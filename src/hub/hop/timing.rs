@@ -8,6 +8,7 @@ use crate::reason::Reason;
 use crate::sql::outline::outline_within;
 use crate::statement::Micros;
 use crate::statement::routes::Route;
+use crate::wire::backend::Status;
 use std::sync::Arc;
 
 /// The longest text that is kept while its query is answered, in bytes.
@@ -84,6 +85,24 @@ impl Hop<'_> {
         self.lent.counters().gained(sent.gain);
         if self.clock.since(sent.since) > u64::from(sent.limit) {
             self.late();
+        }
+    }
+
+    /// The client is told that its server connection is ready.
+    #[inline]
+    pub(super) fn ready(&mut self, status: Status) {
+        if (status == Status::Idle) == self.client.block.is_some() {
+            self.moves_block(status);
+        }
+        self.upstream.ready(status);
+    }
+
+    /// A transaction block has begun, or is over.
+    #[cold]
+    fn moves_block(&mut self, status: Status) {
+        match status {
+            Status::Idle => self.client.leaves_block(self.clock),
+            Status::Transaction | Status::Failed => self.client.is_in_block(self.clock),
         }
     }
 

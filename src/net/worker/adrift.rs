@@ -197,7 +197,7 @@ impl Worker {
         };
         let (environment, mailbox) = (Arc::clone(&self.environment), self.mailbox.clone());
         let opening = self.runtime.spawn(reopen(wanted, environment, mailbox));
-        self.set_seeks(id, Seeks::Connection(ticket, opening.abort_handle()));
+        self.set_seeks(id, Seeks::Connection(ticket, opening.abort_handle(), since));
     }
 
     /// A connection was opened for a client, or could not be.
@@ -207,7 +207,7 @@ impl Worker {
             .get(opened.client.0)
             .and_then(|it| it.adrift.as_ref());
         let is_wanted = adrift.is_some_and(|adrift| {
-            matches!(adrift.seeks, Seeks::Connection(ticket, _) if ticket == opened.ticket)
+            matches!(adrift.seeks, Seeks::Connection(ticket, ..) if ticket == opened.ticket)
         });
         if !is_wanted {
             return;
@@ -219,7 +219,7 @@ impl Worker {
                 let Some(link) = self.take_in(id, reached, login, opened.place) else {
                     return self.end(id, End::Failed(ConnectionError::SessionChanged));
                 };
-                self.set_seeks(id, Seeks::Nothing);
+                self.has_waited(id);
                 self.come_home(id, link);
             }
             Err(error) => self.end(id, End::Failed(error)),

@@ -108,7 +108,7 @@ impl Worker {
                         pool.forget(*ticket);
                     }
                 }
-                Seeks::Connection(_, opening) => opening.abort(),
+                Seeks::Connection(_, opening, _) => opening.abort(),
             }
         }
         let upstream = self.upstreams.remove(client.link.0);

@@ -89,8 +89,8 @@ pub(super) enum Seeks {
     Nothing,
     /// Its turn, with this ticket, since then.
     Turn(u64, Instant),
-    /// A connection that is being opened.
-    Connection(u64, AbortHandle),
+    /// A connection that is being opened, and since when it waits.
+    Connection(u64, AbortHandle, Instant),
 }
 
 /// The socket of a server connection.

@@ -166,6 +166,11 @@ impl Worker {
             converted: counts.converted,
             transactions: counts.transactions,
             micros: counts.micros,
+            xact_micros: counts.micros + counts.between,
+            waited: counts.waited,
+            parses: counts.parses,
+            prepared: counts.prepared,
+            binds: counts.binds,
             received: port.received,
             sent: port.sent,
         }

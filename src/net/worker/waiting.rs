@@ -77,11 +77,23 @@ impl Worker {
         }
         match grant {
             Grant::Warm(berth) if berth.worker == self.number => {
-                self.set_seeks(id, Seeks::Nothing);
+                self.has_waited(id);
                 self.come_home(id, berth.take());
             }
-            Grant::Warm(berth) => self.move_out(id, berth),
+            Grant::Warm(berth) => {
+                self.has_waited(id);
+                self.move_out(id, berth);
+            }
             Grant::Open(place) => self.reopen(id, ticket, place),
+        }
+    }
+
+    /// A client has a home again, or is about to: how long it has waited is counted.
+    pub(super) fn has_waited(&mut self, id: ClientId) {
+        let adrift = self.clients.get_mut(id.0).and_then(|it| it.adrift.as_mut());
+        let seeks = adrift.map(|it| std::mem::replace(&mut it.seeks, Seeks::Nothing));
+        if let Some(Seeks::Turn(_, since) | Seeks::Connection(.., since)) = seeks {
+            self.hub.has_waited(id, since.elapsed());
         }
     }
 

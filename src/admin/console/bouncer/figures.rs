@@ -5,8 +5,8 @@ use crate::admin::console::facts::{Counted, Facts, Totals};
 use crate::admin::console::value::Cell;
 
 /// The twelve figures that `PgBouncer` has of a database, in its order, and how many queries were
-/// converted. A client has one server connection, which it is assigned at login. How long
-/// transactions take is not counted, nor what is prepared by database.
+/// converted. A client has one server connection, which it is assigned at login. What is converted
+/// is bound, as what clients bind.
 fn figures(totals: &Totals) -> [u64; 13] {
     let Totals {
         clients,
@@ -14,22 +14,26 @@ fn figures(totals: &Totals) -> [u64; 13] {
         converted,
         transactions,
         micros,
+        xact_micros,
+        waited,
+        parses,
+        prepared,
+        binds,
         received,
         sent,
     } = *totals;
-    let (xact_time, waited, parsed, bound) = (0, 0, [0, 0], 0);
     [
         clients,
         transactions,
         queries,
         received,
         sent,
-        xact_time,
+        xact_micros,
         micros,
         waited,
-        parsed[0],
-        parsed[1],
-        bound,
+        parses,
+        prepared,
+        binds + converted,
         clients,
         converted,
     ]
