@@ -61,7 +61,7 @@ pub struct Missed {
     /// The transaction goes on, in which a portal that has returned rows keeps its snapshot: what
     /// is deleted meanwhile cannot be vacuumed, and who builds an index concurrently waits. It also
     /// keeps the pages pinned where its scans have stopped. Outside of one Sync drops it
-    /// (`PortalRunSelect` in `pquery.c`).
+    /// (`PortalRunSelect` in `pquery.c`, H-53).
     pub in_block: bool,
 }
 

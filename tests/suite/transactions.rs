@@ -241,6 +241,7 @@ fn a_server_that_gives_up_on_a_transaction_says_so() {
     });
 }
 
+/// Tests the fidelity rule H-53.
 /// What is deleted meanwhile can be vacuumed, and an index built concurrently, as long as nothing
 /// runs in the transaction.
 #[test]
