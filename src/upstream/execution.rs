@@ -260,13 +260,15 @@ pub(super) fn whole_reply(bytes: &[u8]) -> Option<WholeReply> {
         return None;
     }
     at += complete.size;
-    let next = frame(at)?;
-    let closed = match next.tag {
-        backend::CLOSE_COMPLETE => next.size,
-        _ => 0,
-    };
-    at += closed;
-    let ready = frame(at).filter(|header| header.tag == backend::READY_FOR_QUERY)?;
+    let (mut ready, mut closed) = (frame(at)?, 0);
+    if ready.tag == backend::CLOSE_COMPLETE {
+        closed = ready.size;
+        at += closed;
+        ready = frame(at)?;
+    }
+    if ready.tag != backend::READY_FOR_QUERY {
+        return None;
+    }
     let size = at + ready.size;
     let status = Status::read(bytes.get(at + HEADER..size)?)?;
     Some(WholeReply {
