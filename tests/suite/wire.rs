@@ -254,12 +254,12 @@ fn what_has_failed_has_left_its_portal() {
 fn what_stands_before_a_message_of_impossible_length_is_answered() {
     let upstream = server::address();
     let proxy = Proxy::start(&upstream);
-    for bad in [
-        &b"Q\0\0\0\x01"[..],
-        b"d\x7f\xff\xff\xff",
-        b"S\0\x10\0\0",
-        b"X\0\0\0\0",
-    ] {
+    let version = Client::login(&upstream, "postgres").value("SHOW server_version_num");
+    // 13 waits for all of what is too long.
+    let short = [&b"Q\0\0\0\x01"[..], b"X\0\0\0\0"];
+    let long = [&b"d\x7f\xff\xff\xff"[..], b"S\0\x10\0\0"];
+    let long = long.into_iter().filter(|_| version.as_str() >= "14");
+    for bad in short.into_iter().chain(long) {
         let answers = [&*upstream, proxy.address()].map(|address| {
             let mut client = Client::login(address, &server::database(SETUP));
             (0..5).for_each(|id| read(&mut client, id));
