@@ -104,8 +104,10 @@ impl Hop<'_> {
             if !self.client.is_logged_in() && !login::may_precede_login(header.tag) {
                 break;
             }
-            let is_ready = !self.visits.is_busy() && self.upstream.begin_due.is_none();
-            if !is_ready && !self.is_whole_query(header, rest) && !self.make_ready(header.tag) {
+            if !self.is_ready()
+                && !self.is_whole_query(header, rest)
+                && !self.make_ready(header.tag)
+            {
                 break;
             }
             let most = self.lent.settings.limits.max_query + HEADER + 1;
@@ -134,6 +136,13 @@ impl Hop<'_> {
         Ok(at)
     }
 
+    /// Whether a frame of any type may be sent on: no visits are on their way, and the server knows
+    /// of the transaction.
+    #[inline(always)]
+    fn is_ready(&self) -> bool {
+        !self.visits.is_busy() && self.upstream.begin_due.is_none()
+    }
+
     /// Has the server be told of the transaction, or the visits end, before a frame of this type is
     /// looked at; returns whether it need not wait.
     #[cold]
@@ -160,8 +169,7 @@ impl Hop<'_> {
     #[cold]
     #[inline(never)]
     fn is_led_on(&mut self) -> bool {
-        let is_ready = !self.visits.is_busy() && self.upstream.begin_due.is_none();
-        let is_ready = self.client.is_logged_in() && (is_ready || self.make_ready(0));
+        let is_ready = self.client.is_logged_in() && (self.is_ready() || self.make_ready(0));
         if is_ready {
             tracing::info!(
                 client = self.client.number,

@@ -9,7 +9,7 @@ use crate::wire::Error;
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::{self, HEADER, INSPECT_LIMIT};
 
-/// The bytes of ReadyForQuery.
+/// The bytes of ReadyForQuery: [`Status::read`] takes no other for one.
 const READY: usize = HEADER + 1;
 
 impl Hop<'_> {
