@@ -307,14 +307,15 @@ fn is_reset_with_all(name: &[u8]) -> bool {
 
 /// Whether the change may have the session look for names in its temporary schema, which whoever
 /// asks for the path then makes if that stands first, and which stays (`namespace.c`,
-/// `fetch_search_path`).
+/// `fetch_search_path`). Behind `U&` any character may escape others.
 fn makes_schema(change: &Assignment) -> bool {
     const SCHEMA: &[u8] = b"pg_temp";
-    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'\\');
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'\\' | b'&');
     let value: Vec<u8> = change.to.iter().copied().filter(is_part).collect();
     let is_named = |part: &[u8]| part.eq_ignore_ascii_case(SCHEMA);
     &*change.name == b"search_path"
-        && (value.contains(&b'\\') || value.windows(SCHEMA.len()).any(is_named))
+        && (value.iter().any(|byte| matches!(byte, b'\\' | b'&'))
+            || value.windows(SCHEMA.len()).any(is_named))
 }
 
 /// Whether the text, which has this effect, may change who may log in, or with which settings: it

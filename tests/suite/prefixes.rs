@@ -17,6 +17,10 @@ const COUNT: u64 = 30;
 /// Of so many clients one at least has to come to a connection that another has used.
 const SHARE: u64 = 40;
 
+/// How many threads share more than [`COUNT`], each with a proxy and a
+/// database of its own.
+const LANES: u64 = 4;
+
 const SETUP: &str = "CREATE SCHEMA two; CREATE TABLE t (id int PRIMARY KEY, name text); \
     INSERT INTO t SELECT n, 'name ' || n FROM generate_series(1, 100) n; ANALYZE t; \
     CREATE TABLE two.t AS SELECT id, 'two' AS name FROM t; \
@@ -330,11 +334,24 @@ fn expected(database: &str, names: &[String]) -> Expected {
 fn whatever_the_last_client_has_said_the_next_is_told_nothing_of() {
     let wanted = std::env::var("PGAUTOPREP_PREFIXES").ok();
     let count = wanted.map_or(COUNT, |wanted| wanted.parse().unwrap());
-    let proxy = Proxy::with(&server::address(), &[("catalog_watch_ms", "1000")]);
+    let lanes = if count > COUNT { LANES } else { 1 };
+    let each = count.div_ceil(lanes);
+    let lanes: Vec<_> = (0..lanes)
+        .map(|lane| std::thread::spawn(move || try_prefixes(each, lane)))
+        .collect();
+    let outcomes = lanes.into_iter().map(|lane| lane.join().unwrap());
+    let (tried, used) = outcomes.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    eprintln!("{used} of {tried} prefixes were followed by a client on the same connection");
+}
+
+/// Tries until `count` were followed by a client on the same connection, through a proxy and in a
+/// database of its own. Returns how many it tried, and how many were followed so.
+fn try_prefixes(count: u64, lane: u64) -> (u64, u64) {
     let database = server::database(SETUP);
     let names = functions(&database);
     let expected = expected(&database, &names);
-    let mut dice = Dice(count);
+    let proxy = Proxy::with(&server::address(), &[("catalog_watch_ms", "1000")]);
+    let mut dice = Dice(count + (lane << 32));
     let woken = || proxy.summary().count(Counter::Woken);
     let (mut tried, mut used) = (0, 0);
     while used < count {
@@ -355,25 +372,36 @@ fn whatever_the_last_client_has_said_the_next_is_told_nothing_of() {
         let before = woken();
         let mut next = Client::login(proxy.address(), &database);
         used += u64::from(woken() > before);
-        for (probe, expected) in PROBES.iter().zip(&expected.probes) {
-            assert_eq!(&next.query(probe), expected, "{probe} behind {texts:?}");
-        }
-        let variant = dice.below(VARIANTS.len());
-        next.run(VARIANTS[variant]);
-        for _ in 0..5 {
-            let which = dice.below(names.len());
-            let answer = next.query(&called(&names[which]));
-            let under = VARIANTS[variant];
-            assert_eq!(
-                answer,
-                expected.functions[variant][which],
-                "{} ({}) under {under} behind {texts:?}",
-                names[which],
-                EXPRESSIONS[which / 3]
-            );
-        }
-        next.send(&frames::frame(b'X', b""));
-        next.rest();
+        look_around(&mut next, &names, &expected, &mut dice, &texts);
     }
-    eprintln!("{used} of {tried} prefixes were followed by a client on the same connection");
+    (tried, used)
+}
+
+/// Puts the probes and some of the functions to a client that came after `texts`, and ends it.
+fn look_around(
+    next: &mut Client,
+    names: &[String],
+    expected: &Expected,
+    dice: &mut Dice,
+    texts: &[String],
+) {
+    for (probe, expected) in PROBES.iter().zip(&expected.probes) {
+        assert_eq!(&next.query(probe), expected, "{probe} behind {texts:?}");
+    }
+    let variant = dice.below(VARIANTS.len());
+    next.run(VARIANTS[variant]);
+    for _ in 0..5 {
+        let which = dice.below(names.len());
+        let answer = next.query(&called(&names[which]));
+        let under = VARIANTS[variant];
+        assert_eq!(
+            answer,
+            expected.functions[variant][which],
+            "{} ({}) under {under} behind {texts:?}",
+            names[which],
+            EXPRESSIONS[which / 3]
+        );
+    }
+    next.send(&frames::frame(b'X', b""));
+    next.rest();
 }
