@@ -299,6 +299,35 @@ impl Hub {
         Some(client)
     }
 
+    /// Has the catalog looked at on a parked connection, for somebody who is to be given it and
+    /// for whom the last look is too long ago. Returns what becomes of the connection, as
+    /// [`Self::park`] does; `None` if a look would not help, and nothing has changed then unless
+    /// the connection is gone.
+    pub fn look(&mut self, id: UpstreamId, key: CancelKey) -> Option<Parking> {
+        let server = self.servers.get_mut(id.0)?;
+        let is_parked = self.clients.get(server.lease.0).is_none() && server.resets.is_empty();
+        let has_asked = self.lent.settings.catalog_watch > 0;
+        if !is_parked || !has_asked || !is_current(server, &self.lent) {
+            return None;
+        }
+        // Nobody reads what is said to it, and nobody knows its key: it is there to leave.
+        let guest = self.clients.insert_with(|slot| {
+            let mut guest = Client::new(ClientId(slot), id, 0, key, false);
+            guest.turn = Turn::Free;
+            guest
+        });
+        let guest = ClientId(guest);
+        server.lease = guest;
+        // It takes the place of a login, so it pays whether a look is due or not.
+        let database = &server.upstream.standing.database;
+        database.take_watch(self.now, self.lent.settings.catalog_watch);
+        self.hop_of_client(guest)?.learn_names();
+        match self.servers.get(id.0).is_none_or(is_without_lesson) {
+            true => self.park(guest),
+            false => Some(Parking::Learns),
+        }
+    }
+
     /// Tells a client that the server has no room for it.
     pub fn tell_crowded(&mut self, id: ClientId) {
         if let Some(client) = self.clients.get_mut(id.0) {

@@ -890,3 +890,35 @@ fn a_temporary_schema_that_a_login_makes_is_nobody_elses() {
         }
     }
 }
+
+#[test]
+fn a_connection_that_has_waited_is_asked_and_not_thrown_away() {
+    let proxy = Proxy::with(&server::address(), &[("catalog_watch_ms", "50")]);
+    let database = server::database("CREATE TABLE t (id int)");
+    let pid = "SELECT pg_backend_pid()";
+    let (client, _) = until_woken(&proxy, &database, |client| {
+        client.run("SELECT count(*) FROM t WHERE id = 1");
+    });
+    let mut before = client;
+    let mut last = before.query(pid);
+    leave_it(&proxy, before);
+    // Longer than two looks may be apart: the last one tells nothing any more. A client that comes
+    // while somebody else's is on its way is not given it.
+    let mut pauses = (0..20).map(|_| Duration::from_millis(300));
+    let is_kept = pauses.any(|pause| {
+        std::thread::sleep(pause);
+        let mut next = Client::login(proxy.address(), &database);
+        let before = std::mem::replace(&mut last, next.query(pid));
+        leave_it(&proxy, next);
+        last == before
+    });
+    assert!(is_kept, "{}", proxy.summary());
+    // What has changed meanwhile is found by that look.
+    let change = format!("ALTER DATABASE {database} SET work_mem = '3MB'");
+    Client::login(&server::address(), &database).run(&change);
+    std::thread::sleep(Duration::from_millis(300));
+    let mut next = Client::login(proxy.address(), &database);
+    let mut fresh = Client::login(&server::address(), &database);
+    assert_eq!(next.query("SHOW work_mem"), fresh.query("SHOW work_mem"));
+    assert_ne!(next.query(pid), last);
+}

@@ -35,7 +35,7 @@ impl Worker {
     pub(super) fn adopt(&mut self, arrival: Arrival) {
         let number = arrival.number;
         let outcome = match arrival.joined.via {
-            Via::Warm(id) => return self.adopt_warm(arrival, id),
+            Via::Warm(id) => return self.adopt_warm(arrival, id, true),
             Via::Connection(_) | Via::Dial => self.try_adopt(arrival),
         };
         if let Err(error) = outcome {

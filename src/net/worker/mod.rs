@@ -19,6 +19,7 @@
 
 mod adopt;
 mod adrift;
+mod asked;
 mod end;
 mod flush;
 mod guests;
@@ -164,6 +165,7 @@ pub(super) fn start(number: usize, setup: Setup) -> io::Result<(Handle, Thread)>
         renewed: None,
         halted: None,
         parked: Vec::new(),
+        awaited: Vec::new(),
         swept_at: None,
         looks_at,
         runtime: setup.runtime,
@@ -215,6 +217,8 @@ struct Worker {
     halted: Option<Arc<Halted>>,
     /// Server connections without a client.
     parked: Vec<UpstreamId>,
+    /// Clients that are to have one of these as soon as the server has said how it is.
+    awaited: Vec<(UpstreamId, Arrival)>,
     /// When one of them will have waited for too long.
     swept_at: Option<Instant>,
     /// When it is seen next whether clients take too long, if there are limits.

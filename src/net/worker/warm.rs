@@ -10,7 +10,7 @@ use crate::ids::{ClientId, UpstreamId};
 use crate::metrics::Counter;
 use crate::net::farewell::count_end;
 use crate::net::news::Place;
-use crate::net::orders::{Arrival, Joined, OpenClient, Via};
+use crate::net::orders::{Arrival, Joined, Via};
 use crate::net::visitor::redial;
 use crate::net::warm::Offer;
 use crate::wire::Error;
@@ -137,7 +137,7 @@ impl Worker {
     }
 
     /// Something has begun to wait, which must not do so for ever.
-    fn sweeps_after(&mut self, now: Instant) {
+    pub(super) fn sweeps_after(&mut self, now: Instant) {
         let due = now.checked_add(self.config.server_idle_timeout);
         self.swept_at = [self.swept_at, due].into_iter().flatten().min();
     }
@@ -152,11 +152,13 @@ impl Worker {
         if let Some(packet) = self.hub.identity(id) {
             self.warm.withdraw(packet, self.number, id);
         }
-        if let Some(mut server) = self.upstreams.remove(id.0) {
+        let mut server = self.upstreams.remove(id.0);
+        if let Some(server) = &mut server {
             // What it does not hear, it sees.
             let _ = server.port.write(&mut frontend::TERMINATE_FRAME.to_vec());
         }
         self.hub.discard(id);
+        self.is_unfit(id, server.and_then(|server| server.place));
     }
 
     /// Reads what a server says to nobody.
@@ -187,7 +189,7 @@ impl Worker {
         });
         taken.map_err(ConnectionError::UpstreamProtocol)?;
         if parking == Some(Parking::Parked) {
-            self.offer(id);
+            self.is_fit(id);
         }
         self.make_dirty(PortId::Upstream(id));
         self.make_ready(PortId::Upstream(id));
@@ -239,31 +241,27 @@ impl Worker {
     }
 
     /// Gives a client a warm connection, or has it connected otherwise if that is no longer fit.
-    pub(super) fn adopt_warm(&mut self, arrival: Arrival, id: UpstreamId) {
+    pub(super) fn adopt_warm(&mut self, arrival: Arrival, id: UpstreamId, may_ask: bool) {
         let Arrival {
             mut joined,
             number,
             open,
         } = arrival;
-        let is_alive = self
-            .upstreams
-            .get_mut(id.0)
-            .is_some_and(|server| server.parked.is_some() && !server.shut && !server.port.ended);
         if let Some(berth) = joined.berth.take() {
             berth.take();
         }
-        let is_parked = self.parked.contains(&id) && is_alive;
         let key = joined.key.clone();
-        let woken = match is_parked {
+        let woken = match self.is_parked(id) {
             true => self.hub.wake(id, number, key),
             false => None,
         };
         let Some(client) = woken else {
-            if let Some(server) = self.upstreams.get_mut(id.0) {
-                joined.place = server.place.take();
-            }
-            self.close_parked(id);
-            return self.redial(joined, number, open);
+            let arrival = Arrival {
+                joined,
+                number,
+                open,
+            };
+            return self.ask_first(arrival, id, may_ask);
         };
         // It is let in.
         joined.admission = None;
@@ -299,7 +297,7 @@ impl Worker {
         self.close_all_parked();
         let again = had_any.then(|| self.log_in_again(id)).flatten();
         match again {
-            Some((joined, number, open)) => self.redial(joined, number, open),
+            Some(again) => self.redial(again),
             None => {
                 self.hub.tell_crowded(id);
                 self.make_dirty(PortId::Client(id));
@@ -308,7 +306,7 @@ impl Worker {
     }
 
     /// Takes a client that is not logged in off its server connection.
-    fn log_in_again(&mut self, id: ClientId) -> Option<(Joined, u64, OpenClient)> {
+    fn log_in_again(&mut self, id: ClientId) -> Option<Arrival> {
         let known = self.hub.client(id)?;
         let origin = &self.hub.upstream(known.link)?.standing.origin;
         let login = Login {
@@ -343,20 +341,17 @@ impl Worker {
             pass: self.environment.halts.again(&database),
             admission: client.admission.take(),
         };
-        Some((joined, client.number, client.open))
+        Some(Arrival {
+            joined,
+            number: client.number,
+            open: client.open,
+        })
     }
 
-    fn redial(&self, joined: Joined, number: u64, open: OpenClient) {
+    /// Has a client connected that was to have a connection of this worker.
+    pub(super) fn redial(&self, mut arrival: Arrival) {
         let (environment, mailbox) = (Arc::clone(&self.environment), self.mailbox.clone());
-        let joined = Joined {
-            via: Via::Dial,
-            ..joined
-        };
-        let arrival = Arrival {
-            joined,
-            number,
-            open,
-        };
+        arrival.joined.via = Via::Dial;
         self.runtime.spawn(redial(arrival, environment, mailbox));
     }
 
