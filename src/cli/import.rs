@@ -9,8 +9,8 @@ use anyhow::Context;
 use clap::Args;
 
 use crate::config::settings::{
-    DATABASE_KEYS, DATABASE_MAX_CONNECTIONS, DATABASE_POOL_SIZE, DATABASE_RESERVE_POOL_SIZE,
-    DATABASE_UPSTREAM,
+    DATABASE_KEYS, DATABASE_MAX_CONNECTIONS, DATABASE_MIN_POOL_SIZE, DATABASE_POOL_SIZE,
+    DATABASE_RESERVE_POOL_SIZE, DATABASE_UPSTREAM,
 };
 use crate::config::{Config, FALLBACK, SETTINGS, Setting, Source, ValueForm};
 use crate::config::{Written, WrittenDatabase, show_databases};
@@ -37,7 +37,8 @@ impl Import {
 }
 
 /// What a database may have of server connections, by the same names.
-const SIZES: [Setting; 3] = [
+const SIZES: [Setting; 4] = [
+    DATABASE_MIN_POOL_SIZE,
     DATABASE_POOL_SIZE,
     DATABASE_RESERVE_POOL_SIZE,
     DATABASE_MAX_CONNECTIONS,

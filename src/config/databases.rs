@@ -9,9 +9,9 @@ use toml::de::{DeTable, DeValue};
 
 use super::raw::{DATABASES, Source, Written, items_of, line_and_column};
 use super::settings::{
-    DATABASE_DBNAME, DATABASE_KEYS, DATABASE_MAX_CONNECTIONS, DATABASE_POOL_MODE,
-    DATABASE_POOL_SIZE, DATABASE_RESERVE_POOL_SIZE, DATABASE_UPSTREAM, DATABASE_USER,
-    LOAD_BALANCE_HOSTS, Setting, TARGET_SESSION_ATTRS,
+    DATABASE_DBNAME, DATABASE_KEYS, DATABASE_MAX_CONNECTIONS, DATABASE_MIN_POOL_SIZE,
+    DATABASE_POOL_MODE, DATABASE_POOL_SIZE, DATABASE_RESERVE_POOL_SIZE, DATABASE_UPSTREAM,
+    DATABASE_USER, LOAD_BALANCE_HOSTS, Setting, TARGET_SESSION_ATTRS,
 };
 use super::sizes::Sizes;
 use super::{Address, AddressError, AuthType, Config, Effective, Error};
@@ -214,10 +214,12 @@ impl WrittenDatabase {
             None => is_pooled,
         };
         let pool = self.count(&DATABASE_POOL_SIZE)?.or(usual.pool);
+        let least = self.count(&DATABASE_MIN_POOL_SIZE)?;
         let reserve = self.count(&DATABASE_RESERVE_POOL_SIZE)?;
         let most = self.count(&DATABASE_MAX_CONNECTIONS)?;
         let sizes = Sizes {
             pool,
+            least: least.unwrap_or(usual.least),
             reserve: reserve.unwrap_or(usual.reserve),
             most: most.unwrap_or(usual.most),
         };

@@ -82,7 +82,7 @@ const WRONG: [(&str, &str); 16] = [
         "[databases.app]\nhost = 'a'",
         "configuration:2:1: unknown key `host` in databases.app, expected one of `upstream`, \
          `dbname`, `user`, `target_session_attrs`, `load_balance_hosts`, `pool_mode`, `pool_size`, \
-         `reserve_pool_size`, `max_db_connections`",
+         `min_pool_size`, `reserve_pool_size`, `max_db_connections`",
     ),
     (
         "[databases.app]\nupstream = []",

@@ -10,7 +10,7 @@ use super::{Config, Mode, SETTINGS};
 type Follow = fn(&mut Config, &Config);
 
 /// The settings that can be changed while the proxy runs, each with what it changes.
-const LIVE: [(&Setting, Follow); 23] = [
+const LIVE: [(&Setting, Follow); 24] = [
     (&settings::MODE, |to, from| to.mode = from.mode),
     (&settings::PREPARE_THRESHOLD, |to, from| {
         to.prepare_threshold = from.prepare_threshold;
@@ -43,6 +43,9 @@ const LIVE: [(&Setting, Follow); 23] = [
     }),
     (&settings::SERVER_LIFETIME_S, |to, from| {
         to.server_lifetime = from.server_lifetime;
+    }),
+    (&settings::SERVER_FAST_CLOSE, |to, from| {
+        to.server_fast_close = from.server_fast_close;
     }),
     (&settings::CLIENT_IDLE_TIMEOUT_S, |to, from| {
         to.time_limits.client_idle = from.time_limits.client_idle;
@@ -78,10 +81,11 @@ const LIVE: [(&Setting, Follow); 23] = [
 
 /// The settings that can be changed by reading all again, and not each by itself, because they are
 /// read together with the tables of databases.
-const OF_DATABASES: [&Setting; 7] = [
+const OF_DATABASES: [&Setting; 8] = [
     &settings::UPSTREAM,
     &settings::POOL_MODE,
     &settings::DEFAULT_POOL_SIZE,
+    &settings::MIN_POOL_SIZE,
     &settings::RESERVE_POOL_SIZE,
     &settings::MAX_DB_CONNECTIONS,
     &settings::MAX_USER_CONNECTIONS,

@@ -106,6 +106,8 @@ pub struct Config {
     pub server_idle_timeout: Duration,
     /// The age at which one is no longer kept; zero means any.
     pub server_lifetime: Duration,
+    /// Clients that keep connections which are to be closed are ended.
+    pub server_fast_close: bool,
     /// How long clients may do what they do.
     pub time_limits: TimeLimits,
     /// How many new shapes the server may be asked about per second.
@@ -320,6 +322,7 @@ impl Effective {
             query_wait_timeout: self.seconds(&settings::QUERY_WAIT_TIMEOUT_S)?,
             server_idle_timeout: self.seconds(&settings::SERVER_IDLE_TIMEOUT_S)?,
             server_lifetime: self.seconds(&settings::SERVER_LIFETIME_S)?,
+            server_fast_close: self.switch(&settings::SERVER_FAST_CLOSE)?,
             time_limits: self.time_limits()?,
             oracle_per_second: self.number(&settings::ORACLE_PER_SECOND)?,
             catalog_watch: Duration::from_millis(self.number(&settings::CATALOG_WATCH_MS)?),

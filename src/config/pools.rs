@@ -35,6 +35,7 @@ impl Effective {
     pub(super) fn usual_sizes(&self, config: &Config) -> Result<(bool, Sizes), Error> {
         let sizes = Sizes {
             pool: Some(config.default_pool_size),
+            least: self.number(&settings::MIN_POOL_SIZE)?,
             reserve: self.number(&settings::RESERVE_POOL_SIZE)?,
             most: self.number(&settings::MAX_DB_CONNECTIONS)?,
         };
@@ -91,7 +92,8 @@ mod tests {
 
     #[test]
     fn bounds_hold_in_each_mode_and_databases_have_their_own() {
-        let text = "upstream = 'h:1'\nmax_db_connections = 9\nreserve_pool_size = 2\n\
+        let text = "upstream = 'h:1'\nmin_pool_size = 4\n\
+                    max_db_connections = 9\nreserve_pool_size = 2\n\
                     max_user_connections = 8\nreserve_pool_timeout_s = 3\n\
                     [databases.a]\nmax_db_connections = 0\nreserve_pool_size = 1\n\
                     [databases.'*']\n";
@@ -99,6 +101,7 @@ mod tests {
         let sizes = |name: &[u8]| config.databases.find(name).unwrap().sizes;
         let all = |reserve, most| Sizes {
             pool: None,
+            least: 4,
             reserve,
             most,
         };

@@ -9,6 +9,8 @@ pub struct Sizes {
     /// The most of one user, if clients give theirs back while they are idle
     /// (`pool_mode = "auto"`).
     pub pool: Option<usize>,
+    /// How many there are also when nobody needs them, in each mode.
+    pub least: usize,
     /// How many more there may be once somebody has waited for [`Bounds::reserve_after`].
     pub reserve: usize,
     /// The most of all users together, in each mode; zero means any.

@@ -18,6 +18,7 @@ use super::ways::Ways;
 use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::statement::shapes::Shapes;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
@@ -35,6 +36,8 @@ pub(super) struct Environment {
     pub(super) pools: Pools,
     /// Where the workers read their orders.
     pub(super) workers: Mutex<Vec<Mailbox>>,
+    /// Which of them comes next for what any may have.
+    pub(super) turn: AtomicUsize,
     /// Who is held back, or turned away.
     pub(super) halts: Arc<Halts>,
     /// To the servers.
@@ -82,6 +85,14 @@ impl Environment {
         let workers = self.workers.lock();
         let workers = workers.unwrap_or_else(PoisonError::into_inner);
         workers.get(worker).cloned()
+    }
+
+    /// Where some worker reads its orders, not always the same; `None` if there is none yet.
+    pub(super) fn any_mailbox(&self) -> Option<Mailbox> {
+        let workers = self.workers.lock();
+        let workers = workers.unwrap_or_else(PoisonError::into_inner);
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        workers.get(turn.checked_rem(workers.len())?).cloned()
     }
 
     /// A worker has come, which has the next number.

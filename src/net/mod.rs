@@ -38,10 +38,12 @@ mod process;
 mod proof;
 mod reach;
 mod reopen;
+mod session;
 mod settings;
 mod socket;
 mod spell;
 mod steward;
+mod stock;
 mod stream;
 mod survey;
 mod switches;
@@ -275,6 +277,7 @@ impl Proxy {
         self.answer_askers(&environment);
         let mailboxes = threads.iter().map(Thread::mailbox).collect();
         tokio::spawn(following::follow(Arc::clone(&environment)));
+        tokio::spawn(stock::keep(Arc::clone(&environment)));
         let console = self.start_console(&environment, mailboxes);
         let mut estate = self.succeed().await?;
         let heirs = Arc::clone(&environment);
@@ -407,6 +410,7 @@ impl Proxy {
             pools: Pools::new(self.steward.current(), Arc::clone(&warm)),
             peers: peers::Peers::new(&self.config),
             workers: Mutex::default(),
+            turn: std::sync::atomic::AtomicUsize::default(),
             halts: Arc::default(),
             ways: Arc::new(Ways::new(&self.config.databases)),
             current: self.steward.current(),

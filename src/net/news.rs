@@ -1,6 +1,7 @@
 //! What a worker hears from those who do not know what a worker is: the lists of what it shares
 //! with others.
 
+use super::session::Session;
 use crate::ids::{ClientId, UpstreamId};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -47,6 +48,12 @@ pub(super) trait Frees: Debug + Send + Sync {
     /// Gives those who wait what there is.
     fn serve(self: Arc<Self>);
 
+    /// Whether an idle connection is to stay, however long it has been idle.
+    fn keeps(&self) -> bool;
+
+    /// The server has let a client in that begins this session.
+    fn is_entered(self: Arc<Self>, session: &dyn Fn() -> Session);
+
     /// Its number, which no other has.
     fn number(&self) -> u64;
 }
@@ -63,6 +70,11 @@ impl Place {
     /// Whoever counts it.
     pub(super) fn keeper(&self) -> Arc<dyn Frees> {
         Arc::clone(&self.0)
+    }
+
+    /// Whether its connection is to stay, however long it is idle.
+    pub(super) fn is_kept(&self) -> bool {
+        self.0.keeps()
     }
 
     /// The number of the pool.

@@ -14,9 +14,11 @@
 //!   one who begins to wait finds that it is there (`has_idle`) and has it woken.
 
 mod bounds;
+mod stock;
 
 use super::current::Current;
 use super::news::{Frees, Grant, News, Place, Tells};
+use super::session::Session;
 use super::warm::Warm;
 use super::ways::Way;
 use crate::config::Sizes;
@@ -27,7 +29,10 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+pub(super) use stock::Errand;
+use stock::Stock;
 use tokio::runtime::Handle;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
 /// How long a client waits before a connection of another identity is closed for it, if that is one
@@ -47,13 +52,19 @@ pub(super) struct Pools {
     warm: Arc<Warm>,
     given: AtomicU64,
     runtime: Handle,
+    /// Where pools are put that have fewer connections than they should, and where they are found.
+    short: UnboundedSender<Arc<Pool>>,
+    errands: Mutex<Option<UnboundedReceiver<Arc<Pool>>>>,
 }
 
 impl Pools {
     /// Pools whose idle connections are on this list, and which are woken by the runtime that this
     /// is called in.
     pub(super) fn new(current: Current, warm: Arc<Warm>) -> Self {
+        let (short, errands) = unbounded_channel();
         Self {
+            short,
+            errands: Mutex::new(Some(errands)),
             known: Arc::default(),
             current,
             warm,
@@ -67,25 +78,30 @@ impl Pools {
     pub(super) fn find(&self, way: &Way, database: &[u8], user: &[u8]) -> Option<Arc<Pool>> {
         let Sizes {
             pool,
+            least,
             reserve,
             most,
         } = way.destination.sizes;
-        let bounds = self.current.get().bounds;
+        let config = self.current.get();
+        let (bounds, lifetime) = (config.bounds, config.server_lifetime);
+        let least = least.min(pool.unwrap_or_else(|| self.warm.most()));
         let groups = [
             (Group::Database(database.into()), most),
             (Group::User(user.into()), bounds.of_user),
         ];
         let groups = groups.into_iter().filter(|(_, most)| *most > 0);
         let groups: Groups = groups.collect();
-        if pool.is_none() && groups.is_empty() {
+        if pool.is_none() && groups.is_empty() && least == 0 {
             return None;
         }
         let name = (database.into(), user.into());
         let most = pool.unwrap_or(usize::MAX);
         let reserve = (reserve, bounds.reserve_after);
         // Who has come before its sizes were changed has another, until it leaves.
-        let is_same =
-            |old: &Pool| old.most == most && old.reserve == reserve && old.groups == groups;
+        let is_same = |old: &Pool| {
+            let is_same = old.most == most && old.reserve == reserve && old.groups == groups;
+            is_same && old.stock.least() == least
+        };
         Some(self.known.find(name, is_same, || Pool {
             number: self.given.fetch_add(1, Ordering::Relaxed),
             most,
@@ -99,8 +115,15 @@ impl Pools {
             debt: Mutex::default(),
             has_debt: AtomicBool::new(false),
             has_idle: AtomicBool::new(false),
+            stock: Stock::new(least, lifetime, self.short.clone()),
             inner: Mutex::default(),
         }))
+    }
+
+    /// Where pools are found that have fewer connections than they should; once.
+    pub(super) fn errands(&self) -> Option<UnboundedReceiver<Arc<Pool>>> {
+        let mut errands = self.errands.lock().unwrap_or_else(PoisonError::into_inner);
+        errands.take()
     }
 }
 
@@ -133,6 +156,8 @@ pub(super) struct Pool {
     has_debt: AtomicBool,
     /// There may be clients that could leave their homes, and have not because nobody waited.
     has_idle: AtomicBool,
+    /// What there is also when nobody needs it.
+    stock: Stock,
     inner: Mutex<Inner>,
 }
 
@@ -173,11 +198,10 @@ impl Frees for Pool {
         let inner = self.lock();
         self.taken.fetch_sub(1, Ordering::Relaxed);
         drop(inner);
-        if self.groups.is_empty() {
-            return self.serve_all();
+        if !self.groups.is_empty() {
+            self.known.give(&self.groups);
         }
-        self.known.give(&self.groups);
-        self.serve_all_of_groups();
+        self.serve();
     }
 
     fn serve(self: Arc<Self>) {
@@ -185,6 +209,16 @@ impl Frees for Pool {
             true => self.serve_all(),
             false => self.serve_all_of_groups(),
         }
+        self.restock();
+    }
+
+    fn is_entered(self: Arc<Self>, session: &dyn Fn() -> Session) {
+        self.remember(session);
+        self.restock();
+    }
+
+    fn keeps(&self) -> bool {
+        self.stock.keeps(self.taken_now())
     }
 
     fn number(&self) -> u64 {
@@ -217,12 +251,17 @@ impl Pool {
 
     /// Whether it has any place.
     fn has_taken(&self) -> bool {
-        self.taken.load(Ordering::Relaxed) > 0
+        self.taken_now() > 0
+    }
+
+    fn taken_now(&self) -> usize {
+        self.taken.load(Ordering::Relaxed)
     }
 
     /// Begins to wait. What comes of it is told, maybe before this returns; until then
     /// [`Self::forget`] takes the ticket back that is returned.
     pub(super) fn wait(self: &Arc<Self>, identity: Option<Vec<u8>>, to: To) -> u64 {
+        self.stock.is_used();
         let mut inner = self.lock();
         inner.tickets += 1;
         let ticket = inner.tickets;

@@ -1,14 +1,12 @@
 //! A server connection for a client that is logged in and has none: opened as the client would open
 //! it, but nobody is greeted.
 
-use super::endpoint::Endpoint;
 use super::environment::Environment;
 use super::news::Place;
 use super::orders::{Mailbox, Opened, Order, Reached};
 use super::reach::{Caller, Means, reach_again, says_not_now};
+use super::session::Session;
 use super::stream::{Stream, read};
-use super::ways::Way;
-use crate::auth::Credential;
 use crate::error::ConnectionError;
 use crate::hub;
 use crate::ids::ClientId;
@@ -32,14 +30,7 @@ pub(super) struct Wanted {
     /// With which it has waited.
     pub(super) ticket: u64,
     pub(super) place: Place,
-    /// The startup packet of its session, and the database.
-    pub(super) startup: Vec<u8>,
-    pub(super) database: Vec<u8>,
-    /// What the server can be shown.
-    pub(super) credential: Option<Arc<Credential>>,
-    pub(super) way: Arc<Way>,
-    /// Where its session was.
-    pub(super) endpoint: Arc<Endpoint>,
+    pub(super) session: Session,
     /// Until when it is tried; without an end if there is none.
     pub(super) until: Option<Instant>,
 }
@@ -48,30 +39,22 @@ pub(super) struct Wanted {
 pub(super) async fn reopen(wanted: Wanted, environment: Arc<Environment>, mailbox: Mailbox) {
     let (began, logins) = (std::time::Instant::now(), environment.shapes.logins());
     let outcome = wanted.open(&environment).await;
+    if outcome.is_ok() {
+        is_let_in(&wanted.session, &environment, began);
+    }
     let Wanted {
         client,
         ticket,
         place,
-        startup,
-        database,
-        credential,
-        endpoint,
+        session,
         ..
     } = wanted;
-    if let Ok(reached) = &outcome {
-        // The next clients need not find out again that they would be let in.
-        let identity = (reached.endpoint.number, &startup);
-        let identity = crate::statement::context::Origin::identity_of(identity.0, identity.1);
-        let number = credential.map_or(0, |credential| credential.number());
-        environment.warm.accepted((&identity, number), began);
-    }
-    drop(endpoint);
     mailbox.put(Order::Opened(Box::new(Opened {
         client,
         ticket,
         place,
-        startup,
-        database,
+        startup: session.startup,
+        database: session.database,
         logins,
         outcome,
     })));
@@ -82,7 +65,7 @@ impl Wanted {
     async fn open(&self, environment: &Environment) -> Result<Reached, ConnectionError> {
         let [mut pause, longest] = AGAIN;
         loop {
-            let error = match self.try_it(environment).await {
+            let error = match begin(&self.session, environment).await {
                 Ok(reached) => return Ok(reached),
                 Err(error) => error,
             };
@@ -99,28 +82,42 @@ impl Wanted {
             pause = (pause * 2).min(longest);
         }
     }
+}
 
-    async fn try_it(&self, environment: &Environment) -> Result<Reached, ConnectionError> {
-        let deadline = Instant::now() + environment.config().connect_timeout;
-        let caller = Caller {
-            packet: &self.startup,
-            credential: self.credential.as_deref(),
-            deadline,
-        };
-        let means = Means::of(environment);
-        let mut arrived = reach_again(&self.way, &self.endpoint, caller, means).await?;
-        let welcomed = welcome(&mut arrived.stream, &mut arrived.said);
-        let late = |_| Err(ConnectionError::Unreachable(io::ErrorKind::TimedOut.into()));
-        timeout_at(deadline, welcomed).await.unwrap_or_else(late)?;
-        Ok(Reached {
-            upstream: arrived
-                .stream
-                .hand_over()
-                .map_err(ConnectionError::System)?,
-            said: arrived.said,
-            endpoint: arrived.endpoint,
-        })
-    }
+/// The server has let this session in when it was begun at this time: the next clients need not
+/// find out again that they would be.
+pub(super) fn is_let_in(session: &Session, environment: &Environment, began: std::time::Instant) {
+    let credential = session.credential.as_ref();
+    let number = credential.map_or(0, |credential| credential.number());
+    let identity = session.identity();
+    environment.warm.accepted((&identity, number), began);
+}
+
+/// Begins a session.
+///
+/// # Errors
+/// The server does not let it in, or not without asking for something, or cannot be reached.
+pub(super) async fn begin(
+    session: &Session,
+    environment: &Environment,
+) -> Result<Reached, ConnectionError> {
+    let deadline = Instant::now() + environment.config().connect_timeout;
+    let caller = Caller {
+        packet: &session.startup,
+        credential: session.credential.as_deref(),
+        deadline,
+    };
+    let means = Means::of(environment);
+    let mut arrived = reach_again(&session.way, &session.endpoint, caller, means).await?;
+    let welcomed = welcome(&mut arrived.stream, &mut arrived.said);
+    let late = |_| Err(ConnectionError::Unreachable(io::ErrorKind::TimedOut.into()));
+    timeout_at(deadline, welcomed).await.unwrap_or_else(late)?;
+    let upstream = arrived.stream.hand_over();
+    Ok(Reached {
+        upstream: upstream.map_err(ConnectionError::System)?,
+        said: arrived.said,
+        endpoint: arrived.endpoint,
+    })
 }
 
 /// Reads what the server says to a login to its end.
@@ -159,7 +156,7 @@ fn refusal(said: &[u8]) -> ConnectionError {
 }
 
 /// Whether it is worth to try again: the server is away, starts, or has no room.
-fn is_passing(error: &ConnectionError) -> bool {
+pub(super) fn is_passing(error: &ConnectionError) -> bool {
     match error {
         ConnectionError::Unreachable(_) | ConnectionError::UpstreamIo(_) => true,
         ConnectionError::ServerRefused(message) => says_not_now(message) || is_crowded(error),

@@ -279,6 +279,13 @@ impl Warm {
         }
     }
 
+    /// Whether the server has accepted a login of this identity, and none otherwise since.
+    pub(super) fn knows(&self, identity: &[u8]) -> bool {
+        let listed = self.lock();
+        let known = listed.identities.get(identity);
+        known.is_some_and(|known| known.accepted.is_some())
+    }
+
     /// The server has not accepted a login at once: it would not accept others.
     pub(super) fn refused(&self, identity: &[u8]) {
         let mut listed = self.lock();

@@ -194,6 +194,13 @@ fn naming(
         user("g"),
         without("g.tgrelid")
     );
+    // Those of domains leave the types as they were, and one that takes the place of another the
+    // number of those of a table.
+    let checks = format!(
+        "pg_constraint q WHERE q.contype {{=}} 'c'::pg_catalog.\"char\" AND NOT EXISTS (SELECT \
+         FROM pg_catalog.pg_class c WHERE c.oid {{=}} q.conrelid AND NOT {LASTING}){}",
+        without("q.conrelid")
+    );
     vec![
         of_user("p", "pg_proc"),
         rows("r", &rules),
@@ -206,11 +213,11 @@ fn naming(
             &format!("pg_attrdef f WHERE true{}", without("f.adrelid")),
         ),
         rows("y", "pg_policy y"),
-        // Those of domains leave the types as they were.
-        rows(
-            "q",
-            "pg_constraint q WHERE q.contypid {<>} 0::pg_catalog.oid",
-        ),
+        rows("q", &checks),
+        of_user("x", "pg_opclass"),
+        of_user("x", "pg_amop"),
+        of_user("x", "pg_amproc"),
+        of_user("v", "pg_conversion"),
         "(SELECT pg_catalog.sum(pg_catalog.hashtext(pg_catalog.concat_ws(' ', v.oid, v.evtfoid, \
          v.evtenabled, v.evtevent))) FROM pg_catalog.pg_event_trigger v)"
             .to_owned(),
@@ -259,6 +266,11 @@ fn rest(user: impl Fn(&str) -> String, without: impl Fn(&str) -> String) -> Vec<
         rows("s", "pg_statistic_ext s"),
         rows("n", &schemas),
         rows("m", "pg_auth_members m"),
+        rows("l", &format!("pg_collation l WHERE {}", user("l"))),
+        // Those that come with the server can be changed, too.
+        rows("x", "pg_ts_config x"),
+        rows("x", "pg_ts_config_map x"),
+        rows("x", "pg_ts_dict x"),
         "(SELECT pg_catalog.sum(pg_catalog.hashtext(pg_catalog.concat_ws(' ', r.oid, r.rolsuper, \
          r.rolinherit, r.rolbypassrls, r.rolname))) FROM pg_catalog.pg_roles r)"
             .to_owned(),

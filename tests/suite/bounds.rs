@@ -286,6 +286,7 @@ fn the_console_shows_the_bounds() {
         ("max_db_connections", "7"),
         ("max_user_connections", "6"),
         ("reserve_pool_size", "5"),
+        ("min_pool_size", "1"),
         ("stats_users", "postgres"),
         ("auth_type", "trust"),
         ("auth_file", users.path()),
@@ -297,7 +298,7 @@ fn the_console_shows_the_bounds() {
         columns.map(|at| row[at].clone().unwrap_or_default())
     };
     let shown = cells("SHOW DATABASES", "postgres", [6, 7, 9, 11]);
-    assert_eq!(shown, ["0", "5", "session", "7"]);
+    assert_eq!(shown, ["1", "5", "session", "7"]);
     let shown = cells("SHOW USERS", "postgres", [4, 0, 0, 0]);
     assert_eq!(shown[0], "6");
 }

@@ -358,6 +358,36 @@ fn a_client_is_ended_by_its_number() {
 }
 
 #[test]
+fn clients_are_ended_for_their_server_connections_if_that_is_to_be_fast() {
+    let place = Place::new();
+    let settings = place.settings(&[("server_fast_close", "on"), ("catalog_watch_ms", "200")]);
+    let _proxy = Proxy::with(&server::address(), &settings);
+    let mut console = place.enter("boss");
+    let [mut idle, mut begun, mut busy] = [0; 3].map(|_| Client::login(&place.path, "postgres"));
+    idle.run("SELECT 1");
+    begun.run("BEGIN");
+    busy.run("BEGIN");
+    busy.run("SELECT relname FROM pg_class WHERE relname = 'none'");
+    console.run("RECONNECT elsewhere");
+    idle.run("SELECT 1");
+    console.run("RECONNECT");
+    let told = idle.rest();
+    assert_eq!(told.last().unwrap().sqlstate(), "57P01", "{told:?}");
+    for client in [&mut begun, &mut busy] {
+        client.run("SELECT relname FROM pg_class WHERE relname = 'none'");
+        client.run("COMMIT");
+        let told = client.rest();
+        assert_eq!(told.last().unwrap().sqlstate(), "57P01", "{told:?}");
+    }
+    console.run("WAIT_CLOSE");
+    let mut next = Client::login(&place.path, "postgres");
+    next.run("SELECT 1");
+    console.run("SET server_fast_close = off");
+    console.run("RECONNECT");
+    next.run("SELECT 1");
+}
+
+#[test]
 fn server_connections_are_renewed_as_they_become_free() {
     let place = Place::new();
     // Without looks at the catalog nothing is kept.

@@ -150,6 +150,7 @@ mod memory;
 // Peers that send nonsense, stop in the middle, or never come.
 mod hostile;
 // What one client can make the proxy keep, and spoil for others.
+mod stock;
 mod strangers;
 // TLS with clients, and peers that speak it badly.
 mod time_limits;

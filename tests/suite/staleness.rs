@@ -300,6 +300,59 @@ fn definitions_changed_past_the_proxy_are_noticed() {
     assert!(converted >= 8, "{}", proxy.summary());
 }
 
+/// What a text means depends on more than relations, types and functions; and what takes the place
+/// of another constraint leaves their number as it was.
+#[test]
+fn what_is_no_relation_type_or_function_is_noticed_past_the_proxy() {
+    let setup = "CREATE SCHEMA a; CREATE TABLE q (id int PRIMARY KEY, s text); \
+        INSERT INTO q SELECT n, 'B' || n FROM generate_series(1, 400) n; \
+        CREATE COLLATION public.cl FROM \"en-x-icu\"; \
+        CREATE TEXT SEARCH CONFIGURATION public.cfg (COPY = english); \
+        CREATE TABLE k (id int, n timestamptz, CONSTRAINT cc CHECK (id > 0))";
+    let cases = [
+        (
+            "SELECT s COLLATE cl < 'a' FROM q WHERE id = ",
+            "CREATE COLLATION a.cl FROM \"C\"",
+        ),
+        (
+            "SELECT to_tsvector('cfg', 'cats') FROM q WHERE id = ",
+            "ALTER TEXT SEARCH CONFIGURATION public.cfg \
+             ALTER MAPPING FOR asciiword WITH simple",
+        ),
+        (
+            "SELECT to_tsvector('cfg', 'cats') FROM q WHERE id = ",
+            "CREATE TEXT SEARCH CONFIGURATION a.cfg (COPY = german)",
+        ),
+        (
+            "INSERT INTO k SELECT 1, now() WHERE 0 <> ",
+            "ALTER TABLE k DROP CONSTRAINT cc, \
+             ADD CONSTRAINT cc CHECK (n = statement_timestamp()) NOT VALID",
+        ),
+    ];
+    let proxy = Proxy::with(&server::address(), &[("catalog_watch_ms", "1")]);
+    let database = server::database(setup);
+    let login = |address: &str| {
+        let mut client = Client::login(address, &database);
+        client.run("SET search_path = a, public");
+        client
+    };
+    let [mut client, mut direct] = [proxy.address(), &server::address()].map(login);
+    for (text, change) in cases {
+        let mut numbers = 1..400;
+        let mut is_right = || {
+            let text = format!("{text}{}", numbers.next().unwrap());
+            client.query(&text) == direct.query(&text)
+        };
+        assert!((0..60).all(|_| is_right()), "{text}");
+        login(&server::address()).run(change);
+        // A look that took long is not repeated at once.
+        std::thread::sleep(Duration::from_secs(2));
+        is_right();
+        let wrong = (0..60).filter(|_| !is_right()).count();
+        assert_eq!(wrong, 0, "{text} behind {change}: {}", proxy.summary());
+    }
+}
+
 /// With the event trigger of the manual a session hears of a change past the proxy at once, and
 /// its client hears nothing.
 #[test]

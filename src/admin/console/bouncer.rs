@@ -301,7 +301,7 @@ fn databases(facts: &Facts) -> Vec<Vec<Cell>> {
             shown(Some(dbname.unwrap_or(name))),
             shown(lead.and_then(|lead| lead.user.as_deref())),
             pool.unwrap_or(facts.pool_size).into(),
-            0_u64.into(),
+            lead.map_or(0, |lead| lead.least).into(),
             lead.map_or(0, |lead| lead.reserve).into(),
             facts.server_lifetime.into(),
             mode.into(),

@@ -170,6 +170,8 @@ pub struct Lead {
     pub user: Option<String>,
     /// The most server connections of one user, if clients give theirs back while they are idle.
     pub pool: Option<usize>,
+    /// How many of one user there are also when nobody needs them.
+    pub least: usize,
     /// How many more there may be once somebody has waited for long.
     pub reserve: usize,
     /// The most of all users together; zero means any.

@@ -84,6 +84,7 @@ pub(in crate::admin) fn facts() -> Facts {
             dbname: None,
             user: None,
             pool: None,
+            least: 0,
             reserve: 0,
             most: 0,
         }),

@@ -1,7 +1,7 @@
 //! What the settings of `PgBouncer` are here.
 
 /// Settings that have the same name and the same values here.
-pub(super) const SAME: [&str; 25] = [
+pub(super) const SAME: [&str; 27] = [
     "admin_users",
     "auth_dbname",
     "auth_file",
@@ -20,7 +20,9 @@ pub(super) const SAME: [&str; 25] = [
     "log_disconnections",
     "max_db_connections",
     "max_user_connections",
+    "min_pool_size",
     "reserve_pool_size",
+    "server_fast_close",
     "server_tls_ca_file",
     "server_tls_cert_file",
     "server_tls_key_file",
@@ -30,7 +32,7 @@ pub(super) const SAME: [&str; 25] = [
 ];
 
 /// Settings that are not here, and what is done in their stead.
-pub(super) const OTHERWISE: [(&str, &str); 15] = [
+pub(super) const OTHERWISE: [(&str, &str); 13] = [
     ("server_reset_query", RESET),
     ("server_reset_query_always", RESET),
     ("server_check_query", LISTENED),
@@ -43,14 +45,6 @@ pub(super) const OTHERWISE: [(&str, &str); 15] = [
         "server_login_retry",
         "is not needed: a server that could not be reached is tried for each login, and for who \
          waits for a connection after a second at most",
-    ),
-    (
-        "server_fast_close",
-        "has no equivalent: RECONNECT closes a connection when its client leaves it",
-    ),
-    (
-        "min_pool_size",
-        "has no equivalent: connections are opened as clients come, several at a time",
     ),
     (
         "max_prepared_statements",

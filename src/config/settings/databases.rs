@@ -87,6 +87,15 @@ pub const DATABASE_POOL_SIZE: Setting = Setting {
     because: "most have one for all databases; without it default_pool_size holds.",
 };
 
+/// `min_pool_size`: how many server connections a pool of this database has in any case.
+pub const DATABASE_MIN_POOL_SIZE: Setting = Setting {
+    key: "min_pool_size",
+    kind: ValueForm::Integer { min: 0, max: 1_000 },
+    default: None,
+    what: "How many server connections of one user to this database stay open in any case.",
+    because: "most have one for all databases; without it the setting of that name holds.",
+};
+
 /// `reserve_pool_size`: what a pool of this database may have beyond its size.
 pub const DATABASE_RESERVE_POOL_SIZE: Setting = Setting {
     key: "reserve_pool_size",
@@ -117,6 +126,7 @@ pub const DATABASE_KEYS: &[Setting] = &[
     LOAD_BALANCE_HOSTS,
     DATABASE_POOL_MODE,
     DATABASE_POOL_SIZE,
+    DATABASE_MIN_POOL_SIZE,
     DATABASE_RESERVE_POOL_SIZE,
     DATABASE_MAX_CONNECTIONS,
 ];

@@ -52,6 +52,29 @@ pub const DEFAULT_POOL_SIZE: Setting = Setting {
     because: "it is PgBouncer's, and leaves more than half of the server's usual 100 to others.",
 };
 
+/// `min_pool_size`: how many server connections a pool has also when nobody needs them.
+pub const MIN_POOL_SIZE: Setting = Setting {
+    key: "min_pool_size",
+    kind: ValueForm::Integer { min: 0, max: 1_000 },
+    default: Some("0"),
+    what: "So many server connections of one user to one database stay open when nobody needs \
+           them, and are opened anew when they end, as long as a client of them has been there \
+           within server_lifetime_s; the last of these is who is logged in.",
+    because: "it is PgBouncer's: it makes the first clients after a quiet spell, or after sessions \
+              that could not be kept, wait for no login, and costs the server's memory meanwhile.",
+};
+
+/// `server_fast_close`: whether RECONNECT waits for clients that keep their connections.
+pub const SERVER_FAST_CLOSE: Setting = Setting {
+    key: "server_fast_close",
+    kind: ValueForm::Switch,
+    default: Some("off"),
+    what: "Whether RECONNECT, and a RELOAD that leads a database elsewhere, end a client that \
+           keeps its server connection as soon as it is outside a transaction, and not only its \
+           connection once it has left.",
+    because: "it is PgBouncer's: who is ended has to log in again, and not all programs do.",
+};
+
 /// `reserve_pool_size`: what a pool may have beyond its size.
 pub const RESERVE_POOL_SIZE: Setting = Setting {
     key: "reserve_pool_size",

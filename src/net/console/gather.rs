@@ -198,6 +198,7 @@ fn lead(destination: &Destination) -> Lead {
         dbname: destination.dbname.clone(),
         user: destination.user.clone(),
         pool: destination.sizes.pool,
+        least: destination.sizes.least,
         reserve: destination.sizes.reserve,
         most: destination.sizes.most,
     }

@@ -7,6 +7,7 @@
 use super::Worker;
 use super::end::End;
 use super::ports::{Adrift, ClientPort, PortId, Seeks, UpstreamPort};
+use crate::client::CancelKey;
 use crate::error::ConnectionError;
 use crate::hub::{self, Homecoming, Leaving};
 use crate::ids::{ClientId, UpstreamId};
@@ -14,6 +15,7 @@ use crate::metrics::Counter;
 use crate::net::news::{Place, Tells};
 use crate::net::orders::{Opened, Reached};
 use crate::net::reopen::{Wanted, reopen};
+use crate::net::session::Session;
 use crate::statement::Millis;
 use crate::statement::context::Origin;
 use crate::wire::frontend;
@@ -188,11 +190,13 @@ impl Worker {
             client: id,
             ticket,
             place,
-            startup: origin.packet().to_vec(),
-            database: origin.database().to_vec(),
-            credential: client.credential.clone(),
-            way: Arc::clone(&client.way),
-            endpoint: Arc::clone(&adrift.endpoint),
+            session: Session {
+                startup: origin.packet().to_vec(),
+                database: origin.database().to_vec(),
+                credential: client.credential.clone(),
+                way: Arc::clone(&client.way),
+                endpoint: Arc::clone(&adrift.endpoint),
+            },
             until,
         };
         let (environment, mailbox) = (Arc::clone(&self.environment), self.mailbox.clone());
@@ -202,6 +206,9 @@ impl Worker {
 
     /// A connection was opened for a client, or could not be.
     pub(super) fn opened(&mut self, opened: Opened) {
+        if opened.client == ClientId::NONE {
+            return self.stock(opened);
+        }
         let adrift = self
             .clients
             .get(opened.client.0)
@@ -216,7 +223,10 @@ impl Worker {
         match opened.outcome {
             Ok(reached) => {
                 let login = (opened.startup, opened.database, opened.logins);
-                let Some(link) = self.take_in(id, reached, login, opened.place) else {
+                let known = self.hub.client(id);
+                let guest = known.map(|known| (known.number, known.key.clone()));
+                let link = guest.and_then(|it| self.take_in(it, reached, login, opened.place));
+                let Some(link) = link else {
                     return self.end(id, End::Failed(ConnectionError::SessionChanged));
                 };
                 self.has_waited(id);
@@ -226,11 +236,25 @@ impl Worker {
         }
     }
 
-    /// Takes in a connection on which the proxy has logged in for a client. Returns its name if it
-    /// can be used.
+    /// A connection was opened for nobody yet.
+    fn stock(&mut self, opened: Opened) {
+        let key = CancelKey {
+            secret: [0; 32],
+            cancelled: Arc::default(),
+        };
+        let login = (opened.startup, opened.database, opened.logins);
+        if let Ok(reached) = opened.outcome
+            && let Some(link) = self.take_in((0, key), reached, login, opened.place)
+        {
+            self.offer(link);
+        }
+    }
+
+    /// Takes in a connection on which the proxy has logged in for a client that has this number and
+    /// this key, or for nobody. Returns its name if it can be used.
     fn take_in(
         &mut self,
-        id: ClientId,
+        (number, key): (u64, CancelKey),
         reached: Reached,
         (startup, database, logins): (Vec<u8>, Vec<u8>, u64),
         place: Place,
@@ -240,8 +264,6 @@ impl Worker {
             said,
             endpoint,
         } = reached;
-        let known = self.hub.client(id)?;
-        let (number, key) = (known.number, known.key.clone());
         // Nobody is greeted: whoever logs in here is there for as long as that takes.
         let (guest, link) = self.hub.arrive(hub::Arrival {
             number,

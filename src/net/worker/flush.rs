@@ -134,6 +134,9 @@ impl Worker {
         if self.drained_by.is_some() {
             return self.leave_if_idle(id);
         }
+        if self.has_stale && self.is_stale(id) {
+            return self.leave_if_idle(id);
+        }
         self.becomes_idle(id);
         Ok(())
     }
@@ -146,17 +149,26 @@ impl Worker {
         }
     }
 
+    /// Whether a client keeps a server connection that is to be closed.
+    #[cold]
+    fn is_stale(&self, id: ClientId) -> bool {
+        let client = self.clients.get(id.0).filter(|it| it.pool.is_none());
+        let server = client.and_then(|client| self.upstreams.get(client.link.0));
+        server.is_some_and(|server| server.is_stale)
+    }
+
     /// Ends a client that has nothing in flight: it is told to come again. Who has not logged in
     /// has nothing to lose.
     #[cold]
     fn leave_if_idle(&mut self, id: ClientId) -> Result<(), ConnectionError> {
+        let is_idle = self.is_between_transactions(id);
         let Some(client) = self.clients.get_mut(id.0) else {
             return Ok(());
         };
         let known = self.hub.client(id);
         let is_login = known.is_some_and(|known| !known.is_logged_in());
         let has_more = client.port.may_read() || !client.port.pending.is_empty();
-        if is_login || self.hub.is_idle(id) && !has_more {
+        if is_login || is_idle && !has_more {
             return Err(ConnectionError::ShuttingDown);
         }
         Ok(())

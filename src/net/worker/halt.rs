@@ -53,7 +53,7 @@ impl Worker {
         named.or_else(|| Some(self.hub.upstream(id)?.standing.origin.database()))
     }
 
-    fn is_between_transactions(&self, id: ClientId) -> bool {
+    pub(super) fn is_between_transactions(&self, id: ClientId) -> bool {
         let link = self.clients.get(id.0).map(|client| client.link);
         let upstream = link.and_then(|link| self.hub.upstream(link));
         self.hub.is_idle(id) && upstream.is_none_or(|upstream| upstream.begin_due.is_none())

@@ -163,6 +163,7 @@ pub(super) fn start(number: usize, setup: Setup) -> io::Result<(Handle, Thread)>
         number,
         counted: Counted::new(),
         renewed: None,
+        has_stale: false,
         halted: None,
         parked: Vec::new(),
         awaited: Vec::new(),
@@ -213,6 +214,8 @@ struct Worker {
     /// When server connections were last to be closed as they become free. One that was asked for
     /// before may come behind that.
     renewed: Option<Instant>,
+    /// There may be clients that are ended for the sake of their server connections.
+    has_stale: bool,
     /// The halts in force, if any database is paused.
     halted: Option<Arc<Halted>>,
     /// Server connections without a client.

@@ -109,6 +109,8 @@ pub(super) struct UpstreamPort {
     pub(super) parked: Option<Instant>,
     /// Since when the server is asked something on it first.
     pub(super) asked: Option<Instant>,
+    /// Its client is ended for it, as soon as it is outside a transaction.
+    pub(super) is_stale: bool,
     /// There is no need of it once its client has left.
     pub(super) is_spare: bool,
     /// When it came to the worker.
@@ -132,6 +134,7 @@ impl UpstreamPort {
             dies: None,
             parked: None,
             asked: None,
+            is_stale: false,
             is_spare: false,
             opened: Instant::now(),
             process: None,

@@ -2,7 +2,7 @@
 
 use super::Worker;
 use super::end::End;
-use super::ports::{ClientPort, Seeks};
+use super::ports::{ClientPort, PortId, Seeks};
 use crate::admin::console::{Counted, Peer, PeerState, Totals, WAITS_FOR_POOL};
 use crate::client::Turn;
 use crate::error::ConnectionError;
@@ -208,11 +208,12 @@ impl Worker {
     }
 
     /// Closes the server connections of a database, or all, as they become free: those without a
-    /// client now, the others when theirs has left.
+    /// client now, the others when theirs has left, or has come to the end of its transaction.
     #[cold]
     pub(super) fn reconnect(&mut self, database: Option<&str>) {
         let now = Instant::now();
         self.renewed = Some(now);
+        let is_fast = self.config.server_fast_close;
         for slot in self.upstreams.slots() {
             let id = UpstreamId(slot);
             let of = self.database_at(id);
@@ -222,6 +223,10 @@ impl Worker {
             }
             if let Some(server) = self.upstreams.get_mut(slot) {
                 server.dies = Some(now);
+                server.is_stale = is_fast;
+                let holder = server.holder;
+                self.has_stale |= is_fast;
+                self.make_dirty(PortId::Client(holder));
             }
             self.close_parked(id);
         }

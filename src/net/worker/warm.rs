@@ -11,6 +11,7 @@ use crate::metrics::Counter;
 use crate::net::farewell::count_end;
 use crate::net::news::Place;
 use crate::net::orders::{Arrival, Joined, Via};
+use crate::net::session::Session;
 use crate::net::visitor::redial;
 use crate::net::warm::Offer;
 use crate::wire::Error;
@@ -52,10 +53,23 @@ impl Worker {
         let Some(packet) = self.hub.identity(client.link).filter(|_| self.warm.is_on()) else {
             return;
         };
-        let number = credential.map_or(0, |credential| credential.number());
+        let number = credential.as_ref().map_or(0, |it| it.number());
         match outcome {
             LoginOutcome::Open => self.warm.accepted((packet, number), client.began),
             LoginOutcome::Guarded | LoginOutcome::Refused => self.warm.refused(packet),
+        }
+        if outcome == LoginOutcome::Open
+            && let Some(server) = self.upstreams.get_mut(client.link.0)
+            && let Some(place) = &server.place
+            && let Some(origin) = self.hub.origin(id)
+        {
+            place.keeper().is_entered(&|| Session {
+                startup: origin.packet().to_vec(),
+                database: origin.database().to_vec(),
+                credential: credential.clone(),
+                way: Arc::clone(&client.way),
+                endpoint: Arc::clone(&server.endpoint),
+            });
         }
         if outcome == LoginOutcome::Guarded
             && let Some(hint) = self.config.warmth_hint()
@@ -217,6 +231,10 @@ impl Worker {
             // Of a pool, it may have been promised to somebody who has not come yet.
             let is_listed = is_listed || server.place.is_some() && waits < Some(PROMISED);
             let is_idle = waits.is_some_and(|waits| waits >= self.config.server_idle_timeout);
+            // What is asked has been for too long, whoever would want it.
+            let is_kept =
+                server.parked.is_some() && server.place.as_ref().is_some_and(Place::is_kept);
+            let is_idle = is_idle && !is_kept;
             let is_old = server.dies.is_some_and(|dies| dies <= now);
             if !is_listed || is_idle || is_old {
                 self.close_parked(id);
@@ -225,7 +243,12 @@ impl Worker {
         let next = self.parked.iter().filter_map(|id| {
             let server = self.upstreams.get(id.0)?;
             let since = server.parked.or(server.asked)?;
-            let idle = since.checked_add(self.config.server_idle_timeout);
+            let idle = since.checked_add(self.config.server_idle_timeout)?;
+            // What is kept is so as long as its pool has no more, which is looked at again.
+            let idle = match idle <= now {
+                true => now.checked_add(self.config.server_idle_timeout),
+                false => Some(idle),
+            };
             let promised = since.checked_add(PROMISED);
             let promised = promised.filter(|until| server.place.is_some() && *until > now);
             [idle, promised, server.dies].into_iter().flatten().min()
