@@ -96,9 +96,11 @@ pub(super) fn answered(
 fn forbidden(types: &[u32], scan: &Scan, eligible: &Eligible, server: Dialect) -> Vec<usize> {
     let mut forbidden = intervals(types, eligible);
     forbidden.extend(lists::misfits(types, scan, eligible));
-    if server.server_major < 14 {
-        // Of each that is empty there is a notice, and 13 does not say of which (H-32).
-        forbidden.extend(positions(types, |oid| oid == oid::TSQUERY));
+    // Of each that is empty there is a notice (H-32). 13 does not say of which, and those of
+    // several come in the order of the parameters, which need not be that of the literals.
+    let queries = positions(types, |oid| oid == oid::TSQUERY);
+    if server.server_major < 14 || queries.len() > 1 {
+        forbidden.extend(queries);
     }
     forbidden
 }

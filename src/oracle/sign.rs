@@ -214,8 +214,6 @@ fn naming(
         ),
         rows("y", "pg_policy y"),
         rows("q", &checks),
-        of_user("x", "pg_opclass"),
-        of_user("x", "pg_amop"),
         of_user("x", "pg_amproc"),
         of_user("v", "pg_conversion"),
         "(SELECT pg_catalog.sum(pg_catalog.hashtext(pg_catalog.concat_ws(' ', v.oid, v.evtfoid, \

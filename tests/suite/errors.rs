@@ -153,6 +153,9 @@ fn what_is_said_of_a_literal_is_said_whenever_it_is_executed() {
             client.query(&format!(
                 "SELECT id FROM t WHERE id = {id} AND 'a'::tsvector @@ E'{query}\\x20'::tsquery"
             ));
+            client.query(&format!(
+                "SELECT id, '{query}' < '{query}'::tsquery FROM t WHERE id = {id}"
+            ));
         }
     });
 }
