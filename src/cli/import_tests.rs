@@ -117,7 +117,7 @@ fn what_pgbouncer_does_by_default_is_said() {
 
 #[test]
 fn pools_keep_their_sizes_where_they_have_any() {
-    let text = "[databases]\na = host=h pool_size=3 reserve_pool_size=2 \
+    let text = "[databases]\na = host=h pool_size=3 min_pool_size=1 reserve_pool_size=2 \
                 max_db_connections=9\nb = host=h pool_mode=session pool_size=4\n\
                 c = host=h pool_mode=transaction\nd = host=h pool_mode=statement\n\
                 [pgbouncer]\nquery_wait_timeout = 9\npool_mode = ";
@@ -127,7 +127,11 @@ fn pools_keep_their_sizes_where_they_have_any() {
     let pools = [b"a", b"b", b"c", b"d"].map(|name| pool(name));
     assert_eq!(pools, [Some(3), None, Some(20), Some(20)], "{out}");
     let of_a = config.databases.find(b"a").map(|it| it.sizes);
-    assert_eq!(of_a.map(|it| (it.reserve, it.most)), Some((2, 9)), "{out}");
+    assert_eq!(
+        of_a.map(|it| (it.least, it.reserve, it.most)),
+        Some((1, 2, 9)),
+        "{out}"
+    );
     assert_eq!(config.query_wait_timeout.as_secs(), 9);
     assert!(
         out.contains("line 3: [databases] b has what has no equivalent: pool_size"),

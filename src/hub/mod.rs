@@ -55,7 +55,7 @@ use task::Outbox;
 pub use task::{Arrival, Decided, ServerKey, Task, Waits};
 use timers::Timer;
 use warm::Began;
-pub use warm::{LoginOutcome, Parking, is_welcomed};
+pub use warm::{LoginOutcome, MAX_LOOK, Parking, is_welcomed};
 
 /// Milliseconds between two looks for what nobody uses any more.
 pub const REST: u64 = 60_000;

@@ -24,7 +24,7 @@ use crate::wire::frame::{self, HEADER};
 use crate::wire::{Error, frontend};
 
 /// How many times the interval between two looks at the catalog the last one may be ago.
-const MAX_LOOK: u64 = 2;
+pub const MAX_LOOK: u32 = 2;
 
 /// What was known when a login began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -264,7 +264,11 @@ impl Hub {
         let server = self.servers.get_mut(id.0)?;
         let is_parked = self.clients.get(server.lease.0).is_none() && server.resets.is_empty();
         let interval = self.lent.settings.catalog_watch;
-        let oldest = Millis(self.now.0.saturating_sub(interval.saturating_mul(MAX_LOOK)));
+        let oldest = Millis(
+            self.now
+                .0
+                .saturating_sub(interval.saturating_mul(MAX_LOOK.into())),
+        );
         let standing = &mut server.upstream.standing;
         let is_known = interval > 0 && standing.database.was_looked_at(oldest);
         if !is_parked || !is_known || !standing.knows_names() || standing.names().greets() {
@@ -301,13 +305,16 @@ impl Hub {
 
     /// Has the catalog looked at on a parked connection, for somebody who is to be given it and
     /// for whom the last look is too long ago. Returns what becomes of the connection, as
-    /// [`Self::park`] does; `None` if a look would not help, and nothing has changed then unless
-    /// the connection is gone.
-    pub fn look(&mut self, id: UpstreamId, key: CancelKey) -> Option<Parking> {
+    /// [`Self::park`] does; `None` if a look would not help, or the last one took longer than
+    /// `most` milliseconds, and nothing has changed then unless the connection is gone.
+    pub fn look(&mut self, id: UpstreamId, key: CancelKey, most: u64) -> Option<Parking> {
         let server = self.servers.get_mut(id.0)?;
         let is_parked = self.clients.get(server.lease.0).is_none() && server.resets.is_empty();
         let has_asked = self.lent.settings.catalog_watch > 0;
         if !is_parked || !has_asked || !is_current(server, &self.lent) {
+            return None;
+        }
+        if server.upstream.standing.database.look_took() > most {
             return None;
         }
         // Nobody reads what is said to it, and nobody knows its key: it is there to leave.

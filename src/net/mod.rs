@@ -80,6 +80,7 @@ use pools::Pools;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use switches::SwitchKeeper;
@@ -410,7 +411,7 @@ impl Proxy {
             pools: Pools::new(self.steward.current(), Arc::clone(&warm)),
             peers: peers::Peers::new(&self.config),
             workers: Mutex::default(),
-            turn: std::sync::atomic::AtomicUsize::default(),
+            turn: AtomicUsize::default(),
             halts: Arc::default(),
             ways: Arc::new(Ways::new(&self.config.databases)),
             current: self.steward.current(),

@@ -69,6 +69,7 @@ pub(super) struct Opened {
     pub(super) place: Place,
     pub(super) startup: Vec<u8>,
     pub(super) database: Vec<u8>,
+    pub(super) way: Arc<Way>,
     /// The count of what may have changed logins, when this one began.
     pub(super) logins: u64,
     pub(super) outcome: Result<Reached, ConnectionError>,

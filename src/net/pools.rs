@@ -82,8 +82,7 @@ impl Pools {
             reserve,
             most,
         } = way.destination.sizes;
-        let config = self.current.get();
-        let (bounds, lifetime) = (config.bounds, config.server_lifetime);
+        let bounds = self.current.get().bounds;
         let least = least.min(pool.unwrap_or_else(|| self.warm.most()));
         let groups = [
             (Group::Database(database.into()), most),
@@ -115,7 +114,7 @@ impl Pools {
             debt: Mutex::default(),
             has_debt: AtomicBool::new(false),
             has_idle: AtomicBool::new(false),
-            stock: Stock::new(least, lifetime, self.short.clone()),
+            stock: Stock::new(least, self.current.clone(), self.short.clone()),
             inner: Mutex::default(),
         }))
     }

@@ -55,6 +55,7 @@ pub(super) async fn reopen(wanted: Wanted, environment: Arc<Environment>, mailbo
         place,
         startup: session.startup,
         database: session.database,
+        way: session.way,
         logins,
         outcome,
     })));

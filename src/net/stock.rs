@@ -50,7 +50,10 @@ async fn open_all(pool: &Arc<Pool>, environment: &Environment) {
             Ok(reached) => {
                 is_let_in(&session, environment, began);
                 let Session {
-                    startup, database, ..
+                    startup,
+                    database,
+                    way,
+                    ..
                 } = session;
                 let order = Order::Opened(Box::new(Opened {
                     client: ClientId::NONE,
@@ -58,6 +61,7 @@ async fn open_all(pool: &Arc<Pool>, environment: &Environment) {
                     place,
                     startup,
                     database,
+                    way,
                     logins,
                     outcome: Ok(reached),
                 }));

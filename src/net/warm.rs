@@ -13,6 +13,7 @@
 
 use super::news::{Berth, News, Tells};
 use crate::config::Config;
+use crate::hub::MAX_LOOK;
 use crate::ids::UpstreamId;
 use foldhash::quality::RandomState;
 use std::collections::HashMap;
@@ -38,6 +39,9 @@ const MAX_KNOWN: usize = 1024;
 pub(super) struct Warm {
     /// The most of one identity; none if that is zero.
     most: AtomicUsize,
+    /// How long after its client has left a connection may be given away without another look at
+    /// the catalog.
+    watched: Duration,
     listed: Mutex<Listed>,
 }
 
@@ -112,12 +116,13 @@ fn most(config: &Config) -> usize {
 impl Warm {
     /// A list of at most as many of each identity as `config` says.
     pub(super) fn new(config: &Config) -> Self {
-        Self::of(most(config))
+        Self::of(most(config), config.catalog_watch * MAX_LOOK)
     }
 
-    fn of(most: usize) -> Self {
+    fn of(most: usize, watched: Duration) -> Self {
         Self {
             most: AtomicUsize::new(most),
+            watched,
             listed: Mutex::default(),
         }
     }
@@ -177,6 +182,12 @@ impl Warm {
         let is_proven = age(accepted).is_some_and(|age| age <= PROVEN);
         let is_due = age(accepted).is_none_or(|age| age > RENEWED)
             && age(identity.tried).is_none_or(|age| age > RENEWED);
+        let rests = now.saturating_duration_since(identity.idle[best].since);
+        if is_due && rests > self.watched {
+            // It would take two questions, that to the server and that about the catalog; its own
+            // login is sooner done, and answers the first for those who come next.
+            return cold(true);
+        }
         if is_due {
             identity.tried = Some(now);
             return Answer::Prove;

@@ -25,7 +25,7 @@ fn names<const N: usize>() -> [UpstreamId; N] {
 
 #[test]
 fn what_has_learned_something_stays_and_is_given_first() {
-    let warm = Warm::of(2);
+    let warm = Warm::of(2, Duration::MAX);
     let [one, two, three, four] = names();
     let now = Instant::now();
     warm.accepted((PACKET, 0), now);
@@ -48,7 +48,7 @@ fn what_has_learned_something_stays_and_is_given_first() {
 
 #[test]
 fn only_who_was_accepted_lately_has_warm_connections() {
-    let warm = Warm::of(2);
+    let warm = Warm::of(2, Duration::MAX);
     let [one, two, three] = names();
     let start = Instant::now();
     let after = |millis| start + Duration::from_millis(millis);
@@ -73,7 +73,7 @@ fn only_who_was_accepted_lately_has_warm_connections() {
 
 #[test]
 fn a_login_with_one_secret_says_nothing_of_another() {
-    let warm = Warm::of(2);
+    let warm = Warm::of(2, Duration::MAX);
     let [one, two] = names();
     let now = Instant::now();
     warm.accepted((PACKET, 1), now);
@@ -90,7 +90,7 @@ fn a_login_with_one_secret_says_nothing_of_another() {
 
 #[test]
 fn who_is_refused_has_none() {
-    let warm = Warm::of(2);
+    let warm = Warm::of(2, Duration::MAX);
     let [one, two] = names();
     let now = Instant::now();
     warm.accepted((PACKET, 0), now);
@@ -109,7 +109,7 @@ fn who_is_refused_has_none() {
 
 #[test]
 fn the_oldest_makes_way_and_the_idle_worker_is_chosen() {
-    let warm = Warm::of(1);
+    let warm = Warm::of(1, Duration::MAX);
     let [one, two, three] = names();
     let now = Instant::now();
     for (packet, name) in [(b"a", one), (b"b", two), (b"c", three)] {
@@ -117,9 +117,30 @@ fn the_oldest_makes_way_and_the_idle_worker_is_chosen() {
         assert!(warm.offer(packet, (0, name), USED));
     }
     assert!(!warm.has(b"a", 0, one) && warm.has(b"b", 0, two) && warm.has(b"c", 0, three));
-    let warm = Warm::of(3);
+    let warm = Warm::of(3, Duration::MAX);
     warm.accepted((PACKET, 0), now);
     assert!(warm.offer(PACKET, (1, one), USED) && warm.offer(PACKET, (0, two), USED));
     let load = |worker| [5, 3][worker];
     assert_eq!(warm.answer((PACKET, 0), now, load), Answer::Warm(1, one));
+}
+
+#[test]
+fn who_comes_after_a_pause_logs_in_itself() {
+    let second = Duration::from_secs(1);
+    let warm = Warm::of(2, 2 * second);
+    let [one, _] = names();
+    let now = Instant::now();
+    warm.accepted((PACKET, 0), now);
+    assert!(warm.offer(PACKET, (0, one), USED));
+    let at = |seconds| warm.answer((PACKET, 0), now + seconds * second, |_| 0);
+    let cold = Answer::Cold { is_spare: true };
+    assert_eq!([at(4), at(5)], [cold, cold]);
+    // The server has let one in, so it would let in the next.
+    warm.accepted((PACKET, 0), now + 6 * second);
+    assert_eq!(at(6), Answer::Warm(0, one));
+    assert!(warm.offer(PACKET, (0, one), USED));
+    assert_eq!(
+        warm.answer((PACKET, 0), now + second * 3 / 2, |_| 0),
+        Answer::Warm(0, one)
+    );
 }

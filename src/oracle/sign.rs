@@ -7,7 +7,8 @@
 //! that decide what a name means, which types there are and which plans. With 10,000 tables, 15,000
 //! indexes beside their keys and 50,000 columns the question takes 1.5 times as long as by
 //! transaction numbers alone (105 ms, not 70), and 250 ms if the proxy has made something since the
-//! last look.
+//! last look. In an empty database it takes 2.1 ms, of which collations, text searches, conversions
+//! and what functions operator classes have are 0.5.
 
 use super::catalog::{FIRST_NORMAL, qualified, quoted};
 use crate::sql::define::Name;

@@ -285,6 +285,7 @@ impl Database {
         let took = now.since(asked);
         let due = now.0.saturating_add(took.saturating_mul(WATCH_SHARE));
         self.watch_due.fetch_max(due, Ordering::Relaxed);
+        self.usage.look_takes(took);
         self.looks.spend(took, now);
         self.suspicions.spend(took, now);
         self.wakes(now);

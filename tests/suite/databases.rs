@@ -87,6 +87,25 @@ fn the_console_calls_databases_what_clients_call_them() {
 }
 
 #[test]
+fn connections_for_nobody_are_called_what_clients_call_their_database() {
+    let place = Place::new();
+    let leads = format!(
+        "upstream = '{}'\ndbname = 'postgres'\nmin_pool_size = 3",
+        server::address()
+    );
+    let settings = place.settings(&[("catalog_watch_ms", "1000")]);
+    let _proxy = Proxy::with_tables(&tables(&[("one", &leads)]), &settings);
+    Client::login(&place.path, "one").run("SELECT 1");
+    let mut console = place.enter("boss");
+    let started = Instant::now();
+    while found(&mut console, "SERVERS", "database", "one").len() < 3 {
+        assert!(started.elapsed() < Duration::from_secs(10));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(found(&mut console, "SERVERS", "database", "postgres").is_empty());
+}
+
+#[test]
 fn databases_of_one_name_on_two_servers_share_nothing() {
     let servers = [ONE, TWO].map(Server::start);
     let upstream = |index: usize| {

@@ -17,8 +17,7 @@ const COUNT: u64 = 30;
 /// Of so many clients one at least has to come to a connection that another has used.
 const SHARE: u64 = 40;
 
-/// How many threads share more than [`COUNT`], each with a proxy and a
-/// database of its own.
+/// How many threads share more than [`COUNT`], each with a proxy and a database of its own.
 const LANES: u64 = 4;
 
 const SETUP: &str = "CREATE SCHEMA two; CREATE TABLE t (id int PRIMARY KEY, name text); \

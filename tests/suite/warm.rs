@@ -893,7 +893,9 @@ fn a_temporary_schema_that_a_login_makes_is_nobody_elses() {
 
 #[test]
 fn a_connection_that_has_waited_is_asked_and_not_thrown_away() {
-    let proxy = Proxy::with(&server::address(), &[("catalog_watch_ms", "50")]);
+    // One of a pool is there to be given, however long it has waited.
+    let settings = [("catalog_watch_ms", "50"), ("min_pool_size", "1")];
+    let proxy = Proxy::with(&server::address(), &settings);
     let database = server::database("CREATE TABLE t (id int)");
     let pid = "SELECT pg_backend_pid()";
     let (client, _) = until_woken(&proxy, &database, |client| {

@@ -60,8 +60,8 @@ pub const MIN_POOL_SIZE: Setting = Setting {
     what: "So many server connections of one user to one database stay open when nobody needs \
            them, and are opened anew when they end, as long as a client of them has been there \
            within server_lifetime_s; the last of these is who is logged in.",
-    because: "it is PgBouncer's: it makes the first clients after a quiet spell, or after sessions \
-              that could not be kept, wait for no login, and costs the server's memory meanwhile.",
+    because: "it is PgBouncer's: clients that come while others do wait for no login although the \
+              sessions before theirs could not be kept; it costs the server's memory meanwhile.",
 };
 
 /// `server_fast_close`: whether RECONNECT waits for clients that keep their connections.

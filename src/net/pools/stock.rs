@@ -8,11 +8,12 @@
 //!   not opened for ever.
 
 use super::Pool;
+use crate::net::current::Current;
 use crate::net::news::Place;
 use crate::net::session::Session;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::sync::mpsc::UnboundedSender;
 
 /// How many times all of a minimum may be opened while no client comes.
@@ -22,8 +23,8 @@ const ROUNDS: usize = 4;
 #[derive(Debug)]
 pub(super) struct Stock {
     least: usize,
-    /// How long after its last client a pool is kept.
-    lifetime: Duration,
+    /// Says how long after its last client a pool is kept.
+    current: Current,
     /// Where it is said that the pool has fewer connections.
     short: UnboundedSender<Arc<Pool>>,
     /// It was said, and is seen to.
@@ -41,15 +42,10 @@ struct LastClient {
 }
 
 impl Stock {
-    pub(super) fn new(least: usize, lifetime: Duration, short: UnboundedSender<Arc<Pool>>) -> Self {
-        // A connection that never dies has no lifetime to go by.
-        let lifetime = match lifetime.is_zero() {
-            true => Duration::MAX,
-            false => lifetime,
-        };
+    pub(super) fn new(least: usize, current: Current, short: UnboundedSender<Arc<Pool>>) -> Self {
         Self {
             least,
-            lifetime,
+            current,
             short,
             is_told: AtomicBool::new(false),
             last: Mutex::default(),
@@ -82,7 +78,9 @@ impl Stock {
     }
 
     fn is_recent(&self, last: &LastClient) -> bool {
-        last.seen.elapsed() <= self.lifetime
+        let lifetime = self.current.get().server_lifetime;
+        // A connection that never dies has no lifetime to go by.
+        lifetime.is_zero() || last.seen.elapsed() <= lifetime
     }
 
     /// Whether one more is to be opened, beside the `taken`.
@@ -140,6 +138,9 @@ impl Pool {
             return None;
         }
         if !self.takes_place(Instant::now()) {
+            drop(inner);
+            // Others have what there may be. Whoever comes next finds out whether they still do.
+            self.gives_up();
             return None;
         }
         drop(inner);

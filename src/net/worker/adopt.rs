@@ -83,7 +83,8 @@ impl Worker {
                 Some(renewed) if joined.began <= renewed => Some(renewed),
                 _ => warm::dies_at(self.config.server_lifetime, number),
             },
-            is_stale: self.has_stale && self.renewed.is_some_and(|at| joined.began <= at),
+            is_stale: self.config.server_fast_close
+                && self.renewed.is_some_and(|at| joined.began <= at),
             is_spare: joined.is_spare,
             place: joined.place.take(),
             way: Some(Arc::clone(&joined.way)),

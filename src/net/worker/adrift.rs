@@ -246,6 +246,10 @@ impl Worker {
         if let Ok(reached) = opened.outcome
             && let Some(link) = self.take_in((0, key), reached, login, opened.place)
         {
+            // Nobody has come yet who would tell what clients call its database.
+            if let Some(server) = self.upstreams.get_mut(link.0) {
+                server.way = Some(opened.way);
+            }
             self.offer(link);
         }
     }

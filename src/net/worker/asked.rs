@@ -1,8 +1,11 @@
 //! Clients that were to have a warm connection on which the server has not been asked for too long
-//! what a new login would find: it is asked now, which is sooner done than another login.
+//! what a new login would find: it is asked now, instead of another login.
 //!
-//! Invariant: such a client waits for one connection, and is connected otherwise as soon as that is
-//! closed for any reason.
+//! Invariants:
+//! - such a client waits for one connection, and is connected otherwise as soon as that is closed
+//!   for any reason, and [`PATIENCE`] after it has begun to wait;
+//! - the last look at the catalog took no longer than [`MOST`]: where the catalog is so large that
+//!   it does, another login is sooner done.
 
 use super::Worker;
 use super::ports::PortId;
@@ -10,7 +13,15 @@ use crate::hub::Parking;
 use crate::ids::UpstreamId;
 use crate::net::news::Place;
 use crate::net::orders::Arrival;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How long a client waits for an answer. Something on the server may keep the look waiting that
+/// would not keep a login.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The longest time, in milliseconds, that the last look may have taken. A login takes some 3, and
+/// twice that until the first statements of a session have run.
+const MOST: u64 = 20;
 
 impl Worker {
     /// Whether a connection has no client and is there.
@@ -28,7 +39,7 @@ impl Worker {
     pub(super) fn ask_first(&mut self, mut arrival: Arrival, id: UpstreamId, may_ask: bool) {
         let may_ask = may_ask && self.is_parked(id);
         let asks = match may_ask {
-            true => self.hub.look(id, arrival.joined.key.clone()),
+            true => self.hub.look(id, arrival.joined.key.clone(), MOST),
             false => None,
         };
         if let (Some(Parking::Learns | Parking::Resets), Some(server)) =
@@ -39,13 +50,23 @@ impl Worker {
             server.asked = Some(now);
             self.awaited.push((id, arrival));
             self.make_dirty(PortId::Upstream(id));
-            return self.sweeps_after(now);
+            return self.sweeps_after(PATIENCE);
         }
         if let Some(server) = self.upstreams.get_mut(id.0) {
             arrival.joined.place = server.place.take();
         }
         self.close_parked(id);
         self.redial(arrival);
+    }
+
+    /// Since when a connection without a client is kept too long, if the server does not answer.
+    pub(super) fn answers_by(&self, id: UpstreamId, asked: Instant) -> Option<Instant> {
+        let is_awaited = self.awaited.iter().any(|(awaited, _)| *awaited == id);
+        let limit = match is_awaited {
+            true => PATIENCE,
+            false => self.config.server_idle_timeout,
+        };
+        asked.checked_add(limit)
     }
 
     /// What the server was asked on a connection without a client has been answered, and it is fit

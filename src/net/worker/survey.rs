@@ -225,8 +225,10 @@ impl Worker {
                 server.dies = Some(now);
                 server.is_stale = is_fast;
                 let holder = server.holder;
-                self.has_stale |= is_fast;
-                self.make_dirty(PortId::Client(holder));
+                if is_fast {
+                    self.has_stale = true;
+                    self.make_dirty(PortId::Client(holder));
+                }
             }
             self.close_parked(id);
         }

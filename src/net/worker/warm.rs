@@ -109,7 +109,7 @@ impl Worker {
                 if let Some(server) = self.upstreams.get_mut(link.0) {
                     server.asked = Some(now);
                 }
-                self.sweeps_after(now);
+                self.sweeps_after(self.config.server_idle_timeout);
             }
             None => drop(self.upstreams.remove(link.0)),
         }
@@ -139,7 +139,7 @@ impl Worker {
         };
         let is_wanted = self.halted.is_none() || !self.is_unwanted(id);
         let is_listed = is_wanted && self.warm.offer(packet, (self.number, id), offer);
-        self.sweeps_after(now);
+        self.sweeps_after(self.config.server_idle_timeout);
         if is_listed {
             self.hub.lent.counters().add(Counter::Parked, 1);
         } else {
@@ -151,8 +151,8 @@ impl Worker {
     }
 
     /// Something has begun to wait, which must not do so for ever.
-    pub(super) fn sweeps_after(&mut self, now: Instant) {
-        let due = now.checked_add(self.config.server_idle_timeout);
+    pub(super) fn sweeps_after(&mut self, time: Duration) {
+        let due = Instant::now().checked_add(time);
         self.swept_at = [self.swept_at, due].into_iter().flatten().min();
     }
 
@@ -230,30 +230,36 @@ impl Worker {
                 .map(|since| now.saturating_duration_since(since));
             // Of a pool, it may have been promised to somebody who has not come yet.
             let is_listed = is_listed || server.place.is_some() && waits < Some(PROMISED);
-            let is_idle = waits.is_some_and(|waits| waits >= self.config.server_idle_timeout);
-            // What is asked has been for too long, whoever would want it.
-            let is_kept =
-                server.parked.is_some() && server.place.as_ref().is_some_and(Place::is_kept);
-            let is_idle = is_idle && !is_kept;
             let is_old = server.dies.is_some_and(|dies| dies <= now);
-            if !is_listed || is_idle || is_old {
+            let is_over = self.rests_until(id, now).is_some_and(|until| until <= now);
+            if !is_listed || is_over || is_old {
                 self.close_parked(id);
             }
         }
         let next = self.parked.iter().filter_map(|id| {
             let server = self.upstreams.get(id.0)?;
             let since = server.parked.or(server.asked)?;
-            let idle = since.checked_add(self.config.server_idle_timeout)?;
-            // What is kept is so as long as its pool has no more, which is looked at again.
-            let idle = match idle <= now {
-                true => now.checked_add(self.config.server_idle_timeout),
-                false => Some(idle),
-            };
             let promised = since.checked_add(PROMISED);
             let promised = promised.filter(|until| server.place.is_some() && *until > now);
-            [idle, promised, server.dies].into_iter().flatten().min()
+            let rests = self.rests_until(*id, now);
+            [rests, promised, server.dies].into_iter().flatten().min()
         });
         self.swept_at = next.min();
+    }
+
+    /// Until when a connection without a client may stay so; of one that its pool keeps, when it is
+    /// looked at again whether it still does.
+    fn rests_until(&self, id: UpstreamId, now: Instant) -> Option<Instant> {
+        let server = self.upstreams.get(id.0)?;
+        let Some(since) = server.parked else {
+            return self.answers_by(id, server.asked?);
+        };
+        let is_kept = || server.place.as_ref().is_some_and(Place::is_kept);
+        let until = since.checked_add(self.config.server_idle_timeout)?;
+        match until <= now && is_kept() {
+            true => now.checked_add(self.config.server_idle_timeout),
+            false => Some(until),
+        }
     }
 
     /// Closes all connections without a client.

@@ -34,7 +34,8 @@ const MOST: u32 = LOOK;
 const IN_VAIN: u32 = 4;
 const TRIES: u32 = 16;
 
-/// What executions have saved lately that rely on the looks at the catalog, or would have saved.
+/// What executions have saved lately that rely on the looks at the catalog, or would have saved,
+/// and what the looks cost.
 #[derive(Debug, Default)]
 pub(super) struct Usage {
     /// Since when that is counted, in milliseconds.
@@ -47,9 +48,16 @@ pub(super) struct Usage {
     is_resting: AtomicBool,
     /// Connections that were looked at to be kept since one was given to somebody.
     parked: AtomicU32,
+    /// How long the last look took, in milliseconds.
+    took: AtomicU64,
 }
 
 impl Usage {
+    /// A look has taken so many milliseconds.
+    pub(super) fn look_takes(&self, took: u64) {
+        self.took.store(took, Ordering::Relaxed);
+    }
+
     /// Begins to count anew if the time between two looks is over.
     fn turn(&self, now: Millis, interval: u64) {
         let order = Ordering::Relaxed;
@@ -125,6 +133,12 @@ impl Database {
             usage.saved.store(0, order);
             usage.before.store(LOOK, order);
         }
+    }
+
+    /// How long the last look took, in milliseconds.
+    #[must_use]
+    pub fn look_took(&self) -> u64 {
+        self.usage.took.load(Ordering::Relaxed)
     }
 
     /// Whether it pays to look at the catalog so that a connection whose client has left may be

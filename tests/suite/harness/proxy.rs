@@ -238,6 +238,19 @@ impl Process {
         self.status_kib("RssAnon:")
     }
 
+    /// The CPU time that it has used so far, in ticks of the system's clock, of which a second has
+    /// a hundred.
+    pub(crate) fn cpu_ticks(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        // Behind the name, which may have anything in it: `utime` and `stime` of `proc(5)`.
+        let (_, rest) = stat.rsplit_once(')').unwrap();
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        [11, 12]
+            .map(|at| fields[at].parse::<u64>().unwrap())
+            .iter()
+            .sum()
+    }
+
     /// How many files it may have open.
     pub(crate) fn file_limit(&self) -> u64 {
         let limits = std::fs::read_to_string(format!("/proc/{}/limits", self.child.id())).unwrap();
