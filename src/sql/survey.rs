@@ -57,7 +57,7 @@ pub trait Known {
 }
 
 /// Longer than any identifier: the server cuts off the end, and it may be the name of anything.
-const ANY_NAME: &[u8] = &[b'x'; 64];
+pub const ANY_NAME: &[u8] = &[b'x'; 64];
 
 /// Knows nothing beside `pg_catalog`.
 struct Builtins;

@@ -19,6 +19,7 @@ mod ends;
 mod follow;
 mod hold;
 mod late;
+mod logins;
 mod past;
 mod patience;
 mod pending;

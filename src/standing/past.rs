@@ -22,6 +22,8 @@ pub struct Past {
     /// Texts relayed while it was not known which names have hazards.
     pub(super) unsurveyed: Unsurveyed,
     shows_statements: bool,
+    /// What the client has prepared or opened may change who may log in.
+    pub(super) changes_logins: bool,
 }
 
 impl Default for Past {
@@ -34,6 +36,7 @@ impl Default for Past {
             parsed: Definitions::default(),
             unsurveyed: Unsurveyed::default(),
             shows_statements: false,
+            changes_logins: false,
         }
     }
 }

@@ -4,7 +4,7 @@ use super::Standing;
 use crate::reason::Reason;
 use crate::sql::define::{Definition, Definitions};
 use crate::sql::effect::Effect;
-use crate::sql::hazard::{self, Hazards};
+use crate::sql::hazard::Hazards;
 use crate::sql::residue::Residue;
 use crate::sql::survey::{self, Survey, Tagged};
 use crate::sql::tag::{self, Command};
@@ -73,19 +73,12 @@ impl Standing {
         if sees && (self.knows_names() || mentions_statements(text)) && prepares(text) {
             self.past.shows_statements();
         }
-        let logins = runs && self.may_change_logins(text, &survey);
+        let logins = self.may_change_logins(text, &survey, false);
         Relayed {
             effect,
             shows,
             logins,
         }
-    }
-
-    /// Whether what this text runs may change who may log in: where the names are not known, nobody
-    /// is let in unseen.
-    fn may_change_logins(&mut self, text: &[u8], survey: &Survey) -> bool {
-        let is_named = survey.hazards.has(Hazards::LOGINS) && self.knows_names();
-        is_named || hazard::spells_logins(text)
     }
 
     /// The client has this text parsed. Returns whether what it makes may show our statements, and
@@ -114,8 +107,7 @@ impl Standing {
         if mentions_statements(text) || sees && self.knows_names() {
             self.past.shows_statements();
         }
-        let runs = survey.effect >= Effect::Unknown;
-        (sees, runs && self.may_change_logins(text, &survey))
+        (sees, self.may_change_logins(text, &survey, true))
     }
 
     /// A client's frame is about to be relayed that is too large or malformed to be read: if it is
@@ -282,6 +274,7 @@ impl Standing {
         if kept.has(Hazards::SEES) {
             self.past.shows_statements();
         }
+        self.keeps_logins(kept);
         Ok(())
     }
 

@@ -57,7 +57,12 @@ impl Set {
     /// The hazards of all of them together.
     fn hazards(&self, known: &impl Known) -> Hazards {
         if self.overflows {
-            return Hazards::ALL;
+            // So that nobody is led to log in who need not: these are not kept for long.
+            let logins = match known.of(survey::ANY_NAME).has(Hazards::LOGINS) {
+                true => Hazards::NONE,
+                false => Hazards::LOGINS,
+            };
+            return Hazards::ALL.without(logins);
         }
         let names = self.names.iter().map(|name| known.of(name));
         names.fold(Hazards::NONE, BitOr::bitor)

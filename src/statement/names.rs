@@ -122,6 +122,12 @@ impl Names {
         self.events
     }
 
+    /// The hazards of all names together.
+    #[must_use]
+    pub const fn any(&self) -> Hazards {
+        self.any
+    }
+
     /// Whether a name has hazards of functions, which spread to what uses the name.
     #[must_use]
     pub const fn spread(&self) -> bool {

@@ -130,6 +130,17 @@ fn put_count(out: &mut Vec<u8>, count: usize) {
     out.extend_from_slice(&u16::try_from(count).unwrap_or(u16::MAX).to_be_bytes());
 }
 
+/// Whether the body of a FunctionCall calls a function that reads or writes large objects, as
+/// libpq's `lo_…` do (`be-fsstubs.c`; OIDs of `pg_proc.dat`).
+#[must_use]
+pub fn calls_large_object(body: &[u8]) -> bool {
+    const OIDS: [u32; 17] = [
+        715, 952, 953, 954, 955, 956, 957, 958, 964, 1004, 3170, 3171, 3172, 3457, 3458, 3459, 3460,
+    ];
+    body.first_chunk()
+        .is_some_and(|oid| OIDS.contains(&u32::from_be_bytes(*oid)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,5 +209,14 @@ mod tests {
         assert_eq!(tags(DESCRIBE_EXECUTE), b"DE");
         assert_eq!(tags(CLOSE_UNNAMED_STATEMENT), b"C");
         assert_eq!(tags(CLOSE_UNNAMED_PORTAL), b"C");
+    }
+
+    #[test]
+    fn calls_of_large_objects_are_told_from_others() {
+        assert!(calls_large_object(&[0, 0, 3, 184, 0, 0]));
+        assert!(calls_large_object(&[0, 0, 3, 186]));
+        for other in [&[0, 0, 64, 0, 0, 0][..], &[0, 0, 3], b""] {
+            assert!(!calls_large_object(other));
+        }
     }
 }

@@ -77,3 +77,108 @@ fn the_next_login_finds_what_a_string_has_changed() {
         }
     }
 }
+
+/// In a database of which the proxy has not asked yet what its functions do.
+#[test]
+fn the_next_login_finds_what_an_unknown_function_has_changed() {
+    let own = server::own();
+    let proxy = Proxy::with(&own.host_port(), &[("catalog_watch_ms", "60000")]);
+    let mut direct = Client::login(&own.host_port(), "postgres");
+    direct.run("CREATE ROLE visitor LOGIN");
+    direct.run("CREATE DATABASE other");
+    direct.run(SETUP);
+    let mut other = Client::login(&own.host_port(), "other");
+    other.run(
+        "CREATE FUNCTION calls() RETURNS int LANGUAGE plpgsql AS \
+         $x$ BEGIN ALTER ROLE visitor SET my.var = 7; RETURN 1; END $x$",
+    );
+    let parameters = [("user", "visitor"), ("database", "postgres")];
+    let login = || Client::login_with(proxy.address(), &parameters);
+    settle(&proxy, login);
+    let mut admin = Client::login(proxy.address(), "other");
+    assert_eq!(admin.value("SELECT calls()"), "1");
+    assert_eq!(login().value("SHOW my.var"), "7");
+}
+
+/// What an administrator does before others log in, and after it.
+struct Again {
+    before: Vec<Vec<u8>>,
+    after: Vec<Vec<u8>>,
+}
+
+fn again(before: &[&str], after: &[&str]) -> Again {
+    let queries = |texts: &[&str]| texts.iter().map(|text| frames::query(text)).collect();
+    Again {
+        before: queries(before),
+        after: queries(after),
+    }
+}
+
+/// Ways to run, later and again, what calls `says`, whose OID this is.
+fn ways_to_run_again(oid: u32) -> Vec<Again> {
+    let says = "SELECT says()";
+    let sync = || frames::sync();
+    let batch = |all: &[Vec<u8>]| vec![[all.concat(), sync()].concat()];
+    let call = [&oid.to_be_bytes()[..], &[0; 6]].concat();
+    vec![
+        again(&[says; 4], &[says]),
+        again(&[says, says, "BEGIN"], &[says, "COMMIT"]),
+        again(&["PREPARE p AS SELECT says()"], &["EXECUTE p"]),
+        again(
+            &["DO $x$ BEGIN EXECUTE 'PREPARE q AS SELECT says()'; END $x$"],
+            &["EXECUTE q"],
+        ),
+        again(
+            &["BEGIN; DECLARE c CURSOR FOR SELECT says()"],
+            &["FETCH c; COMMIT"],
+        ),
+        again(
+            &[],
+            &["DO $x$ BEGIN EXECUTE 'SELECT say' || 's()'; END $x$"],
+        ),
+        again(&[], &["INSERT INTO told VALUES (1)"]),
+        Again {
+            before: batch(&[frames::parse("s", says, &[])]),
+            after: batch(&[frames::execution("s", &[])]),
+        },
+        Again {
+            before: Vec::new(),
+            after: vec![frames::frame(b'F', &call)],
+        },
+    ]
+}
+
+#[test]
+fn the_next_login_finds_what_has_run_again() {
+    let own = server::own();
+    let proxy = Proxy::with(&own.host_port(), &[("catalog_watch_ms", "60000")]);
+    let mut direct = Client::login(&own.host_port(), "postgres");
+    direct.run("CREATE ROLE visitor LOGIN; ALTER ROLE visitor SET my.var = 0");
+    direct.run("CREATE DATABASE other");
+    direct.run(SETUP);
+    let mut other = Client::login(&own.host_port(), "other");
+    other.run(
+        "CREATE SEQUENCE n; CREATE TABLE told (a int); \
+         CREATE FUNCTION says() RETURNS int LANGUAGE plpgsql AS $x$ BEGIN \
+         EXECUTE format('ALTER ROLE visitor SET my.var = %s', nextval('n')); RETURN 1; END $x$; \
+         CREATE FUNCTION fires() RETURNS trigger LANGUAGE plpgsql AS \
+         $x$ BEGIN PERFORM says(); RETURN NEW; END $x$; \
+         CREATE TRIGGER fires BEFORE INSERT ON told FOR EACH ROW EXECUTE FUNCTION fires()",
+    );
+    let oid = other.value("SELECT 'says'::regproc::oid").parse().unwrap();
+    let parameters = [("user", "visitor"), ("database", "postgres")];
+    let login = || Client::login_with(proxy.address(), &parameters);
+    let mut admin = Client::login(proxy.address(), "other");
+    for (number, way) in ways_to_run_again(oid).into_iter().enumerate() {
+        let mut ask = |bytes: &Vec<u8>| {
+            admin.send(bytes);
+            let answer = admin.until_ready();
+            assert!(!frames::tags(&answer).contains('E'), "{number}: {answer:?}");
+        };
+        way.before.iter().for_each(&mut ask);
+        settle(&proxy, login);
+        way.after.iter().for_each(&mut ask);
+        let expected = Client::login_with(&own.host_port(), &parameters).value("SHOW my.var");
+        assert_eq!(login().value("SHOW my.var"), expected, "way {number}");
+    }
+}

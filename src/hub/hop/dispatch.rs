@@ -211,6 +211,9 @@ impl Hop<'_> {
     #[cold]
     #[inline(never)]
     fn executed_something(&mut self, effect: Effect) {
+        if self.upstream.standing.ran_logins(effect) {
+            self.changes_logins();
+        }
         self.upstream.standing.ran(effect);
     }
 

@@ -58,10 +58,19 @@ impl Hop<'_> {
 
     /// What is relayed may change who may log in: at once, or when the transaction ends.
     #[cold]
-    fn changes_logins(&mut self) {
+    pub(super) fn changes_logins(&mut self) {
         self.client.changes_logins = true;
         self.lent.shapes.changes_logins();
         self.outbox.tasks.push_back(Task::DropParked);
+    }
+
+    /// What has changed who may log in is committed, if anything has.
+    #[inline]
+    pub(super) fn commits_logins(&mut self) {
+        if self.client.changes_logins {
+            self.changes_logins();
+            self.client.changes_logins = false;
+        }
     }
 
     /// Of a text that is not looked at. It may have been otherwise until now, and may be again for
@@ -153,6 +162,7 @@ impl Hop<'_> {
         self.upstream.standing.relays_unread(tag);
         if matches!(tag, frontend::QUERY | frontend::PARSE) {
             self.hide_statements();
+            self.changes_logins();
         }
         // Of these there is more than there should be.
         if matches!(tag, frontend::SYNC | frontend::FLUSH) {
@@ -187,8 +197,18 @@ impl Hop<'_> {
         match tag {
             frontend::PARSE => self.client.counts.parses += 1,
             frontend::BIND => self.client.counts.binds += 1,
-            frontend::FUNCTION_CALL => self.upstream.standing.relays_call(),
-            frontend::EXECUTE => self.upstream.standing.relays_execute(),
+            frontend::FUNCTION_CALL => {
+                self.upstream.standing.relays_call();
+                if !frontend::calls_large_object(body) {
+                    self.changes_logins();
+                }
+            }
+            frontend::EXECUTE => {
+                self.upstream.standing.relays_execute();
+                if self.upstream.standing.executes_logins() {
+                    self.changes_logins();
+                }
+            }
             // The server refuses it where it has to be answered, and takes it where it has not.
             frontend::SYNC | frontend::FLUSH if !body.is_empty() => {
                 self.hide_statements();
@@ -273,9 +293,8 @@ impl Hop<'_> {
             self.upstream.standing.affected(effect);
         }
         if let Some(status) = Status::read(body) {
-            if self.client.changes_logins && status == Status::Idle {
-                self.changes_logins();
-                self.client.changes_logins = false;
+            if status == Status::Idle {
+                self.commits_logins();
             }
             if status != Status::Transaction {
                 self.upstream.standing.only_begun.clear();

@@ -101,7 +101,10 @@ impl Hop<'_> {
     #[cold]
     fn moves_block(&mut self, status: Status) {
         match status {
-            Status::Idle => self.client.leaves_block(self.clock),
+            Status::Idle => {
+                self.client.leaves_block(self.clock);
+                self.commits_logins();
+            }
             Status::Transaction | Status::Failed => self.client.is_in_block(self.clock),
         }
     }
