@@ -57,12 +57,12 @@ impl Set {
     /// The hazards of all of them together.
     fn hazards(&self, known: &impl Known) -> Hazards {
         if self.overflows {
-            // So that nobody is led to log in who need not: these are not kept for long.
-            let logins = match known.of(survey::ANY_NAME).has(Hazards::LOGINS) {
-                true => Hazards::NONE,
-                false => Hazards::LOGINS,
+            // Many a session forgets names, which must not lead all others to real logins.
+            let any = known.of(survey::ANY_NAME);
+            return match any.has(Hazards::LOGINS) {
+                true => Hazards::ALL,
+                false => Hazards::ALL.without(Hazards::LOGINS),
             };
-            return Hazards::ALL.without(logins);
         }
         let names = self.names.iter().map(|name| known.of(name));
         names.fold(Hazards::NONE, BitOr::bitor)
@@ -150,7 +150,9 @@ mod tests {
         for text in [text, format!("select {}", "x".repeat(MAX_BYTES + 1))] {
             unsurveyed.survey(text.as_bytes());
             assert!(unsurveyed.ran.names.is_empty());
-            assert_eq!(unsurveyed.settle(0, &Sees), [Hazards::ALL, Hazards::NONE]);
+            // Nothing of a user's changes logins here.
+            let all = Hazards::ALL.without(Hazards::LOGINS);
+            assert_eq!(unsurveyed.settle(0, &Sees), [all, Hazards::NONE]);
             assert!(unsurveyed.is_settled(0));
         }
     }
