@@ -371,7 +371,8 @@ fn who_comes_first_is_served_first() {
 
 #[test]
 fn sessions_that_begin_otherwise_are_no_home() {
-    let proxy = proxy("1");
+    // Nobody looks at the catalog while the connection is the old one.
+    let proxy = with("1", &[("catalog_watch_ms", "60000")]);
     let database = server::database(SETUP);
     let mut client = Client::login(proxy.address(), &database);
     select(&mut client, 1);
