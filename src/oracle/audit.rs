@@ -70,7 +70,7 @@ pub(super) fn answered(
         shape = statement.recipe().shape().text_for_display(),
         "an audit has failed: the plan of the statement is not that of its values any more"
     );
-    match statement.recipe().narrowed() {
+    match statement.recipe().narrowed(&terms.naming) {
         _ if statement.recipe().shape().has_rows() => {
             env.lent.shapes.unfold(statement.recipe());
         }

@@ -5,7 +5,7 @@
 
 use super::answer::Answer;
 use super::topic::Topic;
-use super::{Env, blame};
+use super::{Env, blame, catalog};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
@@ -137,6 +137,16 @@ impl Candidate {
         Err(blame::failed(env))
     }
 
+    /// Literals of these types, too, are read at each execution.
+    pub(super) fn reads_each_time(&mut self, types: &[u32]) {
+        if !types.is_empty() {
+            let mut terms = Terms::clone(&self.terms);
+            let is_naming = |oid| catalog::is_naming(oid) || types.contains(&oid);
+            terms.naming = positions(&terms.types, is_naming).into();
+            self.terms = Arc::new(terms);
+        }
+    }
+
     /// The statement may stand for its original from now on, under these conditions.
     pub(super) fn trust(&self, proven: Proven, env: &mut Env<'_>) {
         let statement = &self.statement;
@@ -188,7 +198,7 @@ impl Candidate {
         if stored >= MANY_STORED {
             return Err(self.decline(Reason::Bulk, "", env));
         }
-        if let Some(narrow) = recipe.narrowed() {
+        if let Some(narrow) = recipe.narrowed(&self.terms.naming) {
             env.lent.shapes.narrow(recipe, narrow);
             return self.try_again(topic, env);
         }
@@ -207,7 +217,9 @@ impl Candidate {
         env: &mut Env<'_>,
     ) -> Result<Plans, Reason> {
         let recipe = self.statement.recipe();
-        let Some(narrow) = recipe.fixed(arguments) else {
+        let names = |argument| self.terms.naming.contains(argument);
+        let narrow = recipe.fixed(arguments);
+        let Some(narrow) = narrow.filter(|_| !arguments.iter().any(names)) else {
             return self.specify(topic, env);
         };
         env.lent.shapes.narrow(recipe, narrow);

@@ -62,6 +62,18 @@ pub(super) fn temporary() -> String {
 /// OIDs from here on are not assigned by hand: user types, and the information schema's domains.
 const FIRST_UNPINNED: u32 = 10_000;
 
+/// Built-in types whose literals name what the catalog holds, or whose value depends on the day:
+/// `timetz`, the `reg…` types, and their arrays.
+const NAMING: [u32; 26] = [
+    24, 1008, 1266, 1270, 2202, 2203, 2204, 2205, 2206, 2207, 2208, 2209, 2210, 2211, 3734, 3735,
+    3769, 3770, 4089, 4090, 4096, 4097, 4191, 4192, 8326, 8327,
+];
+
+/// Whether literals of this built-in type are to be read at each execution (H-07).
+pub(super) fn is_naming(oid: u32) -> bool {
+    NAMING.contains(&oid)
+}
+
 /// Whether some of these types may be domains, or built of such.
 pub(super) fn may_be_domains(types: &[u32]) -> bool {
     types.iter().any(|oid| *oid >= FIRST_UNPINNED)
@@ -70,7 +82,9 @@ pub(super) fn may_be_domains(types: &[u32]) -> bool {
 /// Asks the catalog what the texts of a statement alone cannot tell; `None` if there is nothing to
 /// ask.
 ///
-/// Columns: the OIDs among `types` that are domains or built of other types (H-05); how many of the
+/// Columns: the OIDs among `types` that are domains or built of other types (H-05), with `!` before
+/// those whose literals name what the catalog holds, and with `=` the enumerated types and their
+/// arrays, which are neither but do so, too (H-07); how many of the
 /// called functions are named like a type (H-03); how many rewrite rules the targets have (H-09);
 /// how many functions called without arguments are somebody's own and declared immutable (H-45);
 /// how many of the targets' triggers look at the text of the query (H-43). Then, of a table that
@@ -101,12 +115,21 @@ pub(super) fn of_statement(types: &[u32], eligible: &Eligible) -> Option<Vec<u8>
     let targets = targets.map(|name| format!("pg_catalog.to_regclass({})", quoted(name)));
     let targets = targets.collect::<Vec<_>>().join(", ");
     let targets = format!("ARRAY[{targets}]::pg_catalog.oid[]");
-    let plain = "'{b,e}'::pg_catalog.\"char\"[]";
+    let named = format!(
+        "'{{{}}}'::pg_catalog.oid[]",
+        NAMING.map(|oid| oid.to_string()).join(",")
+    );
     let question = format!(
-        "SELECT (SELECT pg_catalog.string_agg(t.oid::pg_catalog.text, ',') \
+        "SELECT (SELECT pg_catalog.string_agg(CASE WHEN u.kind {{=}} 'e'::pg_catalog.\"char\" \
+         THEN '=' WHEN u.kind {{=}} 'c'::pg_catalog.\"char\" \
+         OR b.typtype {{<>}} 'b'::pg_catalog.\"char\" OR b.oid {{=}} ANY ({named}) \
+         THEN '!' ELSE '' END {{||}} u.oid::pg_catalog.text, ',') FROM (\
+         SELECT t.oid, COALESCE(e.typtype, t.typtype) AS kind, \
+         COALESCE(e.typbasetype, t.typbasetype) AS base \
          FROM pg_catalog.pg_type t LEFT JOIN pg_catalog.pg_type e ON e.oid {{=}} t.typelem \
-         WHERE t.oid {{=}} ANY (ARRAY[{}]::pg_catalog.oid[]) AND (t.typtype {{<>}} ALL ({plain}) \
-         OR e.oid IS NOT NULL AND e.typtype {{<>}} ALL ({plain}))), \
+         WHERE t.oid {{=}} ANY (ARRAY[{}]::pg_catalog.oid[])) u \
+         LEFT JOIN pg_catalog.pg_type b ON b.oid {{=}} u.base \
+         WHERE u.kind {{<>}} 'b'::pg_catalog.\"char\"), \
          (SELECT pg_catalog.count(*) FROM pg_catalog.pg_type t WHERE t.typname {{=}} ANY \
          ({types})), \
          (SELECT pg_catalog.count(*) FROM pg_catalog.pg_rewrite r \
@@ -128,6 +151,8 @@ pub(super) struct Catalog {
     /// The types asked about that are domains or built of other types: a literal of such a type is
     /// demoted.
     pub(super) domains: Vec<u32>,
+    /// Those whose literals name what the catalog holds: they are read at each execution.
+    pub(super) naming: Vec<u32>,
     /// Everything that is declared immutable is known to be so: nobody's own word is relied on.
     pub(super) immutable: bool,
     /// Names and types of the columns of the table written to, if they were asked for.
@@ -173,9 +198,19 @@ pub(super) fn read(answer: &Answer) -> Result<Catalog, Reason> {
     if auditors != "0" {
         return Err(Reason::Introspection);
     }
-    let domains = domains.split(',').filter_map(|oid| oid.parse().ok());
+    if domains.contains('!') {
+        return Err(Reason::TypedLiteral);
+    }
+    let (naming, domains) = domains
+        .split(',')
+        .partition::<Vec<_>, _>(|it| it.starts_with('='));
+    let read = |oids: Vec<&str>| {
+        let oids = oids.iter().map(|oid| oid.trim_start_matches('='));
+        oids.filter_map(|oid| oid.parse().ok()).collect()
+    };
     Ok(Catalog {
-        domains: domains.collect(),
+        domains: read(domains),
+        naming: read(naming),
         immutable: calls == "0",
         columns: columns.as_chunks().0.to_vec(),
     })
@@ -318,6 +353,7 @@ mod tests {
             let domains = domains.to_vec();
             Ok(Catalog {
                 domains,
+                naming: Vec::new(),
                 immutable,
                 columns: Vec::new(),
             })
@@ -328,6 +364,12 @@ mod tests {
             catalog(&[5, 6], true)
         );
         assert_eq!(read(&answer(["", "0", "0", "1", "0"])), catalog(&[], false));
+        let both = read(&answer(["=7,5,=8", "0", "0", "0", "0"])).unwrap();
+        assert_eq!((&*both.domains, &*both.naming), (&[5][..], &[7, 8][..]));
+        assert_eq!(
+            read(&answer(["5,!6", "0", "0", "0", "0"])),
+            Err(Reason::TypedLiteral)
+        );
         assert_eq!(
             read(&answer(["", "1", "0", "0", "0"])),
             Err(Reason::Refused)

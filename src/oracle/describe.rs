@@ -4,7 +4,7 @@ use super::answer::Answer;
 use super::candidate::{Candidate, positions};
 use super::state::{About, Step};
 use super::topic::Topic;
-use super::{Env, explain, lists};
+use super::{Env, catalog, explain, lists};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
@@ -83,6 +83,7 @@ pub(super) fn answered(
     }
     candidate.terms = Arc::new(Terms {
         types: types.into(),
+        naming: positions(types, catalog::is_naming).into(),
         elements: candidate.terms.elements.clone(),
         effect: candidate.terms.effect,
         residue: candidate.terms.residue,

@@ -110,7 +110,7 @@ fn read(put: Questions, answers: Vec<Answer>) -> Option<Answers> {
 
 /// It is known whether the types are domains.
 fn first_answered(
-    candidate: Candidate,
+    mut candidate: Candidate,
     answers: &[Answer],
     topic: &mut Topic,
     env: &mut Env<'_>,
@@ -124,6 +124,7 @@ fn first_answered(
         let demoted = positions(&candidate.terms.types, |o| found.domains.contains(&o));
         return candidate.demote(&demoted, topic, env).map(Step::Teach);
     }
+    candidate.reads_each_time(&found.naming);
     let recipe = Arc::clone(candidate.statement.recipe());
     let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
     let (text, dialect) = (&topic.text, env.standing.dialect);
@@ -182,6 +183,7 @@ pub(super) fn answered(
             let demoted = positions(&candidate.terms.types, |o| found.domains.contains(&o));
             return candidate.demote(&demoted, topic, env).map(Step::Teach);
         }
+        candidate.reads_each_time(&found.naming);
     }
     if read_as_values(&candidate, &custom).as_ref() != Some(&original) {
         let again = candidate.refuse(Reason::DifferentPlan, "", topic, env);

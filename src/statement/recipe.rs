@@ -261,19 +261,19 @@ impl Recipe {
     }
 
     /// The arguments that are left if only literals that have varied stay arguments. The narrower
-    /// form is tried when the generic plan of the full one differs. `None` if nothing changes, or
-    /// no argument is left.
+    /// form is tried when the generic plan of the full one differs. Those at the indexes in `kept`
+    /// stay arguments, too. `None` if nothing changes, or no argument is left.
     #[must_use]
-    pub fn narrowed(&self) -> Option<Vec<bool>> {
-        let eligible = self.eligible()?;
-        let varied = lock(&self.history).varied.clone();
-        let narrow: Vec<bool> = eligible
-            .arguments
-            .iter()
-            .zip(varied.iter().chain(std::iter::repeat(&false)))
-            .map(|(argument, varied)| *argument && *varied)
-            .collect();
-        (narrow != eligible.arguments && narrow.contains(&true)).then_some(narrow)
+    pub fn narrowed(&self, kept: &[usize]) -> Option<Vec<bool>> {
+        let arguments = &self.eligible()?.arguments;
+        let mut narrow = arguments.clone();
+        let history = lock(&self.history);
+        let lifted = narrow.iter_mut().enumerate().filter(|(_, lifted)| **lifted);
+        for (at, (literal, lifted)) in lifted.enumerate() {
+            let varied = history.varied.get(literal).is_some_and(|varied| *varied);
+            *lifted = varied || kept.contains(&at);
+        }
+        (narrow != *arguments && narrow.contains(&true)).then_some(narrow)
     }
 
     /// Whether there will be no statement for other values of the literals that stay inline.

@@ -25,6 +25,9 @@ pub struct Terms {
     /// For each argument that is a column of rows, the type of its array's elements; for each other
     /// argument 0. Empty if there are no rows.
     pub elements: Box<[u32]>,
+    /// The arguments, by index, whose literals name what the catalog holds: they stay arguments,
+    /// and are read at each execution (H-07).
+    pub naming: Box<[usize]>,
     /// The columns that hidden arguments are stored in.
     pub stored: Box<[Option<StoredIn>]>,
     /// The conditions on the values, sorted by argument.
@@ -56,6 +59,7 @@ impl Terms {
         let stored = stored.map(|stored| size_of_val(stored) + stored.as_ref().map_or(0, name));
         let fixed = size_of_val(&*self.types) + size_of_val(&*self.elements);
         let guards = size_of_val(&*self.guards) + size_of_val(&*self.fallible);
+        let fixed = fixed + size_of_val(&*self.naming);
         let common = self.common.iter().map(Common::bytes);
         size_of::<Self>() + fixed + guards + stored.sum::<usize>() + common.sum::<usize>()
     }

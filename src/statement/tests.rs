@@ -123,7 +123,9 @@ fn narrowing_keeps_what_has_varied() {
         recipe.sight(text.as_bytes(), &world.scan, world.shapes.hasher());
     }
     let recipe = world.recipe("select a from t where b = 3 and c = 7");
-    assert_eq!(recipe.narrowed(), Some(vec![true, false]));
+    assert_eq!(recipe.narrowed(&[]), Some(vec![true, false]));
+    assert_eq!(recipe.narrowed(&[0]), Some(vec![true, false]));
+    assert_eq!(recipe.narrowed(&[1]), None);
     let narrower = world.shapes.narrow(&recipe, vec![true, false]);
     assert!(recipe.is_retired());
     let statement = world
@@ -131,7 +133,7 @@ fn narrowing_keeps_what_has_varied() {
         .unwrap();
     assert!(Arc::ptr_eq(statement.recipe(), &narrower));
     assert_eq!(statement.text(), b"select a from t where b = $1 and c = 7");
-    assert_eq!(narrower.narrowed(), None);
+    assert_eq!(narrower.narrowed(&[]), None);
 }
 
 #[test]

@@ -353,6 +353,52 @@ fn what_is_no_relation_type_or_function_is_noticed_past_the_proxy() {
     }
 }
 
+/// What a literal means that names something is found out whenever the text comes, also where the
+/// plan depends on it. Nobody looks in between (H-07).
+#[test]
+fn what_a_literal_names_is_looked_up_each_time() {
+    let setup = "CREATE TYPE kind AS ENUM ('rare', 'usual'); \
+        CREATE TABLE e (n int, k kind, ks kind[], d date); \
+        INSERT INTO e SELECT n, k, ARRAY[k], '2024-01-01' FROM (SELECT n, \
+        (CASE WHEN n % 1000 = 0 THEN 'rare' ELSE 'usual' END)::kind k \
+        FROM generate_series(1, 20000) n) e; CREATE INDEX ON e (k); CREATE INDEX ON e (ks); \
+        ANALYZE e; CREATE TEXT SEARCH CONFIGURATION cfg (COPY = english)";
+    let cases = [
+        (
+            "SELECT to_tsvector('cfg', 'cats') FROM e WHERE n = ",
+            "DROP TEXT SEARCH CONFIGURATION cfg; \
+             CREATE TEXT SEARCH CONFIGURATION cfg (COPY = simple)",
+        ),
+        (
+            "SELECT count(*) FROM e WHERE k = 'rare' AND n > ",
+            "ALTER TYPE kind RENAME VALUE 'rare' TO 'seldom'; \
+             ALTER TYPE kind RENAME VALUE 'usual' TO 'rare'",
+        ),
+        (
+            "SELECT count(*) FROM e WHERE ks = '{rare}' AND n > ",
+            "ALTER TYPE kind RENAME VALUE 'rare' TO 'usual'",
+        ),
+    ];
+    // What has varied is known when the first lesson is taken.
+    let changes = [("catalog_watch_ms", "60000"), ("prepare_threshold", "3")];
+    let proxy = Proxy::with(&server::address(), &changes);
+    let database = server::database(setup);
+    let login = |address: &str| Client::login(address, &database);
+    let [mut client, mut direct] = [proxy.address(), &server::address()].map(login);
+    for (text, change) in cases {
+        let mut numbers = 1..400;
+        let mut both = || {
+            let text = format!("{text}{}", numbers.next().unwrap());
+            assert_eq!(client.query(&text), direct.query(&text), "{text}");
+        };
+        let before = proxy.converted();
+        (0..60).for_each(|_| both());
+        assert!(proxy.converted() > before + 20, "{}", proxy.summary());
+        login(&server::address()).run(change);
+        (0..20).for_each(|_| both());
+    }
+}
+
 /// With the event trigger of the manual a session hears of a change past the proxy at once, and
 /// its client hears nothing.
 #[test]
