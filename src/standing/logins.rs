@@ -7,6 +7,7 @@
 use super::Standing;
 use crate::sql::effect::Effect;
 use crate::sql::hazard::{self, Hazards};
+use crate::sql::residue;
 use crate::sql::survey::Survey;
 
 impl Standing {
@@ -37,26 +38,28 @@ impl Standing {
         if runs {
             hazards |= Hazards::ANYTHING;
         }
-        let spells = runs && hazard::spells_logins(text);
-        let may = if !self.knows_names() {
-            // What it keeps is found out when they are.
-            (runs || survey.names) && self.may_any_change_logins()
-        } else {
-            let does = self.do_change_logins(hazards);
-            if (does || spells) && (parsed || survey.again) {
-                self.past.changes_logins = true;
-            }
-            does
+        let spells = runs && hazard::spells_logins(text)
+            || parsed && residue::is_about_logins(text, Effect::Catalog);
+        let is_known = self.knows_names();
+        let may = match is_known {
+            true => self.do_change_logins(hazards),
+            false => (runs || survey.names) && self.may_any_change_logins(),
         };
+        // What is kept because of names that are not known is found out when they are.
+        let keeps = spells || may && is_known;
+        self.past.changes_logins |= keeps && (parsed || survey.again);
         spells || may || (survey.executes || survey.fetches) && self.executes_logins()
     }
 
     /// Whether what the client has had parsed or has opened may change who may log in when it runs.
     pub fn executes_logins(&mut self) -> bool {
-        if !self.is_surveyed() && self.survey_late().is_err() {
-            return self.may_any_change_logins();
+        // What is surveyed by names that may be old would not be surveyed again.
+        let is_known =
+            self.is_surveyed() || self.unverified.is_none() && self.survey_late().is_ok();
+        match is_known {
+            true => self.past.changes_logins,
+            false => self.past.changes_logins || self.may_any_change_logins(),
         }
-        self.past.changes_logins
     }
 
     /// Whether a converted query that had this effect may have changed who may log in.

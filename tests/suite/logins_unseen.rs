@@ -114,11 +114,16 @@ fn again(before: &[&str], after: &[&str]) -> Again {
     }
 }
 
-/// Ways to run, later and again, what calls `says`, whose OID this is.
+/// How many of the ways call `says`: the first.
+const CALLING: usize = 9;
+
+/// Ways to run, later and again, what calls `says`, whose OID this is, or changes logins itself.
 fn ways_to_run_again(oid: u32) -> Vec<Again> {
     let says = "SELECT says()";
-    let sync = || frames::sync();
-    let batch = |all: &[Vec<u8>]| vec![[all.concat(), sync()].concat()];
+    let parsed = |text: &str| Again {
+        before: vec![[frames::parse("s", text, &[]), frames::sync()].concat()],
+        after: vec![frames::execution("s", &[])],
+    };
     let call = [&oid.to_be_bytes()[..], &[0; 6]].concat();
     vec![
         again(&[says; 4], &[says]),
@@ -137,14 +142,13 @@ fn ways_to_run_again(oid: u32) -> Vec<Again> {
             &["DO $x$ BEGIN EXECUTE 'SELECT say' || 's()'; END $x$"],
         ),
         again(&[], &["INSERT INTO told VALUES (1)"]),
-        Again {
-            before: batch(&[frames::parse("s", says, &[])]),
-            after: batch(&[frames::execution("s", &[])]),
-        },
+        parsed(says),
         Again {
             before: Vec::new(),
             after: vec![frames::frame(b'F', &call)],
         },
+        parsed("ALTER ROLE visitor SET my.var = 70"),
+        parsed("DO $x$ BEGIN EXECUTE 'ALTER ROLE visitor SET my.var = 71'; END $x$"),
     ]
 }
 
@@ -168,8 +172,14 @@ fn the_next_login_finds_what_has_run_again() {
     let oid = other.value("SELECT 'says'::regproc::oid").parse().unwrap();
     let parameters = [("user", "visitor"), ("database", "postgres")];
     let login = || Client::login_with(proxy.address(), &parameters);
-    let mut admin = Client::login(proxy.address(), "other");
     for (number, way) in ways_to_run_again(oid).into_iter().enumerate() {
+        // In the other database nothing changes logins but by what it spells.
+        let database = if number < CALLING {
+            "other"
+        } else {
+            "postgres"
+        };
+        let mut admin = Client::login(proxy.address(), database);
         let mut ask = |bytes: &Vec<u8>| {
             admin.send(bytes);
             let answer = admin.until_ready();

@@ -183,7 +183,7 @@ impl Hop<'_> {
             if shows {
                 self.hide_statements();
             }
-            if logins || residue::is_about_logins(text, Effect::Catalog) {
+            if logins {
                 self.changes_logins();
             }
         }
