@@ -92,10 +92,21 @@ pub enum Parking {
 }
 
 /// Whether a connection without this client may be of use to another, or to the proxy to ask by it
-/// what is needed to tell.
-pub(super) fn is_of_use(client: &Client, upstream: &mut Upstream, lent: &Lent) -> bool {
-    is_quiet(client, upstream, lent)
-        && (!upstream.standing.residue.is_anything() || misses_names(&mut upstream.standing))
+/// what is needed to tell. Where every text leaves anything, nobody is there to look whether that
+/// has changed but who leaves.
+pub(super) fn is_of_use(
+    client: &Client,
+    upstream: &mut Upstream,
+    lent: &Lent,
+    now: Millis,
+) -> bool {
+    let standing = &mut upstream.standing;
+    let is_of_use = !standing.residue.is_anything()
+        || misses_names(standing)
+        || standing
+            .database
+            .is_watch_due(now, lent.settings.catalog_watch);
+    is_of_use && is_quiet(client, upstream, lent)
 }
 
 /// Whether it is not known which names leave something in the sessions that use them.
@@ -162,12 +173,14 @@ impl Hub {
             return false;
         };
         let interval = self.lent.settings.catalog_watch;
-        server.lesson.is_none() && is_of_use(client, &mut server.upstream, &self.lent) && {
-            let database = &server.upstream.standing.database;
-            let pays = || self.lent.settings.is_eager() || database.parking_pays();
-            let is_due = database.is_watch_due(self.now, interval);
-            is_due && pays() && database.take_watch(self.now, interval)
-        }
+        server.lesson.is_none()
+            && is_of_use(client, &mut server.upstream, &self.lent, self.now)
+            && {
+                let database = &server.upstream.standing.database;
+                let pays = || self.lent.settings.is_eager() || database.parking_pays();
+                let is_due = database.is_watch_due(self.now, interval);
+                is_due && pays() && database.take_watch(self.now, interval)
+            }
     }
 
     /// What takes away what the client has left in its session; `None` if its server connection

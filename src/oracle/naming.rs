@@ -69,6 +69,12 @@ const SETTINGS: &str = "{client_min_messages,datestyle,enable_hashjoin,enable_in
     enable_mergejoin,enable_nestloop,enable_seqscan,lock_timeout,row_security,search_path,\
     statement_timeout,timezone,work_mem}";
 
+/// The first schema in a search path that is set for a function. If there is one that the function
+/// may use, `pg_temp` behind it makes no temporary schema (`recomputeNamespacePath` in
+/// `namespace.c`).
+const FIRST: &str = "pg_catalog.btrim(pg_catalog.replace(pg_catalog.split_part(\
+    pg_catalog.substr(s, 13), ',', 1), '\"', ''))::pg_catalog.name";
+
 /// Whether something else than its source says what a function leaves: a setting that it has, a
 /// default of an argument that calls something, a body that was parsed when the function was made,
 /// a function beside it that helps to plan it, a search path that may have the session make a
@@ -87,7 +93,10 @@ fn is_marked(major: u16) -> String {
          ON t.oid {{=}} a WHERE t.typtype {{=}} 'p'::pg_catalog.\"char\") OR EXISTS (\
          SELECT FROM pg_catalog.unnest(p.proconfig) s WHERE NOT pg_catalog.lower(\
          pg_catalog.split_part(s, '=', 1)) {{=}} ANY ('{SETTINGS}'::pg_catalog.text[]) \
-         OR pg_catalog.replace(s, '\"', '') {{~~*}} 'search_path=pg_temp%')"
+         OR s {{~~*}} 'search_path=%pg_temp%' AND NOT EXISTS (\
+         SELECT FROM pg_catalog.pg_namespace n WHERE n.nspname {{=}} {FIRST} \
+         AND (pg_catalog.has_schema_privilege('public'::pg_catalog.name, n.oid, 'USAGE') OR p.prosecdef \
+         AND pg_catalog.has_schema_privilege(p.proowner, n.oid, 'USAGE'))))"
     )
 }
 

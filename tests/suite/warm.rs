@@ -504,7 +504,7 @@ const QUIET: &str = "\
     SELECT count(*) INTO n FROM t WHERE t.id < NEW.id; RETURN NEW; \
     EXCEPTION WHEN division_by_zero THEN RAISE NOTICE ''at %'', n; RETURN NULL; END'; \
     CREATE TRIGGER fired BEFORE INSERT OR UPDATE ON s FOR EACH ROW EXECUTE FUNCTION fired(); \
-    CREATE FUNCTION twice(int) RETURNS int LANGUAGE sql SET search_path = public \
+    CREATE FUNCTION twice(int) RETURNS int LANGUAGE sql SET search_path = public, pg_temp \
     AS 'SELECT $1 * 2 FROM t LIMIT 1'; \
     CREATE FUNCTION fact(n int) RETURNS int LANGUAGE plpgsql AS \
     'BEGIN IF (n < 2) THEN RETURN twice(n) / 2; END IF; RETURN n * fact(n - 1); END'; \
@@ -542,7 +542,7 @@ fn functions_that_leave_nothing_are_run_on_warm_connections() {
 }
 
 /// Functions of which a successor could tell that they have run, and how.
-const LOUD: [(&str, &str); 26] = [
+const LOUD: [(&str, &str); 30] = [
     (
         "text LANGUAGE plpgsql",
         "BEGIN RETURN quote_ident('a'); END",
@@ -644,6 +644,24 @@ const LOUD: [(&str, &str); 26] = [
         "SELECT 1 FROM set_config('search_path', 'x', false)",
     ),
     ("oid LANGUAGE sql", "SELECT lo_create(0)"),
+    // The session makes a temporary schema, because no other comes before it.
+    (
+        "text LANGUAGE sql SET search_path = '$user', pg_temp",
+        "SELECT current_schema()::text",
+    ),
+    (
+        "text LANGUAGE plpgsql SET search_path = nosuch, pg_temp",
+        "BEGIN RETURN current_schema(); END",
+    ),
+    // What is left out is told of when the expression is planned: once in a session.
+    (
+        "text LANGUAGE plpgsql",
+        "BEGIN RETURN plainto_tsquery('english', 'the')::text; END",
+    ),
+    (
+        "text LANGUAGE plpgsql",
+        "BEGIN RETURN (''::tsquery)::text; END",
+    ),
 ];
 
 #[test]

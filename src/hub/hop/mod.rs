@@ -195,7 +195,7 @@ impl Hop<'_> {
                 Some(text) => return self.relay_query(text, Reason::TooLong),
                 None => self.relay_unseen(tag, Reason::TooLong),
             },
-            frontend::TERMINATE if is_of_use(self.client, self.upstream, self.lent) => {
+            frontend::TERMINATE if is_of_use(self.client, self.upstream, self.lent, self.now) => {
                 self.client.is_parting = true;
                 self.client.leaves = true;
                 self.client.skip = usize::MAX;

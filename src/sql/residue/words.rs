@@ -106,15 +106,17 @@ pub(super) const OPTIONS: [&str; 9] = [
 /// Words of what opens portals.
 pub(super) const PORTALS: [&str; 6] = ["close", "cursor", "fetch", "move", "open", "refcursor"];
 
-/// Types of which a constant may be written out in a way that settings decide, or read so.
-pub(super) const WRITTEN_OUT: [&str; 8] = [
-    "bytea", "double", "float", "float4", "float8", "money", "real", "xml",
+/// Types of which a constant may be written out in a way that settings decide, or read so; and one
+/// of which an empty constant is told of when it is read, which is once in a session.
+pub(super) const WRITTEN_OUT: [&str; 9] = [
+    "bytea", "double", "float", "float4", "float8", "money", "real", "tsquery", "xml",
 ];
 
 /// Functions of constants that the server may compute while it plans, if their results may be of
 /// one of these types (`double precision`, `real`, `bytea`, and those of geometry), and one whose
-/// result a setting decides (`quote_all_identifiers`).
-pub(super) const COMPUTED: [&str; 77] = [
+/// result a setting decides (`quote_all_identifiers`); and those of text search, which tell of what
+/// they leave out when they are computed, which is once in a session.
+pub(super) const COMPUTED: [&str; 82] = [
     "acos",
     "acosd",
     "acosh",
@@ -167,7 +169,9 @@ pub(super) const COMPUTED: [&str; 77] = [
     "log10",
     "lseg",
     "path",
+    "phraseto_tsquery",
     "pi",
+    "plainto_tsquery",
     "point",
     "polygon",
     "power",
@@ -188,9 +192,12 @@ pub(super) const COMPUTED: [&str; 77] = [
     "tan",
     "tand",
     "tanh",
+    "to_tsquery",
+    "to_tsvector",
     "trunc",
     "ts_rank",
     "ts_rank_cd",
+    "websearch_to_tsquery",
     "width",
 ];
 
