@@ -95,8 +95,8 @@ fn is_marked(major: u16) -> String {
          pg_catalog.split_part(s, '=', 1)) {{=}} ANY ('{SETTINGS}'::pg_catalog.text[]) \
          OR s {{~~*}} 'search_path=%pg_temp%' AND NOT EXISTS (\
          SELECT FROM pg_catalog.pg_namespace n WHERE n.nspname {{=}} {FIRST} \
-         AND (pg_catalog.has_schema_privilege('public'::pg_catalog.name, n.oid, 'USAGE') OR p.prosecdef \
-         AND pg_catalog.has_schema_privilege(p.proowner, n.oid, 'USAGE'))))"
+         AND (pg_catalog.has_schema_privilege('public'::pg_catalog.name, n.oid, 'USAGE') \
+         OR p.prosecdef AND pg_catalog.has_schema_privilege(p.proowner, n.oid, 'USAGE'))))"
     )
 }
 
