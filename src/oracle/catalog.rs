@@ -332,6 +332,7 @@ mod tests {
             bare_calls: Vec::new(),
             tables: Some(Vec::new()),
             limits: Some(0),
+            shares: false,
         };
         assert_eq!(of_statement(&[23, 25], &eligible), None);
         assert!(of_statement(&[16_500], &eligible).is_some());

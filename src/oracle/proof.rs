@@ -79,6 +79,7 @@
 
 mod align;
 mod constant;
+mod kinds;
 mod loose;
 mod meaning;
 mod plan;

@@ -7,9 +7,11 @@
 //! [`crate::manual::fidelity`]; sqlparser appears here and below and nowhere else.
 
 mod bare;
+mod calls;
 mod lists;
 mod mask;
 mod names;
+mod search;
 mod slot;
 mod steps;
 mod stored;
@@ -78,6 +80,9 @@ pub struct Eligible {
     pub tables: Option<Vec<Named>>,
     /// How often it limits its rows; `None` if it does so by anything but numbers.
     pub limits: Option<usize>,
+    /// It has several calls with literals of functions that may be somebody's own: where they are
+    /// equal, they may be run once.
+    pub shares: bool,
 }
 
 impl Eligible {
@@ -175,6 +180,7 @@ fn judge_flat(text: &str, scan: &Scan) -> Result<(Eligible, Vec<bool>), Reason> 
         targets: targets(text, scan, &walk)?,
         tables: walk.tables.named(&text[scan.body()]),
         limits: walk.tables.limits(),
+        shares: walk.shown > 1,
         called_types: contexts.called,
         bare_calls: contexts.bare,
         arguments,

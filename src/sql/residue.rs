@@ -464,6 +464,12 @@ const NAMING_SETTINGS: [&str; 2] = ["quote_all_identifiers", "search_path"];
 /// Words of statements that write: columns and triggers may draw from sequences unseen.
 const WRITES: [&str; 4] = ["delete", "insert", "merge", "update"];
 
+/// Whether the function of this name is one of the server's own that nobody could tell to have run.
+#[must_use]
+pub fn is_known_call(name: &[u8]) -> bool {
+    is_known(name)
+}
+
 fn is_in(list: &[&str], word: &[u8]) -> bool {
     list.iter()
         .any(|known| word.eq_ignore_ascii_case(known.as_bytes()))

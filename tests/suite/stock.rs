@@ -63,7 +63,13 @@ impl Scene {
 #[test]
 fn a_pool_has_its_minimum_also_when_nobody_is_there() {
     for mode in ["session", "auto"] {
-        let settings = [("server_idle_timeout_s", "1"), ("pool_mode", mode)];
+        // Nobody looks at the roles and databases that other tests make: whoever was let in before
+        // would have to come again.
+        let settings = [
+            ("server_idle_timeout_s", "1"),
+            ("pool_mode", mode),
+            ("catalog_watch_ms", "60000"),
+        ];
         let mut scene = Scene::new(&settings);
         assert!(scene.processes().is_empty(), "nobody has come");
         scene.visit("SELECT count(*) FROM t");

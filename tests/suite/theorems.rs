@@ -478,3 +478,37 @@ fn columns_of_two_collations_cannot_be_compared_by_either() {
         client.query(&format!("SELECT k FROM t WHERE k = {key}"));
     });
 }
+
+/// Where literals are equal, calls of them are one, and so are windows. Parameters never are
+/// (H-02).
+#[test]
+fn what_is_equal_is_run_once() {
+    let setup = "CREATE TABLE t (id int PRIMARY KEY, a int); \
+        INSERT INTO t SELECT g, g FROM generate_series(1, 500) g; ANALYZE t; CREATE SEQUENCE sq; \
+        CREATE FUNCTION st(s bigint, x int, k int) RETURNS bigint LANGUAGE plpgsql AS \
+        'BEGIN RETURN nextval(''sq''); END'; \
+        CREATE AGGREGATE ag(int, int) (sfunc = st, stype = bigint, initcond = '0'); \
+        CREATE FUNCTION srf(i int) RETURNS SETOF bigint LANGUAGE plpgsql AS \
+        'BEGIN RETURN NEXT nextval(''sq'') * 10 + i; END'";
+    converts(setup, |client, round| {
+        let id = round + 1;
+        client.query(&format!("SELECT ag(a, 1), ag(a, 1) FROM t WHERE id = {id}"));
+        client.query(&format!(
+            "SELECT ag(a, 1) OVER (), ag(a, 1) OVER () FROM t WHERE id = {id}"
+        ));
+        client.query(&format!(
+            "SELECT ag(a, 1) FROM t WHERE id = {id} HAVING ag(a, 1) > 0"
+        ));
+        let (one, other) = if decides(round) {
+            (3, 3)
+        } else {
+            (round, round % 5 + 1)
+        };
+        client.query(&format!("SELECT srf({one}), srf({other}) + 1"));
+        client.query("SELECT setseed(0.5)");
+        client.query(&format!(
+            "SELECT id, sum(random()) OVER (ORDER BY id ROWS {one} PRECEDING), \
+             sum(random()) OVER (ORDER BY id ROWS {other} PRECEDING) FROM t WHERE id < 6"
+        ));
+    });
+}

@@ -31,13 +31,14 @@
 use super::Hidden;
 use super::align::{Aligned, Node};
 use super::constant::Types;
+use super::kinds::{JOINS, TABLE_SCANS};
 use super::loose::loosely;
 use super::plan::{self, Column};
 use super::statistics::{self, Fact, Known};
 use super::tokens::Token;
 use super::total::{Need, needs};
 use super::tree::{Plan, text};
-use super::visibility::{self, JOINS, TABLE_SCANS, Visibility};
+use super::visibility::{self, Visibility};
 use crate::oracle::answer::Answer;
 use crate::sql::eligible::Eligible;
 use crate::statement::guard::Guard;

@@ -26,6 +26,7 @@ fn judged(tables: &[&str], limits: usize) -> Eligible {
         bare_calls: Vec::new(),
         tables: Some(named.collect()),
         limits: Some(limits),
+        shares: false,
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a plan rests on, and which theorem it is an instance of, if any.
 
 use super::align::{Aligned, Node};
+use super::kinds::{JOINS, ONLY_WAYS, SHARING, SINGLE, SINGLE_JOINS, TABLE_SCANS};
 use super::plan::{self, Column, Condition, Test};
 use super::statistics::{self, Fact, Known, Subject, Tables};
 use super::tokens::Token;
@@ -65,47 +66,6 @@ struct Use<'a> {
     is_searched: bool,
 }
 
-/// Nodes that read one of the tables of the query.
-pub(super) const TABLE_SCANS: [&str; 4] = [
-    "Seq Scan",
-    "Index Scan",
-    "Index Only Scan",
-    "Bitmap Heap Scan",
-];
-
-/// Nodes that give at most one row if those below them do, and read nothing by themselves.
-const SINGLE: [&str; 15] = [
-    "Result",
-    "Limit",
-    "Sort",
-    "Incremental Sort",
-    "Unique",
-    "Group",
-    "Aggregate",
-    "WindowAgg",
-    "Materialize",
-    "Memoize",
-    "Hash",
-    "LockRows",
-    "Subquery Scan",
-    "CTE Scan",
-    "ModifyTable",
-];
-
-/// Nodes that join, and the kinds of joins that give at most one row of one and one.
-pub(super) const JOINS: [&str; 3] = ["Nested Loop", "Hash Join", "Merge Join"];
-const SINGLE_JOINS: [&str; 4] = ["Inner", "Left", "Semi", "Anti"];
-
-/// Nodes with which there is nothing to choose, if at most one of them is a scan.
-const ONLY_WAYS: [&str; 6] = [
-    "Result",
-    "Limit",
-    "ProjectSet",
-    "Values Scan",
-    "Function Scan",
-    "ModifyTable",
-];
-
 impl Visibility {
     /// Of this generic plan for a text that was judged so.
     pub(super) fn of(aligned: &Aligned<'_>, eligible: &Eligible) -> Self {
@@ -118,7 +78,9 @@ impl Visibility {
             scans: Vec::new(),
             conditions: Vec::new(),
             // What limits rows is not shown, and is tried out if it can be.
-            is_open: aligned.tries_out || limits > 0 && eligible.limits.is_none_or(|n| n < limits),
+            is_open: aligned.tries_out
+                || limits > 0 && eligible.limits.is_none_or(|n| n < limits)
+                || eligible.shares && nodes.iter().any(|node| SHARING.contains(&node.kind)),
             only_way: nodes.iter().filter(is_scan).count() <= 1
                 && nodes.iter().all(|node| ONLY_WAYS.contains(&node.kind)),
             relies: aligned.computes,

@@ -29,6 +29,7 @@ fn judged(tables: &[&str], limits: usize) -> Eligible {
         bare_calls: Vec::new(),
         tables: Some(named.collect()),
         limits: Some(limits),
+        shares: false,
     }
 }
 
@@ -258,6 +259,7 @@ fn what_the_planner_may_try_out_has_no_theorem() {
     assert!(is_open(&limit, 0) && !is_open(&limit, 1));
     let computed = Eligible {
         limits: None,
+        shares: false,
         ..judged(&["t"], 0)
     };
     assert!(exposure(&limit, &computed).is_open());

@@ -10,7 +10,9 @@ use sqlparser::ast::{
 };
 
 use super::bare::{constant, peel, whole};
+use super::calls;
 use super::mask::offsets;
+use super::search::{any_expr, has_literal, values};
 use super::slot::{Place, Slot, Stay};
 use super::stored::stored;
 use super::tables::{Tables, name_ranges};
@@ -27,6 +29,8 @@ pub(super) struct Walk {
     queries: usize,
     /// It reads something, or calls a function.
     is_busy: bool,
+    /// Calls that may show how often they are run, up to two.
+    pub(super) shown: usize,
 }
 
 type Flow = ControlFlow<Reason>;
@@ -40,6 +44,7 @@ impl Walk {
             tables: Tables::default(),
             queries: 0,
             is_busy: false,
+            shown: 0,
         }
     }
 
@@ -246,7 +251,11 @@ impl Visitor for Walk {
     }
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> Flow {
-        self.is_busy |= matches!(expr, Expr::Function(_));
+        if let Expr::Function(function) = expr {
+            self.is_busy = true;
+            // Two are enough to know.
+            self.shown += usize::from(self.shown < 2 && calls::may_show(function));
+        }
         match expr {
             Expr::Interval(_) | Expr::TypedString(_) | Expr::Prefixed { .. } => {
                 self.ban(expr);
@@ -288,36 +297,6 @@ impl Visitor for Walk {
     }
 }
 
-fn values(node: &impl Visit, action: impl FnMut(&ValueWithSpan)) {
-    struct Values<F>(F);
-    impl<F: FnMut(&ValueWithSpan)> Visitor for Values<F> {
-        type Break = ();
-        fn pre_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
-            (self.0)(value);
-            ControlFlow::Continue(())
-        }
-    }
-    let _ = node.visit(&mut Values(action));
-}
-
-/// Whether there is any value in it; NULL and booleans count, which errs on the safe side.
-fn has_literal(node: &impl Visit) -> bool {
-    let mut found = false;
-    values(node, |_| found = true);
-    found
-}
-
-fn any_expr(node: &impl Visit, mut test: impl FnMut(&Expr) -> bool) -> bool {
-    sqlparser::ast::visit_expressions(node, |expr| {
-        if test(expr) {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    })
-    .is_break()
-}
-
 /// The select whose target list an ORDER BY is matched with: parentheses around it do not count
 /// (gram.y, `insertSelectOptions`).
 fn sorted_select(body: &SetExpr) -> Option<&Select> {
@@ -346,6 +325,7 @@ fn has_sort_hazard(select: &Select) -> bool {
     };
     grouped
         || distinct
+        || calls::frames_by_literal(select)
         || select.named_window.iter().any(|window| match &window.1 {
             NamedWindowExpr::WindowSpec(spec) => sorts_by_literal(spec),
             NamedWindowExpr::NamedWindow(_) => false,
