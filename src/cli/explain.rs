@@ -371,6 +371,12 @@ fn put_terms(
             format_args!("${} {condition}", common.argument + 1),
         )?;
     }
+    if !terms.apart.is_empty() {
+        let arguments = terms.apart.iter();
+        let arguments: Vec<_> = arguments.map(|index| format!("${}", index + 1)).collect();
+        let condition = format!("{} are not equal", arguments.join(", "));
+        put(out, "only while", condition)?;
+    }
     Ok(())
 }
 

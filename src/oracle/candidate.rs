@@ -52,6 +52,8 @@ pub(super) struct Candidate {
 pub(super) struct Proven {
     pub(super) guards: Vec<Guard>,
     pub(super) common: Vec<Common>,
+    /// The arguments that have to differ.
+    pub(super) apart: Vec<usize>,
     pub(super) one_row: bool,
     pub(super) is_chosen: bool,
 }
@@ -62,6 +64,7 @@ impl Proven {
         Self {
             guards,
             common: Vec::new(),
+            apart: Vec::new(),
             one_row: false,
             is_chosen: false,
         }
@@ -172,6 +175,7 @@ impl Candidate {
         let terms = Arc::new(Terms {
             guards: proven.guards.into(),
             common: proven.common.into(),
+            apart: proven.apart.into(),
             one_row: proven.one_row,
             is_chosen: proven.is_chosen,
             fallible: fallible.collect(),

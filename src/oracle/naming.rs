@@ -372,17 +372,28 @@ fn behind(builtins: &str) -> String {
 /// The functions that event triggers run, and whether one of them runs at each login, or a login
 /// to this database may have names looked for in the temporary schema.
 fn events(major: u16) -> String {
+    let temporary = temporary();
     match major {
-        ..17 => format!("{EVENTS}; {TEMPORARY}"),
-        _ => format!("{EVENTS}; {TEMPORARY}; {GREETS}"),
+        ..17 => format!("{EVENTS}; {temporary}"),
+        _ => format!("{EVENTS}; {temporary}; {GREETS}"),
     }
 }
 
-const TEMPORARY: &str = "SELECT 'l', '', '', '', '' FROM pg_catalog.pg_db_role_setting s \
-    WHERE s.setconfig::pg_catalog.text {~~*} '%search_path=%pg_temp%' \
-    AND (s.setdatabase {=} 0::pg_catalog.oid OR s.setdatabase {=} (\
-    SELECT d.oid FROM pg_catalog.pg_database d \
-    WHERE d.datname {=} pg_catalog.current_database()))";
+/// Whoever has `pg_temp` in the search path of a login, but behind a schema that is there.
+fn temporary() -> String {
+    format!(
+        "SELECT 'l', '', '', '', '' FROM pg_catalog.pg_db_role_setting r \
+         CROSS JOIN LATERAL pg_catalog.unnest(r.setconfig) s \
+         WHERE s {{~~*}} 'search_path=%pg_temp%' \
+         AND (r.setdatabase {{=}} 0::pg_catalog.oid OR r.setdatabase {{=}} (\
+         SELECT d.oid FROM pg_catalog.pg_database d \
+         WHERE d.datname {{=}} pg_catalog.current_database())) AND NOT EXISTS (\
+         SELECT FROM pg_catalog.pg_namespace n WHERE n.nspname {{=}} {FIRST} \
+         AND (pg_catalog.has_schema_privilege('public'::pg_catalog.name, n.oid, 'USAGE') \
+         OR r.setrole {{<>}} 0::pg_catalog.oid \
+         AND pg_catalog.has_schema_privilege(r.setrole, n.oid, 'USAGE')))"
+    )
+}
 
 const GREETS: &str = "SELECT 'l', '', '', '', '' FROM pg_catalog.pg_event_trigger e \
     WHERE e.evtevent {=} 'login'::pg_catalog.name AND e.evtenabled {<>} 'D'::pg_catalog.\"char\"";

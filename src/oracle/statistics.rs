@@ -41,12 +41,14 @@ pub(super) fn answered(
     let common = statistics.and_then(|answer| exposure.visibility.common(answer));
     let is_small =
         |common: &Vec<Common>| common.iter().map(Common::bytes).sum::<usize>() <= MAX_COMMON_BYTES;
-    let Some(common) = common.filter(is_small) else {
+    let apart = exposure.visibility.apart(&candidate.terms.kinds());
+    let (Some(common), Some(apart)) = (common.filter(is_small), apart) else {
         return candidate.specify(topic, env).map(Step::Teach);
     };
     let terms = Terms {
         common: common.clone().into(),
-        ..Terms::default()
+        apart: apart.clone().into(),
+        ..Terms::clone(&candidate.terms)
     };
     let recipe = candidate.statement.recipe();
     let dialect = env.standing.dialect;
@@ -57,6 +59,7 @@ pub(super) fn answered(
     }
     let proven = Proven {
         common,
+        apart,
         ..Proven::with(exposure.guards)
     };
     travel::trust(candidate, proven, env)

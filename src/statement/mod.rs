@@ -11,6 +11,7 @@
 //! - losing an entry of the table costs time, never correctness.
 
 mod allowance;
+pub mod apart;
 mod changes;
 mod clock;
 pub mod common_values;

@@ -1,5 +1,6 @@
 //! Terms: the conditions on which a statement may stand for its original.
 
+use super::apart::{self, Typed};
 use super::common_values::Common;
 use super::guard::Guard;
 use super::validity;
@@ -34,6 +35,8 @@ pub struct Terms {
     pub guards: Box<[Guard]>,
     /// The values that get plans of their own, sorted by argument.
     pub common: Box<[Common]>,
+    /// The arguments of which no two may be equal, nor one and a literal that stays in the text.
+    pub apart: Box<[usize]>,
     /// The arguments whose strings may be invalid for their types. An argument that is a list
     /// stands here twice.
     pub fallible: Box<[usize]>,
@@ -59,17 +62,19 @@ impl Terms {
         let stored = stored.map(|stored| size_of_val(stored) + stored.as_ref().map_or(0, name));
         let fixed = size_of_val(&*self.types) + size_of_val(&*self.elements);
         let guards = size_of_val(&*self.guards) + size_of_val(&*self.fallible);
-        let fixed = fixed + size_of_val(&*self.naming);
+        let fixed = fixed + size_of_val(&*self.naming) + size_of_val(&*self.apart);
         let common = self.common.iter().map(Common::bytes);
         size_of::<Self>() + fixed + guards + stored.sum::<usize>() + common.sum::<usize>()
     }
 
-    /// Whether the values of `text` pass every guard, and none of them is a common value.
+    /// Whether the values of `text` pass every guard, none of them is a common value, and those
+    /// differ that have to.
     #[must_use]
     #[inline]
     pub fn admit(&self, eligible: &Eligible, text: &[u8], scan: &Scan) -> bool {
         (self.guards.is_empty() || self.guards_admit(eligible, text, scan))
             && (self.common.is_empty() || self.is_uncommon(eligible, text, scan))
+            && (self.apart.is_empty() || self.are_apart(eligible, text, scan))
     }
 
     /// Whether it is not known which string of `text` the server would complain about first: more
@@ -110,6 +115,24 @@ impl Terms {
             let type_oid = self.kind(index).unwrap_or_default();
             let strings = validity::doubtful(type_oid, text, (scan, literal));
             strings.map(move |string| (index, string))
+        })
+    }
+
+    /// Whether no two of the literals of `text` are equal that have to differ.
+    fn are_apart(&self, eligible: &Eligible, text: &[u8], scan: &Scan) -> bool {
+        let literals = || scan.literals().iter().zip(&eligible.arguments);
+        let argument = |index: &usize| -> Option<Typed<'_>> {
+            let mut lifted = literals().filter(|(_, lifted)| **lifted);
+            Some((lifted.nth(*index)?.0, self.kind(*index)?))
+        };
+        self.apart.iter().enumerate().all(|(at, index)| {
+            let Some(one) = argument(index) else {
+                return false;
+            };
+            let others = self.apart.iter().skip(at + 1).filter_map(argument);
+            let inline = literals().filter(|(_, lifted)| !**lifted);
+            let mut others = others.chain(inline.map(|(literal, _)| (literal, one.1)));
+            !others.any(|other| apart::may_be_equal(text, one, other))
         })
     }
 

@@ -512,3 +512,25 @@ fn what_is_equal_is_run_once() {
         ));
     });
 }
+
+#[test]
+fn tables_are_joined_in_another_order_where_two_literals_are_equal() {
+    let setup = "CREATE TABLE a (id int PRIMARY KEY, x int); \
+        CREATE TABLE b (id int PRIMARY KEY, y int); CREATE TABLE c (aid int, bid int, n int); \
+        INSERT INTO a SELECT g, g / 2 FROM generate_series(1, 4000) g; \
+        INSERT INTO b SELECT g, g / 2 FROM generate_series(1, 4000) g; \
+        INSERT INTO c SELECT g % 4000 + 1, (g * 7) % 4000 + 1, g \
+        FROM generate_series(1, 100000) g; INSERT INTO c SELECT i, i / 2 * 2 + j, i * 10 + j \
+        FROM generate_series(2, 3000) i, generate_series(0, 1) j; \
+        CREATE INDEX ON a (x); CREATE INDEX ON b (y); CREATE INDEX ON c (aid, bid); \
+        CREATE INDEX ON c (bid); ANALYZE a, b, c";
+    converts(setup, |client, round| {
+        // None of the columns' most common values, which are the first.
+        let x = 1000 + round;
+        let y = if decides(round) { x } else { x + 200 };
+        let select = "SELECT a.id, b.id, c.n FROM a, b, c WHERE";
+        let joined = "AND c.aid = a.id AND c.bid = b.id";
+        client.query(&format!("{select} a.x = {x} AND b.y = {y} {joined}"));
+        client.query(&format!("{select} a.x = '{x}' AND b.y = '0{y}' {joined}"));
+    });
+}

@@ -875,7 +875,12 @@ fn how_others_log_in_to_another_database_costs_no_warm_connections() {
     let proxy = proxy();
     let [database, other] = [0, 1].map(|_| server::database(SETUP));
     let path = format!("ALTER DATABASE {other} SET search_path = pg_temp, public");
-    Client::login(&server::address(), &other).run(&path);
+    let mut admin = Client::login(&server::address(), &other);
+    admin.run(&path);
+    // Behind a schema that is there the temporary one is only looked at, and nobody has made it.
+    admin.run(&format!(
+        "ALTER DATABASE {database} SET search_path = public, pg_temp"
+    ));
     let work = |client: &mut Client| assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
     until_woken(&proxy, &database, work);
 }

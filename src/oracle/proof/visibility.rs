@@ -8,6 +8,7 @@ use super::tokens::Token;
 use super::tree::text;
 use crate::oracle::answer::Answer;
 use crate::sql::eligible::{Eligible, Named};
+use crate::statement::apart::can_tell;
 use crate::statement::common_values::Common;
 use std::collections::BTreeSet;
 
@@ -41,6 +42,8 @@ pub(in crate::oracle) struct Visibility {
     is_ordered_by_estimate: bool,
     /// Tables are read one behind the other: the planner looks whether conditions exclude any.
     appends: bool,
+    /// There are several orders of joining, two tables being one.
+    joins_many: bool,
 }
 
 /// One table read.
@@ -71,6 +74,8 @@ impl Visibility {
     pub(super) fn of(aligned: &Aligned<'_>, eligible: &Eligible) -> Self {
         let nodes = &*aligned.nodes;
         let is_scan = |node: &&Node<'_>| node.kind.contains("Scan");
+        // What reads rows or makes them is a relation to join; a bitmap is a part of one.
+        let reads = |node: &&Node<'_>| is_scan(node) && node.kind != "Bitmap Index Scan";
         let limits = nodes.iter().filter(|node| node.kind == "Limit").count();
         let mut exposure = Self {
             tables: Tables::default(),
@@ -92,6 +97,7 @@ impl Visibility {
             // VALUES of several rows and LIMIT are not shown.
             weighed: aligned.visible.contains(&false),
             is_ordered_by_estimate: nodes.iter().any(orders_by_estimate),
+            joins_many: nodes.iter().filter(reads).count() > 2,
             appends: nodes.iter().any(|node| node.kind.contains("Append")),
         };
         for node in nodes {
@@ -309,6 +315,22 @@ impl Visibility {
         common.sort_by_key(|common| common.argument);
         common.dedup();
         Some(common)
+    }
+
+    /// The arguments of these types that may not be equal, because the planner would join in
+    /// another order; `None` if it cannot be told whether they are.
+    pub(in crate::oracle) fn apart(&self, kinds: &[u32]) -> Option<Vec<usize>> {
+        let equal = |used: &Use<'_>| self.conditions[used.condition].test == Test::Equal;
+        let uses: Vec<_> = self.uses().filter(equal).collect();
+        let mut apart: Vec<usize> = uses.iter().map(|used| used.argument).collect();
+        apart.sort_unstable();
+        apart.dedup();
+        if !self.joins_many || apart.len() < 2 {
+            return Some(Vec::new());
+        }
+        let can_tell = |argument: &usize| kinds.get(*argument).copied().is_some_and(can_tell);
+        let is_clear = uses.iter().all(|used| used.as_given) && apart.iter().all(can_tell);
+        is_clear.then_some(apart)
     }
 
     /// The values that have a plan of their own; `None` if all may have.
