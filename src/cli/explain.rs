@@ -387,6 +387,9 @@ fn condition(guard: &Guard) -> String {
         Check::Length(bytes) => format!("${number} is at most {bytes} bytes long"),
         Check::Magnitude(limit) => format!("${number} is a plain number of at most {limit}"),
         Check::Whole(limit) => format!("${number} is a whole number of at most {limit}"),
+        Check::WholeOrEmpty(limit) => {
+            format!("${number} is empty or a whole number of at most {limit}")
+        }
         Check::Digits(digits) => format!("${number} is a plain number of at most {digits} digits"),
         Check::NoBackslash => format!("${number} has no backslash"),
         Check::Empty => format!("${number} is empty"),

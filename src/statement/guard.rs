@@ -31,6 +31,8 @@ pub enum Check {
     /// The value is a plain decimal number with at most this many digits before the point and at
     /// most 30 behind it.
     Digits(usize),
+    /// The value is empty, or such a whole number.
+    WholeOrEmpty(u64),
     /// The value holds no backslash, so as a pattern it cannot end in its escape character.
     NoBackslash,
     /// The value is empty.
@@ -80,10 +82,10 @@ impl Check {
                 literal.form != Form::Escape && memchr::memchr(b'\\', token).is_none()
             }
             Self::Magnitude(limit) => inner.and_then(whole_part).is_some_and(|n| n <= limit),
-            Self::Whole(limit) => inner.is_some_and(|number| {
-                memchr::memchr(b'.', number).is_none()
-                    && whole_part(number).is_some_and(|n| n <= limit)
-            }),
+            Self::Whole(limit) => inner.is_some_and(|number| is_whole(number, limit)),
+            Self::WholeOrEmpty(limit) => {
+                inner.is_some_and(|number| number.is_empty() || is_whole(number, limit))
+            }
             Self::Empty => inner.is_some_and(<[u8]>::is_empty),
             Self::Address => inner.is_some_and(|inner| inner.is_empty() || is_address(inner)),
             Self::Shift => inner.is_some_and(is_shift),
@@ -117,6 +119,10 @@ fn is_shift(number: &[u8]) -> bool {
     let bits = bits.filter(|bits| bits.bytes().all(|byte| byte.is_ascii_digit()));
     let bits = bits.and_then(|bits| bits.parse::<u64>().ok());
     bits.is_some_and(|bits| bits <= Check::MAX_SHIFT)
+}
+
+fn is_whole(number: &[u8], limit: u64) -> bool {
+    memchr::memchr(b'.', number).is_none() && whole_part(number).is_some_and(|n| n <= limit)
 }
 
 /// The magnitude of a plain decimal number, rounded up.
@@ -250,9 +256,14 @@ mod tests {
         for token in ["32767", "'-32767'", "007"] {
             assert!(admits(Check::Whole(32767), token), "{token}");
         }
-        for token in ["32768", "5.5", "'5.'", "'.5'", "' 5'", "''", "'-'", "1e1"] {
+        for token in [
+            "32768", "5.5", "'5.'", "'.5'", "' 5'", "'-'", "1e1", "'0x1'",
+        ] {
             assert!(!admits(Check::Whole(32767), token), "{token}");
+            assert!(!admits(Check::WholeOrEmpty(32767), token), "{token}");
         }
+        let (whole, or_empty) = (Check::Whole(32767), Check::WholeOrEmpty(32767));
+        assert!(!admits(whole, "''") && admits(or_empty, "''") && admits(or_empty, "'-32767'"));
     }
 
     #[test]

@@ -11,11 +11,13 @@ const SESSIONS: &str = "CREATE TABLE acct (n bigserial PRIMARY KEY, id text UNIQ
 
 fn begin(round: usize, id: &str, address: &str) -> String {
     let moment = 1_700_000_000 + round;
+    let seconds = ["", "7", "-0012"][round % 3];
     format!(
         "INSERT INTO acct (id, name, realm, address, began, changed, seconds) VALUES \
          ('{id}', 'u{round}', NULLIF('r{}', 'r0'), NULLIF('{address}', '')::inet, \
-         TO_TIMESTAMP({moment}), TO_TIMESTAMP({moment}), {round}) ON CONFLICT (id) DO UPDATE SET \
-         began = TO_TIMESTAMP({moment}), changed = (to_timestamp({moment})), name = 'again{round}' \
+         TO_TIMESTAMP({moment}), TO_TIMESTAMP({moment}), NULLIF('{seconds}', '')::bigint) \
+         ON CONFLICT (id) DO UPDATE SET began = TO_TIMESTAMP({moment}), \
+         changed = (to_timestamp({moment})), name = 'again{round}' \
          WHERE acct.id = '{id}' AND acct.ended IS NULL",
         round % 2
     )
@@ -24,9 +26,9 @@ fn begin(round: usize, id: &str, address: &str) -> String {
 fn count(round: usize, id: &str, address: &str, [high, low]: [&str; 2]) -> String {
     format!(
         "UPDATE acct SET address = NULLIF('{address}', '')::inet, realm = NULLIF('r', ''), \
-         seconds = {round}, changed = TO_TIMESTAMP({}), \
-         octets = (('{high}'::bigint << 32) + '{low}'::bigint) WHERE id = '{id}' \
-         AND ended IS NULL",
+         seconds = NULLIF('{round}', '')::bigint, small = NULLIF('5', '')::smallint, \
+         changed = TO_TIMESTAMP({}), octets = (('{high}'::bigint << 32) + '{low}'::bigint) \
+         WHERE id = '{id}' AND ended IS NULL",
         1_700_000_000 + round
     )
 }
@@ -129,7 +131,7 @@ const STORES: &str = "CREATE TYPE one AS ENUM ('a', 'b'); CREATE TYPE other AS E
     m macaddr, p polygon, o other, ks int[], ms macaddr[])";
 
 /// A column with what it takes and what it does not.
-const REFUSED: [(&str, &str, &str); 30] = [
+const REFUSED: [(&str, &str, &str); 34] = [
     ("k", "10::smallint::int + 1", "70000::smallint::int + 1"),
     (
         "k",
@@ -172,6 +174,14 @@ const REFUSED: [(&str, &str, &str); 30] = [
     ("o", "'a'::one", "'b'::one"),
     ("ks", "ARRAY['5'::float8]", "ARRAY['1e10'::float8]"),
     ("v4", "nullif('a', '')", "nullif('abcdef', '')"),
+    ("k", "nullif('7', '')::int", "nullif('7.5', '')::int"),
+    ("k", "nullif('', '')::int", "nullif(' ', '')::int"),
+    (
+        "sm",
+        "nullif('7', '')::bigint",
+        "nullif('70000', '')::bigint",
+    ),
+    ("v4", "nullif('7', '')::int", "nullif('70000', '')::int"),
     ("n42", "5 + 5", "96 + 5"),
     ("n42", "'5'::int8 << 1", "'5'::int8 << 10"),
     ("v4", "(5 + 5)::text", "(9999 + 5)::text"),
@@ -227,7 +237,7 @@ const DOMAINS: &str = "CREATE DOMAIN positive AS int CHECK (value > 0); \
     CREATE TABLE t (id serial PRIMARY KEY, k int, x positive, p pair)";
 
 /// What is made a value of a domain, or of a row of such: what can be, and what cannot.
-const UNFIT: [(&str, &str); 14] = [
+const UNFIT: [(&str, &str); 15] = [
     ("'5'::text::positive", "'99.99'::text::positive"),
     (
         "CAST('5'::int8 AS over)",
@@ -238,6 +248,10 @@ const UNFIT: [(&str, &str); 14] = [
     ("(5 + 5)::small", "(70000 + 5)::small"),
     ("upper('5')::positive", "upper('x')::positive"),
     ("nullif('5', '')::positive", "nullif('x', '')::positive"),
+    (
+        "nullif('5', '')::int::positive",
+        "nullif('-5', '')::int::positive",
+    ),
     ("5.5::price", "1000.5::price"),
     (
         "'2020-01-01'::date::moment",

@@ -90,16 +90,29 @@ fn shown(expression: &str, types: &[u32]) -> Option<Vec<(usize, Check)>> {
 }
 
 #[test]
-fn what_is_null_if_empty_is_an_address_or_nothing() {
+fn what_is_null_if_empty_is_an_address_a_number_or_nothing() {
     let texts = [oid::TEXT; 3];
     assert_eq!(shown("NULLIF($1, $2)", &texts), Some(vec![]));
     assert_eq!(
         shown("(NULLIF($1, $2))::inet", &texts),
         Some(vec![(0, Check::Address), (1, Check::Empty)])
     );
+    for (name, limit) in [
+        ("smallint", 32_767),
+        ("integer", 2_147_483_647),
+        ("bigint", 9_223_372_036_854_775_807),
+    ] {
+        assert_eq!(
+            shown(&format!("(NULLIF($1, $2))::{name}"), &texts),
+            Some(vec![(0, Check::WholeOrEmpty(limit)), (1, Check::Empty)])
+        );
+    }
     for expression in [
         "(NULLIF($1, $2))::cidr",
-        "(NULLIF($1, $2))::integer",
+        "(NULLIF($1, $2))::numeric",
+        "((NULLIF($1, $2))::bigint)::integer",
+        "((NULLIF($1, $2))::integer + 1)",
+        "((NULLIF($1, $2))::bigint << 32)",
         "(NULLIF($1, 'x'::text))::inet",
         "(NULLIF(lower($1), $2))::inet",
         "(NULLIF(NULLIF($1, $2), $3))::inet",

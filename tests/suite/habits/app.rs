@@ -232,15 +232,26 @@ impl Counted {
     }
 }
 
-/// Plays `body` for `first` rounds and then for as many as that again, which must reach `bar`.
+/// How often a habit is played to settle. The slower the machine, the dearer the questions are
+/// beside what they gain, and the later they are asked.
+const WINDOWS: usize = 6;
+
+/// Plays `body` for `first` rounds and then for as many as that again, until that reaches `bar`.
 #[expect(clippy::print_stdout, reason = "a table for those who ask for it")]
 pub(super) fn reaches(name: &str, bar: Bar, first: usize, body: impl Fn(&mut App, usize)) {
     let mut app = App::start();
     (0..first).for_each(|round| body(&mut app, round));
-    let (_, before) = app.take();
-    (first..2 * first).for_each(|round| body(&mut app, round));
-    assert_eq!(app.proxy.summary().count(Counter::ErrorsProxy), 0);
-    let (counted, then) = app.take();
+    let (_, mut before) = app.take();
+    let (mut counted, mut then) = (Counted::default(), 0);
+    for window in 1..WINDOWS {
+        (window * first..(window + 1) * first).for_each(|round| body(&mut app, round));
+        assert_eq!(app.proxy.summary().count(Counter::ErrorsProxy), 0);
+        before += then;
+        (counted, then) = app.take();
+        if counted.each(counted.converted) >= bar.share && counted.each(then) <= bar.questions {
+            break;
+        }
+    }
     let report = counted.report(name, bar, [before, then]);
     static HEAD: Once = Once::new();
     HEAD.call_once(|| {

@@ -37,7 +37,7 @@ impl Constant {
     }
 
     fn convert(&mut self, name: &str, types: Types<'_>) {
-        if self.near && self.stays_moment(name) || self.becomes_address(name) {
+        if self.near && self.stays_moment(name) || self.becomes_unless_empty(name) {
             return;
         }
         self.near = false;

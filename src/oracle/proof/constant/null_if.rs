@@ -1,9 +1,10 @@
-//! `NULLIF` of two texts, and what is cast to an address unless it is empty.
+//! `NULLIF` of two texts, and what is cast to an address or a whole number unless it is empty.
 //!
 //! Equality of texts has a result for any two (`texteq`), if it is the server's own, as the type is
 //! to be that is called `inet` (fact `b` of the [proof](super::super)). `NULLIF(…, '')::inet` is
-//! how FreeRADIUS writes an address that it may not have: of literals the planner makes the address
-//! and says what is wrong with it before anything runs (`network_in` in `network.c`).
+//! how FreeRADIUS writes an address that it may not have, and `NULLIF(…, '')::bigint` a number: of
+//! literals the planner makes the address or the number and says what is wrong with it before
+//! anything runs (`network_in` in `network.c`, `int8in` in `int8.c`).
 
 use super::work::Work;
 use super::{Constant, Types};
@@ -35,19 +36,29 @@ impl Constant {
         call
     }
 
-    /// Casts the first of two arguments to an address, if it is one whenever it is not empty, which
-    /// the other must be; false if nothing is known of that.
-    pub(super) fn becomes_address(&mut self, name: &str) -> bool {
+    /// Casts the first of two arguments to an address or a whole number, if it is one whenever it
+    /// is not empty, which the other must be; false if nothing is known of that.
+    pub(super) fn becomes_unless_empty(&mut self, name: &str) -> bool {
         let Some([value, empty]) = self.null_if.take() else {
             return false;
         };
-        if name != "inet" {
-            return false;
-        }
+        let (check, kind) = match name {
+            "inet" => (Check::Address, oid::INET),
+            "smallint" => (
+                Check::WholeOrEmpty(i16::MAX.unsigned_abs().into()),
+                oid::INT2,
+            ),
+            "integer" => (
+                Check::WholeOrEmpty(i32::MAX.unsigned_abs().into()),
+                oid::INT4,
+            ),
+            "bigint" => (Check::WholeOrEmpty(i64::MAX.unsigned_abs()), oid::INT8),
+            _ => return false,
+        };
         let guard = |argument, check| Guard { argument, check };
-        self.guards.push(guard(value, Check::Address));
+        self.guards.push(guard(value, check));
         self.guards.push(guard(empty, Check::Empty));
-        self.kind = Some(oid::INET);
+        self.kind = Some(kind);
         name.clone_into(&mut self.shown);
         true
     }
