@@ -11,6 +11,9 @@ use crate::sql::oid;
 use crate::sql::scan::{Form, Literal};
 use crate::sql::value::token;
 
+/// The most arguments that are compared with each other, at each execution.
+pub const MAX_APART: usize = 16;
+
 /// A literal, and the type of the argument it is.
 pub(super) type Typed<'a> = (&'a Literal, u32);
 

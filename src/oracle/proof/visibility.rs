@@ -8,7 +8,7 @@ use super::tokens::Token;
 use super::tree::text;
 use crate::oracle::answer::Answer;
 use crate::sql::eligible::{Eligible, Named};
-use crate::statement::apart::can_tell;
+use crate::statement::apart::{MAX_APART, can_tell};
 use crate::statement::common_values::Common;
 use std::collections::BTreeSet;
 
@@ -329,7 +329,8 @@ impl Visibility {
             return Some(Vec::new());
         }
         let can_tell = |argument: &usize| kinds.get(*argument).copied().is_some_and(can_tell);
-        let is_clear = uses.iter().all(|used| used.as_given) && apart.iter().all(can_tell);
+        let is_given = uses.iter().all(|used| used.as_given);
+        let is_clear = is_given && apart.len() <= MAX_APART && apart.iter().all(can_tell);
         is_clear.then_some(apart)
     }
 
