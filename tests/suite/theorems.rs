@@ -523,7 +523,13 @@ fn tables_are_joined_in_another_order_where_two_literals_are_equal() {
         FROM generate_series(1, 100000) g; INSERT INTO c SELECT i, i / 2 * 2 + j, i * 10 + j \
         FROM generate_series(2, 3000) i, generate_series(0, 1) j; \
         CREATE INDEX ON a (x); CREATE INDEX ON b (y); CREATE INDEX ON c (aid, bid); \
-        CREATE INDEX ON c (bid); ANALYZE a, b, c";
+        CREATE INDEX ON c (bid); \
+        CREATE TABLE d (id serial, a int, arr int[]); CREATE TABLE e (id serial, k int, b int); \
+        INSERT INTO d (a, arr) SELECT g, ARRAY[g % 5, g % 3] FROM generate_series(1, 900) g; \
+        INSERT INTO e (b, k) SELECT g, g % 3 FROM generate_series(1, 20) g; \
+        CREATE INDEX ON e (k); CREATE INDEX ON e (k, b); ANALYZE a, b, c, d, e; \
+        INSERT INTO d (a, arr) SELECT g % 20, ARRAY[0] FROM generate_series(1, 60) g; \
+        INSERT INTO e (b, k) SELECT g % 20, 0 FROM generate_series(1, 60) g";
     converts(setup, |client, round| {
         // None of the columns' most common values, which are the first.
         let x = 1000 + round;
@@ -532,5 +538,11 @@ fn tables_are_joined_in_another_order_where_two_literals_are_equal() {
         let joined = "AND c.aid = a.id AND c.bid = b.id";
         client.query(&format!("{select} a.x = {x} AND b.y = {y} {joined}"));
         client.query(&format!("{select} a.x = '{x}' AND b.y = '0{y}' {joined}"));
+        client.query(&format!(
+            "SELECT d.id, e.id, s.n FROM d, e, LATERAL (SELECT unnest(d.arr) AS n) s \
+             WHERE e.k = s.n AND d.a = {} AND e.b = {}",
+            x % 18 + 1,
+            y % 18 + 1
+        ));
     });
 }

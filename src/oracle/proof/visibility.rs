@@ -42,7 +42,8 @@ pub(in crate::oracle) struct Visibility {
     is_ordered_by_estimate: bool,
     /// Tables are read one behind the other: the planner looks whether conditions exclude any.
     appends: bool,
-    /// There are several orders of joining, two tables being one.
+    /// There are several orders of joining, two relations being one: what is joined may also be
+    /// rows that nothing is scanned for.
     joins_many: bool,
 }
 
@@ -74,8 +75,7 @@ impl Visibility {
     pub(super) fn of(aligned: &Aligned<'_>, eligible: &Eligible) -> Self {
         let nodes = &*aligned.nodes;
         let is_scan = |node: &&Node<'_>| node.kind.contains("Scan");
-        // What reads rows or makes them is a relation to join; a bitmap is a part of one.
-        let reads = |node: &&Node<'_>| is_scan(node) && node.kind != "Bitmap Index Scan";
+        let joins = |node: &&Node<'_>| JOINS.contains(&node.kind);
         let limits = nodes.iter().filter(|node| node.kind == "Limit").count();
         let mut exposure = Self {
             tables: Tables::default(),
@@ -97,7 +97,7 @@ impl Visibility {
             // VALUES of several rows and LIMIT are not shown.
             weighed: aligned.visible.contains(&false),
             is_ordered_by_estimate: nodes.iter().any(orders_by_estimate),
-            joins_many: nodes.iter().filter(reads).count() > 2,
+            joins_many: nodes.iter().filter(joins).count() > 1,
             appends: nodes.iter().any(|node| node.kind.contains("Append")),
         };
         for node in nodes {
