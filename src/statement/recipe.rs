@@ -7,7 +7,7 @@ use super::story::Story;
 use super::switches::Off;
 use super::tally::{TALLY_BYTES, Tallies, Tally};
 use super::weight::{Age, Kept, Scales, Weight};
-use super::{Context, Key, MAX_VARIANTS, lock};
+use super::{Context, Key, MAX_VARIANTS, Millis, lock};
 use crate::reason::Reason;
 use crate::sql::eligible::{self, Eligible};
 use crate::sql::residue::Residue;
@@ -34,6 +34,9 @@ pub struct Recipe {
     pub(super) off: Off,
     /// The arguments that the recipe had before it was narrowed; `None` if it was not.
     pub(super) widest: Option<Vec<bool>>,
+    /// How many recipes of the shape have been retired in a row because their plans for all values
+    /// had fallen behind, and when the last was.
+    pub(super) renewals: (u8, Millis),
     /// Whether the recipe's statements are trusted only with custom plans.
     pub(super) custom_only: bool,
     pub(super) sightings: AtomicU32,
@@ -75,6 +78,7 @@ impl Recipe {
             judgement: OnceLock::new(),
             off: Off::default(),
             widest: None,
+            renewals: (0, Millis(0)),
             custom_only: false,
             sightings: AtomicU32::new(0),
             variants: AtomicU32::new(0),

@@ -63,6 +63,12 @@ const ROUND: u64 = 60_000;
 /// An entry is dropped at this age, in rounds: after an hour.
 const IDLE_ROUNDS: u8 = 60;
 
+/// How often in a row a plan for all values may fall behind until there is none any more.
+const MAX_RENEWALS: u8 = 4;
+
+/// Milliseconds within which one follows another in a row.
+const RENEWALS_IN_A_ROW: u64 = 600_000;
+
 impl Shapes {
     /// A table for at most `max_shapes` shapes whose hashes are keyed by `seed`; the oracle may be
     /// asked about `per_second` new statements a second.
@@ -191,6 +197,26 @@ impl Shapes {
         let widest = recipe.widest.clone();
         heir.widest = widest.or_else(|| recipe.eligible().map(|e| e.arguments.clone()));
         self.replace(recipe, heir, arguments, false)
+    }
+
+    /// Retires `recipe` for one that is the same, so that all sessions have their statements
+    /// planned and proven anew; false if that has happened too often in a row.
+    pub fn renew(&self, recipe: &Recipe) -> bool {
+        let now = self.journal().now();
+        let times = match recipe.renewals {
+            (_, last) if now.since(last) > RENEWALS_IN_A_ROW => 0,
+            (times, _) => times,
+        };
+        let arguments = recipe.eligible().map(|e| e.arguments.clone());
+        let Some(arguments) = arguments.filter(|_| times < MAX_RENEWALS) else {
+            return false;
+        };
+        let mut heir = self.new_recipe(Arc::clone(&recipe.shape));
+        recipe.story.note(Episode::Renewed);
+        (heir.widest, heir.renewals) = (recipe.widest.clone(), (times + 1, now));
+        let unfolded = recipe.eligible().is_some_and(|e| e.unfolded);
+        self.replace(recipe, heir, arguments, unfolded);
+        true
     }
 
     /// Retires `recipe`, which has lists or rows, for one that says that these are no arrays. Texts

@@ -31,6 +31,8 @@ pub enum Episode {
     Narrowed,
     /// They are arguments again, because they vary.
     Widened,
+    /// The plan for all values has fallen behind, and is to be made and looked at anew.
+    Renewed,
     /// Lists, or rows, may be no arrays.
     Unfolded,
     /// It was switched off at the console.
@@ -65,6 +67,9 @@ impl Episode {
             Self::Demoted => "literals stay in the text for good".to_owned(),
             Self::Narrowed => "literals that do not vary stay in the text".to_owned(),
             Self::Widened => "literals that vary are arguments again".to_owned(),
+            Self::Renewed => {
+                "its plan for all values is out of date, to be learned anew".to_owned()
+            }
             Self::Unfolded => "each length of a list is a shape of its own".to_owned(),
             Self::SwitchedOff => "switched off".to_owned(),
             Self::SwitchedOn => "switched on".to_owned(),
