@@ -45,6 +45,8 @@ pub(in crate::oracle) struct Visibility {
     /// There are several orders of joining, two relations being one: what is joined may also be
     /// rows that nothing is scanned for.
     joins_many: bool,
+    /// There are literals in the text, of which the planner may compute what is equal to a value.
+    has_inline: bool,
 }
 
 /// One table read.
@@ -98,6 +100,7 @@ impl Visibility {
             weighed: aligned.visible.contains(&false),
             is_ordered_by_estimate: nodes.iter().any(orders_by_estimate),
             joins_many: nodes.iter().filter(joins).count() > 1,
+            has_inline: eligible.arguments.contains(&false),
             appends: nodes.iter().any(|node| node.kind.contains("Append")),
         };
         for node in nodes {
@@ -325,12 +328,14 @@ impl Visibility {
         let mut apart: Vec<usize> = uses.iter().map(|used| used.argument).collect();
         apart.sort_unstable();
         apart.dedup();
-        if !self.joins_many || apart.len() < 2 {
+        let is_alone = apart.len() < 2 && !self.has_inline;
+        if !self.joins_many || apart.is_empty() || is_alone {
             return Some(Vec::new());
         }
         let can_tell = |argument: &usize| kinds.get(*argument).copied().is_some_and(can_tell);
         let is_given = uses.iter().all(|used| used.as_given);
-        let is_clear = is_given && apart.len() <= MAX_APART && apart.iter().all(can_tell);
+        let is_clear =
+            is_given && !self.has_inline && apart.len() <= MAX_APART && apart.iter().all(can_tell);
         is_clear.then_some(apart)
     }
 
