@@ -13,7 +13,9 @@
 //! weighs how long it is. So a generic plan is trusted only if there is one list, which an index is
 //! searched for, and if the same plan is made for two elements and for as many as are admitted: the
 //! costs of two plans grow with the length, one faster than the other, so what is the best at both
-//! ends is the best in between. Outside an index, a list of constants may be searched by a hash
+//! ends is the best in between. That holds of one condition of one table alone: rows are estimated
+//! by whole numbers, and whatever else is weighed may change the plan there and back. Outside an
+//! index, a list of constants may be searched by a hash
 //! table, which a parameter never is (`convert_saop_to_hashed_saop` in `clauses.c`).
 //!
 //! Nor would the server use a generic plan for lists shorter than ten: it compares its cost with
@@ -223,7 +225,8 @@ pub(super) fn guarded(
         answer.is_good() && same.is_some()
     };
     let converted = guards.iter().any(|guard| guard.argument == argument);
-    if converted || !exposure.is_searched_for(argument) || !alike(shortest) {
+    let is_searched = exposure.is_searched_for(argument) && exposure.is_lone_search();
+    if converted || !is_searched || !alike(shortest) {
         return None;
     }
     let seen = longest(scan);

@@ -69,7 +69,8 @@
 //!   partial index is about the column. No constraint is looked at: `constraint_exclusion` is not
 //!   `on`, the table does not inherit, nothing is appended, and no column is compared twice.
 //! - Of three tables and more, no two columns are compared with equal values, which would make the
-//!   columns equal for the planner ([`apart`](crate::statement::apart)).
+//!   columns equal for the planner ([`apart`](crate::statement::apart)). No literal stays in the
+//!   text, of which the planner might compute such a value.
 //! - What is not shown of an argument (LIMIT, a function's rows) is weighed, and so is whatever
 //!   else is done with it: no theorem.
 //! - The order of rows does not follow from an estimate, as it does of hash joins and hash

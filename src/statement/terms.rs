@@ -35,7 +35,7 @@ pub struct Terms {
     pub guards: Box<[Guard]>,
     /// The values that get plans of their own, sorted by argument.
     pub common: Box<[Common]>,
-    /// The arguments of which no two may be equal, nor one and a literal that stays in the text.
+    /// The arguments of which no two may be equal.
     pub apart: Box<[usize]>,
     /// The arguments whose strings may be invalid for their types. An argument that is a list
     /// stands here twice.
@@ -120,18 +120,16 @@ impl Terms {
 
     /// Whether no two of the literals of `text` are equal that have to differ.
     fn are_apart(&self, eligible: &Eligible, text: &[u8], scan: &Scan) -> bool {
-        let literals = || scan.literals().iter().zip(&eligible.arguments);
         let argument = |index: &usize| -> Option<Typed<'_>> {
-            let mut lifted = literals().filter(|(_, lifted)| **lifted);
+            let literals = scan.literals().iter().zip(&eligible.arguments);
+            let mut lifted = literals.filter(|(_, lifted)| **lifted);
             Some((lifted.nth(*index)?.0, self.kind(*index)?))
         };
         self.apart.iter().enumerate().all(|(at, index)| {
             let Some(one) = argument(index) else {
                 return false;
             };
-            let others = self.apart.iter().skip(at + 1).filter_map(argument);
-            let inline = literals().filter(|(_, lifted)| !**lifted);
-            let mut others = others.chain(inline.map(|(literal, _)| (literal, one.1)));
+            let mut others = self.apart.iter().skip(at + 1).filter_map(argument);
             !others.any(|other| apart::may_be_equal(text, one, other))
         })
     }

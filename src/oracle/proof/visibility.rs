@@ -47,6 +47,8 @@ pub(in crate::oracle) struct Visibility {
     joins_many: bool,
     /// There are literals in the text, of which the planner may compute what is equal to a value.
     has_inline: bool,
+    /// There is nothing above what reads a table but what writes to one.
+    only_scans: bool,
 }
 
 /// One table read.
@@ -100,6 +102,9 @@ impl Visibility {
             weighed: aligned.visible.contains(&false),
             is_ordered_by_estimate: nodes.iter().any(orders_by_estimate),
             joins_many: nodes.iter().filter(joins).count() > 1,
+            only_scans: nodes
+                .iter()
+                .all(|node| is_scan(&node) || node.kind == "ModifyTable"),
             has_inline: eligible.arguments.contains(&false),
             appends: nodes.iter().any(|node| node.kind.contains("Append")),
         };
@@ -170,6 +175,12 @@ impl Visibility {
                 is_searched: condition.is_searched,
             })
         })
+    }
+
+    /// Whether one table is searched by one column, and nothing else is to be weighed.
+    pub(in crate::oracle) fn is_lone_search(&self) -> bool {
+        let columns: BTreeSet<&str> = self.conditions.iter().map(|c| &*c.column.name).collect();
+        self.only_scans && self.scans.len() == 1 && columns.len() == 1
     }
 
     /// Whether indexes are searched for this argument, and nothing else is done with it.
