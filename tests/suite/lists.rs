@@ -270,3 +270,27 @@ fn lists_that_an_index_is_searched_for_are_planned_once() {
     assert!(asked == 1 || neighbours::are_there(), "{summary}");
     assert_few(&summary, 2);
 }
+
+/// With a condition beside the list, the best plan changes to and fro between two lengths.
+#[test]
+fn a_list_beside_another_condition_is_planned_for_its_length() {
+    let setup = "CREATE TABLE t (id int PRIMARY KEY, a int, b int, pad text); INSERT INTO t \
+        SELECT i, i * 7919::bigint % 2000, i % 4000, repeat('x', 300) \
+        FROM generate_series(1, 20000) i; \
+        CREATE INDEX ON t (a); CREATE INDEX ON t (b); CREATE INDEX ON t (b, a); ANALYZE t";
+    same_under(&[("prepare_threshold", "3")], setup, |client, _, round| {
+        // Rows with b < 5 have these values of a.
+        let found = (1..5).flat_map(|b| (0..5).map(move |k| (b + k * 4000) * 7919_i64 % 2000));
+        let found: Vec<_> = found.collect();
+        let lengths = match round % 11 {
+            7..9 => vec![8, 12, 14],
+            _ => [2, 3, 16].repeat(8),
+        };
+        for (index, length) in lengths.into_iter().enumerate() {
+            let list = (0..length).map(|k| found[(k * 3 + index + round) % found.len()]);
+            let list: Vec<_> = list.map(|value| value.to_string()).collect();
+            let list = list.join(", ");
+            client.query(&format!("SELECT id FROM t WHERE a IN ({list}) AND b < 5"));
+        }
+    });
+}

@@ -4,7 +4,7 @@
 //! In each of them values that decide come when a generic plan is in use, and no audit does.
 
 use crate::harness::client::Client;
-use crate::harness::matrix::{converts, same};
+use crate::harness::matrix::{converts, same, same_under};
 use crate::harness::server;
 use pgautoprep::metrics::Counter;
 
@@ -544,5 +544,34 @@ fn tables_are_joined_in_another_order_where_two_literals_are_equal() {
             x % 18 + 1,
             y % 18 + 1
         ));
+    });
+}
+
+/// What stays in the text may equal a value, too, whether it is written or computed.
+#[test]
+fn tables_are_joined_in_another_order_where_a_value_equals_what_stays_in_the_text() {
+    let tables = "CREATE TABLE a (id serial, a int, x int); \
+        CREATE TABLE b (id serial, b int, x int); CREATE TABLE c (id serial, x int); \
+        INSERT INTO a (a, x) SELECT g, g % 50 FROM generate_series(1, 60) g; \
+        INSERT INTO b (b, x) SELECT g, g % 50 FROM generate_series(1, 4000) g; \
+        INSERT INTO c (x) SELECT g % 50 FROM generate_series(1, 20) g; CREATE INDEX ON c (x); \
+        CREATE INDEX ON a (a); CREATE INDEX ON b (x); ANALYZE a, b, c; \
+        INSERT INTO a (a, x) SELECT g % 20, g % 50 FROM generate_series(1, 400) g; \
+        INSERT INTO b (b, x) SELECT g % 20, g % 50 FROM generate_series(1, 400) g";
+    same_under(&[("prepare_threshold", "3")], tables, |client, _, round| {
+        let other = (0..20).map(|k| 10 + (round + k) % 10);
+        let values: Vec<_> = if decides(round) {
+            vec![7]
+        } else {
+            other.collect()
+        };
+        for a in values {
+            for b in ["7", "3 + 4", "length('abcdefg')"] {
+                client.query(&format!(
+                    "SELECT a.id, b.id, c.id FROM a, c, b WHERE a.x < c.x AND b.x > c.x \
+                     AND a.a = {a} AND b.b = {b} LIMIT 9000"
+                ));
+            }
+        }
     });
 }

@@ -240,6 +240,20 @@ fn views_and_functions_show_no_statement_of_ours() {
     });
 }
 
+/// A string that a function runs may be put together: no word of it shows.
+#[test]
+fn what_runs_strings_shows_no_statement_of_ours() {
+    converts("CREATE TABLE t (id int)", |client, round| {
+        client.query(&format!("SELECT id FROM t WHERE id = {round}"));
+        let counts = "'SELECT count(*) FROM pg_' || 'prepared' || '_statements'";
+        client.query(&format!("SELECT query_to_xml({counts}, true, false, '')"));
+        client.query(
+            "SELECT table_to_xml(oid, true, false, '') FROM pg_class \
+             WHERE relname = 'pg_prep' || 'ared_statements'",
+        );
+    });
+}
+
 #[test]
 fn triggers_that_only_write_cost_no_conversion() {
     let setup = "CREATE TABLE t (id int, n int, changed timestamptz); \
