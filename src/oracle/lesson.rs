@@ -163,7 +163,10 @@ impl Lesson {
         counters.add(Counter::Questions, self.asked as u64);
         counters.add(Counter::QuestionsMillis, took);
         match self.state {
-            State::Watch(..) | State::Names(_) | State::About(_, About::Prepare) => {}
+            State::Glance(..)
+            | State::Watch(..)
+            | State::Names(_)
+            | State::About(_, About::Prepare) => {}
             State::About(..) if self.topic.is_earned => {}
             State::Context => {
                 let questions = env.lent.shapes.questions();
@@ -212,7 +215,7 @@ impl Lesson {
         let may_look = !(self.is_inside && env.standing.sees_otherwise());
         let takes = may_look && env.standing.database.take_watch(env.now, interval);
         if is_due || is_unverified || takes {
-            return Ok(watch::ask(env));
+            return Ok(watch::ask(self.is_inside, None, env));
         }
         self.prelude(env)
     }
@@ -278,7 +281,10 @@ impl Lesson {
         let answers = self.keep_questions(env);
         let state = std::mem::replace(&mut self.state, State::Idle);
         env.is_pointless |= self.cancelled.is_some();
-        let looks = matches!(state, State::Watch(..) | State::Names(_));
+        let looks = matches!(
+            state,
+            State::Glance(..) | State::Watch(..) | State::Names(_)
+        );
         let is_old = self.is_inside && env.standing.sees_otherwise();
         if is_old && (looks || !env.standing.sees_the_present()) {
             if let State::About(candidate, _) = state {
@@ -288,8 +294,16 @@ impl Lesson {
         }
         match state {
             State::Idle => Err(Reason::OracleFailed),
+            State::Glance(asked, glance) => {
+                let is_same = watch::glanced((asked, glance), &answers, env);
+                env.goes_on()?;
+                match is_same {
+                    true => self.prelude(env),
+                    false => Ok(watch::ask(self.is_inside, Some(glance), env)),
+                }
+            }
             State::Watch(asked, made) => {
-                watch::answered(asked, made, &answers, env);
+                watch::answered((asked, self.is_inside), made, &answers, env);
                 env.goes_on()?;
                 self.prelude(env)
             }

@@ -18,6 +18,8 @@ use std::sync::Arc;
 mod choice;
 #[path = "lesson_end_tests.rs"]
 mod ends;
+#[path = "lesson_glance_tests.rs"]
+mod glances;
 #[path = "lesson_travel_tests.rs"]
 mod travels;
 
@@ -101,6 +103,7 @@ impl Room {
             rights: String::new(),
             last: 1,
             reading: None,
+            horizon: None,
             without: None,
             made: database.made(),
         };

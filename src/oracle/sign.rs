@@ -8,10 +8,13 @@
 //! indexes beside their keys and 50,000 columns the question takes 1.5 times as long as by
 //! transaction numbers alone (105 ms, not 70), and 250 ms if the proxy has made something since the
 //! last look. In an empty database it takes 2.1 ms, of which collations, text searches, conversions
-//! and what functions operator classes have are 0.5.
+//! and what functions operator classes have are 0.5. A [`glance`] at transactions takes 0.1 ms
+//! anywhere; one at rows 0.9 ms where a look takes 2.4, in an empty database, and 2.4 ms instead of
+//! 5.4 where there are 170 tables with three indexes each.
 
 use super::catalog::{FIRST_NORMAL, qualified, quoted};
 use crate::sql::define::Name;
+use crate::statement::database::Glance;
 
 /// Columns of `pg_class` that matter.
 const RELATION: [&str; 18] = [
@@ -79,19 +82,99 @@ fn hashed(columns: &str, from: &str) -> String {
 /// their session's business. Roles are the cluster's.
 ///
 /// The answer has four columns: what may give names hazards, everything else, the rights on
-/// relations, and the largest number that a relation has with [`times`] behind it. If there are
+/// relations, and the largest number that a relation has with [`times`] and [`horizon`] behind it,
+/// and what is [`counted`] if there are no `made` names. If there are
 /// `made` names and such a number of an earlier look, two more say what the first two would be
 /// without the relations that have got a number since and are called like one of these, or like
 /// what is made with it.
 pub(super) fn sign(made: Option<(&[Name], u32)>) -> String {
     let last = "(SELECT pg_catalog.max(c.oid) FROM pg_catalog.pg_class c)";
-    let last = format!("pg_catalog.concat_ws(' ', {last}, {})", times());
+    // Where something is made all the time, a glance is no use.
+    let counted = made.map_or_else(|| format!(", {}", counted("")), |_| String::new());
+    let last = format!(
+        "pg_catalog.concat_ws(' ', {last}, {}, {}{counted})",
+        times(),
+        horizon()
+    );
     let mut columns = vec![parts(None), rights(), last];
     if let Some((names, after)) = made {
         let names = names_of(names);
         columns.push(parts(Some((&names, &made_since(&names, after)))));
     }
     qualified(&format!("SELECT {}", columns.join(", ")))
+}
+
+/// Asks whether anything is otherwise than a look has seen it. The answer has one column: [`times`]
+/// and [`horizon`]; of rows also what is [`counted`], and how many of them are new.
+pub(super) fn glance(glance: Glance) -> String {
+    let rows = match glance {
+        Glance::Transactions => String::new(),
+        Glance::Rows(since) => {
+            // As a number of 32 bits, as it stands in rows.
+            let since = since as u32;
+            let newer = format!(
+                "pg_catalog.count(*) FILTER (WHERE pg_catalog.age(x.x) {{<=}} \
+                 pg_catalog.age('{since}'::pg_catalog.xid))"
+            );
+            format!(", {}", counted(&format!(", {newer}")))
+        }
+    };
+    qualified(&format!(
+        "SELECT pg_catalog.concat_ws(' ', {}, {}{rows})",
+        times(),
+        horizon()
+    ))
+}
+
+/// Since when the server runs, and the snapshot: the first transaction that is under way, the one
+/// behind the last that has ended, and those between that are under way, too.
+fn horizon() -> String {
+    format!(
+        "{}, pg_catalog.txid_current_snapshot()",
+        millis("pg_postmaster_start_time")
+    )
+}
+
+/// Roles, and how many rows there are of everything else that looks see, and of more. There may be
+/// `more` about them: each row is called `x`, and so is the transaction that wrote it.
+fn counted(more: &str) -> String {
+    // The column that has the number of the object that it belongs to.
+    const USERS: [(&str, &str); 13] = [
+        ("pg_amproc", "oid"),
+        ("pg_attribute", "attrelid"),
+        ("pg_cast", "oid"),
+        ("pg_class", "oid"),
+        ("pg_collation", "oid"),
+        ("pg_conversion", "oid"),
+        ("pg_index", "indexrelid"),
+        ("pg_namespace", "oid"),
+        ("pg_operator", "oid"),
+        ("pg_proc", "oid"),
+        ("pg_rewrite", "oid"),
+        ("pg_trigger", "oid"),
+        ("pg_type", "oid"),
+    ];
+    const ALL: [&str; 11] = [
+        "pg_attrdef",
+        "pg_auth_members",
+        "pg_constraint",
+        "pg_db_role_setting",
+        "pg_enum",
+        "pg_event_trigger",
+        "pg_policy",
+        "pg_statistic_ext",
+        "pg_ts_config",
+        "pg_ts_config_map",
+        "pg_ts_dict",
+    ];
+    let users = USERS.map(|(table, number)| {
+        format!("SELECT xmin FROM pg_catalog.{table} WHERE {number} {{>=}} {FIRST_NORMAL}")
+    });
+    let all = ALL.map(|table| format!("SELECT xmin FROM pg_catalog.{table}"));
+    let tables = users.into_iter().chain(all).collect::<Vec<_>>();
+    let tables = tables.join(" UNION ALL ");
+    let count = format!("pg_catalog.concat_ws(' ', pg_catalog.count(*){more})");
+    format!("{ROLES}, (SELECT {count} FROM ({tables}) x(x))")
 }
 
 /// The time that this function tells, in milliseconds: as text, it would depend on the session.
@@ -169,6 +252,10 @@ fn parts(but: Option<(&str, &str)>) -> String {
 const SETTINGS: &str = "pg_db_role_setting d WHERE d.setdatabase {=} ANY (ARRAY[0::pg_catalog.oid, \
     (SELECT b.oid FROM pg_catalog.pg_database b \
     WHERE b.datname {=} pg_catalog.current_database())])";
+
+/// Roles. Not everybody may read which transactions wrote them.
+const ROLES: &str = "(SELECT pg_catalog.sum(pg_catalog.hashtext(pg_catalog.concat_ws(' ', r.oid, \
+    r.rolsuper, r.rolinherit, r.rolbypassrls, r.rolname))) FROM pg_catalog.pg_roles r)";
 
 const LASTING: &str = "c.relpersistence {<>} 't'::pg_catalog.\"char\"";
 
@@ -270,9 +357,7 @@ fn rest(user: impl Fn(&str) -> String, without: impl Fn(&str) -> String) -> Vec<
         rows("x", "pg_ts_config x"),
         rows("x", "pg_ts_config_map x"),
         rows("x", "pg_ts_dict x"),
-        "(SELECT pg_catalog.sum(pg_catalog.hashtext(pg_catalog.concat_ws(' ', r.oid, r.rolsuper, \
-         r.rolinherit, r.rolbypassrls, r.rolname))) FROM pg_catalog.pg_roles r)"
-            .to_owned(),
+        ROLES.to_owned(),
         // Another server may be configured otherwise.
         millis("pg_postmaster_start_time"),
         rows("d", SETTINGS),
@@ -283,7 +368,12 @@ fn rest(user: impl Fn(&str) -> String, without: impl Fn(&str) -> String) -> Vec<
 #[must_use]
 pub(super) fn samples() -> Vec<String> {
     let names: [Name; 1] = [b"a'b".as_slice().into()];
-    vec![sign(None), sign(Some((&names, 20_000)))]
+    vec![
+        sign(None),
+        sign(Some((&names, 20_000))),
+        glance(Glance::Transactions),
+        glance(Glance::Rows(1 << 40)),
+    ]
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 use super::answer::Answer;
 use super::candidate::Candidate;
 use super::proof::{Meaning, Visibility};
-use crate::statement::database::{Made, NamesClaim};
+use crate::statement::database::{Glance, Made, NamesClaim};
 use crate::statement::guard::Guard;
 use crate::statement::{Millis, Plans, Statement};
 use std::sync::Arc;
@@ -16,6 +16,9 @@ use std::sync::Arc;
 pub(super) enum State {
     /// None is: the lesson has not begun, or is over.
     Idle,
+    /// This question whether anything is otherwise than the last look has seen it, put at this
+    /// time.
+    Glance(Millis, Glance),
     /// The question what the catalog looks like, put at this time, and what was made before.
     Watch(Millis, Made),
     /// The question which names have hazards, with the right to put it. Who drops the state leaves

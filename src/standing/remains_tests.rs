@@ -41,6 +41,7 @@ fn look(database: &Database, sign: &str, now: u64) {
         rights: String::new(),
         last: 0,
         reading: None,
+        horizon: None,
         without: None,
         made: database.made(),
     };

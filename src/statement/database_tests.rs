@@ -15,6 +15,7 @@ fn a_catalog_that_looks_otherwise_moves_the_epoch() {
             rights: String::new(),
             last: 0,
             reading: None,
+            horizon: None,
             without: None,
             made: database.made(),
         };

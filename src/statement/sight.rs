@@ -48,6 +48,47 @@ impl Reading {
     }
 }
 
+/// What the snapshot of a look or a glance was, and how many rows there were.
+///
+/// Whoever changes a row of the catalog needs a number of a transaction, and the change is seen
+/// once that counts as ended (`GetSnapshotData` in `procarray.c`). So two snapshots see the same
+/// rows if the same transactions have ended in both; and also if in the later one all rows are of
+/// transactions that had ended in the earlier one, and are as many.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Horizon {
+    /// Since when the server runs: another one may count otherwise.
+    pub since: String,
+    /// The first transaction that was under way.
+    pub first: u64,
+    /// The transaction behind the last that had ended.
+    pub next: u64,
+    /// How many rows there were of those that looks see, and maybe others, and what stands for the
+    /// roles, whose transactions not everybody may read; `None` if they were not counted.
+    pub rows: Option<String>,
+}
+
+/// What is asked before a look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Glance {
+    /// Whether a transaction has ended that wrote something, anywhere in the cluster.
+    Transactions,
+    /// Whether there are rows of this transaction or of later ones, and how many rows there are.
+    Rows(u64),
+}
+
+/// The answer to a glance.
+#[derive(Debug)]
+pub struct Glimpse {
+    /// The question.
+    pub glance: Glance,
+    /// The snapshot it was answered with.
+    pub horizon: Horizon,
+    /// How many rows there are of the transactions asked about; `None` if that was not asked.
+    pub newer: Option<u64>,
+    /// Which configuration it is.
+    pub reading: Reading,
+}
+
 /// What a look at the catalog has seen.
 #[derive(Debug)]
 pub struct Sight {
@@ -59,6 +100,8 @@ pub struct Sight {
     pub last: u32,
     /// Which configuration it is.
     pub reading: Option<Reading>,
+    /// By what glances find out that everything is as it was.
+    pub horizon: Option<Horizon>,
     /// The sign without the relations that were made since the last look and have names of what
     /// the proxy has made, if there are such names.
     pub without: Option<[String; 2]>,
@@ -74,6 +117,8 @@ pub(super) struct Seen {
     rights: String,
     last: Option<u32>,
     reading: Option<Reading>,
+    /// The horizon of the very look that has seen this, or of a glance that has found it unchanged.
+    horizon: Option<Horizon>,
     touched: Touched,
     /// Counts what was made.
     generation: u64,
@@ -92,6 +137,57 @@ impl Seen {
     /// Whether there was a look.
     pub(super) const fn is_any(&self) -> bool {
         self.sign.is_some()
+    }
+
+    /// What may be asked instead of a look: of transactions, if none was under way when the catalog
+    /// was seen last, and of rows. Nothing, if something was made since.
+    pub(super) fn glances(&self) -> [Option<Glance>; 2] {
+        let known = self.horizon.as_ref();
+        let known = known.filter(|_| matches!(self.touched, Touched::Unsaid));
+        let quiet = known.filter(|known| known.first == known.next);
+        let counted = known.filter(|known| known.rows.is_some());
+        [
+            quiet.map(|_| Glance::Transactions),
+            counted.map(|known| Glance::Rows(known.first)),
+        ]
+    }
+
+    /// Whether everything is as it was seen last. Then the next glance begins from here.
+    pub(super) fn is_same(&mut self, glimpse: Glimpse) -> bool {
+        let is_reread = self.is_reread(Some(glimpse.reading));
+        let Some(known) = self.horizon.as_mut().filter(|_| !is_reread) else {
+            return false;
+        };
+        let seen = glimpse.horizon;
+        let is_same = known.since == seen.since
+            && match glimpse.glance {
+                Glance::Transactions => known.first == known.next && known.next == seen.next,
+                Glance::Rows(since) => {
+                    let is_counted = seen.rows.is_some() && seen.rows == known.rows;
+                    since == known.first && is_counted && glimpse.newer == Some(0)
+                }
+            };
+        if is_same {
+            (known.first, known.next) = (seen.first, seen.next);
+            self.reads(Some(glimpse.reading));
+        }
+        is_same
+    }
+
+    fn is_reread(&self, reading: Option<Reading>) -> bool {
+        match (self.reading, reading) {
+            (Some(last), Some(new)) => new.is_new(last),
+            (None, None) => false,
+            _ => true,
+        }
+    }
+
+    fn reads(&mut self, reading: Option<Reading>) {
+        let latest = self.reading.map_or(0, |last| last.now);
+        self.reading = reading.map(|Reading { at, now }| Reading {
+            at,
+            now: now.max(latest),
+        });
     }
 
     /// A session of the proxy makes what touches this.
@@ -118,14 +214,11 @@ impl Seen {
             rights,
             last,
             reading,
+            horizon,
             without,
             made,
         } = sight;
-        let is_reread = match (self.reading, reading) {
-            (Some(last), Some(new)) => new.is_new(last),
-            (None, None) => false,
-            _ => true,
-        };
+        let is_reread = self.is_reread(reading);
         let difference = match &self.sign {
             None if !suspect => None,
             Some(known) if is_reread => Some(Difference {
@@ -150,11 +243,8 @@ impl Seen {
             }),
         };
         (self.sign, self.rights, self.last) = (Some(sign), rights, Some(last));
-        let latest = self.reading.map_or(0, |last| last.now);
-        self.reading = reading.map(|Reading { at, now }| Reading {
-            at,
-            now: now.max(latest),
-        });
+        self.horizon = horizon;
+        self.reads(reading);
         if self.generation == made.generation {
             self.touched = Touched::Unsaid;
         }
@@ -176,6 +266,7 @@ mod tests {
             rights: String::new(),
             last: 7,
             reading: None,
+            horizon: None,
             without: Some(without.map(str::to_owned)),
             made,
         };
@@ -214,6 +305,7 @@ mod tests {
                 rights: String::new(),
                 last: 7,
                 reading: Some(Reading { at, now }),
+                horizon: None,
                 without: None,
                 made: seen.made(),
             };
@@ -244,5 +336,78 @@ mod tests {
         assert!(made.names().is_none());
         let found = look(&mut seen, made, ["a", "e"], ["a", "d"]);
         assert_eq!(found, Some(Touched::Everything));
+    }
+    #[test]
+    fn everything_is_as_it_was_where_nothing_was_written() {
+        let horizon = |first, next, rows: Option<&str>| Horizon {
+            since: "1700".to_owned(),
+            first,
+            next,
+            rows: rows.map(str::to_owned),
+        };
+        let reading = Reading { at: 5, now: 50_000 };
+        let seen = |first, next| {
+            let mut seen = Seen::default();
+            let sight = Sight {
+                sign: Default::default(),
+                rights: String::new(),
+                last: 7,
+                reading: Some(reading),
+                horizon: Some(horizon(first, next, Some("-5 100"))),
+                without: None,
+                made: seen.made(),
+            };
+            assert_eq!(seen.look(sight, false), None);
+            seen
+        };
+        let is_same = |seen: &mut Seen, glance, (first, next, rows), newer| {
+            seen.is_same(Glimpse {
+                glance,
+                horizon: horizon(first, next, rows),
+                newer,
+                reading,
+            })
+        };
+        let mut quiet = seen(90, 90);
+        let [transactions, rows] = quiet.glances().map(Option::unwrap);
+        assert_eq!(rows, Glance::Rows(90));
+        assert!(is_same(&mut quiet, transactions, (90, 90, None), None));
+        assert!(!is_same(&mut quiet, transactions, (90, 91, None), None));
+        assert!(!is_same(&mut quiet, transactions, (91, 91, None), None));
+        // Something was written, but nothing that looks see.
+        assert!(!is_same(
+            &mut quiet,
+            rows,
+            (91, 95, Some("-5 100")),
+            Some(1)
+        ));
+        assert!(!is_same(&mut quiet, rows, (91, 95, Some("-5 99")), Some(0)));
+        assert!(!is_same(&mut quiet, rows, (91, 95, None), Some(0)));
+        assert!(is_same(&mut quiet, rows, (91, 95, Some("-5 100")), Some(0)));
+        // From then on nothing is quiet, and rows are new that are as new as that.
+        assert_eq!(quiet.glances(), [None, Some(Glance::Rows(91))]);
+        assert!(!is_same(&mut quiet, transactions, (91, 95, None), None));
+        assert!(!is_same(
+            &mut quiet,
+            rows,
+            (91, 95, Some("-5 100")),
+            Some(0)
+        ));
+        assert!(!is_same(
+            &mut quiet,
+            Glance::Rows(91),
+            (91, 95, Some("7 100")),
+            Some(0)
+        ));
+        // Another server, another configuration, or something that was made.
+        let mut other = seen(90, 90);
+        other.horizon.as_mut().unwrap().since.push('0');
+        assert!(!is_same(&mut other, transactions, (90, 90, None), None));
+        let mut other = seen(90, 90);
+        other.reading = Some(Reading { at: 4, now: 900 });
+        assert!(!is_same(&mut other, transactions, (90, 90, None), None));
+        let mut other = seen(90, 90);
+        other.make(&names(&["a"]));
+        assert_eq!(other.glances(), [None, None]);
     }
 }

@@ -73,6 +73,7 @@ mod rows;
 mod extended;
 // What frameworks do all day, and how much of it is converted.
 mod given;
+mod glances;
 mod guests;
 mod habits;
 // The proxy's own database.

@@ -6,6 +6,7 @@
 
 use super::Database;
 use crate::statement::Millis;
+use crate::statement::sight::Glance;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Microseconds that executions have to save between two looks, so that a look is worth it.
@@ -15,12 +16,19 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 /// steadily is to stay so.
 const LOOK: u32 = 2_000;
 
-/// Microseconds that would have been saved in the time between two looks, after which a database
-/// that rests is looked at again; half of it, if that was so in the time before, too.
-const WAKES: u32 = 2 * LOOK;
+/// The same for glances: at transactions 0.1 ms where a look takes 2 to 8, at rows 1 to 3.
+const GLANCE: u32 = 100;
+const ROWS: u32 = 700;
+
+/// Of the latest look or glance, one part in so many counts for what the next will cost.
+const LATEST: u32 = 2;
+
+/// A database that rests is looked at again after executions would have saved so many times what a
+/// look costs in the time between two; half of it, if that was so in the time before, too.
+const WAKES: u32 = 2;
 
 /// Microseconds that more than enough pay for: what is saved beyond is not counted.
-const ENOUGH: u32 = 2 * WAKES;
+const ENOUGH: u32 = 2 * WAKES * LOOK;
 
 /// Microseconds that an execution is taken to save as long as nobody has measured it: a select by
 /// key saves 5 to 20, a join 75 (`statement::tally`).
@@ -30,7 +38,7 @@ const USUAL: u32 = 30;
 const MOST: u32 = LOOK;
 
 /// Connections in a row that were looked at to be kept and given to nobody, after which others are
-/// not; and of how many then one is.
+/// not; and of how many then one is. The same of glances in a row that were in vain.
 const IN_VAIN: u32 = 4;
 const TRIES: u32 = 16;
 
@@ -50,12 +58,56 @@ pub(super) struct Usage {
     parked: AtomicU32,
     /// How long the last look took, in milliseconds.
     took: AtomicU64,
+    /// Glances at transactions, and at rows, since one took the place of a look.
+    glances: [AtomicU32; 2],
+    /// How many microseconds less than a look the next is expected to cost, because it may be a
+    /// glance.
+    discount: AtomicU32,
 }
 
 impl Usage {
     /// A look has taken so many milliseconds.
-    pub(super) fn look_takes(&self, took: u64) {
+    pub(super) fn looked(&self, took: u64) {
         self.took.store(took, Ordering::Relaxed);
+        self.costs(LOOK);
+    }
+
+    /// A glance has taken the place of a look.
+    pub(super) fn glanced(&self, glance: Glance) {
+        self.glances(glance).store(0, Ordering::Relaxed);
+        self.costs(match glance {
+            Glance::Transactions => GLANCE,
+            Glance::Rows(_) => ROWS,
+        });
+    }
+
+    /// Whether it pays to try such a glance before a look: those before were not in vain.
+    pub(super) fn glance_pays(&self, glance: Glance) -> bool {
+        pays_to_try(self.glances(glance))
+    }
+
+    const fn glances(&self, glance: Glance) -> &AtomicU32 {
+        let [transactions, rows] = &self.glances;
+        match glance {
+            Glance::Transactions => transactions,
+            Glance::Rows(_) => rows,
+        }
+    }
+
+    fn costs(&self, micros: u32) {
+        let order = Ordering::Relaxed;
+        let average = |discount: u32| {
+            let latest = (LOOK - micros) / LATEST;
+            Some(discount - discount / LATEST + latest)
+        };
+        // It is always stored.
+        let _ = self.discount.fetch_update(order, order, average);
+    }
+
+    /// The microseconds that the next look is expected to cost, glances taken into account.
+    fn price(&self) -> u32 {
+        LOOK.saturating_sub(self.discount.load(Ordering::Relaxed))
+            .max(GLANCE)
     }
 
     /// Begins to count anew if the time between two looks is over.
@@ -113,10 +165,10 @@ impl Database {
         }
         usage.turn(now, interval);
         let (before, saved) = (usage.before.load(order), usage.saved.load(order));
-        let most = before.max(saved);
+        let (most, price) = (before.max(saved), usage.price());
         let pays = match usage.is_resting.load(order) {
-            true => most >= WAKES || before >= LOOK && usage.earlier.load(order) >= LOOK,
-            false => most >= LOOK,
+            true => most >= WAKES * price || before >= price && usage.earlier.load(order) >= price,
+            false => most >= price,
         };
         if !pays {
             usage.is_resting.store(true, order);
@@ -144,14 +196,19 @@ impl Database {
     /// Whether it pays to look at the catalog so that a connection whose client has left may be
     /// given to somebody else: those before were.
     pub fn parking_pays(&self) -> bool {
-        let parked = self.usage.parked.fetch_add(1, Ordering::Relaxed);
-        parked < IN_VAIN || parked.is_multiple_of(TRIES)
+        pays_to_try(&self.usage.parked)
     }
 
     /// A connection was given to somebody.
     pub fn gives(&self) {
         self.usage.parked.store(0, Ordering::Relaxed);
     }
+}
+
+/// Counts a try; whether it is worth it: few before were in vain, or it is one of many.
+fn pays_to_try(tried: &AtomicU32) -> bool {
+    let tried = tried.fetch_add(1, Ordering::Relaxed);
+    tried < IN_VAIN || tried.is_multiple_of(TRIES)
 }
 
 #[cfg(test)]
@@ -197,7 +254,7 @@ mod tests {
         // Nor does it if that takes long.
         let database = watched();
         assert!(!pays(&database, 12_000));
-        uses(&database, WAKES / USUAL + 1);
+        uses(&database, WAKES * LOOK / USUAL + 1);
         assert!(pays(&database, 12_500));
         assert!(!pays(&database, 22_000), "in 10 s");
     }
@@ -211,6 +268,28 @@ mod tests {
         let database = watched();
         database.relies(1_000_000);
         assert!(pays(&database, 11_000));
+    }
+
+    #[test]
+    fn where_glances_do_little_has_to_be_saved() {
+        let database = watched();
+        let uses = |count: u32| (0..count).for_each(|_| database.relies(0));
+        (0..40).for_each(|_| database.usage.glanced(Glance::Transactions));
+        assert!((GLANCE..=GLANCE + LATEST).contains(&database.usage.price()));
+        uses(5);
+        assert!(pays(&database, 11_000));
+        assert!(!pays(&database, 13_000));
+        // Nor does it take much to be looked at again.
+        uses(10);
+        assert!(pays(&database, 14_000));
+        // What is written now and then takes looks now and then.
+        for _ in 0..40 {
+            database.usage.looked(1);
+            database.usage.glanced(Glance::Transactions);
+        }
+        assert!((LOOK / 4..LOOK * 3 / 4).contains(&database.usage.price()));
+        (0..40).for_each(|_| database.usage.looked(1));
+        assert!((LOOK - LATEST..=LOOK).contains(&database.usage.price()));
     }
 
     #[test]

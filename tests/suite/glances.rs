@@ -1,0 +1,84 @@
+//! Most looks at the catalog are glances where little is written: what could escape one.
+
+use crate::harness::client::Client;
+use crate::harness::proxy::Proxy;
+use crate::harness::server;
+use pgautoprep::metrics::Counter;
+use std::time::Duration;
+
+const SETUP: [&str; 3] = [
+    "CREATE SCHEMA a; CREATE TABLE w (n int); CREATE TABLE t (x real); \
+     INSERT INTO t VALUES (0.1); CREATE TABLE r (id int); INSERT INTO r VALUES (1); \
+     ALTER TABLE r ENABLE ROW LEVEL SECURITY; CREATE ROLE u LOGIN; \
+     GRANT SELECT ON r, t TO u; GRANT USAGE ON SCHEMA a TO u",
+    "CREATE FUNCTION f(int) RETURNS text LANGUAGE sql AS 'SELECT ''int'''",
+    "INSERT INTO w VALUES (0)",
+];
+
+const CALL: &str = "SELECT f('5')";
+const STORED: &str = "SELECT count(*) FROM t WHERE x = '0.1'";
+const SECURED: &str = "SELECT count(*) FROM r WHERE id = '1'";
+
+/// Texts, and what gives each another answer: rows of the catalog that are new, that are others,
+/// that are gone; and roles, of which not everybody may read which transactions wrote them.
+const CHANGES: [(&str, &str); 7] = [
+    (
+        CALL,
+        "CREATE FUNCTION f(text) RETURNS text LANGUAGE sql AS 'SELECT ''text'''",
+    ),
+    (CALL, "DROP FUNCTION f(text)"),
+    (STORED, "ALTER TABLE t ALTER x TYPE float8 USING 0.1"),
+    (
+        STORED,
+        "CREATE TABLE a.t (x real); GRANT SELECT ON a.t TO u; INSERT INTO a.t VALUES (1), (2)",
+    ),
+    (STORED, "ALTER TABLE a.t RENAME TO other"),
+    (SECURED, "ALTER ROLE u BYPASSRLS"),
+    (SECURED, "ALTER ROLE u NOBYPASSRLS"),
+];
+
+/// Plays the changes past the proxy, with other writes to the server between all queries or none.
+fn notices(writes: bool) {
+    let server = server::own();
+    let proxy = Proxy::with(&server.host_port(), &[("catalog_watch_ms", "50")]);
+    let mut direct = Client::login(&server.host_port(), "postgres");
+    SETUP.iter().for_each(|sql| direct.run(sql));
+    let login = |address: &str| {
+        let who = [("user", "u"), ("database", "postgres")];
+        let mut client = Client::login_with(address, &who);
+        client.run("SET search_path = a, public");
+        client
+    };
+    let mut client = login(proxy.address());
+    for (text, change) in CHANGES {
+        let before = login(&server.host_port()).value(text);
+        for _ in 0..40 {
+            if writes {
+                direct.run("INSERT INTO w VALUES (1)");
+            }
+            assert_eq!(client.value(text), before, "{text} before {change}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        direct.run(change);
+        let after = login(&server.host_port()).value(text);
+        if text != STORED {
+            assert_ne!(after, before, "{change}");
+        }
+        // A look that took long is not repeated at once.
+        std::thread::sleep(Duration::from_secs(2));
+        client.value(text);
+        assert_eq!(client.value(text), after, "{text} behind {change}");
+    }
+    let summary = proxy.summary();
+    assert!(summary.count(Counter::Converted) > 150, "{summary}");
+}
+
+#[test]
+fn changes_are_noticed_where_nothing_else_is_written() {
+    notices(false);
+}
+
+#[test]
+fn changes_are_noticed_where_rows_are_written() {
+    notices(true);
+}
