@@ -386,6 +386,9 @@ fn condition(guard: &Guard) -> String {
     match guard.check {
         Check::Length(bytes) => format!("${number} is at most {bytes} bytes long"),
         Check::Magnitude(limit) => format!("${number} is a plain number of at most {limit}"),
+        Check::Natural(limit) => {
+            format!("${number} is a whole number of at most {limit} without a sign")
+        }
         Check::Whole(limit) => format!("${number} is a whole number of at most {limit}"),
         Check::WholeOrEmpty(limit) => {
             format!("${number} is empty or a whole number of at most {limit}")

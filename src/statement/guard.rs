@@ -28,6 +28,8 @@ pub enum Check {
     Magnitude(u64),
     /// The same of a whole number, without a point.
     Whole(u64),
+    /// The value is a whole number of at most this, without a sign.
+    Natural(u64),
     /// The value is a plain decimal number with at most this many digits before the point and at
     /// most 30 behind it.
     Digits(usize),
@@ -83,12 +85,13 @@ impl Check {
             }
             Self::Magnitude(limit) => inner.and_then(whole_part).is_some_and(|n| n <= limit),
             Self::Whole(limit) => inner.is_some_and(|number| is_whole(number, limit)),
+            Self::Natural(limit) => inner.is_some_and(|number| is_natural(number, limit)),
             Self::WholeOrEmpty(limit) => {
                 inner.is_some_and(|number| number.is_empty() || is_whole(number, limit))
             }
             Self::Empty => inner.is_some_and(<[u8]>::is_empty),
             Self::Address => inner.is_some_and(|inner| inner.is_empty() || is_address(inner)),
-            Self::Shift => inner.is_some_and(is_shift),
+            Self::Shift => inner.is_some_and(|bits| is_natural(bits, Self::MAX_SHIFT)),
             Self::Digits(digits) => inner.is_some_and(|number| fits(number, digits)),
         }
     }
@@ -114,11 +117,9 @@ fn is_address(text: &[u8]) -> bool {
     bits.is_none_or(|bits| is_plain(bits) && bits.parse().is_ok_and(|bits: u64| bits <= most))
 }
 
-fn is_shift(number: &[u8]) -> bool {
-    let bits = std::str::from_utf8(number).ok();
-    let bits = bits.filter(|bits| bits.bytes().all(|byte| byte.is_ascii_digit()));
-    let bits = bits.and_then(|bits| bits.parse::<u64>().ok());
-    bits.is_some_and(|bits| bits <= Check::MAX_SHIFT)
+fn is_natural(number: &[u8], limit: u64) -> bool {
+    number.iter().all(u8::is_ascii_digit)
+        && std::str::from_utf8(number).is_ok_and(|n| n.parse::<u64>().is_ok_and(|n| n <= limit))
 }
 
 fn is_whole(number: &[u8], limit: u64) -> bool {
@@ -264,6 +265,26 @@ mod tests {
         }
         let (whole, or_empty) = (Check::Whole(32767), Check::WholeOrEmpty(32767));
         assert!(!admits(whole, "''") && admits(or_empty, "''") && admits(or_empty, "'-32767'"));
+    }
+
+    #[test]
+    fn natural_numbers_have_no_sign() {
+        let natural = Check::Natural(2_147_483_647);
+        for token in ["0", "2147483647", "'5'", "007"] {
+            assert!(admits(natural, token), "{token}");
+        }
+        for token in [
+            "2147483648",
+            "'-5'",
+            "''",
+            "5.0",
+            "' 5'",
+            "0x1",
+            "1_0",
+            "99999999999999999999",
+        ] {
+            assert!(!admits(natural, token), "{token}");
+        }
     }
 
     #[test]

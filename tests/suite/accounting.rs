@@ -27,9 +27,10 @@ fn count(round: usize, id: &str, address: &str, [high, low]: [&str; 2]) -> Strin
     format!(
         "UPDATE acct SET address = NULLIF('{address}', '')::inet, realm = NULLIF('r', ''), \
          seconds = NULLIF('{round}', '')::bigint, small = NULLIF('5', '')::smallint, \
-         changed = TO_TIMESTAMP({}), octets = (('{high}'::bigint << 32) + '{low}'::bigint) \
+         changed = TO_TIMESTAMP({} - {}), octets = (('{high}'::bigint << 32) + '{low}'::bigint) \
          WHERE id = '{id}' AND ended IS NULL",
-        1_700_000_000 + round
+        1_700_000_000 + round,
+        round % 3
     )
 }
 
@@ -67,6 +68,14 @@ fn what_is_no_address_or_overflows_is_so_before_anything_runs() {
         client.query(&begin(round, &format!("new{round}"), address));
         client.query(&count(round, "nobody", address, ["1", "2"]));
         client.query(&count(round, "nobody", "10.0.0.7", octets));
+        let (from, less) = match round % 5 {
+            3 => ("-2147483647", "2"),
+            4 => ("2147483647", "2147483647"),
+            _ => ("1700000900", "5"),
+        };
+        client.query(&format!(
+            "UPDATE acct SET changed = TO_TIMESTAMP({from} - {less}) WHERE id = 'nobody'"
+        ));
         client.query("SELECT max(n), max(address) FROM acct");
     });
 }

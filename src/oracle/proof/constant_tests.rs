@@ -133,6 +133,33 @@ fn what_is_null_if_empty_is_an_address_a_number_or_nothing() {
 }
 
 #[test]
+fn a_difference_of_what_has_no_sign_is_never_too_large() {
+    let (short, long) = ([oid::INT4; 3], [oid::INT4, oid::INT8, oid::INT4]);
+    let natural = Check::Natural(i32::MAX as u64);
+    let small = Check::Magnitude(1 << 28);
+    assert_eq!(
+        shown("($1 - $2)", &short),
+        Some(vec![(0, natural), (1, natural)])
+    );
+    assert_eq!(shown("($1 - 5)", &short), Some(vec![(0, natural)]));
+    assert_eq!(shown("(5 - $1)", &short), Some(vec![(0, natural)]));
+    // Sums are, and what is taken away from a negative number may be too much.
+    assert_eq!(
+        shown("($1 + $2)", &short),
+        Some(vec![(0, small), (1, small)])
+    );
+    assert_eq!(shown("($1 - '-5'::integer)", &short), None);
+    let more = shown("(($1 - $2) - $3)", &short).unwrap();
+    for argument in 0..3 {
+        assert!(more.contains(&(argument, small)), "{more:?}");
+    }
+    assert_eq!(
+        shown("($1 - $2)", &long),
+        Some(vec![(0, small), (1, small)])
+    );
+}
+
+#[test]
 fn shifted_numbers_are_guarded_to_stay_far_from_overflow() {
     let wide = [oid::INT8; 3];
     let (few, many) = (Check::Magnitude(1 << 27), Check::Magnitude(1 << 59));

@@ -31,6 +31,11 @@ pub(super) fn sum(parts: &[Constant], operators: &[&str], types: Types<'_>) -> O
     if let ([number, by], ["<<"]) = (parts, operators) {
         return shift(number, by, types);
     }
+    if let ([from, less], ["-"]) = (parts, operators)
+        && let Some(difference) = difference(from, less, types)
+    {
+        return Some(difference);
+    }
     let sums = |operator: &&str| matches!(*operator, "+" | "-");
     let terms = parts.iter().map(|part| part.terms).sum();
     let wide = parts.iter().any(|part| part.wide);
@@ -57,6 +62,27 @@ pub(super) fn sum(parts: &[Constant], operators: &[&str], types: Types<'_>) -> O
         kind: if is_long { oid::INT8 } else { oid::INT4 },
         terms,
         wide,
+    })
+}
+
+/// An `integer` less another, neither of which has a sign: no such difference is too large
+/// (`1700000900 - 5`, seconds since 1970).
+fn difference(from: &Constant, less: &Constant, types: Types<'_>) -> Option<Sum> {
+    const MOST: u64 = i32::MAX as u64;
+    let natural = |part: &Constant| match part.parameters[..] {
+        [] => part.number.filter(|number| *number <= MOST).map(|_| None),
+        [argument] if part.is_bare() && part.kind(types) == Some(oid::INT4) => {
+            let check = Check::Natural(MOST);
+            Some(Some(Guard { argument, check }))
+        }
+        _ => None,
+    };
+    let guards = [natural(from)?, natural(less)?];
+    Some(Sum {
+        guards: guards.into_iter().flatten().collect(),
+        kind: oid::INT4,
+        terms: 2,
+        wide: false,
     })
 }
 
