@@ -150,7 +150,7 @@ fn a_query_that_takes_too_long_is_cancelled_with_its_client() {
         Box::new(|| {
             let mut client = login(&proxy);
             client.run("BEGIN");
-            goes_on(&mut client, &["SELECT pg_sleep(0.6)"], Duration::ZERO);
+            goes_on(&mut client, &["SELECT pg_sleep(0.4)"], Duration::ZERO);
         }),
     ]);
 }

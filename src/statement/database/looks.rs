@@ -79,8 +79,7 @@ impl Database {
     /// says whether a first look counts as a change.
     pub fn observed(&self, sight: Sight, asked: Millis, now: Millis, suspect: bool) -> bool {
         let took = now.since(asked);
-        let due = now.0.saturating_add(took.saturating_mul(WATCH_SHARE));
-        self.watch_due.fetch_max(due, Ordering::Relaxed);
+        self.puts_off(took, now);
         self.usage.looked(took);
         self.looks.spend(took, now);
         self.suspicions.spend(took, now);
@@ -114,6 +113,13 @@ impl Database {
         difference.is_some()
     }
 
+    /// After what has taken so many milliseconds the next look is not due for as many times as
+    /// that.
+    fn puts_off(&self, took: u64, now: Millis) {
+        let due = now.0.saturating_add(took.saturating_mul(WATCH_SHARE));
+        self.watch_due.fetch_max(due, Ordering::Relaxed);
+    }
+
     /// What is to be asked before a look, because that may do in its place: nothing, if something
     /// was made through the proxy since the last look, or if such questions are in vain. `behind`
     /// is what was asked before.
@@ -131,6 +137,8 @@ impl Database {
         let glance = glimpse.glance;
         let is_same = lock(&self.seen).is_same(glimpse);
         if is_same {
+            // The clock says less of what is shorter than a millisecond.
+            self.puts_off(now.since(asked).max(1), now);
             self.usage.glanced(glance);
             self.wakes(now);
             self.looked
