@@ -84,10 +84,13 @@ impl Tally {
         if ended.iter().map(|count| u32::from(*count)).sum::<u32>() < EVIDENCE {
             return None;
         }
-        let known = STEPS.into_iter().zip(ended.map(u32::from));
-        let alike = known.filter(|(uses, _)| *uses >= before);
-        let (more, count) = alike.fold((0, 0), |(more, count), (uses, ended)| {
-            (more + (uses - before).min(2 * pays) * ended, count + ended)
+        // Who has used it more often than its step says may still have been like this one.
+        let next = STEPS.into_iter().skip(1).chain([u32::MAX]);
+        let known = STEPS.into_iter().zip(next).zip(ended.map(u32::from));
+        let alike = known.filter(|((_, next), _)| *next > before);
+        let (more, count) = alike.fold((0, 0), |(more, count), ((uses, _), ended)| {
+            let rest = uses.saturating_sub(before).min(2 * pays);
+            (more + rest * ended, count + ended)
         });
         Some(count > 0 && more / count >= pays)
     }
@@ -265,6 +268,12 @@ mod tests {
             Some(false),
             "it is about to end"
         );
+        // It is not one of the few that go on, only because it has gone beyond a step.
+        let most: Vec<u32> = (0..30).map(|n| 110 + 3 * n).chain([1_000_000; 2]).collect();
+        for before in [0, 100, 130, 180] {
+            let promised = after(&most).promises(before, CONTEXT_PAYS);
+            assert_eq!(promised, Some(false), "{before}");
+        }
         // Who has sent it twice is one of those that go on.
         let mixed = after(&[1, 1, 1, 1, 1, 1, 1, 1_000_000]);
         assert_eq!(mixed.promises(0, 8), Some(false));

@@ -79,10 +79,8 @@ impl Database {
     /// says whether a first look counts as a change.
     pub fn observed(&self, sight: Sight, asked: Millis, now: Millis, suspect: bool) -> bool {
         let took = now.since(asked);
-        self.puts_off(took, now);
+        self.spends(took, now);
         self.usage.looked(took);
-        self.looks.spend(took, now);
-        self.suspicions.spend(took, now);
         self.wakes(now);
         let mut seen = lock(&self.seen);
         let difference = self.look(&mut seen, sight, suspect);
@@ -113,11 +111,13 @@ impl Database {
         difference.is_some()
     }
 
-    /// After what has taken so many milliseconds the next look is not due for as many times as
+    /// A look or a glance has taken so many milliseconds: the next is not due for as many times as
     /// that.
-    fn puts_off(&self, took: u64, now: Millis) {
+    fn spends(&self, took: u64, now: Millis) {
         let due = now.0.saturating_add(took.saturating_mul(WATCH_SHARE));
         self.watch_due.fetch_max(due, Ordering::Relaxed);
+        self.looks.spend(took, now);
+        self.suspicions.spend(took, now);
     }
 
     /// What is to be asked before a look, because that may do in its place: nothing, if something
@@ -138,7 +138,7 @@ impl Database {
         let is_same = lock(&self.seen).is_same(glimpse);
         if is_same {
             // The clock says less of what is shorter than a millisecond.
-            self.puts_off(now.since(asked).max(1), now);
+            self.spends(now.since(asked).max(1), now);
             self.usage.glanced(glance);
             self.wakes(now);
             self.looked
