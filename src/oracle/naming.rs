@@ -149,7 +149,7 @@ fn trees(major: u16) -> String {
         format!(
             "SELECT 'r' {{||}} c.oid::pg_catalog.text AS object, c.relname AS name, \
              pg_catalog.concat({all}) AS tree FROM pg_catalog.{table} e \
-             JOIN pg_catalog.pg_class c ON c.oid {{=}} e.{owner} WHERE c.oid {{>=}} {{user}}"
+             JOIN pg_catalog.pg_class c ON c.oid {{=}} e.{owner} WHERE e.{owner} {{>=}} {{user}}"
         )
     };
     let mut parts = vec![
