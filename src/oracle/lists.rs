@@ -199,7 +199,8 @@ pub(super) fn may_be_others(answer: &Answer) -> bool {
 }
 
 /// The guards of a generic plan that has a list for an argument, with that on its length; `None` if
-/// the plan may not be trusted. `scan` is that of the query.
+/// the plan may not be trusted, as that of an array that is written as one string never is. `scan`
+/// is that of the query.
 pub(super) fn guarded(
     mut guards: Vec<Guard>,
     (exposure, generic): (&Visibility, &Plan),
@@ -208,7 +209,11 @@ pub(super) fn guarded(
     scan: &Scan,
 ) -> Option<Vec<Guard>> {
     let recipe = candidate.statement.recipe();
-    let argument = match recipe.list_arguments()[..] {
+    let lists = recipe.list_arguments();
+    if exposure.takes_arrays(&lists) {
+        return None;
+    }
+    let argument = match lists[..] {
         // Rows are read one by one, however many.
         _ if recipe.shape().has_rows() => return Some(guards),
         [] => return Some(guards),

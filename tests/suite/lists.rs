@@ -294,3 +294,30 @@ fn a_list_beside_another_condition_is_planned_for_its_length() {
         }
     });
 }
+
+/// How many elements an array has that is written as one string is in the string alone, and so is
+/// whether one of them is common.
+#[test]
+fn an_array_in_a_string_is_planned_for_its_elements() {
+    let setup = "CREATE TABLE t (id int PRIMARY KEY, v int); \
+        INSERT INTO t SELECT 5000 - i, i FROM generate_series(1, 5000) i; \
+        CREATE TABLE s (id int, status text); \
+        INSERT INTO s SELECT i, CASE WHEN i % 3 < 2 THEN 'active' ELSE 's' || 5000 - i END \
+        FROM generate_series(1, 5000) i ORDER BY 2 DESC; CREATE INDEX ON s (status); \
+        CREATE TABLE u (k int PRIMARY KEY, x int); INSERT INTO u SELECT i * 7919 % 5003, i \
+        FROM generate_series(1, 5000) i; ANALYZE t, s, u";
+    converts(setup, |client, round| {
+        let decides = matches!(round % 11, 7..9);
+        let length = if decides { 2000 } else { 12 };
+        let ids = (0..length).map(|k| (1 + (k * 13 + round) % 4999).to_string());
+        let ids = ids.collect::<Vec<_>>().join(",");
+        client.query(&format!("SELECT id, v FROM t WHERE id = ANY ('{{{ids}}}')"));
+        let first = if decides { "active" } else { "s4998" };
+        let rare = (0..11).map(|k| format!("s{}", 4998 - 3 * (k * 31 + round)));
+        let rare = rare.collect::<Vec<_>>().join(",");
+        client.query(&format!(
+            "SELECT s.id, u.x FROM s JOIN u ON u.k = s.id \
+             WHERE s.status = ANY ('{{{first},{rare}}}')"
+        ));
+    });
+}

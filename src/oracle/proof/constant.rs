@@ -77,6 +77,8 @@ pub(super) struct Constant {
     parts_plain: bool,
     /// It stands in parentheses of its own.
     wrapped: bool,
+    /// It is an array that is written element by element.
+    has_elements: bool,
 }
 
 impl Constant {
@@ -103,6 +105,7 @@ impl Constant {
             plain: true,
             parts_plain: true,
             wrapped: false,
+            has_elements: false,
         }
     }
 
@@ -169,6 +172,12 @@ impl Constant {
         !self.made_of
     }
 
+    /// Whether it is an array that is written element by element: how many there are stands in the
+    /// text.
+    pub(super) const fn has_elements(&self) -> bool {
+        self.has_elements
+    }
+
     /// Whether the server takes it as it is given: not even its type is another.
     pub(super) const fn is_bare(&self) -> bool {
         !self.made_of && self.kind.is_none()
@@ -210,6 +219,7 @@ impl Constant {
         let has_made = kinds.flatten().any(is_made);
         let has_lists = !parts.iter().all(|part| part.is_single(types));
         let mut list = Self::all(parts);
+        list.has_elements = true;
         list.lists_made |= has_made;
         list.may_fail |= has_lists && !list.parameters.is_empty();
         list

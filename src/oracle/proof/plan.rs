@@ -33,6 +33,9 @@ pub(super) struct Column {
 pub(super) struct Condition {
     pub column: Column,
     pub test: Test,
+    /// What it is compared with is an array that is an argument: how many elements that has is in
+    /// its value.
+    pub is_array: bool,
     /// The column it is compared with, if it is not a constant.
     pub other: Option<Column>,
     /// The arguments it is compared with.
@@ -192,6 +195,7 @@ fn condition(tokens: &[Token<'_>]) -> Option<Condition> {
     };
     Some(Condition {
         test,
+        is_array: test == Test::Listed && !constant.has_elements(),
         arguments: constant.parameters().to_vec(),
         as_given: Value::is_as_given(constant),
         ..Condition::shown(column)
@@ -211,6 +215,7 @@ impl Condition {
         Self {
             column,
             test: Test::Shown,
+            is_array: false,
             other: None,
             arguments: Vec::new(),
             as_given: true,
@@ -348,6 +353,13 @@ mod tests {
             (list.known[0].test, &*list.known[0].arguments),
             (Test::Listed, &[0, 2][..])
         );
+        for (condition, is_array) in [
+            ("(t.id = ANY (ARRAY[$1, 5, $3]))", false),
+            ("(t.id = ANY ($1))", true),
+            ("(t.id = $1)", false),
+        ] {
+            assert_eq!(filter(condition).known[0].is_array, is_array, "{condition}");
+        }
         let join = filter("(t.a = \"B\".x)");
         assert_eq!(join.known[0].other.as_ref().map(|c| &*c.alias), Some("B"));
     }

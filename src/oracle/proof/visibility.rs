@@ -1,5 +1,7 @@
 //! What a plan rests on, and which theorem it is an instance of, if any.
 
+mod listed;
+
 use super::align::{Aligned, Node};
 use super::kinds::{JOINS, ONLY_WAYS, SHARING, SINGLE, SINGLE_JOINS, TABLE_SCANS};
 use super::plan::{self, Column, Condition, Test};
@@ -175,19 +177,6 @@ impl Visibility {
                 is_searched: condition.is_searched,
             })
         })
-    }
-
-    /// Whether one table is searched by one column, and nothing else is to be weighed.
-    pub(in crate::oracle) fn is_lone_search(&self) -> bool {
-        let columns: BTreeSet<&str> = self.conditions.iter().map(|c| &*c.column.name).collect();
-        self.only_scans && self.scans.len() == 1 && columns.len() == 1
-    }
-
-    /// Whether indexes are searched for this argument, and nothing else is done with it.
-    pub(in crate::oracle) fn is_searched_for(&self, argument: usize) -> bool {
-        let uses = self.uses().filter(|used| used.argument == argument);
-        let searched: Vec<bool> = uses.map(|used| used.is_searched).collect();
-        !self.weighed && !searched.is_empty() && !searched.contains(&false)
     }
 
     /// Whether nothing the catalog says could make it a theorem.

@@ -1,0 +1,29 @@
+//! What a plan does with lists.
+
+use super::Visibility;
+use std::collections::BTreeSet;
+
+impl Visibility {
+    /// Whether one table is searched by one column, and nothing else is to be weighed.
+    pub(in crate::oracle) fn is_lone_search(&self) -> bool {
+        let columns: BTreeSet<&str> = self.conditions.iter().map(|c| &*c.column.name).collect();
+        self.only_scans && self.scans.len() == 1 && columns.len() == 1
+    }
+
+    /// Whether indexes are searched for this argument, and nothing else is done with it.
+    pub(in crate::oracle) fn is_searched_for(&self, argument: usize) -> bool {
+        let uses = self.uses().filter(|used| used.argument == argument);
+        let searched: Vec<bool> = uses.map(|used| used.is_searched).collect();
+        !self.weighed && !searched.is_empty() && !searched.contains(&false)
+    }
+
+    /// Whether a column is compared with the elements of an array that is an argument, and none of
+    /// these lists: then the value says how many elements there are, and no guard does.
+    pub(in crate::oracle) fn takes_arrays(&self, lists: &[usize]) -> bool {
+        let mut arrays = self
+            .conditions
+            .iter()
+            .filter(|condition| condition.is_array);
+        arrays.any(|condition| condition.arguments.iter().any(|at| !lists.contains(at)))
+    }
+}
