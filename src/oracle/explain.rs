@@ -6,11 +6,11 @@
 
 use super::answer::Answer;
 use super::candidate::{Candidate, Proven, positions};
-use super::lists::{self, Lengths};
+use super::lists::{self, Lists};
 use super::proof::{self, Hidden, Meaning, Plan};
 use super::state::{About, Exposure, Questions, Step};
 use super::topic::Topic;
-use super::{Env, catalog, chosen, keys, question, travel};
+use super::{Env, catalog, chosen, keys, lengths, question, travel};
 use crate::convert::Strictness;
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
@@ -23,7 +23,6 @@ struct Answers {
     original: Answer,
     custom: Answer,
     generic: Option<Answer>,
-    lengths: Option<Lengths>,
     others: Option<Answer>,
     rights: Option<Answer>,
     catalog: Option<Answer>,
@@ -70,7 +69,6 @@ fn ask_plans(candidate: Candidate, eligible: &Eligible, text: &[u8], env: &mut E
     let put = Questions {
         is_first: false,
         generic: statement.plans() == Plans::Generic,
-        lengths: lists::asks_for_lengths(statement),
         others: others.is_some(),
         rights: rights.is_some(),
         catalog: catalog.is_some(),
@@ -79,11 +77,6 @@ fn ask_plans(candidate: Candidate, eligible: &Eligible, text: &[u8], env: &mut E
     asks.careful(&execute);
     if put.generic {
         asks.careful(&question::explain_generic(&execute));
-    }
-    if put.lengths {
-        for question in lists::length_questions(name, text, scan, eligible) {
-            asks.careful(&question);
-        }
     }
     for question in others.iter().chain(&rights).chain(&catalog) {
         asks.careful(question);
@@ -98,10 +91,6 @@ fn read(put: Questions, answers: Vec<Answer>) -> Option<Answers> {
         original: answers.next()?,
         custom: answers.next()?,
         generic: next_if(put.generic, &mut answers)?,
-        lengths: match put.lengths {
-            true => Some(Lengths::read(&mut answers)?),
-            false => None,
-        },
         others: next_if(put.others, &mut answers)?,
         rights: next_if(put.rights, &mut answers)?,
         catalog: next_if(put.catalog, &mut answers)?,
@@ -198,8 +187,7 @@ pub(super) fn answered(
     };
     match read_as_values(&candidate, &generic) {
         Some(generic) if immutable => {
-            let plans = (&original, &generic);
-            generic_explained(candidate, plans, answers.lengths.as_ref(), topic, env)
+            generic_explained(candidate, (&original, generic), topic, env)
         }
         _ => candidate.specify(topic, env).map(Step::Teach),
     }
@@ -234,8 +222,7 @@ fn unplanned(
 /// at least mean the same if the server may choose.
 fn generic_explained(
     candidate: Candidate,
-    (original, generic): (&Plan, &Plan),
-    lengths: Option<&Lengths>,
+    (original, generic): (&Plan, Plan),
     topic: &mut Topic,
     env: &mut Env<'_>,
 ) -> Result<Step, Reason> {
@@ -248,37 +235,34 @@ fn generic_explained(
     };
     let may_choose = env.lent.settings.strictness == Strictness::Server;
     let meaning = match may_choose && !recipe.shape().has_rows() {
-        true => Meaning::of(original, generic, &types, (&hidden, eligible)),
+        true => Meaning::of(original, &generic, &types, (&hidden, eligible)),
         false => None,
     };
     let lists = recipe.list_arguments();
     let meaning = meaning.filter(|meaning| meaning.searches_for(&lists));
     let meaning = meaning.map(Box::new);
-    let exposed = match proof::exposed(original, generic, &types, (&hidden, eligible)) {
+    let exposed = match proof::exposed(original, &generic, &types, (&hidden, eligible)) {
         Ok(exposed) => Some(exposed),
         Err(apart) if apart.fixable.is_empty() => None,
         Err(apart) => return candidate.fix(&apart.fixable, topic, env).map(Step::Teach),
     };
     let dialect = env.standing.dialect;
     env.lent.scan_again(&topic.text, dialect, recipe)?;
-    let scan = &env.lent.scan;
-    let exposure = exposed.and_then(|(visibility, guards)| {
-        let plan = (&visibility, generic);
-        let guards = lists::guarded(guards, plan, &candidate, lengths, scan)?;
-        (!visibility.is_open()).then_some((visibility, guards))
-    });
-    let Some((visibility, guards)) = exposure else {
+    let exposed = exposed.filter(|(visibility, _)| !visibility.is_open());
+    let Some((visibility, guards)) = exposed else {
         return chosen::ask_without_theorem(meaning, candidate, topic, env);
     };
-    if visibility.needs_no_facts() {
-        return travel::trust(&candidate, Proven::with(guards), env);
-    }
+    let found = lists::of_plan(&visibility, &guards, candidate.statement.recipe());
     let exposure = Exposure {
         visibility: Box::new(visibility),
         guards,
         meaning,
     };
-    keys::ask(exposure, candidate, topic, env)
+    match found {
+        Lists::Nothing => keys::begin(exposure, candidate, topic, env),
+        Lists::One(argument) => lengths::ask((generic, argument), exposure, candidate, topic, env),
+        Lists::Weighed => chosen::ask_without_theorem(exposure.meaning, candidate, topic, env),
+    }
 }
 
 /// How long the plan is that says how much memory the statement takes: the generic one if that is

@@ -7,9 +7,22 @@ use super::topic::Topic;
 use super::{Env, chosen, travel};
 use crate::reason::Reason;
 
+/// Goes on to what the theorems need, if there is anything to ask about.
+pub(super) fn begin(
+    exposure: Exposure,
+    candidate: Candidate,
+    topic: &mut Topic,
+    env: &mut Env<'_>,
+) -> Result<Step, Reason> {
+    match exposure.visibility.needs_no_facts() {
+        true => travel::trust(&candidate, Proven::with(exposure.guards), env),
+        false => ask(exposure, candidate, topic, env),
+    }
+}
+
 /// Asks for the keys of the tables, if that may lead to anything; else goes on to what other plans
 /// mean.
-pub(super) fn ask(
+fn ask(
     exposure: Exposure,
     candidate: Candidate,
     topic: &mut Topic,

@@ -4,8 +4,8 @@ use super::answer::{self, Answer};
 use super::candidate::Candidate;
 use super::state::{About, State, Step};
 use super::topic::{Subject, Topic};
-use super::{Env, Next, audit, blame, chosen, columns, context, describe, explain, keys, names};
-use super::{prepare, statistics, teach, travel, watch};
+use super::{Env, Next, audit, blame, chosen, columns, context, describe, explain, keys, lengths};
+use super::{names, prepare, statistics, teach, travel, watch};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::statement::Millis;
@@ -355,6 +355,7 @@ fn decisive<'a>(about: &About, answers: &'a [Answer]) -> &'a [Answer] {
         About::Columns
         | About::Describe
         | About::Explain(_)
+        | About::Lengths(_)
         | About::Keys(_)
         | About::Chosen(..)
         | About::Statistics(_) => answers,
@@ -368,6 +369,7 @@ fn parse<'a>(about: &About, answers: &'a [Answer]) -> Option<&'a Answer> {
         About::Prepare => prepare::parse(answers),
         About::Columns
         | About::Explain(_)
+        | About::Lengths(_)
         | About::Keys(_)
         | About::Chosen(..)
         | About::Statistics(_) => None,
@@ -386,6 +388,7 @@ fn learned_of(
         About::Columns => columns::answered(candidate, &answers, topic, env),
         About::Describe => describe::answered(candidate, answers, topic, env),
         About::Explain(put) => explain::answered(put, candidate, answers, topic, env),
+        About::Lengths(listed) => lengths::answered(*listed, candidate, &answers, topic, env),
         About::Keys(exposure) => keys::answered(exposure, candidate, &answers, topic, env),
         About::Chosen(meaning, exposure) => {
             chosen::answered((meaning, exposure), candidate, &answers, topic, env)

@@ -11,81 +11,60 @@
 //!
 //! A generic plan is made for a list of ten, whatever its length will be, and a plan for the values
 //! weighs how long it is. So a generic plan is trusted only if there is one list, which an index is
-//! searched for, and if the same plan is made for two elements and for as many as are admitted: the
-//! costs of two plans grow with the length, one faster than the other, so what is the best at both
-//! ends is the best in between. That holds of one condition of one table alone: rows are estimated
-//! by whole numbers, and whatever else is weighed may change the plan there and back. Outside an
-//! index, a list of constants may be searched by a hash
-//! table, which a parameter never is (`convert_saop_to_hashed_saop` in `clauses.c`).
-//!
-//! Nor would the server use a generic plan for lists shorter than ten: it compares its cost with
-//! what the first five executions have cost on average (`choose_custom_plan` in `plancache.c`). So
-//! these five are EXPLAINs of long lists, which are planned instead of the first five queries.
+//! searched for, with nothing else to be weighed, and only for lengths for each of which the server
+//! makes the same plan ([`lengths`](super::lengths)). Those between two others are no exception:
+//! pages are estimated by whole numbers, so where two plans cost about the same, the best may
+//! change there and back. Outside an index, a list of constants may be searched by a hash table,
+//! which a parameter never is (`convert_saop_to_hashed_saop` in `clauses.c`).
 
 use super::answer::Answer;
-use super::candidate::Candidate;
-use super::proof::{self, Hidden, Plan, Visibility};
+use super::proof::Visibility;
 use super::question;
 use crate::sql::eligible::Eligible;
 use crate::sql::oid;
 use crate::sql::scan::{Class, Scan};
 use crate::statement::guard::{Check, Guard};
-use crate::statement::{Plans, Recipe, Statement, Terms};
-
-/// The shortest list.
-const FEWEST: usize = 2;
-
-/// The fewest elements beside those a generic plan is asked about, and the most unless the list
-/// has more: lists that are longer than the first should not need another plan.
-const FEW: usize = 16;
-const MANY: usize = 1024;
+use crate::statement::{Recipe, Statement, Terms};
 
 /// Types of arrays that hold any integer of 32 bits, read by its type's input function as a cast
 /// from `integer` would make it: of `smallint`, `oid`, `real`, `bigint`, `double precision` and
 /// `numeric` all but the first.
 const HOLD_INTEGERS: [u32; 6] = [1007, 1028, 1021, 1016, 1022, 1231];
 
-/// The answers about lists of other lengths.
-pub(super) struct Lengths([Answer; LENGTH_QUESTIONS]);
+/// What lists there are in a statement whose generic plan may be trusted otherwise.
+pub(super) enum Lists {
+    /// None that matter.
+    Nothing,
+    /// This argument, whose lengths are to be asked about.
+    One(usize),
+    /// Some whose values or lengths may lead to another plan.
+    Weighed,
+}
 
-impl Lengths {
-    /// Takes the answers to [`length_questions`] off the others.
-    pub(super) fn read(answers: &mut impl Iterator<Item = Answer>) -> Option<Self> {
-        let answers: Vec<Answer> = answers.take(LENGTH_QUESTIONS).collect();
-        answers.try_into().ok().map(Self)
+/// What lists the plan has for arguments, with these guards on them.
+pub(super) fn of_plan(exposure: &Visibility, guards: &[Guard], recipe: &Recipe) -> Lists {
+    let lists = recipe.list_arguments();
+    if exposure.takes_arrays(&lists) {
+        return Lists::Weighed;
+    }
+    let argument = match lists[..] {
+        // Rows are read one by one, however many.
+        _ if recipe.shape().has_rows() => return Lists::Nothing,
+        [] => return Lists::Nothing,
+        [argument] => argument,
+        _ => return Lists::Weighed,
+    };
+    let is_converted = guards.iter().any(|guard| guard.argument == argument);
+    let is_searched = exposure.is_searched_for(argument) && exposure.is_lone_search();
+    match is_searched && !is_converted {
+        true => Lists::One(argument),
+        false => Lists::Weighed,
     }
 }
 
-/// The lengths that are asked about beside `seen`: the shortest, and ever longer ones.
-fn lengths(seen: usize) -> [usize; LENGTH_QUESTIONS] {
-    let few = seen.next_power_of_two().max(FEW);
-    let many = few.max(MANY);
-    [FEWEST, few, many.min(4 * few), many.min(16 * few)]
-}
-
-/// Whether a generic plan of the statement may be trusted in spite of its lists: then it is asked
-/// about other lengths.
-pub(super) fn asks_for_lengths(statement: &Statement) -> bool {
-    let recipe = statement.recipe();
-    statement.plans() == Plans::Generic
-        && recipe.list_arguments().len() == 1
-        && !recipe.shape().has_rows()
-}
-
-/// Questions about lists of other lengths. With that about the query's own, the server has planned
-/// the statement five times.
-pub(super) const LENGTH_QUESTIONS: usize = 4;
-
-/// The plans for lists of these lengths.
-pub(super) fn length_questions(
-    name: &[u8],
-    text: &[u8],
-    scan: &Scan,
-    eligible: &Eligible,
-) -> [Vec<u8>; LENGTH_QUESTIONS] {
-    lengths(longest(scan))
-        .map(|length| question::explain_execute(name, text, scan, eligible, Some(length)))
-}
+/// The first executions of a statement are planned for their values (`choose_custom_plan` in
+/// `plancache.c`), and what they have cost on average is what a generic plan is compared with.
+const WARMING: usize = 5;
 
 /// Questions whose answers do not matter, for a statement that was trusted with a generic plan for
 /// its list and has just been parsed on this connection.
@@ -102,14 +81,14 @@ pub(super) fn warming_questions(
     match (most, statement.recipe().eligible()) {
         (Some(most), Some(eligible)) => {
             let question = question::explain_execute(name, text, scan, eligible, Some(most));
-            vec![question; LENGTH_QUESTIONS + 1]
+            vec![question; WARMING]
         }
         _ => Vec::new(),
     }
 }
 
 /// The length of the longest list of the text.
-fn longest(scan: &Scan) -> usize {
+pub(super) fn longest(scan: &Scan) -> usize {
     let lists = scan.literals().iter().filter(|l| l.class.is_list());
     let lengths = lists.map(|list| scan.elements(list).len());
     lengths.max().unwrap_or_default()
@@ -196,53 +175,6 @@ pub(super) fn samples() -> Vec<String> {
 /// Whether the answer to [`types_question`] leaves a doubt about the lists.
 pub(super) fn may_be_others(answer: &Answer) -> bool {
     !answer.is_good() || answer.values != ["0"]
-}
-
-/// The guards of a generic plan that has a list for an argument, with that on its length; `None` if
-/// the plan may not be trusted, as that of an array that is written as one string never is. `scan`
-/// is that of the query.
-pub(super) fn guarded(
-    mut guards: Vec<Guard>,
-    (exposure, generic): (&Visibility, &Plan),
-    candidate: &Candidate,
-    lengths: Option<&Lengths>,
-    scan: &Scan,
-) -> Option<Vec<Guard>> {
-    let recipe = candidate.statement.recipe();
-    let lists = recipe.list_arguments();
-    if exposure.takes_arrays(&lists) {
-        return None;
-    }
-    let argument = match lists[..] {
-        // Rows are read one by one, however many.
-        _ if recipe.shape().has_rows() => return Some(guards),
-        [] => return Some(guards),
-        [argument] => argument,
-        _ => return None,
-    };
-    let Lengths([shortest, longer @ ..]) = lengths?;
-    let alike = |answer: &Answer| {
-        let Ok(plan) = Plan::read(answer) else {
-            return false;
-        };
-        let types = &candidate.terms.types;
-        let same = proof::same_plan(&plan, generic, types, &Hidden::default());
-        answer.is_good() && same.is_some()
-    };
-    let converted = guards.iter().any(|guard| guard.argument == argument);
-    let is_searched = exposure.is_searched_for(argument) && exposure.is_lone_search();
-    if converted || !is_searched || !alike(shortest) {
-        return None;
-    }
-    let seen = longest(scan);
-    let [_, admitted @ ..] = self::lengths(seen);
-    let admitted = admitted.iter().zip(longer);
-    let admitted = admitted.take_while(|(_, answer)| alike(answer)).last();
-    let most = admitted.map_or(seen, |(length, _)| *length);
-    let check = Check::Elements(most);
-    guards.push(Guard { argument, check });
-    guards.sort_by_key(|guard| guard.argument);
-    Some(guards)
 }
 
 /// The guards that the plans alone lead to.

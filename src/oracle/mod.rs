@@ -50,6 +50,7 @@ mod context;
 mod describe;
 mod explain;
 mod keys;
+mod lengths;
 mod lesson;
 mod lists;
 mod names;

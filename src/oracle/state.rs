@@ -5,7 +5,7 @@
 
 use super::answer::Answer;
 use super::candidate::Candidate;
-use super::proof::{Meaning, Visibility};
+use super::proof::{Meaning, Plan, Visibility};
 use crate::statement::database::{Glance, Made, NamesClaim};
 use crate::statement::guard::Guard;
 use crate::statement::{Millis, Plans, Statement};
@@ -43,6 +43,8 @@ pub(super) enum About {
     Describe,
     /// Its plans, and what only the catalog knows.
     Explain(Questions),
+    /// Its plans for lists of other lengths.
+    Lengths(Box<Listed>),
     /// What the theorems of one way and of one row need.
     Keys(Exposure),
     /// Whether the server may choose the plan; what is known of the theorems, if one may hold.
@@ -61,8 +63,6 @@ pub(super) struct Questions {
     pub(super) is_first: bool,
     /// The generic plan.
     pub(super) generic: bool,
-    /// The plans for lists of other lengths.
-    pub(super) lengths: bool,
     /// The types that lists might be of instead of the inferred ones.
     pub(super) others: bool,
     /// What the role may use only because of what it is.
@@ -79,6 +79,18 @@ pub(super) struct Exposure {
     pub(super) guards: Vec<Guard>,
     /// What the statement means by any plan, if the server may choose one.
     pub(super) meaning: Option<Box<Meaning>>,
+}
+
+/// A list whose lengths are asked about.
+#[derive(Debug)]
+pub(super) struct Listed {
+    pub(super) generic: Plan,
+    /// Which argument it is.
+    pub(super) argument: usize,
+    /// How long the list at hand is.
+    pub(super) seen: usize,
+    /// What the theorems need.
+    pub(super) exposure: Exposure,
 }
 
 impl Exposure {

@@ -321,3 +321,29 @@ fn an_array_in_a_string_is_planned_for_its_elements() {
         ));
     });
 }
+
+/// Pages are estimated by whole numbers: where two plans cost about the same, lists of five and six
+/// have another plan than those of four and of seven.
+#[test]
+fn each_length_of_a_list_has_a_plan_of_its_own() {
+    let setup = "CREATE TABLE t (k int, v text, z int); INSERT INTO t SELECT k, 'xxxx', k FROM \
+        (SELECT (i / 3.0)::int AS k, i FROM generate_series(1, 1500) i) s \
+        ORDER BY -i + (i * 7919 % 10007) / 10007.0 * 1100; CREATE INDEX ON t (k); ANALYZE t";
+    converts(setup, |client, round| {
+        if round.is_multiple_of(11) {
+            client.query("SET random_page_cost = 2.5");
+        }
+        let lengths = if round % 11 < 7 {
+            vec![12; 4]
+        } else {
+            vec![5, 6, 4, 7]
+        };
+        // None of the hundred most common values, which are the first.
+        for (index, length) in lengths.into_iter().enumerate() {
+            let list =
+                (0..length).map(|k| (101 + (round * 41 + index * 13 + k * 37) % 397).to_string());
+            let list = list.collect::<Vec<_>>().join(", ");
+            client.query(&format!("SELECT * FROM t WHERE k IN ({list})"));
+        }
+    });
+}
