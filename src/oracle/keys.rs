@@ -46,7 +46,11 @@ pub(super) fn answered(
     let keys = answers.first().filter(|answer| answer.is_good());
     let visibility = &exposure.visibility;
     let one_way = keys.is_some_and(|keys| visibility.has_one_way(keys));
-    let one_row = !one_way && keys.is_some_and(|keys| visibility.is_single(keys));
+    let kinds = candidate.terms.kinds();
+    let is_single = |keys: &Answer| {
+        visibility.is_single(keys) && !visibility.searches_for_moments(keys, &kinds)
+    };
+    let one_row = !one_way && keys.is_some_and(is_single);
     if !one_way && !one_row {
         if let Some(keys) = keys {
             exposure.note(keys);

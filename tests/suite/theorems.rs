@@ -107,6 +107,35 @@ fn a_key_is_unique_by_its_own_collation_only() {
     });
 }
 
+/// Two local times in the gap of a spring night are one moment: an index of local times that is
+/// searched for it finds one of them, whoever reads all finds both.
+#[test]
+fn a_key_of_local_times_is_not_unique_for_moments() {
+    let setup = "CREATE TABLE t (ts timestamp, s int, id int, pad text); INSERT INTO t \
+        SELECT '2020-01-01'::timestamp + (30000 - i) * interval '30 min', \
+        CASE WHEN i % 20 = 0 THEN i ELSE 1 END, i, \
+        (SELECT string_agg(md5((i * 20 + g)::text), '') FROM generate_series(1, 16) g) \
+        FROM generate_series(1, 30000) i; \
+        UPDATE t SET s = 7 WHERE ts IN ('2020-03-08 02:30', '2020-03-08 03:30'); \
+        CREATE UNIQUE INDEX ON t (ts) INCLUDE (pad); CREATE INDEX ON t (s); \
+        ALTER TABLE t ALTER s SET STATISTICS 1; ALTER TABLE t ALTER s SET (n_distinct = -0.06); \
+        ANALYZE t";
+    converts(setup, |client, round| {
+        set(client, round, "timezone = 'America/New_York'");
+        let (moment, s) = match decides(round) {
+            true => ("2020-03-08 03:30:00-04".to_owned(), 7),
+            false => (format!("2020-02-{:02} 05:00:00", 1 + round), 1),
+        };
+        client.query(&format!(
+            "SELECT id, ts FROM t WHERE ts = '{moment}'::timestamptz AND s = {s}"
+        ));
+        client.query(&format!(
+            "SELECT id, ts FROM t WHERE ts = '{}'::timestamp AND s = {s}",
+            &moment[..19]
+        ));
+    });
+}
+
 /// Keys so long that searching for one costs more than to read what has a rare value of `s`.
 const LONG_KEYS: &str = "CREATE TABLE t (id text, s int, v text, pat text); \
     INSERT INTO t SELECT repeat('k', 300) || g, CASE WHEN g % 2 = 0 THEN 1 ELSE 1000 + g END, 'a', \

@@ -1,6 +1,7 @@
 //! What a plan rests on, and which theorem it is an instance of, if any.
 
 mod listed;
+mod moments;
 
 use super::align::{Aligned, Node};
 use super::kinds::{JOINS, ONLY_WAYS, SHARING, SINGLE, SINGLE_JOINS, TABLE_SCANS};
