@@ -249,9 +249,10 @@ fn generic_explained(
     let dialect = env.standing.dialect;
     env.lent.scan_again(&topic.text, dialect, recipe)?;
     let exposed = exposed.filter(|(visibility, _)| !visibility.is_open());
-    let Some((visibility, guards)) = exposed else {
+    let Some((mut visibility, guards)) = exposed else {
         return chosen::ask_without_theorem(meaning, candidate, topic, env);
     };
+    visibility.knows_text(&topic.text, &env.lent.scan, eligible);
     let found = lists::of_plan(&visibility, &guards, candidate.statement.recipe());
     let exposure = Exposure {
         visibility: Box::new(visibility),

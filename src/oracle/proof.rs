@@ -68,7 +68,7 @@
 //! - No index could be searched for it whose cost looks at the value: all are btree or hash. No
 //!   partial index is about the column. No constraint is looked at: `constraint_exclusion` is not
 //!   `on`, the table does not inherit, nothing is appended, and no column is compared twice.
-//! - Of three tables and more, no two columns are compared with equal values, which would make the
+//! - Where tables are joined, no two columns are compared with equal values, which would make the
 //!   columns equal for the planner ([`apart`](crate::statement::apart)). No literal stays in the
 //!   text, of which the planner might compute such a value.
 //! - What is not shown of an argument (LIMIT, a function's rows) is weighed, and so is whatever

@@ -4,8 +4,10 @@
 //! It merges the classes of expressions that are known to be equal when they share a constant
 //! (`process_equivalence` in `equivclass.c`, which compares constants by type and bytes), and then
 //! takes two tables for joined that are not (`have_relevant_eclass_joinclause`): of three tables
-//! and more it may join others first, and the rows come in another order. Two parameters are never
-//! one constant.
+//! and more it may join others first, and the rows come in another order. Of two it expects another
+//! number of rows where there is a foreign key of both columns (`get_foreign_key_join_selectivity`
+//! in `costsize.c`), and other groups of both (`exprs_known_equal`). Two parameters are never one
+//! constant.
 
 use crate::sql::oid;
 use crate::sql::scan::{Form, Literal};

@@ -107,6 +107,39 @@ fn a_key_is_unique_by_its_own_collation_only() {
     });
 }
 
+/// What only joins a table by its key leaves all its rows, or is joined by a key of its own.
+#[test]
+fn a_key_that_rows_are_joined_by_does_not_say_that_there_is_one() {
+    let setup = "CREATE TABLE p (id int PRIMARY KEY, author int, rnd int); \
+        CREATE TABLE r (id int PRIMARY KEY, post int, stars int); INSERT INTO p \
+        SELECT i * 7919 % 20011, CASE WHEN i <= 10000 THEN 1 ELSE 10 + (i - 10000) / 5 END, -i \
+        FROM generate_series(1, 20000) i; INSERT INTO r SELECT i, i * 31 % 20011, i % 5 \
+        FROM generate_series(1, 20000) i; CREATE INDEX ON p (author, rnd); \
+        CREATE TABLE d (id int PRIMARY KEY, current int); \
+        CREATE TABLE v (id int PRIMARY KEY, doc int, author int); \
+        INSERT INTO d SELECT i * 7919 % 20011, i FROM generate_series(20000, 1, -1) i; \
+        INSERT INTO v SELECT i, i * 7919 % 20011, \
+        CASE WHEN i <= 10000 THEN 1 ELSE 10 + (i - 10000) / 8 END \
+        FROM generate_series(1, 20000) i; CREATE INDEX ON v (author); ANALYZE p, r, d, v";
+    converts(setup, |client, round| {
+        let author = if decides(round) { 1 } else { 150 + round };
+        let stars = if decides(round) { 7 } else { round };
+        for text in [
+            "SELECT p.id FROM p WHERE NOT EXISTS (SELECT FROM r WHERE p.id = r.post AND r.id = ?) \
+             AND p.author = $ LIMIT 3",
+            "SELECT p.id, r.stars FROM p LEFT JOIN r ON p.id = r.post AND r.id = ? \
+             WHERE p.author = $",
+            "SELECT p.id, (SELECT r.stars FROM r WHERE p.id = r.post AND r.id = ?) FROM p \
+             WHERE p.author = $ LIMIT 3",
+            "SELECT d.id, v.id FROM d JOIN v ON v.id = d.current AND d.id = v.doc \
+             WHERE v.author = $",
+        ] {
+            let text = text.replace('?', &stars.to_string());
+            client.query(&text.replace('$', &author.to_string()));
+        }
+    });
+}
+
 /// Two local times in the gap of a spring night are one moment: an index of local times that is
 /// searched for it finds one of them, whoever reads all finds both.
 #[test]

@@ -44,6 +44,9 @@ pub(super) struct Condition {
     pub as_given: bool,
     /// An index is searched for them.
     pub is_searched: bool,
+    /// The number of the table that is read with this condition; `None` if rows that were read are
+    /// joined or left out by it.
+    pub scan: Option<usize>,
 }
 
 /// What all expressions of a node come to.
@@ -220,6 +223,7 @@ impl Condition {
             arguments: Vec::new(),
             as_given: true,
             is_searched: false,
+            scan: None,
         }
     }
 }

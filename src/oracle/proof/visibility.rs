@@ -1,5 +1,6 @@
 //! What a plan rests on, and which theorem it is an instance of, if any.
 
+mod inline;
 mod listed;
 mod moments;
 
@@ -45,9 +46,8 @@ pub(in crate::oracle) struct Visibility {
     is_ordered_by_estimate: bool,
     /// Tables are read one behind the other: the planner looks whether conditions exclude any.
     appends: bool,
-    /// There are several orders of joining, two relations being one: what is joined may also be
-    /// rows that nothing is scanned for.
-    joins_many: bool,
+    /// Something is joined: that may also be rows that nothing is scanned for.
+    joins: bool,
     /// There are literals in the text, of which the planner may compute what is equal to a value.
     has_inline: bool,
     /// There is nothing above what reads a table but what writes to one.
@@ -104,7 +104,7 @@ impl Visibility {
             // VALUES of several rows and LIMIT are not shown.
             weighed: aligned.visible.contains(&false),
             is_ordered_by_estimate: nodes.iter().any(orders_by_estimate),
-            joins_many: nodes.iter().filter(joins).count() > 1,
+            joins: nodes.iter().any(|node| joins(&node)),
             only_scans: nodes
                 .iter()
                 .all(|node| is_scan(&node) || node.kind == "ModifyTable"),
@@ -118,7 +118,7 @@ impl Visibility {
     }
 
     fn add(&mut self, node: &Node<'_>, nodes: &[Node<'_>]) {
-        let found = plan::conditions(node);
+        let mut found = plan::conditions(node);
         let is_table = TABLE_SCANS.contains(&node.kind);
         let is_chain = nodes.iter().all(|other| is_only_child(other, nodes));
         // Above the one table there is the same row whatever the plan.
@@ -133,6 +133,8 @@ impl Visibility {
             }
             return;
         }
+        let number = Some(self.scans.len());
+        found.known.iter_mut().for_each(|it| it.scan = number);
         let scan = self.scan(node, &found.known);
         self.weighed |= found.known.iter().any(|condition| {
             let is_followed =
@@ -239,7 +241,7 @@ impl Visibility {
             key.is_some_and(|names| names.len() == scan.keys)
         };
         let by_index = self.scans.iter().all(keys);
-        let by_name = || self.scans.iter().all(|scan| self.has_key(scan, &facts));
+        let by_name = || (0..self.scans.len()).all(|number| self.has_key(number, &facts));
         // Beside the keys, which are known by their index, columns must be known by their names.
         let mut others = self.conditions.iter();
         let others: Vec<_> = others
@@ -256,13 +258,19 @@ impl Visibility {
     }
 
     /// Whether all columns of a key are compared with one value each, by an equality that is the
-    /// key's: that of their type, where no collation has another.
-    fn has_key(&self, scan: &Scan, facts: &[Fact<'_>]) -> bool {
+    /// key's: that of their type, where no collation has another. Rows of outer and anti joins are
+    /// kept that a condition of the join does not hold for, and two tables may be joined by keys of
+    /// each other; so what counts is by what the table itself is read.
+    fn has_key(&self, number: usize, facts: &[Fact<'_>]) -> bool {
+        let Some(scan) = self.scans.get(number) else {
+            return false;
+        };
         let is_compared = |name: &str| {
             let mut compared = self.conditions.iter();
             compared.any(|condition| {
                 let known = self.column(&condition.column, facts);
-                condition.is_one_value(&scan.alias)
+                condition.scan == Some(number)
+                    && condition.is_one_value(&scan.alias)
                     && condition.column.name == name
                     && known.is_some_and(|known| known.is_total && known.is_bytewise)
             })
@@ -322,7 +330,8 @@ impl Visibility {
     }
 
     /// The arguments of these types that may not be equal, because the planner would join in
-    /// another order; `None` if it cannot be told whether they are.
+    /// another order, or expect another number of rows; `None` if it cannot be told whether they
+    /// are.
     pub(in crate::oracle) fn apart(&self, kinds: &[u32]) -> Option<Vec<usize>> {
         let equal = |used: &Use<'_>| self.conditions[used.condition].test == Test::Equal;
         let uses: Vec<_> = self.uses().filter(equal).collect();
@@ -330,7 +339,7 @@ impl Visibility {
         apart.sort_unstable();
         apart.dedup();
         let is_alone = apart.len() < 2 && !self.has_inline;
-        if !self.joins_many || apart.is_empty() || is_alone {
+        if !self.joins || apart.is_empty() || is_alone {
             return Some(Vec::new());
         }
         let can_tell = |argument: &usize| kinds.get(*argument).copied().is_some_and(can_tell);

@@ -4,6 +4,7 @@ use super::*;
 use crate::oracle::proof::align::align;
 use crate::oracle::proof::tree::tests::drawn;
 use crate::oracle::proof::{Hidden, exposed};
+use crate::sql::oid;
 
 /// The judgement on a text that reads these tables, as `name alias`, and limits itself so often.
 fn judged(tables: &[&str], limits: usize) -> Eligible {
@@ -181,6 +182,41 @@ fn one_row_joined_with_one_is_one() {
     // What is computed below the join might be computed of a row that another plan does not find.
     assert!(!of(&join("$2, $3", "(1 / t.a)")).is_single(&all));
     assert!(!of(&join("$2, $3", "t.a")).is_single(&without("c", "a")));
+}
+
+#[test]
+fn a_key_that_is_only_joined_by_finds_many() {
+    let of = |plan: &str| exposure(plan, &judged(&["t", "u"], 0)).is_single(&answer(&CATALOG));
+    let read = "  -> Seq Scan on public.t\n    Output: t.id\n    Filter: (t.a = $1)\n  \
+                -> Seq Scan on public.u\n    Output: u.id\n    Filter: (u.id = 7)";
+    for join in ["Inner", "Left", "Anti"] {
+        let plan = format!(
+            "Nested Loop\n  Join Type: {join}\n  Output: $2, $3\n  \
+             Join Filter: (t.id = u.t)\n{read}"
+        );
+        assert!(!of(&plan), "{plan}");
+    }
+    // Each by a key of the other.
+    let plan = "Nested Loop\n  Output: $2, $3\n  -> Seq Scan on public.t\n    Output: t.id\n    \
+                Filter: (t.a = $1)\n  -> Index Scan using uk on public.u\n    Output: u.id\n    \
+                Index Cond: (u.id = t.a)\n    Filter: (t.id = u.t)";
+    assert!(!of(plan));
+}
+
+#[test]
+fn where_tables_are_joined_equal_values_are_told_apart() {
+    let two = |more: &str| {
+        format!(
+            "Nested Loop\n  Output: t.b\n  -> Index Scan using k on public.t\n    Output: t.b\n    \
+             Index Cond: (t.a = $1)\n  -> Index Scan using uk on public.u\n    Output: u.t\n    \
+             Index Cond: (u.id = $2){more}"
+        )
+    };
+    let apart = |plan: &str| exposure(plan, &judged(&["t", "u"], 0)).apart(&[oid::INT4; 3]);
+    assert_eq!(apart(&two("")), Some(vec![0, 1]));
+    let one = "Index Scan using k on public.t\n  Output: t.b\n  \
+               Index Cond: ((t.a = $1) AND (t.id = $2))";
+    assert_eq!(apart(one), Some(vec![]));
 }
 
 #[test]
