@@ -7,6 +7,7 @@ use super::state::{About, Exposure, Step};
 use super::topic::Topic;
 use super::{Env, travel};
 use crate::reason::Reason;
+use crate::sql::oid;
 use crate::statement::Terms;
 use crate::statement::common_values::Common;
 
@@ -41,8 +42,12 @@ pub(super) fn answered(
     let common = statistics.and_then(|answer| exposure.visibility.common(answer));
     let is_small =
         |common: &Vec<Common>| common.iter().map(Common::bytes).sum::<usize>() <= MAX_COMMON_BYTES;
-    let apart = exposure.visibility.apart(&candidate.terms.kinds());
-    let (Some(common), Some(apart)) = (common.filter(is_small), apart) else {
+    let kinds = candidate.terms.kinds();
+    // A name is cut off to 63 bytes, and may be a common value only then.
+    let is_cut = |common: &Common| kinds.get(common.argument) == Some(&oid::NAME);
+    let common = common.filter(|all| is_small(all) && !all.iter().any(is_cut));
+    let apart = exposure.visibility.apart(&kinds);
+    let (Some(common), Some(apart)) = (common, apart) else {
         return candidate.specify(topic, env).map(Step::Teach);
     };
     let terms = Terms {

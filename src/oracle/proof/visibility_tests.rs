@@ -204,6 +204,28 @@ fn a_key_that_is_only_joined_by_finds_many() {
 }
 
 #[test]
+fn a_key_of_local_times_is_no_key_of_moments() {
+    let plan = "Index Scan using k on public.t\n  Output: t.a, $2, $3\n  Index Cond: (t.id = $1)";
+    let found = exposure(plan, &judged(&["t"], 0));
+    let of = |declared: &'static str| {
+        let column = |row: &[&'static str; 4]| match row {
+            ["k", "0", "403 k", _] => ["k", "0", "403 k", declared],
+            other => *other,
+        };
+        answer(&CATALOG.iter().map(column).collect::<Vec<_>>())
+    };
+    for declared in ["1 1114 id", "1 1082 id"] {
+        let searches = |kind| found.searches_for_moments(&of(declared), &[kind, 25, 23]);
+        assert!(searches(oid::TIMESTAMPTZ), "{declared}");
+        assert!(
+            !searches(oid::TIMESTAMP) && !searches(oid::DATE),
+            "{declared}"
+        );
+    }
+    assert!(!found.searches_for_moments(&of("1 1184 id"), &[oid::TIMESTAMPTZ, 25, 23]));
+}
+
+#[test]
 fn where_tables_are_joined_equal_values_are_told_apart() {
     let two = |more: &str| {
         format!(

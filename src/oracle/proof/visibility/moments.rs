@@ -6,16 +6,19 @@ use super::{Answer, Visibility, facts_in};
 use crate::sql::oid;
 
 impl Visibility {
-    /// Whether a key of `timestamp` may be searched for a `timestamptz`. That equality is not the
-    /// key's own: two local times in the gap of a spring night are one moment, and an index finds
-    /// one of them where other plans find both.
+    /// Whether a key of `timestamp` or `date` may be searched for a `timestamptz`. That equality is
+    /// not the key's own: two local times in the gap of a spring night are one moment, as are two
+    /// days of which a zone has skipped one (Apia in 2011), and an index finds one of them where
+    /// other plans find both.
     pub(in crate::oracle) fn searches_for_moments(&self, answer: &Answer, kinds: &[u32]) -> bool {
         let facts: Vec<_> = facts_in(answer).collect();
-        let is_local = |fact: &Fact<'_>| match fact {
-            Fact::KeyColumn { declared, .. } => *declared == oid::TIMESTAMP,
-            Fact::Column { known, .. } => known.declared == oid::TIMESTAMP,
-            _ => false,
+        let of_column = |fact: &Fact<'_>| match fact {
+            Fact::KeyColumn { declared, .. } => Some(*declared),
+            Fact::Column { known, .. } => Some(known.declared),
+            _ => None,
         };
+        let is_local =
+            |fact: &Fact<'_>| matches!(of_column(fact), Some(oid::TIMESTAMP | oid::DATE));
         let may_be = |kind: Option<u32>| kind.is_none_or(|kind| kind == oid::TIMESTAMPTZ);
         let mut equalities = self.conditions.iter().filter(|c| c.test == Test::Equal);
         facts.iter().any(is_local)
