@@ -3,7 +3,8 @@
 //!
 //! Nor would the server use a generic plan for lists shorter than ten: it compares its cost with
 //! what the first five executions have cost on average (`choose_custom_plan` in `plancache.c`). So
-//! some of the questions, which are executions for it, are about long lists.
+//! some of the questions, which are executions for it, are about long lists. For none of them may
+//! it choose the generic plan already, which would be like itself.
 
 use super::answer::Answer;
 use super::candidate::Candidate;
@@ -49,7 +50,7 @@ pub(super) fn ask(
     }
     for length in lengths(seen).chain(LONG) {
         let question = question::explain_execute(name, &topic.text, scan, eligible, Some(length));
-        env.asks.careful(&question);
+        env.asks.careful(&question::explain_custom(&question));
     }
     let listed = Listed {
         generic,

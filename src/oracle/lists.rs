@@ -66,6 +66,9 @@ pub(super) fn of_plan(exposure: &Visibility, guards: &[Guard], recipe: &Recipe) 
 /// `plancache.c`), and what they have cost on average is what a generic plan is compared with.
 const WARMING: usize = 5;
 
+/// How long lists are in them: longer than the ten for which a generic plan is made.
+const LONG: usize = 64;
+
 /// Questions whose answers do not matter, for a statement that was trusted with a generic plan for
 /// its list and has just been parsed on this connection.
 pub(super) fn warming_questions(
@@ -80,7 +83,8 @@ pub(super) fn warming_questions(
     });
     match (most, statement.recipe().eligible()) {
         (Some(most), Some(eligible)) => {
-            let question = question::explain_execute(name, text, scan, eligible, Some(most));
+            let question =
+                question::explain_execute(name, text, scan, eligible, Some(most.max(LONG)));
             vec![question; WARMING]
         }
         _ => Vec::new(),

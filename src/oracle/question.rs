@@ -146,3 +146,12 @@ pub(super) fn explain_generic(explain_execute: &[u8]) -> Vec<u8> {
     ]
     .concat()
 }
+
+/// Asks what `explain_execute` asks, whatever plan the server would choose by now.
+pub(super) fn explain_custom(explain_execute: &[u8]) -> Vec<u8> {
+    [
+        b"SET LOCAL plan_cache_mode = force_custom_plan; ",
+        explain_execute,
+    ]
+    .concat()
+}

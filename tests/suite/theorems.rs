@@ -162,6 +162,13 @@ fn a_key_of_local_times_is_not_unique_for_moments() {
         client.query(&format!(
             "SELECT id, ts FROM t WHERE ts = '{moment}'::timestamptz AND s = {s}"
         ));
+        let seconds = match decides(round) {
+            true => 1_583_652_600,
+            false => 1_580_000_400 + 1_800 * round,
+        };
+        client.query(&format!(
+            "SELECT id, ts FROM t WHERE ts = to_timestamp({seconds}) AND s = {s}"
+        ));
         client.query(&format!(
             "SELECT id, ts FROM t WHERE ts = '{}'::timestamp AND s = {s}",
             &moment[..19]

@@ -81,7 +81,6 @@ impl Database {
         let took = now.since(asked);
         self.spends(took, now);
         self.usage.looked(took);
-        self.wakes(now);
         let mut seen = lock(&self.seen);
         let difference = self.look(&mut seen, sight, suspect);
         let mut names = lock(&self.names);
@@ -106,6 +105,7 @@ impl Database {
             self.advance_epoch((&touched, &touched), Command::UNSEEN);
         }
         // This comes after the epoch, so that a reader who sees it also sees the new epoch.
+        self.wakes(now);
         self.looked
             .fetch_max(asked.0.saturating_add(1), Ordering::AcqRel);
         difference.is_some()

@@ -140,8 +140,12 @@ impl Usage {
         {
             return;
         }
-        let saved = u64::from(self.saved.swap(0, order));
-        let saved = saved.saturating_mul(interval) / age.max(1);
+        let saved = self.saved.swap(0, order);
+        let saved = match saved >= ENOUGH {
+            // Nobody has counted how much more it was.
+            true => u64::from(saved),
+            false => u64::from(saved).saturating_mul(interval) / age.max(1),
+        };
         let before = match age < 2 * interval {
             true => self.before.load(order),
             false => 0,
@@ -330,6 +334,14 @@ mod tests {
         assert!(price(6) < 4_000, "it may have waited for somebody");
         assert_eq!((0..40).fold(0, |_, _| price(5)), 4_000);
         assert_eq!(price(0), CHEAP);
+    }
+
+    #[test]
+    fn slow_looks_pay_where_much_is_saved() {
+        let database = watched();
+        database.usage.looked(100);
+        (0..1_000).for_each(|_| database.relies(0));
+        assert!(pays(&database, 15_000));
     }
 
     #[test]

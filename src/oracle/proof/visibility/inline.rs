@@ -4,11 +4,11 @@ use super::Visibility;
 use crate::sql::eligible::Eligible;
 use crate::sql::scan::Scan;
 
-/// What stands before a literal that is no value a column can be equal to: numbers of rows, and
-/// what something is compared with otherwise. (A comparison of two constants, which would be one,
-/// has another literal on its left.)
-const WORDS: [&[u8]; 2] = [b"limit", b"offset"];
-const OPERATORS: [&[u8]; 6] = [b"<", b">", b"<=", b">=", b"<>", b"!="];
+/// What stands before a literal that is no value a column can be equal to: numbers of rows and of
+/// columns, and what something is compared with otherwise. (A comparison of two constants, which
+/// would be one, has another literal on its left. What differs is equal where it is negated.)
+const WORDS: [&[u8]; 3] = [b"by", b"limit", b"offset"];
+const OPERATORS: [&[u8]; 4] = [b"<", b">", b"<=", b">="];
 
 impl Visibility {
     /// Leaves out of account what literals of the text of which the planner cannot make a value
@@ -25,6 +25,10 @@ impl Visibility {
 
 /// Whether a column may be equal to what stands behind this text.
 fn may_be_equal_behind(text: &[u8]) -> bool {
+    let finds = |comment: &[u8]| memchr::memmem::find(text, comment).is_some();
+    if finds(b"--") || finds(b"/*") {
+        return true;
+    }
     let text = text.trim_ascii_end();
     let tail = |is_part: fn(&u8) -> bool| {
         let start = text.iter().rposition(|byte| !is_part(byte));
@@ -42,7 +46,7 @@ mod tests {
 
     #[test]
     fn what_is_compared_otherwise_is_equal_to_nothing() {
-        for text in ["a LIMIT ", "a offset\n", "a.x <", "x >= ", "x <> ", "x!="] {
+        for text in ["a LIMIT ", "a offset\n", "a.x <", "x >= ", "ORDER BY "] {
             assert!(!may_be_equal_behind(text.as_bytes()), "{text}");
         }
         for text in [
@@ -55,6 +59,10 @@ mod tests {
             "x > date ",
             "nolimit ",
             "",
+            "not (x <> ",
+            "x != ",
+            "x = -- limit\n",
+            "x = /* < */ ",
             "x > 5 and y = ",
             "\"limit\" = ",
             "x between ",

@@ -29,7 +29,10 @@ impl Visibility {
                     Some(other) => may_be(declared(other)) || may_be(declared(&condition.column)),
                     // What type a constant has that is no argument is not known here.
                     None if condition.arguments.is_empty() => true,
-                    None => arguments.any(|at| may_be(kinds.get(*at).copied())),
+                    // A function of an argument may make a moment of it.
+                    None => {
+                        !condition.as_given || arguments.any(|at| may_be(kinds.get(*at).copied()))
+                    }
                 }
             })
     }
