@@ -46,7 +46,10 @@
 //!   types of the server's (fact `k`). What is unique by the index's own equality and collation is
 //!   searched by them. Or else such a key is compared in full beside another index: then its
 //!   columns are told by their names (facts `k`, `n`), and all equalities are one, because no
-//!   collation of the database finds different strings equal (facts `c`).
+//!   collation of the database finds different strings equal (facts `c`). Only that by which the
+//!   table itself is read counts, not by what its rows are joined. No key of local times or of days
+//!   is searched for a moment, whose equality is not the key's
+//!   (`searches_for_moments`).
 //! - Nodes above give at most one row of one; the plan shows it.
 //! - A plan that visits other rows computes with them nothing that could fail or tell: conditions
 //!   are comparisons of columns with constants or each other, of types for which every comparison
@@ -61,7 +64,8 @@
 //!
 //! - Arguments are only computed with, or compared by `=`, `<>` or `= ANY` with columns of tables.
 //!   Equality is estimated by the column's common values, all others being alike (`var_eq_const`):
-//!   the values that are common are left out ([`Common`](crate::statement::common_values)). The
+//!   the values that are common are left out ([`Common`](crate::statement::common_values)). A list
+//!   has as many elements as the server was asked about (`lists`). The
 //!   types are known, no collation of the database finds different strings equal, there are no
 //!   statistics of several columns, and the role may see all there is (facts `c`, `p`, `v`). A cast
 //!   to text is none if the column is text or varchar. The names are the tables' (facts `n`).

@@ -53,7 +53,9 @@ impl Reading {
 /// Whoever changes a row of the catalog needs a number of a transaction, and the change is seen
 /// once that counts as ended (`GetSnapshotData` in `procarray.c`). So two snapshots see the same
 /// rows if the same transactions have ended in both; and also if in the later one all rows are of
-/// transactions that had ended in the earlier one, and are as many.
+/// transactions that had ended in the earlier one, and are as many. What the server writes in
+/// place, without such a number, no look sees: sizes and ages of relations (`heap_inplace_update`).
+/// Which indexes are valid it writes as other rows, as was seen on 13.23 and 14.24.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Horizon {
     /// Since when the server runs: another one may count otherwise.
@@ -340,6 +342,7 @@ mod tests {
         let found = look(&mut seen, made, ["a", "e"], ["a", "d"]);
         assert_eq!(found, Some(Touched::Everything));
     }
+
     const READING: Reading = Reading { at: 5, now: 50_000 };
 
     fn horizon(first: u64, next: u64, rows: Option<&str>) -> Horizon {

@@ -43,6 +43,8 @@ fn notices(writes: bool) {
     let proxy = Proxy::with(&server.host_port(), &[("catalog_watch_ms", "50")]);
     let mut direct = Client::login(&server.host_port(), "postgres");
     SETUP.iter().for_each(|sql| direct.run(sql));
+    // So the log shows what was asked.
+    direct.run("ALTER ROLE u SET log_statement = 'all'");
     let login = |address: &str| {
         let who = [("user", "u"), ("database", "postgres")];
         let mut client = Client::login_with(address, &who);
@@ -59,9 +61,18 @@ fn notices(writes: bool) {
             assert_eq!(client.value(text), before, "{text} before {change}");
             std::thread::sleep(Duration::from_millis(20));
         }
+        // The end of the log is too short for the other questions.
+        let mut glances = (0..200).map(|_| {
+            client.value(text);
+            std::thread::sleep(Duration::from_millis(20));
+            server.log_tail().contains("txid_current_snapshot())")
+        });
+        assert!(writes || glances.any(|found| found), "no glance");
         direct.run(change);
         let after = login(&server.host_port()).value(text);
-        if text != STORED {
+        // Of a column of another type the right answer is the same, and that of a statement
+        // that was prepared before would not be.
+        if !change.contains("TYPE") {
             assert_ne!(after, before, "{change}");
         }
         // A look that took long is not repeated at once.

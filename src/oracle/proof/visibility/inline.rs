@@ -11,8 +11,8 @@ const WORDS: [&[u8]; 3] = [b"by", b"limit", b"offset"];
 const OPERATORS: [&[u8]; 4] = [b"<", b">", b"<=", b">="];
 
 impl Visibility {
-    /// Leaves out of account what literals of the text of which the planner cannot make a value
-    /// that a column is equal to.
+    /// Looks whether one of the literals that stay in this text may become a value that a column is
+    /// equal to.
     pub(in crate::oracle) fn knows_text(&mut self, text: &[u8], scan: &Scan, eligible: &Eligible) {
         let literals = scan.literals().iter().zip(&eligible.arguments);
         let mut inline = literals.filter(|(_, lifted)| !**lifted);
