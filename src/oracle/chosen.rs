@@ -57,7 +57,8 @@ pub(super) fn answered(
     env: &mut Env<'_>,
 ) -> Result<Step, Reason> {
     let facts = answers.first().filter(|answer| answer.is_good());
-    if facts.is_some_and(|facts| meaning.holds(facts)) {
+    let kinds = candidate.terms.kinds();
+    if facts.is_some_and(|facts| meaning.holds(facts, &kinds)) {
         let proven = Proven {
             is_chosen: true,
             ..Proven::with(meaning.into_guards())

@@ -11,6 +11,8 @@
 //! - *It does not show which rows are looked at.* The conditions on tables and joins have a result
 //!   for every row (`total`). Whatever else is computed is computed of the rows that come out,
 //!   which are the same rows by every plan unless a LIMIT stands above.
+//! - *Rows are compared as indexes order them*: local times may not be compared with moments
+//!   (`may_mix_moments`).
 //! - *No predicate is locked*, as in the theorem of one row.
 //! - *What looks like the server's own is its own*, and the names in the plan are the tables'.
 //!
@@ -173,8 +175,8 @@ impl Meaning {
         self.seen.note(answer);
     }
 
-    /// Whether every plan means the same, by what the catalog says.
-    pub(in crate::oracle) fn holds(&self, answer: &Answer) -> bool {
+    /// Whether every plan means the same with arguments of these types, by what the catalog says.
+    pub(in crate::oracle) fn holds(&self, answer: &Answer, kinds: &[u32]) -> bool {
         let facts: Vec<_> = visibility::facts_in(answer).collect();
         let is_met = |(column, need): &(Column, Need)| {
             let known = self.seen.column(column, &facts);
@@ -197,6 +199,7 @@ impl Meaning {
             && self.seen.is_named(&facts)
             && self.compared.iter().all(is_met)
             && known.iter().all(agree)
+            && !self.seen.may_mix_moments(&known, kinds)
     }
 
     /// The guards behind which nothing fails.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::oracle::proof::tree::tests::drawn;
 use crate::sql::eligible::Named;
+use crate::sql::oid;
 use crate::statement::guard::Check;
 
 /// The judgement on a text that reads these tables, and limits itself so often.
@@ -30,14 +31,17 @@ fn judged(tables: &[&str], limits: usize) -> Eligible {
     }
 }
 
-/// What the two plans have in common, with arguments of `int4`, `text`, `int4`.
+/// The types of the arguments.
+const KINDS: [u32; 3] = [23, 25, 23];
+
+/// What the two plans have in common, with arguments of [`KINDS`].
 fn meaning(original: &str, generic: &str, eligible: &Eligible) -> Option<Meaning> {
     let hidden = Hidden {
         bare: &[true; 3],
         stored: &[],
     };
     let (original, generic) = (drawn(original), drawn(generic));
-    Meaning::of(&original, &generic, &[23, 25, 23], (&hidden, eligible))
+    Meaning::of(&original, &generic, &KINDS, (&hidden, eligible))
 }
 
 /// The same plan with literals, and with arguments.
@@ -77,7 +81,7 @@ fn another_plan_with_the_same_conditions_means_the_same() {
     let found = meaning(INDEX, SEQUENCE, &judged(&["t"], 0)).expect("the same");
     let question = String::from_utf8(found.question()).expect("text");
     assert!(question.contains("ARRAY[E'a', E'b']"), "{question}");
-    assert!(found.holds(&answer(&CATALOG)));
+    assert!(found.holds(&answer(&CATALOG), &KINDS));
     // What the lesson has been told before is not asked for again.
     let mut noted = meaning(INDEX, SEQUENCE, &judged(&["t"], 0)).expect("the same");
     noted.note(&answer(&CATALOG));
@@ -88,24 +92,24 @@ fn another_plan_with_the_same_conditions_means_the_same() {
         .filter(|row| row[0] != "b")
         .copied()
         .collect();
-    assert!(noted.holds(&answer(&rest)));
+    assert!(noted.holds(&answer(&rest), &KINDS));
     for kind in ["b", "s", "n", "c"] {
         let rest: Vec<_> = CATALOG
             .iter()
             .filter(|row| row[0] != kind)
             .copied()
             .collect();
-        assert!(!found.holds(&answer(&rest)), "{kind}");
+        assert!(!found.holds(&answer(&rest), &KINDS), "{kind}");
     }
     let rest: Vec<_> = CATALOG
         .iter()
         .filter(|row| row[0] != "l")
         .copied()
         .collect();
-    assert!(found.holds(&answer(&rest)), "no pattern");
+    assert!(found.holds(&answer(&rest), &KINDS), "no pattern");
     let more = meaning(INDEX, SEQUENCE, &judged(&["t", "u"], 0)).expect("the same");
     assert!(
-        !more.holds(&answer(&CATALOG)),
+        !more.holds(&answer(&CATALOG), &KINDS),
         "a table that the plan leaves out"
     );
 }
@@ -137,13 +141,13 @@ fn values_that_the_planner_would_refuse_are_guarded() {
     };
     let (index, pattern) = (drawn(index), drawn(pattern));
     let found = Meaning::of(&index, &pattern, &[23, 25], (&hidden, &eligible)).expect("the same");
-    assert!(found.holds(&answer(&CATALOG)));
+    assert!(found.holds(&answer(&CATALOG), &KINDS));
     let rest: Vec<_> = CATALOG
         .iter()
         .filter(|row| row[0] != "l")
         .copied()
         .collect();
-    assert!(!found.holds(&answer(&rest)), "whose pattern is it");
+    assert!(!found.holds(&answer(&rest), &KINDS), "whose pattern is it");
     let checks: Vec<Check> = found.into_guards().iter().map(|g| g.check).collect();
     assert_eq!(checks, [Check::Magnitude(32767), Check::NoBackslash]);
 }
@@ -205,7 +209,31 @@ fn a_column_of_an_unknown_type_is_not_compared() {
         plan,
         &judged(&["t"], 0),
     );
-    assert!(!plan.expect("the same").holds(&answer(&CATALOG)));
+    assert!(!plan.expect("the same").holds(&answer(&CATALOG), &KINDS));
+}
+
+#[test]
+fn local_times_and_moments_are_ordered_otherwise() {
+    let found = meaning(INDEX, SEQUENCE, &judged(&["t"], 0)).expect("the same");
+    let of_type = |declared: &str| {
+        let mut catalog = CATALOG;
+        catalog[5][3] = declared;
+        answer(&catalog)
+    };
+    let moment = [oid::TIMESTAMPTZ, 25, oid::TIMESTAMPTZ];
+    for (column, mixed) in [
+        ("1114 t 0 t f t", true),
+        ("1082 t 0 t f t", true),
+        ("1184 t 0 t f t", false),
+    ] {
+        assert_eq!(!found.holds(&of_type(column), &moment), mixed, "{column}");
+        assert!(found.holds(&of_type(column), &KINDS), "{column}");
+    }
+    let mut inline = judged(&["t"], 0);
+    inline.arguments.push(false);
+    let found = meaning(INDEX, SEQUENCE, &inline).expect("the same");
+    assert!(!found.holds(&of_type("1114 t 0 t f t"), &KINDS));
+    assert!(found.holds(&answer(&CATALOG), &KINDS));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Local times that are compared with moments.
 
 use super::super::plan::Test;
-use super::super::statistics::Fact;
+use super::super::statistics::{Fact, Known};
 use super::{Answer, Visibility, facts_in};
 use crate::sql::oid;
 
@@ -35,5 +35,17 @@ impl Visibility {
                     }
                 }
             })
+    }
+
+    /// Whether one of these columns, which are compared, may be a local time compared with a
+    /// moment, among arguments of these types. By moments local times are in another order than
+    /// by themselves, where a zone goes on or back an hour: an index, which they stand in by
+    /// themselves, may find other rows than are found one by one.
+    pub(in super::super) fn may_mix_moments(&self, compared: &[&Known], kinds: &[u32]) -> bool {
+        let is_local = |known: &&Known| matches!(known.declared, oid::TIMESTAMP | oid::DATE);
+        let is_moment = |known: &&Known| known.declared == oid::TIMESTAMPTZ;
+        let makes_one = self.relies || self.tells_time || self.has_inline;
+        compared.iter().any(is_local)
+            && (makes_one || kinds.contains(&oid::TIMESTAMPTZ) || compared.iter().any(is_moment))
     }
 }
