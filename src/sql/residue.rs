@@ -8,6 +8,7 @@
 
 mod body;
 mod known;
+mod restart;
 mod words;
 
 use super::effect::Effect;
@@ -166,6 +167,9 @@ pub trait Remains {
 
     /// When using this name may run a function in PL/pgSQL.
     fn compiles(&self, name: &[u8]) -> Compiles;
+
+    /// Whether a function of a user's may run whenever something is defined.
+    fn fires(&self) -> bool;
 }
 
 /// Hazards with which a name may leave anything. Those that only leave something are looked up name
@@ -180,6 +184,9 @@ pub fn residue(text: &[u8], survey: &Survey, known: &impl Remains) -> Residue {
     {
         return residue;
     }
+    if survey.effect == Effect::Catalog && restart::is_restart(text) && !known.fires() {
+        return Residue::SEQUENCES;
+    }
     let mut residue = of_hazards(survey.hazards);
     let opens = survey.again || survey.executes || survey.fetches;
     if residue.is_anything() || opens || survey.effect > Effect::Isolation {
@@ -191,6 +198,7 @@ pub fn residue(text: &[u8], survey: &Survey, known: &impl Remains) -> Residue {
         into: Into::Elsewhere,
         last: b"",
         is_last: false,
+        truncates: false,
     };
     let asks = known.has_bodies();
     if asks {
@@ -372,6 +380,8 @@ struct Reader<'a> {
     last: &'a [u8],
     /// Nothing else was read since.
     is_last: bool,
+    /// There was a TRUNCATE.
+    truncates: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -394,8 +404,15 @@ impl<'a> Reader<'a> {
             true => Place::Other,
             false => Place::Name,
         };
+        self.truncates |= is_verb && is_in(&["truncate"], word);
+        let of_truncation = match self.truncates {
+            true => restart::of_truncation(word),
+            false => Residue::NOTHING,
+        };
         if is_verb && !is_in(&VERBS, word) {
             Residue::ANYTHING
+        } else if of_truncation != Residue::NOTHING {
+            of_truncation
         } else if is_draw(word) {
             Residue::SEQUENCES
         } else if is_lock(word) {
@@ -433,7 +450,7 @@ impl<'a> Reader<'a> {
 
 /// Verbs of statements that leave nothing by themselves. That of one that sets something is not
 /// among them.
-const VERBS: [&str; 18] = [
+const VERBS: [&str; 20] = [
     "abort",
     "begin",
     "commit",
@@ -441,6 +458,7 @@ const VERBS: [&str; 18] = [
     "end",
     "explain",
     "insert",
+    "lock",
     "merge",
     "release",
     "rollback",
@@ -449,6 +467,7 @@ const VERBS: [&str; 18] = [
     "show",
     "start",
     "table",
+    "truncate",
     "update",
     "values",
     "with",
@@ -462,7 +481,7 @@ const NAMING: [&str; 3] = ["as", "recursive", "with"];
 const NAMING_SETTINGS: [&str; 2] = ["quote_all_identifiers", "search_path"];
 
 /// Words of statements that write: columns and triggers may draw from sequences unseen.
-const WRITES: [&str; 4] = ["delete", "insert", "merge", "update"];
+const WRITES: [&str; 5] = ["delete", "insert", "merge", "truncate", "update"];
 
 /// Whether the function of this name is one of the server's own that nobody could tell to have run.
 #[must_use]

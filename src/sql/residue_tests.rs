@@ -38,6 +38,39 @@ impl Remains for Mine {
     fn compiles(&self, _: &[u8]) -> Compiles {
         Compiles::Nothing
     }
+
+    fn fires(&self) -> bool {
+        false
+    }
+}
+
+/// Knows that an event trigger runs something.
+struct Fires;
+
+impl Remains for Fires {
+    fn leaves(&self, name: &[u8]) -> Leaves {
+        Mine.leaves(name)
+    }
+
+    fn draws(&self, name: &[u8]) -> bool {
+        Mine.draws(name)
+    }
+
+    fn is_harmless(&self, name: &[u8]) -> bool {
+        Mine.is_harmless(name)
+    }
+
+    fn has_bodies(&self) -> bool {
+        Mine.has_bodies()
+    }
+
+    fn compiles(&self, name: &[u8]) -> Compiles {
+        Mine.compiles(name)
+    }
+
+    fn fires(&self) -> bool {
+        true
+    }
 }
 
 fn of(text: &str) -> Residue {
@@ -61,6 +94,7 @@ fn what_only_reads_leaves_nothing() {
         "with x (a) as (values (1)) select * from x as y (b)",
         "with recursive x (a, b) as (select 1, 2) select lower(a) from x AS \"y\" (b)",
         "select now(), current_timestamp(3), extract(year from d), coalesce(a, 'mine(')",
+        "begin; lock table only t, u in access exclusive mode; commit",
         "show search_path; explain (costs off) select 1; values (1)",
         "select sum(a) over (partition by b), row_number() over (order by a) from t",
     ] {
@@ -76,6 +110,7 @@ fn what_writes_may_draw_numbers() {
         "update t set (a, b) = (1, 2)",
         "with x as (delete from t returning *) select * from x",
         "merge into t using u on t.a = u.a when matched then delete",
+        "truncate t, only s.u",
     ] {
         assert_eq!(of(text), Residue::WROTE, "{text}");
     }
@@ -188,11 +223,24 @@ fn all_else_may_leave_anything() {
         "call p()",
         "copy t from stdin",
         "begin; lock t; set role a",
+        "truncate triggered",
+        "truncate t cascade",
+        "alter sequence s rename to restart",
         "select U&\"a\"",
         "select 'a",
     ] {
         assert_eq!(of(text), Residue::ANYTHING, "{text}");
     }
+}
+
+#[test]
+fn a_sequence_that_counts_anew_is_one_that_was_used() {
+    let text = b"ALTER SEQUENCE s RESTART WITH 1";
+    let survey = survey(text, &Nothing);
+    assert_eq!(residue(text, &survey, &Mine), Residue::SEQUENCES);
+    assert_eq!(residue(text, &survey, &Fires), Residue::ANYTHING);
+    let truncated = Residue::WROTE | Residue::SEQUENCES;
+    assert_eq!(of("TRUNCATE t, u RESTART IDENTITY"), truncated);
 }
 
 #[test]

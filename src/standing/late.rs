@@ -24,6 +24,8 @@ pub(super) struct Late {
     texts: u32,
     /// There was no room for a name.
     overflows: bool,
+    /// There was a definition, which leaves nothing if no event trigger runs.
+    defines: bool,
 }
 
 /// How it was before the first of such texts.
@@ -68,6 +70,7 @@ impl Late {
             bytes: 0,
             texts: 0,
             overflows: false,
+            defines: false,
         }
     }
 
@@ -110,6 +113,9 @@ impl Late {
         // Of operators, which have no name that is kept.
         let mut hazards = known.of(b"");
         let mut residue = self.residue;
+        if self.defines && known.fires() {
+            return Residue::ANYTHING;
+        }
         if known.has_bodies() {
             residue |= Residue::KEPT;
         }
@@ -164,6 +170,10 @@ impl Remains for Innocent {
     fn compiles(&self, _: &[u8]) -> Compiles {
         Compiles::Nothing
     }
+
+    fn fires(&self) -> bool {
+        false
+    }
 }
 
 /// Knows that nothing leaves anything, and keeps what it is asked for.
@@ -190,6 +200,11 @@ impl Remains for Collector<'_> {
 
     fn compiles(&self, _: &[u8]) -> Compiles {
         Compiles::Nothing
+    }
+
+    fn fires(&self) -> bool {
+        self.0.borrow_mut().defines = true;
+        false
     }
 }
 
@@ -237,6 +252,10 @@ mod tests {
 
         fn has_bodies(&self) -> bool {
             false
+        }
+
+        fn fires(&self) -> bool {
+            true
         }
     }
 
@@ -335,6 +354,10 @@ mod tests {
             fn has_bodies(&self) -> bool {
                 true
             }
+
+            fn fires(&self) -> bool {
+                false
+            }
         }
         let text = b"SELECT set_config('timezone', 'utc', false)";
         let mut late = Late::new(Residue::NOTHING, Before::default());
@@ -344,6 +367,20 @@ mod tests {
         assert_eq!(of(Leaves::Nothing), Residue::SETTINGS | Residue::KEPT);
         assert_eq!(of(Leaves::InBodies), Residue::ANYTHING);
         assert_eq!(of(Leaves::WhenWritten), Residue::ANYTHING);
+    }
+
+    #[test]
+    fn of_a_definition_it_is_found_out_late_whether_it_fires() {
+        for (text, left) in [
+            ("alter sequence s restart", Residue::ANYTHING),
+            ("select 1", Residue::NOTHING),
+        ] {
+            let mut late = Late::new(Residue::NOTHING, Before::default());
+            let residue = late.read(text.as_bytes(), &survey::survey(text.as_bytes(), &Blank));
+            assert!(!residue.is_anything(), "{text}");
+            late.residue |= residue;
+            assert_eq!(late.settle(&Sees), left, "{text}");
+        }
     }
 
     #[test]

@@ -92,6 +92,10 @@ impl Remains for Names {
     fn compiles(&self, name: &[u8]) -> Compiles {
         self.leaving.compiles(name)
     }
+
+    fn fires(&self) -> bool {
+        self.leaving.fires
+    }
 }
 
 impl Names {

@@ -146,6 +146,8 @@ fn a_used_connection_looks_like_a_fresh_one() {
         assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
         client.run("INSERT INTO s (name) VALUES ('x'); BEGIN; UPDATE s SET name = 'y'; COMMIT");
         client.run("SELECT nextval('s_id_seq'); SELECT 1 / (id - 1) FROM t WHERE id = 2");
+        client.run("ALTER SEQUENCE s_id_seq RESTART WITH 50");
+        client.run("BEGIN; LOCK TABLE s IN EXCLUSIVE MODE; COMMIT; TRUNCATE s RESTART IDENTITY");
         client.query("SELECT 1 / 0");
         client.run("SELECT pg_advisory_lock(1), pg_try_advisory_lock_shared(2, 3) FROM t");
         client.run("BEGIN; SELECT pg_advisory_lock(4), pg_advisory_xact_lock(5); ROLLBACK");
@@ -226,6 +228,41 @@ fn a_session_that_is_left_with_something_in_it_is_not_used_again() {
         let mut next = Client::login(proxy.address(), &database);
         assert_ne!(next.key.0, pid, "{text}");
         work(&mut next);
+    }
+}
+
+/// A sequence that counts anew is a definition: event triggers run.
+#[test]
+fn a_definition_leaves_what_event_triggers_leave() {
+    let proxy = proxy();
+    let setup = format!(
+        "{SETUP}; CREATE FUNCTION defined() RETURNS event_trigger LANGUAGE plpgsql AS \
+         'BEGIN PERFORM set_config(''my.var'', ''x'', false); END'; \
+         CREATE EVENT TRIGGER e ON ddl_command_start EXECUTE FUNCTION defined(); \
+         ALTER EVENT TRIGGER e DISABLE"
+    );
+    let database = server::database(&setup);
+    let work = |client: &mut Client| {
+        assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
+        client.run("ALTER SEQUENCE s_id_seq RESTART WITH 7");
+    };
+    drop(until_woken(&proxy, &database, work));
+    let mut owner = Client::login(&server::address(), &database);
+    owner.run("ALTER EVENT TRIGGER e ENABLE");
+    // The catalog is looked at every second.
+    std::thread::sleep(Duration::from_millis(2_500));
+    for _ in 0..5 {
+        let mut client = Client::login(proxy.address(), &database);
+        let pid = client.key.0;
+        work(&mut client);
+        leave(client);
+        std::thread::sleep(Duration::from_millis(10));
+        let mut next = Client::login(proxy.address(), &database);
+        assert_ne!(next.key.0, pid);
+        assert_eq!(
+            next.value("SELECT coalesce(current_setting('my.var', true), '')"),
+            ""
+        );
     }
 }
 
@@ -428,7 +465,7 @@ fn what_leaves_nothing_is_what_the_server_says_does_nothing() {
 }
 
 /// Texts of all kinds, of which sessions are made up at random.
-const ANY: [&str; 26] = [
+const ANY: [&str; 29] = [
     "SELECT name FROM t WHERE id = 5",
     "SELECT name FROM t WHERE id = 6",
     "SELECT lower(name), now() FROM t WHERE id = 7",
@@ -437,6 +474,9 @@ const ANY: [&str; 26] = [
     "UPDATE s SET name = 'z' WHERE id = 1",
     "SELECT nextval('s_id_seq')",
     "SELECT setval('s_id_seq', 1000)",
+    "ALTER SEQUENCE s_id_seq RESTART WITH 2000",
+    "TRUNCATE s RESTART IDENTITY",
+    "TRUNCATE s; LOCK s",
     "BEGIN",
     "COMMIT",
     "ROLLBACK",

@@ -386,6 +386,7 @@ impl Graph {
                 any: left(ANY),
                 beyond: left(BEYOND),
                 logins: self.greets,
+                fires: left(EVENTS) != Left::default(),
             }),
             used: Arc::new(used),
             volatile: Arc::default(),

@@ -69,6 +69,16 @@ fn fires<'a>(object: &'a str, name: &'a str, on: &'a str, by_writing: bool) -> R
     }
 }
 
+/// What a function in PL/pgSQL leaves at least is how it is called in messages.
+#[test]
+fn an_event_trigger_leaves_what_its_function_does() {
+    use residue::Remains as _;
+    let function = plain("1", "f", "v", "begin perform 1; end");
+    assert!(!Names::of_rows(std::slice::from_ref(&function)).fires());
+    assert!(Names::of_rows(&[function, fires("e", "", "f1", false)]).fires());
+    assert!(Names::unknown().fires());
+}
+
 #[test]
 fn a_function_leaves_what_it_calls_and_what_it_writes_to_leaves() {
     use residue::Remains as _;

@@ -34,6 +34,8 @@ pub(super) struct Leaving {
     pub(super) beyond: Left,
     /// An event trigger runs whenever somebody logs in.
     pub(super) logins: bool,
+    /// Event triggers run something that leaves something whenever something is defined.
+    pub(super) fires: bool,
 }
 
 /// What may draw numbers from sequences when it is written. Nothing does by default.
@@ -92,6 +94,7 @@ impl Leaving {
             any: Left::ALL,
             beyond: Left::ALL,
             logins: true,
+            fires: true,
         }
     }
 
