@@ -28,6 +28,8 @@ pub struct Habits {
     /// Whether its transactions only read.
     pub readings: Readings,
     speaks_extended: bool,
+    /// It has sent one that could see what is unnamed.
+    sees_unnamed: bool,
 }
 
 /// How often what followed a BEGIN could not carry it.
@@ -191,6 +193,11 @@ impl Habits {
     /// The client has sent a message of the extended protocol.
     pub const fn extended(&mut self) {
         self.speaks_extended = true;
+    }
+
+    /// It has sent one that could see what is unnamed. Whether it is the first.
+    pub const fn sees_unnamed_first(&mut self) -> bool {
+        !std::mem::replace(&mut self.sees_unnamed, true)
     }
 
     /// Whether the client has ever sent a message of the extended protocol.

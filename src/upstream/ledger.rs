@@ -56,6 +56,10 @@ pub struct Ledger {
     sender: ClientId,
     /// Of the Sync that is sent next.
     end: End,
+    /// How many CopyDone and CopyFail were sent behind the last Query.
+    dones: u32,
+    /// How many copies the Query in front has begun.
+    copies: u32,
     /// The server has answered something since the last ReadyForQuery that was relayed.
     said: bool,
     /// The client has closed something itself since the server owed nothing.
@@ -72,6 +76,8 @@ impl Default for Ledger {
             copying: None,
             sender: ClientId(Slot::NONE),
             end: End::default(),
+            dones: 0,
+            copies: 0,
             said: false,
             own_closes: false,
             track: Track::Kept,
@@ -244,6 +250,7 @@ impl Ledger {
             return;
         }
         self.end.before = false;
+        self.dones = 0;
         // Behind an error it is skipped, and the Sync behind it says what this would have.
         if self.batch == Batch::Open {
             self.batch = Batch::Doubtful;
@@ -278,10 +285,13 @@ impl Ledger {
                 self.own_closes |= tag == frontend::CLOSE;
                 self.batch = Batch::Open;
             }
-            frontend::COPY_DONE | frontend::COPY_FAIL if self.batch == Batch::Open => {
-                self.end.within = true;
+            frontend::COPY_DONE | frontend::COPY_FAIL => {
+                self.dones = self.dones.saturating_add(1);
+                match self.batch {
+                    Batch::Open => self.end.within = true,
+                    Batch::Closed | Batch::Doubtful => self.end.before = true,
+                }
             }
-            frontend::COPY_DONE | frontend::COPY_FAIL => self.end.before = true,
             _ => {}
         }
     }
@@ -289,7 +299,7 @@ impl Ledger {
     /// Whether the end of the copy that is under way has been sent.
     const fn has_ended(&self, copying: Copying) -> bool {
         let end = if copying.simple {
-            self.end.before
+            self.dones >= copying.number
         } else {
             self.end.within
         };
@@ -399,6 +409,7 @@ impl Ledger {
             if front.times == 0 {
                 self.queue.pop_front();
             }
+            self.copies = 0;
             // It is answered, though no Sync has been sent since: so the server does not skip.
             if self.batch == Batch::Doubtful && !self.owes() {
                 self.batch = Batch::Closed;

@@ -87,6 +87,39 @@ fn closes_may_stand_behind_the_end_of_a_copy_by_simple_query() {
     assert!(!batch.takes_closes(), "an error would skip it");
 }
 
+/// The server takes Syncs for nothing up to the end of each copy of a Query.
+#[test]
+fn a_query_may_copy_several_times() {
+    let mut ledger = relayed(b"Q");
+    replies(&mut ledger, b"G");
+    relay(&mut ledger, b"dc");
+    replies(&mut ledger, b"CG");
+    assert!(!ledger.takes_closes(), "it has not ended");
+    relay(&mut ledger, b"Sdc");
+    settles(ledger, b"CZ");
+    // The Sync was sent before it was known that there is another copy.
+    let mut ledger = relayed(b"Q");
+    replies(&mut ledger, b"G");
+    relay(&mut ledger, b"dcS");
+    replies(&mut ledger, b"CG");
+    relay(&mut ledger, b"dc");
+    settles(ledger, b"CZ");
+    let mut ledger = relayed(b"Q");
+    replies(&mut ledger, b"G");
+    relay(&mut ledger, b"dcSdc");
+    replies(&mut ledger, b"CG");
+    assert!(ledger.is_lost(), "before which of the two");
+    // Those of the next Query are its own.
+    let mut ledger = relayed(b"Q");
+    replies(&mut ledger, b"G");
+    relay(&mut ledger, b"dc");
+    replies(&mut ledger, b"CGEZ");
+    relay(&mut ledger, b"Q");
+    replies(&mut ledger, b"G");
+    relay(&mut ledger, b"Sdc");
+    settles(ledger, b"CZ");
+}
+
 #[test]
 fn copy_by_simple_query_owes_one() {
     let mut ledger = relayed(b"Q");

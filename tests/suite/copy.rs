@@ -134,6 +134,43 @@ fn copy_in_sent_blindly_in_one_go_is_the_same() {
     });
 }
 
+/// The server takes Flush and Sync in a copy for nothing, and anything else for the end of the
+/// connection. That a Query copies, or goes on to do so, is not known before the server says so.
+#[test]
+fn what_a_copy_takes_for_nothing_may_be_the_first_of_its_protocol() {
+    for unheeded in [b'H', b'S'] {
+        for (sql, copies) in [
+            ("COPY t FROM STDIN", 1),
+            ("SELECT 1; COPY t FROM STDIN", 1),
+            ("COPY t FROM STDIN; COPY t FROM STDIN", 2),
+        ] {
+            converts(SETUP, |client, round| {
+                still_in_step(client, round);
+                // In the last round statements are prepared, and what is unnamed is to be dropped.
+                if round < 5 {
+                    return;
+                }
+                client.send(&[query(sql), frame(unheeded, b"")].concat());
+                for copy in 0..copies {
+                    client.until(b'G');
+                    client.send(
+                        &[
+                            frame(unheeded, b""),
+                            data(&format!("{round}{copy}\tx\n")),
+                            done(),
+                        ]
+                        .concat(),
+                    );
+                }
+                client.until_ready();
+                client.send(&[batch("SELECT name FROM pg_prepared_statements"), sync()].concat());
+                client.until_ready();
+                still_in_step(client, round);
+            });
+        }
+    }
+}
+
 #[test]
 fn copy_out_is_the_same() {
     converts(SETUP, |client, round| {

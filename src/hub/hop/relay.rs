@@ -187,7 +187,7 @@ impl Hop<'_> {
                 self.changes_logins();
             }
         }
-        if self.upstream.standing.past.may_show_statements() {
+        if !is_taken_by_copy(tag) && self.upstream.standing.past.may_show_statements() {
             self.hide_statements();
         }
         if tag != frontend::TERMINATE {
@@ -233,7 +233,7 @@ impl Hop<'_> {
             tag,
             frontend::TERMINATE | frontend::COPY_DATA | frontend::COPY_DONE | frontend::COPY_FAIL
         ) {
-            if !self.client.habits.speaks_extended() {
+            if !is_taken_by_copy(tag) && self.client.habits.sees_unnamed_first() {
                 self.drop_unnamed();
             }
             self.client.habits.extended();
@@ -325,4 +325,18 @@ impl Hop<'_> {
             self.upstream.standing.completed(tag, relayed);
         }
     }
+}
+
+/// Whether the server takes a message of this type while it copies, and shows nothing by it
+/// otherwise. A Close before one might stand in a copy, which it would end, and the connection: a
+/// Query may copy several times, which is not known before the server has begun to.
+const fn is_taken_by_copy(tag: u8) -> bool {
+    matches!(
+        tag,
+        frontend::COPY_DATA
+            | frontend::COPY_DONE
+            | frontend::COPY_FAIL
+            | frontend::SYNC
+            | frontend::FLUSH
+    )
 }

@@ -11,6 +11,8 @@ use crate::wire::backend;
 pub(super) struct Copying {
     /// A Query has begun it.
     pub(super) simple: bool,
+    /// The how manyth of the copies of that.
+    pub(super) number: u32,
     /// Syncs that stand before its end, if it does not fail.
     pub(super) syncs: u32,
     /// Something stands behind its end for sure: whatever comes now does, too.
@@ -48,6 +50,7 @@ impl Ledger {
         }
         let mut copying = Copying {
             simple: false,
+            number: 1,
             syncs: 0,
             passed: false,
             more: false,
@@ -55,12 +58,9 @@ impl Ledger {
         match self.queue.front().map(|front| (&front.kind, front.times)) {
             None if self.batch == Batch::Open => {}
             Some((Kind::Query(_), times)) => {
-                copying.simple = true;
-                while let Some(run) = self.queue.get(1).filter(|_| times == 1).and_then(unended) {
-                    copying.syncs += run.most;
-                    self.queue.remove(1);
+                if !self.query_copies(times == 1, &mut copying) {
+                    return self.give_up();
                 }
-                copying.passed = times > 1 || self.queue.len() > 1 || self.batch != Batch::Closed;
             }
             Some((Kind::Sync(End { within: true, .. }), _)) => copying.passed = true,
             Some((Kind::Sync(_), 1)) => {
@@ -71,6 +71,29 @@ impl Ledger {
             _ => return self.give_up(),
         }
         self.copying = Some(copying);
+    }
+
+    /// A Query has begun a copy, or another one; `is_alone` says that no other like it stands
+    /// behind it. False if Syncs were sent behind it of which it is not known whether they stand
+    /// before the end of this copy: that of an earlier one was.
+    fn query_copies(&mut self, is_alone: bool, copying: &mut Copying) -> bool {
+        self.copies = self.copies.saturating_add(1);
+        (copying.simple, copying.number) = (true, self.copies);
+        let is_again = self.copies > 1;
+        // What was sent behind the last Query, with no batch before, is all before the end of this
+        // copy.
+        let is_sync = |entry: &Expectation| bare(entry).is_some_and(|run| run.least == run.most);
+        let is_before = self.dones < self.copies && self.queue.iter().skip(1).all(is_sync);
+        while let Some(run) = self.queue.get(1).filter(|_| is_alone).and_then(bare) {
+            match (run.ended || is_again, is_again && is_before) {
+                (false, _) | (true, true) => copying.syncs += run.most,
+                (true, false) if is_again => return false,
+                (true, false) => break,
+            }
+            self.queue.remove(1);
+        }
+        copying.passed = !is_alone || self.queue.len() > 1 || self.batch != Batch::Closed;
+        true
     }
 
     /// Takes the Syncs off the front of the queue that stand before the end of the copy in their
@@ -155,10 +178,15 @@ const fn maybe(most: u32) -> Kind {
     })
 }
 
-/// The run of bare Syncs that an expectation is, if no end of a copy was sent before it.
-fn unended(entry: &Expectation) -> Option<Bare> {
+/// The run of bare Syncs that an expectation is.
+const fn bare(entry: &Expectation) -> Option<Bare> {
     match entry.kind {
-        Kind::Bare(run) if !run.ended => Some(run),
+        Kind::Bare(run) => Some(run),
         _ => None,
     }
+}
+
+/// The same if no end of a copy was sent before it.
+fn unended(entry: &Expectation) -> Option<Bare> {
+    bare(entry).filter(|run| !run.ended)
 }
