@@ -8,8 +8,10 @@ use crate::wire::frontend;
 /// What precedes a question that takes locks, in the same implicit transaction, which SET LOCAL
 /// does not outlive. Whoever waits for a lock waits for as long as the original would; a question
 /// of ours gives up at once, and the original goes through. Its time is not the client's, either,
-/// so what cancels it is a cancel request.
-pub(super) const CAREFUL: &str = "SET LOCAL lock_timeout = 1; SET LOCAL statement_timeout = 0; ";
+/// so what cancels it is a cancel request. Nothing is compiled: the server's guess at what a
+/// question costs is wrong by far for some, and with `enable_seqscan = off` for all of them.
+pub(super) const CAREFUL: &str =
+    "SET LOCAL lock_timeout = 1; SET LOCAL statement_timeout = 0; SET LOCAL jit = off; ";
 
 /// What precedes messages of the extended protocol for the same purpose as [`CAREFUL`]: there SET
 /// LOCAL would raise a warning.
@@ -154,4 +156,21 @@ pub(super) fn explain_custom(explain_execute: &[u8]) -> Vec<u8> {
         explain_execute,
     ]
     .concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With `enable_seqscan = off` of a client's, any question is compiled else, which takes a
+    /// second.
+    #[test]
+    fn no_question_is_compiled() {
+        let mut asked = Asked::default();
+        asked.careful(b"SELECT 1");
+        let text = String::from_utf8_lossy(&asked.bytes);
+        assert!(text.contains("SET LOCAL jit = off; SELECT 1"), "{text}");
+        let context = crate::oracle::settings::context_query(true, true, None);
+        assert!(context.contains("SET LOCAL jit = off"), "{context}");
+    }
 }

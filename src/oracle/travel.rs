@@ -149,8 +149,7 @@ fn explain(probe: &[u8], arguments: usize, major: u16) -> Vec<u8> {
     };
     let settings = format!(
         "SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL {forced} = on; \
-         SET LOCAL max_parallel_workers_per_gather = 2; SET LOCAL parallel_setup_cost = 1e10; \
-         SET LOCAL jit = off; "
+         SET LOCAL max_parallel_workers_per_gather = 2; SET LOCAL parallel_setup_cost = 1e10; "
     );
     let mut out = settings.into_bytes();
     out.extend_from_slice(b"EXPLAIN (COSTS OFF, FORMAT JSON) EXECUTE ");
@@ -288,7 +287,7 @@ mod tests {
         let expected = "SET LOCAL plan_cache_mode = force_generic_plan; \
             SET LOCAL force_parallel_mode = on; \
             SET LOCAL max_parallel_workers_per_gather = 2; \
-            SET LOCAL parallel_setup_cost = 1e10; SET LOCAL jit = off; \
+            SET LOCAL parallel_setup_cost = 1e10; \
             EXPLAIN (COSTS OFF, FORMAT JSON) EXECUTE p(NULL,NULL)";
         assert_eq!(String::from_utf8(explain(b"p", 2, 15)).unwrap(), expected);
         let newer = String::from_utf8(explain(b"p", 0, 16)).unwrap();

@@ -297,7 +297,7 @@ fn what_another_session_outdates_is_asked_again_only_where_everything_is_asked()
         let question = loop {
             let question = connection.1.take("Q").remove(0).body;
             let question = String::from_utf8_lossy(&question).into_owned();
-            if question.contains("SET LOCAL jit") {
+            if question.contains("p.prorettype") {
                 let answer = [complete("SELECT 0"), ready(b'I')].concat();
                 connection.1.send(&answer);
             } else if question.contains("concat_ws('|', (SELECT") {

@@ -230,7 +230,7 @@ fn a_catalog_that_has_changed_ends_what_was_learned_of_the_ways() {
     runs(&mut scene, B, "SET", b'I');
     scene.client.send(&frames::query(SQL));
     let asked = scene.peer.take("Q").remove(0).body;
-    assert!(String::from_utf8_lossy(&asked).contains("SET LOCAL jit"));
+    assert!(String::from_utf8_lossy(&asked).contains("p.prorettype"));
     let none = [complete("SELECT 0"), ready(b'I')].concat();
     scene.peer.send(&none);
     is(&mut scene, "other");

@@ -57,7 +57,7 @@ fn step(scene: &mut Scene, mentions: &str, row: &[&str]) {
 /// Answers what comes before the statement's own questions.
 fn answer_context(scene: &mut Scene) {
     step(scene, "concat_ws('|', (SELECT", &["sign", "", "", "1"]);
-    step(scene, "SET LOCAL jit", &[]);
+    step(scene, "p.prorettype", &[]);
     step(scene, "SHOW ALL", &CONTEXT);
 }
 

@@ -210,7 +210,7 @@ impl Model {
     fn rows(&self, text: &str) -> Vec<u8> {
         let row = if text.contains("concat_ws('|', (SELECT") {
             frames::row(&["sign", "", "", "1"])
-        } else if text.contains("SET LOCAL jit") {
+        } else if text.contains("p.prorettype") {
             frames::row(&["v", "nextval", "", "", ""])
         } else if text.contains("pg_rewrite") {
             frames::row(&["", "0", "0", "0", "0"])

@@ -200,7 +200,7 @@ impl<S: Read + Write> Peer<S> {
         loop {
             let question = self.take("Q").remove(0).body;
             let question = String::from_utf8_lossy(&question);
-            if question.contains("SET LOCAL jit") {
+            if question.contains("p.prorettype") {
                 self.send(&[frames::complete("SELECT 0"), frames::ready(b'I')].concat());
             } else if question.contains("concat_ws('|', (SELECT") {
                 self.answer_rows(&["sign", "", "", "1"]);
