@@ -8,7 +8,7 @@
 
 mod body;
 mod known;
-mod restart;
+mod passing;
 mod words;
 
 use super::effect::Effect;
@@ -180,11 +180,11 @@ const LEAVING: [Hazards; 3] = [Hazards::ANYTHING, Hazards::SETTINGS, Hazards::FO
 #[must_use]
 pub fn residue(text: &[u8], survey: &Survey, known: &impl Remains) -> Residue {
     if let Some(does) = moves::read(text)
-        && let Some(residue) = of_move(&does, known)
+        && let Some(residue) = of_move(&does, text, known)
     {
         return residue;
     }
-    if survey.effect == Effect::Catalog && restart::is_restart(text) && !known.fires() {
+    if survey.effect == Effect::Catalog && passing::is_restart(text) && !known.fires() {
         return Residue::SEQUENCES;
     }
     let mut residue = of_hazards(survey.hazards);
@@ -265,7 +265,7 @@ pub fn of_hazards(hazards: Hazards) -> Residue {
 }
 
 /// What a text leaves behind that changes settings, if it does nothing else.
-fn of_move(does: &Move, known: &impl Remains) -> Option<Residue> {
+fn of_move(does: &Move, text: &[u8], known: &impl Remains) -> Option<Residue> {
     let set = |changes: &[Assignment]| {
         let is_server =
             |change: &Assignment| !change.is_call || known.leaves(b"set_config") == Leaves::Nothing;
@@ -294,8 +294,8 @@ fn of_move(does: &Move, known: &impl Remains) -> Option<Residue> {
         })),
         // What was prepared by the client is not followed.
         Move::DiscardAll => Some(Residue::NOTHING),
-        Move::Nothing
-        | Move::Commit
+        Move::Nothing => passing::sets_constraints(text).then_some(Residue::NOTHING),
+        Move::Commit
         | Move::Rollback
         | Move::RollbackTo(_)
         | Move::Savepoint(_)
@@ -406,7 +406,7 @@ impl<'a> Reader<'a> {
         };
         self.truncates |= is_verb && is_in(&["truncate"], word);
         let of_truncation = match self.truncates {
-            true => restart::of_truncation(word),
+            true => passing::of_truncation(word),
             false => Residue::NOTHING,
         };
         if is_verb && !is_in(&VERBS, word) {

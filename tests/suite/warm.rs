@@ -465,7 +465,7 @@ fn what_leaves_nothing_is_what_the_server_says_does_nothing() {
 }
 
 /// Texts of all kinds, of which sessions are made up at random.
-const ANY: [&str; 29] = [
+const ANY: [&str; 31] = [
     "SELECT name FROM t WHERE id = 5",
     "SELECT name FROM t WHERE id = 6",
     "SELECT lower(name), now() FROM t WHERE id = 7",
@@ -477,6 +477,8 @@ const ANY: [&str; 29] = [
     "ALTER SEQUENCE s_id_seq RESTART WITH 2000",
     "TRUNCATE s RESTART IDENTITY",
     "TRUNCATE s; LOCK s",
+    "SET CONSTRAINTS ALL IMMEDIATE",
+    "SET TRANSACTION READ ONLY",
     "BEGIN",
     "COMMIT",
     "ROLLBACK",

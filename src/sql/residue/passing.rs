@@ -1,5 +1,4 @@
-//! What leaves no more than that a sequence was used, as test suites do it between their tests: it
-//! counts from anew, or tables are made empty.
+//! What test suites do between their tests, and what is over with the transaction.
 
 use super::{Residue, is_in};
 use crate::sql::words::{Item, Token, Words};
@@ -48,6 +47,14 @@ fn reads_rest(words: &mut Words<'_>) -> Option<()> {
         }
     }
     matches!(words.token(), Token::Item(Item::End)).then_some(())
+}
+
+/// Whether a text that leaves the settings as they are is SET CONSTRAINTS. That is over with the
+/// transaction; the triggers that it runs were deferred by what has written. (Of SET TRANSACTION
+/// there remains that somebody has set `transaction_read_only`, as `pg_settings.source` tells.)
+pub(super) fn sets_constraints(text: &[u8]) -> bool {
+    let mut words = Words::new(text);
+    expect(&mut words, "set").is_some() && expect(&mut words, "constraints").is_some()
 }
 
 /// What this word leaves in a TRUNCATE: RESTART IDENTITY uses sequences, and with CASCADE triggers
