@@ -84,6 +84,18 @@ pub struct Assignment {
     pub is_call: bool,
 }
 
+impl Assignment {
+    /// Whether it takes the setting back to what it was at the login: RESET, or DEFAULT for a
+    /// value.
+    #[must_use]
+    pub fn is_reset(&self) -> bool {
+        match self.to.split_first() {
+            Some((form, value)) => *form == reader::RESET || value.eq_ignore_ascii_case(b"default"),
+            None => false,
+        }
+    }
+}
+
 /// How UNLISTEN completes.
 const UNLISTEN: &str = "UNLISTEN";
 

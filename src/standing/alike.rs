@@ -18,6 +18,8 @@ pub struct Likeness {
     context: Context,
     /// When their server started, which tells it from another behind the same address.
     server: u64,
+    /// Which settings they have set: the others follow the server's configuration.
+    own: u64,
 }
 
 /// What is known of the time limits of a session, which are no part of its context. A short one
@@ -60,7 +62,12 @@ impl Standing {
             && !self.names.greets();
         let context = self.context.filter(|_| is_known)?;
         let server = self.settings.server?;
-        Some(Likeness { context, server })
+        let own = self.own.digest()?;
+        Some(Likeness {
+            context,
+            server,
+            own,
+        })
     }
 
     /// A text that leaves this is relayed.
@@ -172,6 +179,16 @@ mod tests {
         assert_ne!(one.likeness(), other.likeness());
         other.settings.server = None;
         assert_eq!(other.likeness(), None);
+    }
+
+    #[test]
+    fn a_session_that_has_set_what_another_has_from_the_configuration_is_not_like_it() {
+        let [one, mut other] = [standing(), standing()];
+        other.context = one.context;
+        other.own.notes(b"SET search_path = a", true);
+        assert_ne!(one.likeness(), other.likeness());
+        other.own.notes(b"RESET ALL", true);
+        assert_eq!(one.likeness(), other.likeness());
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod follow;
 mod hold;
 mod late;
 mod logins;
+mod own;
 mod past;
 mod patience;
 mod pending;
@@ -236,6 +237,8 @@ pub struct Standing {
     kept_since: u64,
     /// What is known of its time limits.
     limits: alike::Limits,
+    /// The settings that it has set itself.
+    own: own::Own,
 }
 
 impl Standing {
@@ -297,6 +300,7 @@ impl Standing {
             hold: None,
             kept_since: 0,
             limits: alike::Limits::default(),
+            own: own::Own::default(),
         }
     }
 

@@ -9,6 +9,7 @@ use crate::sql::residue::{self, Residue};
 use crate::sql::survey::Survey;
 use crate::sql::touched::Touched;
 use crate::statement::Recipe;
+use crate::wire::backend::Status;
 
 /// A statement that takes away what is left in a session, and the tag it completes with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,6 +181,9 @@ impl Standing {
         survey: &Survey,
         (met, is_idle): (Option<&Recipe>, bool),
     ) {
+        if survey.effect == Effect::Session {
+            self.own.notes(text, is_idle && self.status == Status::Idle);
+        }
         let left = self.late.as_ref().map_or(self.residue, |late| late.residue);
         let is_told = self.hears_again == Again::Never || self.may_listen_soon;
         if left.is_anything() && is_told {

@@ -332,3 +332,55 @@ fn who_reads_is_not_taken_for_idle() {
         std::thread::sleep(Duration::from_millis(2));
     }
 }
+
+/// Reads at once on these connections; how many of the rows are not of the schema `one`.
+fn reads_elsewhere(clients: &mut [Client], id: usize) -> usize {
+    for client in clients.iter_mut() {
+        client.send(&frames::query(&read("t", id)));
+    }
+    let answers = clients.iter_mut().map(Client::until_ready);
+    let one = Some("one".to_owned());
+    answers
+        .filter(|it| it[1].columns() != [one.clone()])
+        .count()
+}
+
+/// Some have set what others have from the server's configuration, which then changes.
+#[test]
+fn who_follows_the_configuration_reads_for_nobody_who_does_not() {
+    let server = server::own();
+    let mut other = Client::login(&server.host_port(), "postgres");
+    for schema in ["one", "two"] {
+        other.run(&format!(
+            "CREATE SCHEMA {schema}; CREATE TABLE {schema}.t AS SELECT i AS id, '{schema}' AS v \
+             FROM generate_series(1, 100) i; ALTER TABLE {schema}.t ADD PRIMARY KEY (id); ANALYZE"
+        ));
+    }
+    let mut follow = |path: &str| {
+        other.run(&format!("ALTER SYSTEM SET search_path = {path}"));
+        other.run("SELECT pg_reload_conf()");
+        std::thread::sleep(Duration::from_millis(200));
+    };
+    follow("one");
+    let changes = [("shared_reads", "on"), ("catalog_watch_ms", "1000")];
+    let proxy = Proxy::with(&server.host_port(), &changes);
+    let login = |_| Client::login(proxy.address(), "postgres");
+    let mut followers: Vec<Client> = (0..2).map(login).collect();
+    // They are the first to read for others.
+    (0..60).for_each(|id| assert_eq!(reads_elsewhere(&mut followers, id % 100 + 1), 0));
+    let mut setters: Vec<Client> = (0..3).map(login).collect();
+    setters
+        .iter_mut()
+        .for_each(|it| it.run("SET search_path = one"));
+    (0..60).for_each(|id| assert_eq!(reads_elsewhere(&mut setters, id % 100 + 1), 0));
+    assert!(
+        proxy.summary().count(Counter::ReadsShared) > 20,
+        "{}",
+        proxy.summary()
+    );
+    follow("two");
+    for id in 0..300 {
+        assert_eq!(reads_elsewhere(&mut setters, id % 100 + 1), 0, "after {id}");
+    }
+    drop(followers);
+}

@@ -13,7 +13,7 @@ pub(super) const MAX_NAME: usize = 63;
 const ASSIGNED: u8 = b'=';
 const SPECIAL: u8 = b' ';
 const CALLED: u8 = b'(';
-const RESET: u8 = b'r';
+pub(super) const RESET: u8 = b'r';
 
 fn is(word: &[u8], lower: &str) -> bool {
     word.eq_ignore_ascii_case(lower.as_bytes())
