@@ -70,7 +70,8 @@ pub enum Reason {
     ProtocolSensitive,
     /// The text has a clause that no parameter may meet, such as SELECT INTO or CURRENT OF.
     Clause,
-    /// The text calls something that changes the session's settings (H-46).
+    /// The text calls something that changes the session's settings (H-46), or that goes on with
+    /// what a cursor has opened, which may do that.
     SessionEffect,
     /// The shape was not met often enough yet: `prepare_threshold` times, or so often that asking
     /// or preparing would pay on this connection.
@@ -315,7 +316,9 @@ impl Reason {
             Self::Clause => {
                 "It has a clause no parameter may meet, such as SELECT INTO or CURRENT OF."
             }
-            Self::SessionEffect => "It calls something that changes the session's settings.",
+            Self::SessionEffect => {
+                "It calls something that changes the session's settings, or fetches from a cursor."
+            }
             Self::Threshold => {
                 "Its shape was not seen often enough for asking about it or preparing it to pay."
             }

@@ -101,6 +101,9 @@ const fn hazard_of(hazards: Hazards) -> Option<Reason> {
         Some(Reason::RoleRights)
     } else if hazards.has(Hazards::PLANS) {
         Some(Reason::PlannerRuns)
+    } else if hazards.has(Hazards::FETCHES) {
+        // What that does is not known before it has run.
+        Some(Reason::SessionEffect)
     } else {
         None
     }

@@ -151,6 +151,9 @@ impl Body {
             // What it runs is made of strings.
             self.hazards |= Hazards::SEES;
         }
+        if matches!(&*word, b"fetch" | b"move") {
+            self.hazards |= Hazards::FETCHES;
+        }
         if NOTICED.iter().any(&is) || is_noticed(&word) {
             self.hazards |= Hazards::NOISY;
         }

@@ -10,7 +10,7 @@ use std::ops::{BitOr, BitOrAssign};
 
 /// A set of hazards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Hazards(u16);
+pub struct Hazards(u32);
 
 impl Hazards {
     /// Nothing is known to happen.
@@ -51,8 +51,10 @@ impl Hazards {
     pub const LOGINS: Self = Self(1 << 14);
     /// Writing it may run a function of a user's in PL/pgSQL.
     pub const WRITTEN_COMPILES: Self = Self(1 << 15);
+    /// It may go on with a query that a cursor has opened elsewhere, whose name it was given.
+    pub const FETCHES: Self = Self(1 << 16);
     /// All there are.
-    pub const ALL: Self = Self(u16::MAX);
+    pub const ALL: Self = Self(u32::MAX);
 
     /// Whether one of `other` is among these.
     #[must_use]
@@ -93,7 +95,7 @@ impl Hazards {
 
 impl Hazards {
     /// Those of functions, which all that uses them has.
-    pub const OF_FUNCTIONS: Self = Self(0b1_0000_1111);
+    pub const OF_FUNCTIONS: Self = Self(0b1_0000_0001_0000_1111);
     /// Those that a table has but its partitions and children have not: what is read through the
     /// parent is secured by the parent's policies only.
     pub const OF_PARENTS: Self = Self(0b0110_0000);

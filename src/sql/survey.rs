@@ -19,7 +19,7 @@ pub struct Survey {
     pub effect: Effect,
     /// The hazards of the objects it names.
     pub hazards: Hazards,
-    /// It goes on with a query that another text has opened (FETCH, MOVE).
+    /// It may go on with a query that another text has opened (FETCH, MOVE).
     pub fetches: bool,
     /// It may run a statement that another text has prepared (EXECUTE).
     pub executes: bool,
@@ -96,7 +96,7 @@ pub fn survey(text: &[u8], known: &impl Known) -> Survey {
     Survey {
         effect: strongest.max(hazards.effect()),
         hazards,
-        fetches: words.fetches,
+        fetches: words.fetches || hazards.has(Hazards::FETCHES),
         executes: words.executes,
         again: words.again,
         names: words.names,

@@ -91,16 +91,25 @@ impl Past {
     /// The effect of a text with this survey, which may go on with what an earlier one has opened:
     /// what a cursor's query calls is called by FETCH.
     pub(super) fn opened(&mut self, survey: &Survey) -> Effect {
-        if survey.fetches {
-            return survey.effect.max(self.opened_effect);
+        self.opens(survey.hazards.effect());
+        match survey.fetches {
+            true => survey.effect.max(self.opened_effect),
+            false => survey.effect,
         }
-        self.opened_late(survey.hazards);
-        survey.effect
     }
 
-    /// A text that may have opened something turns out to have these hazards.
-    pub(super) fn opened_late(&mut self, hazards: Hazards) {
-        self.opened_effect = self.opened_effect.max(hazards.effect());
+    /// What texts with these hazards may have done, which were relayed when that was not known.
+    pub(super) fn did(&mut self, hazards: Hazards) -> Effect {
+        self.opens(hazards.effect());
+        match hazards.has(Hazards::FETCHES) {
+            true => hazards.effect().max(self.opened_effect),
+            false => hazards.effect(),
+        }
+    }
+
+    /// Something that has this effect may have been opened.
+    pub(super) fn opens(&mut self, effect: Effect) {
+        self.opened_effect = self.opened_effect.max(effect);
     }
 }
 

@@ -138,9 +138,10 @@ impl Standing {
         self.affected(Effect::Unknown);
     }
 
-    /// A converted query has run that may have had this effect.
+    /// A converted query has run that may have had this effect, or opened a cursor whose query has.
     pub fn ran(&mut self, effect: Effect) {
         self.past.ran(effect);
+        self.past.opens(effect);
         self.affected_unseen(effect, effect);
     }
 
@@ -267,10 +268,10 @@ impl Standing {
         let names = Arc::clone(self.names());
         // What they showed by themselves was honoured at once.
         let [all, kept] = self.past.unsurveyed.settle(number, &*names);
-        self.past.opened_late(all);
+        let did = self.past.did(all);
         self.past.client_parsed(kept.effect(), false);
-        self.past.ran(all.effect());
-        self.affected_unseen(all.effect(), all.effect());
+        self.past.ran(did);
+        self.affected_unseen(did, did);
         if kept.has(Hazards::SEES) {
             self.past.shows_statements();
         }

@@ -92,6 +92,7 @@ mod tests {
         let readings = Readings::default();
         let known = Survey {
             effect: Effect::None,
+            fetches: false,
             ..survey::survey(text, &*names)
         };
         assert_eq!(readings.survey(&names), None);

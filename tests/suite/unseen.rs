@@ -154,6 +154,34 @@ fn a_cursor_may_call_it_later() {
     });
 }
 
+/// Who fetches is a function or a block, or the cursor was opened by one.
+#[test]
+fn a_cursor_may_call_it_where_nobody_sees_that_it_fetches() {
+    let functions = "CREATE FUNCTION public.fetches(c refcursor) RETURNS text LANGUAGE plpgsql AS \
+        'DECLARE x text; BEGIN FETCH c INTO x; RETURN x; END'; \
+        CREATE FUNCTION public.moves(c refcursor) RETURNS text LANGUAGE plpgsql AS \
+        'BEGIN MOVE c; RETURN c; END'; \
+        CREATE FUNCTION public.opens(c refcursor) RETURNS refcursor LANGUAGE plpgsql AS \
+        'BEGIN OPEN c FOR SELECT public.tenant(''b''); RETURN c; END'";
+    let block = "DO 'DECLARE c refcursor := ''c''; x text; BEGIN FETCH c INTO x; END'";
+    let declare = "DECLARE c CURSOR FOR SELECT tenant('b')";
+    for (opens, fetches) in [
+        (declare, "SELECT fetches('c')"),
+        (declare, "SELECT moves('c')"),
+        (declare, block),
+        ("SELECT opens('c')", "FETCH c"),
+        ("SELECT opens('c')", "SELECT fetches('c')"),
+    ] {
+        tenants(functions, |client, round| {
+            client.queries(&["BEGIN", opens]);
+            (20..23).for_each(|number| store(client, 100 * round + number));
+            client.query(fetches);
+            (30..33).for_each(|number| store(client, 100 * round + number));
+            client.query("COMMIT");
+        });
+    }
+}
+
 #[test]
 fn a_setting_may_be_changed_inside_a_transaction_only() {
     tenants("", |client, round| {
