@@ -9,17 +9,19 @@
 mod body;
 mod known;
 mod passing;
+mod reader;
 mod words;
 
 use super::effect::Effect;
-use super::hazard::{self, Hazards};
+use super::hazard::Hazards;
 use super::moves::{self, Assignment, Move, Part};
 use super::settings;
 use super::survey::Survey;
 use super::words::{Item, Token, Words};
 pub use body::{Deeds, deeds};
 pub use known::functions;
-use known::{is_draw, is_known, is_lock, is_sight};
+use known::is_known;
+use reader::Reader;
 use std::ops::{BitOr, BitOrAssign};
 
 /// What a text leaves behind: nothing, what a reset takes away, or anything.
@@ -188,21 +190,14 @@ pub fn residue(text: &[u8], survey: &Survey, known: &impl Remains) -> Residue {
         return Residue::SEQUENCES;
     }
     let mut residue = of_hazards(survey.hazards);
-    let opens = survey.again || survey.executes || survey.fetches;
-    if residue.is_anything() || opens || survey.effect > Effect::Isolation {
+    if residue.is_anything() || survey.executes || survey.effect > Effect::Isolation {
         return Residue::ANYTHING;
     }
     let mut words = Words::new(text);
-    let mut reader = Reader {
-        place: Place::Start,
-        into: Into::Elsewhere,
-        last: b"",
-        is_last: false,
-        truncates: false,
-    };
+    let mut reader = Reader::default();
     let asks = known.has_bodies();
     if asks {
-        residue |= Residue::KEPT;
+        residue |= of_bodies(survey);
     }
     let (mut strongest, mut writes) = (Leaves::Nothing, false);
     let mut compiles = Compiles::Nothing;
@@ -248,6 +243,16 @@ fn draws(text: &[u8], known: &impl Remains) -> bool {
             Item::Escaped | Item::Broken => return true,
             Item::End => return false,
         }
+    }
+}
+
+/// What a text leaves behind where functions of users have bodies: one that fetches may run what
+/// another has declared.
+#[must_use]
+pub const fn of_bodies(survey: &Survey) -> Residue {
+    match survey.fetches {
+        true => Residue::OF_FUNCTIONS,
+        false => Residue::KEPT,
     }
 }
 
@@ -351,130 +356,6 @@ pub fn is_about_logins(text: &[u8], effect: Effect) -> bool {
         }
     }
 }
-
-/// Where in a statement the reader is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// Before its verb.
-    Start,
-    /// Behind a name, which is called if a parenthesis follows.
-    Name,
-    /// Behind anything else.
-    Other,
-}
-
-/// How much of the table behind INTO was read, whose columns may follow in parentheses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Into {
-    Elsewhere,
-    /// The name, or the next part of it, is next.
-    Expected,
-    Named,
-}
-
-#[derive(Debug)]
-struct Reader<'a> {
-    place: Place,
-    into: Into,
-    /// The word that was read last.
-    last: &'a [u8],
-    /// Nothing else was read since.
-    is_last: bool,
-    /// There was a TRUNCATE.
-    truncates: bool,
-}
-
-impl<'a> Reader<'a> {
-    fn literal(&mut self) -> Residue {
-        (self.place, self.into) = (Place::Other, Into::Elsewhere);
-        self.is_last = false;
-        Residue::NOTHING
-    }
-
-    fn word(&mut self, word: &'a [u8]) -> Residue {
-        let is_verb = self.place == Place::Start;
-        self.into = match self.into {
-            Into::Expected => Into::Named,
-            _ if word.eq_ignore_ascii_case(b"into") => Into::Expected,
-            _ => Into::Elsewhere,
-        };
-        let is_named = self.is_last && is_in(&NAMING, self.last);
-        (self.last, self.is_last) = (word, true);
-        self.place = match is_named || self.into == Into::Named {
-            true => Place::Other,
-            false => Place::Name,
-        };
-        self.truncates |= is_verb && is_in(&["truncate"], word);
-        let of_truncation = match self.truncates {
-            true => passing::of_truncation(word),
-            false => Residue::NOTHING,
-        };
-        if is_verb && !is_in(&VERBS, word) {
-            Residue::ANYTHING
-        } else if of_truncation != Residue::NOTHING {
-            of_truncation
-        } else if is_draw(word) {
-            Residue::SEQUENCES
-        } else if is_lock(word) {
-            Residue::LOCKS
-        } else if hazard::builtin(word).has(Hazards::LEAVES) {
-            Residue::ANYTHING
-        } else if is_sight(word) {
-            Residue::SEEN
-        } else {
-            Residue::NOTHING
-        }
-    }
-
-    fn other(&mut self, byte: u8, known: &impl Remains) -> Residue {
-        let before = self.place;
-        self.is_last = false;
-        self.place = match byte {
-            b';' => Place::Start,
-            // `(SELECT …)`
-            b'(' if before == Place::Start => Place::Start,
-            _ => Place::Other,
-        };
-        self.into = match (self.into, byte) {
-            (Into::Named, b'.') => Into::Expected,
-            _ => Into::Elsewhere,
-        };
-        match (before, byte) {
-            (Place::Name, b'(') if is_known(self.last) => Residue::NOTHING,
-            (Place::Name, b'(') if known.is_harmless(self.last) => Residue::NOTHING,
-            (Place::Name, b'(') => Residue::ANYTHING,
-            _ => Residue::NOTHING,
-        }
-    }
-}
-
-/// Verbs of statements that leave nothing by themselves. That of one that sets something is not
-/// among them.
-const VERBS: [&str; 20] = [
-    "abort",
-    "begin",
-    "commit",
-    "delete",
-    "end",
-    "explain",
-    "insert",
-    "lock",
-    "merge",
-    "release",
-    "rollback",
-    "savepoint",
-    "select",
-    "show",
-    "start",
-    "table",
-    "truncate",
-    "update",
-    "values",
-    "with",
-];
-
-/// Words behind which a name is given, maybe with those of its columns in parentheses.
-const NAMING: [&str; 3] = ["as", "recursive", "with"];
 
 /// Settings that decide how the server writes the name of a function: with its schema, or in quotes
 /// (`format_procedure` in `regproc.c`).

@@ -24,6 +24,8 @@ pub(super) struct Late {
     texts: u32,
     /// There was no room for a name.
     overflows: bool,
+    /// What functions of users leave in them, if there are any that have bodies.
+    of_bodies: Residue,
     /// There was a definition, which leaves nothing if no event trigger runs.
     defines: bool,
 }
@@ -70,6 +72,7 @@ impl Late {
             bytes: 0,
             texts: 0,
             overflows: false,
+            of_bodies: Residue::KEPT,
             defines: false,
         }
     }
@@ -78,6 +81,7 @@ impl Late {
     /// are kept; it is anything if there is no room for them.
     pub(super) fn read(&mut self, text: &[u8], survey: &Survey) -> Residue {
         self.texts = self.texts.wrapping_add(1);
+        self.of_bodies |= residue::of_bodies(survey);
         let residue = residue::residue(text, survey, &Collector(RefCell::new(self)));
         if residue.has(Residue::WROTE) {
             let of_text = |used: &&mut Use| used.text == self.texts;
@@ -117,7 +121,7 @@ impl Late {
             return Residue::ANYTHING;
         }
         if known.has_bodies() {
-            residue |= Residue::KEPT;
+            residue |= self.of_bodies;
         }
         for (name, used) in &self.uses {
             hazards |= known.of(name);

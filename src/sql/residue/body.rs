@@ -19,10 +19,11 @@
 //! Whatever else is kept, which types and functions the catalog has, may be relied on as long as
 //! the catalog has not changed. That is for the caller to see to.
 
+use super::is_in;
 use super::known::{is_draw, is_known, is_sight};
+use super::reader::NAMING;
 use super::words::{COMPUTED, LEVELS, OPTIONS, OTHER_VERBS, PORTALS, STATEMENTS, TYPES, VERBS};
 use super::words::{VALUES, WRITTEN_OUT};
-use super::{NAMING, is_in};
 use crate::sql::body::string;
 use crate::sql::hazard::{self, Hazards};
 use crate::sql::words::{Item, Token, Words};
