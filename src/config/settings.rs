@@ -256,9 +256,11 @@ pub const STATEMENT_MAX_AGE_S: Setting = Setting {
         max: 86_400,
     },
     default: Some("60"),
-    what: "Seconds after which a prepared statement is prepared anew.",
-    because: "a change of the catalog that the proxy could not see is then honoured within a \
-              minute, and one Parse a minute costs nothing.",
+    what: "Seconds after which a statement is asked about and prepared anew whose plan was proven \
+           from statistics; after ten times that any other.",
+    because: "new statistics are then honoured within a minute, and a change of the catalog that \
+              the proxy could not see within ten; what is asked about costs as much as tens of \
+              executions save.",
 };
 
 /// `max_shapes`: shapes remembered by the whole proxy.

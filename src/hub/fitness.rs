@@ -93,7 +93,7 @@ impl Hub {
             statement: Arc::as_ptr(&entry.statement),
             terms: Arc::as_ptr(&entry.terms),
             epoch: entry.epoch,
-            oldest: Millis(self.now.0.saturating_sub(max_age)),
+            oldest: Millis(self.now.0.saturating_sub(entry.terms.lifetime(max_age))),
             most: self.sharing.pace.most(),
         };
         Some((home, wanted))

@@ -12,7 +12,7 @@ use crate::sql::eligible::Eligible;
 use crate::sql::rewrite;
 use crate::standing::Standing;
 use crate::statement::common_values::Common;
-use crate::statement::guard::Guard;
+use crate::statement::guard::{Check, Guard};
 use crate::statement::mirror::Name;
 use crate::statement::{Footprint, Millis, Plans, Statement, Terms, Verdict, validity};
 use std::sync::Arc;
@@ -56,6 +56,8 @@ pub(super) struct Proven {
     pub(super) apart: Vec<usize>,
     pub(super) one_row: bool,
     pub(super) is_chosen: bool,
+    /// It follows from statistics.
+    pub(super) ages: bool,
 }
 
 impl Proven {
@@ -67,6 +69,7 @@ impl Proven {
             apart: Vec::new(),
             one_row: false,
             is_chosen: false,
+            ages: false,
         }
     }
 }
@@ -172,7 +175,11 @@ impl Candidate {
                 let times = if lists.contains(&index) { 2 } else { 1 };
                 std::iter::repeat_n(index, if sure { 0 } else { times })
             });
+        // Which lengths of a list have one plan follows from them, too.
+        let is_of_length = |guard: &Guard| matches!(guard.check, Check::Elements(_));
+        let ages = proven.ages || proven.guards.iter().any(is_of_length);
         let terms = Arc::new(Terms {
+            ages,
             guards: proven.guards.into(),
             common: proven.common.into(),
             apart: proven.apart.into(),

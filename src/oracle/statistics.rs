@@ -65,6 +65,7 @@ pub(super) fn answered(
     let proven = Proven {
         common,
         apart,
+        ages: true,
         ..Proven::with(exposure.guards)
     };
     travel::trust(candidate, proven, env)

@@ -56,7 +56,7 @@ pub(super) fn teach(wanted: Plans, topic: &mut Topic, env: &mut Env<'_>) -> Resu
     }
     let max_age = env.lent.settings.statement_max_age;
     if let Some((at, terms)) = statement.trusted(epoch, max_age, env.now) {
-        let oldest = Millis(env.now.0.saturating_sub(max_age));
+        let oldest = Millis(env.now.0.saturating_sub(terms.lifetime(max_age)));
         if env.standing.mirror.holds(&statement, epoch, oldest) {
             // Only the context was not known.
             return Ok(Step::Learned);

@@ -307,7 +307,7 @@ impl Statement {
     }
 
     /// What it is trusted with and since when, if it is at this catalog epoch and not for longer
-    /// than `max_age`.
+    /// than [`Terms::lifetime`] says.
     #[must_use]
     pub fn trusted(&self, epoch: u64, max_age: u64, now: Millis) -> Option<(Millis, Arc<Terms>)> {
         match &*lock(&self.verdict) {
@@ -316,7 +316,9 @@ impl Statement {
                 at,
                 terms,
                 ..
-            } if *known == epoch && now.since(*at) <= max_age => Some((*at, Arc::clone(terms))),
+            } if *known == epoch && now.since(*at) <= terms.lifetime(max_age) => {
+                Some((*at, Arc::clone(terms)))
+            }
             _ => None,
         }
     }

@@ -45,6 +45,8 @@ pub struct Terms {
     pub one_row: bool,
     /// Whether the server chooses the plan, which need not be the one that the literals would get.
     pub is_chosen: bool,
+    /// Whether what was proven follows from statistics, which change without notice.
+    pub ages: bool,
     /// What running the statement may do to the session.
     pub effect: Effect,
     /// What it leaves in the session.
@@ -53,7 +55,22 @@ pub struct Terms {
     pub plan_bytes: usize,
 }
 
+/// How many times longer something holds that does not follow from statistics: there is nothing
+/// but the catalog that it depends on, which is watched.
+const LASTING: u64 = 10;
+
 impl Terms {
+    /// For how long the statement is trusted, if those that follow from statistics are for
+    /// `max_age`.
+    #[must_use]
+    #[inline]
+    pub const fn lifetime(&self, max_age: u64) -> u64 {
+        match self.ages {
+            true => max_age,
+            false => max_age.saturating_mul(LASTING),
+        }
+    }
+
     /// The bytes that the terms take.
     #[must_use]
     pub fn bytes(&self) -> usize {

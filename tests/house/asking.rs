@@ -190,7 +190,7 @@ fn a_statement_that_keeps_losing_its_verdict_is_asked_about_less_and_less() {
         }
         let name = connection.1.answer_oracle(&SELECT);
         run(&mut connection, &name);
-        scene.stage.advance(1_100);
+        scene.stage.advance(10_100);
     }
     assert_eq!(passed, [2, 4, 8, 16, 32]);
     let unpaid = scene.stage.summary().count(Counter::LessonsUnpaid);
@@ -210,7 +210,7 @@ fn a_statement_that_pays_is_asked_about_again_at_once() {
         connection.0.send(&frames::query(SQL));
         run(&mut connection, &name);
     }
-    scene.stage.advance(1_100);
+    scene.stage.advance(10_100);
     connection.0.send(&frames::query(SQL));
     connection.1.expect(&frames::close(b'S', &name));
     connection.1.send(&frame(b'3', b""));

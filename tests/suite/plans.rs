@@ -1,8 +1,12 @@
 //! Which values share a plan. Another plan shows in the order of the rows, and under LIMIT in the
 //! rows themselves.
 
+use crate::harness::client::Client;
 use crate::harness::matrix::{converts, same};
+use crate::harness::proxy::Proxy;
+use crate::harness::server;
 use pgautoprep::metrics::Counter;
+use std::time::Duration;
 
 /// Ninety of a hundred rows are of kind 1; kinds from 100 on have one row each. An index on kind
 /// finds them in another order than the table holds them.
@@ -169,4 +173,28 @@ fn rows_of_an_insert_are_planned_once_and_converted_in_time() {
         ));
         client.query("SELECT last_value FROM q");
     });
+}
+
+/// Statistics change without notice, what keys follow from does not.
+#[test]
+fn what_follows_from_statistics_is_asked_about_sooner() {
+    let database = server::database(SKEWED);
+    let changes = [("statement_max_age_s", "1"), ("audit", "off")];
+    for (column, lesson) in [("id", 0), ("kind", 1)] {
+        let proxy = Proxy::with(&server::address(), &changes);
+        let mut client = Client::login(proxy.address(), &database);
+        let mut reads = |from: usize| {
+            for value in from..from + 110 {
+                client.query(&format!("SELECT name FROM t WHERE {column} = {value}0"));
+            }
+        };
+        reads(10);
+        let converted = proxy.converted();
+        assert!(converted > 90, "{column}: {}", proxy.summary());
+        let asked = || proxy.summary().count(Counter::OracleQuestions);
+        let before = asked();
+        std::thread::sleep(Duration::from_millis(1_200));
+        reads(200);
+        assert_eq!(asked() - before, lesson, "{column}: {}", proxy.summary());
+    }
 }
