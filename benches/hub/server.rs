@@ -191,7 +191,7 @@ impl Server {
             || text.contains("; SELECT '', ")
         {
             row(out, &["", "0", "0", "0", "0"]);
-        } else if text.contains("; SELECT 'b'") {
+        } else if text.contains("; SELECT 'b'") || text.contains("; SELECT 's'") {
             for fact in [["b", "0", "", ""], ["n", "0", "0", ""], ["p", "0", "", ""]] {
                 row(out, &fact);
             }

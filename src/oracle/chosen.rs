@@ -57,6 +57,7 @@ pub(super) fn answered(
     env: &mut Env<'_>,
 ) -> Result<Step, Reason> {
     let facts = answers.first().filter(|answer| answer.is_good());
+    meaning.tells(facts, &env.standing.database);
     let kinds = candidate.terms.kinds();
     if facts.is_some_and(|facts| meaning.holds(facts, &kinds)) {
         let proven = Proven {

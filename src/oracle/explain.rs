@@ -239,7 +239,12 @@ fn generic_explained(
         false => None,
     };
     let lists = recipe.list_arguments();
-    let meaning = meaning.filter(|meaning| meaning.searches_for(&lists));
+    let mut meaning = meaning.filter(|meaning| meaning.searches_for(&lists));
+    // What a transaction has defined, or sees of before, others do not.
+    let shared = (!env.standing.sees_otherwise()).then(|| &*env.standing.database);
+    if let Some(meaning) = &mut meaning {
+        meaning.shares(shared);
+    }
     let meaning = meaning.map(Box::new);
     let exposed = match proof::exposed(original, &generic, &types, (&hidden, eligible)) {
         Ok(exposed) => Some(exposed),
@@ -253,6 +258,8 @@ fn generic_explained(
         return chosen::ask_without_theorem(meaning, candidate, topic, env);
     };
     visibility.knows_text(&topic.text, &env.lent.scan, eligible);
+    let shared = (!env.standing.sees_otherwise()).then(|| &*env.standing.database);
+    visibility.shares(shared);
     let found = lists::of_plan(&visibility, &guards, candidate.statement.recipe());
     let exposure = Exposure {
         visibility: Box::new(visibility),

@@ -45,6 +45,7 @@ pub(super) fn answered(
 ) -> Result<Step, Reason> {
     let keys = answers.first().filter(|answer| answer.is_good());
     let visibility = &exposure.visibility;
+    visibility.tells(keys, &env.standing.database);
     let one_way = keys.is_some_and(|keys| visibility.has_one_way(keys));
     let kinds = candidate.terms.kinds();
     let is_single = |keys: &Answer| {

@@ -119,3 +119,29 @@ fn what_is_proven_needs_no_choice() {
     };
     assert!(!terms.is_chosen);
 }
+
+/// That what looks like the server's own is that is a fact of the catalog, of any statement.
+#[test]
+fn what_one_lesson_finds_out_is_not_asked_for_again_until_something_changes() {
+    let mut room = room(Strictness::Server);
+    let mut asked = |room: &mut Room, text: &str, answer: &str| {
+        let mut lesson = room.teach(text);
+        room.answer(&mut lesson, &both_parsed());
+        room.answer(&mut lesson, &apart());
+        let asks = room.questions()[0].contains("SELECT 'b'");
+        assert_eq!(room.answer(&mut lesson, &[facts(answer)]), Next::Learned);
+        asks
+    };
+    assert!(asked(&mut room, RANGE, "bsnc"));
+    assert!(!asked(
+        &mut room,
+        "SELECT name FROM t WHERE id < 42 AND true",
+        "snc"
+    ));
+    room.standing.database.suspect();
+    assert!(asked(
+        &mut room,
+        "SELECT name FROM t WHERE id < 42 OR false",
+        "bsnc"
+    ));
+}

@@ -39,6 +39,9 @@ pub(super) fn answered(
     env: &mut Env<'_>,
 ) -> Result<Step, Reason> {
     let statistics = answers.first().filter(|answer| answer.is_good());
+    exposure
+        .visibility
+        .tells(statistics, &env.standing.database);
     let common = statistics.and_then(|answer| exposure.visibility.common(answer));
     let is_small =
         |common: &Vec<Common>| common.iter().map(Common::bytes).sum::<usize>() <= MAX_COMMON_BYTES;

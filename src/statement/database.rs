@@ -77,6 +77,8 @@ pub struct Database {
     naming: AtomicU64,
     /// Counts the changes of the catalog that are known of.
     alterations: AtomicU64,
+    /// That of them at which it was found, plus one, that what looks like the server's own is that.
+    built_in: AtomicU64,
     /// The names whose use has hazards.
     names: Mutex<Naming>,
     /// What they know of what draws from sequences is all there is.
@@ -121,6 +123,7 @@ impl Database {
             contexts: AtomicU64::new(0),
             naming: AtomicU64::new(0),
             alterations: AtomicU64::new(0),
+            built_in: AtomicU64::new(0),
             names: Mutex::default(),
             knows_draws: AtomicBool::new(false),
             names_from: AtomicU64::new(0),

@@ -43,6 +43,7 @@ use super::tree::{Plan, text};
 use super::visibility::{self, Visibility};
 use crate::oracle::answer::Answer;
 use crate::sql::eligible::Eligible;
+use crate::statement::database::Database;
 use crate::statement::guard::Guard;
 
 /// Nodes beside [`TABLE_SCANS`] and [`JOINS`] that do the same with the same rows, wherever they
@@ -168,6 +169,16 @@ impl Meaning {
         columns.sort_unstable();
         columns.dedup();
         statistics::meaning_query(&seen.subject(&columns)).into_bytes()
+    }
+
+    /// See [`Visibility::shares`].
+    pub(in crate::oracle) fn shares(&mut self, database: Option<&Database>) {
+        self.seen.shares(database);
+    }
+
+    /// See [`Visibility::tells`].
+    pub(in crate::oracle) fn tells(&self, answer: Option<&Answer>, database: &Database) {
+        self.seen.tells(answer, database);
     }
 
     /// Notes what an answer to another question says, so that it is not asked for again.

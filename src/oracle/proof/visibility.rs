@@ -3,6 +3,7 @@
 mod inline;
 mod listed;
 mod moments;
+mod shared;
 
 use super::align::{Aligned, Node};
 use super::kinds::{JOINS, ONLY_WAYS, SHARING, SINGLE, SINGLE_JOINS, TABLE_SCANS};
@@ -31,8 +32,11 @@ pub(in crate::oracle) struct Visibility {
     only_way: bool,
     /// What the server has of its own is relied on.
     relies: bool,
-    /// That it is the server's has been found by an earlier question of the same lesson.
+    /// That it is the server's has been found by an earlier question.
     knows_built_in: bool,
+    /// How often the catalog was known to have changed before that is asked, if others see of it
+    /// what this session sees.
+    alterations: Option<u64>,
     /// So are functions of time.
     tells_time: bool,
     made: Vec<u32>,
@@ -97,6 +101,7 @@ impl Visibility {
                 && nodes.iter().all(|node| ONLY_WAYS.contains(&node.kind)),
             relies: aligned.computes,
             knows_built_in: false,
+            alterations: None,
             tells_time: aligned.tells_time,
             made: aligned.made.clone(),
             lists_made: aligned.lists_made,
@@ -219,18 +224,6 @@ impl Visibility {
     pub(in crate::oracle) fn has_one_way(&self, answer: &Answer) -> bool {
         let facts: Vec<_> = facts_in(answer).collect();
         self.only_way && self.is_built_in(&facts)
-    }
-
-    /// Notes what an answer to another question says, so that it is not asked for again.
-    pub(in crate::oracle) fn note(&mut self, answer: &Answer) {
-        self.knows_built_in |= facts_in(answer).any(|fact| fact == Fact::BuiltIn);
-    }
-
-    /// Whether what is taken for the server's own is that.
-    pub(super) fn is_built_in(&self, facts: &[Fact<'_>]) -> bool {
-        (self.knows_built_in || facts.contains(&Fact::BuiltIn))
-            && (!self.tells_time || facts.contains(&Fact::Clock))
-            && (self.made.is_empty() || facts.contains(&Fact::Uncast))
     }
 
     /// Whether it finds at most one row, and meets no other on the way that would show.

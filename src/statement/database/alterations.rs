@@ -14,6 +14,19 @@ impl Database {
         self.alterations.load(Ordering::Acquire)
     }
 
+    /// Whether it was found that all operators, functions, casts and types that look like the
+    /// server's own are, and no change of the catalog is known of since.
+    #[must_use]
+    pub fn is_built_in(&self) -> bool {
+        self.built_in.load(Ordering::Acquire) == self.alterations() + 1
+    }
+
+    /// That was found by a question that was put no earlier than this count of
+    /// [`alterations`](Self::alterations).
+    pub fn found_built_in(&self, at: u64) {
+        self.built_in.store(at + 1, Ordering::Release);
+    }
+
     pub(super) fn alters(&self) {
         self.alterations.fetch_add(1, Ordering::AcqRel);
     }
