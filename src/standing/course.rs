@@ -285,8 +285,16 @@ impl Standing {
     /// Follows the text that is about to be sent, if it is known what it does. Returns what is left
     /// of its effect.
     pub(super) fn follow(&mut self, text: &[u8], survey: &Survey, is_idle: bool) -> Option<Effect> {
-        let is_possible = is_idle && !self.course.is_lost && self.course.pending.is_none();
         let is_read = self.standard_strings && self.encoding != Encoding::Unsafe;
+        if self.course.is_lost && is_idle && is_read && survey.effect == Effect::Transaction {
+            // Of these, which change nothing, the context that was asked for meanwhile needs none.
+            let stays = matches!(
+                moves::read(text),
+                Some(Move::Savepoint(_) | Move::Release(_))
+            );
+            return (stays && self.status == Status::Transaction).then_some(Effect::None);
+        }
+        let is_possible = is_idle && !self.course.is_lost && self.course.pending.is_none();
         let moves = match survey.effect {
             Effect::Transaction | Effect::Isolation => self.course.block.is_some(),
             Effect::Session => self.course.place.is_some(),

@@ -89,9 +89,11 @@ impl Past {
     }
 
     /// The effect of a text with this survey, which may go on with what an earlier one has opened:
-    /// what a cursor's query calls is called by FETCH.
-    pub(super) fn opened(&mut self, survey: &Survey) -> Effect {
-        self.opens(survey.hazards.effect());
+    /// what a cursor's query calls is called by FETCH. `only_sets` says that the text opens none.
+    pub(super) fn opened(&mut self, survey: &Survey, only_sets: bool) -> Effect {
+        if !only_sets {
+            self.opens(survey.hazards.effect());
+        }
         match survey.fetches {
             true => survey.effect.max(self.opened_effect),
             false => survey.effect,

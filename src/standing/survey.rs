@@ -5,8 +5,9 @@ use crate::reason::Reason;
 use crate::sql::define::{Definition, Definitions};
 use crate::sql::effect::Effect;
 use crate::sql::hazard::Hazards;
+use crate::sql::moves::{self, Assignment, Move};
 use crate::sql::residue::Residue;
-use crate::sql::survey::{self, Survey, Tagged};
+use crate::sql::survey::{self, Known as _, Survey, Tagged};
 use crate::sql::tag::{self, Command};
 use crate::statement::Recipe;
 use crate::wire::backend::Status;
@@ -214,7 +215,8 @@ impl Standing {
             // What it may do is found out when the names are known.
             false => self.past.unsurveyed.survey(text),
         };
-        survey.effect = self.past.opened(&survey);
+        let only_sets = survey.hazards == Hazards::SETTINGS && self.only_sets(text, is_known);
+        survey.effect = self.past.opened(&survey, only_sets);
         self.prepares(&survey);
         if survey.executes {
             // What the client has parsed may be executed when more is prepared.
@@ -236,6 +238,15 @@ impl Standing {
             survey.hazards |= Hazards::SEES;
         }
         survey
+    }
+
+    /// Whether the text calls `set_config` and nothing else. What functions of users have that name
+    /// is found out with the names.
+    #[cold]
+    fn only_sets(&mut self, text: &[u8], is_known: bool) -> bool {
+        let calls = |changes: &[Assignment]| changes.iter().all(|change| change.is_call);
+        let is_call = matches!(moves::read(text), Some(Move::Settings(it)) if calls(&it));
+        is_call && (!is_known || self.names().of(b"set_config").is_none())
     }
 
     /// Notes what EXECUTE may run because of a text with this survey.

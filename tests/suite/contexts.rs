@@ -391,3 +391,60 @@ fn a_reload_in_the_middle_of_a_way_is_noticed() {
     digits("0.1x");
     assert!(proxy.converted() > 30, "{}", proxy.summary());
 }
+
+/// What is asked for the settings is some ten thousand bytes long.
+const SHORT: u64 = 30_000;
+
+/// What a cursor does where it is fetched from is not known if something was called before that
+/// sets something; that `set_config` was, by itself, opens no cursor. And whatever has run, no
+/// savepoint changes the settings.
+#[test]
+fn savepoints_behind_cursors_cost_no_questions() {
+    let setup = "CREATE TABLE t (id int PRIMARY KEY, v text); \
+        INSERT INTO t SELECT i, 'v' || i FROM generate_series(0, 99) i; ANALYZE t; \
+        CREATE FUNCTION sets() RETURNS text LANGUAGE sql AS \
+        'SELECT set_config(''TimeZone'', ''UTC'', false)'";
+    for (before, is_lost) in [
+        (
+            "SELECT set_config('TimeZone', 'America/Chicago', false)",
+            false,
+        ),
+        ("SELECT sets()", true),
+    ] {
+        let database = server::database(setup);
+        let proxy = Proxy::start(&server::address());
+        let mut client = Client::login(proxy.address(), &database);
+        let read = |id: u32| format!("SELECT v FROM t WHERE id = {id}");
+        (0..5).for_each(|id| drop(client.query(&read(id))));
+        client.run(before);
+        client.run("BEGIN");
+        (5..9).for_each(|id| drop(client.query(&read(id))));
+        client.run("DECLARE c CURSOR FOR SELECT v FROM t");
+        client.query("FETCH 5 FROM c");
+        client.run("CLOSE c");
+        let bytes = || proxy.summary().count(Counter::BytesFromUpstream);
+        let start = bytes();
+        assert_eq!(client.value(&read(9)), "v9");
+        let asked = bytes() - start > SHORT / 3;
+        assert_eq!(asked, is_lost, "{before}: {}", proxy.summary());
+        let (start, converted) = (bytes(), proxy.converted());
+        for id in 10..40 {
+            client.run("SAVEPOINT s");
+            assert_eq!(client.value(&read(id)), format!("v{id}"));
+            client.run("RELEASE SAVEPOINT s");
+        }
+        assert!(bytes() - start < SHORT, "{before}: {}", proxy.summary());
+        assert_eq!(
+            proxy.converted() - converted,
+            30,
+            "{before}: {}",
+            proxy.summary()
+        );
+        // Going back to one may.
+        client.run("SAVEPOINT s");
+        client.run("SET LOCAL search_path = pg_catalog");
+        client.run("ROLLBACK TO s");
+        assert_eq!(client.value(&read(50)), "v50");
+        client.run("COMMIT");
+    }
+}
