@@ -28,10 +28,19 @@ fn what_follows_a_begin_is_the_same() {
             " Begin Transaction ;",
             "START TRANSACTION",
             "BEGIN /* Some\\Class::it's */ ",
+            "BEGIN ISOLATION LEVEL READ COMMITTED",
+            "START TRANSACTION ISOLATION LEVEL READ COMMITTED;",
         ] {
             client.queries(&[begin, &read, &write, &read, "ROLLBACK"]);
             client.queries(&[begin, &write, "COMMIT"]);
         }
+        // What others have by default.
+        let level = ["repeatable read", "serializable", "read committed"][round % 3];
+        let level = format!("SET default_transaction_isolation = '{level}'");
+        let begin = "BEGIN ISOLATION LEVEL READ COMMITTED";
+        client.queries(&[&level, begin, &read, "SHOW transaction_isolation", "COMMIT"]);
+        client.queries(&[begin, &write, &read, "COMMIT", "BEGIN", &read, "COMMIT"]);
+        client.query("RESET default_transaction_isolation");
         // What fails behind it: before, and while it runs.
         let wrong = format!("SELECT n FROM t WHERE id = '{round}x'");
         client.queries(&["BEGIN", &wrong, &read, "COMMIT", &read]);

@@ -36,8 +36,11 @@ pub(super) fn may_begin(text: &[u8]) -> bool {
     is_first && text.len() <= standing::MAX_BEGIN
 }
 
-/// The command tag of a text that begins a transaction and says nothing about it but in comments,
-/// where some applications name the function that does.
+/// What drivers say that are told to, and most sessions have anyway: nothing about it can fail.
+const USUAL: [&[u8]; 4] = [b"isolation", b"level", b"read", b"committed"];
+
+/// The command tag of a text that begins a transaction and says nothing about it but that it is
+/// read committed, and in comments, where some applications name the function that does.
 pub(super) fn plain_begin(text: &[u8]) -> Option<&'static [u8]> {
     // Else the text would not be kept until the server is told.
     if !standing::is_begin(text) || !text.is_ascii() {
@@ -47,18 +50,25 @@ pub(super) fn plain_begin(text: &[u8]) -> Option<&'static [u8]> {
     let mut rest = text.strip_suffix(b";").unwrap_or(text);
     let mut words = std::iter::from_fn(|| next_word(&mut rest));
     let is = |word: &[u8], name: &[u8]| word.eq_ignore_ascii_case(name);
-    let (first, second) = (words.next()?, words.next());
-    let is_all = words.next().is_none();
-    match second {
-        None if is(first, b"begin") => Some(b"BEGIN"),
-        Some(word) if is(first, b"begin") && is_all => {
-            (is(word, b"work") || is(word, b"transaction")).then_some(b"BEGIN")
-        }
-        Some(word) if is(first, b"start") && is(word, b"transaction") && is_all => {
-            Some(b"START TRANSACTION")
-        }
-        _ => None,
+    let (first, mut next) = (words.next()?, words.next());
+    let is_transaction = next.is_some_and(|word| is(word, b"transaction"));
+    if is_transaction || next.is_some_and(|word| is(word, b"work") && is(first, b"begin")) {
+        next = words.next();
     }
+    let tag: &[u8] = match (is(first, b"begin"), is(first, b"start") && is_transaction) {
+        (true, _) => b"BEGIN",
+        (_, true) => b"START TRANSACTION",
+        _ => return None,
+    };
+    let mut rest = next.into_iter().chain(words);
+    let Some(word) = rest.next() else {
+        return Some(tag);
+    };
+    let mut said = std::iter::once(word).chain(rest);
+    let is_usual = USUAL
+        .iter()
+        .all(|usual| said.next().is_some_and(|word| is(word, usual)));
+    (is_usual && said.next().is_none()).then_some(tag)
 }
 
 /// Takes the next word off a text, and the space and comments in front of it. A comment that is not
@@ -270,6 +280,15 @@ mod tests {
             ("BEGIN /* Database::begin (Some\\Name)  */ ", b"BEGIN"),
             ("begin /* b *//**/ work /* c */ ;", b"BEGIN"),
             ("start /* a */ /* it's */ transaction", b"START TRANSACTION"),
+            ("BEGIN ISOLATION LEVEL READ COMMITTED", b"BEGIN"),
+            (
+                "begin work isolation level /* a */ read committed;",
+                b"BEGIN",
+            ),
+            (
+                "START TRANSACTION ISOLATION LEVEL READ COMMITTED",
+                b"START TRANSACTION",
+            ),
         ] {
             assert!(may_begin(text.as_bytes()), "{text}");
             assert_eq!(plain_begin(text.as_bytes()), Some(tag), "{text}");
@@ -280,6 +299,12 @@ mod tests {
             "start",
             "start work",
             "begin read only",
+            "begin isolation level repeatable read",
+            "begin isolation level read committed read only",
+            "begin isolation level read committed, read write",
+            "begin isolation level read",
+            "begin work transaction",
+            "start isolation level read committed",
             "begin work read only",
             "begin;;",
             "begin; select 1",
