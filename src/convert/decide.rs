@@ -299,7 +299,9 @@ impl Circumstances<'_> {
         let in_doubt = |terms: &Terms| is_final && terms.leaves_doubt(eligible, text, scan);
         let is_usable = |entry: &Entry| {
             entry.epoch == epoch
-                && self.now.since(entry.verified) <= entry.terms.lifetime(max_age)
+                && entry
+                    .terms
+                    .is_fresh(self.now.since(entry.verified), max_age)
                 && !entry.statement.is_withdrawn()
                 && entry.statement.is_for(recipe, context, text, scan)
         };

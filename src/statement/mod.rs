@@ -307,7 +307,7 @@ impl Statement {
     }
 
     /// What it is trusted with and since when, if it is at this catalog epoch and not for longer
-    /// than [`Terms::lifetime`] says.
+    /// than [`Terms::is_fresh`] says.
     #[must_use]
     pub fn trusted(&self, epoch: u64, max_age: u64, now: Millis) -> Option<(Millis, Arc<Terms>)> {
         match &*lock(&self.verdict) {
@@ -316,7 +316,7 @@ impl Statement {
                 at,
                 terms,
                 ..
-            } if *known == epoch && now.since(*at) <= terms.lifetime(max_age) => {
+            } if *known == epoch && terms.is_fresh(now.since(*at), max_age) => {
                 Some((*at, Arc::clone(terms)))
             }
             _ => None,

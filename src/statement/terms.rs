@@ -60,10 +60,16 @@ pub struct Terms {
 const LASTING: u64 = 10;
 
 impl Terms {
-    /// For how long the statement is trusted, if those that follow from statistics are for
-    /// `max_age`.
+    /// Whether the statement is still trusted at this age, if those that follow from statistics are
+    /// up to `max_age`.
     #[must_use]
     #[inline]
+    pub const fn is_fresh(&self, age: u64, max_age: u64) -> bool {
+        age <= max_age || !self.ages && age / LASTING <= max_age
+    }
+
+    /// For how long that is.
+    #[must_use]
     pub const fn lifetime(&self, max_age: u64) -> u64 {
         match self.ages {
             true => max_age,
@@ -186,5 +192,26 @@ impl Terms {
         }
         // Guards are sorted by argument; one that was not reached belongs to another shape.
         guards.next().is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_follow_from_statistics_is_trusted_for_longer() {
+        let lasting = Terms::default();
+        let aging = Terms {
+            ages: true,
+            ..Terms::default()
+        };
+        for (age, fresh) in [(0, [true; 2]), (60, [true; 2]), (61, [false, true])] {
+            let found = [&aging, &lasting].map(|terms| terms.is_fresh(age, 60));
+            assert_eq!(found, fresh, "{age}");
+        }
+        assert!(lasting.is_fresh(lasting.lifetime(60), 60));
+        assert!(!lasting.is_fresh(lasting.lifetime(61), 60));
+        assert_eq!(aging.lifetime(60), 60);
     }
 }
