@@ -299,7 +299,10 @@ fn of_move(does: &Move, text: &[u8], known: &impl Remains) -> Option<Residue> {
         })),
         // What was prepared by the client is not followed.
         Move::DiscardAll => Some(Residue::NOTHING),
-        Move::Nothing => passing::sets_constraints(text).then_some(Residue::NOTHING),
+        Move::Nothing => passing::sets_constraints(text).then(|| match known.has_bodies() {
+            true => Residue::OF_FUNCTIONS,
+            false => Residue::NOTHING,
+        }),
         Move::Commit
         | Move::Rollback
         | Move::RollbackTo(_)

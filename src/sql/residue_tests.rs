@@ -44,10 +44,10 @@ impl Remains for Mine {
     }
 }
 
-/// Knows that an event trigger runs something.
-struct Fires;
+/// Knows that an event trigger runs something, and that functions have bodies.
+struct Busy;
 
-impl Remains for Fires {
+impl Remains for Busy {
     fn leaves(&self, name: &[u8]) -> Leaves {
         Mine.leaves(name)
     }
@@ -61,7 +61,7 @@ impl Remains for Fires {
     }
 
     fn has_bodies(&self) -> bool {
-        Mine.has_bodies()
+        true
     }
 
     fn compiles(&self, name: &[u8]) -> Compiles {
@@ -245,9 +245,22 @@ fn a_sequence_that_counts_anew_is_one_that_was_used() {
     let text = b"ALTER SEQUENCE s RESTART WITH 1";
     let survey = survey(text, &Nothing);
     assert_eq!(residue(text, &survey, &Mine), Residue::SEQUENCES);
-    assert_eq!(residue(text, &survey, &Fires), Residue::ANYTHING);
+    assert_eq!(residue(text, &survey, &Busy), Residue::ANYTHING);
     let truncated = Residue::WROTE | Residue::SEQUENCES;
     assert_eq!(of("TRUNCATE t, u RESTART IDENTITY"), truncated);
+}
+
+/// What was declared or deferred before runs then.
+#[test]
+fn functions_may_be_compiled_when_a_cursor_is_fetched_from_or_constraints_are_set() {
+    for (text, left) in [
+        ("FETCH c", Residue::OF_FUNCTIONS),
+        ("SET CONSTRAINTS ALL IMMEDIATE", Residue::OF_FUNCTIONS),
+        ("CLOSE c", Residue::KEPT),
+    ] {
+        let survey = survey(text.as_bytes(), &Nothing);
+        assert_eq!(residue(text.as_bytes(), &survey, &Busy), left, "{text}");
+    }
 }
 
 #[test]

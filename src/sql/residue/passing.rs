@@ -50,7 +50,8 @@ fn reads_rest(words: &mut Words<'_>) -> Option<()> {
 }
 
 /// Whether a text that leaves the settings as they are is SET CONSTRAINTS. That is over with the
-/// transaction; the triggers that it runs were deferred by what has written. (Of SET TRANSACTION
+/// transaction; the triggers that it runs were deferred by what has written, and may be compiled
+/// only now. (Of SET TRANSACTION
 /// there remains that somebody has set `transaction_read_only`, as `pg_settings.source` tells.)
 pub(super) fn sets_constraints(text: &[u8]) -> bool {
     let mut words = Words::new(text);
