@@ -47,7 +47,7 @@ impl Core {
             mode: Policy::Convert,
             strictness: Strictness::Proven,
             prepare_threshold: 1,
-            statement_max_age: 5_000,
+            statement_max_age: 500,
             warm: false,
             deferred_begin: false,
             trials: true,
