@@ -94,7 +94,7 @@ fn settings(dice: &mut Dice) -> Settings {
         mode: Policy::Convert,
         strictness: *dice.pick(&[Strictness::Proven, Strictness::Server]),
         prepare_threshold: 1 + u32::from(dice.chance(250)),
-        statement_max_age: 20_000,
+        statement_max_age: 2_000,
         audit: dice.chance(700),
         warm: false,
         trials: dice.chance(700),
