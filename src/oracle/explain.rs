@@ -241,9 +241,9 @@ fn generic_explained(
     let lists = recipe.list_arguments();
     let mut meaning = meaning.filter(|meaning| meaning.searches_for(&lists));
     // What a transaction has defined, or sees of before, others do not.
-    let shared = (!env.standing.sees_otherwise()).then(|| &*env.standing.database);
+    let shared = (!env.standing.sees_otherwise()).then(|| Arc::clone(&env.standing.database));
     if let Some(meaning) = &mut meaning {
-        meaning.shares(shared);
+        meaning.shares(shared.as_deref());
     }
     let meaning = meaning.map(Box::new);
     let exposed = match proof::exposed(original, &generic, &types, (&hidden, eligible)) {
@@ -258,8 +258,7 @@ fn generic_explained(
         return chosen::ask_without_theorem(meaning, candidate, topic, env);
     };
     visibility.knows_text(&topic.text, &env.lent.scan, eligible);
-    let shared = (!env.standing.sees_otherwise()).then(|| &*env.standing.database);
-    visibility.shares(shared);
+    visibility.shares(shared.as_deref());
     let found = lists::of_plan(&visibility, &guards, candidate.statement.recipe());
     let exposure = Exposure {
         visibility: Box::new(visibility),

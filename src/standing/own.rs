@@ -1,8 +1,9 @@
 //! Which settings a session has set itself. All others follow the configuration of the server: when
 //! that is read anew, a session that has set the value that the other one has from there keeps it.
 //!
-//! Invariant: too much in here makes the session unlike others, too little would not. So what is
-//! set and undone in a transaction stays, and so does what is reset where that may be undone.
+//! What is set in a transaction counts as set, and what is reset there as neither, whatever becomes
+//! of the transaction. So of two sessions one of which has rolled back what the other has committed
+//! it is not told that they are unlike, unless the values are other ones by now.
 
 use crate::sql::moves::{self, Assignment, Move, Part};
 use std::collections::BTreeSet;

@@ -65,7 +65,7 @@ impl Terms {
     #[must_use]
     #[inline]
     pub const fn is_fresh(&self, age: u64, max_age: u64) -> bool {
-        age <= max_age || !self.ages && age / LASTING <= max_age
+        age <= max_age || age <= self.lifetime(max_age)
     }
 
     /// For how long that is.

@@ -60,14 +60,12 @@ pub(super) fn plain_begin(text: &[u8]) -> Option<&'static [u8]> {
         (_, true) => b"START TRANSACTION",
         _ => return None,
     };
-    let mut rest = next.into_iter().chain(words);
-    let Some(word) = rest.next() else {
+    let Some(next) = next else {
         return Some(tag);
     };
-    let mut said = std::iter::once(word).chain(rest);
-    let is_usual = USUAL
-        .iter()
-        .all(|usual| said.next().is_some_and(|word| is(word, usual)));
+    let mut said = std::iter::once(next).chain(words);
+    let mut usual = USUAL.iter();
+    let is_usual = usual.all(|usual| said.next().is_some_and(|word| is(word, usual)));
     (is_usual && said.next().is_none()).then_some(tag)
 }
 

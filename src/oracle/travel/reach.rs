@@ -28,7 +28,7 @@ pub(super) const NAMED: [u32; 22] = [
 ];
 
 /// How the question is planned. It counts on a thousand relations, and mostly there are a few: they
-/// are found by indexes, and nothing is compiled.
+/// are found by indexes.
 const SETTINGS: &str = "SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; ";
 
 /// Relations of these names, and what they bring into a query; expressions as the catalog keeps

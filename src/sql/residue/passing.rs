@@ -1,4 +1,5 @@
-//! What test suites do between their tests, and what is over with the transaction.
+//! What leaves no more than that a sequence was used, though it is a definition or makes tables
+//! empty, and what is over with the transaction.
 
 use super::{Residue, is_in};
 use crate::sql::words::{Item, Token, Words};
@@ -51,8 +52,8 @@ fn reads_rest(words: &mut Words<'_>) -> Option<()> {
 
 /// Whether a text that leaves the settings as they are is SET CONSTRAINTS. That is over with the
 /// transaction; the triggers that it runs were deferred by what has written, and may be compiled
-/// only now. (Of SET TRANSACTION
-/// there remains that somebody has set `transaction_read_only`, as `pg_settings.source` tells.)
+/// only now. (Of SET TRANSACTION there remains that somebody has set `transaction_read_only`, as
+/// `pg_settings.source` tells.)
 pub(super) fn sets_constraints(text: &[u8]) -> bool {
     let mut words = Words::new(text);
     expect(&mut words, "set").is_some() && expect(&mut words, "constraints").is_some()
