@@ -1,6 +1,6 @@
 //! The ends of connections: counted, logged, and said if anybody listens.
 
-use super::stream::{Handover, Stream, write_all};
+use super::stream::{Handover, Stream, read, write_all};
 use super::tls::Tunnel;
 use crate::error::{ConnectionError, Fault};
 use crate::metrics::{Counter, Counters};
@@ -9,6 +9,9 @@ use std::time::Duration;
 
 /// How long a last word to a client that does not read may take.
 pub(super) const LAST_WORD: Duration = Duration::from_secs(1);
+
+/// How long an answer of a server's may take that nobody needs any more.
+const HEARING_OUT: Duration = Duration::from_secs(10);
 
 /// The target of the lines about clients that come and go, which somebody has asked for.
 pub const CONNECTIONS: &str = "pgautoprep::connections";
@@ -57,4 +60,21 @@ pub(super) async fn farewell(client: &mut Stream) {
         let speak = poll_fn(|context| client.poll_shutdown(context));
         let _ = tokio::time::timeout(LAST_WORD, speak).await;
     }
+}
+
+/// Says to a server what is `unsent`, and hears its answers out, which nobody needs any more. One
+/// that cannot send them writes to its log that the connection was lost, and counts the session as
+/// abandoned (`internal_flush` in `pqcomm.c`, `sessions_abandoned`).
+pub(super) async fn hear_out(server: Handover, unsent: Vec<u8>) {
+    let Ok(mut server) = Stream::adopt(server) else {
+        return;
+    };
+    let hear = async {
+        write_all(&mut server, &unsent).await?;
+        let mut scratch = [0; 1024];
+        while read(&mut server, &mut scratch).await? > 0 {}
+        std::io::Result::Ok(())
+    };
+    // Whether it has ended as it should changes nothing.
+    let _ = tokio::time::timeout(HEARING_OUT, hear).await;
 }

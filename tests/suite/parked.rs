@@ -210,6 +210,22 @@ fn a_reset_that_is_not_answered_as_it_should_ends_the_connection() {
 }
 
 #[test]
+fn what_a_server_still_has_to_say_is_heard_out() {
+    let (scene, mut peer) = resetting();
+    let (mut other, mut server) = scene.login();
+    let text = frames::query("DROP DATABASE elsewhere");
+    other.send(&text);
+    server.expect(&text);
+    peer.expect(&frame(b'X', b""));
+    // Where nobody takes what it says, a server counts the session as abandoned.
+    let wait = Duration::from_millis(100);
+    peer.stream.set_read_timeout(Some(wait)).unwrap();
+    let error = peer.stream.peek(&mut [0]).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+    peer.send(&[complete("RESET"), ready(b'I')].concat());
+}
+
+#[test]
 fn nobody_is_given_a_connection_before_it_is_reset() {
     let (scene, mut client, mut peer, _) = used();
     let set = "SET work_mem = '7MB'";

@@ -2,13 +2,13 @@
 
 use super::Worker;
 use super::end::End;
-use super::ports::PortId;
+use super::ports::{PortId, UpstreamPort};
 use crate::client::Login;
 use crate::error::ConnectionError;
 use crate::hub::{LoginOutcome, Parking};
 use crate::ids::{ClientId, UpstreamId};
 use crate::metrics::Counter;
-use crate::net::farewell::count_end;
+use crate::net::farewell::{count_end, hear_out};
 use crate::net::news::Place;
 use crate::net::orders::{Arrival, Joined, Via};
 use crate::net::session::Session;
@@ -166,19 +166,42 @@ impl Worker {
         if let Some(packet) = self.hub.identity(id) {
             self.warm.withdraw(packet, self.number, id);
         }
-        let mut server = self.upstreams.remove(id.0);
-        if let Some(server) = &mut server {
-            // What it does not hear, it sees.
-            let _ = server.port.write(&mut frontend::TERMINATE_FRAME.to_vec());
-        }
+        let unsent = self.hub.upstream_out(id).map(std::mem::take);
+        let server = self.upstreams.remove(id.0);
         self.hub.discard(id);
-        self.is_unfit(id, server.and_then(|server| server.place));
+        let place = server.and_then(|server| self.hang_up(server, unsent.unwrap_or_default()));
+        self.is_unfit(id, place);
+    }
+
+    /// What a server may still have to say on a connection without a client is not waited for.
+    fn expects_nothing(&mut self, id: UpstreamId) {
+        if let Some(server) = self.upstreams.get_mut(id.0) {
+            server.asked = None;
+        }
+    }
+
+    /// Says to a server, behind what is `unsent`, that the connection ends. Returns the place that
+    /// it had.
+    fn hang_up(&self, mut server: UpstreamPort, mut unsent: Vec<u8>) -> Option<Place> {
+        let written = std::mem::take(&mut server.port.written);
+        unsent.drain(..written.min(unsent.len()));
+        unsent.extend_from_slice(frontend::TERMINATE_FRAME);
+        if server.asked.is_none() {
+            // What it does not hear, it sees.
+            let _ = server.port.write(&mut unsent);
+        } else if !server.port.ended
+            && let Ok(socket) = server.port.release(self.poll.registry())
+        {
+            self.runtime.spawn(hear_out(socket, unsent));
+        }
+        server.place
     }
 
     /// Reads what a server says to nobody.
     #[cold]
     pub(super) fn hear_parked(&mut self, id: UpstreamId) {
         if self.read_parked(id).is_err() {
+            self.expects_nothing(id);
             self.close_parked(id);
         }
     }
@@ -232,6 +255,9 @@ impl Worker {
             let is_listed = is_listed || server.place.is_some() && waits < Some(PROMISED);
             let is_old = server.dies.is_some_and(|dies| dies <= now);
             let is_over = self.rests_until(id, now).is_some_and(|until| until <= now);
+            if is_over {
+                self.expects_nothing(id);
+            }
             if !is_listed || is_over || is_old {
                 self.close_parked(id);
             }
