@@ -20,6 +20,41 @@ fn same(custom: &str, generic: &str) -> bool {
 }
 
 #[test]
+fn what_coalesce_begins_with_is_all_of_it_if_it_is_a_literal() {
+    for (custom, generic) in [
+        ("5", "COALESCE($1, a)"),
+        ("5", "COALESCE($1, $2)"),
+        ("5", "COALESCE($1, (a + f(b, $2)), c)"),
+        ("'5'::numeric", "COALESCE(($1)::numeric, n)"),
+        ("'5'::bigint", "(COALESCE(($1)::numeric, (n / $2)))::bigint"),
+        ("f(5)", "f(COALESCE($1, COALESCE(a, $2)))"),
+        ("COALESCE(a, 5)", "COALESCE(a, COALESCE($1, b))"),
+    ] {
+        let output = |expression: &str| format!("  Output: {expression}");
+        assert!(same(&output(custom), &output(generic)), "{custom}");
+        let filter = |expression: &str| format!("  Filter: (t.a = {expression})");
+        assert!(!same(&filter(custom), &filter(generic)), "{custom}");
+    }
+    // What may be NULL, or may fail, or is another word.
+    for (custom, generic) in [
+        ("5", "COALESCE(NULLIF($1, $2), a)"),
+        ("5", "COALESCE(f($1), a)"),
+        ("5", "COALESCE(a, $1)"),
+        ("5", "COALESCE(b, a)"),
+        ("'5'::date", "COALESCE(($1)::date, a)"),
+        ("5", "GREATEST($1, a)"),
+        ("COALESCE($1, a)", "COALESCE($1, b)"),
+        ("COALESCE($1, a)", "5"),
+    ] {
+        let output = |expression: &str| format!("  Output: {expression}");
+        assert!(!same(&output(custom), &output(generic)), "{custom}");
+    }
+    // The executor's own parameter.
+    let same_in_both = "  Output: COALESCE($1, a)";
+    assert!(same(same_in_both, same_in_both));
+}
+
+#[test]
 fn a_call_left_to_the_execution_by_both_plans_is_alike() {
     assert!(same("  Output: f1(5)", "  Output: f1($1)"));
     assert!(same(

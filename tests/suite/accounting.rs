@@ -34,6 +34,44 @@ fn count(round: usize, id: &str, address: &str, [high, low]: [&str; 2]) -> Strin
     )
 }
 
+fn stop(round: usize, id: &str) -> String {
+    let (seconds, moment) = (900 + round, 1_700_000_000 + round);
+    format!(
+        "UPDATE acct SET ended = TO_TIMESTAMP({moment}), \
+         seconds = COALESCE({seconds}, ({moment} - EXTRACT(EPOCH FROM (began)))), \
+         name = 'n{round}' WHERE id = '{id}' AND ended IS NULL"
+    )
+}
+
+/// How long it lasted is told, so that nothing is computed of when it began.
+#[test]
+fn ends_of_sessions_are_planned_once() {
+    let summary = converts(SESSIONS, |client, round| {
+        for id in [format!("old{}", 1 + round), format!("nobody{round}")] {
+            client.query(&stop(round, &id));
+        }
+        let known = format!("SELECT * FROM acct WHERE id = 'old{}'", 1 + round);
+        client.query(&known);
+    });
+    assert_eq!(summary.count(Counter::StatementsRenewed), 0, "{summary}");
+    assert!(summary.count(Counter::Converted) > 50, "{summary}");
+}
+
+#[test]
+fn what_may_be_missing_gives_way_to_what_is_there() {
+    converts(SESSIONS, |client, round| {
+        let octets = ["", "7", "x", "99999999999999999999"][round % 4];
+        client.query(&format!(
+            "UPDATE acct SET octets = COALESCE(NULLIF('{octets}', '')::bigint, n + {round}), \
+             small = COALESCE({}, 1 / small), realm = COALESCE(NULL, realm, 'r{round}') \
+             WHERE id = 'old{}'",
+            32_760 + round,
+            1 + round
+        ));
+        client.query(&format!("SELECT * FROM acct WHERE n = {}", 1 + round));
+    });
+}
+
 #[test]
 fn sessions_are_planned_once() {
     let summary = converts(SESSIONS, |client, round| {

@@ -2,7 +2,7 @@
 
 use super::Hidden;
 use super::constant::{Types, is_made};
-use super::tokens::{Token, are_alike, normalize};
+use super::tokens::{Token, are_alike, normalize, normalize_read};
 use super::tree::{Facts, Plan, text};
 use crate::statement::guard::Guard;
 use serde_json::Value;
@@ -233,6 +233,13 @@ impl<'a> Aligner<'a> {
     ) -> Option<()> {
         let folded = normalize(original, self.types);
         let mut tokens = normalize(generic, self.types);
+        if Place::of(label, "").is_result && !are_alike(&folded, &tokens) {
+            let mut unread = Vec::new();
+            tokens = normalize_read(generic, self.types, &mut unread);
+            for argument in unread {
+                *self.found.visible.get_mut(argument)? = true;
+            }
+        }
         let searched = matches!(label, "Index Cond" | "Recheck Cond");
         if !are_alike(&folded, &tokens) || !searched && loses_hashed_list(generic) {
             return None;

@@ -167,6 +167,11 @@ impl Constant {
         &self.parameters
     }
 
+    /// Whether it is made of one parameter in a way that never makes it NULL.
+    pub(super) fn is_present(&self) -> bool {
+        self.parameters.len() == 1 && self.written != Written::Other
+    }
+
     /// Whether its parameters are used with the values they are given.
     pub(super) const fn is_as_given(&self) -> bool {
         !self.made_of

@@ -45,6 +45,25 @@ pub(super) fn are_alike(one: &[Token<'_>], other: &[Token<'_>]) -> bool {
 
 /// One expression with its constants written alike.
 pub(super) fn normalize<'a>(text: &'a str, types: Types<'_>) -> Vec<Token<'a>> {
+    tokens(text, types, None)
+}
+
+/// The same of a generic plan's without what COALESCE never gets to because it begins with a
+/// literal, which is in no plan of literals (`eval_const_expressions_mutator` in `clauses.c`). The
+/// arguments that stand there are added to `unread`.
+pub(super) fn normalize_read<'a>(
+    text: &'a str,
+    types: Types<'_>,
+    unread: &mut Vec<usize>,
+) -> Vec<Token<'a>> {
+    tokens(text, types, Some(unread))
+}
+
+fn tokens<'a>(
+    text: &'a str,
+    types: Types<'_>,
+    mut unread: Option<&mut Vec<usize>>,
+) -> Vec<Token<'a>> {
     let mut out = Vec::new();
     let mut rest = text;
     while let Some((token, tail)) = next(rest) {
@@ -60,7 +79,12 @@ pub(super) fn normalize<'a>(text: &'a str, types: Types<'_>) -> Vec<Token<'a>> {
                     out.push(Token::Word(name));
                 }
             }
-            Token::Mark(close @ (')' | ']')) => fold_group(&mut out, close, types),
+            Token::Mark(close @ (')' | ']')) => {
+                let unread = unread.as_deref_mut().filter(|_| close == ')');
+                if !unread.is_some_and(|unread| fold_coalesce(&mut out, unread)) {
+                    fold_group(&mut out, close, types);
+                }
+            }
             token => out.push(token),
         }
     }
@@ -118,6 +142,40 @@ fn fold_group<'a>(out: &mut Vec<Token<'a>>, close: char, types: Types<'_>) {
     };
     out.truncate(keep);
     out.push(Token::Constant(folded));
+}
+
+/// A parenthesis has just ended: if it is that of a COALESCE whose first value is that of a
+/// literal, which is never NULL, the whole is that value. Returns whether it is.
+fn fold_coalesce(out: &mut Vec<Token<'_>>, unread: &mut Vec<usize>) -> bool {
+    let mut depth = 1;
+    let start = out.iter().rposition(|token| {
+        depth += usize::from(token.is_mark(')'));
+        depth -= usize::from(token.is_mark('('));
+        depth == 0
+    });
+    let Some(start) = start.filter(|start| *start > 0) else {
+        return false;
+    };
+    let group = out.get(start + 1..).unwrap_or_default();
+    let (
+        Some(Token::Word("COALESCE")),
+        [first @ Token::Constant(value), Token::Mark(','), rest @ ..],
+    ) = (out.get(start - 1), group)
+    else {
+        return false;
+    };
+    if !value.is_present() {
+        return false;
+    }
+    for token in rest {
+        if let Token::Constant(constant) = token {
+            unread.extend(constant.parameters());
+        }
+    }
+    let first = first.clone();
+    out.truncate(start - 1);
+    out.push(first);
+    true
 }
 
 /// Zone and moment of `moment AT TIME ZONE zone`, which until 13 is a call of `timezone` in a plan.
