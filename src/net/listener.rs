@@ -21,6 +21,8 @@ pub(super) struct Listener {
     /// As configured.
     address: Address,
     socket: Listening,
+    /// The permission bits of its file once that is this process's: it is still another's.
+    due_mode: Option<u32>,
 }
 
 /// A listening socket of either kind.
@@ -95,17 +97,35 @@ impl Listener {
                 listen_at(path, mode)?
             }
         };
-        let address = address.clone();
-        Ok(Self { address, socket })
+        Ok(Self::new(address, socket))
     }
 
-    /// Listens with a socket that another process has listened with on `address`.
-    pub(super) fn inherit(address: &Address, socket: OwnedFd, mode: u32) -> io::Result<Self> {
-        let listener = Self::with(address, socket)?;
-        if let Address::Unix(path) = address {
-            set_mode(path, mode)?;
+    fn new(address: &Address, socket: Listening) -> Self {
+        Self {
+            address: address.clone(),
+            socket,
+            due_mode: None,
         }
+    }
+
+    /// Listens with a socket that another process listens with on `address` as long as this one
+    /// has not taken over: its file stays that one's until [`Self::own`].
+    pub(super) fn inherit(address: &Address, socket: OwnedFd, mode: u32) -> io::Result<Self> {
+        let mut listener = Self::given(address, socket)?;
+        listener.due_mode = Some(mode);
         Ok(listener)
+    }
+
+    /// It was taken over: its file is this process's from now on.
+    pub(super) fn own(&mut self) {
+        let (Some(mode), Listening::Unix(_, file)) = (self.due_mode.take(), &self.socket) else {
+            return;
+        };
+        file.is_others.store(false, Ordering::Relaxed);
+        if let Err(error) = set_mode(&file.path, mode) {
+            let path = file.path.display();
+            tracing::warn!(%path, %error, "the permissions of a socket could not be set");
+        }
     }
 
     /// Listens with a socket that somebody else has opened, and sees to.
@@ -129,8 +149,7 @@ impl Listener {
                 Listening::Unix(UnixListener::from_std(listener)?, SocketFile::new(path))
             }
         };
-        let address = address.clone();
-        Ok(Self { address, socket })
+        Ok(Self::new(address, socket))
     }
 
     /// Listens beside the path of a Unix socket, which another process may listen at.
@@ -144,8 +163,7 @@ impl Listener {
             _ => {}
         }
         let socket = listen_at(&path, mode)?;
-        let address = Address::Unix(path);
-        Ok(Self { address, socket })
+        Ok(Self::new(&Address::Unix(path), socket))
     }
 
     /// From now on it is found at this path, and whoever else listens there is not.

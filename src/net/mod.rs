@@ -350,6 +350,8 @@ impl Proxy {
         let estate = Estate::claims(&self.listeners, &self.http).map_err(failed)?;
         if let Some(predecessor) = &self.predecessor {
             predecessor.succeed().await.map_err(failed)?;
+            let all = self.listeners.iter_mut().chain(&mut self.http);
+            all.for_each(Listener::own);
             tracing::info!(pid = predecessor.pid, "taken over from the process before");
         }
         at.move_to(path).map_err(failed)?;

@@ -197,10 +197,19 @@ fn who_does_not_get_ready_takes_nothing_over() {
     }
     // So does one that cannot listen where it is to.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let listen = format!("127.0.0.1:0,{}", taken.local_addr().unwrap());
+    let socket = place.path(".s.PGSQL.1");
+    let listen = [
+        "127.0.0.1:0",
+        socket.to_str().unwrap(),
+        &taken.local_addr().unwrap().to_string(),
+    ];
+    let mode = || std::fs::metadata(&socket).unwrap().mode() & 0o777;
+    let before = mode();
     let settings = [
+        "--unix-socket-mode",
+        "0600",
         "--listen",
-        &listen,
+        &listen.join(","),
         "--takeover-socket",
         path.to_str().unwrap(),
     ];
@@ -211,6 +220,9 @@ fn who_does_not_get_ready_takes_nothing_over() {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(text.contains("cannot listen on"), "{text}");
     Client::login(&process.address, "postgres").run("SELECT 1");
+    // Its file is there, and as it was.
+    drop(UnixStream::connect(&socket).unwrap());
+    assert!(before != 0o600 && mode() == before, "{before:o}");
     let mut next = place.start("127.0.0.1:0");
     farewell(&mut process);
     Client::login(&next.address, "postgres").run("SELECT 1");
