@@ -464,7 +464,7 @@ fn code_of_another_session_that_changes_the_catalog_is_noticed() {
         let database = server::database(setup);
         let mut client = Client::login(proxy.address(), &database);
         let mut other = Client::login(proxy.address(), &database);
-        // After five and ten executions an audit would find out, too.
+        // After five executions an audit would find out, too.
         for blanks in ["", " ", "  "].into_iter().cycle().take(12) {
             let sql = format!("SELECT count(*) FROM kv WHERE ch = 'c{blanks}' OR k = 'zz'");
             assert_eq!(client.value(&sql), "20");

@@ -12,7 +12,7 @@ use super::proxy::Proxy;
 use super::server;
 use pgautoprep::metrics::{Counter, Summary};
 
-/// Audits come after 5 and 10 executions, generic plans after 5.
+/// Generic plans come after 5 executions, and so does an audit.
 const ROUNDS: usize = 11;
 
 /// Fails unless a client of the proxy sees what a client of the server sees.
