@@ -1,7 +1,9 @@
 //! What the oracle answers, as it is received reply by reply.
 
+use crate::statement::Millis;
 use crate::wire::frame::HEADER;
 use crate::wire::{backend, fields};
+use std::sync::Arc;
 
 /// Bytes of an answer that are read before the oracle counts as too talkative to be understood.
 pub(super) const MAX_ANSWER: usize = 1024 * 1024;
@@ -27,6 +29,8 @@ pub(super) struct Answer {
     pub(super) overflowed: bool,
     /// Bytes that came so far.
     pub(super) size: usize,
+    /// When it was asked for, if that was by an earlier lesson.
+    pub(super) recalled: Option<Millis>,
 }
 
 /// A column as text. What is no UTF-8 is kept apart, too: bytes that differ stay different.
@@ -43,6 +47,15 @@ fn column(bytes: &[u8]) -> String {
 }
 
 impl Answer {
+    /// What an earlier lesson was told, which has asked then.
+    pub(super) fn recalled((values, asked): (Arc<[String]>, Millis)) -> Self {
+        Self {
+            values: values.to_vec(),
+            recalled: Some(asked),
+            ..Self::default()
+        }
+    }
+
     /// Notes one reply of the answer, of which `most` bytes are read.
     pub(super) fn note(&mut self, tag: u8, body: &[u8], most: usize) {
         self.size += HEADER + body.len();

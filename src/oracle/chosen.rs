@@ -44,7 +44,7 @@ fn put(
     candidate: Candidate,
     env: &mut Env<'_>,
 ) -> Step {
-    env.asks.careful(&meaning.question());
+    env.ask_catalog(&meaning.question());
     Step::ask(candidate, About::Chosen(meaning, exposure))
 }
 

@@ -155,7 +155,7 @@ pub(super) fn ask(candidate: Candidate, env: &mut Env<'_>) -> Result<Step, Reaso
     let Some(question) = question else {
         return Err(candidate.give_up(env.standing));
     };
-    env.asks.careful(&question);
+    env.ask_catalog(&question);
     Ok(Step::ask(candidate, About::Columns))
 }
 

@@ -43,7 +43,7 @@ pub(super) fn ask(
     let question = catalog::of_statement(types, eligible);
     match question.filter(|_| catalog::may_be_domains(types)) {
         Some(question) => {
-            env.asks.careful(&question);
+            env.ask_catalog(&question);
             let put = Questions {
                 is_first: true,
                 ..Questions::default()
@@ -79,7 +79,7 @@ fn ask_plans(candidate: Candidate, eligible: &Eligible, text: &[u8], env: &mut E
         asks.careful(&question::explain_generic(&execute));
     }
     for question in others.iter().chain(&rights).chain(&catalog) {
-        asks.careful(question);
+        env.ask_catalog(question);
     }
     Step::ask(candidate, About::Explain(put))
 }

@@ -31,7 +31,7 @@ fn ask(
     let Some(question) = exposure.visibility.keys_question() else {
         return chosen::ask(exposure, candidate, topic, env);
     };
-    env.asks.careful(&question);
+    env.ask_catalog(&question);
     Ok(Step::ask(candidate, About::Keys(exposure)))
 }
 

@@ -2,6 +2,7 @@
 
 use super::answer::{self, Answer};
 use super::candidate::Candidate;
+use super::question::Source;
 use super::state::{About, State, Step};
 use super::topic::{Subject, Topic};
 use super::{Env, Next, audit, blame, chosen, columns, context, describe, explain, keys, lengths};
@@ -9,6 +10,7 @@ use super::{names, prepare, statistics, teach, travel, watch};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::statement::Millis;
+use crate::statement::database::AsOf;
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::HEADER;
 
@@ -30,8 +32,12 @@ pub struct Lesson {
     current: Answer,
     /// How many questions the state has put: at least one, unless it is idle.
     asked: usize,
+    /// Where the answers that the state needs come from.
+    sources: Vec<Source>,
     /// When it did.
     since: Millis,
+    /// As of when it did.
+    as_of: Option<AsOf>,
     /// The last error frame of a question that was cancelled, by whomever, or else the first of
     /// what undoes the questions. Once set, the lesson is over at the end of the step.
     cancelled: Option<Vec<u8>>,
@@ -56,7 +62,9 @@ impl Lesson {
             answers: Vec::new(),
             current: Answer::default(),
             asked: 0,
+            sources: Vec::new(),
             since: Millis::default(),
+            as_of: None,
             cancelled: None,
             is_inside: false,
         }
@@ -144,7 +152,7 @@ impl Lesson {
     fn keep_questions(&mut self, env: &mut Env<'_>) -> Vec<Answer> {
         let answers = std::mem::take(&mut self.answers);
         if !self.is_inside {
-            return answers;
+            return self.with_known(answers, env);
         }
         let isolation = answers.first().and_then(|answer| answer.values.first());
         env.standing.has_old_snapshot |= isolation.is_none_or(|level| level != "read committed");
@@ -153,6 +161,29 @@ impl Lesson {
             .step_by(2)
             .take((self.asked / 2).saturating_sub(1))
             .collect()
+    }
+
+    /// Puts what was known already between the answers of the server, and has others know what it
+    /// has said.
+    fn with_known(&mut self, answers: Vec<Answer>, env: &Env<'_>) -> Vec<Answer> {
+        let mut answers = answers.into_iter();
+        let mut all = Vec::with_capacity(self.sources.len());
+        for source in self.sources.drain(..) {
+            let (answer, question) = match source {
+                Source::Known(answer) => (Some(answer), None),
+                Source::Server => (answers.next(), None),
+                Source::Catalog(question) => (answers.next(), Some(question)),
+            };
+            if let (Some(question), Some(answer), Some(as_of)) = (question, &answer, self.as_of)
+                && answer.is_good()
+                && !answer.notices
+            {
+                let database = &env.standing.database;
+                database.remember(question, (as_of, self.since), &answer.values);
+            }
+            all.extend(answer);
+        }
+        all
     }
 
     /// Records what the questions of the state have cost. Looks at the catalog and questions about
@@ -194,9 +225,16 @@ impl Lesson {
                     self.state = state;
                     env.asks.end();
                     self.asked = env.asks.questions - before;
+                    self.sources = std::mem::take(&mut env.asks.sources);
                     self.since = env.now;
-                    debug_assert!(self.asked > 0 && self.answers.is_empty());
-                    return Next::Asked;
+                    let standing = &env.standing;
+                    let as_of = |context| standing.database.as_of(context);
+                    self.as_of = standing.context.map(as_of);
+                    debug_assert!(self.answers.is_empty());
+                    if self.asked > 0 {
+                        return Next::Asked;
+                    }
+                    step = self.answered(env);
                 }
                 Ok(Step::Learned) => {
                     env.standing.setbacks.clear();
@@ -379,7 +417,7 @@ fn parse<'a>(about: &About, answers: &'a [Answer]) -> Option<&'a Answer> {
 /// All answers to these questions about the candidate are here.
 fn learned_of(
     about: About,
-    candidate: Candidate,
+    mut candidate: Candidate,
     answers: Vec<Answer>,
     topic: &mut Topic,
     env: &mut Env<'_>,
@@ -394,7 +432,7 @@ fn learned_of(
             chosen::answered((meaning, exposure), candidate, &answers, topic, env)
         }
         About::Statistics(exposure) => {
-            statistics::answered(exposure, &candidate, &answers, topic, env)
+            statistics::answered(exposure, &mut candidate, &answers, topic, env)
         }
         About::Prepare => prepare::answered(candidate, &answers, env),
     }

@@ -18,6 +18,8 @@ use std::sync::Arc;
 mod choice;
 #[path = "lesson_end_tests.rs"]
 mod ends;
+#[path = "lesson_facts_tests.rs"]
+mod facts;
 #[path = "lesson_glance_tests.rs"]
 mod glances;
 #[path = "lesson_travel_tests.rs"]
@@ -182,11 +184,15 @@ impl Room {
 
     /// Another session with the same database, whose context is known.
     fn another(self) -> Self {
+        self.another_as(WHO)
+    }
+
+    fn another_as(self, who: [&str; 6]) -> Self {
         let mut room = Self {
             standing: standing(&self.lent),
             ..self
         };
-        room.settle(WHO);
+        room.settle(who);
         room
     }
 

@@ -80,6 +80,7 @@ use crate::convert::Lent;
 use crate::reason::Reason;
 use crate::standing::Standing;
 use crate::statement::Millis;
+use answer::Answer;
 
 /// What a step of a lesson works with.
 #[derive(Debug)]
@@ -100,6 +101,24 @@ pub struct Env<'a> {
 }
 
 impl Env<'_> {
+    /// Puts a question whose answer depends on the catalog and on the context of the session alone,
+    /// unless another lesson has been told the answer lately.
+    fn ask_catalog(&mut self, question: &[u8]) {
+        let max_age = self.lent.settings.statement_max_age;
+        let time = (self.now, max_age);
+        let standing = &self.standing;
+        let known = standing.context.filter(|_| !self.asks.is_inside);
+        let told = known.map(|context| {
+            let database = &standing.database;
+            database.recall(question, database.as_of(context), time)
+        });
+        match told {
+            None => self.asks.careful(question),
+            Some(None) => self.asks.shared(question),
+            Some(Some(told)) => self.asks.know(Answer::recalled(told)),
+        }
+    }
+
     /// Whether somebody is left to gain from the lesson.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! The questions put to the oracle: how they are written, and what makes them careful.
 
+use super::answer::Answer;
 use crate::sql::eligible::Eligible;
 use crate::sql::rewrite;
 use crate::sql::scan::Scan;
@@ -31,6 +32,19 @@ pub struct Asked {
     pub questions: usize,
     /// The questions are put inside the client's transaction.
     pub(super) is_inside: bool,
+    /// Where the answers come from, in their order.
+    pub(super) sources: Vec<Source>,
+}
+
+/// Where an answer comes from.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// The server is asked.
+    Server,
+    /// The server is asked this, which others may be about to ask, too.
+    Catalog(Box<[u8]>),
+    /// It was told to an earlier lesson.
+    Known(Answer),
 }
 
 /// What precedes questions inside a transaction: what they do is undone, and the transaction
@@ -59,6 +73,7 @@ impl Asked {
             self.put(|out| frontend::query(out, ENTER));
         }
         self.put(write);
+        self.sources.push(Source::Server);
         if self.is_inside {
             self.put(|out| frontend::query(out, UNDO));
         }
@@ -82,6 +97,18 @@ impl Asked {
     pub(super) fn careful(&mut self, text: &[u8]) {
         let text = [CAREFUL.as_bytes(), text].concat();
         self.question(|out| frontend::query(out, &text));
+    }
+
+    /// The same of a question whose answer others may be about to need, too.
+    pub(super) fn shared(&mut self, text: &[u8]) {
+        self.careful(text);
+        self.sources.pop();
+        self.sources.push(Source::Catalog(text.into()));
+    }
+
+    /// What would be the next question is answered so.
+    pub(super) fn know(&mut self, answer: Answer) {
+        self.sources.push(Source::Known(answer));
     }
 
     /// Appends the question what a text is parsed to, under this name and with parameters of these

@@ -25,7 +25,7 @@ pub(super) fn ask(
     let Some(question) = exposure.visibility.statistics_question() else {
         return candidate.specify(topic, env).map(Step::Teach);
     };
-    env.asks.careful(&question);
+    env.ask_catalog(&question);
     Ok(Step::ask(candidate, About::Statistics(exposure)))
 }
 
@@ -33,12 +33,16 @@ pub(super) fn ask(
 /// are not common, if this query's are not, about which alone something was proven.
 pub(super) fn answered(
     exposure: Exposure,
-    candidate: &Candidate,
+    candidate: &mut Candidate,
     answers: &[Answer],
     topic: &mut Topic,
     env: &mut Env<'_>,
 ) -> Result<Step, Reason> {
     let statistics = answers.first().filter(|answer| answer.is_good());
+    // What follows from statistics is as old as these.
+    if let Some(asked) = statistics.and_then(|answer| answer.recalled) {
+        candidate.verified = candidate.verified.min(asked);
+    }
     exposure
         .visibility
         .tells(statistics, &env.standing.database);

@@ -7,6 +7,7 @@
 
 mod alterations;
 mod claim;
+mod facts;
 mod looks;
 mod names;
 mod usage;
@@ -26,6 +27,7 @@ use crate::sql::define::Definitions;
 use crate::sql::tag::Command;
 use crate::sql::touched::Touched;
 pub use claim::NamesClaim;
+pub use facts::AsOf;
 use foldhash::quality::FixedState;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -95,6 +97,8 @@ pub struct Database {
     has_shown_commands: AtomicBool,
     /// Of transactions that define something, which may have a look at the catalog first.
     pub loads: Loads,
+    /// What the catalog has answered lately.
+    facts: facts::Facts,
 }
 
 impl Default for Database {
@@ -132,6 +136,7 @@ impl Database {
             unpaid: AtomicU32::new(0),
             has_shown_commands: AtomicBool::new(false),
             loads: Loads::default(),
+            facts: facts::Facts::default(),
         }
     }
 }
