@@ -312,7 +312,8 @@ impl Circumstances<'_> {
                 return Err(Reason::Doubt);
             }
             // What another plan reads, a serializable transaction would lock.
-            let reads_others = entry.terms.one_row || entry.terms.is_chosen;
+            let terms = &entry.terms;
+            let reads_others = terms.one_row || terms.is_chosen || terms.ages;
             let locks = reads_others && self.standing.is_serializable;
             if !locks && entry.terms.admit(eligible, text, scan) {
                 let (settings, habits) = (&self.lent.settings, &mut *self.habits);

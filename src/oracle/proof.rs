@@ -77,6 +77,8 @@
 //!   text, of which the planner might compute such a value.
 //! - What is not shown of an argument (LIMIT, a function's rows) is weighed, and so is whatever
 //!   else is done with it: no theorem.
+//! - It holds for the present size of the tables, which changes without notice (`growth`): what is
+//!   written does not depend on the order of rows, no condition fails, and no predicate is locked.
 //! - The order of rows does not follow from an estimate, as it does of hash joins and hash
 //!   aggregates, which the generic plan sizes by an estimate of its own.
 //!

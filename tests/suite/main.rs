@@ -74,6 +74,7 @@ mod extended;
 // What frameworks do all day, and how much of it is converted.
 mod given;
 mod glances;
+mod growth;
 mod guests;
 mod habits;
 // The proxy's own database.

@@ -1,5 +1,6 @@
 //! What a plan rests on, and which theorem it is an instance of, if any.
 
+mod growth;
 mod inline;
 mod listed;
 mod moments;
@@ -56,6 +57,8 @@ pub(in crate::oracle) struct Visibility {
     has_inline: bool,
     /// There is nothing above what reads a table but what writes to one.
     only_scans: bool,
+    /// That a table has grown could show otherwise than by the order of the rows.
+    shows_growth: bool,
 }
 
 /// One table read.
@@ -115,6 +118,7 @@ impl Visibility {
                 .all(|node| is_scan(&node) || node.kind == "ModifyTable"),
             has_inline: eligible.arguments.contains(&false),
             appends: nodes.iter().any(|node| node.kind.contains("Append")),
+            shows_growth: growth::could_show(nodes),
         };
         for node in nodes {
             exposure.add(node, nodes);
@@ -298,7 +302,8 @@ impl Visibility {
     /// Asks how the columns are estimated; `None` if the answer cannot matter.
     pub(in crate::oracle) fn statistics_question(&self) -> Option<Vec<u8>> {
         let excludes = self.appends && self.uses().next().is_some();
-        if self.weighed || self.is_ordered_by_estimate || excludes || self.compares_twice() {
+        let is_weighed = self.weighed || self.is_ordered_by_estimate;
+        if is_weighed || excludes || self.compares_twice() || self.shows_growth {
             return None;
         }
         let compared = self.conditions.iter().filter(|c| !c.arguments.is_empty());
@@ -314,7 +319,10 @@ impl Visibility {
             common.extend(self.common_for(&used, &facts)?);
         }
         let has_uses = self.uses().next().is_some();
-        if !self.is_built_in(&facts) || has_uses && !self.is_named(&facts) {
+        if !facts.contains(&Fact::Unserializable)
+            || !self.is_built_in(&facts)
+            || has_uses && !self.is_named(&facts)
+        {
             return None;
         }
         common.sort_by_key(|common| common.argument);
