@@ -112,12 +112,7 @@ fn record(statement: &Statement, epoch: u64, (found, clock): (Footprint, Clock),
     statement.note_footprint(epoch, (found, clock));
     let counters = env.lent.counters();
     match found {
-        Footprint::Travels => {
-            counters.add(Counter::ReadsTravel, 1);
-            if env.lent.settings.shares {
-                statement.routes().pause(statement.executions());
-            }
-        }
+        Footprint::Travels => counters.add(Counter::ReadsTravel, 1),
         Footprint::Stays(stay) => {
             counters.stays(stay);
             tracing::debug!(

@@ -178,6 +178,14 @@ impl Routes {
         (pairs.count >= ENOUGH).then(|| pairs.medians())
     }
 
+    /// Whether there is nothing to be found out for one that may run elsewhere: there are enough
+    /// pairs, or it has turned out not to pay at home.
+    #[must_use]
+    #[inline]
+    pub fn is_told(&self) -> bool {
+        self.gain() != 0 || self.usual() == Route::Original || self.medians().is_some()
+    }
+
     /// By how many microseconds a prepared execution is quicker than its text, by the medians of
     /// the latest pairs; negative if it is slower, and zero while there are not enough of them.
     #[must_use]
@@ -194,13 +202,6 @@ impl Routes {
         account.saved = account.with(executions, self.gain());
         account.executions = executions;
         account.is_measured |= is_measured;
-    }
-
-    /// From now on it may run elsewhere, after so many executions. Its times are not compared
-    /// there, so nothing is known to be saved, until another pair says so.
-    pub fn pause(&self, executions: u32) {
-        self.account(executions);
-        self.gain.store(0, Ordering::Relaxed);
     }
 
     /// Microseconds that so many executions have saved against the text, each by the difference

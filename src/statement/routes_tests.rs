@@ -190,25 +190,3 @@ fn a_trial_that_fails_leaves_no_half_of_a_pair() {
     trial.rest(&routes, Micros(0));
     assert_eq!(trial.next(&routes), None);
 }
-
-#[test]
-fn what_runs_where_nothing_is_compared_saves_nothing_that_is_told() {
-    let routes = Routes::default();
-    for _ in 0..ENOUGH {
-        routes.account(20);
-        routes.add(Pair {
-            prepared: 30,
-            original: 45,
-        });
-    }
-    assert_eq!(routes.saved(120), Some(1_500));
-    routes.pause(120);
-    assert_eq!((routes.saved(1_000_000), routes.gain()), (Some(1_500), 0));
-    // It is at home again, and its times are compared.
-    routes.account(1_000_000);
-    routes.add(Pair {
-        prepared: 30,
-        original: 45,
-    });
-    assert_eq!(routes.saved(1_000_010), Some(1_650));
-}

@@ -224,7 +224,7 @@ fn when_much_was_asked_a_statement_has_to_be_met_often_first() {
     let scene = met(&[("prepare_threshold", "2")]);
     let mut connection = scene.login();
     let sql = |number: u32| format!("SELECT name AS n{number} FROM t WHERE id = 42");
-    for number in 0..6 {
+    for number in 0..3 {
         pass(&mut connection, &sql(number));
         connection.0.send(&frames::query(&sql(number)));
         if number == 0 {
@@ -234,8 +234,8 @@ fn when_much_was_asked_a_statement_has_to_be_met_often_first() {
         let name = connection.1.answer_oracle(&SELECT);
         run(&mut connection, &name);
     }
-    (0..50).for_each(|_| pass(&mut connection, &sql(6)));
-    connection.0.send(&frames::query(&sql(6)));
+    (0..50).for_each(|_| pass(&mut connection, &sql(3)));
+    connection.0.send(&frames::query(&sql(3)));
     let name = connection.1.answer_oracle(&SELECT);
     run(&mut connection, &name);
 }
@@ -251,7 +251,7 @@ fn questions_take_their_share_of_the_time_and_no_more() {
     let mut learn = |took: u64| {
         let number = numbers.next().unwrap();
         let sql = format!("SELECT name AS n{number} FROM t WHERE id = 42");
-        let is_easy = number < 6;
+        let is_easy = number < 3;
         (0..if is_easy { 1 } else { 50 }).for_each(|_| pass(&mut connection, &sql));
         let before = put_off();
         connection.0.send(&frames::query(&sql));

@@ -70,6 +70,8 @@ impl Hop<'_> {
 
     /// The client has the answer of its host.
     pub(in crate::hub) fn has_visited(&mut self) {
+        let gain = self.client.habits.sent.gain;
+        self.lent.counters().gained(gain);
         self.count_converted();
     }
 
