@@ -293,6 +293,7 @@ impl Circumstances<'_> {
         let key = recipe.key(eligible, context, text, scan, self.lent.shapes.hasher());
         let epoch = self.standing.present_epoch();
         let max_age = self.lent.settings.statement_max_age;
+        let added = self.standing.database.added();
         // Where the original cannot be tried in its turn.
         let is_final =
             self.standing.status == Status::Transaction && self.standing.only_begun.is_empty();
@@ -301,7 +302,7 @@ impl Circumstances<'_> {
             entry.epoch == epoch
                 && entry
                     .terms
-                    .is_fresh(self.now.since(entry.verified), max_age)
+                    .is_fresh(self.now.since(entry.verified), max_age, added)
                 && !entry.statement.is_withdrawn()
                 && entry.statement.is_for(recipe, context, text, scan)
         };
@@ -482,7 +483,9 @@ impl Circumstances<'_> {
             return Err(reason);
         }
         let max_age = self.lent.settings.statement_max_age;
-        let is_trusted = statement.trusted(epoch, max_age, self.now).is_some();
+        let added = self.standing.database.added();
+        let is_trusted = statement.trusted(epoch, (max_age, added), self.now);
+        let is_trusted = is_trusted.is_some();
         if !is_trusted && self.lent.rests(&statement, self.now) {
             return Err(Reason::Threshold);
         }

@@ -180,6 +180,7 @@ impl Candidate {
         let ages = proven.ages || proven.guards.iter().any(is_of_length);
         let terms = Arc::new(Terms {
             ages,
+            added: env.standing.database.added(),
             guards: proven.guards.into(),
             common: proven.common.into(),
             apart: proven.apart.into(),

@@ -55,9 +55,14 @@ pub(super) fn teach(wanted: Plans, topic: &mut Topic, env: &mut Env<'_>) -> Resu
         return Err(reason);
     }
     let max_age = env.lent.settings.statement_max_age;
-    if let Some((at, terms)) = statement.trusted(epoch, max_age, env.now) {
+    let added = env.standing.database.added();
+    if let Some((at, terms)) = statement.trusted(epoch, (max_age, added), env.now) {
         let oldest = Millis(env.now.0.saturating_sub(terms.lifetime(max_age)));
-        if env.standing.mirror.holds(&statement, epoch, oldest) {
+        if env
+            .standing
+            .mirror
+            .holds(&statement, epoch, (oldest, added))
+        {
             // Only the context was not known.
             return Ok(Step::Learned);
         }

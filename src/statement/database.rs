@@ -99,6 +99,9 @@ pub struct Database {
     pub loads: Loads,
     /// What the catalog has answered lately.
     facts: facts::Facts,
+    /// Counts the rows that were added, as far as the tags of commands and the lengths of texts
+    /// tell.
+    added: AtomicU64,
 }
 
 impl Default for Database {
@@ -137,6 +140,7 @@ impl Database {
             has_shown_commands: AtomicBool::new(false),
             loads: Loads::default(),
             facts: facts::Facts::default(),
+            added: AtomicU64::new(0),
         }
     }
 }
@@ -166,6 +170,18 @@ impl Database {
     #[must_use]
     pub fn visits(&self, origin: &Origin) -> Arc<Tally> {
         self.visits.get(origin.hash()).0
+    }
+
+    /// How many rows were added, as far as is known.
+    #[must_use]
+    #[inline]
+    pub fn added(&self) -> u64 {
+        self.added.load(Ordering::Relaxed)
+    }
+
+    /// So many rows were added.
+    pub fn add_rows(&self, rows: u64) {
+        self.added.fetch_add(rows, Ordering::Relaxed);
     }
 
     /// A text was met that shows the numbers of commands: explaining one that writes takes one.

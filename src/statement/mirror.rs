@@ -188,11 +188,17 @@ impl Mirror {
     }
 
     /// Whether the server holds this statement, as parsed at this epoch and found out about no
-    /// earlier than `oldest`.
+    /// earlier than `oldest`, and not when many rows fewer had been added.
     #[must_use]
-    pub fn holds(&self, statement: &Arc<Statement>, epoch: u64, oldest: Millis) -> bool {
+    pub fn holds(
+        &self,
+        statement: &Arc<Statement>,
+        epoch: u64,
+        (oldest, added): (Millis, u64),
+    ) -> bool {
         self.entries.get(&statement.key()).is_some_and(|entry| {
-            let is_current = entry.epoch == epoch && entry.verified >= oldest;
+            let is_young = entry.verified >= oldest && entry.terms.is_fresh(0, 0, added);
+            let is_current = entry.epoch == epoch && is_young;
             entry.ready
                 && is_current
                 && Arc::ptr_eq(&entry.statement, statement)

@@ -135,11 +135,13 @@ impl Kept for Statement {
     }
 }
 
-/// The plan proof is first repeated after this many executions, and then each time after so many
-/// times as many. It costs what some ten executions save, so a shape that is met a hundred times
-/// pays for three of them.
+/// The plan proof is first repeated after this many executions, and then after so many times as
+/// many. It costs what some ten executions save.
 const FIRST_AUDIT: u32 = 5;
 const AUDIT_INTERVALS: u32 = 4;
+
+/// Since when it is trusted, and with what.
+pub type Trust = (Millis, Arc<Terms>);
 
 /// The failures before BindComplete that are tolerated, per thousand executions. Each of them costs
 /// a second execution by the simple protocol.
@@ -311,14 +313,14 @@ impl Statement {
     /// What it is trusted with and since when, if it is at this catalog epoch and not for longer
     /// than [`Terms::is_fresh`] says.
     #[must_use]
-    pub fn trusted(&self, epoch: u64, max_age: u64, now: Millis) -> Option<(Millis, Arc<Terms>)> {
+    pub fn trusted(&self, epoch: u64, (max_age, added): (u64, u64), now: Millis) -> Option<Trust> {
         match &*lock(&self.verdict) {
             Verdict::Trusted {
                 epoch: known,
                 at,
                 terms,
                 ..
-            } if *known == epoch && terms.is_fresh(now.since(*at), max_age) => {
+            } if *known == epoch && terms.is_fresh(now.since(*at), max_age, added) => {
                 Some((*at, Arc::clone(terms)))
             }
             _ => None,

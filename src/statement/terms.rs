@@ -47,6 +47,8 @@ pub struct Terms {
     pub is_chosen: bool,
     /// Whether what was proven follows from statistics, which change without notice.
     pub ages: bool,
+    /// How many rows had been added in the database by then, as far as the proxy has seen.
+    pub added: u64,
     /// What running the statement may do to the session.
     pub effect: Effect,
     /// What it leaves in the session.
@@ -59,13 +61,19 @@ pub struct Terms {
 /// but the catalog that it depends on, which is watched.
 const LASTING: u64 = 10;
 
+/// Rows that may be added before what follows from statistics is looked at again, beside as many as
+/// had been added by then: the planner sees at once that a small table has become a large one
+/// (`estimate_rel_size` in `plancat.c`).
+const GROWN: u64 = 100;
+
 impl Terms {
-    /// Whether the statement is still trusted at this age, if those that follow from statistics are
-    /// up to `max_age`.
+    /// Whether the statement is still trusted at this age, when so many rows have been `added`, if
+    /// those that follow from statistics are up to `max_age`.
     #[must_use]
     #[inline]
-    pub const fn is_fresh(&self, age: u64, max_age: u64) -> bool {
-        age <= max_age || age <= self.lifetime(max_age)
+    pub const fn is_fresh(&self, age: u64, max_age: u64, added: u64) -> bool {
+        let has_grown = added > self.added.saturating_mul(2).saturating_add(GROWN);
+        !(self.ages && has_grown) && (age <= max_age || age <= self.lifetime(max_age))
     }
 
     /// For how long that is.
@@ -207,11 +215,25 @@ mod tests {
             ..Terms::default()
         };
         for (age, fresh) in [(0, [true; 2]), (60, [true; 2]), (61, [false, true])] {
-            let found = [&aging, &lasting].map(|terms| terms.is_fresh(age, 60));
+            let found = [&aging, &lasting].map(|terms| terms.is_fresh(age, 60, 0));
             assert_eq!(found, fresh, "{age}");
         }
-        assert!(lasting.is_fresh(lasting.lifetime(60), 60));
-        assert!(!lasting.is_fresh(lasting.lifetime(61), 60));
+        assert!(lasting.is_fresh(lasting.lifetime(60), 60, 0));
+        assert!(!lasting.is_fresh(lasting.lifetime(61), 60, 0));
         assert_eq!(aging.lifetime(60), 60);
+    }
+
+    #[test]
+    fn what_follows_from_statistics_is_not_trusted_when_as_many_rows_have_come() {
+        let terms = |ages| Terms {
+            ages,
+            added: 1_000,
+            ..Terms::default()
+        };
+        let (aging, lasting) = (terms(true), terms(false));
+        for (added, fresh) in [(1_000, true), (2_100, true), (2_101, false)] {
+            assert_eq!(aging.is_fresh(0, 60, added), fresh, "{added}");
+            assert!(lasting.is_fresh(0, 60, added));
+        }
     }
 }

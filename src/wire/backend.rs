@@ -160,6 +160,14 @@ pub fn command_tag(body: &[u8]) -> Option<&[u8]> {
     }
 }
 
+/// How many rows a command with this tag may have added: COPY has the same in both directions.
+#[must_use]
+pub fn rows_added(tag: &[u8]) -> Option<u64> {
+    let count = tag.strip_prefix(b"INSERT 0 ");
+    let count = count.or_else(|| tag.strip_prefix(b"COPY "))?;
+    std::str::from_utf8(count).ok()?.parse().ok()
+}
+
 /// Appends an ErrorResponse that the proxy itself sends.
 pub fn error_response(
     out: &mut Vec<u8>,
@@ -357,6 +365,18 @@ mod tests {
         assert_eq!(column_types(b"\0\0"), Some(Vec::new()));
         assert_eq!(command_tag(b"SELECT 1\0"), Some(&b"SELECT 1"[..]));
         assert_eq!(command_tag(b"SELECT 1"), None);
+        assert_eq!(rows_added(b"INSERT 0 20000"), Some(20_000));
+        assert_eq!(rows_added(b"COPY 7"), Some(7));
+        for tag in [
+            &b"SELECT 5"[..],
+            b"INSERT 0 x",
+            b"INSERT 0 ",
+            b"COPY",
+            b"UPDATE 3",
+            b"COPY 99999999999999999999",
+        ] {
+            assert_eq!(rows_added(tag), None);
+        }
     }
 
     #[test]

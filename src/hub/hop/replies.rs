@@ -25,6 +25,9 @@ impl Hop<'_> {
                 && let Some((reply, text, effect)) = self.upstream.whole_reply(&bytes[at..])
             {
                 self.client.forward(&bytes[run..at]);
+                if matches!(text.first(), Some(b'I' | b'i')) {
+                    self.inserted(&bytes[at + reply.swallowed..]);
+                }
                 self.executed(text, effect, Some(reply.status));
                 run = at + reply.swallowed;
                 at += reply.size;
@@ -180,6 +183,20 @@ impl Hop<'_> {
             backend::error_response(&mut self.client.out, "FATAL", "08006", message);
             upstream.told_fatal = true;
         }
+    }
+
+    /// An INSERT has run, of whose answer the client gets what is at the front of `bytes`: one row,
+    /// if it does not begin with the tag.
+    fn inserted(&mut self, bytes: &[u8]) {
+        let complete = match frame::header(bytes) {
+            Ok(Some(header)) if header.tag == backend::COMMAND_COMPLETE => {
+                bytes.get(HEADER..header.size)
+            }
+            _ => None,
+        };
+        let tag = complete.and_then(backend::command_tag);
+        let rows = tag.and_then(backend::rows_added).unwrap_or(1);
+        self.upstream.standing.database.add_rows(rows);
     }
 
     fn execution_ready(&mut self, frame: &[u8]) {
