@@ -187,7 +187,7 @@ impl Hop<'_> {
 
     /// An INSERT has run, of whose answer the client gets what is at the front of `bytes`: one row,
     /// if it does not begin with the tag.
-    fn inserted(&mut self, bytes: &[u8]) {
+    fn inserted(&self, bytes: &[u8]) {
         let complete = match frame::header(bytes) {
             Ok(Some(header)) if header.tag == backend::COMMAND_COMPLETE => {
                 bytes.get(HEADER..header.size)
