@@ -22,10 +22,11 @@ pub(super) fn leaves_or_chooses(
     (now, clock): (Millis, Micros),
 ) -> Result<bool, Reason> {
     if settings.shares && entry.statement.may_travel() {
-        let is_timed = settings.trials && !entry.statement.routes().is_told() && {
-            choose(entry, habits, clock)?;
-            habits.timing.is_some()
-        };
+        let is_timed =
+            settings.trials && !settings.looses && !entry.statement.routes().is_told() && {
+                choose(entry, habits, clock)?;
+                habits.timing.is_some()
+            };
         if is_timed {
             return Ok(false);
         }

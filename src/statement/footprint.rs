@@ -116,6 +116,16 @@ impl Statement {
         }
     }
 
+    /// After how many times as many executions it is audited again. An audit costs what some ten
+    /// executions save; but it also asks whether the statement travels, where that is wanted, and
+    /// it may have been impossible to ask that the last time.
+    pub(super) fn intervals(&self, proves_reads: bool) -> u32 {
+        match self.footprint() {
+            Some(Footprint::Unasked) if proves_reads => 2,
+            _ => 4,
+        }
+    }
+
     /// Whether it looks at the time at which its transaction began, if it travels.
     #[must_use]
     pub fn clock(&self) -> Clock {

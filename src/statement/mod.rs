@@ -135,10 +135,8 @@ impl Kept for Statement {
     }
 }
 
-/// The plan proof is first repeated after this many executions, and then after so many times as
-/// many. It costs what some ten executions save.
+/// The plan proof is first repeated after this many executions.
 const FIRST_AUDIT: u32 = 5;
-const AUDIT_INTERVALS: u32 = 4;
 
 /// Since when it is trusted, and with what.
 pub type Trust = (Millis, Arc<Terms>);
@@ -473,9 +471,10 @@ impl Statement {
 
     /// Takes the audit that is due and sets the next one; false if another connection took it
     /// first.
-    pub fn take_audit(&self) -> bool {
+    pub fn take_audit(&self, proves_reads: bool) -> bool {
         let due = self.next_audit.load(Ordering::Relaxed);
-        let next = due.saturating_mul(AUDIT_INTERVALS).max(FIRST_AUDIT);
+        let next = due.saturating_mul(self.intervals(proves_reads));
+        let next = next.max(FIRST_AUDIT);
         self.next_audit
             .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed)
             .is_ok()

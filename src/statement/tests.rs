@@ -248,7 +248,7 @@ fn verdicts_are_asked_for_once_and_audits_become_rare() {
     assert!(statement.is_withdrawn());
     let mut audits = Vec::new();
     for execution in 1..=100 {
-        if statement.count_execution() && statement.take_audit() {
+        if statement.count_execution() && statement.take_audit(false) {
             audits.push(execution);
         }
     }

@@ -68,10 +68,13 @@ fn rows_in_any_number_share_a_statement() {
         }
         client.query("SELECT * FROM t");
     });
-    // Those of the rows, and what reads them all.
-    assert_few(&summary, 6);
+    // Those of the rows, and what reads them all, which is proven anew as the table grows.
+    assert_few(&summary, 9);
     let asked = summary.count(Counter::OracleQuestions);
-    assert!(asked == 3 || neighbours::are_there(), "{summary}");
+    assert!(
+        (3..=6).contains(&asked) || neighbours::are_there(),
+        "{summary}"
+    );
     assert_eq!(summary.count(Counter::StatementsRenewed), 0, "{summary}");
 }
 
