@@ -326,8 +326,7 @@ impl Circumstances<'_> {
                 let call = Call::of(entry).travelling(travels);
                 if audit || asks && self.lent.settings.proves_reads {
                     let statement = Arc::clone(&entry.statement);
-                    let proves = self.lent.settings.proves_reads;
-                    if self.may_ask() && statement.take_audit(proves) {
+                    if self.may_ask() && statement.take_audit(self.lent.settings.proves_reads) {
                         let subject = match audit {
                             true => Subject::Audit(statement, call.name),
                             false => Subject::Travel(statement, call.name),
