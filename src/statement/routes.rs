@@ -178,14 +178,6 @@ impl Routes {
         (pairs.count >= ENOUGH).then(|| pairs.medians())
     }
 
-    /// Whether there is nothing to be found out for one that may run elsewhere: there are enough
-    /// pairs, or it has turned out not to pay at home.
-    #[must_use]
-    #[inline]
-    pub fn is_told(&self) -> bool {
-        self.gain() != 0 || self.usual() == Route::Original || self.medians().is_some()
-    }
-
     /// By how many microseconds a prepared execution is quicker than its text, by the medians of
     /// the latest pairs; negative if it is slower, and zero while there are not enough of them.
     #[must_use]
