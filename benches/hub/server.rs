@@ -192,7 +192,12 @@ impl Server {
         {
             row(out, &["", "0", "0", "0", "0"]);
         } else if text.contains("; SELECT 'b'") || text.contains("; SELECT 's'") {
-            for fact in [["b", "0", "", ""], ["n", "0", "0", ""], ["p", "0", "", ""]] {
+            for fact in [
+                ["b", "0", "", ""],
+                ["s", "0", "", ""],
+                ["n", "0", "0", ""],
+                ["p", "0", "", ""],
+            ] {
                 row(out, &fact);
             }
             row(out, &["c", "0", "id", "23 t f t"]);
