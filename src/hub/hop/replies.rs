@@ -193,12 +193,11 @@ impl Hop<'_> {
     /// if it does not begin with the tag.
     #[inline]
     fn inserted(&self, bytes: &[u8]) {
-        // The tag of few rows is as long as that of one.
-        let rows = match bytes.get(LENGTH) {
-            Some(&ONE_ROW) => 1,
-            _ => rows_inserted(bytes),
-        };
-        self.upstream.standing.database.add_rows(rows);
+        // The tag of few rows is as long as that of one. They are not worth being counted.
+        if bytes.get(LENGTH) != Some(&ONE_ROW) {
+            let rows = rows_inserted(bytes);
+            self.upstream.standing.database.add_rows(rows);
+        }
     }
 
     fn execution_ready(&mut self, frame: &[u8]) {
