@@ -171,8 +171,13 @@ impl Server {
 
     fn query(&self, text: &str, out: &mut Vec<u8>) {
         let plan = |seems: &str, output: &str| {
+            // Rows that are only written are searched for nowhere.
+            let node = match seems {
+                "Index" if self.sample.text.starts_with("INSERT") => "Result".to_owned(),
+                _ => format!("{seems} Scan"),
+            };
             format!(
-                r#"[{{"Plan": {{"Node Type": "{seems} Scan", "Schema": "public",
+                r#"[{{"Plan": {{"Node Type": "{node}", "Schema": "public",
                 "Relation Name": "items", "Alias": "items", "Index Name": "key", {output}}}}}]"#
             )
         };

@@ -8,6 +8,10 @@
 //! constant must be equal to the letter. What has a number in both plans at the same place is the
 //! executor's own parameter, which until 16 looks like one of ours.
 //!
+//! What comes out of a generic plan as `COALESCE($1, …)` is `$1`: no argument is NULL but in a
+//! column of rows, and no execution gets to what stands behind it (`T_CoalesceExpr` in
+//! `execExpr.c`). What of that the planner could compute, it has when it was asked for the plan.
+//!
 //! Where the generic plan has more to do with a parameter than to use it, that must be something
 //! that cannot fail for the values admitted; these become [`Guard`]s.
 //!

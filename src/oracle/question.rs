@@ -69,11 +69,15 @@ impl Asked {
 
     /// Appends one question, which `write` ends with Query or Sync.
     pub(super) fn question(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        self.question_of(Source::Server, write);
+    }
+
+    fn question_of(&mut self, source: Source, write: impl FnOnce(&mut Vec<u8>)) {
         if self.is_inside && self.questions == 0 {
             self.put(|out| frontend::query(out, ENTER));
         }
         self.put(write);
-        self.sources.push(Source::Server);
+        self.sources.push(source);
         if self.is_inside {
             self.put(|out| frontend::query(out, UNDO));
         }
@@ -95,15 +99,17 @@ impl Asked {
     /// what is meant for the client's own queries. A table of the catalog can be locked, too: by
     /// VACUUM FULL, for as long as it takes.
     pub(super) fn careful(&mut self, text: &[u8]) {
+        self.careful_of(Source::Server, text);
+    }
+
+    fn careful_of(&mut self, source: Source, text: &[u8]) {
         let text = [CAREFUL.as_bytes(), text].concat();
-        self.question(|out| frontend::query(out, &text));
+        self.question_of(source, |out| frontend::query(out, &text));
     }
 
     /// The same of a question whose answer others may be about to need, too.
     pub(super) fn shared(&mut self, text: &[u8]) {
-        self.careful(text);
-        self.sources.pop();
-        self.sources.push(Source::Catalog(text.into()));
+        self.careful_of(Source::Catalog(text.into()), text);
     }
 
     /// What would be the next question is answered so.

@@ -99,8 +99,7 @@ pub struct Database {
     pub loads: Loads,
     /// What the catalog has answered lately.
     facts: facts::Facts,
-    /// Counts the rows that were added, as far as the tags of commands and the lengths of texts
-    /// tell.
+    /// Counts the rows that were added, as far as the tags of commands tell.
     added: AtomicU64,
 }
 
@@ -180,8 +179,11 @@ impl Database {
     }
 
     /// So many rows were added.
+    #[inline]
     pub fn add_rows(&self, rows: u64) {
-        self.added.fetch_add(rows, Ordering::Relaxed);
+        if rows > 0 {
+            self.added.fetch_add(rows, Ordering::Relaxed);
+        }
     }
 
     /// A text was met that shows the numbers of commands: explaining one that writes takes one.

@@ -82,7 +82,9 @@ pub struct WholeReply {
     pub size: usize,
     /// Those at its front that are ours.
     pub swallowed: usize,
-    /// Those before ReadyForQuery that are.
+    /// Where CommandComplete begins in it.
+    pub complete: usize,
+    /// Those before ReadyForQuery that are ours, too.
     pub closed: usize,
     /// The status it ends with.
     pub status: Status,
@@ -259,6 +261,7 @@ pub(super) fn whole_reply(bytes: &[u8]) -> Option<WholeReply> {
     if complete.tag != backend::COMMAND_COMPLETE {
         return None;
     }
+    let complete_at = at;
     at += complete.size;
     let (mut ready, mut closed) = (frame(at)?, 0);
     if ready.tag == backend::CLOSE_COMPLETE {
@@ -274,6 +277,7 @@ pub(super) fn whole_reply(bytes: &[u8]) -> Option<WholeReply> {
     Some(WholeReply {
         size,
         swallowed,
+        complete: complete_at,
         closed,
         status,
     })

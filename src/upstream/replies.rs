@@ -28,9 +28,11 @@ impl Upstream {
     #[inline]
     pub fn whole_reply(&mut self, bytes: &[u8]) -> Option<(WholeReply, Vec<u8>, Effect)> {
         let reply = self.ledger.execution()?.whole_reply(bytes)?;
+        let rows = backend::rows_added(bytes.get(reply.complete..)?);
         let Some(Kind::Execution(execution)) = self.ledger.settle() else {
             return None;
         };
+        self.standing.database.add_rows(rows);
         Some((reply, execution.text, execution.effect))
     }
 
@@ -52,7 +54,12 @@ impl Upstream {
         };
         match fate {
             Fate::Swallow => execution.swallowed(tag, out),
-            Fate::Hold => execution.hold(tag, frame, out),
+            Fate::Hold => {
+                execution.hold(tag, frame, out);
+                if tag == backend::COMMAND_COMPLETE {
+                    self.standing.database.add_rows(backend::rows_added(frame));
+                }
+            }
             Fate::Release => {
                 execution.release(tag, out);
                 out.extend_from_slice(frame);

@@ -1,7 +1,7 @@
 //! Backend messages: the type bytes of all, readers for those that the proxy inspects, and encoders
 //! for those that it sends itself.
 
-use super::frame::{cstr, put, put_cstr};
+use super::frame::{self, HEADER, cstr, put, put_cstr};
 use pgwire::messages::{copy, data, extendedquery, response, startup};
 
 /// Authentication requests and AuthenticationOk.
@@ -160,12 +160,49 @@ pub fn command_tag(body: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// How many rows a command with this tag may have added: COPY has the same in both directions.
+/// How many rows have been added, by the CommandComplete at the front of `bytes`: what stands
+/// behind `INSERT 0`, or behind COPY, which has the same tag in both directions.
 #[must_use]
-pub fn rows_added(tag: &[u8]) -> Option<u64> {
+#[inline]
+pub fn rows_added(bytes: &[u8]) -> u64 {
+    /// The length of a message with the tag of one row.
+    const FEW: u8 = 4 + b"INSERT 0 1\0".len() as u8;
+    match bytes {
+        [
+            _,
+            _,
+            _,
+            _,
+            FEW,
+            b'I',
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            digit @ b'0'..=b'9',
+            ..,
+        ] => u64::from(digit - b'0'),
+        [_, _, _, _, _, b'I' | b'C', ..] => many_added(bytes),
+        _ => 0,
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn many_added(bytes: &[u8]) -> u64 {
+    let complete = match frame::header(bytes) {
+        Ok(Some(header)) if header.tag == COMMAND_COMPLETE => bytes.get(HEADER..header.size),
+        _ => None,
+    };
+    let tag = complete.and_then(command_tag).unwrap_or_default();
     let count = tag.strip_prefix(b"INSERT 0 ");
-    let count = count.or_else(|| tag.strip_prefix(b"COPY "))?;
-    std::str::from_utf8(count).ok()?.parse().ok()
+    let count = count.or_else(|| tag.strip_prefix(b"COPY "));
+    let count = count.and_then(|count| std::str::from_utf8(count).ok()?.parse().ok());
+    count.unwrap_or_default()
 }
 
 /// Appends an ErrorResponse that the proxy itself sends.
@@ -365,18 +402,40 @@ mod tests {
         assert_eq!(column_types(b"\0\0"), Some(Vec::new()));
         assert_eq!(command_tag(b"SELECT 1\0"), Some(&b"SELECT 1"[..]));
         assert_eq!(command_tag(b"SELECT 1"), None);
-        assert_eq!(rows_added(b"INSERT 0 20000"), Some(20_000));
-        assert_eq!(rows_added(b"COPY 7"), Some(7));
-        for tag in [
-            &b"SELECT 5"[..],
-            b"INSERT 0 x",
-            b"INSERT 0 ",
-            b"COPY",
-            b"UPDATE 3",
-            b"COPY 99999999999999999999",
+    }
+
+    #[test]
+    fn rows_are_counted_that_were_added() {
+        let added = |tag: &str| {
+            let mut out = Vec::new();
+            put(&mut out, COMMAND_COMPLETE, |out| {
+                put_cstr(out, tag.as_bytes());
+            });
+            // What follows is of another message.
+            out.extend_from_slice(b"Z\0\0\0\x05I");
+            rows_added(&out)
+        };
+        for (tag, rows) in [
+            ("INSERT 0 0", 0),
+            ("INSERT 0 7", 7),
+            ("INSERT 0 20000", 20_000),
+            ("COPY 7", 7),
+            ("COPY 12345", 12_345),
+            ("SELECT 123", 0),
+            ("UPDATE 123", 0),
+            ("CREATE TABLE", 0),
+            ("INSERT 0 x", 0),
+            ("INSERT 0 ", 0),
+            ("COPY", 0),
+            ("COPY 99999999999999999999", 0),
         ] {
-            assert_eq!(rows_added(tag), None);
+            assert_eq!(added(tag), rows, "{tag}");
         }
+        let whole = b"C\0\0\0\x0fINSERT 0 1\0";
+        let cut = (0..whole.len()).map(|end| rows_added(&whole[..end]));
+        assert_eq!(cut.collect::<Vec<_>>()[..14], [0; 14]);
+        assert_eq!(rows_added(b"T\0\0\0\x06\0\0"), 0);
+        assert_eq!(rows_added(b"C\xff\xff\xff\xffI"), 0);
     }
 
     #[test]

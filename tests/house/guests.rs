@@ -49,6 +49,11 @@ fn guests() -> Guests {
 }
 
 fn guests_with(changes: &[(&str, &str)]) -> Guests {
+    guests_after(changes, |_, _| {})
+}
+
+/// The same, of which the first has done something before its read was proven to travel.
+fn guests_after(changes: &[(&str, &str)], before: impl FnOnce(&Stage, &mut Line)) -> Guests {
     let shared = [("shared_reads", "on"), ("catalog_watch_ms", "3600000")];
     let changes = [&shared[..], changes].concat();
     let Scene {
@@ -64,6 +69,7 @@ fn guests_with(changes: &[(&str, &str)]) -> Guests {
     let mut guest = Line { client, peer, name };
     guest.is_asked();
     guest.answers();
+    before(&stage, &mut guest);
     let [other, host] = [(), ()].map(|()| {
         let (mut client, mut peer) = crate::stage::scene::Stage::login(&stage);
         client.send(&frames::query(SQL));
@@ -421,6 +427,32 @@ fn no_other_route_is_tried_for_what_travels() {
         scene.stage.advance(1_100);
         scene.guest.at_home();
     }
+}
+
+/// By the text a read takes a millisecond more, which is known before it may run elsewhere.
+#[test]
+fn what_a_read_saves_at_home_it_saves_elsewhere() {
+    let changes = [("trials", "on"), ("statement_max_age_s", "86400")];
+    let mut scene = guests_after(&changes, |stage, guest| {
+        for _ in 0..600 {
+            guest.client.send(&frames::query(SQL));
+            stage.advance(1);
+            if guest.peer.next().tag == b'Q' {
+                stage.advance(1);
+                guest.peer.send(&seen(&SELECT, b'I'));
+                guest.client.expect(&seen(&SELECT, b'I'));
+            } else {
+                guest.peer.take("DES");
+                guest.answers();
+            }
+        }
+    });
+    let saved = |scene: &Guests| scene.stage.summary().count(Counter::MicrosSaved);
+    let before = saved(&scene);
+    scene.visits();
+    scene.host.peer.send(&answer(&SELECT, b'I'));
+    scene.guest.client.expect(&seen(&SELECT, b'I'));
+    assert_eq!(saved(&scene) - before, 1_000);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! all values is not the one that a text gets any more.
 
 use crate::harness::client::Client;
-use crate::harness::matrix::{same, same_under};
+use crate::harness::matrix::{converts, same_under};
 use pgautoprep::metrics::Counter;
 
 /// Round in which the tables grow: the plans for all values are in use by then, and no audit is
@@ -36,7 +36,7 @@ fn grow(client: &mut Client, round: usize, columns: &str) {
 
 #[test]
 fn which_of_several_rows_is_taken_does_not_follow_from_an_old_size() {
-    same(SEVERAL, |client, round| {
+    converts(SEVERAL, |client, round| {
         grow(client, round, "SELECT 1000 + i, 1");
         client.query(&format!(
             "UPDATE t SET v = u.a FROM u WHERE u.tid = t.id AND u.x = u.y AND t.k = {} \
@@ -52,7 +52,7 @@ fn no_row_is_looked_at_that_fails_and_would_not_be() {
         CREATE INDEX ON t (k); CREATE INDEX ON u (tid); \
         INSERT INTO t SELECT i, i FROM generate_series(1, 30) i; \
         INSERT INTO u SELECT i, 1, 1 FROM generate_series(1, 30) i; ANALYZE t; ANALYZE u";
-    same(setup, |client, round| {
+    converts(setup, |client, round| {
         grow(client, round, "SELECT 1000 + i, 1, 0");
         client.query(&format!(
             "SELECT t.id FROM t, u WHERE u.tid = t.id AND t.k = {} AND u.a / u.b = u.a",
@@ -64,7 +64,7 @@ fn no_row_is_looked_at_that_fails_and_would_not_be() {
 /// Who reads all of a table is in the way of everybody that writes to it.
 #[test]
 fn what_a_serializable_transaction_locks_does_not_follow_from_an_old_size() {
-    let setup = "CREATE TABLE t (id int, v int); CREATE INDEX ON t (id); CREATE TABLE u (id int); \
+    let setup = "CREATE TABLE t (id int, v int); CREATE INDEX ON t (id); \
         INSERT INTO t SELECT i, 0 FROM generate_series(1, 100) i; ANALYZE t";
     let options = [("prepare_threshold", "1")];
     let summary = same_under(&options, setup, |client, other, round| {
@@ -92,7 +92,7 @@ fn what_a_serializable_transaction_locks_does_not_follow_from_an_old_size() {
     assert!(summary.count(Counter::Converted) > 20, "{summary}");
 }
 
-/// What the client itself inserts by many rows at a time is seen, whether it is converted or not.
+/// What the client itself inserts is seen, by many rows at a time or one by one.
 #[test]
 fn rows_come_in_the_order_of_the_plan_that_a_text_gets_by_now() {
     let read = |client: &mut Client, round: usize| {
@@ -111,4 +111,15 @@ fn rows_come_in_the_order_of_the_plan_that_a_text_gets_by_now() {
         read(client, round);
     });
     assert!(summary.count(Counter::Converted) > 10, "{summary}");
+    let summary = same_under(&options, SEVERAL, |client, _, round| {
+        for row in 0..if round == GROWS { 1_500 } else { 0 } {
+            let returning = if row % 2 == 0 { "" } else { " RETURNING a" };
+            client.query(&format!(
+                "INSERT INTO u VALUES ({}, 1){returning}",
+                1_000 + row
+            ));
+        }
+        read(client, round);
+    });
+    assert!(summary.count(Counter::Converted) > 1_000, "{summary}");
 }

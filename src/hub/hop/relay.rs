@@ -275,6 +275,8 @@ impl Hop<'_> {
                 self.upstream.ledger.relayed(tag);
             }
             backend::COMMAND_COMPLETE => {
+                let rows = backend::rows_added(frame);
+                self.upstream.standing.database.add_rows(rows);
                 self.upstream.ledger.relayed(tag);
                 self.completed(body);
             }
@@ -321,9 +323,6 @@ impl Hop<'_> {
     /// Notes what the command tag says.
     fn completed(&mut self, body: &[u8]) {
         if let Some(tag) = backend::command_tag(body) {
-            if let Some(rows) = backend::rows_added(tag) {
-                self.upstream.standing.database.add_rows(rows);
-            }
             let relayed = self.upstream.ledger.relayed_effect();
             self.upstream.standing.completed(tag, relayed);
         }

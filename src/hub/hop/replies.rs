@@ -9,10 +9,6 @@ use crate::wire::Error;
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::{self, HEADER, INSPECT_LIMIT};
 
-/// Where the last byte of a message's length stands, and what it is of the tag `INSERT 0 1`.
-const LENGTH: usize = HEADER - 1;
-const ONE_ROW: u8 = 15;
-
 /// The bytes of ReadyForQuery: [`Status::read`] takes no other for one.
 const READY: usize = HEADER + 1;
 
@@ -29,9 +25,6 @@ impl Hop<'_> {
                 && let Some((reply, text, effect)) = self.upstream.whole_reply(&bytes[at..])
             {
                 self.client.forward(&bytes[run..at]);
-                if matches!(text.first(), Some(b'I' | b'i')) {
-                    self.inserted(&bytes[at + reply.swallowed..]);
-                }
                 self.executed(text, effect, Some(reply.status));
                 run = at + reply.swallowed;
                 at += reply.size;
@@ -189,17 +182,6 @@ impl Hop<'_> {
         }
     }
 
-    /// An INSERT has run, of whose answer the client gets what is at the front of `bytes`: one row,
-    /// if it does not begin with the tag.
-    #[inline]
-    fn inserted(&self, bytes: &[u8]) {
-        // The tag of few rows is as long as that of one. They are not worth being counted.
-        if bytes.get(LENGTH) != Some(&ONE_ROW) {
-            let rows = rows_inserted(bytes);
-            self.upstream.standing.database.add_rows(rows);
-        }
-    }
-
     fn execution_ready(&mut self, frame: &[u8]) {
         let settled = self.upstream.take_ready(frame, &mut self.client.out);
         match settled {
@@ -211,20 +193,6 @@ impl Hop<'_> {
             None => {}
         }
     }
-}
-
-/// How many rows were inserted, if what is at the front of `bytes` says so.
-#[cold]
-#[inline(never)]
-fn rows_inserted(bytes: &[u8]) -> u64 {
-    let complete = match frame::header(bytes) {
-        Ok(Some(header)) if header.tag == backend::COMMAND_COMPLETE => {
-            bytes.get(HEADER..header.size)
-        }
-        _ => None,
-    };
-    let tag = complete.and_then(backend::command_tag);
-    tag.and_then(backend::rows_added).unwrap_or(1)
 }
 
 /// Whether a NotificationResponse says that the catalog has changed.

@@ -6,9 +6,9 @@
 //! - so whoever is told it may rely on it as much as on an answer of the server's, but for what the
 //!   server finds out by itself (ANALYZE): hence it is told for a while only, and with its time.
 
-use super::super::context::Context;
-use super::super::{Millis, lock};
 use super::Database;
+use crate::statement::context::Context;
+use crate::statement::{Millis, lock};
 use foldhash::quality::FixedState;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 const LATELY: u64 = 12;
 
 /// How many answers are remembered, and of how many bytes at most with their question: the common
-/// values of a few columns.
+/// values of a few columns. So it is two megabytes for a database.
 const MOST: usize = 128;
 const LARGEST: usize = 16 * 1024;
 
@@ -70,7 +70,8 @@ impl Database {
 
     /// Remembers what the catalog has answered to a question that was asked then, and as of then.
     pub fn remember(&self, question: Box<[u8]>, (as_of, asked): (AsOf, Millis), values: &[String]) {
-        let size = question.len() + values.iter().map(String::len).sum::<usize>();
+        let held = values.iter().map(|value| size_of::<String>() + value.len());
+        let size = question.len() + held.sum::<usize>();
         if size > LARGEST || as_of != self.as_of(as_of.context) {
             return;
         }
@@ -90,7 +91,6 @@ impl Database {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::context::Context;
     use super::*;
 
     fn told(database: &Database, question: &str, as_of: AsOf, now: u64) -> Option<usize> {
@@ -130,6 +130,9 @@ mod tests {
         let large = "q".repeat(LARGEST);
         remember(&database, &large, here, 0);
         assert_eq!(told(&database, &large, here, 0), None);
+        let many = vec![String::new(); LARGEST / size_of::<String>() + 1];
+        database.remember((*b"q").into(), (here, Millis(0)), &many);
+        assert_eq!(told(&database, "q", here, 0), None);
         for number in 0..10 * MOST {
             remember(&database, &number.to_string(), here, number as u64);
             assert!(lock(&database.facts.0).len() <= MOST);

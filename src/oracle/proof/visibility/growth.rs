@@ -3,6 +3,11 @@
 //! The planner reads how many blocks a table has (`estimate_rel_size` in `plancat.c`), of which
 //! nobody is told: so the plan that every value gets may be another one soon. Until that is found
 //! out, the rows may come in the order of the old plan. More than that must not show.
+//!
+//! Premise: comparisons with `=`, `<` and the like, LIKE, and tests for NULL have a result for any
+//! two values ([`needs`]). Of the types that arguments are compared with that is known (fact `c` of
+//! the [proof](super::super)); of those of other columns it is not asked: a type of a user's may
+//! have a `=` that fails.
 
 use super::super::align::Node;
 use super::super::kinds::{JOINS, TABLE_SCANS};
