@@ -82,8 +82,6 @@ pub struct WholeReply {
     pub size: usize,
     /// Those at its front that are ours.
     pub swallowed: usize,
-    /// Where CommandComplete begins in it.
-    pub complete: usize,
     /// Those before ReadyForQuery that are ours, too.
     pub closed: usize,
     /// The status it ends with.
@@ -261,7 +259,6 @@ pub(super) fn whole_reply(bytes: &[u8]) -> Option<WholeReply> {
     if complete.tag != backend::COMMAND_COMPLETE {
         return None;
     }
-    let complete_at = at;
     at += complete.size;
     let (mut ready, mut closed) = (frame(at)?, 0);
     if ready.tag == backend::CLOSE_COMPLETE {
@@ -277,7 +274,6 @@ pub(super) fn whole_reply(bytes: &[u8]) -> Option<WholeReply> {
     Some(WholeReply {
         size,
         swallowed,
-        complete: complete_at,
         closed,
         status,
     })

@@ -10,7 +10,7 @@ use crate::standing::Standing;
 use crate::statement::{Key, Terms, Verdict};
 use crate::wire::backend;
 use crate::wire::fields::{self, Change};
-use crate::wire::frame::HEADER;
+use crate::wire::frame::{self, HEADER};
 use std::sync::Arc;
 
 /// What a ReadyForQuery behind a converted query means.
@@ -28,12 +28,23 @@ impl Upstream {
     #[inline]
     pub fn whole_reply(&mut self, bytes: &[u8]) -> Option<(WholeReply, Vec<u8>, Effect)> {
         let reply = self.ledger.execution()?.whole_reply(bytes)?;
-        let rows = backend::rows_added(bytes.get(reply.complete..)?);
         let Some(Kind::Execution(execution)) = self.ledger.settle() else {
             return None;
         };
-        self.standing.database.add_rows(rows);
+        if matches!(execution.text.first(), Some(b'I' | b'i')) {
+            self.inserted(bytes.get(reply.swallowed..).unwrap_or_default());
+        }
         Some((reply, execution.text, execution.effect))
+    }
+
+    /// An INSERT was answered so, perhaps with rows that it returns.
+    fn inserted(&self, mut bytes: &[u8]) {
+        while let Ok(Some(header)) = frame::header(bytes)
+            && header.tag != backend::COMMAND_COMPLETE
+        {
+            bytes = bytes.get(header.size..).unwrap_or_default();
+        }
+        self.standing.database.add_rows(backend::rows_added(bytes));
     }
 
     /// Takes the usual answer to a BEGIN that the converted query in front carries, if all of it is
