@@ -8,8 +8,10 @@ use crate::statement::routes::{Route, Trial};
 use crate::statement::{Micros, Millis};
 
 /// Whether the statement of this entry may run elsewhere now; or else by which route it is to be
-/// executed. What it takes alone at home says nothing of what it takes among others, but that it
-/// saves the server as much there: its text would be parsed and planned at home.
+/// executed. What it takes alone at home says nothing of what it takes among others, but for what
+/// it saves: its text would be parsed and planned at home. So that is found out there, and then it
+/// is not timed any more. Where whole transactions travel nothing is: to send the text, one would
+/// have to be opened at home.
 ///
 /// # Errors
 /// [`Reason::Slower`] or [`Reason::Trial`] if the original is to be sent.
@@ -21,6 +23,12 @@ pub(super) fn leaves_or_chooses(
     (now, clock): (Millis, Micros),
 ) -> Result<bool, Reason> {
     if settings.shares && entry.statement.may_travel() {
+        if settings.trials && !settings.looses && !entry.statement.routes().is_told() {
+            choose(entry, habits, clock)?;
+            if habits.timing.is_some() {
+                return Ok(false);
+            }
+        }
         habits.sent = Sent {
             gain: entry.statement.routes().gain(),
             ..Sent::default()

@@ -27,7 +27,10 @@ impl Standing {
             return;
         };
         let touched = match touched {
-            Touched::Names(names) if self.standard_strings => {
+            // What a view reads is locked with it, which no name in the text says.
+            Touched::Names(names)
+                if self.standard_strings && !self.database.may_be_views(&names) =>
+            {
                 let families = self.database.resolved(&Touched::families(names.clone()));
                 families.and(self.database.resolved(&Touched::users(names)))
             }

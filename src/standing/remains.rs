@@ -48,8 +48,8 @@ pub(super) struct Discard {
     has_been: bool,
 }
 
-/// All of them, in the order in which they are to be sent: a time limit that the client has set is
-/// to be gone first.
+/// All of them, RESET ALL first, in the order in which they are to be sent: a time limit that the
+/// client has set is to be gone first.
 const RESETS: [Reset; 3] = [
     Reset {
         text: b"RESET ALL",
@@ -315,6 +315,12 @@ impl Standing {
         if reset.takes == Residue::SETTINGS {
             self.relays_query(reset.text, None, (Reason::SessionEffect, is_first));
         }
+    }
+
+    /// RESET ALL is about to be sent, or the server gets to it only now: nothing else is in flight.
+    pub fn sends_reset_all(&mut self) {
+        let [all, ..] = RESETS;
+        self.sends_reset(all, true);
     }
 
     /// A reset has completed.

@@ -25,7 +25,7 @@ use super::tally::{Tallies, Tally};
 use super::{Millis, lock};
 use crate::sql::define::Definitions;
 use crate::sql::tag::Command;
-use crate::sql::touched::Touched;
+use crate::sql::touched::{Name, Touched};
 pub use claim::NamesClaim;
 pub use facts::AsOf;
 use foldhash::quality::FixedState;
@@ -257,6 +257,12 @@ impl Database {
     /// What is touched, with the names of all partitions and users if these are.
     pub fn resolved(&self, touched: &Touched) -> Touched {
         lock(&self.names).resolved(touched)
+    }
+
+    /// Whether what has one of these names may be a view.
+    #[must_use]
+    pub fn may_be_views(&self, names: &[Name]) -> bool {
+        lock(&self.names).read(names)
     }
 
     /// Moves the epoch after a change that nothing is known about: every earlier verdict is stale,

@@ -247,6 +247,12 @@ impl Naming {
         }
     }
 
+    /// Whether what has one of these names may be a view.
+    pub(super) fn read(&self, of: &[Name]) -> bool {
+        let reads = |names: &Arc<Names>| names.read(of, self.since.all());
+        self.known.as_ref().is_none_or(reads)
+    }
+
     /// Counts a question for the names that is put now.
     pub(super) fn ask(&mut self) -> Question {
         self.questions += 1;

@@ -105,6 +105,8 @@ pub struct Routes {
     lost: AtomicU32,
     /// By how many microseconds a prepared execution is quicker; zero while that is not known.
     gain: AtomicI32,
+    /// There were enough pairs once, or the route has changed.
+    is_told: AtomicBool,
     account: Mutex<Account>,
 }
 
@@ -149,6 +151,7 @@ impl Default for Routes {
             limit: AtomicU32::new(u32::MAX),
             lost: AtomicU32::new(0),
             gain: AtomicI32::new(0),
+            is_told: AtomicBool::new(false),
             account: Mutex::default(),
         }
     }
@@ -184,6 +187,14 @@ impl Routes {
     #[inline]
     pub fn gain(&self) -> i32 {
         self.gain.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing more is to be found out for a statement that may run elsewhere: what it
+    /// saves at home is known, or it has turned out not to pay there.
+    #[must_use]
+    #[inline]
+    pub fn is_told(&self) -> bool {
+        self.is_told.load(Ordering::Relaxed)
     }
 
     /// Adds up what the executions so far have saved, of which there have been so many. It is to be
@@ -235,6 +246,9 @@ impl Routes {
         };
         let gain = i32::try_from(gain).unwrap_or_default();
         self.gain.store(gain, Ordering::Relaxed);
+        if changed.is_some() || pairs.count >= ENOUGH {
+            self.is_told.store(true, Ordering::Relaxed);
+        }
         changed
     }
 }

@@ -77,6 +77,13 @@ fn what_was_left_goes() {
     scene.peer.send(&done("DISCARD SEQUENCES"));
     scene.peer.send(&done("RESET"));
     scene.client.expect(&done(TEXT));
+    // The settings are others now: where that has led is asked.
+    scene.client.send(&query(SQL));
+    scene.peer.take("Q");
+    scene.peer.answer_rows(&CONTEXT);
+    scene.peer.expect(&execution(&scene.name, &["42"]));
+    scene.peer.send(&answer(&SELECT, b'I'));
+    scene.client.expect(&seen(&SELECT, b'I'));
     // And is not taken away once more.
     discards(&mut scene, &["RESET ALL"]);
 }

@@ -421,8 +421,54 @@ fn a_client_is_not_away_from_home_for_long() {
 }
 
 #[test]
-fn no_other_route_is_tried_for_what_travels() {
+fn what_travelling_saves_is_found_out_at_home_and_then_no_other_route_is_tried() {
     let mut scene = guests_with(&[("trials", "on"), ("statement_max_age_s", "86400")]);
+    let saved = |scene: &Guests| scene.stage.summary().count(Counter::MicrosSaved);
+    let mut originals = Vec::new();
+    for round in 0..600 {
+        // Long enough ago for the read to go home.
+        scene.stage.advance(1_100);
+        scene.guest.client.send(&frames::query(SQL));
+        scene.stage.advance(1);
+        if scene.guest.peer.next().tag == b'Q' {
+            originals.push(round);
+            scene.stage.advance(1);
+            scene.guest.peer.send(&seen(&SELECT, b'I'));
+            scene.guest.client.expect(&seen(&SELECT, b'I'));
+        } else {
+            scene.guest.peer.take("DES");
+            scene.guest.answers();
+        }
+    }
+    assert_eq!(originals.len(), 9, "{originals:?}");
+    assert!(originals.last() < Some(&500), "{originals:?}");
+    // Each of the last hundred has saved a millisecond, and so does one that is run elsewhere.
+    assert!(saved(&scene) >= 100_000, "{}", saved(&scene));
+    let before = loop {
+        let before = saved(&scene);
+        scene.guest.client.send(&frames::query(SQL));
+        if !scene.host.peer.stream.is_silent() {
+            break before;
+        }
+        scene.guest.is_asked();
+        scene.guest.answers();
+        scene.host.at_home();
+    };
+    scene.host.is_asked();
+    scene.host.peer.send(&answer(&SELECT, b'I'));
+    scene.guest.client.expect(&seen(&SELECT, b'I'));
+    assert_eq!(saved(&scene) - before, 1_000);
+}
+
+#[test]
+fn where_transactions_travel_no_other_route_is_tried_for_what_travels() {
+    let changes = [
+        ("trials", "on"),
+        ("statement_max_age_s", "86400"),
+        ("deferred_begin", "on"),
+        ("unlocked_reads", "on"),
+    ];
+    let mut scene = guests_with(&changes);
     for _ in 0..200 {
         scene.stage.advance(1_100);
         scene.guest.at_home();

@@ -75,3 +75,41 @@ fn after_discard_all_a_session_is_as_it_was_at_its_login() {
     let least = if travel::major() < 14 { 0 } else { 60 };
     assert!(spared >= least && converted >= 100, "{summary}");
 }
+
+/// The settings are taken back by the last of what is sent, and by nothing before it: what is bound
+/// behind it has the types of the table that is found then.
+#[test]
+fn behind_discard_all_names_mean_what_they_meant_at_the_login() {
+    let setup = "CREATE SCHEMA a; \
+                 CREATE TABLE a.moment (id int PRIMARY KEY, d timestamptz); \
+                 CREATE TABLE moment (id int PRIMARY KEY, d date); \
+                 CREATE TABLE written (id serial, x int); \
+                 INSERT INTO a.moment SELECT i, '2020-01-01' FROM generate_series(1, 9) i; \
+                 INSERT INTO moment SELECT i, '2020-01-01' FROM generate_series(1, 9) i";
+    let changes = [("prepare_threshold", "1")];
+    let summary = same_under(&changes, setup, |client, _, _| {
+        for first in [
+            "INSERT INTO written (x) VALUES (5)",
+            "SELECT pg_advisory_lock(7)",
+            "SELECT 1",
+        ] {
+            client.query("SET search_path = a, public");
+            for id in 1..5 {
+                client.query(&format!(
+                    "UPDATE moment SET d = '2020-03-04 23:30-05' WHERE id = {id}"
+                ));
+            }
+            client.query(first);
+            client.query("DISCARD ALL");
+            for id in 1..5 {
+                client.query(&format!(
+                    "UPDATE moment SET d = '2020-03-04 23:30-05' WHERE id = {id}"
+                ));
+            }
+            client.query("SELECT id, d FROM moment ORDER BY id");
+        }
+    });
+    let spared = summary.count(Counter::DiscardsSpared);
+    let least = if travel::major() < 14 { 0 } else { 3 };
+    assert!(spared >= least, "{summary}");
+}

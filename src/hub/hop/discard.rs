@@ -61,8 +61,10 @@ impl Hop<'_> {
         self.untimed();
         self.counts_passed(text, reason);
         self.lent.counters().add(Counter::DiscardsSpared, 1);
+        if resets.len() == 1 {
+            self.upstream.standing.sends_reset_all();
+        }
         for reset in &resets {
-            self.upstream.standing.sends_reset(*reset, true);
             self.question(|out| frontend::query(out, reset.text));
         }
         self.client.query.clear();
@@ -96,9 +98,15 @@ impl Hop<'_> {
             backend::READY_FOR_QUERY => {
                 discarding.has_failed |= !std::mem::take(&mut discarding.is_complete);
                 discarding.tags.pop_front();
-                if discarding.tags.is_empty() {
-                    let has_failed = discarding.has_failed;
-                    self.discarded(has_failed);
+                match discarding.tags.len() {
+                    0 => {
+                        let has_failed = discarding.has_failed;
+                        self.discarded(has_failed);
+                    }
+                    // It is followed from here on: before, the answer to another text would have
+                    // been taken for its own.
+                    1 => self.upstream.standing.sends_reset_all(),
+                    _ => {}
                 }
             }
             _ => {}

@@ -163,6 +163,14 @@ impl Names {
         Some(all.into_iter().collect())
     }
 
+    /// Whether what has one of these names may be a view, so that LOCK goes on to what it reads
+    /// (`LockViewRecurse` in `lockcmds.c`).
+    #[must_use]
+    pub fn read(&self, of: &[Name], others: Others<'_>) -> bool {
+        let reads = |name: &Name| self.used.reads(name) || others.make(name);
+        of.iter().any(reads)
+    }
+
     /// The hazards of the object that `definition` defines.
     #[must_use]
     pub fn hazards_of(&self, definition: &Definition) -> Hazards {

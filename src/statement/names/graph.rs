@@ -104,6 +104,8 @@ pub(super) struct Graph {
     names: Map<Box<[u8]>, u32>,
     /// Pairs of nodes: a parent and one of its partitions or children.
     children: Vec<(u32, u32)>,
+    /// The names of relations that read others.
+    readers: Vec<Box<str>>,
     /// The functions. Only at the end is it known which of the words in a body are names.
     functions: Vec<Function>,
     /// The names of all functions that there are rows of.
@@ -137,6 +139,7 @@ impl Graph {
             ]),
             names: Map::default(),
             children: Vec::new(),
+            readers: Vec::new(),
             functions: Vec::new(),
             called: HashSet::default(),
             taken: HashSet::default(),
@@ -187,6 +190,9 @@ impl Graph {
                     true => Hazards::NOISY | Hazards::LEAVES | Hazards::COMPILED,
                     false => Hazards::NONE,
                 };
+                if !by_writing && !inherits && [object, on].iter().all(|one| one.starts_with('r')) {
+                    self.readers.push(name.into());
+                }
                 let (object, on) = (self.object(object, name), self.number(on));
                 self.node(on).users.push((object, except));
                 if inherits {
@@ -397,6 +403,8 @@ impl Graph {
     /// mention a name. The nodes do not know the latter yet.
     fn used(&self) -> Used {
         let mut used = Used::default();
+        let readers = self.readers.iter().map(|name| hash(&spelled(name)));
+        used.readers = readers.collect();
         let mut names: Vec<Option<&[u8]>> = vec![None; self.nodes.len()];
         for (name, node) in &self.names {
             names[*node as usize] = Some(name);

@@ -59,6 +59,16 @@ impl Since {
 }
 
 impl<'s> Others<'s> {
+    /// Whether what has this name is defined by one of them and may use something.
+    pub(super) fn make(self, name: &[u8]) -> bool {
+        let first = self.since.list.iter().take(self.count);
+        let is_own = |of: &Vec<Name>| of.iter().any(|own| **own == *name);
+        let makes = |one: &Arc<Definition>| one.of.as_ref().is_none_or(is_own);
+        first
+            .filter(|one| makes(one))
+            .any(|one| !one.mentions.is_empty())
+    }
+
     /// Those that mention this name.
     pub(super) fn mentioning(self, name: &[u8]) -> impl Iterator<Item = &'s Definition> {
         let places = self

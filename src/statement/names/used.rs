@@ -2,6 +2,7 @@
 
 use super::{MAX_NAME, Map};
 use foldhash::fast::FixedState;
+use std::collections::HashSet;
 use std::hash::BuildHasher;
 
 /// What uses what, by name: the users of a name take on the hazards that it may get later.
@@ -13,6 +14,8 @@ pub(super) struct Used {
     users: Map<u32, Vec<u32>>,
     /// The numbers of the names of partitions and children, by the hash of their parent's name.
     pub(super) children: Map<u32, Vec<u32>>,
+    /// The hashes of the names of what reads relations: views, and tables with policies that do.
+    pub(super) readers: HashSet<u32, FixedState>,
     /// Whether something uses a name that is cut off.
     pub(super) any: bool,
     /// Whether something uses a name with characters beyond ASCII.
@@ -46,19 +49,28 @@ impl Used {
         self.names(&self.children, name)
     }
 
+    /// Whether what has this name may be a view of relations of users'.
+    pub(super) fn reads(&self, name: &[u8]) -> bool {
+        !is_plain(name) || self.readers.contains(&hash(name))
+    }
+
     fn names<'a>(
         &'a self,
         of: &'a Map<u32, Vec<u32>>,
         name: &[u8],
     ) -> Option<impl Iterator<Item = &'a Box<[u8]>>> {
-        let is_plain = name.len() <= MAX_NAME && name.is_ascii();
         let found = of.get(&hash(name)).map_or(&[][..], Vec::as_slice);
-        (is_plain && !found.contains(&NAMELESS)).then(|| {
+        (is_plain(name) && !found.contains(&NAMELESS)).then(|| {
             found
                 .iter()
                 .filter_map(|number| self.names.get(*number as usize))
         })
     }
+}
+
+/// Whether the name stands for itself: it is not cut off, and has but one spelling.
+const fn is_plain(name: &[u8]) -> bool {
+    name.len() <= MAX_NAME && name.is_ascii()
 }
 
 /// The hash by which names are told apart here.
