@@ -2,7 +2,7 @@
 
 use super::Standing;
 use crate::sql::define;
-use crate::sql::touched::Touched;
+use crate::sql::touched::{Name, Touched};
 use crate::statement::database::Database;
 use std::sync::Arc;
 
@@ -27,10 +27,7 @@ impl Standing {
             return;
         };
         let touched = match touched {
-            // What a view reads is locked with it, which no name in the text says.
-            Touched::Names(names)
-                if self.standard_strings && !self.database.may_be_views(&names) =>
-            {
+            Touched::Names(names) if self.standard_strings && !self.may_be_views(&names) => {
                 let families = self.database.resolved(&Touched::families(names.clone()));
                 families.and(self.database.resolved(&Touched::users(names)))
             }
@@ -41,6 +38,13 @@ impl Standing {
         if self.hold.is_none() {
             self.hold = Some(Hold { database, number });
         }
+    }
+
+    /// Whether what has one of these names may be a view: what it reads is locked with it, which no
+    /// name in the text says (`LockViewRecurse` in `lockcmds.c`).
+    fn may_be_views(&self, names: &[Name]) -> bool {
+        let made = &self.definitions;
+        made.is_opaque || !made.list.is_empty() || self.database.may_be_views(names)
     }
 
     fn own_hold(&self) -> Option<u64> {

@@ -13,7 +13,8 @@ const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, v text); \
     INSERT INTO t SELECT i, 'old' FROM generate_series(1, 50) i; \
     CREATE TABLE u (id int PRIMARY KEY, v text); INSERT INTO u SELECT * FROM t; \
     CREATE TABLE d (d date); CREATE TABLE p (d date) PARTITION BY RANGE (d); \
-    CREATE TABLE p1 PARTITION OF p DEFAULT; ANALYZE";
+    CREATE TABLE p1 PARTITION OF p DEFAULT; \
+    CREATE VIEW seen AS SELECT count(*) FROM d; ANALYZE";
 
 /// Two sessions at one address, and one that only looks.
 struct Scene {
@@ -75,7 +76,7 @@ fn alike<T: std::fmt::Debug + PartialEq>(play: impl Fn(&mut Scene, Option<&Proxy
     for watch in ["0", "1000"] {
         let proxy = Proxy::with(&server::address(), &[("catalog_watch_ms", watch)]);
         let through = play(&mut Scene::new(proxy.address()), Some(&proxy));
-        assert_eq!(through, direct, "{watch}");
+        assert_eq!(through, direct, "catalog_watch_ms = {watch}");
     }
 }
 
@@ -126,8 +127,19 @@ fn a_deadlock_is_one() {
 
 /// What is stored or found by the second session, which waits while the first changes what it has
 /// locked: by each of these.
-const CHANGES: [&[&str]; 6] = [
+const CHANGES: [&[&str]; 9] = [
     &["LOCK TABLE d", "ALTER TABLE d ALTER d TYPE timestamptz"],
+    // Of the table only the view's definition speaks.
+    &["LOCK TABLE seen", "ALTER TABLE d ALTER d TYPE timestamptz"],
+    &[
+        "CREATE VIEW made AS SELECT count FROM seen; COMMIT; BEGIN; LOCK TABLE made",
+        "ALTER TABLE d ALTER d TYPE timestamptz",
+    ],
+    &[
+        "CREATE VIEW made AS SELECT count FROM seen",
+        "LOCK TABLE made",
+        "ALTER TABLE d ALTER d TYPE timestamptz",
+    ],
     &[
         "LOCK TABLE ONLY d IN SHARE MODE",
         "ALTER TABLE d ALTER d TYPE timestamptz",
@@ -155,10 +167,11 @@ fn what_waits_for_who_changes_a_table_is_stored_as_it_is_then() {
             }
             scene.learns(proxy, text);
             scene.one.run("BEGIN");
-            scene.one.run(changes[0]);
+            let (last, first) = changes.split_last().unwrap();
+            first.iter().for_each(|text| drop(scene.one.run(text)));
             scene.two.send(&frames::query(&text.replace('?', "59")));
             scene.is_waiting();
-            scene.one.run(changes[1]);
+            scene.one.run(last);
             scene.one.run("COMMIT");
             scene.two.until_ready();
             scene

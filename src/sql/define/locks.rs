@@ -24,13 +24,16 @@ pub fn locks(text: &[u8], is_alone: bool) -> Option<Touched> {
         return Some(Touched::Everything);
     }
     let mut words = Words::new(text);
-    let (mut locked, mut count) = (None, 0);
+    let (mut locked, mut count, mut makes) = (None, 0, false);
     loop {
         let Some((tokens, more)) = statement(&mut words) else {
             return Some(Touched::Everything);
         };
         count += usize::from(!tokens.list.is_empty());
+        makes |= tokens.word(0) == Some(b"create");
         if let Some(by_one) = of(&tokens) {
+            // What has that name may be a view that stands before it.
+            let by_one = if makes { Touched::Everything } else { by_one };
             let before: Option<Touched> = locked.take();
             locked = Some(before.unwrap_or_default().and(by_one));
         }
@@ -125,6 +128,11 @@ mod tests {
             ("TRUNCATE t, s.u RESTART IDENTITY", names(&["t", "u"])),
             ("BEGIN; TRUNCATE TABLE t; SELECT 1", names(&["t"])),
             ("SELECT 1; LOCK t; lock u", names(&["t", "u"])),
+            (
+                "CREATE VIEW v AS SELECT * FROM t; LOCK v",
+                Touched::Everything,
+            ),
+            ("LOCK t; CREATE VIEW v AS SELECT 1", names(&["t"])),
             ("/* x */ CLUSTER t USING i", names(&["t"])),
             (
                 "REINDEX TABLE CONCURRENTLY t",

@@ -163,8 +163,7 @@ impl Names {
         Some(all.into_iter().collect())
     }
 
-    /// Whether what has one of these names may be a view, so that LOCK goes on to what it reads
-    /// (`LockViewRecurse` in `lockcmds.c`).
+    /// Whether what has one of these names may be a view of relations of users'.
     #[must_use]
     pub fn read(&self, of: &[Name], others: Others<'_>) -> bool {
         let reads = |name: &Name| self.used.reads(name) || others.make(name);
