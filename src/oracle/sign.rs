@@ -125,13 +125,20 @@ pub(super) fn glance(glance: Glance) -> String {
     ))
 }
 
-/// Since when the server runs, and the snapshot: the first transaction that is under way, the one
-/// behind the last that has ended, and those between that are under way, too.
-fn horizon() -> String {
+/// Since when the server runs, and the number of the database: another may have got its name, with
+/// rows of the same age and as many.
+fn place() -> String {
     format!(
-        "{}, pg_catalog.txid_current_snapshot()",
+        "pg_catalog.concat_ws(':', {}, (SELECT b.oid FROM pg_catalog.pg_database b \
+         WHERE b.datname {{=}} pg_catalog.current_database()))",
         millis("pg_postmaster_start_time")
     )
+}
+
+/// Which [`place`] it is, and the snapshot: the first transaction that is under way, the one
+/// behind the last that has ended, and those between that are under way, too.
+fn horizon() -> String {
+    format!("{}, pg_catalog.txid_current_snapshot()", place())
 }
 
 /// Roles, and how many rows there are of everything else that looks see, and of more. There may be
@@ -358,7 +365,7 @@ fn rest(user: impl Fn(&str) -> String, without: impl Fn(&str) -> String) -> Vec<
         rows("x", "pg_ts_dict x"),
         ROLES.to_owned(),
         // Another server may be configured otherwise.
-        millis("pg_postmaster_start_time"),
+        place(),
         rows("d", SETTINGS),
     ]
 }

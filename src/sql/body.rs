@@ -46,9 +46,10 @@ pub struct Body {
     pub names: HashSet<Box<[u8]>, foldhash::fast::RandomState>,
 }
 
-/// Words that a body which changes neither catalogs nor temporary objects has no need of. Some have
+/// Words that a body which changes neither catalogs nor temporary objects, and locks nothing that
+/// may be about to change, has no need of. Some have
 /// a second, harmless meaning, as names of columns; such a body counts as one that does.
-const VERBS: [&str; 29] = [
+const VERBS: [&str; 30] = [
     "alter",
     "analyse",
     "analyze",
@@ -66,6 +67,7 @@ const VERBS: [&str; 29] = [
     "import",
     "listen",
     "load",
+    "lock",
     "prepare",
     "reassign",
     "refresh",
@@ -82,14 +84,13 @@ const VERBS: [&str; 29] = [
 
 /// Words of a function whose run shows though its result is not used: it writes, draws a number,
 /// says something, opens a cursor, as a loop over a query does, whose portal is numbered.
-const NOTICED: [&str; 14] = [
+const NOTICED: [&str; 13] = [
     "assert",
     "copy",
     "cursor",
     "delete",
     "for",
     "insert",
-    "lock",
     "merge",
     "open",
     "query",
@@ -104,7 +105,7 @@ impl Body {
     #[must_use]
     pub fn opaque() -> Self {
         Self {
-            hazards: Hazards::OF_RUNS | Hazards::SEES | Hazards::LOGINS,
+            hazards: Hazards::OF_RUNS | Hazards::SEES | Hazards::LOGINS | Hazards::LOCKS,
             ..Self::default()
         }
     }
@@ -137,6 +138,9 @@ impl Body {
         // It may say so in a string that it runs.
         if body.hazards.has(Hazards::ANYTHING) && hazard::spells_logins(source) {
             body.hazards |= Hazards::LOGINS;
+        }
+        if hazard::spells_locks(source) {
+            body.hazards |= Hazards::LOCKS;
         }
         body
     }

@@ -53,6 +53,8 @@ impl Hazards {
     pub const WRITTEN_COMPILES: Self = Self(1 << 15);
     /// It may go on with a query that a cursor has opened elsewhere, whose name it was given.
     pub const FETCHES: Self = Self(1 << 16);
+    /// It may change relations, or lock them as who is about to change them does.
+    pub const LOCKS: Self = Self(1 << 17);
     /// All there are.
     pub const ALL: Self = Self(u32::MAX);
 
@@ -95,7 +97,7 @@ impl Hazards {
 
 impl Hazards {
     /// Those of functions, which all that uses them has.
-    pub const OF_FUNCTIONS: Self = Self(0b1_0000_0001_0000_1111);
+    pub const OF_FUNCTIONS: Self = Self(0b11_0000_0001_0000_1111);
     /// Those that a table has but its partitions and children have not: what is read through the
     /// parent is secured by the parent's policies only.
     pub const OF_PARENTS: Self = Self(0b0110_0000);
@@ -281,9 +283,73 @@ pub fn spells_logins(text: &[u8]) -> bool {
     has(&ALONE) || has(&VERBS) && has(&KINDS)
 }
 
+/// Whether the body of a function, or a string that it runs, may change relations or lock them: all
+/// words in it count. A string that it runs may have come from anywhere, unless it begins there, as
+/// a statement that reads or writes rows.
+#[must_use]
+pub fn spells_locks(body: &[u8]) -> bool {
+    const VERBS: [&[u8]; 8] = [
+        b"alter",
+        b"cluster",
+        b"create",
+        b"drop",
+        b"lock",
+        b"refresh",
+        b"reindex",
+        b"truncate",
+    ];
+    const ROWS: [&[u8]; 7] = [
+        b"delete", b"insert", b"merge", b"select", b"update", b"values", b"with",
+    ];
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80;
+    let is_any = |word: &[u8], all: &[&[u8]]| all.iter().any(|one| word.eq_ignore_ascii_case(one));
+    let words = body.chunk_by(|one, other| is_part(one) == is_part(other));
+    let mut rest = words.filter(|word| !word.trim_ascii().is_empty());
+    while let Some(word) = rest.next() {
+        if is_any(word, &VERBS) {
+            return true;
+        }
+        if word.eq_ignore_ascii_case(b"execute") {
+            let mut behind = rest.clone().filter(|word| word.iter().all(is_part));
+            let first = match behind.next() {
+                Some(call) if call.eq_ignore_ascii_case(b"format") => behind.next(),
+                first => first,
+            };
+            if !first.is_some_and(|first| is_any(first, &ROWS)) {
+                return true;
+            }
+        }
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_runs_strings_may_lock_unless_they_read_or_write_rows() {
+        for body in [
+            "BEGIN LOCK TABLE t; END",
+            "BEGIN EXECUTE 'alter table t add x int'; END",
+            "begin execute text; end",
+            "begin EXECUTE format('%s', text); end",
+            "select 'x'; drop(table)",
+            "begin execute ",
+            "begin execute",
+        ] {
+            assert!(spells_locks(body.as_bytes()), "{body}");
+        }
+        for body in [
+            "",
+            "BEGIN INSERT INTO t VALUES (1); RETURN NEW; END",
+            "begin EXECUTE format('INSERT INTO %I SELECT ($1).*', name) USING new; end",
+            "begin execute  ' update t set a = $1' using 1; end",
+            "select locked, created from altered",
+        ] {
+            assert!(!spells_locks(body.as_bytes()), "{body}");
+        }
+    }
 
     #[test]
     fn builtins_are_known_in_any_case() {

@@ -24,6 +24,9 @@ pub struct Past {
     shows_statements: bool,
     /// What the client has prepared or opened may change who may log in.
     pub(super) changes_logins: bool,
+    /// What the client has had parsed may lock something that it is about to change: under a name,
+    /// and under none, where the next takes its place.
+    locks: [bool; 2],
 }
 
 impl Default for Past {
@@ -37,11 +40,27 @@ impl Default for Past {
             unsurveyed: Unsurveyed::default(),
             shows_statements: false,
             changes_logins: false,
+            locks: [false; 2],
         }
     }
 }
 
 impl Past {
+    /// The client has a text parsed under this name, which may lock so.
+    pub(super) const fn parses_lock(&mut self, name: &[u8], locks: bool) {
+        let [named, nameless] = &mut self.locks;
+        match name.is_empty() {
+            true => *nameless = locks,
+            false => *named |= locks,
+        }
+    }
+
+    /// Whether something that the client has had parsed may lock so.
+    pub(super) const fn may_lock(&self) -> bool {
+        let [named, nameless] = self.locks;
+        named || nameless
+    }
+
     /// The client has a statement, or may have one, that shows ours whenever it is executed.
     pub(super) const fn shows_statements(&mut self) {
         self.shows_statements = true;

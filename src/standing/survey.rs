@@ -43,7 +43,7 @@ impl Standing {
             self.database.shows_commands();
         }
         self.relays_residue(text, &survey, (met, is_idle));
-        self.may_lock(text, is_idle && self.status == Status::Idle);
+        self.may_lock(text, &survey, is_idle && self.status == Status::Idle);
         self.begins_discard(text, is_idle);
         self.defines(text, &survey, is_idle);
         self.makes(text, &survey, is_idle);
@@ -82,12 +82,13 @@ impl Standing {
         }
     }
 
-    /// The client has this text parsed. Returns whether what it makes may show our statements, and
-    /// whether it may change who may log in by what it runs.
-    pub fn relays_parse(&mut self, text: &[u8]) -> (bool, bool) {
+    /// The client has this text parsed under this name, which may be empty. Returns whether what it
+    /// makes may show our statements, and whether it may change who may log in by what it runs.
+    pub fn relays_parse(&mut self, name: &[u8], text: &[u8]) -> (bool, bool) {
         self.leaves(Residue::ANYTHING);
-        self.may_lock(text, false);
         let survey = self.survey(text, true, None);
+        let locks = self.may_lock(text, &survey, false);
+        self.past.parses_lock(name, locks);
         if survey.counts {
             self.database.shows_commands();
         }
@@ -122,6 +123,8 @@ impl Standing {
             self.past.parsed = Definitions::opaque();
         }
         if matches!(tag, frontend::QUERY | frontend::PARSE) {
+            self.past.parses_lock(b"?", tag == frontend::PARSE);
+            self.may_lock_anything();
             self.affected(Effect::Unknown);
             self.past.shows_statements();
         }
@@ -130,11 +133,15 @@ impl Standing {
     /// The client executes what was parsed before, nobody knows when.
     pub fn relays_execute(&mut self) {
         self.definitions.extend(self.past.parsed.clone());
+        if self.past.may_lock() {
+            self.may_lock_anything();
+        }
     }
 
     /// The client calls a function in the fast path, which may be any, as with DO and CALL.
     pub fn relays_call(&mut self) {
         self.leaves(Residue::ANYTHING);
+        self.may_lock_anything();
         self.past.ran(Effect::Unknown);
         self.affected(Effect::Unknown);
     }
@@ -225,7 +232,7 @@ impl Standing {
                 false => Effect::Unknown,
             };
             if effect >= Effect::Unknown {
-                survey.hazards |= Hazards::ANYTHING;
+                survey.hazards |= Hazards::ANYTHING | Hazards::LOCKS;
             }
             survey.effect = survey.effect.max(effect);
         }

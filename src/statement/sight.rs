@@ -58,7 +58,7 @@ impl Reading {
 /// Which indexes are valid it writes as other rows, as was seen on 13.23 and 14.24.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Horizon {
-    /// Since when the server runs: another one may count otherwise.
+    /// Since when the server runs, and which database it is: another one may count otherwise.
     pub since: String,
     /// The first transaction that was under way.
     pub first: u64,

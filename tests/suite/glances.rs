@@ -93,3 +93,68 @@ fn changes_are_noticed_where_nothing_else_is_written() {
 fn changes_are_noticed_where_rows_are_written() {
     notices(true);
 }
+
+/// In a database of this name: where `f` leads its session.
+fn named(body: &str) -> [String; 2] {
+    let tables = "CREATE SCHEMA a; CREATE TABLE a.t (id int PRIMARY KEY, d date); \
+                  CREATE TABLE t (id int PRIMARY KEY, d timestamptz)";
+    let function = format!(
+        "CREATE FUNCTION f(text) RETURNS text LANGUAGE plpgsql AS $$BEGIN {body} RETURN $1; END$$"
+    );
+    [tables.to_owned(), function]
+}
+
+/// Another database gets the name of one that the proxy knows, and has as many rows of its catalog,
+/// none of them new: what is known of the one is not true of the other.
+#[test]
+fn another_database_of_the_same_name_is_noticed() {
+    for through in [false, true] {
+        let server = server::own();
+        let address = server.host_port();
+        let proxy = Proxy::with(&address, &[("catalog_watch_ms", "500")]);
+        let login = |address: &str, database: &str| Client::login(address, database);
+        let mut direct = login(&address, "postgres");
+        for (database, body) in [
+            ("one", ""),
+            ("two", "PERFORM set_config('search_path', 'a', false);"),
+        ] {
+            direct.run(&format!("CREATE DATABASE {database}"));
+            let mut client = login(&address, database);
+            named(body).iter().for_each(|sql| client.run(sql));
+        }
+        let uses = |client: &mut Client, first: u32| {
+            for id in first..first + 60 {
+                client.run(&format!(
+                    "INSERT INTO t (id, d) VALUES ({id}, '2020-01-01 23:30-05')"
+                ));
+                client.run("SELECT public.f('x')");
+            }
+        };
+        let mut client = login(proxy.address(), "one");
+        uses(&mut client, 0);
+        for round in 1..4 {
+            std::thread::sleep(Duration::from_millis(700));
+            uses(&mut client, round * 100);
+        }
+        drop(client);
+        let mut renames = match through {
+            true => login(proxy.address(), "postgres"),
+            false => login(&address, "postgres"),
+        };
+        direct.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'one'");
+        std::thread::sleep(Duration::from_millis(300));
+        renames.run("ALTER DATABASE one RENAME TO old");
+        renames.run("ALTER DATABASE two RENAME TO one");
+        if !through {
+            std::thread::sleep(Duration::from_millis(1_500));
+        }
+        let mut client = login(proxy.address(), "one");
+        client.run("INSERT INTO t (id, d) VALUES (900, '2020-01-01 23:30-05')");
+        uses(&mut client, 0);
+        client.run("INSERT INTO t (id, d) VALUES (901, '2020-01-01 23:30-05')");
+        let stored = "SELECT string_agg(id || ' ' || d, ',') FROM a.t WHERE id > 900";
+        let stored = login(&address, "one").value(stored);
+        assert_eq!(stored, "901 2020-01-01", "through the proxy: {through}");
+        assert!(proxy.converted() > 100, "{}", proxy.summary());
+    }
+}

@@ -12,7 +12,13 @@ use std::time::{Duration, Instant};
 const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, v text); \
     INSERT INTO t SELECT i, 'old' FROM generate_series(1, 50) i; \
     CREATE TABLE u (id int PRIMARY KEY, v text); INSERT INTO u SELECT * FROM t; \
-    CREATE TABLE d (d date); CREATE TABLE p (d date) PARTITION BY RANGE (d); \
+    CREATE TABLE d (d date, id int UNIQUE); CREATE TABLE refers (id int REFERENCES d (id)); \
+    CREATE FUNCTION locks(of int) RETURNS int LANGUAGE plpgsql \
+        AS 'BEGIN LOCK TABLE d; RETURN of; END'; \
+    CREATE FUNCTION alters() RETURNS int LANGUAGE plpgsql \
+        AS 'BEGIN EXECUTE concat(''alter table d alter d '', ''type timestamptz''); RETURN 1; \
+            END'; \
+    CREATE TABLE p (d date) PARTITION BY RANGE (d); \
     CREATE TABLE p1 PARTITION OF p DEFAULT; \
     CREATE VIEW seen AS SELECT count(*) FROM d; ANALYZE";
 
@@ -127,7 +133,7 @@ fn a_deadlock_is_one() {
 
 /// What is stored or found by the second session, which waits while the first changes what it has
 /// locked: by each of these.
-const CHANGES: [&[&str]; 9] = [
+const CHANGES: [&[&str]; 14] = [
     &["LOCK TABLE d", "ALTER TABLE d ALTER d TYPE timestamptz"],
     // Of the table only the view's definition speaks.
     &["LOCK TABLE seen", "ALTER TABLE d ALTER d TYPE timestamptz"],
@@ -144,9 +150,12 @@ const CHANGES: [&[&str]; 9] = [
         "LOCK TABLE ONLY d IN SHARE MODE",
         "ALTER TABLE d ALTER d TYPE timestamptz",
     ],
-    &["TRUNCATE d", "ALTER TABLE d ALTER d TYPE timestamptz"],
     &[
-        "TRUNCATE d",
+        "TRUNCATE d, refers",
+        "ALTER TABLE d ALTER d TYPE timestamptz",
+    ],
+    &[
+        "TRUNCATE d, refers",
         "ALTER TABLE d RENAME TO e; CREATE TABLE d (d timestamptz)",
     ],
     &["REINDEX TABLE d", "ALTER TABLE d ALTER d TYPE timestamptz"],
@@ -154,6 +163,22 @@ const CHANGES: [&[&str]; 9] = [
         "CREATE INDEX ON d (d)",
         "ALTER TABLE d ALTER d TYPE timestamptz",
     ],
+    // What is referred to is locked by whoever drops what refers to it.
+    &[
+        "DROP TABLE refers",
+        "ALTER TABLE d ALTER d TYPE timestamptz",
+    ],
+    &[
+        "DO 'BEGIN LOCK TABLE d; END'",
+        "ALTER TABLE d ALTER d TYPE timestamptz",
+    ],
+    &[
+        "SELECT locks(id) FROM t WHERE id = 1; SELECT locks(id) FROM t WHERE id = 2",
+        "SELECT locks(id) FROM t WHERE id = 3",
+        "ALTER TABLE d ALTER d TYPE timestamptz",
+    ],
+    &["SELECT alters()", "SELECT 1"],
+    &["PREPARE p AS SELECT alters()", "EXECUTE p", "SELECT 1"],
 ];
 
 #[test]
@@ -172,6 +197,34 @@ fn what_waits_for_who_changes_a_table_is_stored_as_it_is_then() {
             scene.two.send(&frames::query(&text.replace('?', "59")));
             scene.is_waiting();
             scene.one.run(last);
+            scene.one.run("COMMIT");
+            scene.two.until_ready();
+            scene
+                .direct
+                .value("SELECT count(*) FROM d WHERE d = '2020-01-01 23:59:00+00'")
+        });
+    }
+}
+
+/// A statement that locks and was parsed in another transaction is only executed.
+#[test]
+fn what_waits_for_who_locks_without_a_word_is_stored_as_it_is_then() {
+    for lock in ["LOCK TABLE d", "TRUNCATE d, refers"] {
+        alike(|scene, proxy| {
+            let text = "INSERT INTO d (d) VALUES ('2020-01-01 23:?:00+00')";
+            for client in [&mut scene.direct, &mut scene.one, &mut scene.two] {
+                client.run("SET timezone = 'UTC'");
+            }
+            let parsed = [frames::parse("p", lock, &[]), frames::sync()].concat();
+            scene.one.send(&parsed);
+            scene.one.until_ready();
+            scene.learns(proxy, text);
+            scene.one.run("BEGIN");
+            scene.one.send(&frames::execution("p", &[]));
+            scene.one.until_ready();
+            scene.two.send(&frames::query(&text.replace('?', "59")));
+            scene.is_waiting();
+            scene.one.run("ALTER TABLE d ALTER d TYPE timestamptz");
             scene.one.run("COMMIT");
             scene.two.until_ready();
             scene

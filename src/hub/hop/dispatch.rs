@@ -162,6 +162,9 @@ impl Hop<'_> {
             &mut self.upstream.out,
         );
         self.upstream.standing.leaves(call.residue);
+        if call.effect >= Effect::Unknown {
+            self.upstream.standing.runs_unseen(text);
+        }
         let standing = &self.upstream.standing;
         let recovery = match (standing.status, &*standing.only_begun) {
             (Status::Idle, _) => Recovery::Replay,

@@ -176,10 +176,10 @@ impl Hop<'_> {
     pub(super) fn relay_other(&mut self, tag: u8, body: &[u8]) {
         debug_assert!(!self.client.is_loose, "outside of its transaction");
         if tag == frontend::PARSE
-            && let Some((_, rest)) = frame::cstr(body)
+            && let Some((name, rest)) = frame::cstr(body)
             && let Some((text, _)) = frame::cstr(rest)
         {
-            let (shows, logins) = self.upstream.standing.relays_parse(text);
+            let (shows, logins) = self.upstream.standing.relays_parse(name, text);
             if shows {
                 self.hide_statements();
             }

@@ -5,8 +5,16 @@ use crate::sql::touched::{Name, Touched};
 use crate::sql::words::{Item, Words};
 
 /// The verbs of statements that lock relations so that others cannot read or write them, and are no
-/// definitions.
-const VERBS: [&[u8]; 5] = [b"cluster", b"lock", b"refresh", b"reindex", b"truncate"];
+/// definitions, or lock others than those that they define: DROP TABLE does those that it refers
+/// to.
+const VERBS: [&[u8]; 6] = [
+    b"cluster",
+    b"drop",
+    b"lock",
+    b"refresh",
+    b"reindex",
+    b"truncate",
+];
 
 /// The longest text that is read, in bytes.
 const MAX_TEXT: usize = 64 * 1024;
@@ -50,7 +58,7 @@ fn may_lock(text: &[u8]) -> bool {
     let first = text.trim_ascii_start().first();
     // A comment or a parenthesis may stand in front.
     if first.is_some_and(|byte| {
-        matches!(byte | 0x20, b'c' | b'l' | b'r' | b't') || !byte.is_ascii_alphabetic()
+        matches!(byte | 0x20, b'c' | b'd' | b'l' | b'r' | b't') || !byte.is_ascii_alphabetic()
     }) {
         match Words::new(text).next() {
             Item::Word(word) if is_verb(word) => return true,
@@ -79,6 +87,7 @@ fn of(tokens: &Tokens<'_>) -> Option<Touched> {
         }
         b"refresh" if tokens.are(1, &[b"materialized", b"view"]) => tokens.object(3),
         b"cluster" => tokens.object(1),
+        b"drop" if tokens.word(1) != Some(b"table") => return None,
         b"reindex" => match tokens.word(1) {
             Some(b"table") => tokens.object(2),
             _ => None,
@@ -133,6 +142,7 @@ mod tests {
                 Touched::Everything,
             ),
             ("LOCK t; CREATE VIEW v AS SELECT 1", names(&["t"])),
+            ("DROP TABLE IF EXISTS t", Touched::Everything),
             ("/* x */ CLUSTER t USING i", names(&["t"])),
             (
                 "REINDEX TABLE CONCURRENTLY t",
