@@ -216,11 +216,12 @@ fn each_client_sees_what_it_would_see_if_it_had_one_session() {
     assert!(steps < 100_000 || moved > 400, "{moved}");
 }
 
-/// Fails unless the mischief is found out, in this way.
+/// Fails unless the mischief is found out, sooner or later in this way: where it is done decides
+/// what is noticed first.
 fn is_found_out(mischief: Mischief, how: &str) {
-    let mut lives = (1..20).map(|seed| live(seed, STEPS, Some(mischief)));
-    let wrong = lives.find_map(Result::err).expect("a failure");
-    assert!(wrong.contains(how), "{wrong}");
+    let lives = (1..20).map(|seed| live(seed, STEPS, Some(mischief)));
+    let mut wrongs = lives.filter_map(Result::err);
+    assert!(wrongs.any(|wrong| wrong.contains(how)), "not so: {how}");
 }
 
 #[test]

@@ -30,6 +30,7 @@ fn what_follows_a_begin_is_the_same() {
             "BEGIN /* Some\\Class::it's */ ",
             "BEGIN ISOLATION LEVEL READ COMMITTED",
             "START TRANSACTION ISOLATION LEVEL READ COMMITTED;",
+            "BEGIN ISOLATION LEVEL REPEATABLE READ",
         ] {
             client.queries(&[begin, &read, &write, &read, "ROLLBACK"]);
             client.queries(&[begin, &write, "COMMIT"]);
@@ -51,6 +52,29 @@ fn what_follows_a_begin_is_the_same() {
     });
     let carried = carried.count(Counter::BeginsCarried);
     assert!(carried > 20, "{carried}");
+}
+
+/// The first statement says what all of them see, whether the BEGIN comes with it or not.
+#[test]
+fn what_a_transaction_sees_again_it_sees_from_its_first_statement_on() {
+    let carried = same_under(&ON, SETUP, |client, direct, round| {
+        let id = round % 7 + 1;
+        let read = format!("SELECT id, n FROM t WHERE id = {id}");
+        let write = format!("UPDATE t SET n = n + 1 WHERE id = {id}");
+        for begin in [
+            "BEGIN ISOLATION LEVEL REPEATABLE READ",
+            "start transaction isolation level repeatable read;",
+        ] {
+            client.query(begin);
+            direct.query(&write);
+            client.query(&read);
+            direct.query(&write);
+            client.queries(&[&read, "SHOW transaction_isolation", &write, &read]);
+            client.queries(&["ROLLBACK", &read, begin, &read, "COMMIT"]);
+        }
+    });
+    let carried = carried.count(Counter::BeginsCarried);
+    assert!(carried > 10, "{carried}");
 }
 
 /// After some of these the BEGINs are sent at once, so the order is another in each round.

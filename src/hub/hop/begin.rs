@@ -36,12 +36,23 @@ pub(super) fn may_begin(text: &[u8]) -> bool {
     is_first && text.len() <= standing::MAX_BEGIN
 }
 
-/// What drivers say that are told to, and most sessions have anyway: nothing about it can fail.
+/// What drivers say that are told to: nothing about it can fail. The snapshot that the latter keeps
+/// is that of the first statement, not of the BEGIN (`GetTransactionSnapshot` in `snapmgr.c`).
 const USUAL: [&[u8]; 4] = [b"isolation", b"level", b"read", b"committed"];
+const REPEATED: [&[u8]; 4] = [b"isolation", b"level", b"repeatable", b"read"];
 
-/// The command tag of a text that begins a transaction and says nothing about it but that it is
-/// read committed, and in comments, where some applications name the function that does.
-pub(super) fn plain_begin(text: &[u8]) -> Option<&'static [u8]> {
+/// A text that begins a transaction and says nothing about it but how it is isolated, and in
+/// comments, where some applications name the function that does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Plain {
+    /// Its command tag.
+    pub(super) tag: &'static [u8],
+    /// All its statements see what the first has seen.
+    pub(super) is_repeated: bool,
+}
+
+/// The text as such a one.
+pub(super) fn plain_begin(text: &[u8]) -> Option<Plain> {
     // Else the text would not be kept until the server is told.
     if !standing::is_begin(text) || !text.is_ascii() {
         return None;
@@ -60,13 +71,17 @@ pub(super) fn plain_begin(text: &[u8]) -> Option<&'static [u8]> {
         (_, true) => b"START TRANSACTION",
         _ => return None,
     };
-    let Some(next) = next else {
-        return Some(tag);
+    let said: Vec<&[u8]> = next
+        .into_iter()
+        .chain(words)
+        .take(USUAL.len() + 1)
+        .collect();
+    let are = |all: &[&[u8]]| {
+        all.len() == said.len() && all.iter().zip(&said).all(|(one, word)| is(word, one))
     };
-    let mut said = std::iter::once(next).chain(words);
-    let mut usual = USUAL.iter();
-    let is_usual = usual.all(|usual| said.next().is_some_and(|word| is(word, usual)));
-    (is_usual && said.next().is_none()).then_some(tag)
+    let is_repeated = are(&REPEATED);
+    let is_plain = is_repeated || are(&USUAL) || said.is_empty();
+    is_plain.then_some(Plain { tag, is_repeated })
 }
 
 /// Takes the next word off a text, and the space and comments in front of it. A comment that is not
@@ -108,7 +123,7 @@ impl Hop<'_> {
 
     #[inline(never)]
     fn defers_short(&mut self, text: &[u8], reason: Reason) -> bool {
-        let Some(tag) = plain_begin(text) else {
+        let Some(Plain { tag, .. }) = plain_begin(text) else {
             return false;
         };
         let may_defer = self.may_defer();
@@ -289,7 +304,16 @@ mod tests {
             ),
         ] {
             assert!(may_begin(text.as_bytes()), "{text}");
-            assert_eq!(plain_begin(text.as_bytes()), Some(tag), "{text}");
+            let is_repeated = false;
+            let plain = Plain { tag, is_repeated };
+            assert_eq!(plain_begin(text.as_bytes()), Some(plain), "{text}");
+        }
+        for text in [
+            "begin isolation level repeatable read",
+            "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ ;",
+        ] {
+            let plain = plain_begin(text.as_bytes());
+            assert!(plain.is_some_and(|plain| plain.is_repeated), "{text}");
         }
         for text in [
             "",
@@ -297,7 +321,9 @@ mod tests {
             "start",
             "start work",
             "begin read only",
-            "begin isolation level repeatable read",
+            "begin isolation level repeatable read read only",
+            "begin isolation level repeatable committed",
+            "begin isolation level serializable",
             "begin isolation level read committed read only",
             "begin isolation level read committed, read write",
             "begin isolation level read",

@@ -21,7 +21,7 @@
 //! - it is opened by itself after [`LONGEST`] milliseconds, so its beginning moves by no more.
 
 use super::Hop;
-use super::begin::{may_begin, next_word, plain_begin};
+use super::begin::{Plain, may_begin, next_word, plain_begin};
 use super::travel::AWAY;
 use crate::client::{Cancelled, Decided, Opening, Reopening, Then, Turn};
 use crate::convert::{Call, Decision, Policy};
@@ -132,7 +132,9 @@ impl Hop<'_> {
         if !may_begin(text) {
             return false;
         }
-        let Some(tag) = plain_begin(text).filter(|_| self.may_loosen()) else {
+        // Reads that run elsewhere each see what is there then.
+        let plain = plain_begin(text).filter(|plain| !plain.is_repeated);
+        let Some(Plain { tag, .. }) = plain.filter(|_| self.may_loosen()) else {
             return false;
         };
         self.lent.met = None;
