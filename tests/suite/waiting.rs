@@ -193,7 +193,7 @@ fn what_waits_for_who_changes_a_table_is_stored_as_it_is_then() {
             scene.learns(proxy, text);
             scene.one.run("BEGIN");
             let (last, first) = changes.split_last().unwrap();
-            first.iter().for_each(|text| drop(scene.one.run(text)));
+            first.iter().for_each(|text| scene.one.run(text));
             scene.two.send(&frames::query(&text.replace('?', "59")));
             scene.is_waiting();
             scene.one.run(last);
