@@ -4,8 +4,9 @@ use crate::harness::client::Client;
 use crate::harness::frames::{frame, startup, tags};
 use crate::harness::login::{DATABASE, Users, answer};
 use crate::harness::proxy::Proxy;
+use crate::harness::server;
 use crate::harness::tls::{Certificates, encrypting, pairs, psql};
-use pgautoprep::lab::postgres::{Auth, Options, Scratch};
+use pgautoprep::lab::postgres::{Auth, Scratch};
 use pgautoprep::metrics::Counter;
 use postgres_protocol::password::scram_sha_256;
 use rustls::pki_types::CertificateDer;
@@ -16,21 +17,37 @@ use sha2::{Digest, Sha256};
 fn server() -> (Scratch, Certificates) {
     let certificates = Certificates::new();
     certificates.sign("server", &["127.0.0.1"]);
-    let options = Options {
-        auth: Auth::ScramSha256("secret".to_owned()),
-        ..Options::default()
-    };
-    let server = Scratch::start(&options).unwrap_or_else(|error| panic!("{error}"));
+    let server = server::letting_in(Auth::ScramSha256("secret".to_owned()));
     encrypting(&server, &certificates, "server");
     (server, certificates)
+}
+
+/// How TLS with this server may begin: at once since PostgreSQL 17.
+fn negotiations(server: &Scratch) -> &'static [&'static str] {
+    match server.version_major() {
+        ..17 => &["postgres"],
+        17.. => &["postgres", "direct"],
+    }
 }
 
 /// A proxy with TLS on both sides, whose certificate is not the server's, and with this mode of
 /// its pools.
 fn proxy(server: &Scratch, certificates: &Certificates, mode: &str, users: &Users) -> Proxy {
+    negotiating(server, certificates, mode, users, "postgres")
+}
+
+/// The same, where TLS with the server begins so.
+fn negotiating(
+    server: &Scratch,
+    certificates: &Certificates,
+    mode: &str,
+    users: &Users,
+    negotiation: &str,
+) -> Proxy {
     let mut settings = certificates.settings("prefer");
     settings.push(("server_tls_sslmode", "verify-full".to_owned()));
     settings.push(("server_tls_ca_file", certificates.text("ca.crt")));
+    settings.push(("server_tls_negotiation", negotiation.to_owned()));
     settings.push(("auth_type", "scram-sha-256".to_owned()));
     settings.push(("auth_file", users.path().to_owned()));
     settings.push(("catalog_watch_ms", "200".to_owned()));
@@ -54,9 +71,14 @@ fn verifier(server: &Scratch) -> String {
 #[test]
 fn with_tls_on_both_sides_logins_are_bound_on_each() {
     let (server, certificates) = server();
-    for secret in ["secret".to_owned(), verifier(&server)] {
-        let users = Users::new(&[("postgres", &secret)]);
-        let proxy = proxy(&server, &certificates, "session", &users);
+    let secrets = ["secret".to_owned(), verifier(&server)];
+    let cases = secrets.iter().flat_map(|secret| {
+        let all = negotiations(&server).iter();
+        all.map(move |negotiation| (secret, *negotiation))
+    });
+    for (secret, negotiation) in cases {
+        let users = Users::new(&[("postgres", secret)]);
+        let proxy = negotiating(&server, &certificates, "session", &users, negotiation);
         let sql = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
         for (mode, bound) in [
             ("disable", "prefer"),

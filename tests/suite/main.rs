@@ -12,6 +12,7 @@
 
 mod harness {
     //! What the tests stand on.
+    pub(crate) mod certificates;
     pub(crate) mod client;
     pub(crate) mod cluster;
     pub(crate) mod frames;

@@ -7,7 +7,7 @@ use crate::harness::proxy::Proxy;
 use crate::harness::script::greeting;
 use crate::harness::server;
 use crate::harness::upstream::Upstream;
-use pgautoprep::lab::postgres::{Auth, Options, Scratch};
+use pgautoprep::lab::postgres::Auth;
 use pgautoprep::metrics::Counter;
 use pgautoprep::reason::Reason;
 use tokio_postgres::{NoTls, SimpleQueryMessage};
@@ -293,17 +293,9 @@ fn ipv6_works_on_both_sides() {
     peer.expect_at_once(&frames::query("SHOW port"));
 }
 
-fn scratch(auth: &Auth) -> Scratch {
-    let options = Options {
-        auth: auth.clone(),
-        ..Options::default()
-    };
-    Scratch::start(&options).unwrap_or_else(|error| panic!("{error}"))
-}
-
 /// Logs in with a right and a wrong password, by a client that is not ours.
 async fn passwords(auth: Auth) {
-    let server = scratch(&auth);
+    let server = server::letting_in(auth.clone());
     let proxy = Proxy::start(&server.host_port());
     let (host, port) = proxy.address().rsplit_once(':').unwrap();
     let mut config = tokio_postgres::Config::new();

@@ -7,7 +7,7 @@ use crate::harness::proxy::{Process, Proxy};
 use crate::harness::server;
 use crate::harness::tls::{Certificates, Trusting, pairs, process, psql, ssl_request};
 use crate::harness::upstream::Upstream;
-use pgautoprep::lab::postgres::{Auth, Options, Scratch};
+use pgautoprep::lab::postgres::Auth;
 use pgautoprep::metrics::Counter;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::time::{Duration, Instant};
@@ -376,11 +376,7 @@ fn files_are_read_again_when_the_proxy_is_told_to() {
 
 #[test]
 fn libpq_logs_in_with_scram_in_every_mode() {
-    let options = Options {
-        auth: Auth::ScramSha256("secret".to_owned()),
-        ..Options::default()
-    };
-    let server = Scratch::start(&options).unwrap_or_else(|error| panic!("{error}"));
+    let server = server::letting_in(Auth::ScramSha256("secret".to_owned()));
     let (files, proxy, _) = offering("require", &server.host_port());
     let try_with = |parameters: &str| {
         let root = files.text("ca.crt");

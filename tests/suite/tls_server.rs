@@ -3,9 +3,10 @@
 use crate::harness::client::Client;
 use crate::harness::frames::{self, query, startup, tags};
 use crate::harness::proxy::Proxy;
+use crate::harness::server;
 use crate::harness::tls::{Certificates, encrypting, pairs, psql, ssl_request};
 use crate::harness::upstream::{Peer, Upstream};
-use pgautoprep::lab::postgres::{Auth, Options, Scratch};
+use pgautoprep::lab::postgres::{Auth, Scratch};
 use pgautoprep::metrics::Counter;
 use std::time::{Duration, Instant};
 
@@ -20,11 +21,7 @@ fn mode(certificates: &Certificates, mode: &str) -> Vec<(&'static str, String)> 
 }
 
 fn server(auth: Auth, certificates: &Certificates, name: &str) -> Scratch {
-    let options = Options {
-        auth,
-        ..Options::default()
-    };
-    let server = Scratch::start(&options).unwrap_or_else(|error| panic!("{error}"));
+    let server = server::letting_in(auth);
     encrypting(&server, certificates, name);
     server
 }
@@ -311,12 +308,41 @@ fn both_sides_encrypted_every_byte_arrives() {
     assert_eq!(client.value("SELECT 1 + 1"), "2");
 }
 
+#[test]
+fn tls_begins_at_once_with_servers_that_know_that() {
+    let certificates = Certificates::new();
+    let server = server(Auth::Trust, &certificates, "proxy");
+    let mut settings = mode(&certificates, "verify-full");
+    settings.push(("server_tls_negotiation", "direct".to_owned()));
+    let proxy = Proxy::with(&server.host_port(), &pairs(&settings));
+    let mut client = Client::connect(proxy.address());
+    client.send(&startup(&ME));
+    if server.version_major() < 17 {
+        let answers = client.rest();
+        let seen = (tags(&answers), answers[0].sqlstate());
+        assert_eq!(seen, ("E".to_owned(), "08006".to_owned()));
+        return;
+    }
+    client.logged_in();
+    let encrypted = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+    assert_eq!(client.value(encrypted), "t");
+    // A request to cancel goes the same way.
+    client.send(&query("SELECT pg_sleep(10)"));
+    std::thread::sleep(Duration::from_millis(200));
+    let mut request = Client::connect(proxy.address());
+    request.send(&frames::cancel(client.key.0, &client.key.1));
+    assert_eq!(request.rest(), []);
+    let answer = client.until_ready();
+    let error = answer.iter().find(|frame| frame.tag == b'E').unwrap();
+    assert_eq!(error.sqlstate(), "57014");
+}
+
 /// The server of PostgreSQL 17 is another proxy here, so that any server will do.
 #[test]
 fn tls_with_the_server_may_begin_at_once() {
     let certificates = Certificates::new();
     let behind = certificates.settings("require");
-    let behind = Proxy::with(&crate::harness::server::address(), &pairs(&behind));
+    let behind = Proxy::with(&server::address(), &pairs(&behind));
     let mut settings = mode(&certificates, "verify-full");
     settings.push(("server_tls_negotiation", "direct".to_owned()));
     let proxy = Proxy::with(behind.address(), &pairs(&settings));

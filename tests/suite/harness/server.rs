@@ -1,7 +1,7 @@
 //! One real server for all tests of this program, and a database of its own for each.
 
 use super::client::Client;
-use pgautoprep::lab::postgres::{Options, Scratch, Wanted};
+use pgautoprep::lab::postgres::{Auth, Options, Scratch, Wanted};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -28,6 +28,16 @@ pub(crate) fn own() -> Scratch {
     for (name, value) in settings {
         options.settings.push((name.to_owned(), value.to_owned()));
     }
+    Scratch::start(&options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A server for one test alone, which asks its clients so.
+pub(crate) fn letting_in(auth: Auth) -> Scratch {
+    let options = Options {
+        wanted: Wanted::from_environment().unwrap_or_else(|error| panic!("{error}")),
+        auth,
+        ..Options::default()
+    };
     Scratch::start(&options).unwrap_or_else(|error| panic!("{error}"))
 }
 
