@@ -14,6 +14,11 @@
 
 #[path = "clients/browser.rs"]
 mod browser;
+#[path = "suite/harness/certificates.rs"]
+#[expect(dead_code, reason = "shared with the suite, which needs more of it")]
+mod certificates;
+#[path = "clients/doors.rs"]
+mod doors;
 #[path = "clients/restarts.rs"]
 mod restarts;
 
@@ -310,27 +315,81 @@ fn try_program(program: &Program, before: &[&str], source: &str, share: f64) {
     house.converted(program.name, share);
 }
 
+const PSYCOPG2: Program = Program {
+    name: "psycopg2",
+    packages: "python3-psycopg2",
+    commands: &["python3", "/usr/bin/python3"],
+    check: &["-c", "import psycopg2"],
+};
+
+const PSYCOPG3: Program = Program {
+    name: "psycopg",
+    packages: "python3-psycopg",
+    commands: &["python3", "/usr/bin/python3"],
+    check: &["-c", "import psycopg"],
+};
+
+const ASYNCPG: Program = Program {
+    name: "asyncpg",
+    packages: "python3-asyncpg",
+    commands: &["python3", "/usr/bin/python3"],
+    check: &["-c", "import asyncpg"],
+};
+
+const PDO: Program = Program {
+    name: "pdo",
+    packages: "php-cli php-pgsql",
+    commands: &["php"],
+    check: &[
+        "-r",
+        "exit(class_exists('PDO') && extension_loaded('pdo_pgsql') ? 0 : 1);",
+    ],
+};
+
+const DBD_PG: Program = Program {
+    name: "dbd-pg",
+    packages: "libdbd-pg-perl",
+    commands: &["perl"],
+    check: &["-MDBD::Pg", "-e", "1"],
+};
+
+const RUBY_PG: Program = Program {
+    name: "ruby-pg",
+    packages: "ruby-pg",
+    commands: &["ruby"],
+    check: &["-rpg", "-e", "1"],
+};
+
+const NODE_PG: Program = Program {
+    name: "node-pg",
+    packages: "node-pg",
+    commands: &["node"],
+    check: &["-e", "require('pg')"],
+};
+
+const JDBC: Program = Program {
+    name: "jdbc",
+    packages: "default-jdk-headless libpostgresql-jdbc-java",
+    commands: &["java"],
+    check: &["--list-modules"],
+};
+
+const PSQL: Program = Program {
+    name: "psql",
+    packages: "postgresql-client",
+    commands: &["psql"],
+    check: &["--version"],
+};
+
 #[test]
 fn psycopg2() {
-    let program = Program {
-        name: "psycopg2",
-        packages: "python3-psycopg2",
-        commands: &["python3", "/usr/bin/python3"],
-        check: &["-c", "import psycopg2"],
-    };
-    try_program(&program, &[], "psycopg2_program.py", 0.3);
+    try_program(&PSYCOPG2, &[], "psycopg2_program.py", 0.3);
 }
 
 #[test]
 fn psycopg3() {
-    let program = Program {
-        name: "psycopg",
-        packages: "python3-psycopg",
-        commands: &["python3", "/usr/bin/python3"],
-        check: &["-c", "import psycopg"],
-    };
     // It sends text without values by the simple protocol, and everything else by the extended.
-    try_program(&program, &[], "psycopg3_program.py", 0.1);
+    try_program(&PSYCOPG3, &[], "psycopg3_program.py", 0.1);
 }
 
 #[test]
@@ -421,77 +480,44 @@ fn the_exporters_questions_at_the_console() {
 
 #[test]
 fn asyncpg() {
-    let program = Program {
-        name: "asyncpg",
-        packages: "python3-asyncpg",
-        commands: &["python3", "/usr/bin/python3"],
-        check: &["-c", "import asyncpg"],
-    };
-    try_program(&program, &[], "asyncpg_program.py", 0.1);
+    try_program(&ASYNCPG, &[], "asyncpg_program.py", 0.1);
 }
 
 #[test]
 fn pdo() {
-    let program = Program {
-        name: "pdo",
-        packages: "php-cli php-pgsql",
-        commands: &["php"],
-        check: &[
-            "-r",
-            "exit(class_exists('PDO') && extension_loaded('pdo_pgsql') ? 0 : 1);",
-        ],
-    };
-    try_program(&program, &[], "pdo_program.php", 0.3);
+    try_program(&PDO, &[], "pdo_program.php", 0.3);
 }
 
 #[test]
 fn dbd_pg() {
-    let program = Program {
-        name: "dbd-pg",
-        packages: "libdbd-pg-perl",
-        commands: &["perl"],
-        check: &["-MDBD::Pg", "-e", "1"],
-    };
-    try_program(&program, &[], "dbd_program.pl", 0.3);
+    try_program(&DBD_PG, &[], "dbd_program.pl", 0.3);
 }
 
 #[test]
 fn ruby_pg() {
-    let program = Program {
-        name: "ruby-pg",
-        packages: "ruby-pg",
-        commands: &["ruby"],
-        check: &["-rpg", "-e", "1"],
-    };
-    try_program(&program, &[], "pg_program.rb", 0.3);
+    try_program(&RUBY_PG, &[], "pg_program.rb", 0.3);
 }
 
 #[test]
 fn node_pg() {
-    let program = Program {
-        name: "node-pg",
-        packages: "node-pg",
-        commands: &["node"],
-        check: &["-e", "require('pg')"],
-    };
-    try_program(&program, &[], "pg_program.js", 0.3);
+    try_program(&NODE_PG, &[], "pg_program.js", 0.3);
+}
+
+const JAR: &str = "/usr/share/java/postgresql.jar";
+
+/// The driver is there if its tests are not left out.
+fn has_jdbc() {
+    assert!(
+        JDBC.find().is_none() || Path::new(JAR).exists(),
+        "apt-get install {}",
+        JDBC.packages
+    );
 }
 
 #[test]
 fn jdbc() {
-    const JAR: &str = "/usr/share/java/postgresql.jar";
-    let program = Program {
-        name: "jdbc",
-        packages: "default-jdk-headless libpostgresql-jdbc-java",
-        commands: &["java"],
-        check: &["--list-modules"],
-    };
-    assert!(
-        program.find().is_none() || Path::new(JAR).exists(),
-        "apt-get install {}",
-        program.packages
-    );
-    try_program(&program, &["-cp", JAR], "Jdbc.java", 0.1);
+    has_jdbc();
+    try_program(&JDBC, &["-cp", JAR], "Jdbc.java", 0.1);
 }
 
 /// A program in Go, which is compiled before it can run, and with modules that are fetched then.
@@ -555,13 +581,7 @@ fn pgx() {
 
 #[test]
 fn psql() {
-    let program = Program {
-        name: "psql",
-        packages: "postgresql-client",
-        commands: &["psql"],
-        check: &["--version"],
-    };
-    let Some(psql) = program.find() else { return };
+    let Some(psql) = PSQL.find() else { return };
     let read = |name: &str| std::fs::read_to_string(programs().join(name)).unwrap();
     let with_semicolons = |text: String| -> String {
         text.lines()
@@ -580,7 +600,7 @@ fn psql() {
     let file = house.directory.path().join("script.sql");
     std::fs::write(&file, script).unwrap();
     house.compare(&psql, &["-X", "-a", "-f", file.to_str().unwrap()]);
-    house.converted(program.name, 0.3);
+    house.converted(PSQL.name, 0.3);
 }
 
 #[test]
@@ -591,13 +611,7 @@ fn pgbench() {
         commands: &["pgbench"],
         check: &["--version"],
     };
-    let psql = Program {
-        name: "psql",
-        packages: "postgresql-client",
-        commands: &["psql"],
-        check: &["--version"],
-    };
-    let (Some(pgbench), Some(psql)) = (program.find(), psql.find()) else {
+    let (Some(pgbench), Some(psql)) = (program.find(), PSQL.find()) else {
         return;
     };
     let house = House::new();
