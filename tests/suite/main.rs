@@ -145,6 +145,7 @@ mod bulk;
 mod parked;
 mod waiting;
 mod warm;
+mod warm_logins;
 // Random beginnings of sessions, and whoever comes next on their connections.
 mod prefixes;
 // What a client costs while it waits.

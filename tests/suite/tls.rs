@@ -5,11 +5,13 @@ use crate::harness::client::{Client, PATIENCE};
 use crate::harness::frames::{self, query, startup, tags};
 use crate::harness::proxy::{Process, Proxy};
 use crate::harness::server;
-use crate::harness::tls::{Certificates, Trusting, pairs, process, psql, ssl_request};
+use crate::harness::tls::{self, Certificates, Trusting, pairs, process, psql, ssl_request};
 use crate::harness::upstream::Upstream;
 use pgautoprep::lab::postgres::Auth;
 use pgautoprep::metrics::Counter;
+use rustls::HandshakeKind;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const ME: [(&str, &str); 2] = [("user", "postgres"), ("database", "postgres")];
@@ -38,6 +40,23 @@ fn a_client_that_asks_for_tls_gets_it_and_is_served_as_without() {
         assert!(proxy.converted() > before);
     }
     assert_eq!(proxy.summary().count(Counter::TlsHandshakes), 2);
+}
+
+#[test]
+fn nothing_is_given_by_which_a_session_could_be_resumed() {
+    let (_files, proxy, trusting) = offering("require", &server::address());
+    for trusting in [trusting.clone(), trusting.old()] {
+        let config = Arc::new(trusting.config());
+        for _ in 0..3 {
+            let mut client = tls::connect(&config, proxy.address()).unwrap();
+            client.send(&startup(&ME));
+            client.logged_in();
+            assert_eq!(client.value("SELECT 1 + 1"), "2");
+            let session = &client.socket.conn;
+            assert_eq!(session.handshake_kind(), Some(HandshakeKind::Full));
+            assert_eq!(session.tls13_tickets_received(), 0);
+        }
+    }
 }
 
 #[test]

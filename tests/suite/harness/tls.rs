@@ -78,6 +78,11 @@ impl Trusting {
 
     /// A connection on which nothing was said.
     pub(crate) fn connection(&self) -> ClientConnection {
+        connection(&Arc::new(self.config()))
+    }
+
+    /// How it encrypts; what a server gives for another time is remembered in it.
+    pub(crate) fn config(&self) -> ClientConfig {
         let versions = if self.is_old { [&TLS12] } else { [&TLS13] };
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(&versions)
@@ -92,8 +97,7 @@ impl Trusting {
             }
         };
         config.alpn_protocols = self.names.iter().map(|name| name.to_vec()).collect();
-        let name = ServerName::try_from("localhost").unwrap();
-        ClientConnection::new(Arc::new(config), name).unwrap()
+        config
     }
 
     /// Shakes hands at once.
@@ -103,10 +107,7 @@ impl Trusting {
 
     /// Asks for TLS and shakes hands.
     pub(crate) fn connect(&self, address: &str) -> std::io::Result<Client<Encrypted>> {
-        let mut client = Client::connect(address);
-        client.send(&ssl_request());
-        assert_eq!(client.byte(), b'S');
-        over(client, self.connection())
+        connect(&Arc::new(self.config()), address)
     }
 
     /// Connects and logs in as the superuser.
@@ -119,6 +120,22 @@ impl Trusting {
         client.logged_in();
         client
     }
+}
+
+fn connection(config: &Arc<ClientConfig>) -> ClientConnection {
+    let name = ServerName::try_from("localhost").unwrap();
+    ClientConnection::new(Arc::clone(config), name).unwrap()
+}
+
+/// Asks for TLS and shakes hands, with what is remembered.
+pub(crate) fn connect(
+    config: &Arc<ClientConfig>,
+    address: &str,
+) -> std::io::Result<Client<Encrypted>> {
+    let mut client = Client::connect(address);
+    client.send(&ssl_request());
+    assert_eq!(client.byte(), b'S');
+    over(client, connection(config))
 }
 
 fn over(client: Client, mut connection: ClientConnection) -> std::io::Result<Client<Encrypted>> {

@@ -1,0 +1,243 @@
+//! What a new login would have met is met by whoever would have been given a warm connection:
+//! changes past the proxy, while connections wait.
+
+use crate::harness::client::Client;
+use crate::harness::frames;
+use crate::harness::login::{Attempt, DATABASE, Users, asking, login, login_as, rules};
+use crate::harness::proxy::Proxy;
+use crate::harness::server;
+use pgautoprep::lab::postgres::Scratch;
+use pgautoprep::metrics::Counter;
+use std::time::{Duration, Instant};
+
+const SETUP: &str = "SET password_encryption = 'scram-sha-256';\
+    ALTER SYSTEM SET password_encryption = 'scram-sha-256';\
+    CREATE ROLE keeper SUPERUSER LOGIN PASSWORD 'kept';\
+    CREATE ROLE visitor LOGIN PASSWORD 'right';\
+    CREATE TABLE t (id int PRIMARY KEY, name text);\
+    INSERT INTO t SELECT n, 'name ' || n FROM generate_series(1, 100) n;\
+    ANALYZE t;\
+    GRANT SELECT ON t TO PUBLIC";
+
+/// How long something may be believed that is not true any more.
+const BELIEVED: Duration = Duration::from_millis(1_500);
+
+/// A proxy that relays logins.
+fn relaying(server: &Scratch) -> Proxy {
+    Proxy::with(&server.host_port(), &[("catalog_watch_ms", "200")])
+}
+
+/// A proxy that asks for passwords itself.
+fn asking_itself(server: &Scratch, users: &Users, more: &[(&str, &str)]) -> Proxy {
+    let settings = [
+        ("auth_type", "scram-sha-256"),
+        ("auth_file", users.path()),
+        ("catalog_watch_ms", "200"),
+    ];
+    Proxy::with(&server.host_port(), &[&settings, more].concat())
+}
+
+fn woken(proxy: &Proxy) -> u64 {
+    proxy.summary().count(Counter::Woken)
+}
+
+fn leave(mut client: Client) {
+    client.send(&frames::frame(b'X', b""));
+    assert_eq!(client.rest(), []);
+}
+
+/// Clients come and go until `count` of them have been given a warm connection.
+fn settle(proxy: &Proxy, attempt: &dyn Fn() -> Attempt, count: u64) {
+    let (started, before) = (Instant::now(), woken(proxy));
+    while woken(proxy) < before + count {
+        assert!(started.elapsed() < Duration::from_secs(15), "not warm");
+        let mut client = attempt().entered();
+        assert_eq!(client.value("SELECT name FROM t WHERE id = 7"), "name 7");
+        leave(client);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Logins are tried until one is refused, which must come soon; and then they all are.
+fn refused_soon(attempt: &dyn Fn() -> Attempt, what: &str) -> String {
+    let started = Instant::now();
+    let state = loop {
+        let tried = attempt();
+        match tried.client {
+            None => break tried.refusal().0,
+            Some(client) => leave(client),
+        }
+        assert!(started.elapsed() < BELIEVED, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    for _ in 0..5 {
+        assert_eq!(attempt().refusal().0, state, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    state
+}
+
+#[test]
+fn an_event_trigger_of_logins_runs_at_each_of_them() {
+    let server = asking("trust", SETUP);
+    let proxy = relaying(&server);
+    let attempt = || login(proxy.address(), "visitor", "");
+    let mut direct = Client::login(&server.host_port(), DATABASE);
+    direct.run(
+        "CREATE TABLE logins (who name); GRANT INSERT ON logins TO PUBLIC; \
+         CREATE FUNCTION greets() RETURNS event_trigger LANGUAGE plpgsql AS \
+         'BEGIN INSERT INTO public.logins VALUES (session_user); END'",
+    );
+    settle(&proxy, &attempt, 1);
+    let create = "CREATE EVENT TRIGGER greets ON login EXECUTE FUNCTION greets()";
+    if server.version_major() < 17 {
+        let answer = direct.query(create);
+        assert_eq!(
+            answer[0].field(b'M').unwrap(),
+            "unrecognized event name \"login\""
+        );
+        return;
+    }
+    let count = |client: &mut Client| -> u64 {
+        let text = "SELECT count(*) FROM logins WHERE who = 'visitor'";
+        client.value(text).parse().unwrap()
+    };
+    let mut by_proxy = Client::login(proxy.address(), DATABASE);
+    for round in 0..2 {
+        settle(&proxy, &attempt, 1);
+        // Past the proxy it is found by the looks at the catalog, through it at once.
+        if round == 0 {
+            direct.run(create);
+            std::thread::sleep(BELIEVED);
+        } else {
+            by_proxy.run("ALTER EVENT TRIGGER greets ENABLE");
+        }
+        for _ in 0..10 {
+            let (before, given) = (count(&mut direct), woken(&proxy));
+            let client = attempt().entered();
+            let is_given = woken(&proxy) > given;
+            assert!(!is_given && count(&mut direct) > before, "round {round}");
+            leave(client);
+        }
+        direct.run("ALTER EVENT TRIGGER greets DISABLE");
+    }
+}
+
+#[test]
+fn a_server_that_begins_to_ask_for_passwords_is_believed_soon() {
+    let server = asking("trust", SETUP);
+    let proxy = relaying(&server);
+    let attempt = || login(proxy.address(), "visitor", "right");
+    settle(&proxy, &attempt, 1);
+    rules(&server, "scram-sha-256");
+    let started = Instant::now();
+    // Who is let in without a word is let in on a connection that was there before.
+    while attempt().order().starts_with("0 ") {
+        assert!(started.elapsed() < BELIEVED);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let given = woken(&proxy);
+    for _ in 0..10 {
+        let wrong = login(proxy.address(), "visitor", "wrong");
+        assert_eq!(wrong.refusal().0, "28P01");
+        assert!(attempt().order().starts_with("10 11 12 0 "));
+    }
+    assert_eq!(woken(&proxy), given);
+    // Nobody is let in where the server begins to refuse them.
+    rules(&server, "trust");
+    settle(&proxy, &attempt, 1);
+    rules(&server, "reject");
+    assert_eq!(refused_soon(&attempt, "reject"), "28000");
+}
+
+#[test]
+fn a_password_that_expires_while_connections_wait_lets_nobody_in() {
+    let server = asking("scram-sha-256", SETUP);
+    let mut direct = Client::login(&server.host_port(), DATABASE);
+    let keeper = Users::new(&[("keeper", "kept")]);
+    let listed = Users::new(&[("visitor", "right")]);
+    for (users, more) in [(&keeper, &[("auth_user", "keeper")][..]), (&listed, &[])] {
+        direct.run("ALTER ROLE visitor VALID UNTIL 'infinity'");
+        let proxy = asking_itself(&server, users, more);
+        let attempt = || login(proxy.address(), "visitor", "right");
+        settle(&proxy, &attempt, 1);
+        let until = direct.value("SELECT clock_timestamp() + interval '3 s'");
+        direct.run(&format!("ALTER ROLE visitor VALID UNTIL '{until}'"));
+        // What is changed is found, and then they wait again, for somebody who comes too late.
+        settle(&proxy, &attempt, 1);
+        let is_over = format!("SELECT clock_timestamp() > '{until}'");
+        loop {
+            let tried = attempt();
+            let is_over = direct.value(&is_over) == "t";
+            match tried.client {
+                None => assert!(is_over, "{:?}", tried.said),
+                Some(client) => leave(client),
+            }
+            if is_over {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(refused_soon(&attempt, "expired"), "28P01");
+        // So does the server itself.
+        let theirs = login(&server.host_port(), "visitor", "right");
+        assert_eq!(theirs.refusal().0, "28P01");
+    }
+}
+
+#[test]
+fn a_role_that_is_dropped_past_the_proxy_is_let_in_no_more() {
+    let server = asking("trust", SETUP);
+    let mut direct = Client::login(&server.host_port(), DATABASE);
+    let keeper = Users::new(&[("keeper", "kept")]);
+    let relaying = relaying(&server);
+    let querying = asking_itself(&server, &keeper, &[("auth_user", "keeper")]);
+    for (proxy, method, expected) in [
+        (&relaying, "trust", "28000"),
+        (&querying, "scram-sha-256", "28P01"),
+    ] {
+        rules(&server, method);
+        let attempt = || login(proxy.address(), "visitor", "right");
+        settle(proxy, &attempt, 1);
+        direct.run("DROP ROLE visitor");
+        assert_eq!(refused_soon(&attempt, "DROP ROLE"), expected);
+        // Another of that name is another.
+        direct.run("CREATE ROLE visitor LOGIN PASSWORD 'right'");
+        let started = Instant::now();
+        while attempt().client.is_none() {
+            assert!(started.elapsed() < BELIEVED);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn a_database_that_is_dropped_past_the_proxy_is_gone() {
+    let own = server::own();
+    let proxy = Proxy::with(
+        &own.host_port(),
+        &[("catalog_watch_ms", "200"), ("server_idle_timeout_s", "1")],
+    );
+    let mut direct = Client::login(&own.host_port(), DATABASE);
+    for forces in [true, false] {
+        direct.run("CREATE DATABASE doomed");
+        Client::login(&own.host_port(), "doomed").run(
+            "CREATE TABLE t (id int PRIMARY KEY, name text); \
+             INSERT INTO t SELECT n, 'name ' || n FROM generate_series(1, 100) n; ANALYZE t",
+        );
+        let attempt = || {
+            let parameters = [("user", "postgres"), ("database", "doomed")];
+            login_as(Client::connect(proxy.address()), &parameters, "")
+        };
+        settle(&proxy, &attempt, 1);
+        if forces {
+            direct.run("DROP DATABASE doomed WITH (FORCE)");
+        } else {
+            // Connections that wait are sessions for the server, which waits for their end.
+            direct.run("DROP DATABASE doomed");
+        }
+        for _ in 0..5 {
+            assert_eq!(attempt().refusal().0, "3D000");
+        }
+    }
+}
