@@ -17,6 +17,8 @@ pub struct AuthSettings {
     pub hba_file: PathBuf,
     /// The file of maps that rules name; empty if there is none.
     pub ident_file: PathBuf,
+    /// Which names in certificates say whose they are.
+    pub cert_name: CertName,
     /// The user that asks for others; empty if nobody does.
     pub user: String,
     /// What it asks.
@@ -46,6 +48,19 @@ pub enum AuthType {
     Peer,
     /// By what the first rule says that fits.
     Hba,
+}
+
+/// Which names in a client's certificate say who it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CertName {
+    /// The one common name of its subject.
+    Common,
+    /// The alternative names that are names of hosts.
+    Dns,
+    /// Those that are addresses of e-mail.
+    Email,
+    /// Those that are URIs.
+    Uri,
 }
 
 impl Config {
@@ -100,12 +115,19 @@ impl Effective {
             "hba" => AuthType::Hba,
             _ => AuthType::Relay,
         };
+        let cert_name = match self.text(&settings::AUTH_CERT_NAME)? {
+            "dns" => CertName::Dns,
+            "email" => CertName::Email,
+            "uri" => CertName::Uri,
+            _ => CertName::Common,
+        };
         let text = |setting| self.text(setting).map(str::to_owned);
         let auth = AuthSettings {
             kind,
             file: PathBuf::from(self.text(&settings::AUTH_FILE)?),
             hba_file: PathBuf::from(self.text(&settings::AUTH_HBA_FILE)?),
             ident_file: PathBuf::from(self.text(&settings::AUTH_IDENT_FILE)?),
+            cert_name,
             user: text(&settings::AUTH_USER)?,
             query: text(&settings::AUTH_QUERY)?,
             database: text(&settings::AUTH_DBNAME)?,

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use address::{Address, AddressError};
-pub use auth::{AuthSettings, AuthType};
+pub use auth::{AuthSettings, AuthType, CertName};
 pub use choices::{HttpPage, LogFormat, Mode, PlanChoice, SharedReads};
 pub use console::ConsoleUsers;
 pub use databases::{

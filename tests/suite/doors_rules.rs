@@ -6,6 +6,7 @@ use crate::harness::login::{Attempt, DATABASE, Users, asking, login, login_as};
 use crate::harness::proxy::{Process, Proxy};
 use crate::harness::server;
 use crate::harness::tls::{Certificates, pairs};
+use rcgen::SanType;
 use rustix::process::Signal;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -242,6 +243,61 @@ fn a_map_says_whom_a_certificate_and_a_user_of_the_machine_stand_for() {
     assert_eq!(client.value("SELECT session_user"), "postgres");
     let (_, message) = locally(&socket, "else", DATABASE).refusal();
     assert_eq!(message, "Peer authentication failed for user \"else\"");
+}
+
+/// A name beside the common one is its owner's only where that is said: it may be a host's.
+#[test]
+fn alternative_names_of_certificates_are_read_where_that_is_asked_for() {
+    let certificates = Certificates::new();
+    let beside = vec![
+        SanType::DnsName("postgres".try_into().unwrap()),
+        SanType::DnsName("someone.example".try_into().unwrap()),
+        SanType::Rfc822Name("jo@example.org".try_into().unwrap()),
+        SanType::URI("spiffe://example.org/jo".try_into().unwrap()),
+    ];
+    certificates.sign_beside("jo", "jo", beside);
+    let files = Files::new(
+        "hostssl all postgres all cert map=m\nhostssl all all all cert\n",
+        "m spiffe://example.org/jo postgres\nm jo@example.org postgres\n",
+    );
+    let users = Users::new(&[("postgres", ""), ("jo", ""), ("jo@example.org", "")]);
+    let showing = |kind: &str, name: &str, user: &str| {
+        let mut settings = certificates.settings("verify-full");
+        settings.extend(files.settings());
+        settings.push(("auth_file", users.path().to_owned()));
+        if kind == "cert" {
+            settings.retain(|(key, _)| !key.starts_with("auth_h") && !key.starts_with("auth_i"));
+            settings.retain(|(key, _)| *key != "auth_type");
+            settings.push(("auth_type", kind.to_owned()));
+        }
+        settings.extend((!name.is_empty()).then(|| ("auth_cert_name", name.to_owned())));
+        let proxy = Proxy::with(&server::address(), &pairs(&settings));
+        let [certificate, key] = ["crt", "key"].map(|it| certificates.path(&format!("jo.{it}")));
+        let trusting = certificates.trusting().showing(&certificate, &key);
+        let mut client = trusting.connect(proxy.address()).unwrap();
+        client.send(&startup(&[("user", user), ("database", DATABASE)]));
+        let last = client.until_ready().pop().unwrap();
+        last.field(b'M').unwrap_or_default()
+    };
+    let refused = |user: &str| format!("certificate authentication failed for user \"{user}\"");
+    let unknown = |user: &str| format!("role \"{user}\" does not exist");
+    for (kind, name, user, said) in [
+        // The server has no such role, but the proxy has let it in.
+        ("cert", "", "jo", unknown("jo")),
+        ("cert", "", "postgres", refused("postgres")),
+        ("cert", "dns", "postgres", String::new()),
+        ("cert", "dns", "jo", refused("jo")),
+        ("cert", "email", "jo@example.org", unknown("jo@example.org")),
+        ("cert", "email", "postgres", refused("postgres")),
+        ("cert", "uri", "postgres", refused("postgres")),
+        ("hba", "uri", "postgres", String::new()),
+        ("hba", "email", "postgres", String::new()),
+        ("hba", "email", "jo@example.org", unknown("jo@example.org")),
+        ("hba", "dns", "postgres", refused("postgres")),
+        ("hba", "", "postgres", refused("postgres")),
+    ] {
+        assert_eq!(showing(kind, name, user), said, "{kind} {name} {user}");
+    }
 }
 
 #[test]

@@ -60,6 +60,19 @@ pub const AUTH_IDENT_FILE: Setting = Setting {
     because: "without a map a name stands for the user of the same name.",
 };
 
+/// `auth_cert_name`: which of a certificate's names is its owner's.
+pub const AUTH_CERT_NAME: Setting = Setting {
+    key: "auth_cert_name",
+    kind: ValueForm::Choice(&["cn", "dns", "email", "uri"]),
+    default: Some("cn"),
+    what: "Which names in a client's certificate say who it is, with auth_type = cert or in \
+           lines with cert: the one CN of its subject, or, if one of them is the user or is \
+           mapped to it, those of its alternative names that are DNS names, addresses of \
+           e-mail or URIs.",
+    because: "it is the only name that the server itself looks at; an alternative name is often \
+              a host's, and whoever has the key of the host postgres is not the user postgres.",
+};
+
 /// `auth_user`: who asks for the secrets of others.
 pub const AUTH_USER: Setting = Setting {
     key: "auth_user",

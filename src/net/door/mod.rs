@@ -21,7 +21,7 @@ use crate::auth::{
     Accepted, Asking, Chance, Credential, Evidence, Heard, Mock, Reception, Refusal, Role, Secret,
 };
 use crate::client::Login;
-use crate::config::{AuthType, Config, DatabaseMap};
+use crate::config::{AuthType, CertName, Config, DatabaseMap};
 use crate::error::ConnectionError;
 use crate::wire::backend;
 use crate::wire::frame::{self, HEADER};
@@ -44,6 +44,7 @@ const PIECE: usize = 1024;
 #[derive(Debug)]
 pub struct Door {
     kind: AuthType,
+    cert_name: CertName,
     known: Known,
     rules: RuleBook,
     mock: Mock,
@@ -75,6 +76,7 @@ impl Door {
         getrandom::fill(&mut secret).map_err(|error| Error::Chance(error.into()))?;
         Ok(Self {
             kind: config.auth.kind,
+            cert_name: config.auth.cert_name,
             known: Known::load(config)?,
             rules: RuleBook::load(config)?,
             mock: Mock::new(secret),
@@ -210,8 +212,10 @@ impl Door {
     ) -> Result<(), ConnectionError> {
         let refusal = match kind {
             AuthType::Cert => {
-                let name = client.tls().and_then(Tunnel::client_name);
-                (!name.is_some_and(may_be)).then(|| Refusal::no_certificate(user))
+                let shown = client.tls();
+                let names = shown.map(|tunnel| tunnel.client_names(self.cert_name));
+                let mut names = names.unwrap_or_default().into_iter();
+                (!names.any(may_be)).then(|| Refusal::no_certificate(user))
             }
             AuthType::Peer => {
                 let uid = client.user();

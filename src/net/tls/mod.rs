@@ -5,6 +5,7 @@ mod binding;
 mod clients;
 mod der;
 mod files;
+mod names;
 mod servers;
 mod tunnel;
 mod verify;

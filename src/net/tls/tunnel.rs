@@ -12,7 +12,8 @@
 //!   content cannot hold a thread.
 
 use super::binding::end_point;
-use super::der::common_name;
+use super::names::names;
+use crate::config::CertName;
 use rustls::{Connection, SupportedCipherSuite};
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -105,13 +106,15 @@ impl Tunnel {
         }
     }
 
-    /// The name in the certificate that the client of this connection has shown, which is verified
-    /// if clients have to show one.
-    pub(in crate::net) fn client_name(&self) -> Option<&[u8]> {
-        match &self.connection {
-            Connection::Server(_) => common_name(self.connection.peer_certificates()?.first()?),
+    /// The names of this kind in the certificate that the client of this connection has shown,
+    /// which is verified if clients have to show one.
+    pub(in crate::net) fn client_names(&self, kind: CertName) -> Vec<&[u8]> {
+        let shown = match &self.connection {
+            Connection::Server(_) => self.connection.peer_certificates(),
             Connection::Client(_) => None,
-        }
+        };
+        let certificate = shown.and_then(<[_]>::first);
+        certificate.map_or_else(Vec::new, |it| names(it, kind))
     }
 
     /// Goes on with the handshake until it is over and all of ours is sent. `early` is what was

@@ -3,7 +3,7 @@
 use pgautoprep::lab::postgres::Scratch;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
+    KeyUsagePurpose, SanType,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{Read, Write};
@@ -55,13 +55,29 @@ impl Certificates {
         self.sign_for(file, name, &[]);
     }
 
+    /// The same, with these names beside.
+    pub(crate) fn sign_beside(&self, file: &str, name: &str, beside: Vec<SanType>) {
+        let mut params = CertificateParams::default();
+        params.subject_alt_names = beside;
+        self.sign_all(file, name, (params, ExtendedKeyUsagePurpose::ClientAuth));
+    }
+
     fn sign_for(&self, file: &str, name: &str, hosts: &[&str]) {
         let hosts: Vec<_> = hosts.iter().map(|&host| host.to_owned()).collect();
         let usage = match hosts.is_empty() {
             true => ExtendedKeyUsagePurpose::ClientAuth,
             false => ExtendedKeyUsagePurpose::ServerAuth,
         };
-        let mut params = CertificateParams::new(hosts).unwrap();
+        let params = CertificateParams::new(hosts).unwrap();
+        self.sign_all(file, name, (params, usage));
+    }
+
+    fn sign_all(
+        &self,
+        file: &str,
+        name: &str,
+        (mut params, usage): (CertificateParams, ExtendedKeyUsagePurpose),
+    ) {
         params.distinguished_name.push(DnType::CommonName, name);
         params.extended_key_usages = vec![usage];
         params.use_authority_key_identifier_extension = true;
