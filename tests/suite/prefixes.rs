@@ -230,6 +230,15 @@ const PROBES: [&str; 15] = [
     "SELECT fails()",
 ];
 
+/// What the texts above have `random()` begin with.
+const SEEDS: [&str; 4] = ["0.125", "0.25", "0.5", "0.75"];
+
+/// How many numbers it may have given before somebody looks.
+const DRAWN: usize = 12;
+
+/// What shows our statements, which are dropped for that. So it is not asked each time.
+const STATEMENTS: &str = "SELECT name, statement FROM pg_prepared_statements";
+
 struct Dice(u64);
 
 impl Dice {
@@ -308,7 +317,13 @@ fn prefix(names: &[String], dice: &mut Dice) -> Vec<String> {
 
 /// The answers of a fresh session to the probes, and to the functions under each variant.
 struct Expected {
+    /// What it is told of its settings when it has logged in.
+    parameters: Vec<(String, String)>,
     probes: Vec<Vec<Frame>>,
+    statements: Vec<Frame>,
+    unnamed: Vec<Frame>,
+    /// Numbers that nobody draws who has not sown them.
+    sown: Vec<String>,
     functions: Vec<Vec<Vec<Frame>>>,
 }
 
@@ -326,7 +341,29 @@ fn expected(database: &str, names: &[String]) -> Expected {
         answers.collect()
     };
     let functions = VARIANTS.map(under).to_vec();
-    Expected { probes, functions }
+    Expected {
+        parameters: fresh.parameters.clone(),
+        probes,
+        statements: fresh.query(STATEMENTS),
+        unnamed: unnamed(&mut fresh),
+        sown: SEEDS.iter().flat_map(|seed| sown(database, seed)).collect(),
+        functions,
+    }
+}
+
+/// The numbers that a session draws first that has sown this.
+fn sown(database: &str, seed: &str) -> Vec<String> {
+    let mut client = Client::login(&server::address(), database);
+    client.run(&format!("SELECT setseed({seed})"));
+    (0..DRAWN)
+        .map(|_| client.value("SELECT random()"))
+        .collect()
+}
+
+/// What a client is told that binds the statement without a name, which nobody has parsed.
+fn unnamed(client: &mut Client) -> Vec<Frame> {
+    client.send(&[frames::bind("", "", &[]), frames::sync()].concat());
+    client.until_ready()
 }
 
 #[test]
@@ -384,6 +421,9 @@ fn look_around(
     dice: &mut Dice,
     texts: &[String],
 ) {
+    assert_eq!(next.parameters, expected.parameters, "behind {texts:?}");
+    let drawn = next.value("SELECT random()");
+    assert!(!expected.sown.contains(&drawn), "behind {texts:?}");
     for (probe, expected) in PROBES.iter().zip(&expected.probes) {
         assert_eq!(&next.query(probe), expected, "{probe} behind {texts:?}");
     }
@@ -400,6 +440,12 @@ fn look_around(
             names[which],
             EXPRESSIONS[which / 3]
         );
+    }
+    // Our statements are not asked for where they are worth something to the next.
+    if dice.below(8) == 0 {
+        let answer = next.query(STATEMENTS);
+        assert_eq!(answer, expected.statements, "behind {texts:?}");
+        assert_eq!(unnamed(next), expected.unnamed, "behind {texts:?}");
     }
     next.send(&frames::frame(b'X', b""));
     next.rest();
