@@ -13,6 +13,7 @@ use super::{Hub, Server, ServerKey, Task};
 use crate::client::{CancelKey, Client, Turn};
 use crate::convert::{Lent, Policy};
 use crate::ids::{ClientId, UpstreamId};
+use crate::oracle::is_announcement;
 use crate::sql::residue::Residue;
 use crate::standing::{Reset, Standing};
 use crate::statement::Millis;
@@ -194,6 +195,10 @@ impl Hub {
             && is_current(server, &self.lent);
         let is_possible = is_possible && server.upstream.standing.keeps_the_present();
         let resets = server.upstream.standing.resets().filter(|_| is_possible)?;
+        // What the proxy itself listens to would be forgotten, too.
+        if self.lent.settings.ddl_notices && resets.iter().any(Reset::stops_listening) {
+            return None;
+        }
         let is_true = server
             .upstream
             .welcome
@@ -253,8 +258,8 @@ impl Hub {
                 }
             };
             at += header.size;
-            if header.tag == backend::NOTIFICATION {
-                // Maybe that the catalog has changed, and nobody else may have been told.
+            if header.tag == backend::NOTIFICATION && is_announcement(frame) {
+                // Nobody else may have been told that.
                 server.upstream.standing.database.advance();
             }
             if !take_reset(server, header.tag, frame) {
@@ -399,6 +404,10 @@ fn send_resets(server: &mut Server, resets: Vec<Reset>) {
 /// Takes a reply to a reset. Returns false if it is none that is expected.
 fn take_reset(server: &mut Server, tag: u8, frame: &[u8]) -> bool {
     let body = &frame[HEADER..];
+    if tag == backend::NOTIFICATION {
+        // Of what the client has listened to, and is being forgotten.
+        return server.resets.iter().any(Reset::stops_listening);
+    }
     let Some(reset) = server.resets.front().copied() else {
         return false;
     };

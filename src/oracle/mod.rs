@@ -72,7 +72,7 @@ mod lesson_tests;
 
 pub use lesson::Lesson;
 pub use question::Asked;
-pub use settings::{DDL_CHANNEL, context_query, digest};
+pub use settings::{DDL_CHANNEL, context_query, digest, is_announcement};
 pub use topic::Subject;
 pub use travel::Inquiry;
 

@@ -20,9 +20,18 @@ use super::catalog;
 use super::question::CAREFUL;
 use crate::reason::Reason;
 use crate::sql::settings;
+use crate::wire::backend;
+use crate::wire::frame::HEADER;
 
 /// The channel on which an event trigger announces changes of the catalog.
 pub const DDL_CHANNEL: &str = "pgautoprep_ddl";
+
+/// Whether a NotificationResponse says that the catalog has changed.
+#[must_use]
+pub fn is_announcement(frame: &[u8]) -> bool {
+    let body = frame.get(HEADER..).unwrap_or_default();
+    backend::notification_channel(body) == Some(DDL_CHANNEL.as_bytes())
+}
 
 /// Asks for the context. If `listens`, the session listens on [`DDL_CHANNEL`] from then on, in case
 /// something has made it stop. It is also asked since when the server runs, which tells it from

@@ -53,6 +53,11 @@ impl Residue {
     pub const OF_FUNCTIONS: Self = Self(Self::KEPT.0 | Self::COMPILED.0);
     /// Nothing, as far as it is known what draws from sequences when it is written: it has written.
     pub const WROTE: Self = Self(1 << 7);
+    /// Channels that it listens to, which UNLISTEN has it forget.
+    pub const CHANNELS: Self = Self(1 << 8);
+    /// Cursors that outlive their transactions (`WITH HOLD`), which CLOSE ALL closes. Their queries
+    /// run when the transaction ends.
+    pub const CURSORS: Self = Self(1 << 9);
     /// Anything.
     pub const ANYTHING: Self = Self(u16::MAX);
 
@@ -70,12 +75,14 @@ impl Residue {
     }
 
     /// This and what `new` leaves in a session in which this is left: anything, if functions have
-    /// run in it while names were not written as a login has them written.
+    /// run in it while names were not written as a login has them written, or may have, when a
+    /// transaction has ended.
     #[must_use]
     pub const fn then(self, new: Self) -> Self {
-        match new.has(Self::COMPILED) && (self.has(Self::NAMES) || new.has(Self::NAMES)) {
+        let all = Self(self.0 | new.0);
+        match all.has(Self::NAMES) && (new.has(Self::COMPILED) || all.has(Self::CURSORS)) {
             true => Self::ANYTHING,
-            false => Self(self.0 | new.0).but(Self::COMPILED),
+            false => all.but(Self::COMPILED),
         }
     }
 

@@ -153,6 +153,29 @@ fn locks_are_given_back() {
 }
 
 #[test]
+fn channels_are_forgotten_and_cursors_closed() {
+    for text in [
+        "listen a",
+        "BEGIN; Listen \"A b\"; COMMIT",
+        "select 1; listen a",
+    ] {
+        assert_eq!(of(text), Residue::CHANNELS, "{text}");
+    }
+    for text in [
+        "declare c cursor with hold for select 1",
+        "begin; declare c cursor with /* */ HOLD for select 1",
+    ] {
+        assert_eq!(of(text), Residue::CURSORS, "{text}");
+    }
+    let (cursors, names) = (Residue::CURSORS, Residue::SETTINGS | Residue::NAMES);
+    // When its transaction ends its query runs, and functions in it are compiled.
+    assert_eq!(cursors.then(names), Residue::ANYTHING);
+    assert_eq!(names.then(cursors), Residue::ANYTHING);
+    let settings = Residue::SETTINGS;
+    assert_eq!(cursors.then(settings), cursors | settings);
+}
+
+#[test]
 fn settings_are_reset() {
     for text in [
         "set application_name = 'a'",
@@ -217,10 +240,10 @@ fn all_else_may_leave_anything() {
         "reset my.var",
         "prepare p as select 1",
         "prepare transaction 'a'",
-        "declare c cursor with hold for select 1",
         "declare c no scroll cursor without hold for select mine(1)",
-        "begin; declare c cursor with /* */ HOLD for select 1",
-        "listen a",
+        "declare c cursor with hold for select mine(1)",
+        "listen a; listen mine",
+        "unlisten a",
         "create temp table t (a int)",
         "select 1 into t",
         "do 'begin end'",

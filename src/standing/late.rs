@@ -316,7 +316,7 @@ mod tests {
             (&["select draws from t"], Residue::SEQUENCES),
             (&["set timezone = 'utc'"], Residue::SETTINGS),
             (&["select pg_advisory_lock(1)"], Residue::LOCKS),
-            (&["listen a"], Residue::ANYTHING),
+            (&["listen a"], Residue::CHANNELS),
             (&["create temp table a (a int)"], Residue::ANYTHING),
             (&["do $$ begin perform 1; end $$"], Residue::ANYTHING),
             (&["prepare p as select 1"], Residue::ANYTHING),

@@ -50,7 +50,7 @@ pub(super) struct Discard {
 
 /// All of them, RESET ALL first, in the order in which they are to be sent: a time limit that the
 /// client has set is to be gone first.
-const RESETS: [Reset; 3] = [
+const RESETS: [Reset; 5] = [
     Reset {
         text: b"RESET ALL",
         tag: b"RESET",
@@ -69,7 +69,27 @@ const RESETS: [Reset; 3] = [
         has_row: false,
         takes: Residue::SEQUENCES,
     },
+    Reset {
+        text: b"CLOSE ALL",
+        tag: b"CLOSE CURSOR ALL",
+        has_row: false,
+        takes: Residue::CURSORS,
+    },
+    Reset {
+        text: b"UNLISTEN *",
+        tag: b"UNLISTEN",
+        has_row: false,
+        takes: Residue::CHANNELS,
+    },
 ];
+
+impl Reset {
+    /// Whether the server may have notifications to tell of before this has completed.
+    #[must_use]
+    pub fn stops_listening(&self) -> bool {
+        self.takes == Residue::CHANNELS
+    }
+}
 
 /// Whether a startup packet may have the session look for names in its temporary schema. Whoever
 /// asks for the path then makes one, if that stands first, and it stays (`fetch_search_path` in
@@ -94,8 +114,13 @@ impl Standing {
         if residue.is_anything() {
             self.late = None;
             self.may_begin_to_listen();
-        } else if let Some(late) = &mut self.late {
-            late.residue = late.residue.then(residue);
+        } else {
+            if residue.has(Residue::CHANNELS) {
+                self.may_begin_to_listen();
+            }
+            if let Some(late) = &mut self.late {
+                late.residue = late.residue.then(residue);
+            }
         }
         if residue.has(Residue::KEPT) && !self.residue.has(Residue::KEPT) {
             self.kept_since = self.database.epoch();
@@ -266,7 +291,7 @@ impl Standing {
         }
         self.kept_since = late.before.kept_since;
         match late.before.is_watched {
-            true => self.may_listen = late.before.may_listen,
+            true => self.may_listen = late.before.may_listen || residue.has(Residue::CHANNELS),
             false => self.is_unwatched = true,
         }
     }
@@ -328,6 +353,9 @@ impl Standing {
         if reset.takes == Residue::SETTINGS {
             self.has_reset();
         }
+        if reset.stops_listening() {
+            (self.may_listen, self.may_listen_soon) = (false, false);
+        }
     }
 
     /// RESET ALL has completed.
@@ -341,6 +369,10 @@ impl Standing {
     pub fn discards(&mut self) -> Option<Vec<Reset>> {
         self.settle_residue();
         let left = self.undiscarded;
+        if left.has(Residue::CHANNELS | Residue::CURSORS) {
+            // Their client would be told of what comes meanwhile.
+            return None;
+        }
         let is_watched = self.discard.has_been || !self.is_unwatched;
         if left.is_anything() || !is_watched || !self.keeps_the_present() {
             return None;

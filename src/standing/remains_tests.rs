@@ -158,7 +158,7 @@ fn a_change_since_then_leaves_it_open_for_good() {
 #[test]
 fn whatever_may_leave_anything_by_itself_is_never_settled() {
     let others: [&dyn Fn(&mut Standing); 4] = [
-        &|standing| runs(standing, "LISTEN a"),
+        &|standing| runs(standing, "PREPARE a AS SELECT 1"),
         &|standing| {
             standing.relays_parse(b"", b"SELECT 1");
         },
@@ -175,6 +175,31 @@ fn whatever_may_leave_anything_by_itself_is_never_settled() {
         runs(&mut standing, "SELECT fine()");
         assert!(settled(&mut standing).is_anything(), "{index}");
     }
+}
+
+#[test]
+fn who_listens_does_so_until_it_is_taken_back() {
+    let database = Arc::new(Database::default());
+    look(&database, "a", 1);
+    let mut standing = session(&database);
+    runs(&mut standing, "SELECT fine()");
+    runs(&mut standing, "LISTEN a");
+    let left = Residue::KEPT | Residue::CHANNELS;
+    assert_eq!(settled(&mut standing), left);
+    assert!(standing.may_listen(), "the looks know nothing of that");
+    // DISCARD ALL is done by the server: its client is told what is said meanwhile.
+    assert!(standing.discards().is_none() && !standing.is_as_new());
+    runs(&mut standing, "DECLARE c CURSOR WITH HOLD FOR SELECT 1");
+    let resets = standing.resets().unwrap();
+    let texts: Vec<_> = resets.iter().map(|reset| reset.text).collect();
+    assert_eq!(texts, [&b"CLOSE ALL"[..], b"UNLISTEN *"]);
+    assert!(!resets[0].stops_listening() && resets[1].stops_listening());
+    for reset in resets {
+        standing.completes_reset(reset);
+    }
+    standing.is_clean_again();
+    assert!(!standing.may_listen());
+    assert_eq!(standing.residue, Residue::KEPT);
 }
 
 #[test]

@@ -101,7 +101,13 @@ const SETTINGS: [(&str, &[&str]); 24] = [
 ];
 
 /// Texts after which a connection is mostly kept.
-const QUIET: [&str; 46] = [
+const QUIET: [&str; 52] = [
+    "DECLARE c CURSOR WITH HOLD FOR SELECT 5",
+    "DECLARE c CURSOR WITH HOLD FOR SELECT p_0(0.5)",
+    "FETCH c",
+    "LISTEN a",
+    "BEGIN; LISTEN a; COMMIT",
+    "UNLISTEN *",
     "SELECT name FROM t WHERE id = 5",
     "SELECT name FROM t WHERE id = 6",
     "INSERT INTO s (name) VALUES ('x')",
@@ -151,7 +157,7 @@ const QUIET: [&str; 46] = [
 ];
 
 /// Texts after which it cannot be.
-const LOUD: [&str; 42] = [
+const LOUD: [&str; 39] = [
     "SELECT setseed(0.5)",
     "SET seed = 0.25",
     "SELECT * FROM held",
@@ -174,10 +180,7 @@ const LOUD: [&str; 42] = [
     "CREATE TEMP SEQUENCE q",
     "PREPARE p AS SELECT 42",
     "DEALLOCATE ALL",
-    "DECLARE c CURSOR WITH HOLD FOR SELECT 5",
-    "LISTEN a",
-    "BEGIN; LISTEN a; COMMIT",
-    "UNLISTEN *",
+    "DECLARE c CURSOR WITH HOLD FOR SELECT fails()",
     "NOTIFY a, 'x'",
     "COPY t TO STDOUT",
     "LOAD 'plpgsql'",

@@ -1,11 +1,12 @@
 //! Server connections that outlive their clients.
 
 use crate::harness::client::Client;
-use crate::harness::frames;
+use crate::harness::frames::{self, tags};
 use crate::harness::proxy::Proxy;
 use crate::harness::server;
 use pgautoprep::metrics::Counter;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 pub(crate) const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, name text); \
@@ -151,6 +152,8 @@ fn a_used_connection_looks_like_a_fresh_one() {
         client.query("SELECT 1 / 0");
         client.run("SELECT pg_advisory_lock(1), pg_try_advisory_lock_shared(2, 3) FROM t");
         client.run("BEGIN; SELECT pg_advisory_lock(4), pg_advisory_xact_lock(5); ROLLBACK");
+        client.run("LISTEN somebody");
+        client.run("BEGIN; LISTEN another; COMMIT");
         for text in SETTING {
             client.query(text);
         }
@@ -171,6 +174,53 @@ fn a_used_connection_looks_like_a_fresh_one() {
         fresh.until_ready(),
         "no unnamed statement"
     );
+}
+
+/// What is said on a channel while its listener is leaving reaches nobody.
+#[test]
+fn nobody_hears_what_its_predecessor_has_listened_to() {
+    let proxy = proxy();
+    let database = server::database(SETUP);
+    let work = |client: &mut Client| assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
+    drop(until_woken(&proxy, &database, work));
+    let is_over = AtomicBool::new(false);
+    let heard = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut loud = Client::login(&server::address(), &database);
+            let started = Instant::now();
+            let patience = Duration::from_secs(40);
+            while !is_over.load(Ordering::Relaxed) && started.elapsed() < patience {
+                loud.run("NOTIFY somebody, 'x'");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let before = woken(&proxy);
+        let started = Instant::now();
+        while woken(&proxy) < before + 20 {
+            assert!(started.elapsed() < Duration::from_secs(30), "not warm");
+            let mut client = Client::login(proxy.address(), &database);
+            for _ in 0..3 {
+                let answer = client.query(&format!("{SELECT}7"));
+                assert_eq!(tags(&answer), "TDCZ");
+            }
+            let cursor = client.query("FETCH 2 FROM c");
+            assert_eq!(cursor[0].sqlstate(), "34000");
+            client.run("BEGIN; DECLARE c CURSOR WITH HOLD FOR SELECT id FROM t; COMMIT");
+            assert_eq!(client.value("FETCH 1 FROM c"), "1");
+            client.send(&frames::query("LISTEN somebody"));
+            let answer = client.until_ready();
+            heard.fetch_add(u64::from(answer.len() > 2), Ordering::Relaxed);
+            let answer = client.query("SELECT pg_sleep(0.001)");
+            heard.fetch_add(u64::from(answer.len() > 4), Ordering::Relaxed);
+            // It may be told of what is said until it is gone.
+            client.send(&frames::frame(b'X', b""));
+            assert!(client.rest().iter().all(|frame| frame.tag == b'A'));
+            std::thread::sleep(Duration::from_millis(3));
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert!(heard.load(Ordering::Relaxed) > 0, "nothing was said");
 }
 
 #[test]
@@ -198,8 +248,7 @@ fn a_session_that_is_left_with_something_in_it_is_not_used_again() {
         "BEGIN; CREATE TEMP TABLE x (id int); ROLLBACK",
         "SELECT 1 AS a INTO TEMP x",
         "PREPARE p AS SELECT 1",
-        "BEGIN; DECLARE c CURSOR WITH HOLD FOR SELECT 1; COMMIT",
-        "LISTEN somebody",
+        "SET search_path = public; BEGIN; DECLARE c CURSOR WITH HOLD FOR SELECT 1; COMMIT",
         "LOAD 'plpgsql'",
         "DO 'BEGIN END'",
         "DISCARD TEMP",

@@ -2,7 +2,7 @@
 
 use super::Hop;
 use crate::client::{Then, Turn};
-use crate::oracle::{DDL_CHANNEL, Lesson};
+use crate::oracle::{Lesson, is_announcement};
 use crate::upstream::Settled;
 use crate::upstream::ledger::Fate;
 use crate::wire::Error;
@@ -193,11 +193,6 @@ impl Hop<'_> {
             None => {}
         }
     }
-}
-
-/// Whether a NotificationResponse says that the catalog has changed.
-fn is_announcement(frame: &[u8]) -> bool {
-    backend::notification_channel(&frame[HEADER..]) == Some(DDL_CHANNEL.as_bytes())
 }
 
 fn unexpected(tag: u8) -> Error {

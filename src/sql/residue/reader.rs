@@ -71,7 +71,11 @@ impl<'a> Reader<'a> {
             false => Residue::NOTHING,
         };
         let may_hold = self.declares && is_in(&["hold"], word);
-        if may_hold && !was_without || is_verb && !is_in(&VERBS, word) {
+        if may_hold && !was_without {
+            Residue::CURSORS
+        } else if is_verb && is_in(&["listen"], word) {
+            Residue::CHANNELS
+        } else if is_verb && !is_in(&VERBS, word) {
             Residue::ANYTHING
         } else if of_truncation != Residue::NOTHING {
             of_truncation
