@@ -1,5 +1,6 @@
 //! `import`: print the configuration that says what a pgbouncer.ini says, and what it cannot say.
 
+mod connection;
 mod keys;
 
 use std::fmt::Write as _;
@@ -14,7 +15,7 @@ use crate::config::settings::{
 };
 use crate::config::{Config, FALLBACK, SETTINGS, Setting, Source, ValueForm};
 use crate::config::{Written, WrittenDatabase, show_databases};
-use keys::{OTHERWISE, RENAMED, SAME};
+use keys::{OF_ALL, OF_DATABASES, OTHERWISE, RENAMED, SAME};
 
 /// Arguments of `import`.
 #[derive(Debug, Args)]
@@ -106,6 +107,8 @@ struct Translation {
     /// Databases that do not say otherwise give their connections back.
     is_pooled: bool,
     socket_directory: Option<String>,
+    /// For each database its line, its name, and what it has of [`OF_ALL`].
+    askers: Vec<(usize, String, [Option<String>; 3])>,
 }
 
 /// The configuration that says what `text` says.
@@ -220,7 +223,7 @@ impl Translation {
 
     /// A line of `[databases]`.
     fn database(&mut self, entry: &Entry<'_>) {
-        let pairs = connection(entry.value);
+        let pairs = connection::pairs(entry.value);
         let value = |name: &str| {
             let found = pairs.iter().find(|(key, _)| key == name);
             found.map(|(_, value)| value.as_str())
@@ -263,8 +266,16 @@ impl Translation {
             self.note(entry, why);
         }
         let known = ["host", "port", "dbname", "user", "password", "pool_mode"];
+        for (key, why) in OF_DATABASES {
+            if value(key).is_some() {
+                self.note(entry, &format!("{key} {why}"));
+            }
+        }
+        let of_all = OF_ALL.map(|key| value(key).map(str::to_owned));
+        self.askers.push((entry.line, name.to_owned(), of_all));
         let is_other = |key: &&str| {
-            let is_said = *key == "load_balance_hosts" && (!has_choice || !is_balanced);
+            let is_said = OF_ALL.contains(key) || OF_DATABASES.iter().any(|(said, _)| said == key);
+            let is_said = is_said || *key == "load_balance_hosts" && (!has_choice || !is_balanced);
             let is_said = is_said || sizes.iter().any(|(said, _)| said == key);
             !known.contains(key) && !is_said
         };
@@ -322,7 +333,34 @@ impl Translation {
         self.settings.iter().any(|(known, _)| *known == key)
     }
 
+    /// What databases say about who asks for users goes for all, if all say the same.
+    fn askers(&mut self) {
+        let askers = std::mem::take(&mut self.askers);
+        for (index, key) in OF_ALL.into_iter().enumerate() {
+            let all = || askers.iter().map(|(.., said)| said[index].as_deref());
+            let global = self.settings.iter().find(|(known, _)| *known == key);
+            let global = global.map(|(_, value)| value.clone());
+            let first = all().next().flatten();
+            if let (Some(first), None) = (first, &global)
+                && all().all(|said| said == Some(first))
+            {
+                self.set(key, first);
+                continue;
+            }
+            for (line, name, said) in &askers {
+                if said[index].is_some() && said[index] != global {
+                    let note = format!(
+                        "line {line}: [databases] {name} {key} has no equivalent: it is one for \
+                         all databases here"
+                    );
+                    self.notes.push(note);
+                }
+            }
+        }
+    }
+
     fn authentication(&mut self) {
+        self.askers();
         if !self.has("auth_type") && (self.has("auth_file") || self.has("auth_user")) {
             // PgBouncer's default, which is not ours.
             self.set("auth_type", "md5");
@@ -426,45 +464,6 @@ fn is_accepted(setting: &Setting, value: &str) -> bool {
             .is_ok_and(|number| (min..=max).contains(&number)),
         _ => true,
     }
-}
-
-/// The pairs of a connection string, whose values may stand in single quotes, in which two stand
-/// for one.
-fn connection(text: &str) -> Vec<(String, String)> {
-    let mut pairs = Vec::new();
-    let mut rest = text.trim();
-    while let Some((key, tail)) = rest.split_once('=') {
-        let tail = tail.trim_start();
-        let (value, tail) = match tail.strip_prefix('\'') {
-            Some(quoted) => unquoted(quoted),
-            None => {
-                let end = tail.find(char::is_whitespace).unwrap_or(tail.len());
-                let (value, tail) = tail.split_at(end);
-                (value.to_owned(), tail)
-            }
-        };
-        pairs.push((key.trim().to_owned(), value));
-        rest = tail.trim_start();
-    }
-    pairs
-}
-
-/// The text up to the quote that ends it, and what follows.
-fn unquoted(text: &str) -> (String, &str) {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some((piece, tail)) = rest.split_once('\'') {
-        out.push_str(piece);
-        match tail.strip_prefix('\'') {
-            Some(tail) => {
-                out.push('\'');
-                rest = tail;
-            }
-            None => return (out, tail),
-        }
-    }
-    out.push_str(rest);
-    (out, "")
 }
 
 #[cfg(test)]

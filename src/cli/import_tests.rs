@@ -161,6 +161,47 @@ fn a_file_without_a_server_is_said_to_be_incomplete() {
 }
 
 #[test]
+fn who_asks_for_users_is_one_for_all_databases() {
+    let same = "[databases]\na = host=h auth_user=asks auth_query='SELECT * FROM f($1)'\n\
+                b = host=h auth_user=asks auth_query='SELECT * FROM f($1)' auth_dbname=a\n";
+    let out = translate(&format!("{same}[pgbouncer]\nlisten_port = 1\n"));
+    let config = Config::from_text(&out).expect("a configuration");
+    assert_eq!(config.auth.user, "asks", "{out}");
+    assert_eq!(config.auth.query, "SELECT * FROM f($1)", "{out}");
+    // Where only some say it, nobody else is to be let in by it.
+    let note = "# line 3: [databases] b auth_dbname has no equivalent: it is one for all";
+    assert!(out.contains(note) && !out.contains("line 2: "), "{out}");
+    let global = "[pgbouncer]\nauth_user = asks\nauth_dbname = a\nauth_query = q\n";
+    let out = translate(&format!("{same}{global}"));
+    assert!(
+        out.contains("line 2: [databases] a auth_query has"),
+        "{out}"
+    );
+    assert!(!out.contains("auth_user has no equivalent"), "{out}");
+    assert!(!out.contains("auth_dbname has no equivalent"), "{out}");
+    let one = "[databases]\na = host=h auth_user=asks\nb = host=h\n";
+    let out = translate(one);
+    assert!(!out.contains("auth_user = "), "{out}");
+    assert!(
+        out.contains("# line 2: [databases] a auth_user has"),
+        "{out}"
+    );
+}
+
+#[test]
+fn what_sessions_begin_with_is_for_the_server_to_say() {
+    let out = translate(
+        "[databases]\na = host=h connect_query='SET x.y = 1' timezone=UTC client_encoding=UTF8\n",
+    );
+    for key in ["connect_query", "timezone", "client_encoding"] {
+        let note = format!("# line 2: [databases] a {key} has no equivalent: a session begins");
+        assert!(out.contains(&note), "{out}");
+    }
+    assert!(!out.contains("x.y"), "{out}");
+    assert!(!out.contains("has what has no equivalent"), "{out}");
+}
+
+#[test]
 fn rules_and_maps_are_kept() {
     let text = "[pgbouncer]\nauth_type = hba\nauth_hba_file = /h\nauth_ident_file = /i\n";
     let out = translate(text);

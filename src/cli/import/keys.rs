@@ -67,6 +67,20 @@ const LISTENED: &str = "is not needed: connections without a client are listened
                         soon as the server says anything";
 const STARTED: &str = "is for whoever starts the program: the log is on standard error";
 
+/// What a database may have there and not here, and what is done in its stead.
+pub(super) const OF_DATABASES: [(&str, &str); 4] = [
+    ("connect_query", SESSIONS),
+    ("client_encoding", SESSIONS),
+    ("datestyle", SESSIONS),
+    ("timezone", SESSIONS),
+];
+
+const SESSIONS: &str = "has no equivalent: a session begins as it does directly; ALTER DATABASE or \
+                        ALTER ROLE … SET has it begin otherwise";
+
+/// Settings about who asks for users, which a database may have there, and which are for all here.
+pub(super) const OF_ALL: [&str; 3] = ["auth_user", "auth_query", "auth_dbname"];
+
 /// Settings that have another name here.
 pub(super) const RENAMED: [(&str, &str); 11] = [
     ("client_idle_timeout", "client_idle_timeout_s"),
