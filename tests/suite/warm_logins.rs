@@ -50,7 +50,7 @@ fn leave(mut client: Client) {
 fn settle(proxy: &Proxy, attempt: &dyn Fn() -> Attempt, count: u64) {
     let (started, before) = (Instant::now(), woken(proxy));
     while woken(proxy) < before + count {
-        assert!(started.elapsed() < Duration::from_secs(15), "not warm");
+        assert!(started.elapsed() < Duration::from_secs(60), "not warm");
         let mut client = attempt().entered();
         assert_eq!(client.value("SELECT name FROM t WHERE id = 7"), "name 7");
         leave(client);
@@ -164,7 +164,6 @@ fn a_password_that_expires_while_connections_wait_lets_nobody_in() {
         let until = direct.value("SELECT clock_timestamp() + interval '3 s'");
         direct.run(&format!("ALTER ROLE visitor VALID UNTIL '{until}'"));
         // What is changed is found, and then they wait again, for somebody who comes too late.
-        settle(&proxy, &attempt, 1);
         let is_over = format!("SELECT clock_timestamp() > '{until}'");
         loop {
             let tried = attempt();
