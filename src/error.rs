@@ -111,6 +111,9 @@ pub enum ConnectionError {
     /// The proxy is shutting down.
     #[error("the proxy is shutting down")]
     ShuttingDown,
+    /// The proxy was shutting down already when the client came.
+    #[error("the proxy is shutting down, and takes no new clients")]
+    CameLate,
     /// Somebody at the console has ended it.
     #[error("ended at the console")]
     Terminated,
@@ -147,6 +150,7 @@ impl ConnectionError {
             Self::TooManyClients
             | Self::WaitTimeout
             | Self::ShuttingDown
+            | Self::CameLate
             | Self::Terminated
             | Self::System(_) => Fault::Proxy,
         }
@@ -227,6 +231,8 @@ impl ConnectionError {
                 "57P01",
                 "terminating connection due to administrator command".to_owned(),
             ),
+            // As who comes while the server shuts down: drivers try the next host then.
+            Self::CameLate => ("57P03", "the proxy is shutting down".to_owned()),
             Self::System(_) => ("58000", "the proxy is out of resources".to_owned()),
         })
     }

@@ -8,13 +8,14 @@
 
 mod most;
 mod table;
+mod taints;
 mod times;
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::reason::{Reason, Stay};
+use crate::reason::{Reason, Stay, Taint};
 use crate::sql::tag::{self, Command};
 use most::Most;
 pub use most::{Passed, Sample};
@@ -158,6 +159,9 @@ pub struct Counters {
     passed: [AtomicU64; Reason::ALL.len()],
     outdated: [AtomicU64; OUTDATED],
     stays: [AtomicU64; Stay::ALL.len()],
+    taints: [AtomicU64; Taint::ALL.len()],
+    /// Whether sessions that are tainted are told of. This anybody may change.
+    tells_of_taints: AtomicBool,
     times: [Histogram; TimedRoute::ALL.len()],
     /// Queries passed through until the shape of one is noted, that one included.
     until_noted: AtomicU32,
@@ -254,6 +258,8 @@ impl Counters {
             passed: std::array::from_fn(|_| AtomicU64::new(0)),
             outdated: std::array::from_fn(|_| AtomicU64::new(0)),
             stays: std::array::from_fn(|_| AtomicU64::new(0)),
+            taints: std::array::from_fn(|_| AtomicU64::new(0)),
+            tells_of_taints: AtomicBool::new(false),
             times: Default::default(),
             until_noted: AtomicU32::new(1),
             most: Mutex::default(),
@@ -326,6 +332,7 @@ impl Metrics {
             passed: [0; Reason::ALL.len()],
             outdated: [0; OUTDATED],
             stays: [0; Stay::ALL.len()],
+            taints: [0; Taint::ALL.len()],
             times: Default::default(),
         };
         for counters in self.workers.iter().chain([&self.acceptor]) {
@@ -335,10 +342,10 @@ impl Metrics {
             for (sum, count) in summary.passed.iter_mut().zip(&counters.passed) {
                 *sum += count.load(Relaxed);
             }
-            for (sum, count) in summary.stays.iter_mut().zip(&counters.stays) {
-                *sum += count.load(Relaxed);
-            }
-            for (sum, count) in summary.outdated.iter_mut().zip(&counters.outdated) {
+            let outdated = summary.outdated.iter_mut().zip(&counters.outdated);
+            let taints = summary.taints.iter_mut().zip(&counters.taints);
+            let stays = summary.stays.iter_mut().zip(&counters.stays);
+            for (sum, count) in outdated.chain(taints).chain(stays) {
                 *sum += count.load(Relaxed);
             }
             for (sum, histogram) in summary.times.iter_mut().zip(&counters.times) {
@@ -383,6 +390,7 @@ pub struct Summary {
     passed: [u64; Reason::ALL.len()],
     outdated: [u64; OUTDATED],
     stays: [u64; Stay::ALL.len()],
+    taints: [u64; Taint::ALL.len()],
     times: [Times; TimedRoute::ALL.len()],
 }
 
@@ -452,11 +460,16 @@ impl Summary {
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut difference = self.clone();
-        let before = earlier.counts.iter().chain(&earlier.passed);
+        let before = earlier
+            .counts
+            .iter()
+            .chain(&earlier.passed)
+            .chain(&earlier.taints);
         let before = before.chain(&earlier.outdated).chain(&earlier.stays);
         let after = difference.counts.iter_mut().chain(&mut difference.passed);
         let after = after.chain(&mut difference.outdated);
         let after = after.chain(&mut difference.stays);
+        let after = after.chain(&mut difference.taints);
         for (after, before) in after.zip(before) {
             *after = after.saturating_sub(*before);
         }
@@ -475,6 +488,7 @@ impl Summary {
             counts: [1; Counter::COUNT],
             passed: [0; Reason::ALL.len()],
             stays: [0; Stay::ALL.len()],
+            taints: [0; Taint::ALL.len()],
             outdated: [0; OUTDATED],
             times: Default::default(),
         };

@@ -1,10 +1,12 @@
-//! Why a query was passed through instead of converted: one enum, counted and shown. Another says
-//! why a read stays on the server connection of its own session.
+//! Why a query was passed through instead of converted: one enum, counted and shown. Others say
+//! why a read stays on the server connection of its own session, and by what a session is tainted.
 
 mod advice;
 mod stay;
+mod taint;
 
 pub use stay::Stay;
+pub use taint::Taint;
 
 /// Why the original bytes of a query went to the server untouched.
 ///

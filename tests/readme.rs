@@ -172,15 +172,28 @@ last: `_s` is seconds, `_ms` milliseconds.
 
 What `RELOAD` or SIGHUP changes is changed for everybody within a moment; `SET` at the
 [console](operations.md#the-console) changes it until the next `RELOAD`. What has begun keeps to
-what was said then: a login to its time, a server connection to its lifetime. A session that was
-used while `mode` was not `convert` is relayed to its end; those that come are converted. All else
-is changed by a restart, which nobody need notice: by
+what was said then: a login to its time, a server connection to its lifetime and to what it may
+hold. A session that was used while `mode` was not `convert` is relayed to its end; those that come
+are converted. All else is changed by a restart, which nobody need notice: by
 [another process in its place](operations.md#another-process-in-its-place).
 ";
 
 /// The chapter on settings, as the settings define it.
 fn settings() -> String {
     let mut out = SETTINGS_HEAD.to_owned();
+    let by = |by| {
+        let keys = SETTINGS.iter().map(|setting| setting.key);
+        let keys = keys.filter(|key| Config::changed_by(key) == by);
+        let keys: Vec<_> = keys.map(|key| format!("`{key}`")).collect();
+        format!("{}: {}", keys.len(), keys.join(", "))
+    };
+    for (what, by) in [
+        ("`RELOAD` and `SET` change these", by(ChangedBy::Set)),
+        ("`RELOAD` alone changes these", by(ChangedBy::Reload)),
+        ("A restart changes these", by(ChangedBy::Restart)),
+    ] {
+        let _ = write!(out, "\n{}", wrap(&format!("{what} {by}.")));
+    }
     for setting in SETTINGS {
         let default = match setting.default {
             Some("") => "none".to_owned(),

@@ -4,6 +4,7 @@
 //! who logs never waits: what does not fit the queue is dropped and counted. The queue is a few
 //! lines of ours because it is all that is needed of a crate that does the same.
 
+mod format;
 mod limit;
 
 use std::io::{self, IsTerminal, Write};
@@ -16,7 +17,8 @@ use anyhow::Context;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::{EnvFilter, reload};
 
-use crate::config::{Config, LogFormat};
+use crate::config::Config;
+use format::{Fields, Lines, Look};
 use limit::Limited;
 
 /// Bytes that may wait to be written: some thousand lines.
@@ -32,25 +34,16 @@ const LAST_LINES: Duration = Duration::from_millis(250);
 pub fn start(config: &Config) -> anyhow::Result<Output> {
     let filter = EnvFilter::try_new(&config.log_level).context("log_level")?;
     let output = Output::start(io::stderr())?;
+    let look = Look::new(config.log_format);
     let builder = tracing_subscriber::fmt()
         .with_writer(output.clone())
         .with_ansi(io::stderr().is_terminal())
-        .with_env_filter(filter);
-    let outcome = match config.log_format {
-        LogFormat::Text => {
-            let builder = builder.map_event_format(Limited::new);
-            let builder = builder.with_filter_reloading();
-            output.filter_by(builder.reload_handle());
-            builder.try_init()
-        }
-        LogFormat::Json => {
-            let builder = builder.json().flatten_event(true);
-            let builder = builder.map_event_format(Limited::new);
-            let builder = builder.with_filter_reloading();
-            output.filter_by(builder.reload_handle());
-            builder.try_init()
-        }
-    };
+        .with_env_filter(filter)
+        .fmt_fields(Fields::new(look.clone()))
+        .event_format(Limited::new(Lines::new(look.clone())))
+        .with_filter_reloading();
+    output.filter_by(builder.reload_handle(), look);
+    let outcome = builder.try_init();
     outcome.map_err(|error| anyhow::anyhow!("cannot start logging: {error}"))?;
     Ok(output)
 }
@@ -72,8 +65,11 @@ struct State {
     filter: OnceLock<Filter>,
 }
 
-/// Has the log filtered by another filter.
-struct Filter(Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>);
+/// Has the log filtered by another filter, and look otherwise.
+struct Filter(
+    Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>,
+    Look,
+);
 
 impl std::fmt::Debug for Filter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -94,20 +90,22 @@ impl Output {
     }
 
     /// What is logged is changed by this.
-    fn filter_by<S: 'static>(&self, handle: reload::Handle<EnvFilter, S>) {
+    fn filter_by<S: 'static>(&self, handle: reload::Handle<EnvFilter, S>, look: Look) {
         let filter = move |filter| handle.reload(filter).map_err(|error| error.to_string());
         // It is started once.
-        let _ = self.state.filter.set(Filter(Box::new(filter)));
+        let _ = self.state.filter.set(Filter(Box::new(filter), look));
     }
 
-    /// Logs what this filter lets through from now on.
+    /// Logs what this configuration wants to see from now on, and as it wants to see it.
     ///
     /// # Errors
-    /// It is no filter, or nothing is logged.
-    pub fn filter(&self, level: &str) -> Result<(), String> {
-        let filter = EnvFilter::try_new(level).map_err(|error| error.to_string())?;
+    /// Its level is no filter, or nothing is logged: nothing has changed then.
+    pub fn follow(&self, config: &Config) -> Result<(), String> {
+        let filter = EnvFilter::try_new(&config.log_level).map_err(|error| error.to_string())?;
         let handle = self.state.filter.get().ok_or("nothing is logged")?;
-        (handle.0)(filter)
+        (handle.0)(filter)?;
+        handle.1.set(config.log_format);
+        Ok(())
     }
 
     /// Queues `text`, unless too much waits already.

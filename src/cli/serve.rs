@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
@@ -11,7 +10,7 @@ use super::logging::{self, Output};
 use super::notify::Manager;
 use super::summary::Summaries;
 use crate::config::{Config, Sources};
-use crate::net::{Means, Proxy, Steward, other_files};
+use crate::net::{Means, Proxy, Steward, raise_file_limit};
 
 /// What a service manager shows.
 const SERVING: &str = "serving";
@@ -35,7 +34,7 @@ impl Serve {
         let mut config = Config::load(&sources)?;
         let output = logging::start(&config)?;
         std::panic::set_hook(Box::new(|panic| tracing::error!(%panic, "a defect")));
-        raise_file_limit(&mut config);
+        make_room(&mut config);
         // The acceptor's runtime; each worker has its own.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -46,31 +45,14 @@ impl Serve {
     }
 }
 
-/// Raises the soft limit of open files, which is often 1,024 for the sake of programs that call
-/// `select`, towards the two per client that are needed. If that is not allowed, no more clients
-/// are admitted than there are files for: the others are told so.
-fn raise_file_limit(config: &mut Config) {
-    let others = other_files(config);
-    let needed = 2 * config.max_clients as u64 + others;
-    let mut limit = getrlimit(Resource::Nofile);
-    let Some(current) = limit.current.filter(|current| *current < needed) else {
-        return;
-    };
-    let allowed = limit.maximum.map_or(needed, |maximum| maximum.min(needed));
-    limit.current = Some(allowed);
-    let mut files = allowed;
-    if let Err(error) = setrlimit(Resource::Nofile, limit) {
-        tracing::warn!(%error, "the limit of open files cannot be raised");
-        files = current;
-    }
-    if files < needed {
-        let clients = files.saturating_sub(others) / 2;
-        let wanted = config.max_clients;
-        config.max_clients = usize::try_from(clients).unwrap_or(wanted).clamp(1, wanted);
+/// Has room made for all clients; where that is not allowed, no more are admitted than there is
+/// room for: the others are told so.
+fn make_room(config: &mut Config) {
+    if let Err(most) = raise_file_limit(config) {
+        let wanted = std::mem::replace(&mut config.max_clients, most);
         tracing::warn!(
-            files,
             wanted,
-            max_clients = config.max_clients,
+            max_clients = most,
             "the limit of open files lowers max_clients"
         );
     }
@@ -109,7 +91,7 @@ async fn serve(config: Config, sources: Sources, output: &Output) -> anyhow::Res
     let steward = proxy.steward();
     steward.provide(Means {
         sources,
-        set_log: Box::new(move |level| set_log.filter(level)),
+        set_log: Box::new(move |config| set_log.follow(config)),
     });
     let summaries = Arc::new(Summaries::of(&proxy));
     let others = [summary?, hangup?, ignored?];

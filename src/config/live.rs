@@ -10,10 +10,22 @@ use super::{Config, Mode, SETTINGS};
 type Follow = fn(&mut Config, &Config);
 
 /// The settings that can be changed while the proxy runs, each with what it changes.
-const LIVE: [(&Setting, Follow); 24] = [
+const LIVE: [(&Setting, Follow); 32] = [
     (&settings::MODE, |to, from| to.mode = from.mode),
     (&settings::PREPARE_THRESHOLD, |to, from| {
         to.prepare_threshold = from.prepare_threshold;
+    }),
+    (&settings::MAX_CLIENTS, |to, from| {
+        to.max_clients = from.max_clients;
+    }),
+    (&settings::MAX_STATEMENTS, |to, from| {
+        to.max_statements = from.max_statements;
+    }),
+    (&settings::STATEMENT_MEMORY, |to, from| {
+        to.statement_memory = from.statement_memory;
+    }),
+    (&settings::BUFFER_BYTES, |to, from| {
+        to.buffer_bytes = from.buffer_bytes;
     }),
     (&settings::STATEMENT_MAX_AGE_S, |to, from| {
         to.statement_max_age = from.statement_max_age;
@@ -59,6 +71,15 @@ const LIVE: [(&Setting, Follow); 24] = [
     (&settings::TRANSACTION_TIMEOUT_S, |to, from| {
         to.time_limits.transaction = from.time_limits.transaction;
     }),
+    (&settings::PEERS, |to, from| {
+        to.peers.clone_from(&from.peers);
+    }),
+    (&settings::HTTP_PAGE, |to, from| {
+        to.http_page = from.http_page;
+    }),
+    (&settings::LOG_FORMAT, |to, from| {
+        to.log_format = from.log_format;
+    }),
     (&settings::LOG_LEVEL, |to, from| {
         to.log_level.clone_from(&from.log_level);
     }),
@@ -67,6 +88,9 @@ const LIVE: [(&Setting, Follow); 24] = [
     }),
     (&settings::LOG_DISCONNECTIONS, |to, from| {
         to.log_disconnections = from.log_disconnections;
+    }),
+    (&settings::LOG_TAINTS, |to, from| {
+        to.log_taints = from.log_taints;
     }),
     (&settings::LOG_SLOW_MS, |to, from| {
         to.log_slow = from.log_slow;
@@ -194,10 +218,13 @@ mod tests {
         match setting.kind {
             ValueForm::Switch if setting.default == Some("on") => "off",
             ValueForm::Switch => "on",
-            ValueForm::Integer { .. } => "17",
+            ValueForm::Choice(words) if !words.contains(&"off") => words[words.len() - 1],
             ValueForm::Choice(_) => "off",
+            ValueForm::Integer { min, .. } if min > 17 => "123457",
+            ValueForm::Integer { .. } => "17",
+            ValueForm::Addresses => "somebody:1",
             ValueForm::Text(_) if setting.key == settings::LOG_LEVEL.key => "warn",
-            ValueForm::Text(_) | ValueForm::Addresses => "somebody",
+            ValueForm::Text(_) => "somebody",
         }
     }
 

@@ -132,12 +132,16 @@ pub struct Config {
     pub log_connections: bool,
     /// Whether each end of a client is logged.
     pub log_disconnections: bool,
+    /// Whether each session that is tainted is logged.
+    pub log_taints: bool,
     /// From how long on a statement is logged; zero means that none is.
     pub log_slow: Duration,
     /// What is logged, in the syntax of tracing-subscriber's `EnvFilter`.
     pub log_level: String,
     /// Permission bits of the sockets listened on, at most `0o777`.
     pub unix_socket_mode: u32,
+    /// Whether other processes may listen on the same ports.
+    pub so_reuseport: bool,
     /// Where the next process asks for the sockets listened on, if it may.
     pub takeover_socket: Option<PathBuf>,
     /// Other instances, to which cancel requests are passed on.
@@ -335,9 +339,11 @@ impl Effective {
             log_format: self.log_format()?,
             log_connections: self.switch(&settings::LOG_CONNECTIONS)?,
             log_disconnections: self.switch(&settings::LOG_DISCONNECTIONS)?,
+            log_taints: self.switch(&settings::LOG_TAINTS)?,
             log_slow: Duration::from_millis(self.number(&settings::LOG_SLOW_MS)?),
             log_level: self.log_level()?,
             unix_socket_mode: self.unix_socket_mode()?,
+            so_reuseport: self.switch(&settings::SO_REUSEPORT)?,
             takeover_socket: self.takeover_socket()?,
             peers: self.peers()?,
             client_tls: self.client_tls()?,

@@ -129,11 +129,11 @@ impl Hub {
     /// and what is begun with each.
     pub fn configure(&mut self, settings: &Settings) {
         let before = &mut self.lent.settings;
-        *before = Settings {
-            limits: before.limits,
-            looses: before.looses,
-            ..*settings
-        };
+        let (mut limits, looses) = (before.limits, before.looses);
+        // For server connections that are opened from now on.
+        limits.statements = settings.limits.statements;
+        *before = *settings;
+        (before.limits, before.looses) = (limits, looses);
     }
 
     /// From now on each query leads to a [`Task::Decided`].

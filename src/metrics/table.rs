@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Counter, Summary};
-use crate::reason::{Reason, Stay};
+use crate::reason::{Reason, Stay, Taint};
 use crate::sql::tag::Command;
 
 /// A summary, and beside each count what it has grown by since an earlier one.
@@ -193,6 +193,7 @@ impl Table<'_> {
             ("bytes from upstream", BytesFromUpstream),
         ];
         self.group(f, &connections)?;
+        self.taints(f)?;
         writeln!(f, "errors by fault")?;
         let errors = [
             ("client", ErrorsClient),
@@ -200,6 +201,19 @@ impl Table<'_> {
             ("proxy", ErrorsProxy),
         ];
         self.group(f, &errors)
+    }
+
+    /// By what sessions were tainted, if any were.
+    fn taints(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = |it: &Summary| Taint::ALL.iter().map(|taint| it.taints(*taint)).sum();
+        if all(self.now) == 0 {
+            return Ok(());
+        }
+        self.row(f, "tainted", &all)?;
+        for taint in Taint::ALL.into_iter().filter(|it| self.now.taints(*it) > 0) {
+            self.row(f, &format!("  {}", taint.label()), &|it| it.taints(taint))?;
+        }
+        Ok(())
     }
 
     fn group(self, f: &mut fmt::Formatter<'_>, rows: &[(&str, Counter)]) -> fmt::Result {

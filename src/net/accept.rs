@@ -3,7 +3,7 @@
 //! All of this waits for others more than it works, so it is tasks of the acceptor's runtime. What
 //! happens between login and the end is a worker's.
 
-use super::admission::Admission;
+use super::admission::{Admission, REFUSAL};
 use super::console::{Console, Guest};
 use super::environment::Environment;
 use super::farewell::{CONNECTIONS, count_end, farewell, last_word};
@@ -21,8 +21,8 @@ use crate::wire;
 use crate::wire::startup::{MAX_STARTUP, Packet, packet};
 use std::io;
 use std::sync::{Arc, PoisonError};
-use tokio::sync::watch;
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::{oneshot, watch};
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// Clients that may be in the middle of a handshake of TLS at once. Each takes some 10 KiB, and for
 /// a fraction of a second if nobody means harm, so these are thousands of logins a second.
@@ -65,6 +65,36 @@ pub(super) async fn greet(
     }
     count_end(number, environment.metrics.acceptor(), &outcome);
     None
+}
+
+/// Tells one that has come when nobody is let in any more, once it has said what it wants: it may
+/// cancel. It has to leave early when others need its `place`.
+pub(super) async fn come_late(
+    mut client: Stream,
+    place: oneshot::Receiver<()>,
+    (environment, console): (Arc<Environment>, Arc<Console>),
+) {
+    let counters = environment.metrics.acceptor();
+    counters.add(Counter::ConnectionsOpened, 1);
+    let mut greeted = Greeted::default();
+    let greeting = tokio::select! {
+        greeting = timeout(REFUSAL, greeted.greet(&mut client, &environment)) => greeting,
+        Ok(()) = place => Ok(Err(ConnectionError::CameLate)),
+    };
+    let error = match greeting {
+        Ok(Ok(None)) => return count_end(0, counters, &Ok(())),
+        Ok(Ok(Some(Wish::Cancel(pid, key, is_passed_on)))) => {
+            console.cancel(pid, &key);
+            cancel(pid, &key, is_passed_on, &environment).await;
+            farewell(&mut client).await;
+            return count_end(0, counters, &Ok(()));
+        }
+        Ok(Ok(Some(Wish::Login(_)))) | Err(_) => ConnectionError::CameLate,
+        Ok(Err(error)) => error,
+    };
+    counters.add(Counter::ConnectionsRefused, 1);
+    last_word(&mut client, Vec::new(), &error).await;
+    count_end(0, counters, &Err(error));
 }
 
 async fn converse(

@@ -9,19 +9,17 @@
 //! - [`SPARE`] descriptors are kept for when there are no others: one to accept, one to reach the
 //!   server with a cancel request.
 
-use super::accept::{Bound, greet};
+use super::accept::{Bound, come_late, greet};
 use super::admission::Admission;
-use super::console::{Console, GUESTS};
+use super::console::Console;
 use super::environment::Environment;
-use super::http::CONNECTIONS;
+use super::files::{REFUSALS, SPARE};
 use super::listener::Listener;
 use super::orders::{Arrival, OpenClient};
 use super::phase::Phase;
 use super::places::Places;
 use super::stream::Stream;
-use super::warm::Warm;
 use super::worker::Handle;
-use crate::config::Config;
 use crate::metrics::Counter;
 use rustix::io::Errno;
 use std::fs::File;
@@ -30,51 +28,16 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 
 /// Pause after an accept that failed for lack of something (file descriptors, memory): long enough
 /// not to spin, short enough not to be noticed once it is there again.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
-/// Clients that may wait for their refusal at once.
-const REFUSALS: usize = 16;
-
-/// Descriptors kept for when there are no others.
-const SPARE: usize = 2;
-
-/// Descriptors beside those of clients, workers and listeners: standard streams, the runtime's, and
-/// those that looking up a name takes for a moment.
-const FEW: usize = 16;
-
-/// Descriptors of a worker: its event loop and what wakes it.
-const WORKER: usize = 2;
-
-/// Open files that `config` asks for beside the two of each client.
-#[must_use]
-pub fn other_files(config: &Config) -> u64 {
-    let warm = Warm::new(config).bound();
-    let http = match config.http_listen.len() {
-        0 => 0,
-        ports => ports + CONNECTIONS,
-    };
-    // The next process is given others for the same sockets.
-    let takeover = match config.takeover_socket {
-        Some(_) => config.listen.len() + config.http_listen.len() + 3,
-        None => 0,
-    };
-    let ports = config.listen.len() + http + takeover;
-    let guests = match config.console.is_empty() {
-        true => 0,
-        false => GUESTS,
-    };
-    let files = FEW + SPARE + REFUSALS + WORKER * config.workers + ports + guests + warm;
-    files as u64
-}
-
 /// Hands out new connections.
 #[derive(Debug)]
 pub(super) struct Acceptor {
     workers: Vec<Handle>,
-    max_clients: usize,
     open: Arc<AtomicUsize>,
     next_number: AtomicU64,
     environment: Arc<Environment>,
@@ -115,7 +78,6 @@ impl Acceptor {
         let max_clients = environment.config().max_clients;
         Self {
             workers,
-            max_clients,
             open: Arc::default(),
             next_number: AtomicU64::new(1),
             environment,
@@ -144,10 +106,22 @@ impl Acceptor {
             () = self.accept(&listener) => {}
             _ = draining.wait_for(|phase| *phase != Phase::Serving) => {}
         }
+        let is_ending = draining.borrow().is_ending();
+        let has_heirs = self.environment.config().takeover_socket.is_some();
+        if is_ending && !has_heirs && !listener.is_shared() {
+            let all = (Arc::clone(&self.environment), Arc::clone(&self.console));
+            // As long as there are acceptors, workers wait for clients.
+            drop(self);
+            let over = draining.wait_for(|phase| *phase == Phase::Over);
+            tokio::select! {
+                () = turn_away(&listener, all) => {}
+                _ = over => {}
+            }
+        }
     }
 
     /// Accepts for ever.
-    async fn accept(self: Arc<Self>, listener: &Listener) {
+    async fn accept(self: &Arc<Self>, listener: &Listener) {
         loop {
             // Without a spare descriptor there is none for a server connection either.
             let mut room = true;
@@ -179,7 +153,7 @@ impl Acceptor {
                 Admission::Refused(_) => Vec::new(),
             };
             let open = OpenClient::count(&open);
-            let acceptor = Arc::clone(&self);
+            let acceptor = Arc::clone(self);
             tokio::spawn(async move {
                 acceptor
                     .greet(client, number, admission, (index, open))
@@ -251,8 +225,10 @@ impl Acceptor {
     fn admit(&self, room: bool) -> Admission {
         let counters = self.environment.metrics.acceptor();
         counters.add(Counter::ConnectionsOpened, 1);
-        let is_full = self.open.load(Ordering::Relaxed) >= self.max_clients;
+        let max_clients = self.environment.config().max_clients;
+        let is_full = self.open.load(Ordering::Relaxed) >= max_clients;
         let mut waiting = self.waiting();
+        waiting.knocking.set_most(max_clients);
         // Who sends nothing keeps nobody out.
         if room && (!is_full || waiting.knocking.free_oldest()) {
             return Admission::Admitted(waiting.knocking.take());
@@ -263,6 +239,25 @@ impl Acceptor {
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Says to all who come that nobody is let in any more, and serves cancel requests: those whom they
+/// are about may still be here. It never ends by itself.
+async fn turn_away(listener: &Listener, (environment, console): (Arc<Environment>, Arc<Console>)) {
+    let mut places = Places::new(REFUSALS);
+    let mut leaving = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok(client) => {
+                    let all = (Arc::clone(&environment), Arc::clone(&console));
+                    leaving.spawn(come_late(client, places.take(), all));
+                }
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            },
+            Some(_) = leaving.join_next() => {}
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 /// How long a client that was turned away may take to send its startup packet: it must have been
 /// read before the answer, or closing the socket would destroy the answer on its way.
-const REFUSAL: Duration = Duration::from_secs(2);
+pub(super) const REFUSAL: Duration = Duration::from_secs(2);
 
 /// Whether there is room for a client.
 #[derive(Debug)]

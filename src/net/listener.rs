@@ -23,6 +23,8 @@ pub(super) struct Listener {
     socket: Listening,
     /// The permission bits of its file once that is this process's: it is still another's.
     due_mode: Option<u32>,
+    /// Others listen there as well, or somebody listens there whether this process does or not.
+    is_shared: bool,
 }
 
 /// A listening socket of either kind.
@@ -88,16 +90,25 @@ impl AsFd for Claim {
 }
 
 impl Listener {
-    /// Listens on `address`; `mode` are the permission bits of a Unix socket.
-    pub(super) async fn bind(address: &Address, mode: u32) -> io::Result<Self> {
+    /// Listens on `address`; `mode` are the permission bits of a Unix socket, and `reuses` says
+    /// whether other processes may listen on the same TCP port.
+    pub(super) async fn bind(address: &Address, mode: u32, reuses: bool) -> io::Result<Self> {
         let socket = match address {
-            Address::Tcp { host, port } => Listening::Tcp(listen_on(host, *port).await?),
+            Address::Tcp { host, port } => Listening::Tcp(listen_on(host, *port, reuses).await?),
             Address::Unix(path) => {
                 remove_stale(path).await?;
                 listen_at(path, mode)?
             }
         };
-        Ok(Self::new(address, socket))
+        let mut listener = Self::new(address, socket);
+        listener.is_shared = reuses && matches!(address, Address::Tcp { .. });
+        Ok(listener)
+    }
+
+    /// Whether others listen there as well, or somebody does whether this process does or not: who
+    /// is not accepted here finds them.
+    pub(super) const fn is_shared(&self) -> bool {
+        self.is_shared
     }
 
     fn new(address: &Address, socket: Listening) -> Self {
@@ -105,6 +116,7 @@ impl Listener {
             address: address.clone(),
             socket,
             due_mode: None,
+            is_shared: false,
         }
     }
 
@@ -130,8 +142,9 @@ impl Listener {
 
     /// Listens with a socket that somebody else has opened, and sees to.
     pub(super) fn given(address: &Address, socket: OwnedFd) -> io::Result<Self> {
-        let listener = Self::with(address, socket)?;
+        let mut listener = Self::with(address, socket)?;
         listener.keep_file();
+        listener.is_shared = true;
         Ok(listener)
     }
 
@@ -225,10 +238,10 @@ impl Listener {
 }
 
 /// Listens on the first address of `host` that can be.
-async fn listen_on(host: &str, port: u16) -> io::Result<TcpListener> {
+async fn listen_on(host: &str, port: u16, reuses: bool) -> io::Result<TcpListener> {
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in tokio::net::lookup_host((host, port)).await? {
-        match listen(address) {
+        match listen(address, reuses) {
             Ok(listener) => return Ok(listener),
             Err(error) => last = error,
         }
@@ -236,7 +249,7 @@ async fn listen_on(host: &str, port: u16) -> io::Result<TcpListener> {
     Err(last)
 }
 
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+fn listen(address: SocketAddr, reuses: bool) -> io::Result<TcpListener> {
     use socket2::{Domain, Protocol, Socket, Type};
     let socket = Socket::new(
         Domain::for_address(address),
@@ -244,6 +257,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
         Some(Protocol::TCP),
     )?;
     socket.set_reuse_address(true)?;
+    socket.set_reuse_port(reuses)?;
     if address.is_ipv6() {
         // `[::]` and `0.0.0.0` are two addresses, each listened on if it is named.
         socket.set_only_v6(true)?;

@@ -32,6 +32,7 @@ impl Logs {
         self.disconnections
             .store(config.log_disconnections, Relaxed);
         self.metrics.tell_of_slow(config.log_slow);
+        self.metrics.tell_of_taints(config.log_taints);
     }
 
     /// Whether each login is logged.

@@ -20,6 +20,7 @@ mod ending;
 mod endpoint;
 mod environment;
 mod farewell;
+mod files;
 mod following;
 mod given;
 mod halts;
@@ -93,8 +94,8 @@ use warm::Warm;
 use ways::Ways;
 use worker::{Handle, Setup, Thread};
 
-pub use acceptor::other_files;
 pub use farewell::CONNECTIONS;
+pub use files::raise_file_limit;
 pub use settings::settings;
 pub use steward::{Means, SetLog, Steward, Unchanged};
 pub use tls::{Conversation, encrypt};
@@ -373,7 +374,7 @@ impl Proxy {
         let gallery = Arc::new(Gallery::new(
             Arc::clone(console),
             Arc::clone(&self.metrics),
-            self.config.http_page,
+            self.steward.current(),
             self.started,
         ));
         if !self.http.is_empty() {
@@ -411,7 +412,7 @@ impl Proxy {
         let warm = Arc::new(Warm::new(&self.config));
         Environment {
             pools: Pools::new(self.steward.current(), Arc::clone(&warm)),
-            peers: peers::Peers::new(&self.config),
+            peers: peers::Peers::new(self.steward.current()),
             workers: Mutex::default(),
             turn: AtomicUsize::default(),
             halts: Arc::default(),

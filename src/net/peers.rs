@@ -7,8 +7,9 @@
 //!   of a name, and for no longer than `connect_timeout_s`. What is beyond that is not: whoever
 //!   asks for that many means harm, or would not be helped.
 
+use super::current::Current;
 use super::stream::{Stream, read, write_all};
-use crate::config::{Address, Config};
+use crate::config::Address;
 use crate::wire::startup::passed_on_cancel;
 use std::io;
 use std::time::Duration;
@@ -26,15 +27,15 @@ const MOST: usize = 64;
 /// The other instances.
 #[derive(Debug)]
 pub(super) struct Peers {
-    addresses: Vec<Address>,
+    current: Current,
     turns: Semaphore,
 }
 
 impl Peers {
-    /// Those of the configuration.
-    pub(super) fn new(config: &Config) -> Self {
+    /// Those of the configuration in force.
+    pub(super) fn new(current: Current) -> Self {
         Self {
-            addresses: config.peers.clone(),
+            current,
             turns: Semaphore::new(AT_ONCE),
         }
     }
@@ -43,7 +44,8 @@ impl Peers {
     /// be told have done what they could within `limit`, so that the client's own wait means
     /// something.
     pub(super) async fn pass_on(&self, (pid, key): (u32, &[u8]), limit: Duration) {
-        if self.addresses.is_empty() {
+        let config = self.current.get();
+        if config.peers.is_empty() {
             return;
         }
         let mut request = Vec::new();
@@ -52,7 +54,7 @@ impl Peers {
             let _turn = self.turns.acquire().await;
             // Each by itself: a name that nobody knows is looked for longer than others take.
             let mut all = JoinSet::new();
-            for address in &self.addresses {
+            for address in &config.peers {
                 all.spawn(tell_all(address.clone(), request.clone()));
             }
             while all.join_next().await.is_some() {}

@@ -19,6 +19,11 @@ impl Places {
         }
     }
 
+    /// There are so many from now on; who has one keeps it.
+    pub(super) const fn set_most(&mut self, most: usize) {
+        self.most = most;
+    }
+
     /// A place, given up by dropping it.
     pub(super) fn take(&mut self) -> oneshot::Receiver<()> {
         if self.waiting.len() >= self.most {

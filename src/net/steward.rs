@@ -5,6 +5,7 @@
 
 use super::current::Current;
 use super::door::Door;
+use super::files::raise_file_limit;
 use super::logs::Logs;
 use super::switches::SwitchKeeper;
 use super::tls::Encryption;
@@ -14,8 +15,8 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// Has the log filtered like this from now on; says what is wrong if it cannot be.
-pub type SetLog = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
+/// Has the log filtered, and look, as this says from now on; says what is wrong if it cannot be.
+pub type SetLog = Box<dyn Fn(&Config) -> Result<(), String> + Send + Sync>;
 
 /// What it takes to read the configuration again.
 pub struct Means {
@@ -129,10 +130,14 @@ impl Steward {
             after.shows_as(new, |key| own_key == Some(key));
             after
         });
-        after.as_ref().map_or(Ok(()), check)?;
+        let mut after = after;
+        if let Some(after) = &mut after {
+            check(after)?;
+            has_files(&before, after)?;
+        }
         if let (Some(means), Some(config)) = (&*means, &config) {
             // The last step that can fail.
-            (means.set_log)(&config.log_level).map_err(Unchanged::Unusable)?;
+            (means.set_log)(config).map_err(Unchanged::Unusable)?;
         }
         self.tls.install(tls);
         self.door.install(users);
@@ -168,11 +173,13 @@ impl Steward {
         // As if it had been written in a configuration of its own.
         let pairs = [("upstream", "127.0.0.1:5432"), (setting.key, value)];
         let written = Config::from_pairs(&pairs).map_err(|error| unusable(&error))?;
-        let after = self.config().following_one(&written, setting.key);
+        let before = self.config();
+        let mut after = before.following_one(&written, setting.key);
         check(&after)?;
-        if setting.key == settings::LOG_LEVEL.key {
+        has_files(&before, &mut after)?;
+        if [settings::LOG_LEVEL.key, settings::LOG_FORMAT.key].contains(&setting.key) {
             let means = means.as_ref().ok_or_else(fixed)?;
-            (means.set_log)(&after.log_level).map_err(Unchanged::Unusable)?;
+            (means.set_log)(&after).map_err(Unchanged::Unusable)?;
         }
         self.install(after);
         Ok(())
@@ -282,6 +289,25 @@ fn check(after: &Config) -> Result<(), Unchanged> {
         }
         None => Ok(()),
     }
+}
+
+/// Whether there are files for all clients that there may be after a change. If there are not, and
+/// there may be no more than before, there are fewer, as at the start.
+fn has_files(before: &Config, after: &mut Config) -> Result<(), Unchanged> {
+    let Err(most) = raise_file_limit(after) else {
+        return Ok(());
+    };
+    let written = |config: &Config| {
+        let of = |(key, _): &&(&str, String)| *key == settings::MAX_CLIENTS.key;
+        config.written.iter().find(of).cloned()
+    };
+    if written(before) != written(after) {
+        let key = settings::MAX_CLIENTS.key;
+        let text = format!("{key}: expected at most {most}, for so many files may be open");
+        return Err(Unchanged::Unusable(text));
+    }
+    after.max_clients = most;
+    Ok(())
 }
 
 /// What the configuration that was read says otherwise than that which is in force after it.

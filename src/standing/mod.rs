@@ -222,6 +222,8 @@ pub struct Standing {
     rested_at: Option<u64>,
     /// The names in texts of which it is not known yet what they have left.
     late: Option<Box<late::Late>>,
+    /// It was told that the session is tainted, or nobody wants to know.
+    is_taint_told: bool,
     /// Something has run before anybody could tell what it was to leave, and that is all that is
     /// known of it.
     is_unwatched: bool,
@@ -293,6 +295,7 @@ impl Standing {
             wrote_at: None,
             rested_at: None,
             late: None,
+            is_taint_told: false,
             is_unwatched: false,
             may_listen: false,
             may_listen_soon: false,

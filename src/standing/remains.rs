@@ -159,6 +159,27 @@ impl Standing {
     pub fn is_left_alone(&mut self) {
         self.leaves(Residue::ANYTHING);
         self.hears_again = Again::Never;
+        self.is_taint_told = true;
+    }
+
+    /// Nobody will give the connection to others: this may leave anything, and that taints nothing.
+    pub fn is_not_kept(&mut self) {
+        self.leaves(Residue::ANYTHING);
+        self.is_taint_told = true;
+    }
+
+    /// Whether it may hold what nothing takes away, and that was not told yet. It is told once.
+    #[inline]
+    pub fn is_newly_tainted(&mut self) -> bool {
+        let is = self.residue.is_anything() && self.late.is_none() && !self.is_taint_told;
+        self.is_taint_told |= is;
+        is
+    }
+
+    /// Whether it is yet to be found out what texts have left.
+    #[must_use]
+    pub const fn is_residue_late(&self) -> bool {
+        self.late.is_some()
     }
 
     /// Whether nobody can tell what the server keeps of functions that have run: the catalog is as

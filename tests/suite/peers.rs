@@ -3,9 +3,10 @@
 use crate::console;
 use crate::harness::client::Client;
 use crate::harness::frames;
-use crate::harness::proxy::Proxy;
+use crate::harness::proxy::{Process, Proxy};
 use crate::harness::server;
 use pgautoprep::metrics::Counter;
+use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
@@ -187,4 +188,79 @@ fn peers_that_are_not_there_or_do_not_answer_keep_nobody() {
     });
     assert!(started.elapsed() < Duration::from_secs(10));
     client.run("SELECT 1");
+}
+
+/// Two processes on one port, each with a socket of its own by which the other finds it.
+fn on_one_port(directory: &TempDir, port: &str, at: usize) -> Process {
+    let own = path(directory, at);
+    let peers = [path(directory, 0), path(directory, 1)].join(",");
+    let listen = format!("127.0.0.1:{port},{own}");
+    let settings = [
+        ("listen", &*listen),
+        ("peers", &peers),
+        ("so_reuseport", "on"),
+        ("admin_users", "postgres"),
+        ("drain_timeout_s", "60"),
+    ];
+    Process::start(&server::address(), &settings)
+}
+
+#[test]
+fn two_processes_share_a_port_and_cancel_for_each_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut first = on_one_port(&directory, "0", 0);
+    let (_, port) = first.address.rsplit_once(':').unwrap();
+    let mut second = on_one_port(&directory, port, 1);
+    assert_eq!(first.address, second.address);
+    let mut clients: Vec<_> = (0..24)
+        .map(|_| Client::login(&first.address, "postgres"))
+        .collect();
+    clients.iter_mut().for_each(|client| client.run("SELECT 1"));
+    // The system spreads them; that all come to one has a chance of 2 to the power of -23.
+    let served = |at| {
+        let mut console = console::enter(&path(&directory, at), "postgres");
+        console::found(&mut console, "CLIENTS", "addr", "127.0.0.1").len()
+    };
+    let counts = [served(0), served(1)];
+    assert!(counts[0] > 0 && counts[1] > 0, "{counts:?}");
+    assert_eq!(counts.iter().sum::<usize>(), 24);
+    // Each request comes to whichever the system chooses.
+    for client in &mut clients[..8] {
+        client.send(&frames::query(LONG));
+        // One that comes before the server has begun cancels nothing.
+        let mut tries = 0;
+        while !client.hears_within(Duration::from_millis(500)) {
+            tries += 1;
+            assert!(tries < 20, "no request reaches it");
+            let mut request = Client::connect(&first.address);
+            request.send(&frames::cancel(client.key.0, &client.key.1));
+            assert!(request.rest().is_empty());
+        }
+        is_cancelled(client);
+    }
+    // One that ends leaves the port to the other at once: nobody is turned away.
+    let mut kept = Client::login(&path(&directory, 0), "postgres");
+    kept.run("BEGIN");
+    first.signal(Signal::TERM);
+    std::thread::sleep(Duration::from_millis(300));
+    for _ in 0..20 {
+        Client::login(&second.address, "postgres").run("SELECT 1");
+    }
+    kept.run("COMMIT");
+    assert!(first.ended().0.success());
+    drop(clients);
+    second.signal(Signal::TERM);
+    assert!(second.ended().0.success());
+}
+
+#[test]
+fn a_port_is_shared_only_if_both_want_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let first = on_one_port(&directory, "0", 0);
+    let mut second = std::process::Command::new(env!("CARGO_BIN_EXE_pgautoprep"));
+    second.args(["--upstream", &server::address(), "--listen", &first.address]);
+    let output = second.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success());
+    assert!(said.contains("cannot listen on"), "{said}");
 }

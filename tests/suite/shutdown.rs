@@ -194,19 +194,45 @@ fn a_busy_client_keeps_nobody_from_hearing_of_the_end() {
 }
 
 #[test]
-fn a_proxy_that_drains_accepts_nobody() {
+fn a_proxy_that_drains_lets_nobody_in_and_says_why() {
     let mut proxy = start("60");
     let mut client = Client::login(&proxy.address, "postgres");
     client.run("BEGIN");
+    let mut busy = Client::login(&proxy.address, "postgres");
+    busy.send(&frames::query("SELECT pg_sleep(50)"));
+    std::thread::sleep(Duration::from_millis(200));
+    // Who says nothing keeps nobody from being told.
     proxy.signal(Signal::TERM);
-    let mut refused = false;
-    for _ in 0..100 {
-        refused |= std::net::TcpStream::connect(&proxy.address).is_err();
-        std::thread::sleep(Duration::from_millis(10));
+    std::thread::sleep(Duration::from_millis(200));
+    let _silent: Vec<_> = (0..20).map(|_| Client::connect(&proxy.address)).collect();
+    for database in ["postgres", "pgautoprep"] {
+        let mut late = Client::connect(&proxy.address);
+        late.send(&frames::startup(&[
+            ("user", "postgres"),
+            ("database", database),
+        ]));
+        let said = late.rest();
+        assert_eq!(tags(&said), "E", "{said:?}");
+        assert_eq!(said[0].sqlstate(), "57P03");
+        assert_eq!(said[0].field(b'S').as_deref(), Some("FATAL"));
+        assert_eq!(
+            said[0].field(b'M').as_deref(),
+            Some("the proxy is shutting down")
+        );
     }
-    assert!(refused);
+    // Whoever is still here may be cancelled.
+    let mut request = Client::connect(&proxy.address);
+    request.send(&frames::cancel(busy.key.0, &busy.key.1));
+    assert!(request.rest().is_empty());
+    let answer = busy.until_ready();
+    let error = answer.iter().find(|frame| frame.tag == b'E');
+    assert_eq!(error.unwrap().sqlstate(), "57014");
+    sent_away(&mut busy);
     client.run("COMMIT");
-    assert!(proxy.ended().0.success());
+    let (status, time, _) = proxy.ended();
+    assert!(status.success() && time < FAST, "{status} after {time:?}");
+    let refused = std::net::TcpStream::connect(&proxy.address);
+    assert!(refused.is_err(), "somebody listens");
 }
 
 #[test]

@@ -1,8 +1,9 @@
-//! The figures about reads that run elsewhere, and about transactions that only read.
+//! The figures about reads that run elsewhere, about transactions that only read, and about
+//! sessions whose server connections serve nobody else.
 
 use super::{Page, counter};
 use crate::metrics::{Counter, Summary};
-use crate::reason::Stay;
+use crate::reason::{Stay, Taint};
 
 impl Page {
     pub(super) fn reads(&mut self, summary: &Summary) {
@@ -31,6 +32,14 @@ impl Page {
         let stays = Stay::ALL.map(|stay| (stay.label(), summary.stays(stay)));
         self.each(counter("pgautoprep_reads_at_home", help), "reason", stays);
         self.loose(summary);
+        let help = "Sessions that came to hold what nothing takes away, so that their server \
+                    connections serve no other client, by what.";
+        let taints = Taint::ALL.map(|taint| (taint.label(), summary.taints(taint)));
+        self.each(
+            counter("pgautoprep_tainted_sessions", help),
+            "reason",
+            taints,
+        );
     }
 
     fn loose(&mut self, summary: &Summary) {

@@ -1,7 +1,7 @@
 //! What the settings of `PgBouncer` are here.
 
 /// Settings that have the same name and the same values here.
-pub(super) const SAME: [&str; 27] = [
+pub(super) const SAME: [&str; 28] = [
     "admin_users",
     "auth_dbname",
     "auth_file",
@@ -27,12 +27,13 @@ pub(super) const SAME: [&str; 27] = [
     "server_tls_cert_file",
     "server_tls_key_file",
     "server_tls_sslmode",
+    "so_reuseport",
     "stats_users",
     "unix_socket_mode",
 ];
 
 /// Settings that are not here, and what is done in their stead.
-pub(super) const OTHERWISE: [(&str, &str); 13] = [
+pub(super) const OTHERWISE: [(&str, &str); 12] = [
     ("server_reset_query", RESET),
     ("server_reset_query_always", RESET),
     ("server_check_query", LISTENED),
@@ -49,10 +50,6 @@ pub(super) const OTHERWISE: [(&str, &str); 13] = [
     (
         "max_prepared_statements",
         "is not needed: a client that prepares statements itself keeps its server connection",
-    ),
-    (
-        "so_reuseport",
-        "is not needed: one process has several workers",
     ),
     ("logfile", STARTED),
     ("pidfile", STARTED),

@@ -13,6 +13,18 @@ pub const TAKEOVER_SOCKET: Setting = Setting {
     because: "the path has to be one where nobody else can put a socket.",
 };
 
+/// `so_reuseport`: whether several processes listen on one port.
+pub const SO_REUSEPORT: Setting = Setting {
+    key: "so_reuseport",
+    kind: ValueForm::Switch,
+    default: Some("off"),
+    what: "Let other processes of the same user listen on the same TCP ports, of listen and of \
+           http_listen, if they let this one, too: the system spreads new connections over them. \
+           Each needs peers, by which cancel requests reach the process that has the client.",
+    because: "two proxies on one port by mistake would otherwise go unnoticed; and one process \
+              uses all cores by itself.",
+};
+
 /// `peers`: other instances that clients reach by the same address.
 pub const PEERS: Setting = Setting {
     key: "peers",

@@ -43,6 +43,16 @@ pub const LOG_DISCONNECTIONS: Setting = Setting {
     because: "as for log_connections.",
 };
 
+/// `log_taints`: a line for each session that is tainted.
+pub const LOG_TAINTS: Setting = Setting {
+    key: "log_taints",
+    kind: ValueForm::Switch,
+    default: Some("off"),
+    what: "Log a line when a session comes to hold what nothing takes away, so that its server \
+           connection can serve no other client: by which statement, as a shape without values.",
+    because: "an application that speaks the extended protocol would have a line for each session.",
+};
+
 /// `log_slow_ms`: a line for each statement that takes long.
 pub const LOG_SLOW_MS: Setting = Setting {
     key: "log_slow_ms",

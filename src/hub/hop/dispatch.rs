@@ -6,7 +6,7 @@ use crate::convert::{self, Call, Circumstances, Decision, Policy, Subject};
 use crate::hub;
 use crate::metrics::Counter;
 use crate::oracle::Lesson;
-use crate::reason::Reason;
+use crate::reason::{Reason, Taint};
 use crate::sql::effect::Effect;
 use crate::statement::{Micros, Recipe};
 use crate::upstream::execution::{Execution, Recovery, Stage};
@@ -164,6 +164,9 @@ impl Hop<'_> {
         self.upstream.standing.leaves(call.residue);
         if call.effect >= Effect::Unknown {
             self.upstream.standing.runs_unseen(text);
+        }
+        if call.residue.is_anything() {
+            self.looks_for_taint(Taint::Text, text);
         }
         let standing = &self.upstream.standing;
         let recovery = match (standing.status, &*standing.only_begun) {

@@ -4,7 +4,6 @@
 use super::Hop;
 use crate::client::Turn;
 use crate::hub::{LoginOutcome, ServerKey, Task};
-use crate::sql::residue::Residue;
 use crate::upstream::{Welcome, given};
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::HEADER;
@@ -78,7 +77,7 @@ impl Hop<'_> {
             self.upstream.welcome = None;
             // Nobody will ask what is left.
             if !self.lent.settings.shares {
-                self.upstream.standing.leaves(Residue::ANYTHING);
+                self.upstream.standing.is_not_kept();
             }
         }
         match tag {

@@ -38,6 +38,7 @@ mod loose;
 mod relay;
 mod replies;
 mod settle;
+mod taint;
 pub(super) mod timing;
 mod travel;
 

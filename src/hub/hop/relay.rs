@@ -5,7 +5,7 @@ use crate::client::Turn;
 use crate::convert::Policy;
 use crate::hub::{Decided, Task};
 use crate::metrics::Counter;
-use crate::reason::Reason;
+use crate::reason::{Reason, Taint};
 use crate::sql::effect::Effect;
 use crate::sql::residue::{self, Residue};
 use crate::standing::mentions_statements;
@@ -82,6 +82,7 @@ impl Hop<'_> {
         let standing = &mut self.upstream.standing;
         standing.leaves(Residue::ANYTHING);
         standing.is_unfollowed = true;
+        self.looks_for_taint(Taint::Unread, b"");
         Effect::Unknown
     }
 
@@ -104,10 +105,17 @@ impl Hop<'_> {
         let is_idle = self.upstream.ledger.is_idle();
         let met = self.lent.met.take();
         let about = (reason, is_idle);
+        let was_late = self.upstream.standing.is_residue_late();
         let relayed = self
             .upstream
             .standing
             .relays_query(text, met.as_deref(), about);
+        let taint = if was_late {
+            Taint::Earlier
+        } else {
+            Taint::Text
+        };
+        self.looks_for_taint(taint, text);
         if relayed.shows {
             self.hide_statements();
         }
@@ -193,6 +201,7 @@ impl Hop<'_> {
         if tag != frontend::TERMINATE {
             // Of what the client has in this protocol, nothing is followed to its end.
             self.upstream.standing.leaves(Residue::ANYTHING);
+            self.looks_for_taint(Taint::Protocol, b"");
         }
         match tag {
             frontend::PARSE => self.client.counts.parses += 1,

@@ -5,13 +5,14 @@
 //! as the proxy's own user on this machine comes in by a Unix socket, as `PgBouncer` lets in its
 //! own user, and others by a password of `auth_file`.
 
-use super::{Console, GUESTS};
+use super::Console;
 use crate::admin::console::{NAMES, Peer, PeerState, Rank, Totals, is_console};
 use crate::auth::MAX_NAME;
 use crate::client::Login;
 use crate::config::AuthType;
 use crate::error::ConnectionError;
 use crate::net::door::lower;
+use crate::net::files::GUESTS;
 use crate::net::stream::Stream;
 use crate::net::tls::Tunnel;
 use crate::wire::startup::{Packet, packet};

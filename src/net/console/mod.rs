@@ -31,9 +31,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-/// Clients at the console at once.
-pub(super) const GUESTS: usize = 64;
-
 /// How long a client may take to read an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -9,6 +9,7 @@
 mod health;
 mod page;
 
+use super::files::HTTP_CONNECTIONS;
 use super::listener::Listener;
 use super::phase::Phase;
 use super::places::Places;
@@ -37,9 +38,6 @@ use tokio::sync::watch;
 pub(super) use health::Health;
 use page::From;
 pub(super) use page::Gallery;
-
-/// Connections at once.
-pub(super) const CONNECTIONS: usize = 64;
 
 /// How long a connection lasts, in case its peer neither ends it nor reads.
 const LIFETIME: Duration = Duration::from_secs(60);
@@ -99,7 +97,7 @@ impl Desk {
             health,
             gallery,
             policy,
-            places: Mutex::new(Places::new(CONNECTIONS)),
+            places: Mutex::new(Places::new(HTTP_CONNECTIONS)),
             since,
         }
     }

@@ -5,6 +5,7 @@
 //! hundred numbers every other second.
 
 use super::super::console::Console;
+use super::super::current::Current;
 use crate::admin::console::{Facts, Needs};
 use crate::admin::page::{self, History};
 use crate::config::HttpPage;
@@ -41,7 +42,7 @@ struct Told {
 pub(in crate::net) struct Gallery {
     console: Arc<Console>,
     metrics: Arc<Metrics>,
-    shown_to: HttpPage,
+    current: Current,
     started: Instant,
     history: Mutex<History>,
     /// What was told last.
@@ -52,13 +53,13 @@ impl Gallery {
     pub(in crate::net) fn new(
         console: Arc<Console>,
         metrics: Arc<Metrics>,
-        shown_to: HttpPage,
+        current: Current,
         started: Instant,
     ) -> Self {
         Self {
             console,
             metrics,
-            shown_to,
+            current,
             started,
             history: Mutex::default(),
             told: tokio::sync::Mutex::default(),
@@ -67,14 +68,18 @@ impl Gallery {
 
     /// Notes what is counted, for ever.
     pub(in crate::net) async fn note(self: Arc<Self>) {
-        if self.shown_to == HttpPage::Off {
-            return;
-        }
         loop {
-            let now = self.started.elapsed().as_secs_f64();
-            self.history().note(now, self.metrics.summary());
+            if self.shown_to() != HttpPage::Off {
+                let now = self.started.elapsed().as_secs_f64();
+                self.history().note(now, self.metrics.summary());
+            }
             tokio::time::sleep(Duration::from_secs(page::PERIOD_S)).await;
         }
+    }
+
+    /// Whom the page is shown to now.
+    fn shown_to(&self) -> HttpPage {
+        self.current.get().http_page
     }
 
     /// Whether who asks like this from there is shown the page.
@@ -83,13 +88,14 @@ impl Gallery {
     /// a name of its own that leads here, and read the answer. So whoever is let in for being on
     /// this machine must have asked for it by its address, or as `localhost`.
     pub(super) fn admits(&self, from: From, headers: &HeaderMap) -> bool {
+        let shown_to = self.shown_to();
         let is_local = match from {
-            From::Socket => return self.shown_to != HttpPage::Off,
+            From::Socket => return shown_to != HttpPage::Off,
             From::Address(address) => address.to_canonical().is_loopback(),
             From::Unknown => false,
         };
         let host = headers.get(HOST).map(|host| host.to_str().unwrap_or("?"));
-        match self.shown_to {
+        match shown_to {
             HttpPage::Off => false,
             HttpPage::Local => is_local && host.is_none_or(is_address),
             HttpPage::On => true,

@@ -1,0 +1,301 @@
+//! Settings that change while the proxy runs: each does what it says from then on, and what cannot
+//! be is refused and changes nothing.
+
+use crate::console::{Place, cell, found};
+use crate::harness::client::Client;
+use crate::harness::frames;
+use crate::harness::proxy::{Process, Proxy};
+use crate::harness::server;
+use pgautoprep::metrics::Counter;
+use pgautoprep::reason::Reason;
+use rustix::process::Signal;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// What the console shows of a setting.
+fn in_force(console: &mut Client, key: &str) -> String {
+    let rows = found(console, "CONFIG", "key", key);
+    assert_eq!(cell(&rows[0], "changeable"), "yes", "{key}");
+    cell(&rows[0], "value").to_owned()
+}
+
+/// What the console answers to an order that it refuses.
+fn refused(console: &mut Client, order: &str) -> String {
+    let answer = console.query(order);
+    assert_eq!(frames::tags(&answer), "EZ", "{order}: {answer:?}");
+    answer[0].field(b'M').unwrap()
+}
+
+/// What a login is told first.
+fn attempt(address: &str) -> Client {
+    let mut client = Client::connect(address);
+    let startup = [("user", "postgres"), ("database", "postgres")];
+    client.send(&frames::startup(&startup));
+    client
+}
+
+#[test]
+fn max_clients_says_how_many_there_may_be() {
+    let place = Place::new();
+    let proxy = place.proxy();
+    let mut console = place.enter("boss");
+    console.run("SET max_clients = 1");
+    assert_eq!(in_force(&mut console, "max_clients"), "1");
+    let mut first = Client::login(proxy.address(), "postgres");
+    let said = attempt(proxy.address()).rest();
+    assert_eq!(
+        (said[0].tag, said[0].sqlstate()),
+        (b'E', "53300".to_owned())
+    );
+    console.run("SET max_clients = 2");
+    Client::login(proxy.address(), "postgres").run("SELECT 1");
+    first.run("SELECT 1");
+}
+
+#[test]
+fn max_clients_goes_no_further_than_the_limit_of_open_files() {
+    let place = Place::new();
+    let settings = place.settings(&[("max_clients", "20")]);
+    let limit = "ulimit -n 400";
+    let _proxy = Process::start_under(limit, &server::address(), &settings);
+    let mut console = place.enter("boss");
+    let said = refused(&mut console, "SET max_clients = 5000");
+    assert!(said.starts_with("max_clients: expected at most "), "{said}");
+    assert!(said.ends_with(", for so many files may be open"), "{said}");
+    assert_eq!(in_force(&mut console, "max_clients"), "20");
+    let most = said.split(' ').nth(4).unwrap().trim_end_matches(',');
+    console.run(&format!("SET max_clients = {most}"));
+    assert_eq!(in_force(&mut console, "max_clients"), most);
+}
+
+#[test]
+fn peers_are_told_of_cancel_requests_from_then_on() {
+    let (place, other) = (Place::new(), Place::new());
+    let address = server::address();
+    let (_asked, has) = (
+        Proxy::with(&address, &place.settings(&[])),
+        Proxy::with(&address, &other.settings(&[])),
+    );
+    let mut client = Client::login(has.address(), "postgres");
+    client.run("SELECT 1");
+    client.send(&frames::query("SELECT pg_sleep(30)"));
+    let (pid, key) = client.key.clone();
+    let cancel = || {
+        let mut request = Client::connect(&place.path);
+        request.send(&frames::cancel(pid, &key));
+        assert!(request.rest().is_empty());
+    };
+    cancel();
+    assert!(
+        !client.hears_within(Duration::from_millis(200)),
+        "nobody knows"
+    );
+    let mut console = place.enter("boss");
+    console.run(&format!("SET peers = '{}'", other.path));
+    assert_eq!(found(&mut console, "PEERS", "host", &other.path).len(), 1);
+    cancel();
+    let answer = client.until_ready();
+    let error = answer.iter().find(|frame| frame.tag == b'E');
+    assert_eq!(error.unwrap().sqlstate(), "57014");
+}
+
+#[test]
+fn log_format_is_that_of_the_lines_that_follow() {
+    let place = Place::new();
+    let settings = place.settings(&[("log_connections", "on")]);
+    let mut process = Process::start(&server::address(), &settings);
+    let mut console = place.enter("boss");
+    let login = || Client::login(&place.path, "postgres").run("SELECT 1");
+    login();
+    console.run("SET log_format = json");
+    login();
+    console.run("SET log_format = text");
+    login();
+    let said = refused(&mut console, "SET log_format = xml");
+    assert!(said.contains("expected text or json"), "{said}");
+    assert_eq!(in_force(&mut console, "log_format"), "text");
+    drop(console);
+    process.signal(Signal::TERM);
+    let (_, _, text) = process.ended();
+    let logins: Vec<_> = text
+        .lines()
+        .filter(|line| line.contains("login attempt"))
+        .collect();
+    let is_json = |line: &&str| line.starts_with("{\"timestamp\"");
+    let looks: Vec<bool> = logins.iter().map(is_json).collect();
+    assert_eq!(looks, [false, true, false], "{logins:?}");
+    let line: serde_json::Value = serde_json::from_str(logins[1]).unwrap();
+    assert_eq!(line["database"], "postgres");
+    assert!(logins[2].contains("database=\"postgres\""), "{}", logins[2]);
+}
+
+#[test]
+fn http_page_is_shown_to_whom_it_says_then() {
+    let place = Place::new();
+    let http = place.file("http");
+    let settings = place.settings(&[("http_listen", http.to_str().unwrap())]);
+    let _proxy = Proxy::with(&server::address(), &settings);
+    let status = || {
+        let mut stream = UnixStream::connect(&http).unwrap();
+        stream
+            .write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(&stream).read_line(&mut line).unwrap();
+        line.split(' ').nth(1).unwrap().to_owned()
+    };
+    let mut console = place.enter("boss");
+    assert_eq!(status(), "200");
+    console.run("SET http_page = off");
+    assert_eq!(status(), "403");
+    console.run("SET http_page = on");
+    assert_eq!(status(), "200");
+}
+
+/// Has statements of two shapes run on one new server connection, and returns how often there was
+/// no room for one of them, or only by closing the other.
+fn evicted(proxy: &Proxy) -> u64 {
+    let crowded = || {
+        let summary = proxy.summary();
+        summary.count(Counter::StatementsEvicted) + summary.passed(Reason::CacheFull)
+    };
+    let before = crowded();
+    let mut client = Client::login(proxy.address(), "postgres");
+    for id in 0..20 {
+        client.run(&format!("SELECT relname FROM pg_class WHERE oid = {id}"));
+        client.run(&format!(
+            "SELECT attname FROM pg_attribute WHERE attrelid = {id}"
+        ));
+    }
+    crowded() - before
+}
+
+#[test]
+fn what_a_server_connection_may_hold_is_that_of_when_it_is_opened() {
+    for (key, few) in [("max_statements", "1"), ("statement_memory", "65536")] {
+        let place = Place::new();
+        let settings = place.settings(&[("prepare_threshold", "1"), ("trials", "off")]);
+        let proxy = Proxy::with(&server::address(), &settings);
+        assert_eq!(evicted(&proxy), 0, "{key}");
+        let mut console = place.enter("boss");
+        let usual = in_force(&mut console, key);
+        console.run(&format!("SET {key} = {few}"));
+        let without = evicted(&proxy);
+        match key {
+            "max_statements" => assert!(without > 5, "{key}: {without}"),
+            // Room for no more than it takes is kept to by whatever is there.
+            _ => assert_eq!(in_force(&mut console, key), few),
+        }
+        console.run(&format!("SET {key} = {usual}"));
+        assert_eq!(evicted(&proxy), 0, "{key}");
+    }
+}
+
+#[test]
+fn buffer_bytes_bound_what_is_held_of_a_client_that_does_not_read() {
+    let place = Place::new();
+    let proxy = Proxy::with(&server::address(), &place.settings(&[]));
+    const SENT: u64 = 14 << 20;
+    // What the proxy takes from the server though its client reads nothing.
+    let taken = || {
+        let before = proxy.summary().count(Counter::BytesFromUpstream);
+        let mut client = Client::login(&place.path, "postgres");
+        client.send(&frames::query(&format!(
+            "SELECT repeat('x', 1024) FROM generate_series(1, {})",
+            SENT / 1024
+        )));
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let mut last = u64::MAX;
+        loop {
+            let now = proxy.summary().count(Counter::BytesFromUpstream) - before;
+            if now >= SENT || now == last && now > 10_000 || Instant::now() > deadline {
+                return now;
+            }
+            last = now;
+            std::thread::sleep(Duration::from_millis(300));
+        }
+    };
+    let usual = taken();
+    assert!(usual < SENT / 2, "{usual}");
+    let mut console = place.enter("boss");
+    console.run("SET buffer_bytes = 16777216");
+    let more = taken();
+    assert!(more >= SENT, "{more}, and {usual} before");
+    let said = refused(&mut console, "SET buffer_bytes = 5");
+    assert!(
+        said.contains("expected a whole number from 16384"),
+        "{said}"
+    );
+    assert_eq!(in_force(&mut console, "buffer_bytes"), "16777216");
+}
+
+/// All of it by RELOAD, and nothing of it if one thing is wrong.
+#[test]
+fn a_file_changes_all_of_them_or_none() {
+    let place = Place::new();
+    let file = place.file("config.toml");
+    let write = |more: &str| {
+        let upstream = server::address();
+        let text = format!(
+            "listen = [\"127.0.0.1:0\", \"{}\"]\nupstream = \"{upstream}\"\n\
+             admin_users = \"boss\"\nworkers = 1\n{more}",
+            place.path
+        );
+        std::fs::write(&file, text).unwrap();
+    };
+    write("");
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_pgautoprep"))
+        .args(["serve", "--config", file.to_str().unwrap()])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let mut console = place.enter("boss");
+    let changes = "max_clients = 77\npeers = [\"localhost:7\"]\nlog_format = \"json\"\n\
+                   http_page = \"off\"\nbuffer_bytes = 65536\nmax_statements = 9\n\
+                   statement_memory = 7000000\nlog_taints = true\n";
+    let keys = changes.lines().map(|line| line.split(' ').next().unwrap());
+    let keys: Vec<_> = keys.collect();
+    let shown = |console: &mut Client| -> Vec<String> {
+        keys.iter().map(|key| in_force(console, key)).collect()
+    };
+    let before = shown(&mut console);
+    write(&format!("{changes}login_timeout_s = \"soon\"\n"));
+    let said = refused(&mut console, "RELOAD");
+    assert!(said.contains("login_timeout_s"), "{said}");
+    assert!(said.contains(&format!("{}:13:", file.display())), "{said}");
+    assert_eq!(shown(&mut console), before, "half of it is in force");
+    write(changes);
+    let answer = console.query("RELOAD");
+    assert_eq!(frames::tags(&answer), "CZ", "{answer:?}");
+    let after = shown(&mut console);
+    let expected = [
+        "77",
+        "localhost:7",
+        "json",
+        "off",
+        "65536",
+        "9",
+        "7000000",
+        "on",
+    ];
+    assert_eq!(after, expected);
+    write(&format!("{changes}plans = \"server\"\n"));
+    let answer = console.query("RELOAD");
+    let notice = answer.iter().find(|frame| frame.tag == b'N').unwrap();
+    assert!(notice.field(b'M').unwrap().contains("plans"), "{notice:?}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let mut rest = String::new();
+    child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut rest)
+        .unwrap();
+}
