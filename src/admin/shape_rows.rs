@@ -6,6 +6,7 @@ use crate::reason::Reason;
 use crate::sql::outline::outline;
 use crate::statement::shapes::{ShapeFacts, ShapeStage};
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 
 /// One of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct ShapeRow<'f> {
     pub reason: Option<Reason>,
     /// Its text without a value.
     pub outline: String,
+    /// Its part in what was run as prepared statements, if anything was.
+    pub share: Option<Share>,
 }
 
 /// The first `most` of these shapes, and what was passed through that is none of them. What is not
@@ -35,6 +38,7 @@ pub fn shape_rows<'f>(
             .or_insert_with(|| (0, passed.reason));
         *count += passed.count;
     }
+    let executions: u64 = shapes.iter().map(|shape| shape.executions).sum();
     let mut met = HashSet::new();
     let mut rows = Vec::new();
     for shape in shapes.iter().take(most) {
@@ -50,6 +54,7 @@ pub fn shape_rows<'f>(
             passed: passed.filter(|_| is_first),
             reason: reason.filter(|_| !is_prepared || shape.slower > 0),
             outline,
+            share: Share::of(shape, executions),
         });
     }
     let others = passed
@@ -60,8 +65,35 @@ pub fn shape_rows<'f>(
         passed: Some(passed.count),
         reason: Some(passed.reason),
         outline: passed.shape.clone(),
+        share: None,
     }));
     rows
+}
+
+/// A part of the whole, in tenths of a percent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share(u64);
+
+impl Share {
+    /// The part that the shape has in so many executions, if there were any.
+    #[must_use]
+    pub fn of(shape: &ShapeFacts, executions: u64) -> Option<Self> {
+        let tenths = (2000 * u128::from(shape.executions) + u128::from(executions))
+            .checked_div(2 * u128::from(executions))?;
+        u64::try_from(tenths).ok().map(Self)
+    }
+
+    /// In percent.
+    #[must_use]
+    pub fn percent(self) -> f64 {
+        self.0 as f64 / 10.0
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{} %", self.0 / 10, self.0 % 10)
+    }
 }
 
 /// A text without what ends it, which is no part of a shape.

@@ -2,7 +2,7 @@
 
 use super::Snapshot;
 use crate::metrics::Counter;
-use crate::reason::Reason;
+use crate::reason::{Reason, Stay, Taint};
 use serde_json::{Map, Value, json};
 
 /// The figures, and the reasons for which something was passed through, the most frequent first.
@@ -10,12 +10,7 @@ use serde_json::{Map, Value, json};
 pub fn status(snapshot: &Snapshot) -> String {
     let summary = &snapshot.summary;
     let count = |counter| summary.count(counter);
-    let mut reasons = Reason::ALL.map(|reason| (reason.label(), summary.passed(reason)));
-    reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let met = reasons.into_iter().filter(|(_, count)| *count > 0);
-    let reasons: Map<String, Value> = met
-        .map(|(label, count)| (label.to_owned(), count.into()))
-        .collect();
+    let reasons = met(&Reason::ALL.map(|reason| (reason.label(), summary.passed(reason))));
     let value = json!({
         "version": snapshot.version,
         "state": if snapshot.is_draining { "draining" } else { "serving" },
@@ -28,6 +23,8 @@ pub fn status(snapshot: &Snapshot) -> String {
             "passed_through": summary.passed_through(),
         },
         "passed_through_by_reason": reasons,
+        "reads_at_home_by_reason": met(&Stay::ALL.map(|it| (it.label(), summary.stays(it)))),
+        "tainted_sessions_by_reason": met(&Taint::ALL.map(|it| (it.label(), summary.taints(it)))),
         "statements": {
             "prepared": count(Counter::StatementsPrepared),
             "evicted": count(Counter::StatementsEvicted),
@@ -51,6 +48,14 @@ pub fn status(snapshot: &Snapshot) -> String {
     format!("{value:#}\n")
 }
 
+/// Those of which there are any, the most frequent first.
+fn met(counts: &[(&'static str, u64)]) -> Map<String, Value> {
+    let mut met: Vec<_> = counts.iter().filter(|(_, count)| *count > 0).collect();
+    met.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let told = |(label, count): &(&str, u64)| ((*label).to_owned(), (*count).into());
+    met.into_iter().map(told).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::sample;
@@ -63,5 +68,14 @@ mod tests {
         assert_eq!(value["clients"], 3);
         assert_eq!(value["queries"]["converted"], 3);
         assert_eq!(value["passed_through_by_reason"], json!({"threshold": 2}));
+        assert_eq!(value["reads_at_home_by_reason"], json!({}));
+        let mut snapshot = sample();
+        let metrics = crate::metrics::Metrics::new(1);
+        metrics.worker(0).stays(Stay::Locks);
+        metrics.worker(0).tainted(Taint::Protocol);
+        snapshot.summary = metrics.summary();
+        let value: Value = serde_json::from_str(&status(&snapshot)).unwrap();
+        assert_eq!(value["reads_at_home_by_reason"], json!({"locks": 1}));
+        assert_eq!(value["tainted_sessions_by_reason"], json!({"protocol": 1}));
     }
 }

@@ -1,6 +1,6 @@
 //! The lines of the log: who comes and goes, and that none of them comes thousands of times.
 
-use crate::console::Place;
+use crate::console::{Place, cell, found};
 use crate::harness::client::Client;
 use crate::harness::frames;
 use crate::harness::proxy::Process;
@@ -159,4 +159,90 @@ fn what_takes_long_is_logged_by_its_shape_and_route() {
             "a value is shown: {line}"
         );
     }
+}
+
+#[test]
+fn a_session_that_is_tainted_is_told_of_once_with_the_reason_if_that_is_wanted() {
+    for wanted in ["on", "off"] {
+        let place = Place::new();
+        let settings = [
+            ("listen", &*place.path),
+            ("log_format", "json"),
+            ("admin_users", "boss"),
+            ("log_taints", wanted),
+            ("catalog_watch_ms", "1000"),
+        ];
+        let process = Process::start(&server::address(), &settings);
+        let mut clean = Client::login(&place.path, "postgres");
+        clean.run("SELECT 1");
+        let mut text = Client::login(&place.path, "postgres");
+        text.run("CREATE TEMP TABLE tainted (a text DEFAULT 'secret')");
+        text.run("LISTEN tainted");
+        let mut protocol = Client::login(&place.path, "postgres");
+        protocol.send(&frames::frame(b'S', b""));
+        protocol.until_ready();
+        protocol.run("LISTEN tainted");
+        let mut console = place.enter("boss");
+        let shown = found(&mut console, "REASONS", "kind", "tainted");
+        let counts = shown
+            .iter()
+            .map(|row| (cell(row, "reason"), cell(row, "count")));
+        let counts: Vec<_> = counts.collect();
+        assert_eq!(counts, [("text", "1"), ("protocol", "1")]);
+        drop((clean, text, protocol, console));
+        let all = lines(process);
+        let message = "a session is tainted: its server connection serves no other client";
+        let told = with_message(&all, message);
+        if wanted == "off" {
+            assert!(told.is_empty(), "{told:?}");
+            continue;
+        }
+        assert_eq!(told.len(), 2, "{all:?}");
+        assert_eq!(told[0]["reason"], "text");
+        assert_eq!(
+            told[0]["shape"],
+            "CREATE TEMP TABLE tainted (a text DEFAULT ?)"
+        );
+        assert_eq!(told[1]["reason"], "protocol");
+        assert_eq!(told[1]["shape"], Value::Null);
+        for line in told {
+            assert_eq!(line["database"], "postgres");
+            assert_eq!(line["level"], "INFO");
+            assert!(line["client"].is_u64(), "{line}");
+            assert!(
+                !line.to_string().contains("secret"),
+                "a value is shown: {line}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_stays_at_home_is_logged_if_that_is_wanted() {
+    let place = Place::new();
+    let settings = [
+        ("listen", &*place.path),
+        ("log_format", "json"),
+        ("log_level", "info,pgautoprep::oracle::travel=debug"),
+        ("prepare_threshold", "1"),
+        ("shared_reads", "on"),
+        ("trials", "off"),
+    ];
+    let process = Process::start(&server::address(), &settings);
+    let mut client = Client::login(&place.path, "postgres");
+    for id in 0..8 {
+        client.run(&format!(
+            "SELECT relname FROM pg_class WHERE oid = {id} FOR UPDATE"
+        ));
+    }
+    drop(client);
+    let all = lines(process);
+    let told = with_message(&all, "stays at home");
+    assert!(!told.is_empty(), "{all:?}");
+    assert_eq!(
+        (&told[0]["stay"], &told[0]["level"]),
+        (&"locks".into(), &"DEBUG".into())
+    );
+    let shape = told[0]["shape"].as_str().unwrap();
+    assert!(shape.starts_with("SELECT relname FROM pg_class"), "{shape}");
 }

@@ -8,8 +8,8 @@ use super::facts::Facts;
 use super::rank::Rank;
 use super::value::{Cell, TableColumn, int4, int8, numeric, text};
 use super::view::{Needs, View};
-use crate::admin::shape_rows::{ShapeRow, shape_rows, why};
-use crate::reason::{Reason, Stay};
+use crate::admin::shape_rows::{ShapeRow, Share, shape_rows, why};
+use crate::reason::{Reason, Stay, Taint};
 use crate::sql::outline::outline;
 use crate::wire::answers::Told;
 use std::cmp::Reverse;
@@ -42,7 +42,9 @@ pub(super) static VIEWS: [View; 3] = [
 const SHAPES: &[TableColumn] = &[
     int8("shape"),
     text("state"),
+    text("route"),
     int8("converted"),
+    text("share"),
     int8("sighted"),
     int8("passed"),
     text("reason"),
@@ -51,6 +53,7 @@ const SHAPES: &[TableColumn] = &[
     int8("saved_us"),
     int4("statements"),
     int4("travelling"),
+    text("stays"),
     int4("custom"),
     int4("slower"),
     int8("memory"),
@@ -75,8 +78,9 @@ fn shape_cells(row: ShapeRow<'_>) -> Vec<Cell> {
     let (passed, reason) = (row.passed.into(), row.reason.map(Reason::label).into());
     let Some(shape) = row.facts else {
         let mut cells = vec![Cell::Null; SHAPES.len()];
-        let shown: [(&str, Cell); 4] = [
+        let shown: [(&str, Cell); 5] = [
             ("state", "passed".into()),
+            ("route", "passed".into()),
             ("passed", passed),
             ("reason", reason),
             ("text", row.outline.into()),
@@ -92,7 +96,9 @@ fn shape_cells(row: ShapeRow<'_>) -> Vec<Cell> {
     vec![
         shape.id.into(),
         shape.stage.label().into(),
+        shape.route().into(),
         shape.executions.into(),
+        row.share.map(|share| share.to_string()).into(),
         shape.sightings.into(),
         passed,
         reason,
@@ -101,6 +107,7 @@ fn shape_cells(row: ShapeRow<'_>) -> Vec<Cell> {
         shape.saved.map_or(Cell::Null, Cell::Number),
         shape.statements.into(),
         shape.travelling.into(),
+        shape.stays.map(Stay::label).into(),
         shape.custom.into(),
         shape.slower.into(),
         shape.memory.into(),
@@ -117,6 +124,7 @@ pub(super) fn shape(facts: &Facts, id: u64, rank: Rank) -> Result<Vec<Vec<Cell>>
     let Some(shape) = facts.shapes.iter().find(|shape| shape.id == id) else {
         return Err(unknown_shape(id));
     };
+    let executions = facts.shapes.iter().map(|shape| shape.executions).sum();
     let text = match rank {
         Rank::Admin => shape.text.clone(),
         Rank::Stats => outline(shape.text.as_bytes(), String::new()),
@@ -126,6 +134,7 @@ pub(super) fn shape(facts: &Facts, id: u64, rank: Rank) -> Result<Vec<Vec<Cell>>
         ("shape", id.to_string()),
         ("state", shape.stage.label().to_owned()),
         ("why", why(shape).to_owned()),
+        ("route", shape.route().to_owned()),
         ("mode", shape.off.label()),
         ("literals", number(shape.literals)),
         ("converted", shape.executions.to_string()),
@@ -141,6 +150,9 @@ pub(super) fn shape(facts: &Facts, id: u64, rank: Rank) -> Result<Vec<Vec<Cell>>
         rows.push(("original_us", times.original.to_string()));
     }
     rows.extend(shape.saved.map(|saved| ("saved_us", saved.to_string())));
+    rows.extend(Share::of(shape, executions).map(|share| ("share", share.to_string())));
+    let told = |stay: Stay| ("stays", format!("{}: {}", stay.label(), stay.explain()));
+    rows.extend(shape.stays.map(told));
     rows.extend(shape.history.iter().map(|told| {
         let times = match told.times {
             1 => String::new(),
@@ -167,7 +179,12 @@ fn reasons(facts: &Facts) -> Vec<Vec<Cell>> {
     let passed = Reason::ALL.map(|it| (it.label(), summary.passed(it), it.explain()));
     let stays = Stay::ALL.map(|it| (it.label(), summary.stays(it), it.explain()));
     let mut rows = Vec::new();
-    for (kind, all) in [("passed", passed.to_vec()), ("at_home", stays.to_vec())] {
+    let taints = Taint::ALL.map(|it| (it.label(), summary.taints(it), it.explain()));
+    for (kind, all) in [
+        ("passed", passed.to_vec()),
+        ("at_home", stays.to_vec()),
+        ("tainted", taints.to_vec()),
+    ] {
         let mut met: Vec<_> = all.into_iter().filter(|(_, count, _)| *count > 0).collect();
         met.sort_by_key(|(_, count, _)| Reverse(*count));
         rows.extend(met.into_iter().map(|(label, count, explain)| {
@@ -211,7 +228,7 @@ mod tests {
     fn shapes_are_shown_with_what_was_noted_of_them() {
         let rows = shapes(&sample::facts());
         let texts = |row: &Vec<Cell>| match &row[..] {
-            [id, state, converted, .., text] => {
+            [id, state, _, converted, .., text] => {
                 (id.clone(), state.clone(), converted.clone(), text.clone())
             }
             _ => panic!("{row:?}"),
@@ -221,11 +238,21 @@ mod tests {
         assert_eq!(first.1, "prepared".into());
         assert_eq!(first.2, Cell::Number(80));
         assert_eq!(first.3, "SELECT a FROM t WHERE id = ?".into());
-        assert_eq!(rows[0][8], Cell::Number(80 * 15));
+        let cell = |row: &Vec<Cell>, name: &str| {
+            let at = SHAPES.iter().position(|column| column.name == name);
+            row[at.unwrap()].clone()
+        };
+        let told = |row, names: &[&str]| names.iter().map(|name| cell(row, name)).collect();
+        let first: Vec<Cell> = told(&rows[0], &["saved_us", "route", "share", "stays"]);
+        let expected = ["prepared".into(), "100.0 %".into(), "no_read".into()];
         assert_eq!(
-            (rows[1][4].clone(), rows[1][5].clone()),
-            (Cell::Number(5), "threshold".into())
+            first,
+            [vec![Cell::Number(80 * 15)], expected.to_vec()].concat()
         );
+        let second: Vec<Cell> = told(&rows[1], &["passed", "reason", "route", "share"]);
+        let expected = ["threshold".into(), "passed".into(), "0.0 %".into()];
+        assert_eq!(second, [vec![Cell::Number(5)], expected.to_vec()].concat());
+        assert_eq!(cell(&rows[2], "route"), "passed".into());
         let last = texts(rows.last().unwrap());
         assert_eq!(
             (last.0, last.1, last.3),

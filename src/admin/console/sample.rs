@@ -2,7 +2,7 @@
 
 use super::facts::{Counted, Facts, Peer, PeerState, SettingFacts, Totals};
 use crate::metrics::Passed;
-use crate::reason::Reason;
+use crate::reason::{Reason, Stay};
 use crate::sql::scan::Scan;
 use crate::sql::{Dialect, ScanLimits, eligible};
 use crate::statement::routes::Pair;
@@ -132,6 +132,7 @@ fn shapes() -> Vec<ShapeFacts> {
     };
     let mut prepared = shape(7, "SELECT a FROM t WHERE id = 5", ShapeStage::Prepared);
     prepared.executions = 80;
+    (prepared.at_home, prepared.stays) = (1, Some(Stay::NoRead));
     prepared.saved = Some(80 * 15);
     prepared.times = Some(Pair {
         prepared: 30,

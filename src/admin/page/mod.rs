@@ -6,6 +6,7 @@
 //! lets nothing else run and nothing be loaded from elsewhere.
 
 mod history;
+mod notices;
 mod overview;
 mod story;
 

@@ -1,11 +1,12 @@
 //! What the page shows, as JSON: bounded, whatever the proxy has to do with.
 
 use super::history::{History, by_route, saved};
+use super::notices::notices;
 use crate::admin::console::{Facts, PeerState, WAITS_FOR_POOL};
-use crate::admin::shape_rows::{ShapeRow, shape_rows};
+use crate::admin::shape_rows::{ShapeRow, Share, shape_rows};
 use crate::metrics::{Counter, TimedRoute};
-use crate::reason::Reason;
-use crate::statement::shapes::ShapeStage;
+use crate::reason::{Reason, Stay};
+use crate::statement::shapes::{ShapeFacts, ShapeStage};
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -38,6 +39,7 @@ pub fn overview(facts: &Facts, history: &History) -> String {
         "mode": setting("mode"),
         "uptime_seconds": snapshot.uptime.floor(),
         "warnings": facts.warnings,
+        "notices": notices(facts),
         "totals": {
             "queries": count(Counter::Queries),
             "prepared": prepared,
@@ -137,6 +139,9 @@ pub(super) fn row(row: &ShapeRow<'_>) -> Value {
         "text": row.outline,
         "state": state,
         "mode": facts.map(|facts| facts.off.label()),
+        "route": facts.map_or("passed", ShapeFacts::route),
+        "share_percent": row.share.map(Share::percent),
+        "stays": facts.and_then(|facts| facts.stays).map(Stay::label),
         "converted": converted(row),
         "left": left(row),
         "reason": reason.map(Reason::label),

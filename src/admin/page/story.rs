@@ -2,7 +2,8 @@
 
 use super::overview::row;
 use crate::admin::console::Facts;
-use crate::admin::shape_rows::{shape_rows, why};
+use crate::admin::shape_rows::{Share, shape_rows, why};
+use crate::reason::Stay;
 use crate::sql::outline::outline_within;
 use serde_json::{Value, json};
 
@@ -12,6 +13,7 @@ const MAX_TEXT: usize = 8 * 1024;
 /// What is known of the shape of this number; `None` if there is none.
 #[must_use]
 pub fn story(facts: &Facts, id: u64) -> Option<String> {
+    let executions = facts.shapes.iter().map(|shape| shape.executions).sum();
     let shape = facts.shapes.iter().position(|shape| shape.id == id)?;
     let shape = facts.shapes.get(shape..=shape)?;
     let rows = shape_rows(shape, &facts.passed, 1);
@@ -24,6 +26,8 @@ pub fn story(facts: &Facts, id: u64) -> Option<String> {
         "literals": facts.literals,
         "statements": facts.statements,
         "travelling": facts.travelling,
+        "stays_why": facts.stays.map(Stay::explain),
+        "share_percent": Share::of(facts, executions).map(Share::percent),
         "custom": facts.custom,
         "slower": facts.slower,
         "memory_bytes": facts.memory,
@@ -52,6 +56,14 @@ mod tests {
         let told: Value = serde_json::from_str(&story(&facts, 9).unwrap()).unwrap();
         assert_eq!(told["shape"], 9);
         assert_eq!(told["state"], "seen");
+        assert_eq!(
+            (&told["route"], &told["share_percent"]),
+            (&"passed".into(), &0.0.into())
+        );
+        let first: Value = serde_json::from_str(&story(&facts, 7).unwrap()).unwrap();
+        assert_eq!(first["share_percent"], 100.0);
+        assert_eq!(first["stays"], "no_read");
+        assert_eq!(first["stays_why"], Stay::NoRead.explain());
         let expected = format!("SELECT {columns}b FROM t WHERE bits = ?");
         assert_eq!(told["text"], expected);
         assert_eq!(story(&facts, 8), None);

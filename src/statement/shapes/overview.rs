@@ -5,7 +5,7 @@
 //! counted up: what is known of each is read afterwards.
 
 use super::Shapes;
-use crate::reason::Reason;
+use crate::reason::{Reason, Stay};
 use crate::statement::routes::{Pair, Route};
 use crate::statement::story::ToldEpisode;
 use crate::statement::switches::Off;
@@ -61,10 +61,14 @@ pub struct ShapeFacts {
     pub statements: usize,
     /// Those that may run on other sessions' server connections.
     pub travelling: usize,
+    /// Why others, or the last of them, stay on the server connection of their own session.
+    pub stays: Option<Stay>,
     /// Those that the server plans for their values each time.
     pub custom: usize,
     /// Those that are sent as they come because they take longer as prepared statements.
     pub slower: usize,
+    /// Those that run prepared on the server connection of their own session.
+    pub at_home: usize,
     /// Microseconds by either route: the medians of the statement that was run most of those of
     /// which enough was measured.
     pub times: Option<Pair>,
@@ -98,14 +102,35 @@ impl ShapeFacts {
             executions: 0,
             statements: 0,
             travelling: 0,
+            stays: None,
             custom: 0,
             slower: 0,
+            at_home: 0,
             times: None,
             saved: None,
             memory: 0,
             off: recipe.off.clone(),
             history: recipe.story.told(),
             timed: 0,
+        }
+    }
+
+    /// The routes that its executions take now, as people are told.
+    #[must_use]
+    pub const fn route(&self) -> &'static str {
+        match (
+            matches!(self.stage, ShapeStage::Prepared),
+            self.at_home > 0,
+            self.travelling > 0,
+            self.slower > 0,
+        ) {
+            (true, true, false, false) => "prepared",
+            (true, false, true, false) => "shared",
+            (true, true, true, false) => "prepared, shared",
+            (true, true, false, true) => "prepared, passed",
+            (true, false, true, true) => "shared, passed",
+            (true, true, true, true) => "prepared, shared, passed",
+            _ => "passed",
         }
     }
 
@@ -131,8 +156,16 @@ impl ShapeFacts {
             Verdict::Trusted { footprint, .. } => {
                 self.memory = self.memory.max(statement.known_memory());
                 self.custom += usize::from(statement.plans() == Plans::Custom);
-                self.travelling += usize::from(footprint == Footprint::Travels);
-                self.slower += usize::from(statement.routes().usual() == Route::Original);
+                let (travels, is_slower) = (
+                    footprint == Footprint::Travels,
+                    statement.routes().usual() == Route::Original,
+                );
+                self.travelling += usize::from(travels);
+                self.slower += usize::from(is_slower);
+                self.at_home += usize::from(!travels && !is_slower);
+                if let Footprint::Stays(stay) = footprint {
+                    self.stays = Some(stay);
+                }
                 ShapeStage::Prepared
             }
         };
