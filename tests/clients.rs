@@ -19,6 +19,8 @@ mod browser;
 mod certificates;
 #[path = "clients/doors.rs"]
 mod doors;
+#[path = "clients/keyboard.rs"]
+mod keyboard;
 #[path = "clients/restarts.rs"]
 mod restarts;
 
@@ -422,6 +424,34 @@ fn check_postgres_at_the_console() {
         let printed = house.run("pgbouncer", &command, &[&arguments[..], &bounds].concat());
         assert!(printed.contains(" OK: "), "{action}: {printed}");
     }
+    // It says the checksum to whoever gives none, and holds the settings to one that is given.
+    let checksum = |wanted: &str| {
+        let mut command = Command::new(&command);
+        let arguments = ["--action=pgbouncer_checksum", &*host, "--port=6432"];
+        let own = ["--dbuser=postgres", "--dbname=pgbouncer"];
+        command
+            .args(arguments)
+            .args(own)
+            .arg(format!("--critical={wanted}"));
+        let output = command.output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let first = checksum("0");
+    assert!(
+        first.contains("UNKNOWN") && first.contains("checksum: "),
+        "{first}"
+    );
+    let sum: String = first
+        .split("checksum: ")
+        .nth(1)
+        .unwrap()
+        .chars()
+        .take(32)
+        .collect();
+    let same = checksum(&sum);
+    assert!(same.contains(" OK: "), "{same}");
+    let other = checksum(&"0123456789abcdef".repeat(2));
+    assert!(other.contains("CRITICAL"), "{other}");
 }
 
 #[test]

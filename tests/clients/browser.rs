@@ -2,6 +2,7 @@
 
 use pgautoprep::admin::page::PERIOD_S;
 
+use super::keyboard::Page;
 use super::{House, PATIENCE, Program};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -135,15 +136,59 @@ fn is_all_there(light: &str) {
     assert!(light.matches("<path class=\"line ").count() >= 3, "{light}");
 }
 
+const BROWSER: Program = Program {
+    name: "chromium",
+    packages: "chromium",
+    commands: &["chromium", "chromium-browser", "google-chrome"],
+    check: &["--version"],
+};
+
+/// Whoever has only a keyboard comes to a statement by Tab, to its story by Enter, and back by
+/// Escape, to where they were, also while the page follows what happens.
+#[test]
+fn the_page_by_keyboard() {
+    let Some(browser) = BROWSER.find() else {
+        return;
+    };
+    let house = House::new();
+    let _runtime = fill(&house);
+    let url = format!("http://{}/#all", house.http);
+    let mut page = Page::open(&browser, &url, house.directory.path());
+    page.wait_for("document.querySelectorAll('#shapes button.text').length >= 2");
+    page.wait_for("document.getElementById('view-all').ariaPressed === 'true'");
+    let focused = "document.activeElement";
+    let mut tabs = 0;
+    while page.value(&format!("{focused}.className")) != "text" {
+        page.press("Tab");
+        tabs += 1;
+        assert!(tabs < 20, "no statement is reached");
+    }
+    let first = page.value(&format!("{focused}.textContent"));
+    page.press("Tab");
+    let second = page.value(&format!("{focused}.textContent"));
+    assert_ne!(first, second, "the next is another");
+    assert_eq!(page.value("document.getElementById('story').open"), false);
+    page.press("Enter");
+    page.wait_for("document.getElementById('story').open");
+    assert_eq!(
+        page.value("document.getElementById('story-text').textContent"),
+        second
+    );
+    let within = format!("document.getElementById('story').contains({focused})");
+    assert_eq!(page.value(&within), true);
+    // The page is painted anew meanwhile.
+    std::thread::sleep(Duration::from_secs(PERIOD_S + 1));
+    assert_eq!(page.value(&within), true);
+    page.press("Escape");
+    page.wait_for("!document.getElementById('story').open");
+    assert_eq!(page.value(&format!("{focused}.textContent")), second);
+    std::thread::sleep(Duration::from_secs(PERIOD_S + 1));
+    assert_eq!(page.value(&format!("{focused}.textContent")), second);
+}
+
 #[test]
 fn the_page_in_a_browser() {
-    let program = Program {
-        name: "chromium",
-        packages: "chromium",
-        commands: &["chromium", "chromium-browser", "google-chrome"],
-        check: &["--version"],
-    };
-    let Some(browser) = program.find() else {
+    let Some(browser) = BROWSER.find() else {
         return;
     };
     let house = House::new();

@@ -9,8 +9,9 @@ use crate::harness::server;
 use pgautoprep::metrics::Counter;
 use pgautoprep::reason::Reason;
 use rustix::process::Signal;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// What the console shows of a setting.
@@ -230,72 +231,141 @@ fn buffer_bytes_bound_what_is_held_of_a_client_that_does_not_read() {
     assert_eq!(in_force(&mut console, "buffer_bytes"), "16777216");
 }
 
-/// All of it by RELOAD, and nothing of it if one thing is wrong.
+/// The program, with a file that may be written anew.
+struct Running {
+    child: std::process::Child,
+    place: Place,
+}
+
+impl Running {
+    fn start() -> Self {
+        let place = Place::new();
+        write(&place, "");
+        let mut child = Command::new(env!("CARGO_BIN_EXE_pgautoprep"))
+            .args(["serve", "--config"])
+            .arg(place.file("config.toml"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        out.read_line(&mut line).unwrap();
+        assert!(line.starts_with("listening on "), "{line}");
+        Self { child, place }
+    }
+
+    /// What `check --against` says of the file, asked as this user: behind the settings, or on
+    /// standard error if it fails.
+    fn check(&self, user: &str) -> Result<Vec<String>, String> {
+        let output = Command::new(env!("CARGO_BIN_EXE_pgautoprep"))
+            .args(["check", "--against", &self.place.path, "--config"])
+            .arg(self.place.file("config.toml"))
+            .env("PGUSER", user)
+            .env_remove("PGPASSWORD")
+            .output()
+            .unwrap();
+        if !output.status.success() {
+            return Err(String::from_utf8(output.stderr).unwrap());
+        }
+        let told = String::from_utf8(output.stdout).unwrap();
+        let is_meant = |line: &&str| {
+            ["# RELOAD", "# only", "# the proxy that"]
+                .iter()
+                .any(|it| line.starts_with(it))
+        };
+        Ok(told.lines().filter(is_meant).map(str::to_owned).collect())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// Writes the file, with these settings behind those that each has.
+fn write(place: &Place, more: &str) {
+    let upstream = server::address();
+    let text = format!(
+        "listen = [\"127.0.0.1:0\", \"{}\"]\nupstream = \"{upstream}\"\n\
+         admin_users = \"boss\"\nworkers = 1\n{more}",
+        place.path
+    );
+    std::fs::write(place.file("config.toml"), text).unwrap();
+}
+
+/// Settings of the file that RELOAD changes, and what each is then.
+const CHANGED: [(&str, &str, &str); 8] = [
+    ("max_clients", "77", "77"),
+    ("peers", "[\"localhost:7\"]", "localhost:7"),
+    ("log_format", "\"json\"", "json"),
+    ("http_page", "\"off\"", "off"),
+    ("buffer_bytes", "65536", "65536"),
+    ("max_statements", "9", "9"),
+    ("statement_memory", "7000000", "7000000"),
+    ("log_taints", "true", "on"),
+];
+
 #[test]
 fn a_file_changes_all_of_them_or_none() {
-    let place = Place::new();
-    let file = place.file("config.toml");
-    let write = |more: &str| {
-        let upstream = server::address();
-        let text = format!(
-            "listen = [\"127.0.0.1:0\", \"{}\"]\nupstream = \"{upstream}\"\n\
-             admin_users = \"boss\"\nworkers = 1\n{more}",
-            place.path
-        );
-        std::fs::write(&file, text).unwrap();
-    };
-    write("");
-    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_pgautoprep"))
-        .args(["serve", "--config", file.to_str().unwrap()])
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.as_mut().unwrap())
-        .read_line(&mut line)
-        .unwrap();
-    let mut console = place.enter("boss");
-    let changes = "max_clients = 77\npeers = [\"localhost:7\"]\nlog_format = \"json\"\n\
-                   http_page = \"off\"\nbuffer_bytes = 65536\nmax_statements = 9\n\
-                   statement_memory = 7000000\nlog_taints = true\n";
-    let keys = changes.lines().map(|line| line.split(' ').next().unwrap());
-    let keys: Vec<_> = keys.collect();
-    let shown = |console: &mut Client| -> Vec<String> {
-        keys.iter().map(|key| in_force(console, key)).collect()
-    };
+    let running = Running::start();
+    let mut console = running.place.enter("boss");
+    let lines = CHANGED.map(|(key, text, _)| format!("{key} = {text}\n"));
+    let changes = lines.concat();
+    let shown = |console: &mut Client| CHANGED.map(|(key, ..)| in_force(console, key));
     let before = shown(&mut console);
-    write(&format!("{changes}login_timeout_s = \"soon\"\n"));
+    write(
+        &running.place,
+        &format!("{changes}login_timeout_s = \"soon\"\n"),
+    );
+    let file = running.place.file("config.toml");
     let said = refused(&mut console, "RELOAD");
-    assert!(said.contains("login_timeout_s"), "{said}");
-    assert!(said.contains(&format!("{}:13:", file.display())), "{said}");
+    let expected = "13:19: login_timeout_s: expected a whole number, found \"soon\"";
+    assert_eq!(said, format!("{}:{expected}", file.display()));
     assert_eq!(shown(&mut console), before, "half of it is in force");
-    write(changes);
+    write(&running.place, &changes);
     let answer = console.query("RELOAD");
     assert_eq!(frames::tags(&answer), "CZ", "{answer:?}");
-    let after = shown(&mut console);
-    let expected = [
-        "77",
-        "localhost:7",
-        "json",
-        "off",
-        "65536",
-        "9",
-        "7000000",
-        "on",
-    ];
-    assert_eq!(after, expected);
-    write(&format!("{changes}plans = \"server\"\n"));
+    assert_eq!(
+        shown(&mut console),
+        CHANGED.map(|(_, _, value)| value.to_owned())
+    );
+    write(&running.place, &format!("{changes}plans = \"server\"\n"));
     let answer = console.query("RELOAD");
     let notice = answer.iter().find(|frame| frame.tag == b'N').unwrap();
-    assert!(notice.field(b'M').unwrap().contains("plans"), "{notice:?}");
-    child.kill().unwrap();
-    child.wait().unwrap();
-    let mut rest = String::new();
-    child
-        .stdout
-        .take()
-        .unwrap()
-        .read_to_string(&mut rest)
-        .unwrap();
+    assert!(
+        notice.field(b'M').unwrap().ends_with(" plans"),
+        "{notice:?}"
+    );
+}
+
+#[test]
+fn check_tells_what_a_reload_would_change_in_the_proxy_that_runs() {
+    let running = Running::start();
+    let same = "# the proxy that runs has the same settings";
+    assert_eq!(running.check("boss").unwrap(), [same]);
+    write(&running.place, "max_clients = 77\nplans = \"server\"\n");
+    let expected = [
+        "# only a restart changes plans: \"proven\" becomes \"server\"",
+        "# RELOAD changes max_clients: \"10000\" becomes \"77\"",
+    ];
+    assert_eq!(running.check("boss").unwrap(), expected);
+    running.place.enter("boss").query("RELOAD");
+    assert_eq!(running.check("boss").unwrap(), expected[..1]);
+    let said = running.check("nobody").unwrap_err();
+    let proxy = format!("the proxy at {}", running.place.path);
+    assert!(
+        said.contains(&proxy) && said.contains("42501: permission denied: neither"),
+        "{said}"
+    );
+    write(&running.place, "max_clients = \"none\"\n");
+    let said = running.check("boss").unwrap_err();
+    let expected = "5:15: max_clients: expected a whole number, found \"none\"";
+    let file = running.place.file("config.toml");
+    assert!(
+        said.contains(&format!("{}:{expected}", file.display())),
+        "{said}"
+    );
 }
