@@ -460,19 +460,16 @@ impl Summary {
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut difference = self.clone();
-        let before = earlier
-            .counts
-            .iter()
-            .chain(&earlier.passed)
-            .chain(&earlier.taints);
-        let before = before.chain(&earlier.outdated).chain(&earlier.stays);
-        let after = difference.counts.iter_mut().chain(&mut difference.passed);
-        let after = after.chain(&mut difference.outdated);
-        let after = after.chain(&mut difference.stays);
-        let after = after.chain(&mut difference.taints);
-        for (after, before) in after.zip(before) {
-            *after = after.saturating_sub(*before);
-        }
+        let less = |after: &mut [u64], before: &[u64]| {
+            for (after, before) in after.iter_mut().zip(before) {
+                *after = after.saturating_sub(*before);
+            }
+        };
+        less(&mut difference.counts, &earlier.counts);
+        less(&mut difference.passed, &earlier.passed);
+        less(&mut difference.outdated, &earlier.outdated);
+        less(&mut difference.stays, &earlier.stays);
+        less(&mut difference.taints, &earlier.taints);
         for (after, before) in difference.times.iter_mut().zip(&earlier.times) {
             *after = after.since(before);
         }

@@ -21,12 +21,38 @@ fn sums_run_over_all_workers_and_the_acceptor() {
 fn a_difference_counts_only_what_came_after() {
     let metrics = Metrics::new(1);
     metrics.worker(0).add(Counter::Queries, 2);
-    metrics.worker(0).passed(Reason::Empty);
+    let counts = |times: u64| {
+        for _ in 0..times {
+            metrics.worker(0).passed(Reason::Empty);
+            metrics.worker(0).stays(Stay::Server);
+            metrics.worker(0).tainted(Taint::Protocol);
+        }
+    };
+    counts(1);
     let earlier = metrics.summary();
     metrics.worker(0).add(Counter::Queries, 5);
     let difference = metrics.summary().since(&earlier);
     assert_eq!(difference.count(Counter::Queries), 5);
     assert_eq!(difference.passed_through(), 0);
+    let at_home = |summary: &Summary| {
+        Stay::ALL
+            .map(|stay| summary.stays(stay))
+            .iter()
+            .sum::<u64>()
+    };
+    let tainted = |summary: &Summary| Taint::ALL.map(|it| summary.taints(it)).iter().sum::<u64>();
+    assert_eq!((at_home(&difference), tainted(&difference)), (0, 0));
+    counts(3);
+    let difference = metrics.summary().since(&earlier);
+    assert_eq!(difference.passed(Reason::Empty), 3);
+    assert_eq!(
+        (difference.stays(Stay::Server), at_home(&difference)),
+        (3, 3)
+    );
+    assert_eq!(
+        (difference.taints(Taint::Protocol), tainted(&difference)),
+        (3, 3)
+    );
 }
 
 #[test]
