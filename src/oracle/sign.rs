@@ -127,7 +127,7 @@ pub(super) fn glance(glance: Glance) -> String {
 
 /// Since when the server runs, and the number of the database: another may have got its name, with
 /// rows of the same age and as many.
-fn place() -> String {
+fn server_and_database() -> String {
     format!(
         "pg_catalog.concat_ws(':', {}, (SELECT b.oid FROM pg_catalog.pg_database b \
          WHERE b.datname {{=}} pg_catalog.current_database()))",
@@ -135,10 +135,13 @@ fn place() -> String {
     )
 }
 
-/// Which [`place`] it is, and the snapshot: the first transaction that is under way, the one
-/// behind the last that has ended, and those between that are under way, too.
+/// Which [`server_and_database`] it is, and the snapshot: the first transaction that is under way,
+/// the one behind the last that has ended, and those between that are under way, too.
 fn horizon() -> String {
-    format!("{}, pg_catalog.txid_current_snapshot()", place())
+    format!(
+        "{}, pg_catalog.txid_current_snapshot()",
+        server_and_database()
+    )
 }
 
 /// Roles, and how many rows there are of everything else that looks see, and of more. There may be
@@ -365,7 +368,7 @@ fn rest(user: impl Fn(&str) -> String, without: impl Fn(&str) -> String) -> Vec<
         rows("x", "pg_ts_dict x"),
         ROLES.to_owned(),
         // Another server may be configured otherwise.
-        place(),
+        server_and_database(),
         rows("d", SETTINGS),
     ]
 }

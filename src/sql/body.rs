@@ -47,8 +47,8 @@ pub struct Body {
 }
 
 /// Words that a body which changes neither catalogs nor temporary objects, and locks nothing that
-/// may be about to change, has no need of. Some have
-/// a second, harmless meaning, as names of columns; such a body counts as one that does.
+/// may be about to change, has no need of. Some have a second, harmless meaning, as names of
+/// columns; such a body counts as one that does.
 const VERBS: [&str; 30] = [
     "alter",
     "analyse",
@@ -136,11 +136,13 @@ impl Body {
             }
         }
         // It may say so in a string that it runs.
-        if body.hazards.has(Hazards::ANYTHING) && hazard::spells_logins(source) {
-            body.hazards |= Hazards::LOGINS;
-        }
-        if hazard::spells_locks(source) {
-            body.hazards |= Hazards::LOCKS;
+        if body.hazards.has(Hazards::ANYTHING) {
+            if hazard::spells_logins(source) {
+                body.hazards |= Hazards::LOGINS;
+            }
+            if hazard::spells_locks(source) {
+                body.hazards |= Hazards::LOCKS;
+            }
         }
         body
     }

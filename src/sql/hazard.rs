@@ -53,7 +53,8 @@ impl Hazards {
     pub const WRITTEN_COMPILES: Self = Self(1 << 15);
     /// It may go on with a query that a cursor has opened elsewhere, whose name it was given.
     pub const FETCHES: Self = Self(1 << 16);
-    /// It may change relations, or lock them as who is about to change them does.
+    /// It may change relations, or lock them as who is about to change them does. Whatever may, may
+    /// do [anything](Self::ANYTHING).
     pub const LOCKS: Self = Self(1 << 17);
     /// All there are.
     pub const ALL: Self = Self(u32::MAX);
@@ -284,8 +285,8 @@ pub fn spells_logins(text: &[u8]) -> bool {
 }
 
 /// Whether the body of a function, or a string that it runs, may change relations or lock them: all
-/// words in it count. A string that it runs may have come from anywhere, unless it begins there, as
-/// a statement that reads or writes rows.
+/// words in it count. A string that it runs may have come from anywhere, unless it begins right
+/// behind EXECUTE, or as what is formatted there, as a statement that reads or writes rows.
 #[must_use]
 pub fn spells_locks(body: &[u8]) -> bool {
     const VERBS: [&[u8]; 8] = [
@@ -305,17 +306,23 @@ pub fn spells_locks(body: &[u8]) -> bool {
     let is_any = |word: &[u8], all: &[&[u8]]| all.iter().any(|one| word.eq_ignore_ascii_case(one));
     let words = body.chunk_by(|one, other| is_part(one) == is_part(other));
     let mut rest = words.filter(|word| !word.trim_ascii().is_empty());
+    // Nothing but a parenthesis stands before the quotes, so no comment does.
+    let opens = |between: &[u8]| {
+        let is_known = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'(' | b'\'');
+        between.contains(&b'\'') && between.iter().all(is_known)
+    };
     while let Some(word) = rest.next() {
         if is_any(word, &VERBS) {
             return true;
         }
         if word.eq_ignore_ascii_case(b"execute") {
-            let mut behind = rest.clone().filter(|word| word.iter().all(is_part));
-            let first = match behind.next() {
+            let mut behind = rest.clone();
+            let between = match behind.next() {
                 Some(call) if call.eq_ignore_ascii_case(b"format") => behind.next(),
-                first => first,
+                between => between,
             };
-            if !first.is_some_and(|first| is_any(first, &ROWS)) {
+            let is_plain = between.is_some_and(opens);
+            if !is_plain || !behind.next().is_some_and(|first| is_any(first, &ROWS)) {
                 return true;
             }
         }
@@ -335,6 +342,9 @@ mod tests {
             "begin execute text; end",
             "begin EXECUTE format('%s', text); end",
             "select 'x'; drop(table)",
+            "begin EXECUTE /* insert */ text; end",
+            "begin EXECUTE -- select\n text; end",
+            "begin EXECUTE select_text; end",
             "begin execute ",
             "begin execute",
         ] {

@@ -181,28 +181,37 @@ const CHANGES: [&[&str]; 14] = [
     &["PREPARE p AS SELECT alters()", "EXECUTE p", "SELECT 1"],
 ];
 
+/// What the second session has stored that waited while the first locked like this and then changed
+/// the table; it has done `before` earlier.
+fn stored(
+    (scene, proxy): (&mut Scene, Option<&Proxy>),
+    before: impl Fn(&mut Client),
+    locks: impl Fn(&mut Client),
+    change: &str,
+) -> String {
+    let text = "INSERT INTO d (d) VALUES ('2020-01-01 23:?:00+00')";
+    for client in [&mut scene.direct, &mut scene.one, &mut scene.two] {
+        client.run("SET timezone = 'UTC'");
+    }
+    before(&mut scene.one);
+    scene.learns(proxy, text);
+    scene.one.run("BEGIN");
+    locks(&mut scene.one);
+    scene.two.send(&frames::query(&text.replace('?', "59")));
+    scene.is_waiting();
+    scene.one.run(change);
+    scene.one.run("COMMIT");
+    scene.two.until_ready();
+    let found = "SELECT count(*) FROM d WHERE d = '2020-01-01 23:59:00+00'";
+    scene.direct.value(found)
+}
+
 #[test]
 fn what_waits_for_who_changes_a_table_is_stored_as_it_is_then() {
     for changes in CHANGES {
-        alike(|scene, proxy| {
-            let text = "INSERT INTO d (d) VALUES ('2020-01-01 23:?:00+00')";
-            scene.direct.run("SET timezone = 'UTC'");
-            for client in [&mut scene.one, &mut scene.two] {
-                client.run("SET timezone = 'UTC'");
-            }
-            scene.learns(proxy, text);
-            scene.one.run("BEGIN");
-            let (last, first) = changes.split_last().unwrap();
-            first.iter().for_each(|text| scene.one.run(text));
-            scene.two.send(&frames::query(&text.replace('?', "59")));
-            scene.is_waiting();
-            scene.one.run(last);
-            scene.one.run("COMMIT");
-            scene.two.until_ready();
-            scene
-                .direct
-                .value("SELECT count(*) FROM d WHERE d = '2020-01-01 23:59:00+00'")
-        });
+        let (last, first) = changes.split_last().unwrap();
+        let locks = |one: &mut Client| first.iter().for_each(|text| one.run(text));
+        alike(|scene, proxy| stored((scene, proxy), |_| {}, locks, last));
     }
 }
 
@@ -210,27 +219,16 @@ fn what_waits_for_who_changes_a_table_is_stored_as_it_is_then() {
 #[test]
 fn what_waits_for_who_locks_without_a_word_is_stored_as_it_is_then() {
     for lock in ["LOCK TABLE d", "TRUNCATE d, refers"] {
-        alike(|scene, proxy| {
-            let text = "INSERT INTO d (d) VALUES ('2020-01-01 23:?:00+00')";
-            for client in [&mut scene.direct, &mut scene.one, &mut scene.two] {
-                client.run("SET timezone = 'UTC'");
-            }
-            let parsed = [frames::parse("p", lock, &[]), frames::sync()].concat();
-            scene.one.send(&parsed);
-            scene.one.until_ready();
-            scene.learns(proxy, text);
-            scene.one.run("BEGIN");
-            scene.one.send(&frames::execution("p", &[]));
-            scene.one.until_ready();
-            scene.two.send(&frames::query(&text.replace('?', "59")));
-            scene.is_waiting();
-            scene.one.run("ALTER TABLE d ALTER d TYPE timestamptz");
-            scene.one.run("COMMIT");
-            scene.two.until_ready();
-            scene
-                .direct
-                .value("SELECT count(*) FROM d WHERE d = '2020-01-01 23:59:00+00'")
-        });
+        let parses = |one: &mut Client| {
+            one.send(&[frames::parse("p", lock, &[]), frames::sync()].concat());
+            one.until_ready();
+        };
+        let locks = |one: &mut Client| {
+            one.send(&frames::execution("p", &[]));
+            one.until_ready();
+        };
+        let change = "ALTER TABLE d ALTER d TYPE timestamptz";
+        alike(|scene, proxy| stored((scene, proxy), parses, locks, change));
     }
 }
 

@@ -71,16 +71,15 @@ pub(super) fn plain_begin(text: &[u8]) -> Option<Plain> {
         (_, true) => b"START TRANSACTION",
         _ => return None,
     };
-    let said: Vec<&[u8]> = next
-        .into_iter()
-        .chain(words)
-        .take(USUAL.len() + 1)
-        .collect();
-    let are = |all: &[&[u8]]| {
-        all.len() == said.len() && all.iter().zip(&said).all(|(one, word)| is(word, one))
-    };
-    let is_repeated = are(&REPEATED);
-    let is_plain = is_repeated || are(&USUAL) || said.is_empty();
+    let (mut is_usual, mut is_repeated, mut count) = (true, true, 0);
+    for word in next.into_iter().chain(words).take(USUAL.len() + 1) {
+        let says = |all: &[&[u8]]| all.get(count).is_some_and(|one| is(word, one));
+        is_usual &= says(&USUAL);
+        is_repeated &= says(&REPEATED);
+        count += 1;
+    }
+    is_repeated &= count == REPEATED.len();
+    let is_plain = count == 0 || is_repeated || is_usual && count == USUAL.len();
     is_plain.then_some(Plain { tag, is_repeated })
 }
 
