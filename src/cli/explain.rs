@@ -311,9 +311,6 @@ fn put_travel(
         Outcome::Converted => dialogue.statement(text),
         _ => None,
     };
-    let is_custom = statement
-        .as_ref()
-        .is_some_and(|it| it.plans() == Plans::Custom);
     let footprint = match outcome {
         Outcome::Converted => statement.and_then(|statement| statement.footprint()),
         Outcome::Passed(Reason::NoArguments) => dialogue.inquire(text)?,
@@ -324,11 +321,6 @@ fn put_travel(
         Outcome::Passed(_) => return Ok(()),
     };
     match footprint {
-        Some(Footprint::Travels) if is_custom => put(
-            out,
-            "travels",
-            "no: it could, but what is planned each time is planned at home",
-        )?,
         Some(Footprint::Travels) => put(
             out,
             "travels",

@@ -5,10 +5,9 @@ use crate::metrics::Counter;
 use crate::sql::effect::Effect;
 use crate::sql::residue::Residue;
 use crate::sql::rewrite;
-use crate::statement::mirror::{Entry, Name};
-use crate::statement::{Key, Recipe, Statement};
+use crate::statement::mirror::{Entry, Mirror, Name};
+use crate::statement::{Key, Plans, Recipe};
 use crate::wire::frontend;
-use std::sync::Arc;
 
 /// What is to be executed.
 #[derive(Debug)]
@@ -23,8 +22,8 @@ pub struct Call {
     pub effect: Effect,
     /// What it leaves in the session.
     pub residue: Residue,
-    /// The statement, if it must be parsed anew first.
-    pub renewed: Option<Arc<Statement>>,
+    /// It is planned for its values, so its statement may have to be [renewed](renew) first.
+    pub is_specific: bool,
     /// Another session's server connection may run it.
     pub travels: bool,
 }
@@ -39,7 +38,7 @@ impl Call {
             hold_description: entry.statement.hold_description(),
             effect: entry.terms.effect,
             residue: entry.terms.residue,
-            renewed: None,
+            is_specific: entry.statement.plans() == Plans::Custom,
             travels: false,
         }
     }
@@ -65,6 +64,23 @@ pub struct Missed {
     pub in_block: bool,
 }
 
+/// Appends Close and Parse for the statement of a call, in front of the call itself, if the server
+/// might plan it once this time: it is spent. Returns whether it was.
+///
+/// This is where an execution is counted for that: what is decided but not sent spends nothing.
+#[inline]
+pub fn renew(call: &Call, mirror: &mut Mirror, lent: &Lent, out: &mut Vec<u8>) -> bool {
+    let spent = call.is_specific.then(|| mirror.spend(call.key));
+    let Some(statement) = spent.flatten() else {
+        return false;
+    };
+    let name = call.name.as_bytes();
+    frontend::close_statement(out, name);
+    frontend::parse(out, name, statement.text(), statement.parameters());
+    lent.counters().add(Counter::StatementsRenewed, 1);
+    true
+}
+
 /// Appends Bind, Describe, Execute and Sync for `text`, just scanned by the worker's scanner, and
 /// Close for what would be missed.
 pub fn bind(
@@ -78,16 +94,6 @@ pub fn bind(
     let name = &call.name;
     if missed.extended {
         out.extend_from_slice(frontend::CLOSE_UNNAMED_STATEMENT);
-    }
-    if let Some(statement) = &call.renewed {
-        frontend::close_statement(out, name.as_bytes());
-        frontend::parse(
-            out,
-            name.as_bytes(),
-            statement.text(),
-            statement.parameters(),
-        );
-        lent.counters().add(Counter::StatementsRenewed, 1);
     }
     let literals = lent.scan.literals();
     let eligible = recipe.eligible();

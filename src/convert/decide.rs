@@ -10,17 +10,17 @@
 
 mod asking;
 mod rest;
+mod warm;
 
 use super::bind::Call;
-use super::choose::{choose, leaves_or_chooses};
 use super::habits::Habits;
 use super::{Lent, Policy, judge};
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::standing::Standing;
-use crate::statement::mirror::{Entry, Name};
+use crate::statement::mirror::Name;
 use crate::statement::tally::{PREPARE_PAYS, Place};
-use crate::statement::{Context, Micros, Millis, Plans, Recipe, Statement, Terms};
+use crate::statement::{Micros, Millis, Plans, Recipe, Statement};
 use crate::wire::backend::Status;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -276,88 +276,6 @@ impl Circumstances<'_> {
             true => Err(Reason::Trivial),
             false => Ok(()),
         }
-    }
-
-    /// The statement may be ready on this connection; if not, with which plans it is wanted.
-    #[inline]
-    fn warm(
-        &mut self,
-        (recipe, eligible, context): (&Recipe, &Eligible, Context),
-        text: &[u8],
-    ) -> Result<ControlFlow<Found, Plans>, Reason> {
-        let scan = &self.lent.scan;
-        let mut plans = Plans::Generic;
-        if recipe.shape().has_rows() {
-            self.standing.check_rows(scan)?;
-        }
-        let key = recipe.key(eligible, context, text, scan, self.lent.shapes.hasher());
-        let epoch = self.standing.present_epoch();
-        let max_age = self.lent.settings.statement_max_age;
-        let added = self.standing.database.added();
-        // Where the original cannot be tried in its turn.
-        let is_final =
-            self.standing.status == Status::Transaction && self.standing.only_begun.is_empty();
-        let in_doubt = |terms: &Terms| is_final && terms.leaves_doubt(eligible, text, scan);
-        let is_usable = |entry: &Entry| {
-            entry.epoch == epoch
-                && entry
-                    .terms
-                    .is_fresh(self.now.since(entry.verified), max_age, added)
-                && !entry.statement.is_withdrawn()
-                && entry.statement.is_for(recipe, context, text, scan)
-        };
-        if let Some(entry) = self.standing.mirror.lookup(key)
-            && is_usable(entry)
-        {
-            if in_doubt(&entry.terms) {
-                return Err(Reason::Doubt);
-            }
-            // What another plan reads, a serializable transaction would lock.
-            let terms = &entry.terms;
-            let reads_others = terms.one_row || terms.is_chosen || terms.ages;
-            let locks = reads_others && self.standing.is_serializable;
-            if !locks && entry.terms.admit(eligible, text, scan) {
-                let (settings, habits) = (&self.lent.settings, &mut *self.habits);
-                let travels = leaves_or_chooses(entry, settings, habits, (self.now, self.clock))?;
-                let is_due = entry.statement.count_execution();
-                // Of a plan that the server chooses nothing was proven that could be proven again.
-                let asks = is_due && (self.lent.settings.audit | self.lent.settings.proves_reads);
-                let audit = asks && self.lent.settings.audit && !entry.terms.is_chosen;
-                let call = Call::of(entry).travelling(travels);
-                if audit || asks && self.lent.settings.proves_reads {
-                    let statement = Arc::clone(&entry.statement);
-                    if self.may_ask() && statement.take_audit(self.lent.settings.proves_reads) {
-                        let subject = match audit {
-                            true => Subject::Audit(statement, call.name),
-                            false => Subject::Travel(statement, call.name),
-                        };
-                        return Ok(ControlFlow::Break(Found::Ask(subject)));
-                    }
-                }
-                return Ok(ControlFlow::Break(Found::Execute(call)));
-            }
-            if recipe.shape().has_rows() {
-                return Err(Reason::Unfit);
-            }
-            plans = Plans::Custom;
-        }
-        let key = key.with(Plans::Custom);
-        if let Some(entry) = self.standing.mirror.lookup(key)
-            && is_usable(entry)
-        {
-            if in_doubt(&entry.terms) {
-                return Err(Reason::Doubt);
-            }
-            if self.lent.settings.trials {
-                choose(entry, self.habits, self.clock)?;
-            }
-            entry.statement.count_execution();
-            let mut call = Call::of(entry);
-            let statement = Arc::clone(&entry.statement);
-            call.renewed = self.standing.mirror.spend(key).then_some(statement);
-            return Ok(ControlFlow::Break(Found::Execute(call)));
-        }
-        Ok(ControlFlow::Continue(plans))
     }
 
     /// The statement is not ready on this connection: count, and learn when it is worth it.

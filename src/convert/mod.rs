@@ -9,7 +9,7 @@ mod lent;
 mod recent;
 mod texts;
 
-pub use bind::{Call, Missed, bind};
+pub use bind::{Call, Missed, bind, renew};
 pub use decide::{Circumstances, Decision, Subject};
 pub use errors::{is_of_the_moment, translation};
 pub use habits::{Habits, Timing};

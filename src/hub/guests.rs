@@ -186,6 +186,9 @@ impl Hub {
             client.at_home = self.now;
         }
         let upstream = &mut server.upstream;
+        let mirror = &mut upstream.standing.mirror;
+        let parsing = convert::renew(call, mirror, &self.lent, &mut upstream.out);
+        client.counts.prepared += u64::from(parsing);
         convert::bind(
             call,
             recipe,
@@ -195,7 +198,7 @@ impl Hub {
             &mut upstream.out,
         );
         upstream.standing.leaves(call.residue);
-        server.visits.push(id, call.key, self.now);
+        server.visits.push(id, (call.key, parsing), self.now);
         if server.visits.len() == 1 && !self.sharing.visited.contains(&host) {
             self.sharing.visited.push(host);
         }
@@ -233,12 +236,19 @@ impl Hub {
                     self.has_delayed(id, visit.key);
                     self.turn_out_first(id, 1);
                 }
-                Reply::Swallow(size) => {
+                reply @ (Reply::Swallow(size) | Reply::Parsed(size)) => {
+                    if matches!(reply, Reply::Parsed(_)) {
+                        server.visits.parsed();
+                    }
                     let come = size.min(rest.len());
                     server.upstream.partial.swallow = size - come;
                     at += come;
                 }
                 Reply::End(size) => {
+                    if visit.parsing {
+                        // It was closed, and could not be parsed.
+                        server.upstream.standing.mirror.revoke(visit.key);
+                    }
                     server.visits.pop(self.now);
                     at += size;
                 }

@@ -373,24 +373,15 @@ impl Mirror {
         evicted
     }
 
-    /// Counts an execution of the entry at `key` that is to be planned for its values. True if the
-    /// server might use a generic plan for it: then the caller must close the statement and parse
-    /// it anew, under the same name, before this execution.
+    /// Counts an execution of the entry at `key` that is to be planned for its values. The
+    /// statement if the server might use a generic plan for it: then the caller must close it and
+    /// parse it anew, under the same name, before this execution.
     #[inline]
-    pub fn spend(&mut self, key: Key) -> bool {
-        let Some(entry) = self.entries.get_mut(&key) else {
-            return false;
-        };
-        let spent = entry.custom_plans >= CUSTOM_PLANS;
-        entry.custom_plans = if spent { 1 } else { entry.custom_plans + 1 };
-        spent
-    }
-
-    /// The entry at `key` was spent, and is not parsed anew after all.
-    pub fn unspend(&mut self, key: Key) {
-        if let Some(entry) = self.entries.get_mut(&key) {
-            entry.custom_plans = CUSTOM_PLANS;
-        }
+    pub fn spend(&mut self, key: Key) -> Option<Arc<Statement>> {
+        let entry = self.entries.get_mut(&key)?;
+        let is_spent = entry.custom_plans >= CUSTOM_PLANS;
+        entry.custom_plans = if is_spent { 1 } else { entry.custom_plans + 1 };
+        is_spent.then(|| Arc::clone(&entry.statement))
     }
 
     /// Removes the entry at `key`, whose Parse has failed. The server holds nothing, so it is owed

@@ -32,6 +32,9 @@ pub struct Visit {
     pub key: Key,
     /// The guest has asked at home again.
     pub is_abandoned: bool,
+    /// Its statement is parsed anew first, and ParseComplete has not come yet. If none comes, the
+    /// server holds the statement no longer.
+    pub parsing: bool,
 }
 
 /// The visits on one connection, in order.
@@ -70,8 +73,8 @@ impl Visits {
         self.queue.is_empty()
     }
 
-    /// A guest's read was sent.
-    pub fn push(&mut self, guest: ClientId, key: Key, now: Millis) {
+    /// A guest's read was sent, of a statement that is `parsing` anew or not.
+    pub fn push(&mut self, guest: ClientId, (key, parsing): (Key, bool), now: Millis) {
         if self.queue.is_empty() {
             self.since = now;
         }
@@ -79,7 +82,15 @@ impl Visits {
             guest,
             key,
             is_abandoned: false,
+            parsing,
         });
+    }
+
+    /// The server holds the statement of the visit in front again.
+    pub fn parsed(&mut self) {
+        if let Some(visit) = self.queue.front_mut() {
+            visit.parsing = false;
+        }
     }
 
     /// Whether the only visit is this client's.
@@ -119,6 +130,8 @@ pub enum Reply {
     Whole(WholeReply),
     /// Less than can be told from.
     Part,
+    /// So many bytes, which may not all have come, that say that the statement was parsed anew.
+    Parsed(usize),
     /// Anything else than the usual answer: the guest has to ask again.
     Unusual,
     /// A message of so many bytes that is not the guest's, but says something of the connection.
@@ -161,6 +174,11 @@ impl Visit {
                 true => Reply::Aside(header.size),
                 false => Reply::Part,
             });
+        }
+        match header.tag {
+            backend::CLOSE_COMPLETE if self.parsing => return Ok(Reply::Swallow(header.size)),
+            backend::PARSE_COMPLETE if self.parsing => return Ok(Reply::Parsed(header.size)),
+            _ => {}
         }
         if self.is_abandoned {
             return Ok(match header.tag {
@@ -248,6 +266,7 @@ mod tests {
             guest: ClientId(arena.insert_with(|_| ())),
             key: Key::default(),
             is_abandoned,
+            parsing: false,
         }
     }
 
@@ -318,6 +337,29 @@ mod tests {
     }
 
     #[test]
+    fn a_statement_that_is_parsed_anew_is_ours() {
+        for is_abandoned in [false, true] {
+            let mut visit = visit(is_abandoned);
+            let closed = b"3\0\0\0\x04";
+            let parsed = b"1\0\0\0\x04";
+            let other = match is_abandoned {
+                false => Reply::Unusual,
+                true => Reply::Swallow(5),
+            };
+            assert_eq!(visit.reply(closed).unwrap(), other, "nothing is");
+            assert_eq!(visit.reply(parsed).unwrap(), other, "nothing is");
+            visit.parsing = true;
+            for end in 0..5 {
+                assert_eq!(visit.reply(&closed[..end]).unwrap(), Reply::Part);
+                assert_eq!(visit.reply(&parsed[..end]).unwrap(), Reply::Part);
+            }
+            assert_eq!(visit.reply(closed).unwrap(), Reply::Swallow(5));
+            assert_eq!(visit.reply(parsed).unwrap(), Reply::Parsed(5));
+            assert!(visit.reply(b"1\0\0\0\0").is_err());
+        }
+    }
+
+    #[test]
     fn what_is_about_the_connection_is_for_whoever_has_it() {
         let fatal = b"E\0\0\0\x1aSFATAL\0VFATAL\0C57P01\0\0";
         let size = frame::header(fatal).unwrap().unwrap().size;
@@ -339,14 +381,17 @@ mod tests {
         let mut guest = || ClientId(arena.insert_with(|_| ()));
         let (one, two) = (guest(), guest());
         let mut visits = Visits::default();
-        visits.push(one, Key::default(), Millis(5));
-        visits.push(two, Key::default(), Millis(9));
+        visits.push(one, (Key::default(), false), Millis(5));
+        visits.push(two, (Key::default(), true), Millis(9));
         assert_eq!((visits.len(), visits.since), (2, Millis(5)));
         assert_eq!(visits.abandon(1).map(|visit| visit.guest), Some(one));
         assert_eq!(visits.abandon(1), None);
         assert_eq!(visits.abandon(9).map(|visit| visit.guest), Some(two));
         assert_eq!(visits.abandon(9), None);
         visits.pop(Millis(11));
+        assert!(visits.front().is_some_and(|visit| visit.parsing));
+        visits.parsed();
+        assert!(visits.front().is_some_and(|visit| !visit.parsing));
         assert!(visits.is_busy() && visits.since == Millis(11));
         visits.pop(Millis(12));
         assert!(!visits.is_busy());

@@ -10,38 +10,38 @@ use pgautoprep::metrics::Counter;
 const STALL: u64 = 20;
 
 /// A client and its server, with the name the server holds the statement under.
-struct Line {
-    client: Client,
-    peer: Peer,
-    name: String,
+pub(crate) struct Line {
+    pub(crate) client: Client,
+    pub(crate) peer: Peer,
+    pub(crate) name: String,
 }
 
 impl Line {
     /// The client asks, and its own server is to be asked.
-    fn at_home(&mut self) {
+    pub(crate) fn at_home(&mut self) {
         self.client.send(&frames::query(SQL));
         self.is_asked();
         self.answers();
     }
 
     /// This server has been sent one execution.
-    fn is_asked(&mut self) {
+    pub(crate) fn is_asked(&mut self) {
         self.peer.expect(&execution(&self.name, &["42"]));
     }
 
     /// The server answers a read of its own client.
-    fn answers(&mut self) {
+    pub(crate) fn answers(&mut self) {
         self.peer.send(&answer(&SELECT, b'I'));
         self.client.expect(&seen(&SELECT, b'I'));
     }
 }
 
 /// Three clients that are alike. The last one's connection is the host of what the others read.
-struct Guests {
-    stage: Stage,
-    guest: Line,
-    other: Line,
-    host: Line,
+pub(crate) struct Guests {
+    pub(crate) stage: Stage,
+    pub(crate) guest: Line,
+    pub(crate) other: Line,
+    pub(crate) host: Line,
 }
 
 fn guests() -> Guests {
@@ -70,6 +70,11 @@ fn guests_after(changes: &[(&str, &str)], before: impl FnOnce(&Stage, &mut Line)
     guest.is_asked();
     guest.answers();
     before(&stage, &mut guest);
+    with_two_more(stage, guest)
+}
+
+/// Two more clients that are like the first, whose read may run elsewhere from now on.
+pub(crate) fn with_two_more(stage: Stage, guest: Line) -> Guests {
     let [other, host] = [(), ()].map(|()| {
         let (mut client, mut peer) = crate::stage::scene::Stage::login(&stage);
         client.send(&frames::query(SQL));
@@ -95,19 +100,19 @@ fn guests_after(changes: &[(&str, &str)], before: impl FnOnce(&Stage, &mut Line)
 
 impl Guests {
     /// A client asks on the host's connection.
-    fn visits(&mut self) {
+    pub(crate) fn visits(&mut self) {
         self.guest.client.send(&frames::query(SQL));
         self.host.is_asked();
     }
 
-    fn counts(&self) -> (u64, u64) {
+    pub(crate) fn counts(&self) -> (u64, u64) {
         let summary = self.stage.summary();
         let shared = summary.count(Counter::ReadsShared);
         (shared, summary.count(Counter::ReadsEscaped))
     }
 
     /// The guest has asked at home, and is answered there.
-    fn comes_home(&mut self) {
+    pub(crate) fn comes_home(&mut self) {
         self.guest.is_asked();
         self.guest.answers();
     }

@@ -29,6 +29,7 @@ mod inside;
 mod leaving;
 mod loose;
 mod model;
+mod planned;
 mod pools;
 mod questions;
 mod recovery;

@@ -252,7 +252,13 @@ fn a_generic_plan_that_has_fallen_behind_is_made_anew() {
 
 /// A client whose query has been learned and is to be planned for its values each time.
 fn specific(sql: &str) -> Scene {
-    let mut scene = met(&[]);
+    specific_with(sql, &[])
+}
+
+/// The same, with these settings.
+pub(crate) fn specific_with(sql: &str, changes: &[(&str, &str)]) -> Scene {
+    let mut scene = met(changes);
+    scene.stage.proves_nothing();
     scene.client.send(&frames::query(sql));
     scene.peer.answer_context();
     let oracle = Oracle {
@@ -270,7 +276,7 @@ fn specific(sql: &str) -> Scene {
 }
 
 /// What renews the statement of [`SQL`].
-fn renewal(name: &str) -> Vec<u8> {
+pub(crate) fn renewal(name: &str) -> Vec<u8> {
     let parse = frames::parse(name, "SELECT name FROM t WHERE id = $1", &[23]);
     [frames::close(b'S', name), parse].concat()
 }

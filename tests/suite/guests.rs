@@ -234,6 +234,46 @@ fn what_a_client_has_written_it_reads() {
     assert!(scene.summary().count(Counter::ReadsShared) > 30);
 }
 
+/// What is planned for its values is so on the host, too: each range has its own index, whatever
+/// the others have been answered there.
+#[test]
+fn what_is_planned_for_its_values_runs_elsewhere() {
+    let mut scene = Scene::new(6);
+    scene.direct().run(
+        "CREATE TABLE ranged (id int PRIMARY KEY, a int, b text); \
+         INSERT INTO ranged SELECT i, i, 'b' || i FROM generate_series(1, 1000) i; \
+         CREATE INDEX ON ranged (a); ANALYZE ranged",
+    );
+    let range = |from: usize, to: usize| {
+        format!("SELECT count(*), min(b), max(b) FROM ranged WHERE a BETWEEN {from} AND {to}")
+    };
+    let mut direct = scene.direct();
+    // Wide and narrow ones, so that no plan is that of all.
+    let texts: Vec<String> = (0..10)
+        .map(|n| range(n * 7, n * 7 + [0, 990][n % 2]))
+        .collect();
+    let expected: Vec<_> = texts.iter().map(|text| direct.query(text)).collect();
+    for _ in 0..2 {
+        for client in &mut scene.clients {
+            client.queries(&[&texts[0], &texts[1]]);
+        }
+    }
+    let before = scene.summary();
+    for round in 0..60 {
+        for (number, client) in scene.clients.iter_mut().enumerate() {
+            client.send(&frames::query(&texts[(round + number) % 10]));
+        }
+        for (number, client) in scene.clients.iter_mut().enumerate() {
+            assert_eq!(client.until_ready(), expected[(round + number) % 10]);
+        }
+    }
+    let after = scene.summary();
+    let (shared, _) = counts(&before, &after);
+    let count = |counter| after.count(counter) - before.count(counter);
+    assert!(shared > 100, "{shared} of 360\n{after}");
+    assert!(count(Counter::StatementsRenewed) > 10, "{after}");
+}
+
 #[test]
 fn errors_and_large_answers_are_those_of_ones_own_server() {
     let mut scene = Scene::new(5);

@@ -235,9 +235,6 @@ fn judged(dialogue: &mut Dialogue, text: &str) -> anyhow::Result<Told> {
     let footprint = statement
         .as_ref()
         .and_then(|statement| statement.footprint());
-    // What is planned each time is planned at home.
-    let plans = statement.as_ref().map(|statement| statement.plans());
-    let footprint = footprint.filter(|_| plans != Some(Plans::Custom));
     let travels = footprint.and_then(|footprint| match footprint {
         Footprint::Travels => Some(Ok(())),
         Footprint::Stays(stay) => Some(Err(stay)),

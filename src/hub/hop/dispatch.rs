@@ -148,19 +148,15 @@ impl Hop<'_> {
     pub(super) fn execute(&mut self, call: &Call, recipe: &Recipe, text: &[u8]) {
         debug_assert!(!self.client.is_loose, "outside of its transaction");
         let stage = self.carry_begin();
-        self.client.counts.prepared += u64::from(call.renewed.is_some());
         let missed = convert::Missed {
             extended: self.client.habits.speaks_extended(),
             in_block: stage == Stage::Beginning || self.upstream.standing.status != Status::Idle,
         };
-        convert::bind(
-            call,
-            recipe,
-            text,
-            missed,
-            self.lent,
-            &mut self.upstream.out,
-        );
+        let upstream = &mut *self.upstream;
+        let mirror = &mut upstream.standing.mirror;
+        let parsing = convert::renew(call, mirror, self.lent, &mut upstream.out);
+        self.client.counts.prepared += u64::from(parsing);
+        convert::bind(call, recipe, text, missed, self.lent, &mut upstream.out);
         self.upstream.standing.leaves(call.residue);
         if call.effect >= Effect::Unknown {
             self.upstream.standing.runs_unseen(text);
@@ -183,7 +179,7 @@ impl Hop<'_> {
             recovery,
             hold_description: call.hold_description,
             effect: call.effect,
-            parsing: call.renewed.is_some(),
+            parsing,
             held: None,
         };
         let to = Recipient::Client(self.client.id);

@@ -214,7 +214,6 @@ impl Hop<'_> {
             self.opens();
         }
         if self.client.loose_reads() > 0 {
-            self.unspend(&decided);
             self.client.query.clear();
             self.client.query.extend_from_slice(text);
             self.untimed();

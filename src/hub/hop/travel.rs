@@ -47,7 +47,6 @@ impl Hop<'_> {
     pub(super) fn may_travel(&self, call: &Call, text: &[u8]) -> bool {
         call.effect == Effect::None
             && call.residue.without(Residue::OF_FUNCTIONS) == Residue::NOTHING
-            && call.renewed.is_none()
             && self.client.habits.timing.is_none()
             && !self.client.habits.speaks_extended()
             && text.len() <= MAX_TEXT
@@ -99,23 +98,11 @@ impl Hop<'_> {
     #[cold]
     pub(super) fn bar(&mut self, decided: Option<Decided>, text: &[u8]) {
         // What was ready then is looked up again.
-        let decided = decided.filter(|decided| !self.unspend(decided));
+        let decided = decided.filter(|decided| !matches!(decided, Ok(Decision::Execute(..))));
         self.visits.is_wanted = true;
         self.client.query.clear();
         self.client.query.extend_from_slice(text);
         self.client.turn = Turn::Barred(decided.map(Box::new));
-    }
-
-    /// What is decided is not done, but to be decided again if it was to execute a statement;
-    /// returns whether it was.
-    pub(super) fn unspend(&mut self, decided: &Decided) -> bool {
-        let Ok(Decision::Execute(call, _)) = decided else {
-            return false;
-        };
-        if call.renewed.is_some() {
-            self.upstream.standing.mirror.unspend(call.key);
-        }
-        true
     }
 
     /// The connection has no visits any more: the query that has waited for that goes on.
