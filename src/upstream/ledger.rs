@@ -173,6 +173,7 @@ impl Ledger {
             backend::READY_FOR_QUERY
             | backend::PARAMETER_STATUS
             | backend::ERROR
+            | backend::NOTICE
             | backend::COMMAND_COMPLETE
             | backend::COPY_IN
             | backend::COPY_BOTH => Fate::Note,

@@ -34,6 +34,9 @@ pub struct Upstream {
     pub partial: Partial,
     /// It has said why it ends.
     pub told_fatal: bool,
+    /// It has said that it ends because another server process has crashed, if it was that who has
+    /// said so: a function may raise such a warning, too.
+    pub told_crash: bool,
     /// The client has been told that its transaction has begun, and the server is to be told by
     /// then at the latest; before anything else is sent.
     pub begin_due: Option<Millis>,
@@ -69,6 +72,7 @@ impl Upstream {
             standing,
             partial: Partial::default(),
             told_fatal: false,
+            told_crash: false,
             begin_due: None,
             carries_begin: false,
             welcome: None,
@@ -106,6 +110,7 @@ impl Upstream {
                 let severity = fields::field(&frame[HEADER..], fields::SEVERITY);
                 self.told_fatal |= !matches!(severity, Some(b"ERROR"));
             }
+            backend::NOTICE => self.told_crash |= visit::tells_crash(&frame[HEADER..]),
             _ => {}
         }
     }

@@ -114,7 +114,10 @@ impl Upstream {
         let change = self.translation(body, lent);
         let put = |out: &mut Vec<u8>| fields::put_changed(out, backend::NOTICE, body, &change);
         match self.ledger.execution() {
-            Some(execution) if execution.is_early() => execution.hold_notice(put, out),
+            // Nothing comes behind the last word.
+            Some(execution) if execution.is_early() && !self.told_crash => {
+                execution.hold_notice(put, out);
+            }
             _ => put(out),
         }
     }

@@ -208,13 +208,16 @@ impl Visit {
 
 /// Whether an error or notice with this body is about the connection, and not about what it runs.
 fn ends_connection(tag: u8, body: &[u8]) -> bool {
-    // Another server process has crashed, and this one is about to end.
-    const CRASH: &[u8] = b"57P02";
-    let severity = fields::field(body, fields::SEVERITY);
     match tag {
-        backend::ERROR => severity != Some(b"ERROR"),
-        _ => fields::field(body, fields::SQLSTATE) == Some(CRASH),
+        backend::ERROR => fields::field(body, fields::SEVERITY) != Some(b"ERROR"),
+        _ => tells_crash(body),
     }
+}
+
+/// Whether a notice with this body says that another server process has crashed, so that this one
+/// is about to end (`quickdie` in `postgres.c`): an ErrorResponse does not follow.
+pub(super) fn tells_crash(body: &[u8]) -> bool {
+    fields::field(body, fields::SQLSTATE) == Some(b"57P02")
 }
 
 /// Whether these bytes may be the beginning of a usual answer that is not too large.

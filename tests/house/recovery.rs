@@ -331,3 +331,22 @@ fn a_renewal_that_fails_is_repaired_with_the_original() {
     scene.client.send(&frames::query(SQL));
     scene.peer.take("PBECPDS");
 }
+
+/// Directly, nothing follows this but the end of the connection.
+#[test]
+fn a_server_that_ends_because_another_process_has_crashed_has_said_its_last_word() {
+    let crash = frames::report(b'N', &["SWARNING", "VWARNING", "C57P02", "Mcrash"]);
+    for converts in [false, true] {
+        let mut scene = learned(SQL, &SELECT, &[]);
+        if converts {
+            scene.client.send(&frames::query(SQL));
+            scene.peer.take("BDES");
+        } else {
+            scene.client.send(&frames::query("VACUUM t"));
+            scene.peer.take("Q");
+        }
+        scene.peer.send(&crash);
+        drop(scene.peer);
+        assert_eq!(scene.client.rest(), frames::cut(&crash).0, "{converts}");
+    }
+}

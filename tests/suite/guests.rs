@@ -2,7 +2,8 @@
 //! is answered as it would be alone.
 
 use crate::harness::client::Client;
-use crate::harness::frames::{self, tags};
+use crate::harness::cluster::Server;
+use crate::harness::frames::{self, Frame, tags};
 use crate::harness::matrix::same_under;
 use crate::harness::neighbours;
 use crate::harness::proxy::Proxy;
@@ -305,6 +306,87 @@ fn errors_and_large_answers_are_those_of_ones_own_server() {
     }
 }
 
+/// Whoever it is, the one whose connection the others read on among them, does not read for a
+/// while, with more answers under way than all buffers take.
+#[test]
+fn who_does_not_read_keeps_nobody_waiting() {
+    const COUNT: usize = 3_000;
+    let mut scene = Scene::new(4);
+    let wide = |id: usize| format!("SELECT repeat(v, 1000) FROM t WHERE id = {id}");
+    for _ in 0..2 {
+        for client in &mut scene.clients {
+            client.queries(&[&wide(1), &wide(2)]);
+        }
+    }
+    scene.all_read("u", 20);
+    for _ in 0..scene.clients.len() {
+        let mut silent = scene.clients.remove(0);
+        let before = scene.summary();
+        let queries = (0..COUNT).flat_map(|n| frames::query(&wide(1 + n % 1000)));
+        let queries: Vec<u8> = queries.collect();
+        std::thread::scope(|scope| {
+            let sent = scope.spawn(|| silent.send(&queries));
+            let begun = Instant::now();
+            scene.all_read("u", 50);
+            let taken = begun.elapsed();
+            assert!(taken < Duration::from_secs(5), "{taken:?}");
+            let queries = |summary: &Summary| summary.count(Counter::Queries);
+            let answered = queries(&scene.summary()) - queries(&before) - 50 * 3;
+            assert!(answered < COUNT as u64, "it was not kept from anything");
+            assert!(!sent.is_finished() || answered > 0, "it has sent nothing");
+        });
+        for n in 0..COUNT {
+            let answer = silent.until_ready();
+            let expected = format!("v{}", 1 + n % 1000).repeat(1000);
+            assert_eq!(answer[1].columns(), [Some(expected)], "{n}");
+        }
+        scene.clients.push(silent);
+    }
+}
+
+/// A server process dies, and the server ends all others, each of which may or may not have the
+/// time to say so: nobody gets more than its own answer, and what its server has said.
+#[test]
+fn a_server_that_crashes_is_missed_by_all() {
+    let server = Server::start(SETUP);
+    let changes = [("shared_reads", "on"), ("catalog_watch_ms", "3600000")];
+    let proxy = Proxy::with(&server.address(), &changes);
+    for dies in 0..4 {
+        let login = |_| Client::login(proxy.address(), "postgres");
+        let mut clients: Vec<Client> = (0..4).map(login).collect();
+        for round in 0..20 {
+            for (number, client) in clients.iter_mut().enumerate() {
+                client.send(&frames::query(&read("t", 1 + number + round)));
+            }
+            for client in &mut clients {
+                assert_eq!(tags(&client.until_ready()), "TDCZ");
+            }
+        }
+        for (number, client) in clients.iter_mut().enumerate() {
+            client.send(&frames::query(&read("t", 1 + number)));
+        }
+        let pid = i32::try_from(clients[dies].key.0).unwrap();
+        let pid = rustix::process::Pid::from_raw(pid).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        for (number, client) in clients.iter_mut().enumerate() {
+            let seen = client.rest();
+            // What a server process is about to send when it is ended is sent.
+            let usual = seen.iter().zip(b"TDCZ");
+            let begun = usual.take_while(|(frame, tag)| frame.tag == **tag).count();
+            if let Some(row) = seen[..begun].get(1) {
+                assert_eq!(row.columns(), [Some(format!("v{}", 1 + number))]);
+            }
+            let said = seen[begun..].iter().map(Frame::sqlstate);
+            let said = said.collect::<Vec<_>>().join(" ");
+            let is_end = ["", "08006", "57P02"].contains(&&*said);
+            assert!(is_end, "client {number}, when {dies} dies: {seen:?}");
+        }
+        server.comes_back();
+    }
+    let summary = proxy.summary();
+    assert!(summary.count(Counter::ReadsShared) > 100, "{summary}");
+}
+
 /// Each leaves in turn while others' reads are under way, on its connection as well, and does not
 /// wait for the answer to what it has sent last.
 #[test]
@@ -381,7 +463,7 @@ fn reads_elsewhere(clients: &mut [Client], id: usize) -> usize {
     let answers = clients.iter_mut().map(Client::until_ready);
     let one = [Some("one".to_owned())];
     // A server reports its settings anew when it reads its configuration, before 14 all of them.
-    let is_elsewhere = |answer: &Vec<frames::Frame>| {
+    let is_elsewhere = |answer: &Vec<Frame>| {
         let mut rows = answer.iter().filter(|frame| frame.tag == b'D');
         rows.next().is_none_or(|row| row.columns() != one)
     };

@@ -159,6 +159,7 @@ impl Hop<'_> {
                 // The connection ends; the client should hear why.
                 self.client.forward(frame);
             }
+            backend::NOTICE if self.upstream.told_crash => self.client.forward(frame),
             backend::READY_FOR_QUERY => {
                 self.upstream.ledger.settle();
                 if let Some(status) = Status::read(body) {

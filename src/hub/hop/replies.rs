@@ -174,7 +174,7 @@ impl Hop<'_> {
         let waits = matches!(self.client.turn, Turn::Visiting | Turn::Barred(_));
         let owes = !self.client.is_logged_in() || waits || !asks && upstream.ledger.owes();
         // A client that has said that it is done ends the connection itself.
-        let is_told = upstream.told_fatal || upstream.partial.pass > 0;
+        let is_told = upstream.told_fatal || upstream.told_crash || upstream.partial.pass > 0;
         if owes && !self.client.is_parting && !is_told {
             let message = "server closed the connection unexpectedly";
             backend::error_response(&mut self.client.out, "FATAL", "08006", message);

@@ -90,6 +90,21 @@ impl Server {
         }
     }
 
+    /// Waits until it has recovered from a crash of one of its processes.
+    pub(crate) fn comes_back(&self) {
+        let started = Instant::now();
+        loop {
+            let mut client = Client::connect(&self.address());
+            let parameters = [("user", "postgres"), ("database", "postgres")];
+            client.send(&super::frames::startup(&parameters));
+            if client.next().is_some_and(|first| first.tag == b'R') {
+                return;
+            }
+            assert!(started.elapsed() < PATIENCE, "it does not come back");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Has it come back as a standby, of a primary that has nothing to say.
     pub(crate) fn demote(&mut self) {
         self.stop();
