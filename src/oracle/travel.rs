@@ -31,9 +31,12 @@ use super::state::{State, Step};
 use super::{Asked, Env};
 use crate::metrics::Counter;
 use crate::reason::{Reason, Stay};
+use crate::sql::hazard::Hazards;
+use crate::sql::survey::Known as _;
+use crate::sql::touched::{Name, Touched};
 use crate::sql::travel::{Mentions, mentions};
-use crate::statement::mirror::Name;
-use crate::statement::{Clock, Footprint, Statement};
+use crate::standing::Standing;
+use crate::statement::{Clock, Footprint, Plans, Statement, mirror};
 use crate::wire::{backend, frontend};
 use std::sync::Arc;
 
@@ -56,7 +59,7 @@ pub(super) fn trust(
 /// that is wanted, worth it, and not known yet.
 pub(super) fn follow(
     statement: &Arc<Statement>,
-    name: Name,
+    name: mirror::Name,
     env: &mut Env<'_>,
 ) -> Result<Step, Reason> {
     let Some((epoch, mentions)) = wanted(statement, env) else {
@@ -77,9 +80,8 @@ pub(super) fn follow(
 
 /// The catalog epoch as of which the statement is to be asked about, and what its text mentions;
 /// `None` if it is not.
-fn wanted(statement: &Statement, env: &Env<'_>) -> Option<(u64, Mentions)> {
-    let settings = &env.lent.settings;
-    if !settings.proves_reads || env.asks.is_inside {
+fn wanted(statement: &Statement, env: &mut Env<'_>) -> Option<(u64, Mentions)> {
+    if !env.lent.settings.proves_reads || env.asks.is_inside {
         return None;
     }
     let epoch = statement.known_at()?;
@@ -93,8 +95,29 @@ fn wanted(statement: &Statement, env: &Env<'_>) -> Option<(u64, Mentions)> {
             return None;
         }
     };
+    if reads_many(statement, &mentions, env.standing) {
+        let stays = Footprint::Stays(Stay::Many);
+        record(statement, epoch, (stays, Clock::Seen), env);
+        return None;
+    }
     let pays = statement.earns_footprint() && env.lent.shapes.questions().are_left(env.now);
-    (settings.is_eager() || pays).then_some((epoch, mentions))
+    (env.lent.settings.is_eager() || pays).then_some((epoch, mentions))
+}
+
+/// Whether the generic plan of the statement, which nobody else asks for, would lock many
+/// partitions or an unknown number of them.
+fn reads_many(statement: &Statement, mentions: &Mentions, standing: &mut Standing) -> bool {
+    if statement.plans() == Plans::Generic {
+        return false;
+    }
+    let names = Arc::clone(standing.names());
+    let parents = mentions.names.iter().map(|name| name.as_bytes());
+    let parents = parents.filter(|name| names.of(name).has(Hazards::PARTITIONED));
+    let parents: Vec<Name> = parents.map(Name::from).collect();
+    let database = &standing.database;
+    // What a view reads is not part of its family.
+    let are_views = !parents.is_empty() && database.may_be_views(&parents);
+    are_views || !database.resolved(&Touched::families(parents)).is_bounded()
 }
 
 /// The answers are here. What could not be answered is asked again at another time; the statement

@@ -156,6 +156,31 @@ fn quick_reads_may_travel() {
 
 /// Holes 1 and 2: a Gather that the server chooses, with what is restricted above it, and a value
 /// that hides what is restricted.
+/// What has many partitions is planned for its values, and so it is when it travels: but a plan for
+/// all values, which is what the proof is about, would lock them all.
+#[test]
+fn what_has_many_partitions_is_not_asked_about() {
+    let parts = |table: &str, count: usize| {
+        let part = |n| format!("CREATE TABLE {table}_{n} PARTITION OF {table} FOR VALUES IN ({n})");
+        let all: Vec<String> = (0..count).map(part).collect();
+        format!(
+            "CREATE TABLE {table} (k int, v int) PARTITION BY LIST (k); {}; ",
+            all.join("; ")
+        )
+    };
+    let view = "CREATE VIEW seen AS SELECT * FROM few";
+    let setup = [parts("few", 8), parts("many", 70), view.to_owned()].concat();
+    let mut scene = Scene::new(&setup);
+    scene.travels(&["SELECT v FROM few WHERE k = 3"]);
+    scene.stays(
+        Stay::Many,
+        &[
+            "SELECT v FROM many WHERE k = 3",
+            "SELECT v FROM seen WHERE k = 4",
+        ],
+    );
+}
+
 #[test]
 fn another_plan_is_not_taken_for_the_proof() {
     let mut scene = Scene::new("");
