@@ -20,7 +20,7 @@
 use super::fitness::{Fitness, fitness};
 use super::hop::timing::Slow;
 use super::pace::Pace;
-use super::{Hub, Task};
+use super::{Hub, Server, Task};
 use crate::client::Turn;
 use crate::convert::{self, Call};
 use crate::ids::{ClientId, UpstreamId};
@@ -43,6 +43,9 @@ const STALL: u64 = 20;
 /// Milliseconds by which this is noticed later than it should be if the worker itself had to wait
 /// for a processor: then so had the server, and it is given as long again.
 const LATE: u64 = 2;
+
+/// Milliseconds that a read which others wait behind should not take.
+const LONG: u64 = 5;
 
 /// How often that time doubles while the server does not end what it was asked to cancel.
 const MAX_DOUBLINGS: u32 = 10;
@@ -104,6 +107,14 @@ impl Sharing {
 /// each time that it was of no use.
 fn stall(visits: &Visits) -> u64 {
     STALL << visits.hastened.min(MAX_DOUBLINGS)
+}
+
+/// The statement with this key has taken long on this host.
+#[cold]
+fn takes_long(host: &mut Server, key: Key, now: Millis) {
+    if let Some(entry) = host.upstream.standing.mirror.held(key) {
+        entry.statement.took_long(now);
+    }
 }
 
 fn is_near(last: Option<(ClientId, Millis)>, now: Millis, within: u64) -> bool {
@@ -228,6 +239,9 @@ impl Hub {
             match visit.reply(rest)? {
                 Reply::Part => return Ok(at),
                 Reply::Whole(reply) => {
+                    if self.now.since(server.visits.since) >= LONG {
+                        takes_long(server, visit.key, self.now);
+                    }
                     server.visits.pop(self.now);
                     self.answer(visit.guest, &rest[reply.swallowed..reply.size]);
                     at += reply.size;

@@ -40,6 +40,11 @@ const PAYS: u32 = 160;
 const REST: u64 = 250;
 const DOUBLINGS: u32 = 12;
 
+/// Executions between two that have taken long elsewhere, up to which that is the rule; and how
+/// many such there are before it stays at home. On a busy machine any of them may take long.
+const NEAR: u32 = 4;
+const LONGS: u32 = 8;
+
 /// Milliseconds behind such a time without another case, after which the count begins anew.
 const FORGIVEN: u64 = 2000;
 
@@ -54,6 +59,10 @@ pub(super) struct Travels {
     rests_until: AtomicU64,
     /// How often it was found to keep others waiting, lately.
     strikes: AtomicU32,
+    /// The number of executions when one elsewhere has last taken long, and how many such there
+    /// have been in a row.
+    long: AtomicU32,
+    longs: AtomicU32,
 }
 
 impl Travels {
@@ -99,6 +108,21 @@ impl Statement {
         }
         let count = strikes.fetch_add(1, Ordering::Relaxed).min(DOUBLINGS);
         rests_until.store(now.0.saturating_add(REST << count), Ordering::Relaxed);
+    }
+
+    /// An execution elsewhere has taken so long that others would have noticed to wait for it. If
+    /// that is the rule, it stays at home for a time.
+    #[cold]
+    pub fn took_long(&self, now: Millis) {
+        let order = Ordering::Relaxed;
+        let executions = self.executions.load(order);
+        let before = self.travels.long.swap(executions, order);
+        if executions.wrapping_sub(before) > NEAR {
+            self.travels.longs.store(0, order);
+        } else if self.travels.longs.fetch_add(1, order) + 1 >= LONGS {
+            self.travels.longs.store(0, order);
+            self.rests_at_home(now);
+        }
     }
 
     /// Whether it was executed so often that asking what it needs may pay.

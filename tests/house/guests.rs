@@ -544,3 +544,30 @@ fn a_guest_whose_own_server_dies_is_told_and_not_answered() {
     scene.host.peer.send(&answer(&SELECT, b'I'));
     scene.other.client.expect(&seen(&SELECT, b'I'));
 }
+
+/// Others wait behind it. Any read may take long once in a while.
+#[test]
+fn a_read_that_takes_long_elsewhere_is_sent_home() {
+    let mut scene = guests();
+    let mut answers = |long: bool| {
+        scene.visits();
+        scene.stage.advance(if long { 6 } else { 1 });
+        scene.host.peer.send(&answer(&SELECT, b'I'));
+        scene.guest.client.expect(&seen(&SELECT, b'I'));
+    };
+    for step in 0..60 {
+        answers(step % 6 == 0);
+    }
+    for _ in 0..9 {
+        answers(true);
+    }
+    for _ in 0..2 {
+        scene.guest.client.send(&frames::query(SQL));
+        scene.comes_home();
+    }
+    assert_eq!(scene.counts().1, 0, "none was sent twice");
+    scene.stage.advance(300);
+    scene.visits();
+    scene.host.peer.send(&answer(&SELECT, b'I'));
+    scene.guest.client.expect(&seen(&SELECT, b'I'));
+}
