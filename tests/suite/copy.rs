@@ -171,6 +171,25 @@ fn what_a_copy_takes_for_nothing_may_be_the_first_of_its_protocol() {
     }
 }
 
+/// A message that a copy does not take ends it, and with servers from 14 on the connection. The
+/// server says which it was; up to 13 it reads on behind that.
+#[test]
+fn what_a_copy_does_not_take_is_the_clients_own() {
+    for unknown in [describe(b'P', ""), execute("", 0), bind("", "", &[])] {
+        converts(SETUP, |client, round| {
+            // Behind the last round of each connection, nothing is asked any more.
+            match round % 11 {
+                10 => {
+                    let last = [query(COPY_IN), unknown.clone(), sync(), frame(b'X', b"")];
+                    client.send(&last.concat());
+                    client.rest();
+                }
+                _ => still_in_step(client, round),
+            }
+        });
+    }
+}
+
 #[test]
 fn copy_out_is_the_same() {
     converts(SETUP, |client, round| {

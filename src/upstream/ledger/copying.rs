@@ -22,6 +22,14 @@ pub(super) struct Copying {
 }
 
 impl Ledger {
+    /// Whether the last request of all is a client's own Query: that drops what is unnamed itself,
+    /// and whether it copies is not known before the server has begun to.
+    #[must_use]
+    pub fn ends_with_query(&self) -> bool {
+        let last = self.queue.back();
+        last.is_some_and(|last| matches!(last.kind, Kind::Query(_)))
+    }
+
     /// Notes a reply to the client's own requests that begins or ends a copy.
     pub fn relayed(&mut self, tag: u8) {
         match tag {
