@@ -276,8 +276,8 @@ fn what_becomes_of_each_reply_depends_on_what_is_owed() {
     /// What is owed, what becomes of replies with these tags, and of all others.
     type Row<'a> = (Option<Kind>, &'a [(&'a [u8], Fate)], Fate);
     let table: [Row<'_>; 6] = [
-        (None, &[(b"ZSECGW", Note)], Pass),
-        (Some(Kind::Query(Effect::None)), &[(b"ZSECGW", Note)], Pass),
+        (None, &[(b"ZSENCGW", Note)], Pass),
+        (Some(Kind::Query(Effect::None)), &[(b"ZSENCGW", Note)], Pass),
         (
             Some(execution(false)),
             &[
