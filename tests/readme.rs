@@ -174,7 +174,10 @@ What `RELOAD` or SIGHUP changes is changed for everybody within a moment; `SET` 
 [console](operations.md#the-console) changes it until the next `RELOAD`. What has begun keeps to
 what was said then: a login to its time, a server connection to its lifetime and to what it may
 hold. A session that was used while `mode` was not `convert` is relayed to its end; those that come
-are converted. All else is changed by a restart, which nobody need notice: by
+are converted. How clients encrypt and log in is for those who come from then on, `ddl_notices` for
+server connections that are opened from then on; after a change of `server_tls_…` those of before
+are closed as they become free. With another `plans` all is proven anew. All else is changed by a
+restart, which nobody need notice: by
 [another process in its place](operations.md#another-process-in-its-place).
 ";
 

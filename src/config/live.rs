@@ -1,6 +1,6 @@
 //! Which settings can be changed while the proxy runs.
 //!
-//! Invariant: what is neither in [`LIVE`] nor of the databases is as it was at the start, in every
+//! Invariant: what is neither in [`LIVE`] nor in [`TOGETHER`] is as it was at the start, in every
 //! configuration that is in force, so whoever has read it once need not read it again.
 
 use super::settings::{self, Setting};
@@ -10,8 +10,9 @@ use super::{Config, Mode, SETTINGS};
 type Follow = fn(&mut Config, &Config);
 
 /// The settings that can be changed while the proxy runs, each with what it changes.
-const LIVE: [(&Setting, Follow); 32] = [
+const LIVE: [(&Setting, Follow); 42] = [
     (&settings::MODE, |to, from| to.mode = from.mode),
+    (&settings::PLANS, |to, from| to.plans = from.plans),
     (&settings::PREPARE_THRESHOLD, |to, from| {
         to.prepare_threshold = from.prepare_threshold;
     }),
@@ -24,6 +25,30 @@ const LIVE: [(&Setting, Follow); 32] = [
     (&settings::STATEMENT_MEMORY, |to, from| {
         to.statement_memory = from.statement_memory;
     }),
+    (&settings::MAX_SHAPES, |to, from| {
+        to.max_shapes = from.max_shapes;
+    }),
+    (&settings::MAX_QUERY_BYTES, |to, from| {
+        to.max_query_bytes = from.max_query_bytes;
+    }),
+    (&settings::MAX_LITERALS, |to, from| {
+        to.max_literals = from.max_literals;
+    }),
+    (&settings::MIN_ARRAY_ROWS, |to, from| {
+        to.min_array_rows = from.min_array_rows;
+    }),
+    (&settings::WARM_CONNECTIONS, |to, from| {
+        to.warm_connections = from.warm_connections;
+    }),
+    (&settings::CATALOG_WATCH_MS, |to, from| {
+        to.catalog_watch = from.catalog_watch;
+    }),
+    (&settings::DDL_NOTICES, |to, from| {
+        to.ddl_notices = from.ddl_notices;
+    }),
+    (&settings::DEFERRED_BEGIN, |to, from| {
+        to.deferred_begin = from.deferred_begin;
+    }),
     (&settings::BUFFER_BYTES, |to, from| {
         to.buffer_bytes = from.buffer_bytes;
     }),
@@ -34,6 +59,9 @@ const LIVE: [(&Setting, Follow); 32] = [
     (&settings::TRIALS, |to, from| to.trials = from.trials),
     (&settings::SHARED_READS, |to, from| {
         to.shared_reads = from.shared_reads;
+    }),
+    (&settings::UNLOCKED_READS, |to, from| {
+        to.unlocked_reads = from.unlocked_reads;
     }),
     (&settings::ORACLE_PER_SECOND, |to, from| {
         to.oracle_per_second = from.oracle_per_second;
@@ -103,9 +131,9 @@ const LIVE: [(&Setting, Follow); 32] = [
     }),
 ];
 
-/// The settings that can be changed by reading all again, and not each by itself, because they are
-/// read together with the tables of databases.
-const OF_DATABASES: [&Setting; 8] = [
+/// The settings that can be changed by reading all again, and not each by itself: they are checked
+/// together, and with the files that they name or the tables of databases.
+const TOGETHER: [&Setting; 28] = [
     &settings::UPSTREAM,
     &settings::POOL_MODE,
     &settings::DEFAULT_POOL_SIZE,
@@ -114,6 +142,26 @@ const OF_DATABASES: [&Setting; 8] = [
     &settings::MAX_DB_CONNECTIONS,
     &settings::MAX_USER_CONNECTIONS,
     &settings::RESERVE_POOL_TIMEOUT_S,
+    &settings::CLIENT_TLS_SSLMODE,
+    &settings::CLIENT_TLS_KEY_FILE,
+    &settings::CLIENT_TLS_CERT_FILE,
+    &settings::CLIENT_TLS_CA_FILE,
+    &settings::CLIENT_TLS_PROTOCOLS,
+    &settings::SERVER_TLS_SSLMODE,
+    &settings::SERVER_TLS_CA_FILE,
+    &settings::SERVER_TLS_KEY_FILE,
+    &settings::SERVER_TLS_CERT_FILE,
+    &settings::SERVER_TLS_NEGOTIATION,
+    &settings::AUTH_TYPE,
+    &settings::AUTH_FILE,
+    &settings::AUTH_HBA_FILE,
+    &settings::AUTH_IDENT_FILE,
+    &settings::AUTH_CERT_NAME,
+    &settings::AUTH_USER,
+    &settings::AUTH_QUERY,
+    &settings::AUTH_DBNAME,
+    &settings::AUTH_CACHE_S,
+    &settings::SWITCHES_FILE,
 ];
 
 /// By what a setting is changed.
@@ -133,7 +181,7 @@ impl Config {
     pub fn changed_by(key: &str) -> ChangedBy {
         if LIVE.iter().any(|(setting, _)| setting.key == key) {
             ChangedBy::Set
-        } else if OF_DATABASES.iter().any(|setting| setting.key == key) {
+        } else if TOGETHER.iter().any(|setting| setting.key == key) {
             ChangedBy::Reload
         } else {
             ChangedBy::Restart
@@ -151,6 +199,10 @@ impl Config {
         followed.upstream.clone_from(&new.upstream);
         followed.default_pool_size = new.default_pool_size;
         followed.bounds = new.bounds;
+        followed.client_tls.clone_from(&new.client_tls);
+        followed.server_tls.clone_from(&new.server_tls);
+        followed.auth.clone_from(&new.auth);
+        followed.switches_file.clone_from(&new.switches_file);
         followed.shows_as(new, |key| Self::changed_by(key) != ChangedBy::Restart);
         followed
     }
@@ -241,18 +293,47 @@ mod tests {
         }
     }
 
+    /// What a setting of those that are read together asks for beside it.
+    fn beside(setting: &Setting) -> &'static [(&'static str, &'static str)] {
+        match setting.key {
+            "upstream" => &[],
+            "client_tls_sslmode" => &[
+                ("upstream", "h:1"),
+                ("client_tls_key_file", "/k"),
+                ("client_tls_cert_file", "/c"),
+            ],
+            "server_tls_negotiation" => &[("upstream", "h:1"), ("server_tls_sslmode", "require")],
+            "server_tls_key_file" => &[("upstream", "h:1"), ("server_tls_cert_file", "/c")],
+            "server_tls_cert_file" => &[("upstream", "h:1"), ("server_tls_key_file", "/k")],
+            "auth_type" => &[("upstream", "h:1"), ("auth_file", "/f")],
+            "auth_hba_file" => &[
+                ("upstream", "h:1"),
+                ("auth_type", "hba"),
+                ("auth_file", "/f"),
+            ],
+            "auth_ident_file" => &[
+                ("upstream", "h:1"),
+                ("auth_type", "hba"),
+                ("auth_file", "/f"),
+                ("auth_hba_file", "/h"),
+            ],
+            _ => &[("upstream", "h:1")],
+        }
+    }
+
     #[test]
-    fn tables_of_databases_are_followed_together() {
+    fn what_is_read_together_is_followed_together() {
         let usual = config(&[]);
-        for setting in OF_DATABASES {
-            let value = match setting.kind {
-                ValueForm::Choice(_) => "auto",
-                ValueForm::Addresses | ValueForm::Text(_) => "h:2",
+        for setting in TOGETHER {
+            let value = match (setting.key, setting.kind) {
+                ("pool_mode", _) => "auto",
+                ("client_tls_sslmode" | "server_tls_sslmode", _) => "require",
+                ("auth_type", _) => "scram-sha-256",
+                (_, ValueForm::Addresses | ValueForm::Text(_)) => "h:2",
                 _ => other(setting),
             };
-            let pairs = [("upstream", "h:1"), (setting.key, value)];
-            let pairs = &pairs[usize::from(setting.key == "upstream")..];
-            let new = Config::from_pairs(pairs).unwrap_or_else(|error| panic!("{error}"));
+            let pairs = [beside(setting), &[(setting.key, value)]].concat();
+            let new = Config::from_pairs(&pairs).unwrap_or_else(|error| panic!("{error}"));
             assert_ne!(new, usual, "{}", setting.key);
             assert_eq!(usual.following(&new), new, "{}", setting.key);
             assert_eq!(usual.following_one(&new, setting.key), usual);
@@ -264,8 +345,21 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_followed() {
+    fn what_a_process_is_made_of_is_not_followed() {
         let usual = config(&[]);
+        let fixed = SETTINGS.iter().map(|setting| setting.key);
+        let fixed: Vec<_> = fixed
+            .filter(|key| Config::changed_by(key) == ChangedBy::Restart)
+            .collect();
+        let expected = [
+            "listen",
+            "workers",
+            "unix_socket_mode",
+            "so_reuseport",
+            "takeover_socket",
+            "http_listen",
+        ];
+        assert_eq!(fixed, expected);
         for setting in SETTINGS
             .iter()
             .filter(|one| Config::changed_by(one.key) == ChangedBy::Restart)

@@ -93,6 +93,14 @@ impl Settings {
     }
 }
 
+const fn scan_limits(settings: &Settings) -> ScanLimits {
+    ScanLimits {
+        max_text: settings.limits.max_query,
+        max_literals: settings.limits.max_literals,
+        min_array_rows: settings.limits.min_array_rows,
+    }
+}
+
 /// Recipes a worker keeps a copy of, by hash of shape: the first-level table, without locks.
 ///
 /// When full it is emptied, which costs each hot shape one look into the shared table. So it is
@@ -137,11 +145,7 @@ impl Lent {
         index: usize,
         seed: u64,
     ) -> Self {
-        let limits = ScanLimits {
-            max_text: settings.limits.max_query,
-            max_literals: settings.limits.max_literals,
-            min_array_rows: settings.limits.min_array_rows,
-        };
+        let limits = scan_limits(&settings);
         Self {
             settings,
             shapes,
@@ -154,6 +158,18 @@ impl Lent {
             evictions: 0,
             recent: Recent::default(),
             met: None,
+        }
+    }
+
+    /// Has queries treated otherwise from now on.
+    pub fn configure(&mut self, settings: &Settings) {
+        let before = std::mem::replace(&mut self.settings, *settings);
+        // A text may be of another shape now, or of none.
+        self.scan.limit(scan_limits(settings));
+        self.forget();
+        if before.strictness != settings.strictness {
+            // Behind the last verdict that this worker has come to by the other one.
+            self.shapes.judges_anew();
         }
     }
 
@@ -346,7 +362,10 @@ impl Lent {
         recipe: &Recipe,
     ) -> Result<(), Reason> {
         self.scan.run(text, dialect)?;
-        self.scan.unfold_like(text, recipe.shape())
+        self.scan.unfold_like(text, recipe.shape())?;
+        // What makes rows an array may have been set otherwise since.
+        let is_same = self.scan.has_shape(text, recipe.shape());
+        is_same.then_some(()).ok_or(Reason::Unstable)
     }
 
     #[inline]

@@ -125,15 +125,10 @@ impl Hub {
         }
     }
 
-    /// Has queries treated otherwise from now on. What connections are made of stays: their bounds,
-    /// and what is begun with each.
+    /// Has queries treated otherwise from now on. What connections are made of stays: the bounds of
+    /// what each may hold, and whether it is kept for others.
     pub fn configure(&mut self, settings: &Settings) {
-        let before = &mut self.lent.settings;
-        let (mut limits, looses) = (before.limits, before.looses);
-        // For server connections that are opened from now on.
-        limits.statements = settings.limits.statements;
-        *before = *settings;
-        (before.limits, before.looses) = (limits, looses);
+        self.lent.configure(settings);
     }
 
     /// From now on each query leads to a [`Task::Decided`].

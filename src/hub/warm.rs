@@ -196,7 +196,7 @@ impl Hub {
         let is_possible = is_possible && server.upstream.standing.keeps_the_present();
         let resets = server.upstream.standing.resets().filter(|_| is_possible)?;
         // What the proxy itself listens to would be forgotten, too.
-        if self.lent.settings.ddl_notices && resets.iter().any(Reset::stops_listening) {
+        if server.upstream.standing.is_told && resets.iter().any(Reset::stops_listening) {
             return None;
         }
         let is_true = server

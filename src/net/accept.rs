@@ -12,7 +12,7 @@ use super::orders::Joined;
 use super::phase::Phase;
 use super::stream::{Stream, read, write_all};
 use super::survey::shown;
-use super::tls::{PROTOCOL, Tunnel};
+use super::tls::{ClientTerms, PROTOCOL, Tunnel};
 use super::visitor::Visitor;
 use crate::client::{Asks, Greeting, Login};
 use crate::error::ConnectionError;
@@ -230,7 +230,7 @@ impl Greeted {
         client: &mut Stream,
         environment: &Environment,
     ) -> Result<Option<Wish>, ConnectionError> {
-        let tls = &environment.tls.clients;
+        let tls = environment.tls.clients.terms();
         let mut greeting = Greeting::new(tls.is_offered() && !client.is_local());
         loop {
             let (step, used) = greeting
@@ -249,11 +249,11 @@ impl Greeted {
                     write_all(client, b"S")
                         .await
                         .map_err(ConnectionError::ClientIo)?;
-                    self.encrypt(client, environment, false).await?;
+                    self.encrypt(client, environment, (&tls, false)).await?;
                     continue;
                 }
                 Asks::EncryptAtOnce => {
-                    self.encrypt(client, environment, true).await?;
+                    self.encrypt(client, environment, (&tls, true)).await?;
                     continue;
                 }
                 // A cancel request may come in the clear: libpq before 17 knows no other way.
@@ -294,14 +294,14 @@ impl Greeted {
         &mut self,
         client: &mut Stream,
         environment: &Environment,
-        at_once: bool,
+        (tls, at_once): (&ClientTerms, bool),
     ) -> Result<(), ConnectionError> {
         let counters = environment.metrics.acceptor();
         let failed = |error: io::Error| {
             counters.add(Counter::TlsFailures, 1);
             ConnectionError::ClientTls(error)
         };
-        let tunnel = match environment.tls.clients.tunnel() {
+        let tunnel = match tls.tunnel() {
             Some(Ok(tunnel)) => tunnel,
             Some(Err(error)) => return Err(failed(io::Error::other(error))),
             None => return Err(failed(io::ErrorKind::Unsupported.into())),

@@ -1,13 +1,14 @@
 //! Who asks the server about users: on a connection of its own, one question after the other.
 
 use super::current::Current;
-use super::door::{Conversation, Door, unexpected};
+use super::door::{Conversation, Door, Doors, Lookups, unexpected};
 use super::phase::Phase;
 use super::reach::{self, Arrived, Caller, reach};
 use super::tls::Encryption;
 use super::ways::Ways;
 use crate::auth::{Credential, Found, RoleLookup};
 use crate::client::Login;
+use crate::config::AuthSettings;
 use crate::error::ConnectionError;
 use crate::metrics::Metrics;
 use crate::statement::shapes::Shapes;
@@ -32,28 +33,42 @@ pub(super) struct Means {
     pub(super) tls: Arc<Encryption>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) shapes: Arc<Shapes>,
-    pub(super) door: Arc<Door>,
+    pub(super) doors: Arc<Doors>,
     pub(super) ways: Arc<Ways>,
     /// Says when the proxy is ending.
     pub(super) draining: watch::Receiver<Phase>,
 }
 
-/// Answers those who wait to be asked about, until the proxy is ending.
+/// Answers those who wait to be asked about, at each door that is opened, until the proxy is ending.
 pub(super) async fn ask_for_others(means: Means) {
-    let Some(lookups) = means.door.lookups() else {
+    let means = Arc::new(means);
+    let mut doors = means.doors.all();
+    loop {
+        let door = Arc::clone(&doors.borrow_and_update());
+        tokio::spawn(ask_at(door, Arc::clone(&means)));
+        if doors.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The same at one door, as long as somebody is there: logins that have begun at it end at it.
+async fn ask_at(door: Arc<Door>, means: Arc<Means>) {
+    let Some(mut requests) = door.lookups().and_then(Lookups::take_requests) else {
         return;
     };
-    let Some(mut requests) = lookups.take_requests() else {
-        return;
-    };
+    let settings = door.settings().clone();
+    // Who waits is there. When nobody is any more, nobody can come, which ends this.
+    let (door, _) = (Arc::downgrade(&door), door);
     let mut draining = means.draining.clone();
     let mut asker = Asker {
         means: &means,
+        settings: &settings,
         conversation: None,
         warned: None,
     };
-    let idle = means.current.get().server_idle_timeout;
     loop {
+        let idle = means.current.get().server_idle_timeout;
         let request = tokio::select! {
             request = timeout(idle, requests.recv()) => request,
             _ = draining.wait_for(Phase::is_ending) => Ok(None),
@@ -69,11 +84,17 @@ pub(super) async fn ask_for_others(means: Means) {
         if request.reply.is_closed() {
             continue;
         }
+        let Some(door) = door.upgrade() else {
+            return asker.hang_up().await;
+        };
+        let Some(lookups) = door.lookups() else {
+            return asker.hang_up().await;
+        };
         let role = match lookups.learned(&request.user, request.since) {
             Some(role) => Ok(role),
             None => {
                 let (asked, logins) = (Instant::now(), means.shapes.logins());
-                let found = asker.ask(&request.user).await;
+                let found = asker.ask(&request.user, &door).await;
                 found.map(|found| lookups.learn(request.user, found, asked, logins))
             }
         };
@@ -85,6 +106,8 @@ pub(super) async fn ask_for_others(means: Means) {
 /// The connection on which is asked.
 struct Asker<'m> {
     means: &'m Means,
+    /// Those of the door at which is asked.
+    settings: &'m AuthSettings,
     conversation: Option<Conversation>,
     /// When it was said last that nobody can be asked about.
     warned: Option<Instant>,
@@ -92,12 +115,12 @@ struct Asker<'m> {
 
 impl Asker<'_> {
     /// Asks about a user.
-    async fn ask(&mut self, user: &[u8]) -> Result<Found, ConnectionError> {
+    async fn ask(&mut self, user: &[u8], door: &Door) -> Result<Found, ConnectionError> {
         // A connection that has been there may have ended meanwhile.
         let tries = 1 + usize::from(self.conversation.is_some());
         let mut last = ConnectionError::NoSecrets;
         for _ in 0..tries {
-            match timeout(PATIENCE, self.try_ask(user)).await {
+            match timeout(PATIENCE, self.try_ask(user, door)).await {
                 Ok(Ok(Found::Unclear(why))) => {
                     self.warn(&why);
                     return Err(ConnectionError::NoSecrets);
@@ -122,13 +145,13 @@ impl Asker<'_> {
         })
     }
 
-    async fn try_ask(&mut self, user: &[u8]) -> Result<Found, ConnectionError> {
+    async fn try_ask(&mut self, user: &[u8], door: &Door) -> Result<Found, ConnectionError> {
         let mut conversation = match self.conversation.take() {
             Some(conversation) => conversation,
-            None => self.connect().await?,
+            None => self.connect(door).await?,
         };
         let mut out = Vec::new();
-        let mut lookup = RoleLookup::ask(&self.means.current.get().auth.query, user, &mut out);
+        let mut lookup = RoleLookup::ask(&self.settings.query, user, &mut out);
         conversation.say(&out).await?;
         loop {
             let (tag, message) = conversation.next().await?;
@@ -141,10 +164,9 @@ impl Asker<'_> {
     }
 
     /// Logs in as the user that asks.
-    async fn connect(&self) -> Result<Conversation, ConnectionError> {
-        let means = self.means;
-        let (config, door) = (means.current.get(), &*means.door);
-        let (user, database) = (config.auth.user.as_bytes(), config.auth.database.as_bytes());
+    async fn connect(&self, door: &Door) -> Result<Conversation, ConnectionError> {
+        let (means, auth) = (self.means, self.settings);
+        let (user, database) = (auth.user.as_bytes(), auth.database.as_bytes());
         let way = means
             .ways
             .find(database)
@@ -178,7 +200,7 @@ impl Asker<'_> {
             tls: &means.tls.servers,
             counters: means.metrics.acceptor(),
             door,
-            limit: config.connect_timeout,
+            limit: means.current.get().connect_timeout,
         };
         let arrived = reach(&way, &way.order()?, caller, reached).await;
         let Arrived { stream, said, .. } = arrived.map_err(|failure| failure.error)?;
@@ -203,12 +225,8 @@ impl Asker<'_> {
     fn warn(&mut self, why: &str) {
         if self.warned.is_none_or(|at| at.elapsed() >= WARNED) {
             self.warned = Some(Instant::now());
-            let config = self.means.current.get();
-            tracing::warn!(
-                auth_user = config.auth.user,
-                why,
-                "auth_query cannot be used"
-            );
+            let auth_user = &self.settings.user;
+            tracing::warn!(auth_user, why, "auth_query cannot be used");
         }
     }
 

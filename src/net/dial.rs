@@ -23,6 +23,7 @@ pub(super) async fn dial(
         None => Stream::connect(&endpoint.address).await,
     };
     let mut stream = stream.map_err(ConnectionError::Unreachable)?;
+    let tls = tls.terms();
     let Some(tunnel) = tls.tunnel(&endpoint.address) else {
         return Ok(stream);
     };

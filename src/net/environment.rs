@@ -2,7 +2,7 @@
 
 use super::cancel::Registry;
 use super::current::Current;
-use super::door::Door;
+use super::door::Doors;
 use super::halts::Halts;
 use super::logs::Logs;
 use super::news::Tells;
@@ -47,7 +47,7 @@ pub(super) struct Environment {
     /// Which lines of the log are wanted.
     pub(super) logs: Arc<Logs>,
     pub(super) tls: Arc<Encryption>,
-    pub(super) door: Arc<Door>,
+    pub(super) doors: Arc<Doors>,
     pub(super) shapes: Arc<Shapes>,
     /// Those who are in the middle of a handshake of TLS.
     pub(super) handshakes: Mutex<Places>,

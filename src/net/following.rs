@@ -14,10 +14,16 @@ pub(super) async fn follow(environment: Arc<Environment>) {
             .shapes
             .questions()
             .limit(config.oracle_per_second);
+        environment.shapes.limit(config.max_shapes);
         environment.warm.follow(&config);
         environment.ways.follow(&config.databases);
         environment.order_all(|| Order::Configure(Arc::clone(&config)));
-        for database in renewed(&before.databases, &config.databases) {
+        let all = vec![None];
+        let renewed = match before.server_tls == config.server_tls {
+            true => renewed(&before.databases, &config.databases),
+            false => all,
+        };
+        for database in renewed {
             environment.order_all(|| Order::Reconnect(database.clone()));
         }
         before = config;

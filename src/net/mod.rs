@@ -66,7 +66,7 @@ use acceptor::Acceptor;
 use asker::ask_for_others;
 use cancel::Registry;
 use console::Console;
-use door::Door;
+use door::Doors;
 use ending::{all_left, at_once, end, leave, next_ending, succeeded};
 use environment::Environment;
 use farewell::LAST_WORD;
@@ -159,7 +159,7 @@ pub struct Proxy {
     /// The process that serves until this one does.
     predecessor: Option<Arc<Predecessor>>,
     tls: Arc<Encryption>,
-    door: Arc<Door>,
+    doors: Arc<Doors>,
     steward: Arc<Steward>,
 }
 
@@ -172,15 +172,15 @@ impl Proxy {
     pub async fn bind(config: Config) -> Result<Self, Error> {
         let config = Arc::new(config);
         let tls = Arc::new(Encryption::load(&config)?);
-        let door = Arc::new(Door::load(&config)?);
+        let doors = Arc::new(Doors::load(&config)?);
         let seed = seed()?;
         let shapes = Shapes::new(config.max_shapes, config.oracle_per_second, seed);
         let shapes = Arc::new(shapes);
         let switches = SwitchKeeper::new(config.switches_file.clone(), Arc::clone(&shapes))?;
         let metrics = Arc::new(Metrics::new(config.workers));
         let logs = Arc::new(Logs::new(&config, Arc::clone(&metrics)));
-        let doors = (Arc::clone(&tls), Arc::clone(&door));
-        let steward = Steward::new(&config, doors, switches, logs)?;
+        let ways_in = (Arc::clone(&tls), Arc::clone(&doors));
+        let steward = Steward::new(&config, ways_in, switches, logs)?;
         let (mut predecessor, mut inherited) = (None, Inherited::default());
         if let Some(path) = &config.takeover_socket {
             let met = Predecessor::meet(path).await;
@@ -209,7 +209,7 @@ impl Proxy {
             takeover,
             predecessor: predecessor.map(Arc::new),
             tls,
-            door,
+            doors,
             steward: Arc::new(steward),
         })
     }
@@ -391,7 +391,7 @@ impl Proxy {
             tls: Arc::clone(&self.tls),
             metrics: Arc::clone(&self.metrics),
             shapes: Arc::clone(&self.shapes),
-            door: Arc::clone(&self.door),
+            doors: Arc::clone(&self.doors),
             draining: environment.draining.clone(),
         }));
     }
@@ -425,7 +425,7 @@ impl Proxy {
             draining: draining.clone(),
             logs: self.steward.logs(),
             tls: Arc::clone(&self.tls),
-            door: Arc::clone(&self.door),
+            doors: Arc::clone(&self.doors),
             shapes: Arc::clone(&self.shapes),
             handshakes: Mutex::new(Places::new(HANDSHAKES)),
         }
@@ -475,12 +475,12 @@ fn takeover_error(path: &Path, source: io::Error) -> Error {
 /// The first that cannot be used.
 pub fn check(config: &Config) -> Result<(), Error> {
     let tls = Arc::new(Encryption::load(config)?);
-    let door = Arc::new(Door::load(config)?);
+    let doors = Arc::new(Doors::load(config)?);
     let shapes = Arc::new(Shapes::new(config.max_shapes, config.oracle_per_second, 0));
     let switches = SwitchKeeper::new(config.switches_file.clone(), shapes)?;
     let logs = Logs::new(config, Arc::new(Metrics::new(0)));
     let config = Arc::new(config.clone());
-    Steward::new(&config, (tls, door), switches, Arc::new(logs))?;
+    Steward::new(&config, (tls, doors), switches, Arc::new(logs))?;
     Ok(())
 }
 

@@ -47,13 +47,13 @@ pub(super) struct Means<'e> {
 }
 
 impl<'e> Means<'e> {
-    /// Those of the proxy.
-    pub(super) fn of(environment: &'e Environment) -> Self {
+    /// Those of the proxy, for who has come through this door.
+    pub(super) fn of(environment: &'e Environment, door: &'e Door) -> Self {
         Self {
             ways: &environment.ways,
             tls: &environment.tls.servers,
             counters: environment.metrics.acceptor(),
-            door: &environment.door,
+            door,
             limit: environment.config().connect_timeout,
         }
     }

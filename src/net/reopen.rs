@@ -108,7 +108,8 @@ pub(super) async fn begin(
         credential: session.credential.as_deref(),
         deadline,
     };
-    let means = Means::of(environment);
+    let door = environment.doors.open();
+    let means = Means::of(environment, &door);
     let mut arrived = reach_again(&session.way, &session.endpoint, caller, means).await?;
     let welcomed = welcome(&mut arrived.stream, &mut arrived.said);
     let late = |_| Err(ConnectionError::Unreachable(io::ErrorKind::TimedOut.into()));

@@ -4,7 +4,7 @@
 //! only then put in force, by steps that cannot fail.
 
 use super::current::Current;
-use super::door::Door;
+use super::door::{Door, Doors};
 use super::files::raise_file_limit;
 use super::logs::Logs;
 use super::switches::SwitchKeeper;
@@ -59,7 +59,7 @@ pub struct Steward {
     /// Lets in who comes to the console, where all other logins are left to the server.
     own_door: Mutex<Option<Arc<Door>>>,
     tls: Arc<Encryption>,
-    door: Arc<Door>,
+    doors: Arc<Doors>,
     /// What is switched off, and where that is kept.
     pub(super) switches: SwitchKeeper,
     logs: Arc<Logs>,
@@ -74,15 +74,15 @@ impl Steward {
     /// It cannot be used.
     pub(super) fn new(
         config: &Arc<Config>,
-        (tls, door): (Arc<Encryption>, Arc<Door>),
+        (tls, doors): (Arc<Encryption>, Arc<Doors>),
         switches: SwitchKeeper,
         logs: Arc<Logs>,
     ) -> Result<Self, super::door::Error> {
         Ok(Self {
-            own_door: Mutex::new(own_door(config)?),
+            own_door: Mutex::new(own_door(None, config)?),
             config: watch::Sender::new(Arc::clone(config)),
             tls,
-            door,
+            doors,
             switches,
             logs,
             means: Mutex::default(),
@@ -104,56 +104,34 @@ impl Steward {
     pub fn reload(&self) -> Result<Vec<&'static str>, Unchanged> {
         // Held to the end: one change follows the other.
         let means = self.means();
-        let config = means.as_ref().map(|means| Config::load(&means.sources));
-        let config = config.transpose().map_err(|error| unusable(&error))?;
+        let read = means.as_ref().map(|means| Config::load(&means.sources));
+        let read = read.transpose().map_err(|error| unusable(&error))?;
         let before = self.config();
-        let databases = &config.as_ref().unwrap_or(&before).databases;
-        let tls = self.tls.read(&databases.addresses());
-        let tls = tls.map_err(|error| unusable(&error))?;
-        let users = self.door.read(databases);
-        let users = users.map_err(|error| unusable(&error))?;
-        let switches = self.switches.read().map_err(|error| unusable(&error))?;
-        let is_relayed = |config: &&Config| {
-            before.auth.kind == AuthType::Relay && config.auth.kind == AuthType::Relay
+        let mut after = match &read {
+            Some(read) => before.following(read),
+            None => Config::clone(&before),
         };
-        let (mut own, mut again) = (self.own_door(), None);
-        let own_config = config.as_ref().filter(is_relayed);
-        // The file of users is the console's alone then, and is another from now on.
-        let own_key = own_config.map(|_| settings::AUTH_FILE.key);
-        if let Some(config) = own_config {
-            own = own_door(config).map_err(|error| unusable(&error))?;
-        } else if let Some(door) = &own {
-            again = Some(door.read(databases).map_err(|error| unusable(&error))?);
-        }
-        let after = config.as_ref().map(|new| {
-            let mut after = before.following(new);
-            after.shows_as(new, |key| own_key == Some(key));
-            after
-        });
-        let mut after = after;
-        if let Some(after) = &mut after {
-            check(after)?;
-            has_files(&before, after)?;
-        }
-        if let (Some(means), Some(config)) = (&*means, &config) {
+        check(&after)?;
+        has_files(&before, &mut after)?;
+        let tls = Encryption::read(&after).map_err(|error| unusable(&error))?;
+        let door = self.doors.read(&after);
+        let door = door.map_err(|error| unusable(&error))?;
+        let own = own_door(self.own_door().as_deref(), &after);
+        let own = own.map_err(|error| unusable(&error))?;
+        let switches = self.switches.read(&after);
+        let switches = switches.map_err(|error| unusable(&error))?;
+        if let (Some(means), Some(read)) = (&*means, &read) {
             // The last step that can fail.
-            (means.set_log)(config).map_err(Unchanged::Unusable)?;
+            (means.set_log)(read).map_err(Unchanged::Unusable)?;
         }
         self.tls.install(tls);
-        self.door.install(users);
-        if let Some(switches) = switches {
-            self.switches.install(switches);
-        }
-        if let (Some(door), Some(users)) = (&own, again) {
-            door.install(users);
-        }
+        self.doors.install(door);
+        self.switches.install(switches);
         *self.own() = own;
-        let (Some(config), Some(after)) = (config, after) else {
-            return Ok(Vec::new());
-        };
-        let fixed = fixed(&config, &after);
+        let fixed = read.as_ref().map(|read| fixed(read, &after));
+        tell_warnings(&before, &after);
         self.install(after);
-        Ok(fixed)
+        Ok(fixed.unwrap_or_default())
     }
 
     /// Changes one setting, until the configuration is read again.
@@ -322,11 +300,23 @@ fn unusable(error: &dyn std::error::Error) -> Unchanged {
 
 /// What lets people in to the console by passwords, if all other logins are left to the server, and
 /// there is a console and a file of users.
-fn own_door(config: &Config) -> Result<Option<Arc<Door>>, super::door::Error> {
+fn own_door(
+    before: Option<&Door>,
+    config: &Config,
+) -> Result<Option<Arc<Door>>, super::door::Error> {
     if config.auth.kind != AuthType::Relay || config.console.is_empty() {
         return Ok(None);
     }
-    Ok(Door::load_for_console(config)?.map(Arc::new))
+    Ok(Door::load_for_console(before, config)?.map(Arc::new))
+}
+
+/// Says in the log what was not advisable to know before.
+fn tell_warnings(before: &Config, after: &Config) {
+    let known = before.warnings();
+    let new = after.warnings().into_iter();
+    for warning in new.filter(|warning| !known.contains(warning)) {
+        tracing::warn!("{warning}");
+    }
 }
 
 /// An error with what it was caused by, as far as it does not say so itself.

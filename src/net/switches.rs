@@ -3,13 +3,14 @@
 //! Invariants: what is in force is what the file says, if there is one; a change is in the file
 //! before it is in force, and the file is exchanged as a whole, so it is never found half written.
 
+use crate::config::Config;
 use crate::statement::shapes::Shapes;
 use crate::statement::switches::{MAX_TEXT, MOST, Refused, Switch, Switches};
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use toml::{Table, Value};
 
 /// The longest file that is read, in bytes: more than all switches with usual texts take.
@@ -45,10 +46,17 @@ pub(super) enum Unchanged {
 /// Whoever changes switches.
 #[derive(Debug)]
 pub(super) struct SwitchKeeper {
-    file: Option<PathBuf>,
     shapes: Arc<Shapes>,
-    /// Held while they are changed.
-    changing: Mutex<()>,
+    /// Where they are kept, if they are. Held while they are changed.
+    file: Mutex<Option<PathBuf>>,
+}
+
+/// What was read, and is not in force yet.
+#[derive(Debug)]
+pub(super) struct ReadSwitches {
+    file: Option<PathBuf>,
+    /// None if those stay that are in force.
+    switches: Option<Switches>,
 }
 
 impl SwitchKeeper {
@@ -57,33 +65,42 @@ impl SwitchKeeper {
     /// # Errors
     /// It cannot be used.
     pub(super) fn new(file: Option<PathBuf>, shapes: Arc<Shapes>) -> Result<Self, Error> {
-        let keeper = Self {
-            file,
-            shapes,
-            changing: Mutex::default(),
-        };
-        if let Some(switches) = keeper.read()? {
-            keeper.install(switches);
+        if let Some(path) = &file {
+            shapes.install(read(path)?.unwrap_or_default());
         }
-        Ok(keeper)
+        let file = Mutex::new(file);
+        Ok(Self { shapes, file })
     }
 
-    /// What the file says; `None` if none is named.
+    /// What the file says that this configuration names. Nothing changes if none is named, nor
+    /// because of one that was not named before and is not there yet.
     ///
     /// # Errors
     /// It cannot be used.
-    pub(super) fn read(&self) -> Result<Option<Switches>, Error> {
-        self.file.as_deref().map(read).transpose()
+    pub(super) fn read(&self, config: &Config) -> Result<ReadSwitches, Error> {
+        let file = config.switches_file.clone();
+        let is_same = *self.file() == file;
+        let said = file.as_deref().map(read).transpose()?.flatten();
+        let has_vanished = file.is_some() && is_same;
+        let switches = said.or_else(|| has_vanished.then(Switches::default));
+        Ok(ReadSwitches { file, switches })
     }
 
     /// Has these be in force, as they were read.
-    pub(super) fn install(&self, switches: Switches) {
-        self.shapes.install(switches);
+    pub(super) fn install(&self, read: ReadSwitches) {
+        *self.file() = read.file;
+        if let Some(switches) = read.switches {
+            self.shapes.install(switches);
+        }
     }
 
     /// Whether the switches outlive the process.
-    pub(super) const fn is_lasting(&self) -> bool {
-        self.file.is_some()
+    pub(super) fn is_lasting(&self) -> bool {
+        self.file().is_some()
+    }
+
+    fn file(&self) -> MutexGuard<'_, Option<PathBuf>> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes what is in force, in the file first.
@@ -94,15 +111,14 @@ impl SwitchKeeper {
         &self,
         change: impl FnOnce(&mut Switches) -> Result<(), Refused>,
     ) -> Result<(), Unchanged> {
-        let changing = self.changing.lock();
-        let _changing = changing.unwrap_or_else(PoisonError::into_inner);
+        let file = self.file();
         let before = self.shapes.switches();
         let mut switches = Switches::clone(&before);
         change(&mut switches)?;
         if switches == *before {
             return Ok(());
         }
-        if let Some(path) = &self.file {
+        if let Some(path) = &*file {
             write(path, &switches).map_err(|error| Error::Write(path.clone(), error))?;
         }
         self.shapes.install(switches);
@@ -110,12 +126,13 @@ impl SwitchKeeper {
     }
 }
 
-fn read(path: &Path) -> Result<Switches, Error> {
+/// What a file says; `None` if it is not there.
+fn read(path: &Path) -> Result<Option<Switches>, Error> {
     let unreadable = |error| Error::Read(path.to_owned(), error);
     let unusable = |what: String| Error::Unusable(path.to_owned(), what);
     let file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Switches::default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreadable(error)),
     };
     let mut bytes = Vec::new();
@@ -129,7 +146,7 @@ fn read(path: &Path) -> Result<Switches, Error> {
     let text = String::from_utf8(bytes).map_err(|error| unusable(error.to_string()))?;
     let table: Table = toml::from_str(&text).map_err(|error| unusable(error.to_string()))?;
     let switches = read_all(table).map_err(unusable)?;
-    Ok(switches)
+    Ok(Some(switches))
 }
 
 /// The switches in the tables `off`; or what else is there.

@@ -5,7 +5,7 @@ mod pooled;
 mod waiting;
 
 use super::admission::Admission;
-use super::door::Entered;
+use super::door::{Door, Entered};
 use super::endpoint::Endpoint;
 use super::environment::Environment;
 use super::farewell::{count_end, dismiss};
@@ -18,7 +18,7 @@ use super::proof::is_let_in;
 use super::reach::{Arrived, Caller, Failure, Means, reach};
 use super::stream::{Stream, write_all};
 use super::warm::Answer;
-use super::ways::Way;
+use super::ways::{Path, Way};
 use crate::auth::{Credential, MAX_NAME, Refusal};
 use crate::client::{CancelKey, Login};
 use crate::error::ConnectionError;
@@ -86,11 +86,15 @@ impl Visitor {
     ) -> Result<Option<Met>, ConnectionError> {
         // Who is let in keeps its place, whatever it waits for from here on; who is for the server
         // to let in does not yet.
-        let (mut entered, admission) = match environment.door.asks() {
-            true => match self.enter(client, pending, admission, environment).await? {
-                Some(entered) => (Some(entered), None),
-                None => return Ok(None),
-            },
+        let door = environment.doors.open();
+        let (mut entered, admission) = match door.asks() {
+            true => {
+                let entering = self.enter(&door, client, pending, admission, environment);
+                match entering.await? {
+                    Some(entered) => (Some(entered), None),
+                    None => return Ok(None),
+                }
+            }
             false => (None, Some(admission)),
         };
         let way = self.way(client, &mut entered, environment).await?;
@@ -104,7 +108,7 @@ impl Visitor {
         let database = self.login.database.clone();
         way.translate(&mut self.login)?;
         if let (Some(entered), Some(user)) = (&mut entered, &way.destination.user) {
-            entered.credential = Arc::new(environment.door.forced(user.as_bytes()));
+            entered.credential = Arc::new(door.forced(user.as_bytes()));
         }
         let began = std::time::Instant::now();
         let credential = entered.as_ref().map(|it| Arc::clone(&it.credential));
@@ -216,13 +220,13 @@ impl Visitor {
     /// Has the client prove who it is, in the time of a login.
     async fn enter(
         &mut self,
+        door: &Door,
         client: &mut Stream,
         pending: &mut Vec<u8>,
         mut admission: Admission,
         environment: &Environment,
     ) -> Result<Option<Entered>, ConnectionError> {
         let mut draining = environment.draining.clone();
-        let door = &environment.door;
         let address = client.peer();
         let user = String::from_utf8_lossy(&self.login.user);
         let user: String = user.chars().take(MAX_NAME).collect();
@@ -304,8 +308,9 @@ impl Visitor {
         credential: Option<&Credential>,
         environment: &Environment,
     ) -> Option<Arc<Endpoint>> {
-        let caller = self.caller(credential);
-        let arrived = reach(path.way, &path.order, caller, Means::of(environment)).await;
+        let (caller, door) = (self.caller(credential), environment.doors.open());
+        let means = Means::of(environment, &door);
+        let arrived = reach(path.way, &path.order, caller, means).await;
         let Arrived {
             stream,
             said,
@@ -313,18 +318,6 @@ impl Visitor {
         } = arrived.ok()?;
         let limit = environment.config().connect_timeout;
         is_let_in(stream, said, limit).await.then_some(endpoint)
-    }
-}
-
-/// A way, and the order in which its addresses are tried for a login.
-struct Path<'w> {
-    way: &'w Way,
-    order: Vec<usize>,
-}
-
-impl Path<'_> {
-    fn likely(&self) -> Option<Arc<Endpoint>> {
-        self.way.likely(&self.order)
     }
 }
 
@@ -449,8 +442,10 @@ async fn connect(
     caller: Caller<'_>,
     environment: &Environment,
 ) -> Result<Reached, ConnectionError> {
+    let door = environment.doors.open();
     let try_it = || async {
-        let arrived = reach(path.way, &path.order, caller, Means::of(environment)).await?;
+        let means = Means::of(environment, &door);
+        let arrived = reach(path.way, &path.order, caller, means).await?;
         let upstream = arrived.stream.hand_over();
         Ok::<_, Failure>(Reached {
             upstream: upstream.map_err(ConnectionError::System)?,
@@ -477,7 +472,7 @@ async fn connect(
         environment.warm.refused(&identity);
     }
     if let Some(credential) = caller.credential {
-        environment.door.forget(credential);
+        door.forget(credential);
     }
     Err(error)
 }

@@ -17,7 +17,7 @@ use crate::hub::MAX_LOOK;
 use crate::ids::UpstreamId;
 use foldhash::quality::RandomState;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -41,7 +41,7 @@ pub(super) struct Warm {
     most: AtomicUsize,
     /// How long after its client has left a connection may be given away without another look at
     /// the catalog.
-    watched: Duration,
+    watched: AtomicU64,
     listed: Mutex<Listed>,
 }
 
@@ -113,16 +113,24 @@ fn most(config: &Config) -> usize {
     }
 }
 
+fn watched(config: &Config) -> Duration {
+    config.catalog_watch * MAX_LOOK
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 impl Warm {
     /// A list of at most as many of each identity as `config` says.
     pub(super) fn new(config: &Config) -> Self {
-        Self::of(most(config), config.catalog_watch * MAX_LOOK)
+        Self::of(most(config), watched(config))
     }
 
     fn of(most: usize, watched: Duration) -> Self {
         Self {
             most: AtomicUsize::new(most),
-            watched,
+            watched: AtomicU64::new(millis(watched)),
             listed: Mutex::default(),
         }
     }
@@ -138,9 +146,15 @@ impl Warm {
     }
 
     /// From now on there are as many of each identity as `config` says. Those that wait stay until
-    /// they have waited for long enough.
+    /// they have waited for long enough, unless there are to be none.
     pub(super) fn follow(&self, config: &Config) {
-        self.most.store(most(config), Ordering::Relaxed);
+        let most = most(config);
+        self.most.store(most, Ordering::Relaxed);
+        self.watched
+            .store(millis(watched(config)), Ordering::Relaxed);
+        if most == 0 {
+            self.drop_all();
+        }
     }
 
     /// The worker with the next number hears by this.
@@ -183,7 +197,7 @@ impl Warm {
         let is_due = age(accepted).is_none_or(|age| age > RENEWED)
             && age(identity.tried).is_none_or(|age| age > RENEWED);
         let rests = now.saturating_duration_since(identity.idle[best].since);
-        if is_due && rests > self.watched {
+        if is_due && millis(rests) > self.watched.load(Ordering::Relaxed) {
             // It would take two questions, that to the server and that about the catalog; its own
             // login is sooner done, and answers the first for those who come next.
             return cold(true);

@@ -220,6 +220,19 @@ impl Way {
     }
 }
 
+/// A way, and the order in which its addresses are tried for a login.
+pub(super) struct Path<'w> {
+    pub(super) way: &'w Way,
+    pub(super) order: Vec<usize>,
+}
+
+impl Path<'_> {
+    /// The server to which that leads, as far as anybody knows.
+    pub(super) fn likely(&self) -> Option<Arc<Endpoint>> {
+        self.way.likely(&self.order)
+    }
+}
+
 /// Puts things into any order.
 pub(super) fn shuffle<T>(things: &mut [T]) -> Result<(), ConnectionError> {
     for at in (1..things.len()).rev() {

@@ -14,9 +14,10 @@ use crate::wire::frontend;
 pub(super) fn ask(env: &mut Env<'_>) -> Step {
     // What is listened to inside a transaction that is undone is not.
     let listens = env.lent.settings.ddl_notices && !env.asks.is_inside;
+    env.standing.is_told |= listens;
     let settings = &env.lent.settings;
     let hears =
-        (settings.shares || settings.deferred_begin).then_some(match settings.ddl_notices {
+        (settings.shares || settings.deferred_begin).then_some(match env.standing.is_told {
             true => DDL_CHANNEL,
             false => "",
         });
@@ -74,7 +75,7 @@ fn read(values: &[String], env: &mut Env<'_>) -> Result<(), Reason> {
         reads_committed: usual == "t",
         is_unhurried: unhurried == "t",
     };
-    let listens = env.lent.settings.ddl_notices;
+    let listens = standing.is_told;
     standing.learned(context, settings, extensions, listens);
     if silent == "t" {
         standing.listens_to_nothing();

@@ -50,6 +50,16 @@ pub struct ScanLimits {
     pub min_array_rows: usize,
 }
 
+impl ScanLimits {
+    /// With no longer text than positions in it can tell.
+    fn bounded(self) -> Self {
+        Self {
+            max_text: self.max_text.min(u32::MAX as usize),
+            ..self
+        }
+    }
+}
+
 impl Default for ScanLimits {
     /// 64 KiB, because longer statements are bulk loads whose parsing does not matter, and 1000
     /// literals, because a shape of its own for every number of rows or of elements in a list that
@@ -86,10 +96,7 @@ impl Scan {
     #[must_use]
     pub fn new(limits: ScanLimits, seed: u64) -> Self {
         Self {
-            limits: ScanLimits {
-                max_text: limits.max_text.min(u32::MAX as usize),
-                ..limits
-            },
+            limits: limits.bounded(),
             seed: FixedState::with_seed(seed),
             found: Found::default(),
             rows: rows::Found::new(limits.min_array_rows),
@@ -98,6 +105,12 @@ impl Scan {
             body: 0..0,
             hash: 0,
         }
+    }
+
+    /// Has texts to come kept to these limits.
+    pub fn limit(&mut self, limits: ScanLimits) {
+        self.limits = limits.bounded();
+        self.rows = rows::Found::new(limits.min_array_rows);
     }
 
     /// Scans `text`, forgetting the text before.

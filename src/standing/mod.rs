@@ -222,6 +222,9 @@ pub struct Standing {
     rested_at: Option<u64>,
     /// The names in texts of which it is not known yet what they have left.
     late: Option<Box<late::Late>>,
+    /// The session was asked to listen for announcements of changes of the catalog: what comes of
+    /// that is not its client's.
+    pub is_told: bool,
     /// It was told that the session is tainted, or nobody wants to know.
     is_taint_told: bool,
     /// Something has run before anybody could tell what it was to leave, and that is all that is
@@ -295,6 +298,7 @@ impl Standing {
             wrote_at: None,
             rested_at: None,
             late: None,
+            is_told: false,
             is_taint_told: false,
             is_unwatched: false,
             may_listen: false,

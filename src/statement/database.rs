@@ -276,6 +276,12 @@ impl Database {
         );
     }
 
+    /// Moves the epoch though nothing has changed: every earlier verdict is stale.
+    fn judge_anew(&self) {
+        let everything = (&Touched::Everything, &Touched::Everything);
+        self.advance_epoch(everything, Command::UNSEEN);
+    }
+
     /// Moves the epoch for these definitions, which the server has or is about to get. Returns
     /// whether every earlier verdict is stale.
     pub fn defined(&self, definitions: &Definitions) -> bool {
@@ -400,6 +406,12 @@ impl Databases {
     /// What has moved the epochs.
     pub(super) fn journal(&self) -> &Arc<Journal> {
         &self.epochs.journal
+    }
+
+    /// Every earlier verdict in any of them is stale.
+    pub(super) fn judge_anew(&self) {
+        let known = lock(&self.known);
+        known.values().for_each(|database| database.judge_anew());
     }
 
     /// What is shared about the database of this name on this server, if it is remembered.

@@ -37,7 +37,7 @@ pub struct Shapes {
     databases: Databases,
     contexts: Contexts,
     hasher: FixedState,
-    max_shapes: usize,
+    max_shapes: AtomicUsize,
     next_id: AtomicU64,
     /// Counts what may have changed logins.
     logins: AtomicU64,
@@ -52,6 +52,11 @@ pub struct Shapes {
     switches: RwLock<Arc<Switches>>,
     /// When unused entries last grew older. The lock is held while anything is dropped.
     rested: Mutex<Option<Millis>>,
+}
+
+/// With fewer shapes than that there is no use in a table.
+fn at_least(max_shapes: usize) -> usize {
+    max_shapes.max(16)
 }
 
 /// The bytes that a shape and its statements may take on average. Usual shapes take two to four
@@ -81,7 +86,7 @@ impl Shapes {
             databases: Databases::new(seed),
             contexts: Contexts::new(seed),
             hasher: hasher(),
-            max_shapes: max_shapes.max(16),
+            max_shapes: AtomicUsize::new(at_least(max_shapes)),
             next_id: AtomicU64::new(1),
             logins: AtomicU64::new(0),
             questions: Questions::new(per_second),
@@ -99,6 +104,22 @@ impl Shapes {
     #[must_use]
     pub const fn hasher(&self) -> &FixedState {
         &self.hasher
+    }
+
+    /// From now on there are at most so many shapes. Those that are known stay until there is to be
+    /// room for another.
+    pub fn limit(&self, max_shapes: usize) {
+        self.max_shapes
+            .store(at_least(max_shapes), Ordering::Relaxed);
+    }
+
+    fn max_shapes(&self) -> usize {
+        self.max_shapes.load(Ordering::Relaxed)
+    }
+
+    /// Every verdict has to be found anew, in all databases.
+    pub fn judges_anew(&self) {
+        self.databases.judge_anew();
     }
 
     /// How many shapes are known.
@@ -172,7 +193,7 @@ impl Shapes {
         if let Some(recipe) = self.known(scan) {
             return scan.has_shape(text, &recipe.shape).then_some(recipe);
         }
-        if self.recipes.len() >= self.max_shapes || self.is_heavy() {
+        if self.recipes.len() >= self.max_shapes() || self.is_heavy() {
             self.make_room();
         }
         let made = self.new_recipe(Arc::new(scan.shape(text)));
@@ -366,12 +387,12 @@ impl Shapes {
     }
 
     /// The most statements: four for each shape, which has one in each context that it is used in.
-    const fn max_statements(&self) -> usize {
-        self.max_shapes.saturating_mul(4)
+    fn max_statements(&self) -> usize {
+        self.max_shapes().saturating_mul(4)
     }
 
-    const fn max_bytes(&self) -> usize {
-        self.max_shapes.saturating_mul(BYTES_PER_SHAPE)
+    fn max_bytes(&self) -> usize {
+        self.max_shapes().saturating_mul(BYTES_PER_SHAPE)
     }
 
     fn is_heavy(&self) -> bool {
@@ -399,7 +420,7 @@ impl Shapes {
                 quarter(self.max_statements()),
                 &mut surplus,
             );
-            thin(&self.recipes, age, quarter(self.max_shapes), &mut surplus);
+            thin(&self.recipes, age, quarter(self.max_shapes()), &mut surplus);
         }
         // Sessions and workers may still hold what was dropped. To look again is worth it only when
         // there is more.

@@ -482,7 +482,8 @@ fn changes_single_settings(console: &mut Client, address: &str) {
     enter(address, "b").run("SHOW STATS");
     assert_eq!(value(console, "stats_users").0, "a, b");
     for (text, sqlstate) in [
-        ("SET max_shapes = 1", "55P02"),
+        ("SET unix_socket_mode = '0700'", "55P02"),
+        ("SET auth_type = trust", "55P02"),
         ("SET nothing = 1", "42704"),
         ("SET log_level = loud", "F0000"),
         ("SET admin_users = 'a,,b'", "F0000"),
@@ -541,7 +542,7 @@ fn the_configuration_is_read_again_or_nothing_changes() {
     let place = Place::new();
     let config = place.file("config.toml");
     let write = |text: &str| std::fs::write(&config, text).unwrap();
-    write("admin_users = 'boss'\nlog_level = 'info'\nmax_shapes = 5000\n");
+    write("admin_users = 'boss'\nlog_level = 'info'\nunix_socket_mode = '0770'\n");
     let settings = [
         ("listen", &*place.path),
         ("config", config.to_str().unwrap()),
@@ -552,16 +553,22 @@ fn the_configuration_is_read_again_or_nothing_changes() {
         refused_login(&process.address, "guest", "pgautoprep").0,
         "42501"
     );
-    write("admin_users = 'boss'\nstats_users = 'guest'\nlog_level = 'debug'\nmax_shapes = 6000\n");
+    write(
+        "admin_users = 'boss'\nstats_users = 'guest'\nlog_level = 'debug'\n\
+         unix_socket_mode = '0700'\n",
+    );
     let answer = console.query("RELOAD");
     assert_eq!(frames::tags(&answer), "NCZ", "{answer:?}");
     assert!(
-        answer[0].field(b'M').unwrap().ends_with(" max_shapes"),
+        answer[0]
+            .field(b'M')
+            .unwrap()
+            .ends_with(" unix_socket_mode"),
         "{answer:?}"
     );
     let pair = |value: &str, changeable: &str| (value.to_owned(), changeable.to_owned());
     assert_eq!(value(&mut console, "log_level"), pair("debug", "yes"));
-    assert_eq!(value(&mut console, "max_shapes"), pair("5000", "no"));
+    assert_eq!(value(&mut console, "unix_socket_mode"), pair("0770", "no"));
     enter(&process.address, "guest").run("SHOW STATS");
     // As long as logins are left to the server, the file of users is the console's alone.
     let users = place.file("users");
@@ -586,7 +593,7 @@ fn the_configuration_is_read_again_or_nothing_changes() {
     let (status, _, log) = process.ended();
     assert!(status.success(), "{log}");
     assert!(
-        log.contains("max_shapes"),
+        log.contains("unix_socket_mode"),
         "what SIGHUP could not change is logged: {log}"
     );
 }

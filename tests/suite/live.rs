@@ -332,11 +332,14 @@ fn a_file_changes_all_of_them_or_none() {
         shown(&mut console),
         CHANGED.map(|(_, _, value)| value.to_owned())
     );
-    write(&running.place, &format!("{changes}plans = \"server\"\n"));
+    write(
+        &running.place,
+        &format!("{changes}unix_socket_mode = \"0700\"\n"),
+    );
     let answer = console.query("RELOAD");
     let notice = answer.iter().find(|frame| frame.tag == b'N').unwrap();
     assert!(
-        notice.field(b'M').unwrap().ends_with(" plans"),
+        notice.field(b'M').unwrap().ends_with(" unix_socket_mode"),
         "{notice:?}"
     );
 }
@@ -346,14 +349,17 @@ fn check_tells_what_a_reload_would_change_in_the_proxy_that_runs() {
     let running = Running::start();
     let same = "# the proxy that runs has the same settings";
     assert_eq!(running.check("boss").unwrap(), [same]);
-    write(&running.place, "max_clients = 77\nplans = \"server\"\n");
+    write(
+        &running.place,
+        "max_clients = 77\nunix_socket_mode = \"0700\"\n",
+    );
     let expected = [
-        "# only a restart changes plans: \"proven\" becomes \"server\"",
         "# RELOAD changes max_clients: \"10000\" becomes \"77\"",
+        "# only a restart changes unix_socket_mode: \"0777\" becomes \"0700\"",
     ];
     assert_eq!(running.check("boss").unwrap(), expected);
     running.place.enter("boss").query("RELOAD");
-    assert_eq!(running.check("boss").unwrap(), expected[..1]);
+    assert_eq!(running.check("boss").unwrap(), expected[1..]);
     let said = running.check("nobody").unwrap_err();
     let proxy = format!("the proxy at {}", running.place.path);
     assert!(

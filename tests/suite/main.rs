@@ -66,6 +66,8 @@ mod unseen;
 // IN lists of every length, which share statements.
 mod lists;
 mod live;
+mod live_doors;
+mod live_routes;
 // What the strings of a list are read as, and which of them an error is about.
 mod list_types;
 // Rows of VALUES in any number, which share statements.

@@ -25,7 +25,8 @@ impl Hop<'_> {
         if self.client.is_pooled && self.learns_before(text) {
             return;
         }
-        if self.lent.settings.looses {
+        // What has begun so is ended so.
+        if self.lent.settings.looses || self.client.is_loose {
             return self.query_loosely(text);
         }
         let decided = self.circumstances().decide(text);

@@ -154,7 +154,8 @@ impl Hop<'_> {
     fn may_loosen(&mut self) -> bool {
         let upstream = &*self.upstream;
         let standing = &upstream.standing;
-        self.lent.settings.mode == Policy::Convert
+        self.lent.settings.looses
+            && self.lent.settings.mode == Policy::Convert
             && !self.is_only_relayed()
             && standing.may_be_loose()
             && standing.is_quiet()

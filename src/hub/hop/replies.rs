@@ -36,7 +36,7 @@ impl Hop<'_> {
                 continue;
             }
             let available = bytes.len() - at;
-            if header.tag == backend::NOTIFICATION && self.lent.settings.ddl_notices {
+            if header.tag == backend::NOTIFICATION && self.upstream.standing.is_told {
                 if available < header.size {
                     break;
                 }

@@ -9,7 +9,6 @@ use super::Console;
 use crate::admin::console::{NAMES, Peer, PeerState, Rank, Totals, is_console};
 use crate::auth::MAX_NAME;
 use crate::client::Login;
-use crate::config::AuthType;
 use crate::error::ConnectionError;
 use crate::net::door::lower;
 use crate::net::files::GUESTS;
@@ -109,15 +108,16 @@ impl Console {
         login: &mut Login,
     ) -> Result<Option<Vec<u8>>, ConnectionError> {
         let environment = &self.environment;
-        let own = self.steward.own_door();
-        let door = match (environment.config().auth.kind, &own) {
-            (AuthType::Relay, _) if client.is_by_own_user() => return Ok(Some(lower(login))),
-            (AuthType::Relay, Some(own)) => own,
-            (AuthType::Relay, None) => {
-                return Err(ConnectionError::ConsoleRefused("28000", NO_DOOR.to_owned()));
-            }
-            _ => &environment.door,
-        };
+        let (mut door, own) = (environment.doors.open(), self.steward.own_door());
+        if !door.asks() {
+            door = match own {
+                _ if client.is_by_own_user() => return Ok(Some(lower(login))),
+                Some(own) => own,
+                None => {
+                    return Err(ConnectionError::ConsoleRefused("28000", NO_DOOR.to_owned()));
+                }
+            };
+        }
         let logins = environment.shapes.logins();
         let entered = door.enter(client, pending, login, logins).await?;
         Ok(entered.map(|entered| entered.prelude))

@@ -27,11 +27,16 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Reads the file, if there is one.
-    pub(super) fn load(config: &Config) -> Result<Self, Error> {
+    /// Reads the file, if there is one. Whose secret is that which was known before keeps its
+    /// number.
+    pub(super) fn load_behind(before: Option<&Self>, config: &Config) -> Result<Self, Error> {
         let settings = &config.auth;
         let is_used = settings.kind != AuthType::Relay;
-        let numbers = Arc::new(AtomicU64::new(1));
+        // A number is that of one secret, whoever knew it.
+        let numbers = match before {
+            Some(before) => Arc::clone(&before.numbers),
+            None => Arc::new(AtomicU64::new(1)),
+        };
         let asks = is_used && !settings.user.is_empty();
         let lookups = asks.then(|| Lookups::new(settings, Arc::clone(&numbers)));
         let mut known = Self {
@@ -39,7 +44,7 @@ impl Known {
                 true => settings.file.clone(),
                 false => PathBuf::new(),
             },
-            listed: RwLock::default(),
+            listed: RwLock::new(before.map(Self::listed).unwrap_or_default()),
             lookups,
             numbers,
             asker: settings.user.clone(),

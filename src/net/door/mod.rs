@@ -3,6 +3,7 @@
 //! All of it runs in the acceptor's runtime, and what takes a millisecond of hashing beside it. An
 //! attacker before login holds one message of at most 64 KiB, for as long as a login may take.
 
+mod doors;
 mod enter;
 mod known;
 mod lookups;
@@ -12,6 +13,7 @@ mod users;
 
 pub use users::Error;
 
+pub(super) use doors::Doors;
 pub(super) use enter::{Conversation, log_in, unexpected};
 pub(super) use lookups::Lookups;
 
@@ -21,7 +23,7 @@ use crate::auth::{
     Accepted, Asking, Chance, Credential, Evidence, Heard, Mock, Reception, Refusal, Role, Secret,
 };
 use crate::client::Login;
-use crate::config::{AuthType, CertName, Config, DatabaseMap};
+use crate::config::{AuthSettings, AuthType, ClientTlsMode, Config, DatabaseMap};
 use crate::error::ConnectionError;
 use crate::wire::backend;
 use crate::wire::frame::{self, HEADER};
@@ -43,8 +45,9 @@ const PIECE: usize = 1024;
 /// What it takes to let clients in.
 #[derive(Debug)]
 pub struct Door {
-    kind: AuthType,
-    cert_name: CertName,
+    settings: AuthSettings,
+    /// What clients have to do before they are here.
+    tls: ClientTlsMode,
     known: Known,
     rules: RuleBook,
     mock: Mock,
@@ -55,7 +58,7 @@ pub struct Door {
 
 /// What was read of the files, and is not in force yet.
 #[derive(Debug)]
-pub(super) struct ReadUsers(Arc<known::Listed>, Arc<Ruled>);
+pub(in crate::net) struct ReadUsers(Arc<known::Listed>, Arc<Ruled>);
 
 /// A client that has proven who it is.
 #[derive(Debug)]
@@ -72,17 +75,34 @@ impl Door {
     /// # Errors
     /// One cannot be used, or the system has no random numbers.
     pub(super) fn load(config: &Config) -> Result<Self, Error> {
-        let mut secret = [0; 32];
-        getrandom::fill(&mut secret).map_err(|error| Error::Chance(error.into()))?;
+        Self::load_behind(None, config)
+    }
+
+    /// The same for one that takes the place of another: who has the same secret there is the same
+    /// to whoever knew the user by the other, and who does not exist goes on having the same salt.
+    fn load_behind(before: Option<&Self>, config: &Config) -> Result<Self, Error> {
+        let mock = match before {
+            Some(before) => before.mock.clone(),
+            None => {
+                let mut secret = [0; 32];
+                getrandom::fill(&mut secret).map_err(|error| Error::Chance(error.into()))?;
+                Mock::new(secret)
+            }
+        };
         Ok(Self {
-            kind: config.auth.kind,
-            cert_name: config.auth.cert_name,
-            known: Known::load(config)?,
+            settings: config.auth.clone(),
+            tls: config.client_tls.mode,
+            known: Known::load_behind(before.map(|before| &before.known), config)?,
             rules: RuleBook::load(config)?,
-            mock: Mock::new(secret),
+            mock,
             hashing: Semaphore::new(HASHING),
             is_usually_md5: AtomicBool::new(false),
         })
+    }
+
+    /// Whether it is as this configuration has it, but for what stands in the files.
+    fn is_as(&self, config: &Config) -> bool {
+        self.settings == config.auth && self.tls == config.client_tls.mode
     }
 
     /// The same for the console of a proxy that leaves all other logins to the server: `None` if
@@ -90,12 +110,17 @@ impl Door {
     ///
     /// # Errors
     /// As for [`Self::load`].
-    pub(super) fn load_for_console(config: &Config) -> Result<Option<Self>, Error> {
+    pub(super) fn load_for_console(
+        before: Option<&Self>,
+        config: &Config,
+    ) -> Result<Option<Self>, Error> {
         let mut config = config.clone();
         config.auth.kind = AuthType::Md5;
         config.auth.user.clear();
         let has_file = !config.auth.file.as_os_str().is_empty();
-        has_file.then(|| Self::load(&config)).transpose()
+        has_file
+            .then(|| Self::load_behind(before, &config))
+            .transpose()
     }
 
     /// Reads the files again, for logins to come, to these databases too. What was read before
@@ -103,12 +128,12 @@ impl Door {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(super) fn read(&self, databases: &DatabaseMap) -> Result<ReadUsers, Error> {
+    fn read(&self, databases: &DatabaseMap) -> Result<ReadUsers, Error> {
         Ok(ReadUsers(self.known.read(databases)?, self.rules.read()?))
     }
 
     /// Has logins to come find what was read.
-    pub(super) fn install(&self, read: ReadUsers) {
+    fn install(&self, read: ReadUsers) {
         self.known.install(read.0);
         self.rules.install(read.1);
     }
@@ -121,7 +146,7 @@ impl Door {
 
     /// Whether clients are asked by the proxy, and not by the server.
     pub(super) const fn asks(&self) -> bool {
-        !matches!(self.kind, AuthType::Relay)
+        !matches!(self.settings.kind, AuthType::Relay)
     }
 
     /// Has a client prove who it is; `None` if it leaves instead. `pending` is what it has sent
@@ -140,7 +165,7 @@ impl Door {
             return Err(ConnectionError::ClientRefused(Refusal::nameless()));
         }
         let ruled = self.rules.ruled();
-        let (kind, map) = match self.kind {
+        let (kind, map) = match self.settings.kind {
             AuthType::Hba => ruled.judge(client, login)?,
             kind => (kind, None),
         };
@@ -213,7 +238,7 @@ impl Door {
         let refusal = match kind {
             AuthType::Cert => {
                 let shown = client.tls();
-                let names = shown.map(|tunnel| tunnel.client_names(self.cert_name));
+                let names = shown.map(|tunnel| tunnel.client_names(self.settings.cert_name));
                 let mut names = names.unwrap_or_default().into_iter();
                 (!names.any(may_be)).then(|| Refusal::no_certificate(user))
             }
@@ -306,6 +331,11 @@ impl Door {
         let _place = place.map_err(|error| failed(io::Error::other(error)))?;
         let done = tokio::task::spawn_blocking(work).await;
         done.map_err(|error| failed(error.into()))
+    }
+
+    /// How clients prove who they are.
+    pub(super) const fn settings(&self) -> &AuthSettings {
+        &self.settings
     }
 
     /// How users are asked about, if they are.

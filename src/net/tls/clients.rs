@@ -16,8 +16,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 pub(in crate::net) const PROTOCOL: &[u8] = b"postgresql";
 
 /// What clients are shown.
-#[derive(Debug, Clone)]
-pub(super) struct Shown {
+#[derive(Debug)]
+struct Shown {
     config: Arc<ServerConfig>,
     /// To what a login can be bound; it changes with the certificate.
     hash: Option<Arc<[u8]>>,
@@ -26,40 +26,51 @@ pub(super) struct Shown {
 /// What TLS with clients takes.
 #[derive(Debug)]
 pub(in crate::net) struct ClientSide {
-    settings: ClientTls,
-    /// What new connections get; none if TLS is refused.
-    current: RwLock<Option<Shown>>,
+    /// What new connections get.
+    current: RwLock<Arc<ClientTerms>>,
+}
+
+/// What one connection gets, from its first byte on.
+#[derive(Debug)]
+pub(in crate::net) struct ClientTerms {
+    mode: ClientTlsMode,
+    /// None if TLS is refused.
+    shown: Option<Shown>,
 }
 
 impl ClientSide {
     /// Reads the files.
     pub(super) fn load(settings: &ClientTls) -> Result<Self, Error> {
-        let side = Self {
-            settings: settings.clone(),
-            current: RwLock::new(None),
-        };
-        let read = side.read()?;
-        side.install(read);
-        Ok(side)
+        let terms = ClientTerms::read(settings)?;
+        let current = RwLock::new(Arc::new(terms));
+        Ok(Self { current })
     }
 
     /// Has new connections get what was read.
-    pub(super) fn install(&self, read: Option<Shown>) {
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = read;
+    pub(super) fn install(&self, read: ClientTerms) {
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(read);
     }
 
-    /// Reads the files. Clients are offered what PostgreSQL offers: neither tickets nor resumption,
-    /// which save little beside a login and would be one more secret to keep.
-    pub(super) fn read(&self) -> Result<Option<Shown>, Error> {
-        let settings = &self.settings;
-        if settings.mode == ClientTlsMode::Disable {
-            return Ok(None);
+    /// What a connection gets that comes now.
+    pub(in crate::net) fn terms(&self) -> Arc<ClientTerms> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl ClientTerms {
+    /// Reads the files that the settings name. Clients are offered what PostgreSQL offers: neither
+    /// tickets nor resumption, which save little beside a login and would be one more secret to
+    /// keep.
+    pub(super) fn read(settings: &ClientTls) -> Result<Self, Error> {
+        let mode = settings.mode;
+        if mode == ClientTlsMode::Disable {
+            return Ok(Self { mode, shown: None });
         }
         let setup = |error: &dyn std::error::Error| Error::Setup(error.to_string());
         let builder = ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(versions(settings.versions))
             .map_err(|error| setup(&error))?;
-        let builder = if settings.mode == ClientTlsMode::Verified {
+        let builder = if mode == ClientTlsMode::Verified {
             let roots = Arc::new(files::authorities(&settings.ca_file)?);
             let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider()).build();
             builder.with_client_cert_verifier(verifier.map_err(|error| setup(&error))?)
@@ -82,25 +93,25 @@ impl ClientSide {
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         let config = Arc::new(config);
-        Ok(Some(Shown { config, hash }))
+        let shown = Some(Shown { config, hash });
+        Ok(Self { mode, shown })
     }
 
     /// Whether clients may use TLS.
     pub(in crate::net) fn is_offered(&self) -> bool {
-        self.settings.mode != ClientTlsMode::Disable
+        self.mode != ClientTlsMode::Disable
     }
 
     /// Whether clients that come over a network must use TLS.
     pub(in crate::net) fn is_required(&self) -> bool {
-        self.settings.mode >= ClientTlsMode::Required
+        self.mode >= ClientTlsMode::Required
     }
 
     /// The beginning of a connection with a client; none if TLS is refused.
     pub(in crate::net) fn tunnel(&self) -> Option<Result<Tunnel, rustls::Error>> {
-        let current = self.current.read();
-        let Shown { config, hash } = current.unwrap_or_else(PoisonError::into_inner).clone()?;
-        let connection = ServerConnection::new(config).map(Connection::Server);
-        Some(connection.map(|connection| Tunnel::new(connection).showing(hash)))
+        let Shown { config, hash } = self.shown.as_ref()?;
+        let connection = ServerConnection::new(Arc::clone(config)).map(Connection::Server);
+        Some(connection.map(|connection| Tunnel::new(connection).showing(hash.clone())))
     }
 }
 

@@ -17,18 +17,18 @@ mod tunnel_tests;
 pub use files::Error;
 pub use waiting::{Conversation, encrypt};
 
-use crate::config::{Address, Config};
-use std::sync::Arc;
+use crate::config::Config;
 
-pub(super) use clients::{ClientSide, PROTOCOL};
+pub(super) use clients::{ClientSide, ClientTerms, PROTOCOL};
 pub(super) use servers::ServerSide;
+use servers::ServerTerms;
 pub(super) use tunnel::{Transport, Tunnel};
 
 /// What was read of the files, and is not in force yet.
 #[derive(Debug)]
 pub(super) struct ReadAgain {
-    clients: Option<clients::Shown>,
-    servers: Option<Arc<rustls::ClientConfig>>,
+    clients: ClientTerms,
+    servers: ServerTerms,
 }
 
 /// What TLS takes on both sides of the proxy.
@@ -50,15 +50,15 @@ impl Encryption {
         })
     }
 
-    /// Reads the files again, for connections to come, to servers at these addresses too. What was
-    /// read before stays in force until this is installed.
+    /// Reads the files that this configuration names, for connections to come. What was read before
+    /// stays in force until this is installed.
     ///
     /// # Errors
     /// The first that cannot be used.
-    pub(super) fn read(&self, servers: &[Address]) -> Result<ReadAgain, Error> {
+    pub(super) fn read(config: &Config) -> Result<ReadAgain, Error> {
         Ok(ReadAgain {
-            clients: self.clients.read()?,
-            servers: self.servers.read(servers)?,
+            clients: ClientTerms::read(&config.client_tls)?,
+            servers: ServerTerms::read(config)?,
         })
     }
 
@@ -71,6 +71,6 @@ impl Encryption {
     /// Whether there is TLS on either side.
     #[must_use]
     pub fn is_used(&self) -> bool {
-        self.clients.is_offered() || self.servers.is_used()
+        self.clients.terms().is_offered() || self.servers.terms().is_used()
     }
 }

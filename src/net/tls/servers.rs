@@ -14,70 +14,52 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// What TLS with the servers takes.
 #[derive(Debug)]
 pub(in crate::net) struct ServerSide {
-    settings: ServerTls,
-    /// What new connections begin with; none if there is no TLS.
-    current: RwLock<Option<Arc<ClientConfig>>>,
+    /// What new connections begin with.
+    current: RwLock<Arc<ServerTerms>>,
+}
+
+/// What one connection begins with.
+#[derive(Debug)]
+pub(in crate::net) struct ServerTerms {
+    mode: ServerTlsMode,
+    at_once: bool,
+    /// None if there is no TLS.
+    config: Option<Arc<ClientConfig>>,
 }
 
 impl ServerSide {
     /// Reads the files.
     pub(super) fn load(config: &Config) -> Result<Self, Error> {
-        let side = Self {
-            settings: config.server_tls.clone(),
-            current: RwLock::new(None),
-        };
-        let read = side.read(&config.databases.addresses())?;
-        side.install(read);
-        Ok(side)
+        let terms = ServerTerms::read(config)?;
+        let current = RwLock::new(Arc::new(terms));
+        Ok(Self { current })
     }
 
     /// Has new connections begin with what was read.
-    pub(super) fn install(&self, read: Option<Arc<ClientConfig>>) {
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = read;
+    pub(super) fn install(&self, read: ServerTerms) {
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(read);
     }
 
-    /// Reads the files, for servers at these addresses.
-    pub(super) fn read(&self, addresses: &[Address]) -> Result<Option<Arc<ClientConfig>>, Error> {
-        let settings = &self.settings;
-        if settings.mode == ServerTlsMode::Disable {
-            return Ok(None);
-        }
-        let mut is_remote = false;
-        for host in addresses.iter().filter_map(host) {
-            name(host).map_err(|_| Error::Setup(format!("no certificate can name {host:?}")))?;
-            is_remote = true;
-        }
-        if !is_remote {
-            return Ok(None);
-        }
-        let setup = |error: &dyn std::error::Error| Error::Setup(error.to_string());
-        let builder = ClientConfig::builder_with_provider(provider())
-            .with_safe_default_protocol_versions()
-            .map_err(|error| setup(&error))?
-            .dangerous()
-            .with_custom_certificate_verifier(verifier(settings)?);
-        let mut config = if settings.cert_file.as_os_str().is_empty() {
-            builder.with_no_client_auth()
-        } else {
-            let chain = files::certificates(&settings.cert_file)?;
-            let key = files::private_key(&settings.key_file)?;
-            let config = builder.with_client_auth_cert(chain, key);
-            config.map_err(|source| Error::Pair {
-                key: settings.key_file.clone(),
-                certificate: settings.cert_file.clone(),
-                source,
-            })?
-        };
-        config.alpn_protocols = vec![PROTOCOL.to_vec()];
-        // PostgreSQL resumes nothing.
-        config.resumption = Resumption::disabled();
-        Ok(Some(Arc::new(config)))
+    /// What a connection begins with that is made now.
+    pub(in crate::net) fn terms(&self) -> Arc<ServerTerms> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl ServerTerms {
+    /// Reads the files that the settings name, for the servers that they name.
+    pub(super) fn read(config: &Config) -> Result<Self, Error> {
+        let settings = &config.server_tls;
+        Ok(Self {
+            mode: settings.mode,
+            at_once: settings.at_once,
+            config: read(settings, &config.databases.addresses())?,
+        })
     }
 
     /// Whether there is TLS with any server.
-    pub(super) fn is_used(&self) -> bool {
-        let current = self.current.read();
-        current.unwrap_or_else(PoisonError::into_inner).is_some()
+    pub(super) const fn is_used(&self) -> bool {
+        self.config.is_some()
     }
 
     /// The beginning of a connection to the server at this address; none if there is no TLS.
@@ -94,8 +76,7 @@ impl ServerSide {
         &self,
         address: &Address,
     ) -> Option<Result<ClientConnection, rustls::Error>> {
-        let current = self.current.read();
-        let config = current.unwrap_or_else(PoisonError::into_inner).clone()?;
+        let config = Arc::clone(self.config.as_ref()?);
         // Nobody can listen to a Unix socket: as in libpq.
         let name = match name(host(address)?) {
             Ok(name) => name,
@@ -106,13 +87,50 @@ impl ServerSide {
 
     /// Whether TLS begins without having been asked for.
     pub(in crate::net) const fn begins_at_once(&self) -> bool {
-        self.settings.at_once
+        self.at_once
     }
 
     /// Whether a server that does not know TLS is spoken to in the clear.
     pub(in crate::net) fn is_optional(&self) -> bool {
-        self.settings.mode == ServerTlsMode::Prefer
+        self.mode == ServerTlsMode::Prefer
     }
+}
+
+/// Reads the files, for servers at these addresses; none if there is no TLS with any of them.
+fn read(settings: &ServerTls, addresses: &[Address]) -> Result<Option<Arc<ClientConfig>>, Error> {
+    if settings.mode == ServerTlsMode::Disable {
+        return Ok(None);
+    }
+    let mut is_remote = false;
+    for host in addresses.iter().filter_map(host) {
+        name(host).map_err(|_| Error::Setup(format!("no certificate can name {host:?}")))?;
+        is_remote = true;
+    }
+    if !is_remote {
+        return Ok(None);
+    }
+    let setup = |error: &dyn std::error::Error| Error::Setup(error.to_string());
+    let builder = ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| setup(&error))?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier(settings)?);
+    let mut config = if settings.cert_file.as_os_str().is_empty() {
+        builder.with_no_client_auth()
+    } else {
+        let chain = files::certificates(&settings.cert_file)?;
+        let key = files::private_key(&settings.key_file)?;
+        let config = builder.with_client_auth_cert(chain, key);
+        config.map_err(|source| Error::Pair {
+            key: settings.key_file.clone(),
+            certificate: settings.cert_file.clone(),
+            source,
+        })?
+    };
+    config.alpn_protocols = vec![PROTOCOL.to_vec()];
+    // PostgreSQL resumes nothing.
+    config.resumption = Resumption::disabled();
+    Ok(Some(Arc::new(config)))
 }
 
 /// The host of an address; none of a Unix socket.

@@ -2,7 +2,7 @@
 //! encrypted as the settings say, like those that the proxy opens.
 
 use super::clients::PROTOCOL;
-use super::servers::ServerSide;
+use super::servers::ServerTerms;
 use crate::config::{Address, Config};
 use crate::wire::startup::ssl_request;
 use rustls::{ClientConnection, StreamOwned};
@@ -22,7 +22,7 @@ pub fn encrypt(
     address: &Address,
     mut stream: TcpStream,
 ) -> io::Result<Box<dyn Conversation>> {
-    let side = ServerSide::load(config).map_err(io::Error::other)?;
+    let side = ServerTerms::read(config).map_err(io::Error::other)?;
     let Some(connection) = side.connection(address) else {
         return Ok(Box::new(stream));
     };
