@@ -50,6 +50,32 @@ fn a_bad_configuration_ends_with_64_and_one_line() {
     assert!(err.contains("/not/there.toml: No such file"), "{err}");
 }
 
+/// Whoever has started it may keep what it says on a disk that is full.
+#[test]
+fn a_proxy_serves_although_it_cannot_say_where() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("socket");
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_pgautoprep"))
+        .args(["serve", "--upstream", "127.0.0.1:1", "--listen"])
+        .arg(&socket)
+        .stdout(full.unwrap())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let started = std::time::Instant::now();
+    while std::os::unix::net::UnixStream::connect(&socket).is_err() {
+        assert!(started.elapsed() < std::time::Duration::from_secs(20));
+        assert!(child.try_wait().unwrap().is_none(), "it has ended");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    // Whatever it says next is said to nobody, too.
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    assert!(child.try_wait().unwrap().is_none(), "it has ended");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
 #[test]
 fn files_of_tls_that_cannot_be_used_end_with_64_and_say_which() {
     let tls = ["--upstream=db:1", "--client-tls-sslmode=require"];

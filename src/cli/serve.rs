@@ -81,7 +81,11 @@ async fn serve(config: Config, sources: Sources, output: &Output) -> anyhow::Res
     }
     for address in proxy.addresses() {
         // On standard output, so that whoever has started us learns the port the system chose.
-        super::print(&format!("listening on {address}\n"))?;
+        let told = super::print(&format!("listening on {address}\n"));
+        if let Err(error) = told {
+            // A full disk, say: who wants to know reads the next line.
+            tracing::warn!(%error, "standard output cannot be written to");
+        }
         tracing::info!(%address, %upstream, ?mode, "listening");
     }
     for address in proxy.http_addresses() {

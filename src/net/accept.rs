@@ -8,6 +8,7 @@ use super::console::{Console, Guest};
 use super::environment::Environment;
 use super::farewell::{CONNECTIONS, count_end, farewell, last_word};
 use super::hasten::hasten;
+use super::news::{News, Tells};
 use super::orders::Joined;
 use super::phase::Phase;
 use super::stream::{Stream, read, write_all};
@@ -21,12 +22,17 @@ use crate::wire;
 use crate::wire::startup::{MAX_STARTUP, Packet, packet};
 use std::io;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
 /// Clients that may be in the middle of a handshake of TLS at once. Each takes some 10 KiB, and for
 /// a fraction of a second if nobody means harm, so these are thousands of logins a second.
 pub(super) const HANDSHAKES: usize = 1024;
+
+/// How long a cancel request waits at most until the client's worker has read what the client has
+/// sent: much longer than a turn of the worker takes.
+const TAKEN: Duration = Duration::from_secs(1);
 
 /// Where a client goes that was greeted.
 pub(super) enum Bound {
@@ -323,11 +329,26 @@ impl Greeted {
     }
 }
 
+/// Waits until a worker has done what was to be done when it is told.
+async fn settled(worker: &dyn Tells) {
+    let (answer, answered) = oneshot::channel();
+    worker.tell(News::Answer(answer));
+    // If it has ended, or takes so long, nothing is made better by waiting.
+    let _ = timeout(TAKEN, answered).await;
+}
+
 /// Relays a cancel request; whether it was one of ours is nobody's business. One that is not may be
 /// for a client of the process before, or of another instance unless that has passed it on.
 pub(super) async fn cancel(pid: u32, key: &[u8], is_passed_on: bool, environment: &Environment) {
     environment.metrics.acceptor().add(Counter::Cancels, 1);
+    if let Some(worker) = environment.registry.worker(pid, key) {
+        // The client means what it has sent before, which its worker may not have read yet.
+        settled(&*worker).await;
+    }
     if let Some(request) = environment.registry.cancel(pid, key) {
+        // What has gone to the server is there; the worker sends nothing more without a look at
+        // the requests that have come.
+        settled(request.worker()).await;
         if let Some((pid, secret, endpoint)) = request.theirs() {
             hasten(pid, secret, endpoint, environment).await;
         }

@@ -58,8 +58,9 @@ async fn ask_at(door: Arc<Door>, means: Arc<Means>) {
         return;
     };
     let settings = door.settings().clone();
-    // Who waits is there. When nobody is any more, nobody can come, which ends this.
-    let (door, _) = (Arc::downgrade(&door), door);
+    // Whoever waits holds the door. When nobody does any more, nobody can come, which ends this.
+    let held = Arc::downgrade(&door);
+    drop(door);
     let mut draining = means.draining.clone();
     let mut asker = Asker {
         means: &means,
@@ -84,7 +85,7 @@ async fn ask_at(door: Arc<Door>, means: Arc<Means>) {
         if request.reply.is_closed() {
             continue;
         }
-        let Some(door) = door.upgrade() else {
+        let Some(door) = held.upgrade() else {
             return asker.hang_up().await;
         };
         let Some(lookups) = door.lookups() else {

@@ -3,6 +3,10 @@
 //! A cancel request comes to the acceptor, on a connection of its own, while any worker may serve
 //! the client. So this is shared. It is touched when a client logs in, leaves or cancels, never by
 //! a query.
+//!
+//! Invariant: what a client has sent before its request came goes to the server before the request,
+//! unless its worker takes very long: a server that has not been sent the statement yet would have
+//! nothing to cancel, and nobody asks twice.
 
 use super::endpoint::Endpoint;
 use super::news::{News, Tells};
@@ -37,6 +41,11 @@ impl Request {
     pub(super) fn theirs(&self) -> Option<(u32, &[u8], &Endpoint)> {
         let (pid, secret, endpoint) = self.0.theirs.as_ref()?;
         Some((*pid, secret, endpoint))
+    }
+
+    /// By which the worker of the client hears.
+    pub(super) fn worker(&self) -> &dyn Tells {
+        &*self.0.by
     }
 }
 
@@ -77,6 +86,13 @@ impl Registry {
             registry: Arc::clone(self),
             given,
         })
+    }
+
+    /// By which the worker hears of the client that was given this key.
+    pub(super) fn worker(&self, pid: u32, secret: &[u8]) -> Option<Arc<dyn Tells>> {
+        let targets = self.lock();
+        let target = targets.get(&(pid, secret.to_vec()))?;
+        Some(Arc::clone(&target.by))
     }
 
     /// Begins a cancel request with a key that a client was given. The client's hub learns of it.
@@ -165,6 +181,7 @@ mod tests {
         assert!(register().is_none(), "the key is another's");
         assert!(registry.cancel(7, b"theirs").is_none());
         assert!(registry.cancel(8, b"ours").is_none());
+        assert!(registry.worker(8, b"ours").is_none() && registry.worker(7, b"ours").is_some());
         let request = registry.cancel(7, b"ours").unwrap();
         let (pid, secret, endpoint) = request.theirs().unwrap();
         assert_eq!(
@@ -179,6 +196,6 @@ mod tests {
         guard.resume(Some(theirs.clone()), by());
         assert!(registry.cancel(7, b"ours").unwrap().theirs().is_some());
         drop((guard, request));
-        assert!(registry.cancel(7, b"ours").is_none());
+        assert!(registry.cancel(7, b"ours").is_none() && registry.worker(7, b"ours").is_none());
     }
 }

@@ -5,12 +5,15 @@ use super::session::Session;
 use crate::ids::{ClientId, UpstreamId};
 use std::fmt::Debug;
 use std::sync::Arc;
+use tokio::sync::oneshot;
 
 /// What a worker hears.
 #[derive(Debug)]
 pub(super) enum News {
     /// A cancel request has reached the server, or cannot: somebody may wait for that.
     Delivered,
+    /// Somebody waits until all that has come before is done.
+    Answer(oneshot::Sender<()>),
     /// Warm connections that are no longer listed are to be closed.
     Sweep,
     /// This connection, which nobody has, is to make room for another.

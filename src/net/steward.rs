@@ -10,7 +10,7 @@ use super::logs::Logs;
 use super::switches::SwitchKeeper;
 use super::tls::Encryption;
 use crate::admin::console::{Ending, Rank};
-use crate::config::{AuthType, ChangedBy, Config, Sources, settings};
+use crate::config::{self, AuthType, ChangedBy, Config, Sources, settings};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
@@ -260,6 +260,10 @@ impl Steward {
 
 /// Whether no two settings contradict each other, of which one cannot be changed now.
 fn check(after: &Config) -> Result<(), Unchanged> {
+    let servers = after.databases.addresses();
+    if let Some(own) = servers.into_iter().find(|it| after.listen.contains(it)) {
+        return Err(unusable(&config::Error::Loop(own)));
+    }
     match after.pool_contradiction() {
         Some((setting, expected)) => {
             let text = format!("{}: expected {expected} at the start", setting.key);
@@ -310,13 +314,13 @@ fn own_door(
     Ok(Door::load_for_console(before, config)?.map(Arc::new))
 }
 
-/// Says in the log what was not advisable to know before.
+/// Says in the log what does not work as it is set now, as the start would.
 fn tell_warnings(before: &Config, after: &Config) {
-    let known = before.warnings();
-    let new = after.warnings().into_iter();
-    for warning in new.filter(|warning| !known.contains(warning)) {
-        tracing::warn!("{warning}");
-    }
+    let all = |config: &Config| [config.tls_conflict(), config.password_hint()];
+    let known = all(before);
+    let new = all(after).into_iter().filter(|it| !known.contains(it));
+    new.flatten()
+        .for_each(|sentence| tracing::warn!("{sentence}"));
 }
 
 /// An error with what it was caused by, as far as it does not say so itself.

@@ -3,7 +3,7 @@
 use crate::harness::client::{Client, PATIENCE};
 use crate::harness::frames::{self, ready, tags};
 use crate::harness::proxy::Proxy;
-use crate::harness::scene::SQL;
+use crate::harness::scene::{SQL, Stage};
 use crate::harness::script::SELECT;
 use crate::harness::server;
 use crate::harness::upstream::{Peer, Scene, Sockets, learned, met};
@@ -128,6 +128,33 @@ fn no_request_is_left_under_way_to_hit_a_later_query() {
     drop(peer);
     assert_eq!(request.rest(), []);
     scene.client.expect(&cancelled(b'I'));
+}
+
+/// The worker has to read what others have sent, too, and the server would have nothing to cancel.
+#[test]
+fn no_request_overtakes_the_statement_that_it_means() {
+    let mut scene = met(&[]);
+    let mut others: Vec<_> = (0..8).map(|_| scene.stage.login()).collect();
+    // It takes long to find out that there is nothing to it.
+    let text = format!("SELECT {}'", "a+1, ".repeat(12_000));
+    let texts = frames::query(&text).repeat(4);
+    for _ in 0..5 {
+        for (client, _) in &mut others {
+            client.send(&texts);
+        }
+        scene.client.send(&frames::query(SQL));
+        let (mut request, peer) = request(&scene);
+        let moment = Some(Duration::from_millis(1));
+        scene.peer.stream.set_read_timeout(moment).unwrap();
+        let seen = scene.peer.stream.peek(&mut [0]);
+        assert!(seen.is_ok_and(|count| count == 1), "it was overtaken");
+        scene.peer.stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        scene.peer.take("Q");
+        drop(peer);
+        assert_eq!(request.rest(), []);
+        scene.peer.send(&cancelled(b'I'));
+        scene.client.expect(&cancelled(b'I'));
+    }
 }
 
 #[test]

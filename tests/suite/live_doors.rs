@@ -131,7 +131,7 @@ fn clients_encrypt_from_then_on() {
     };
     assert!(hears(&showing).is_ok_and(|count| count == 1));
     assert!(hears(&trusting).is_err());
-    assert!(hears(&showing.clone().old()).is_err());
+    assert!(hears(&showing.old()).is_err());
     scene.follows("");
     assert_eq!((scene.plain().as_str(), answer(&scene)), ("R", b'N'));
     encrypted.run("SELECT 1");

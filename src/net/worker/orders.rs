@@ -45,6 +45,8 @@ impl Worker {
     fn hears(&mut self, news: News) {
         match news {
             News::Sweep => self.sweep(),
+            // Who has asked may have gone.
+            News::Answer(asked) => drop(asked.send(())),
             News::Delivered => {
                 for id in std::mem::take(&mut self.held) {
                     self.make_dirty(PortId::Client(id));
