@@ -109,6 +109,13 @@ impl<T> Arena<T> {
         }
     }
 
+    /// All values.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.entries
+            .iter()
+            .filter_map(|entry| entry.value.as_deref())
+    }
+
     /// Takes the value with this name out. From then on the name leads nowhere.
     pub fn remove(&mut self, slot: Slot) -> Option<T> {
         let entry = self.entries.get_mut(slot.index())?;

@@ -103,6 +103,9 @@ pub struct Client {
     pub key: CancelKey,
     /// How many cancel requests had come when the query in hand came.
     pub cancels_before: u32,
+    /// The server is told once more to cancel the query in hand: until it has been, nothing else
+    /// of the client goes there.
+    pub is_insisted_on: bool,
     /// It sends nothing more than it has sent already.
     pub is_parting: bool,
     /// It has finished, and the time for which its query was kept ready is over.
@@ -191,6 +194,7 @@ impl Client {
             relayed: None,
             key,
             cancels_before: 0,
+            is_insisted_on: false,
             is_parting: false,
             is_late: false,
             leaves: false,
@@ -224,7 +228,8 @@ impl Client {
     #[must_use]
     #[inline]
     pub const fn accepts(&self) -> bool {
-        self.skip > 0 || matches!(self.turn, Turn::Free | Turn::Login)
+        let is_free = self.skip > 0 || matches!(self.turn, Turn::Free | Turn::Login);
+        is_free && !self.is_insisted_on
     }
 
     /// Whether its login is over.

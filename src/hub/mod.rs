@@ -28,6 +28,7 @@ mod adrift;
 mod fitness;
 mod guests;
 mod hop;
+mod insist;
 mod loose;
 mod moment;
 mod pace;

@@ -4,6 +4,7 @@
 //! happens between login and the end is a worker's.
 
 use super::admission::{Admission, REFUSAL};
+use super::cancel::Request;
 use super::console::{Console, Guest};
 use super::environment::Environment;
 use super::farewell::{CONNECTIONS, count_end, farewell, last_word};
@@ -33,6 +34,14 @@ pub(super) const HANDSHAKES: usize = 1024;
 /// How long a cancel request waits at most until the client's worker has read what the client has
 /// sent: much longer than a turn of the worker takes.
 const TAKEN: Duration = Duration::from_secs(1);
+
+/// After how long each time it is seen whether what was to be cancelled runs all the same. A server
+/// that heard has mostly answered by the first.
+const INSISTED: [Duration; 3] = [
+    Duration::from_millis(10),
+    Duration::from_millis(50),
+    Duration::from_millis(250),
+];
 
 /// Where a client goes that was greeted.
 pub(super) enum Bound {
@@ -329,6 +338,31 @@ impl Greeted {
     }
 }
 
+/// Has the server told once more where it may not have heard. A statement of ours is several
+/// messages, and between two of them a server ignores what it is told, as when it is idle.
+async fn insist(request: Request, (pid, key): (u32, &[u8]), environment: &Environment) {
+    let cancels = Arc::clone(request.cancels());
+    // It has got there.
+    drop(request);
+    for pause in INSISTED {
+        tokio::time::sleep(pause).await;
+        let Some(worker) = environment.registry.worker(pid, key) else {
+            return;
+        };
+        let (answer, answered) = oneshot::channel();
+        worker.tell(News::Insists(Arc::clone(&cancels), answer));
+        if !matches!(timeout(TAKEN, answered).await, Ok(Ok(true))) {
+            return;
+        }
+        if let Some(request) = environment.registry.cancel(pid, key)
+            && let Some((server, secret, endpoint)) = request.theirs()
+        {
+            hasten(server, secret, endpoint, environment).await;
+        }
+        worker.tell(News::Relents(Arc::clone(&cancels)));
+    }
+}
+
 /// Waits until a worker has done what was to be done when it is told.
 async fn settled(worker: &dyn Tells) {
     let (answer, answered) = oneshot::channel();
@@ -349,8 +383,9 @@ pub(super) async fn cancel(pid: u32, key: &[u8], is_passed_on: bool, environment
         // What has gone to the server is there; the worker sends nothing more without a look at
         // the requests that have come.
         settled(request.worker()).await;
-        if let Some((pid, secret, endpoint)) = request.theirs() {
-            hasten(pid, secret, endpoint, environment).await;
+        if let Some((server, secret, endpoint)) = request.theirs() {
+            hasten(server, secret, endpoint, environment).await;
+            insist(request, (pid, key), environment).await;
         }
         return;
     }

@@ -47,6 +47,11 @@ impl Request {
     pub(super) fn worker(&self) -> &dyn Tells {
         &*self.0.by
     }
+
+    /// Those of the client.
+    pub(super) fn cancels(&self) -> &Arc<Cancels> {
+        &self.0.cancels
+    }
 }
 
 impl Drop for Request {

@@ -2,6 +2,7 @@
 //! with others.
 
 use super::session::Session;
+use crate::client::Cancels;
 use crate::ids::{ClientId, UpstreamId};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -14,6 +15,11 @@ pub(super) enum News {
     Delivered,
     /// Somebody waits until all that has come before is done.
     Answer(oneshot::Sender<()>),
+    /// A cancel request for a client with these has reached the server; somebody asks whether the
+    /// query that it means runs all the same, and tells the server once more then.
+    Insists(Arc<Cancels>, oneshot::Sender<bool>),
+    /// Which has been done.
+    Relents(Arc<Cancels>),
     /// Warm connections that are no longer listed are to be closed.
     Sweep,
     /// This connection, which nobody has, is to make room for another.

@@ -2,6 +2,7 @@
 
 use super::Worker;
 use super::ports::PortId;
+use crate::client::Cancels;
 use crate::config::Config;
 use crate::net::news::News;
 use crate::net::orders::Order;
@@ -42,11 +43,28 @@ impl Worker {
         self.sweep();
     }
 
+    /// Has a client go on whose query the server was told once more to cancel.
+    fn relent(&mut self, cancels: &Arc<Cancels>) {
+        let Some(id) = self.hub.relent(cancels) else {
+            return;
+        };
+        let port = PortId::Client(id);
+        self.guarded(port, |worker, _| worker.offer_pending(id));
+        self.make_ready(port);
+        self.make_dirty(port);
+    }
+
     fn hears(&mut self, news: News) {
         match news {
             News::Sweep => self.sweep(),
             // Who has asked may have gone.
             News::Answer(asked) => drop(asked.send(())),
+            News::Insists(cancels, asked) => {
+                if asked.send(self.hub.insist(&cancels)).is_err() {
+                    self.relent(&cancels);
+                }
+            }
+            News::Relents(cancels) => self.relent(&cancels),
             News::Delivered => {
                 for id in std::mem::take(&mut self.held) {
                     self.make_dirty(PortId::Client(id));

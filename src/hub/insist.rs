@@ -1,0 +1,49 @@
+//! Cancel requests that the server may not have heard.
+//!
+//! A statement that runs prepared is several messages to the server, which ignores between two of
+//! them what it is told to cancel. So a request that comes while it binds may be lost, where that
+//! text as one message would have been cancelled.
+//!
+//! Invariants:
+//! - only the statement that was meant is insisted on: the client's next waits until the server has
+//!   been told, and nobody visits the connection meanwhile;
+//! - only a young one is, because an old one has been bound for long: whatever goes on behind a
+//!   request that it has heard is its own doing.
+
+use super::Hub;
+use crate::client::{Cancels, Turn};
+use crate::ids::ClientId;
+use std::sync::Arc;
+
+/// Microseconds that a statement may take until it is bound, on a machine that has much to do.
+const YOUNG: u64 = 1_000_000;
+
+impl Hub {
+    /// Whether the query of the client with these requests runs although one has reached the
+    /// server, which may not have heard of it. Then nothing else of it goes to the server until
+    /// [`Self::relent`].
+    pub fn insist(&mut self, cancels: &Arc<Cancels>) -> bool {
+        let clock = self.clock;
+        let id = self.client_of(cancels);
+        let Some(client) = id.and_then(|id| self.clients.get_mut(id.0)) else {
+            return false;
+        };
+        let age = clock.since(client.habits.sent.since);
+        let is_meant = client.is_cancelled() && matches!(client.turn, Turn::Executing);
+        client.is_insisted_on = is_meant && age < YOUNG;
+        client.is_insisted_on
+    }
+
+    /// The server has been told once more. Returns the client, which may go on.
+    pub fn relent(&mut self, cancels: &Arc<Cancels>) -> Option<ClientId> {
+        let id = self.client_of(cancels)?;
+        self.clients.get_mut(id.0)?.is_insisted_on = false;
+        Some(id)
+    }
+
+    fn client_of(&self, cancels: &Arc<Cancels>) -> Option<ClientId> {
+        let mut all = self.clients.iter();
+        let found = all.find(|client| Arc::ptr_eq(&client.key.cancelled, cancels));
+        found.map(|client| client.id)
+    }
+}
