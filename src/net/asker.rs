@@ -39,7 +39,8 @@ pub(super) struct Means {
     pub(super) draining: watch::Receiver<Phase>,
 }
 
-/// Answers those who wait to be asked about, at each door that is opened, until the proxy is ending.
+/// Answers those who wait to be asked about, at each door that is opened, until the proxy is
+/// ending.
 pub(super) async fn ask_for_others(means: Means) {
     let means = Arc::new(means);
     let mut doors = means.doors.all();
