@@ -14,7 +14,8 @@ const fn decides(round: usize) -> bool {
 
 /// One row of ten has a kind of its own; an index finds them in another order.
 pub(crate) const SKEWED: &str = "CREATE TABLE t (id int PRIMARY KEY, kind int, name text, \
-    seen date, pad text); INSERT INTO t SELECT i, CASE WHEN i % 10 = 0 THEN 100 + i ELSE 1 END, 'n' || i, \
+    seen date, pad text); \
+    INSERT INTO t SELECT i, CASE WHEN i % 10 = 0 THEN 100 + i ELSE 1 END, 'n' || i, \
     date '2020-01-01' + i % 700, repeat('x', 100) FROM generate_series(1, 5000) i \
     ORDER BY i % 7, i; \
     CREATE INDEX ON t (kind, id DESC); CREATE INDEX ON t (name text_pattern_ops); \
