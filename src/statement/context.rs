@@ -9,6 +9,7 @@
 //!   comes back, so what was learned in it is learned again, and never mistaken for another's.
 
 use super::lock;
+use crate::wire::canonical::canonical;
 use foldhash::quality::FixedState;
 use std::collections::HashMap;
 use std::hash::BuildHasher as _;
@@ -33,8 +34,10 @@ impl Context {
 #[derive(Debug)]
 pub struct Origin {
     database: Box<[u8]>,
-    /// The number of the server, and the startup packet.
+    /// The number of the server, and the startup packet in the form of all that mean the same.
     identity: Box<[u8]>,
+    /// The startup packet as it came.
+    packet: Box<[u8]>,
 }
 
 /// The bytes of a server's number.
@@ -48,13 +51,15 @@ impl Origin {
         Self {
             database: database.into(),
             identity: Self::identity_of(server, packet).into(),
+            packet: packet.into(),
         }
     }
 
-    /// What is the same of two logins to the same server with the same packet, and of no others.
+    /// What is the same of two logins to the same server with packets that mean the same, and of no
+    /// others.
     #[must_use]
     pub fn identity_of(server: u64, packet: &[u8]) -> Vec<u8> {
-        [&server.to_be_bytes(), packet].concat()
+        [&server.to_be_bytes(), &canonical(packet)[..]].concat()
     }
 
     /// That of this login.
@@ -79,7 +84,7 @@ impl Origin {
     /// The startup packet.
     #[must_use]
     pub fn packet(&self) -> &[u8] {
-        self.identity.get(SERVER..).unwrap_or_default()
+        &self.packet
     }
 
     /// Tells logins apart, for what a mistake in that does no harm to.

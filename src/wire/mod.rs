@@ -18,6 +18,7 @@
 pub mod answers;
 pub mod authentication;
 pub mod backend;
+pub mod canonical;
 pub mod fields;
 pub mod frame;
 pub mod frontend;

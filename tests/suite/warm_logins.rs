@@ -240,3 +240,57 @@ fn a_database_that_is_dropped_past_the_proxy_is_gone() {
         }
     }
 }
+
+/// The order of parameters means nothing to a server, nor does how a setting is given.
+#[test]
+fn logins_that_mean_the_same_share_connections() {
+    let proxy = Proxy::with(&server::address(), &[("catalog_watch_ms", "1000")]);
+    let database = server::database("CREATE TABLE t (id int)");
+    let plain = [
+        ("user", "postgres"),
+        ("database", &*database),
+        ("DateStyle", "ISO, DMY"),
+        ("work_mem", "1MB"),
+    ];
+    let turned: Vec<_> = plain.into_iter().rev().collect();
+    let optional = [
+        ("options", "-c datestyle=nonsense"),
+        ("database", "nowhere"),
+        ("options", "-cwork-mem=1MB"),
+        ("datestyle", "ISO, DMY"),
+        ("user", "postgres"),
+        ("database", &*database),
+    ];
+    let other = [&plain[..], &[("datestyle", "German")]].concat();
+    let come = |parameters: &[(&str, &str)]| {
+        let mut client = Client::login_with(proxy.address(), parameters);
+        client.run("SELECT id FROM t WHERE id = 1");
+        let pid = client.key.0;
+        leave(client);
+        std::thread::sleep(Duration::from_millis(5));
+        pid
+    };
+    let started = Instant::now();
+    for same in [&plain[..], &turned, &optional] {
+        let mut warm = loop {
+            assert!(started.elapsed() < Duration::from_secs(30), "{same:?}");
+            let pid = come(&plain);
+            let next = Client::login_with(proxy.address(), same);
+            if next.key.0 == pid {
+                break next;
+            }
+            leave(next);
+        };
+        let mut fresh = Client::login_with(&server::address(), same);
+        assert_eq!(warm.parameters, fresh.parameters, "{same:?}");
+        let shown = "SELECT name, setting, source, reset_val FROM pg_settings \
+                     WHERE name !~ '^plpgsql' ORDER BY name";
+        assert_eq!(warm.query(shown), fresh.query(shown), "{same:?}");
+        leave(warm);
+    }
+    // What is set twice may have taken something from the first.
+    for _ in 0..5 {
+        let pid = come(&plain);
+        assert_ne!(come(&other), pid);
+    }
+}
