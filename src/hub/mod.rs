@@ -86,6 +86,8 @@ struct Server {
     began: Began,
     /// It has no client, and the server is asked to take away what the last one has left.
     resets: VecDeque<Reset>,
+    /// How many statements of a client that has left are being closed.
+    closes: usize,
     /// The first of these has completed.
     is_reset: bool,
 }
@@ -255,6 +257,7 @@ impl Hub {
                 lesson: None,
                 began,
                 resets: VecDeque::new(),
+                closes: 0,
                 is_reset: false,
             }));
             link = Some(name);

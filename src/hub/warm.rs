@@ -395,6 +395,10 @@ fn is_without_lesson(server: &Server) -> bool {
 fn send_resets(server: &mut Server, resets: Vec<Reset>) {
     let standing = &mut server.upstream.standing;
     for (index, reset) in resets.iter().enumerate() {
+        if reset.closes_statements() {
+            server.closes = standing.drop_prepared(&mut server.upstream.out);
+            continue;
+        }
         standing.sends_reset(*reset, index == 0);
         frontend::query(&mut server.upstream.out, reset.text);
     }
@@ -414,7 +418,14 @@ fn take_reset(server: &mut Server, tag: u8, frame: &[u8]) -> bool {
     match tag {
         backend::PARAMETER_STATUS => server.upstream.seen(tag, frame),
         backend::ROW_DESCRIPTION | backend::DATA_ROW if reset.has_row && !server.is_reset => {}
-        backend::COMMAND_COMPLETE if !server.is_reset => {
+        backend::CLOSE_COMPLETE if reset.closes_statements() && server.closes > 0 => {
+            server.closes -= 1;
+            if server.closes == 0 {
+                server.is_reset = true;
+                server.upstream.standing.completes_reset(reset);
+            }
+        }
+        backend::COMMAND_COMPLETE if !server.is_reset && !reset.closes_statements() => {
             if backend::command_tag(body) != Some(reset.tag) {
                 return false;
             }

@@ -11,7 +11,8 @@ pub enum Taint {
     Text,
     /// The same, but of which text was found out late: the names in it were not known before.
     Earlier,
-    /// The client speaks the extended protocol, or it copies or calls a function by a message.
+    /// A message of the extended protocol leaves something, or it is not known what; or the client
+    /// copies, or calls a function by a message.
     Protocol,
     /// A text was relayed that was not looked at.
     Unread,
@@ -40,7 +41,9 @@ impl Taint {
             Self::Earlier => {
                 "This statement, or one before it, was found out late to leave something."
             }
-            Self::Protocol => "It has sent other messages than simple queries.",
+            Self::Protocol => {
+                "A message that is no simple query leaves something, or nobody knows what."
+            }
             Self::Unread => "A statement was relayed that the proxy does not look at.",
         }
     }

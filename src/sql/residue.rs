@@ -9,6 +9,7 @@
 mod body;
 mod known;
 mod passing;
+pub mod prepared;
 mod reader;
 mod words;
 
@@ -58,6 +59,8 @@ impl Residue {
     /// Cursors that outlive their transactions (`WITH HOLD`), which CLOSE ALL closes. Their queries
     /// run when the transaction ends.
     pub const CURSORS: Self = Self(1 << 9);
+    /// Statements that the client has prepared, in either protocol, which are dropped one by one.
+    pub const STATEMENTS: Self = Self(1 << 10);
     /// Anything.
     pub const ANYTHING: Self = Self(u16::MAX);
 

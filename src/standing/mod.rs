@@ -25,6 +25,7 @@ mod past;
 mod patience;
 mod pending;
 mod place;
+mod prepared;
 mod remains;
 mod reports;
 mod setbacks;
@@ -244,6 +245,10 @@ pub struct Standing {
     limits: alike::Limits,
     /// The settings that it has set itself.
     own: own::Own,
+    /// What its client has prepared.
+    prepared: prepared::Prepared,
+    /// What is in flight may change settings.
+    sets_soon: bool,
 }
 
 impl Standing {
@@ -308,6 +313,8 @@ impl Standing {
             kept_since: 0,
             limits: alike::Limits::default(),
             own: own::Own::default(),
+            prepared: prepared::Prepared::default(),
+            sets_soon: false,
         }
     }
 

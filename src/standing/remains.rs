@@ -50,7 +50,7 @@ pub(super) struct Discard {
 
 /// All of them, RESET ALL first, in the order in which they are to be sent: a time limit that the
 /// client has set is to be gone first.
-const RESETS: [Reset; 5] = [
+const RESETS: [Reset; 6] = [
     Reset {
         text: b"RESET ALL",
         tag: b"RESET",
@@ -81,6 +81,13 @@ const RESETS: [Reset; 5] = [
         has_row: false,
         takes: Residue::CHANNELS,
     },
+    // Not DEALLOCATE ALL, which would drop ours: each is closed by its name.
+    Reset {
+        text: b"",
+        tag: b"",
+        has_row: false,
+        takes: Residue::STATEMENTS,
+    },
 ];
 
 impl Reset {
@@ -88,6 +95,13 @@ impl Reset {
     #[must_use]
     pub fn stops_listening(&self) -> bool {
         self.takes == Residue::CHANNELS
+    }
+
+    /// Whether it has no text: the client's statements are closed by
+    /// [`drop_prepared`](Standing::drop_prepared).
+    #[must_use]
+    pub fn closes_statements(&self) -> bool {
+        self.takes == Residue::STATEMENTS
     }
 }
 
@@ -111,6 +125,7 @@ impl Standing {
     /// Something has run that leaves this.
     #[inline]
     pub fn leaves(&mut self, residue: Residue) {
+        self.sets_soon |= residue.has(Residue::SETTINGS);
         if residue.is_anything() {
             self.late = None;
             self.may_begin_to_listen();
@@ -210,7 +225,12 @@ impl Standing {
     }
 
     /// The same if it is known what the names leave; `met` is the text's recipe if that was found.
-    fn residue_known(&self, text: &[u8], survey: &Survey, met: Option<&Recipe>) -> Residue {
+    pub(super) fn residue_known(
+        &self,
+        text: &[u8],
+        survey: &Survey,
+        met: Option<&Recipe>,
+    ) -> Residue {
         let names = &self.names;
         let read = || residue::residue(text, survey, &**names);
         match met {
@@ -230,6 +250,7 @@ impl Standing {
         if survey.effect == Effect::Session {
             self.own.notes(text, is_idle && self.status == Status::Idle);
         }
+        self.sets_soon &= !is_idle;
         let left = self.late.as_ref().map_or(self.residue, |late| late.residue);
         let is_told = self.hears_again == Again::Never || self.may_listen_soon;
         if left.is_anything() && is_told {
@@ -239,7 +260,10 @@ impl Standing {
         let is_read = is_idle || !left.has(Residue::SETTINGS);
         let residue = match is_read && self.reads_texts() {
             false => Residue::ANYTHING,
-            true if self.knows_remains() => self.residue_known(text, survey, met),
+            true if self.knows_remains() => match self.residue_of_deed(text, survey, is_idle) {
+                Some(residue) => residue,
+                None => self.residue_known(text, survey, met),
+            },
             true => match (survey.names, left.is_anything()) {
                 (false, _) => late::of_nameless(text, survey),
                 (true, false) => self.residue_late(text, survey),
@@ -251,18 +275,18 @@ impl Standing {
     }
 
     /// Whether the words of texts are read as the server reads them.
-    fn reads_texts(&self) -> bool {
+    pub(super) fn reads_texts(&self) -> bool {
         self.standard_strings && self.encoding != Encoding::Unsafe
     }
 
     /// Whether it is known what using a name leaves.
-    fn knows_remains(&mut self) -> bool {
+    pub(super) fn knows_remains(&mut self) -> bool {
         self.knows_names() && self.database.is_clear()
     }
 
     /// What a text shows by itself that it leaves. The rest is found out when it is known what the
     /// names in it leave: until then, the session may have anything.
-    fn residue_late(&mut self, text: &[u8], survey: &Survey) -> Residue {
+    pub(super) fn residue_late(&mut self, text: &[u8], survey: &Survey) -> Residue {
         let mut late = match self.late.take() {
             Some(late) => late,
             None => Box::new(Late::new(self.residue, self.before())),
@@ -374,6 +398,9 @@ impl Standing {
         if reset.takes == Residue::SETTINGS {
             self.has_reset();
         }
+        if reset.closes_statements() {
+            self.has_dropped_prepared();
+        }
         if reset.stops_listening() {
             (self.may_listen, self.may_listen_soon) = (false, false);
         }
@@ -390,8 +417,8 @@ impl Standing {
     pub fn discards(&mut self) -> Option<Vec<Reset>> {
         self.settle_residue();
         let left = self.undiscarded;
-        if left.has(Residue::CHANNELS | Residue::CURSORS) {
-            // Their client would be told of what comes meanwhile.
+        if left.has(Residue::CHANNELS | Residue::CURSORS | Residue::STATEMENTS) {
+            // Their client would be told of what comes meanwhile, or might see ours.
             return None;
         }
         let is_watched = self.discard.has_been || !self.is_unwatched;

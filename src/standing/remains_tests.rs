@@ -160,7 +160,7 @@ fn whatever_may_leave_anything_by_itself_is_never_settled() {
     let others: [&dyn Fn(&mut Standing); 4] = [
         &|standing| runs(standing, "PREPARE a AS SELECT 1"),
         &|standing| {
-            standing.relays_parse(b"", b"SELECT 1");
+            standing.relays_parse((b"", b"SELECT 1"), None, true);
         },
         &|standing| standing.leaves(Residue::ANYTHING),
         &|standing| {

@@ -12,6 +12,7 @@ use crate::sql::tag::{self, Command};
 use crate::statement::Recipe;
 use crate::wire::backend::Status;
 use crate::wire::frontend;
+use crate::wire::requests::Parse;
 use std::sync::Arc;
 
 /// What a text that is about to be relayed may do.
@@ -82,11 +83,21 @@ impl Standing {
         }
     }
 
-    /// The client has this text parsed under this name, which may be empty. Returns whether what it
-    /// makes may show our statements, and whether it may change who may log in by what it runs.
-    pub fn relays_parse(&mut self, name: &[u8], text: &[u8]) -> (bool, bool) {
-        self.leaves(Residue::ANYTHING);
+    /// The client has this text parsed under this name, which may be empty. `parse` is the whole
+    /// message if it is what it should be, and `is_idle` says that nothing is in flight before it.
+    /// Returns whether what it makes may show our statements, and whether it may change who may log
+    /// in by what it runs.
+    pub fn relays_parse(
+        &mut self,
+        (name, text): (&[u8], &[u8]),
+        parse: Option<&Parse<'_>>,
+        is_idle: bool,
+    ) -> (bool, bool) {
         let survey = self.survey(text, true, None);
+        match parse {
+            Some(parse) => self.leaves_parsed(parse, &survey, is_idle),
+            None => self.leaves(Residue::ANYTHING),
+        }
         let locks = self.may_lock(text, &survey, false);
         self.past.parses_lock(name, locks);
         if survey.counts {

@@ -91,6 +91,16 @@ impl Unsurveyed {
         self.ran.is_empty() && (self.kept.is_empty() || self.known == Some(known))
     }
 
+    /// The same without texts that may run again, of which none is left.
+    pub(super) fn without_kept(self) -> Self {
+        Self {
+            holds: !self.ran.is_empty(),
+            ran: self.ran,
+            kept: Set::default(),
+            known: None,
+        }
+    }
+
     /// Surveys a text as far as it shows by itself what it does, and keeps the names in it until
     /// more is known.
     pub(super) fn survey(&mut self, text: &[u8]) -> Survey {

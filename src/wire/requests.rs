@@ -12,6 +12,15 @@ pub struct Parse<'a> {
     pub name: &'a [u8],
     /// The text.
     pub text: &'a [u8],
+    /// The types of its parameters, as far as they are given, four bytes each.
+    types: &'a [[u8; 4]],
+}
+
+impl Parse<'_> {
+    /// The OIDs of the types that are given for its parameters; 0 for one that is not.
+    pub fn types(&self) -> impl Iterator<Item = u32> {
+        self.types.iter().map(|oid| u32::from_be_bytes(*oid))
+    }
 }
 
 /// A Bind.
@@ -73,7 +82,8 @@ pub fn parse(body: &[u8]) -> Option<Parse<'_>> {
     let (text, rest) = cstr(rest)?;
     let (count, oids) = rest.split_first_chunk::<2>()?;
     let is_whole = oids.len() == 4 * usize::from(u16::from_be_bytes(*count));
-    is_whole.then_some(Parse { name, text })
+    let (types, _) = oids.as_chunks();
+    is_whole.then_some(Parse { name, text, types })
 }
 
 /// Reads the body of a Bind.
@@ -148,13 +158,9 @@ mod tests {
     #[test]
     fn whole_messages_are_read() {
         let body = b"s\0SHOW x\0\0\x01\0\0\0\x17";
-        assert_eq!(
-            parse(body),
-            Some(Parse {
-                name: b"s",
-                text: b"SHOW x"
-            })
-        );
+        let parsed = parse(body).unwrap();
+        assert_eq!((parsed.name, parsed.text), (&b"s"[..], &b"SHOW x"[..]));
+        assert_eq!(parsed.types().collect::<Vec<_>>(), [23]);
         assert_eq!(target(b"Ss\0"), Some(Target::Statement(b"s")));
         assert_eq!(target(b"P\0"), Some(Target::Portal(b"")));
         let execution = |portal, rows| Some(Execute { portal, rows });

@@ -179,7 +179,7 @@ fn a_session_that_is_tainted_is_told_of_once_with_the_reason_if_that_is_wanted()
         text.run("CREATE TEMP TABLE tainted (a text DEFAULT 'secret')");
         text.run("LISTEN tainted");
         let mut protocol = Client::login(&place.path, "postgres");
-        protocol.send(&frames::frame(b'S', b""));
+        protocol.send(&[frames::bind("", "nothing", &[]), frames::sync()].concat());
         protocol.until_ready();
         protocol.run("LISTEN tainted");
         let mut console = place.enter("boss");

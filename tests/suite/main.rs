@@ -149,6 +149,7 @@ mod parked;
 mod waiting;
 mod warm;
 mod warm_logins;
+mod warm_statements;
 // Random beginnings of sessions, and whoever comes next on their connections.
 mod prefixes;
 // What a client costs while it waits.

@@ -57,7 +57,7 @@ fn proxy() -> Proxy {
 }
 
 /// Says that the client leaves, and waits until the proxy has closed the connection.
-fn leave(mut client: Client) {
+pub(crate) fn leave(mut client: Client) {
     client.send(&frames::frame(b'X', b""));
     assert_eq!(client.rest(), []);
 }
@@ -79,7 +79,11 @@ fn woken(proxy: &Proxy) -> u64 {
 
 /// Clients come and go, and do `work` each, until one of them has been given a warm connection.
 /// Returns it, and the process id of its predecessor.
-fn until_woken(proxy: &Proxy, database: &str, work: impl Fn(&mut Client)) -> (Client, u32) {
+pub(crate) fn until_woken(
+    proxy: &Proxy,
+    database: &str,
+    work: impl Fn(&mut Client),
+) -> (Client, u32) {
     let started = Instant::now();
     let mut last = 0;
     loop {
@@ -247,7 +251,6 @@ fn a_session_that_is_left_with_something_in_it_is_not_used_again() {
         "CREATE TEMP TABLE x (id int)",
         "BEGIN; CREATE TEMP TABLE x (id int); ROLLBACK",
         "SELECT 1 AS a INTO TEMP x",
-        "PREPARE p AS SELECT 1",
         "SET search_path = public; BEGIN; DECLARE c CURSOR WITH HOLD FOR SELECT 1; COMMIT",
         "LOAD 'plpgsql'",
         "DO 'BEGIN END'",
@@ -339,25 +342,6 @@ fn who_reads_a_table_runs_no_triggers_of_it() {
         let next = Client::login(proxy.address(), &database);
         assert_ne!(next.key.0, pid, "{text}");
     }
-}
-
-#[test]
-fn the_extended_protocol_and_the_fast_path_are_not_followed() {
-    let proxy = proxy();
-    let database = server::database(SETUP);
-    let work = |client: &mut Client| assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
-    let parse = [
-        frames::frame(b'P', b"\0SELECT 1\0\0\0"),
-        frames::frame(b'S', b""),
-    ];
-    let (mut client, _) = until_woken(&proxy, &database, work);
-    client.send(&parse.concat());
-    client.until_ready();
-    let pid = client.key.0;
-    leave(client);
-    std::thread::sleep(Duration::from_millis(10));
-    let (next, _) = (Client::login(proxy.address(), &database), ());
-    assert_ne!(next.key.0, pid);
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub const LOG_TAINTS: Setting = Setting {
     default: Some("off"),
     what: "Log a line when a session comes to hold what nothing takes away, so that its server \
            connection can serve no other client: by which statement, as a shape without values.",
-    because: "an application that speaks the extended protocol would have a line for each session.",
+    because: "an application that leaves something each time would have a line for each session.",
 };
 
 /// `log_slow_ms`: a line for each statement that takes long.

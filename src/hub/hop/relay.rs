@@ -13,6 +13,7 @@ use crate::upstream::ledger::{Kind, Recipient};
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::{self, HEADER};
 use crate::wire::frontend;
+use crate::wire::requests;
 
 impl Hop<'_> {
     /// Relays a Query with this text, and notes what it may do.
@@ -187,24 +188,27 @@ impl Hop<'_> {
     /// Notes any other client frame that is about to be relayed.
     pub(super) fn relay_other(&mut self, tag: u8, body: &[u8]) {
         debug_assert!(!self.client.is_loose, "outside of its transaction");
+        let is_idle = self.upstream.ledger.is_idle();
         if tag == frontend::PARSE
             && let Some((name, rest)) = frame::cstr(body)
             && let Some((text, _)) = frame::cstr(rest)
         {
-            let (shows, logins) = self.upstream.standing.relays_parse(name, text);
+            let parse = requests::parse(body);
+            let standing = &mut self.upstream.standing;
+            let (shows, logins) = standing.relays_parse((name, text), parse.as_ref(), is_idle);
             if shows {
                 self.hide_statements();
             }
             if logins {
                 self.changes_logins();
             }
+        } else if tag != frontend::TERMINATE {
+            self.upstream.standing.relays_message(tag, body, is_idle);
         }
         if !is_taken_by_copy(tag) && self.upstream.standing.past.may_show_statements() {
             self.hide_statements();
         }
         if tag != frontend::TERMINATE {
-            // Of what the client has in this protocol, nothing is followed to its end.
-            self.upstream.standing.leaves(Residue::ANYTHING);
             self.looks_for_taint(Taint::Protocol, b"");
         }
         match tag {

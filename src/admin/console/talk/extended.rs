@@ -7,7 +7,7 @@ use crate::wire::requests::{self, Target};
 
 impl Talk {
     pub(super) fn parse(&mut self, body: &[u8]) -> Result<Todo, Told> {
-        let requests::Parse { name, text } = requests::parse(body).ok_or_else(malformed)?;
+        let requests::Parse { name, text, .. } = requests::parse(body).ok_or_else(malformed)?;
         let mut instructions = read(text)?;
         if instructions.len() > 1 {
             let message = "cannot insert multiple commands into a prepared statement";
