@@ -9,6 +9,7 @@ use crate::harness::frames::{self, Frame};
 use crate::harness::proxy::Proxy;
 use crate::harness::server;
 use pgautoprep::metrics::Counter;
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// How many by default.
@@ -101,7 +102,12 @@ const SETTINGS: [(&str, &[&str]); 24] = [
 ];
 
 /// Texts after which a connection is mostly kept.
-const QUIET: [&str; 52] = [
+const QUIET: [&str; 57] = [
+    "PREPARE p AS SELECT 42",
+    "PREPARE p (int) AS SELECT name FROM t WHERE id = $1",
+    "EXECUTE p",
+    "DEALLOCATE p",
+    "DEALLOCATE ALL",
     "DECLARE c CURSOR WITH HOLD FOR SELECT 5",
     "DECLARE c CURSOR WITH HOLD FOR SELECT p_0(0.5)",
     "FETCH c",
@@ -157,7 +163,7 @@ const QUIET: [&str; 52] = [
 ];
 
 /// Texts after which it cannot be.
-const LOUD: [&str; 39] = [
+const LOUD: [&str; 38] = [
     "SELECT setseed(0.5)",
     "SET seed = 0.25",
     "SELECT * FROM held",
@@ -178,8 +184,7 @@ const LOUD: [&str; 39] = [
     "EXPLAIN ANALYZE CREATE TEMP TABLE x AS SELECT 1 AS a",
     "CREATE FUNCTION pg_temp.p_0(float8) RETURNS text LANGUAGE sql AS 'SELECT ''tmp'''",
     "CREATE TEMP SEQUENCE q",
-    "PREPARE p AS SELECT 42",
-    "DEALLOCATE ALL",
+    "PREPARE p AS SELECT setseed(0.75)",
     "DECLARE c CURSOR WITH HOLD FOR SELECT fails()",
     "NOTIFY a, 'x'",
     "COPY t TO STDOUT",
@@ -211,19 +216,19 @@ const VARIANTS: [&str; 8] = [
     "SET search_path = two, public",
 ];
 
-const PROBES: [&str; 15] = [
+const PROBES: [&str; 12] = [
     "SELECT md5(string_agg(concat_ws('|', name, setting, source, sourcefile, reset_val, \
      boot_val), ';' ORDER BY name)) FROM pg_settings WHERE name !~ '^plpgsql'",
     "SELECT pg_my_temp_schema(), current_schemas(true), current_user, session_user, \
      current_setting('role'), current_setting('my.var', true), current_setting('my.other', true), \
      current_setting('transaction_isolation'), current_setting('transaction_read_only'), \
-     pg_current_xact_id_if_assigned(), now() = statement_timestamp()",
+     pg_current_xact_id_if_assigned(), now() = statement_timestamp(), \
+     ARRAY(SELECT pg_listening_channels()), ARRAY(SELECT name FROM pg_cursors), \
+     ARRAY(SELECT concat(mode, objid) FROM pg_locks WHERE pid = pg_backend_pid() \
+     AND locktype = 'advisory')",
     "SELECT lastval()",
     "SELECT currval('q')",
     "SELECT currval('s_id_seq')",
-    "SELECT pg_listening_channels()",
-    "SELECT name, is_holdable FROM pg_cursors",
-    "SELECT mode, objid FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'",
     "SELECT pg_advisory_unlock(7)",
     "EXECUTE p",
     "FETCH c",
@@ -288,34 +293,107 @@ fn functions(database: &str) -> Vec<String> {
     names
 }
 
+/// How a text is put to the server.
+#[derive(Debug, Clone, Copy)]
+enum Manner {
+    Simple,
+    /// Parsed under no name, and run.
+    Unnamed,
+    /// Parsed under a name, bound to a portal with a name, and run.
+    Named,
+    /// Parsed under a name, and not run.
+    Parsed,
+}
+
+/// What one client says, and how.
+type Prefix = Vec<(String, Manner)>;
+
+/// What has come of the texts of prefixes so far: in how many each was, and how many of these were
+/// followed on the same connection.
+#[derive(Default)]
+struct Outcomes(HashMap<String, (u32, u32)>);
+
+impl Outcomes {
+    /// Whether a text seems to end its connection always. That it does is tried, but not each time.
+    fn is_loud(&self, text: &str) -> bool {
+        const TRIED: u32 = 12;
+        let outcome = self.0.get(text);
+        outcome.is_some_and(|(tried, used)| *tried >= TRIED && *used == 0)
+    }
+
+    fn note(&mut self, prefix: &Prefix, is_used: bool) {
+        for (text, _) in prefix {
+            let outcome = self.0.entry(text.clone()).or_default();
+            outcome.0 += 1;
+            outcome.1 += u32::from(is_used);
+        }
+    }
+}
+
+/// A text that a client may say.
+fn text(names: &[String], dice: &mut Dice) -> String {
+    match dice.below(3) {
+        0 => dice.pick(&QUIET).to_owned(),
+        1 => format!("SELECT {}(0.1)", names[dice.below(names.len())]),
+        _ => {
+            let (name, values) = dice.pick(&SETTINGS);
+            let value = dice.pick(values);
+            match dice.below(5) {
+                0 => format!("SET LOCAL {name} = {value}"),
+                1 => format!(
+                    "SELECT set_config('{name}', '{}', false)",
+                    value.trim_matches('\'')
+                ),
+                2 => format!("SET {name} TO {value}; RESET work_mem"),
+                _ => format!("SET {name} = {value}"),
+            }
+        }
+    }
+}
+
 /// What one client says.
-fn prefix(names: &[String], dice: &mut Dice) -> Vec<String> {
+fn prefix(names: &[String], outcomes: &Outcomes, dice: &mut Dice) -> Prefix {
     let mut texts: Vec<String> = (0..1 + dice.below(6))
-        .map(|_| match dice.below(3) {
-            0 => dice.pick(&QUIET).to_owned(),
-            1 => format!("SELECT {}(0.1)", names[dice.below(names.len())]),
-            _ => {
-                let (name, values) = dice.pick(&SETTINGS);
-                let value = dice.pick(values);
-                match dice.below(5) {
-                    0 => format!("SET LOCAL {name} = {value}"),
-                    1 => format!(
-                        "SELECT set_config('{name}', '{}', false)",
-                        value.trim_matches('\'')
-                    ),
-                    2 => format!("SET {name} TO {value}; RESET work_mem"),
-                    _ => format!("SET {name} = {value}"),
-                }
+        .map(|_| {
+            let first = text(names, dice);
+            match outcomes.is_loud(&first) && dice.below(8) > 0 {
+                true => text(names, dice),
+                false => first,
             }
         })
         .collect();
     if dice.below(8) == 0 {
-        texts.insert(dice.below(texts.len()), dice.pick(&LOUD).to_owned());
+        let loud = dice.pick(&LOUD);
+        if !outcomes.is_loud(loud) || dice.below(8) == 0 {
+            texts.insert(dice.below(texts.len()), loud.to_owned());
+        }
     }
-    if dice.below(4) > 0 {
+    if dice.below(8) > 0 {
         texts.push("ROLLBACK".to_owned());
     }
-    texts
+    let manners = [Manner::Unnamed, Manner::Named, Manner::Parsed];
+    let mut manner = || match dice.below(4) {
+        0 => dice.pick(&manners),
+        _ => Manner::Simple,
+    };
+    texts.into_iter().map(|text| (text, manner())).collect()
+}
+
+/// Says a text in this manner. `number` is another each time.
+fn say(client: &mut Client, text: &str, manner: Manner, number: usize) {
+    let name = format!("n{}", number % 3);
+    let run = |portal: &str, statement: &str| {
+        let bound = frames::bind(portal, statement, &[]);
+        [bound, frames::execute(portal, 0)].concat()
+    };
+    let messages = match manner {
+        Manner::Simple => return drop(client.query(text)),
+        Manner::Unnamed => [frames::parse("", text, &[]), run("", "")],
+        Manner::Named => [frames::parse(&name, text, &[]), run("c", &name)],
+        Manner::Parsed => [frames::parse(&name, text, &[]), Vec::new()],
+    };
+    client.send(&[messages.concat(), frames::sync()].concat());
+    client.until_ready();
 }
 
 /// The answers of a fresh session to the probes, and to the functions under each variant.
@@ -337,6 +415,7 @@ fn called(name: &str) -> String {
 fn expected(database: &str, names: &[String]) -> Expected {
     let mut fresh = Client::login(&server::address(), database);
     let probes = PROBES.map(|probe| fresh.query(probe)).to_vec();
+    let unnamed = unnamed(&mut fresh);
     let under = |variant: &str| {
         let mut fresh = Client::login(&server::address(), database);
         fresh.run(variant);
@@ -348,7 +427,7 @@ fn expected(database: &str, names: &[String]) -> Expected {
         parameters: fresh.parameters.clone(),
         probes,
         statements: fresh.query(STATEMENTS),
-        unnamed: unnamed(&mut fresh),
+        unnamed,
         sown: SEEDS.iter().flat_map(|seed| sown(database, seed)).collect(),
         functions,
     }
@@ -363,10 +442,16 @@ fn sown(database: &str, seed: &str) -> Vec<String> {
         .collect()
 }
 
-/// What a client is told that binds the statement without a name, which nobody has parsed.
+/// What asks for the statements that nobody has parsed: that without a name, and two others.
+fn unparsed() -> Vec<u8> {
+    let asks = ["", "n0", "n1"].map(|name| [frames::bind("", name, &[]), frames::sync()].concat());
+    asks.concat()
+}
+
+/// What a client is told that binds them.
 fn unnamed(client: &mut Client) -> Vec<Frame> {
-    client.send(&[frames::bind("", "", &[]), frames::sync()].concat());
-    client.until_ready()
+    client.send(&unparsed());
+    (0..3).flat_map(|_| client.until_ready()).collect()
 }
 
 #[test]
@@ -385,71 +470,97 @@ fn whatever_the_last_client_has_said_the_next_is_told_nothing_of() {
 
 /// Tries until `count` were followed by a client on the same connection, through a proxy and in a
 /// database of its own. Returns how many it tried, and how many were followed so.
+///
+/// Whoever has a connection of its own says the next prefix. Of those who have a used one, most
+/// look around; the others say something first, so that it has been used more than once.
 fn try_prefixes(count: u64, lane: u64) -> (u64, u64) {
     let database = server::database(SETUP);
     let names = functions(&database);
     let expected = expected(&database, &names);
     let proxy = Proxy::with(&server::address(), &[("catalog_watch_ms", "1000")]);
     let mut dice = Dice(count + (lane << 32));
+    let mut outcomes = Outcomes::default();
     let woken = || proxy.summary().count(Counter::Woken);
     let (mut tried, mut used) = (0, 0);
+    let mut said = Vec::new();
+    let mut client = Client::login(proxy.address(), &database);
     while used < count {
         assert!(tried < 400 + count * SHARE, "{}", proxy.summary());
         tried += 1;
-        let mut client = Client::login(proxy.address(), &database);
-        let texts = prefix(&names, &mut dice);
-        for text in &texts {
+        let prefix = prefix(&names, &outcomes, &mut dice);
+        for (number, (text, manner)) in prefix.iter().enumerate() {
             if text.contains("pg_terminate") {
                 client.send(&frames::query(text));
                 break;
             }
-            client.query(text);
+            say(&mut client, text, *manner, number);
         }
         client.send(&frames::frame(b'X', b""));
         client.rest();
-        std::thread::sleep(Duration::from_millis(1));
+        std::thread::sleep(Duration::from_micros(500));
         let before = woken();
         let mut next = Client::login(proxy.address(), &database);
-        used += u64::from(woken() > before);
-        look_around(&mut next, &names, &expected, &mut dice, &texts);
+        let is_used = woken() > before;
+        outcomes.note(&prefix, is_used);
+        said.push(prefix);
+        if is_used && dice.below(8) > 0 {
+            used += 1;
+            look_around(&mut next, &names, &expected, &mut dice, &said);
+            next = Client::login(proxy.address(), &database);
+            said.clear();
+        } else if !is_used {
+            said.clear();
+        }
+        client = next;
     }
     (tried, used)
 }
 
-/// Puts the probes and some of the functions to a client that came after `texts`, and ends it.
+/// Puts the probes and some of the functions to a client that came after those who have `said` so
+/// much, and ends it.
 fn look_around(
     next: &mut Client,
     names: &[String],
     expected: &Expected,
     dice: &mut Dice,
-    texts: &[String],
+    said: &[Prefix],
 ) {
-    assert_eq!(next.parameters, expected.parameters, "behind {texts:?}");
-    let drawn = next.value("SELECT random()");
-    assert!(!expected.sown.contains(&drawn), "behind {texts:?}");
-    for (probe, expected) in PROBES.iter().zip(&expected.probes) {
-        assert_eq!(&next.query(probe), expected, "{probe} behind {texts:?}");
-    }
+    assert_eq!(next.parameters, expected.parameters, "behind {said:?}");
     let variant = dice.below(VARIANTS.len());
-    next.run(VARIANTS[variant]);
-    for _ in 0..5 {
-        let which = dice.below(names.len());
-        let answer = next.query(&called(&names[which]));
-        let under = VARIANTS[variant];
+    let under = VARIANTS[variant];
+    let calls: Vec<usize> = (0..5).map(|_| dice.below(names.len())).collect();
+    // Our statements are not asked for where they are worth something to the next.
+    let looks = dice.below(8) == 0;
+    let mut texts = vec!["SELECT random()".to_owned()];
+    texts.extend(PROBES.map(str::to_owned));
+    texts.push(under.to_owned());
+    texts.extend(calls.iter().map(|which| called(&names[*which])));
+    texts.extend(looks.then(|| STATEMENTS.to_owned()));
+    // All at once: each is answered by itself.
+    let queries: Vec<u8> = texts.iter().flat_map(|text| frames::query(text)).collect();
+    next.send(&[queries, unparsed()].concat());
+    let drawn = next.until_ready();
+    let number = drawn.iter().find(|frame| frame.tag == b'D');
+    let number = number.unwrap().columns().swap_remove(0).unwrap();
+    assert!(!expected.sown.contains(&number), "behind {said:?}");
+    for (probe, expected) in PROBES.iter().zip(&expected.probes) {
+        assert_eq!(&next.until_ready(), expected, "{probe} behind {said:?}");
+    }
+    next.until_ready();
+    for which in calls {
         assert_eq!(
-            answer,
+            next.until_ready(),
             expected.functions[variant][which],
-            "{} ({}) under {under} behind {texts:?}",
+            "{} ({}) under {under} behind {said:?}",
             names[which],
             EXPRESSIONS[which / 3]
         );
     }
-    // Our statements are not asked for where they are worth something to the next.
-    if dice.below(8) == 0 {
-        let answer = next.query(STATEMENTS);
-        assert_eq!(answer, expected.statements, "behind {texts:?}");
-        assert_eq!(unnamed(next), expected.unnamed, "behind {texts:?}");
+    if looks {
+        assert_eq!(next.until_ready(), expected.statements, "behind {said:?}");
     }
+    let unnamed: Vec<Frame> = (0..3).flat_map(|_| next.until_ready()).collect();
+    assert_eq!(unnamed, expected.unnamed, "behind {said:?}");
     next.send(&frames::frame(b'X', b""));
     next.rest();
 }
