@@ -463,14 +463,6 @@ impl Hub {
         self.clients.get(id.0).is_some_and(Client::accepts)
     }
 
-    /// Whether what was forwarded to a client so far ends with a whole message.
-    #[must_use]
-    pub fn is_between_messages(&self, id: ClientId) -> bool {
-        let link = self.clients.get(id.0).map(|client| client.link);
-        let upstream = link.and_then(|link| self.upstream(link));
-        upstream.is_none_or(|upstream| upstream.partial.pass == 0)
-    }
-
     /// What is known of `text` on a server connection, if it has been asked about there. Texts on
     /// partitions are asked about with custom plans only.
     pub fn statement(&mut self, id: UpstreamId, text: &[u8]) -> Option<Arc<Statement>> {

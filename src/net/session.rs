@@ -4,6 +4,7 @@ use super::endpoint::Endpoint;
 use super::ways::Way;
 use crate::auth::Credential;
 use crate::statement::context::Origin;
+use crate::wire::canonical::canonical;
 use std::sync::Arc;
 
 /// A session as it has begun once, to be begun again.
@@ -22,6 +23,6 @@ pub(super) struct Session {
 impl Session {
     /// Which connections a login like this one may have.
     pub(super) fn identity(&self) -> Vec<u8> {
-        Origin::identity_of(self.endpoint.number, &self.startup)
+        Origin::identity_of(self.endpoint.number, &canonical(&self.startup))
     }
 }

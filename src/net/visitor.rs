@@ -24,6 +24,7 @@ use crate::client::{CancelKey, Login};
 use crate::error::ConnectionError;
 use crate::ids::UpstreamId;
 use crate::statement::context::Origin;
+use crate::wire::canonical::canonical;
 use crate::wire::frame::HEADER;
 use crate::wire::{authentication, fields};
 use pooled::Given;
@@ -298,7 +299,7 @@ impl Visitor {
     /// Which connections a login like this one to a server may have.
     fn identity(&self, endpoint: Option<&Endpoint>) -> Option<Vec<u8>> {
         let number = endpoint?.number;
-        Some(Origin::identity_of(number, &self.login.packet))
+        Some(Origin::identity_of(number, &canonical(&self.login.packet)))
     }
 
     /// Logs in as the client would, and leaves again. Returns the server that has let it in.
@@ -468,7 +469,7 @@ async fn connect(
         return try_it().await.map_err(|failure| failure.error);
     }
     if let Some(endpoint) = endpoint {
-        let identity = Origin::identity_of(endpoint.number, caller.packet);
+        let identity = Origin::identity_of(endpoint.number, &canonical(caller.packet));
         environment.warm.refused(&identity);
     }
     if let Some(credential) = caller.credential {

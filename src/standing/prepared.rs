@@ -199,9 +199,11 @@ impl Standing {
 
     /// What a text leaves that is about to be prepared.
     fn leaving(&mut self, text: &[u8], survey: &Survey) -> Leaving {
-        if let Some(Deed::Deallocate(name)) = residue::prepared::read(text)
-            && self.prepared.find(&name).is_some()
-        {
+        let only_drops = match residue::prepared::read(text) {
+            Some(Deed::Deallocate(name)) => self.prepared.find(&name).is_some(),
+            deed => deed == Some(Deed::DeallocateAll),
+        };
+        if only_drops {
             return Leaving::NOTHING;
         }
         if self.knows_remains() {

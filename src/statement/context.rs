@@ -9,7 +9,6 @@
 //!   comes back, so what was learned in it is learned again, and never mistaken for another's.
 
 use super::lock;
-use crate::wire::canonical::canonical;
 use foldhash::quality::FixedState;
 use std::collections::HashMap;
 use std::hash::BuildHasher as _;
@@ -48,18 +47,24 @@ impl Origin {
     /// packet's options set the session's settings, so all of it is part of the context.
     #[must_use]
     pub fn new(server: u64, database: &[u8], packet: &[u8]) -> Self {
+        Self::formed(server, database, (packet, packet))
+    }
+
+    /// The same of a packet that means what all of this form mean.
+    #[must_use]
+    pub fn formed(server: u64, database: &[u8], (packet, form): (&[u8], &[u8])) -> Self {
         Self {
             database: database.into(),
-            identity: Self::identity_of(server, packet).into(),
+            identity: Self::identity_of(server, form).into(),
             packet: packet.into(),
         }
     }
 
-    /// What is the same of two logins to the same server with packets that mean the same, and of no
+    /// What is the same of two logins to the same server with packets of the same form, and of no
     /// others.
     #[must_use]
-    pub fn identity_of(server: u64, packet: &[u8]) -> Vec<u8> {
-        [&server.to_be_bytes(), &canonical(packet)[..]].concat()
+    pub fn identity_of(server: u64, form: &[u8]) -> Vec<u8> {
+        [&server.to_be_bytes(), form].concat()
     }
 
     /// That of this login.

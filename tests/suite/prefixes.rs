@@ -10,7 +10,8 @@ use crate::harness::proxy::Proxy;
 use crate::harness::server;
 use pgautoprep::metrics::Counter;
 use std::collections::HashMap;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// How many by default.
 const COUNT: u64 = 30;
@@ -216,7 +217,7 @@ const VARIANTS: [&str; 8] = [
     "SET search_path = two, public",
 ];
 
-const PROBES: [&str; 12] = [
+const PROBES: [&str; 11] = [
     "SELECT md5(string_agg(concat_ws('|', name, setting, source, sourcefile, reset_val, \
      boot_val), ';' ORDER BY name)) FROM pg_settings WHERE name !~ '^plpgsql'",
     "SELECT pg_my_temp_schema(), current_schemas(true), current_user, session_user, \
@@ -230,12 +231,21 @@ const PROBES: [&str; 12] = [
     "SELECT currval('q')",
     "SELECT currval('s_id_seq')",
     "SELECT pg_advisory_unlock(7)",
-    "EXECUTE p",
+    "PREPARE p AS SELECT 1",
+    "DEALLOCATE p",
     "FETCH c",
     "SELECT * FROM x",
     "SELECT name FROM t WHERE id = 7",
-    "SELECT pg_temp.p_0(0.5)",
+];
+
+/// What ends the connection that it is asked on, or shows our statements, which are dropped for
+/// that. So it is not asked each time.
+const RARE_PROBES: [&str; 5] = [
     "SELECT fails()",
+    "SELECT public.fails()",
+    "SELECT pg_temp.p_0(0.5)",
+    "EXECUTE p",
+    "SELECT name, statement FROM pg_prepared_statements",
 ];
 
 /// What the texts above have `random()` begin with.
@@ -244,8 +254,8 @@ const SEEDS: [&str; 4] = ["0.125", "0.25", "0.5", "0.75"];
 /// How many numbers it may have given before somebody looks.
 const DRAWN: usize = 12;
 
-/// What shows our statements, which are dropped for that. So it is not asked each time.
-const STATEMENTS: &str = "SELECT name, statement FROM pg_prepared_statements";
+/// How many clients of a connection are remembered.
+const MAX_SAID: usize = 6;
 
 struct Dice(u64);
 
@@ -316,7 +326,7 @@ struct Outcomes(HashMap<String, (u32, u32)>);
 impl Outcomes {
     /// Whether a text seems to end its connection always. That it does is tried, but not each time.
     fn is_loud(&self, text: &str) -> bool {
-        const TRIED: u32 = 12;
+        const TRIED: u32 = 8;
         let outcome = self.0.get(text);
         outcome.is_some_and(|(tried, used)| *tried >= TRIED && *used == 0)
     }
@@ -356,7 +366,7 @@ fn prefix(names: &[String], outcomes: &Outcomes, dice: &mut Dice) -> Prefix {
     let mut texts: Vec<String> = (0..1 + dice.below(6))
         .map(|_| {
             let first = text(names, dice);
-            match outcomes.is_loud(&first) && dice.below(8) > 0 {
+            match outcomes.is_loud(&first) && dice.below(16) > 0 {
                 true => text(names, dice),
                 false => first,
             }
@@ -364,7 +374,7 @@ fn prefix(names: &[String], outcomes: &Outcomes, dice: &mut Dice) -> Prefix {
         .collect();
     if dice.below(8) == 0 {
         let loud = dice.pick(&LOUD);
-        if !outcomes.is_loud(loud) || dice.below(8) == 0 {
+        if !outcomes.is_loud(loud) || dice.below(4) == 0 {
             texts.insert(dice.below(texts.len()), loud.to_owned());
         }
     }
@@ -401,7 +411,8 @@ struct Expected {
     /// What it is told of its settings when it has logged in.
     parameters: Vec<(String, String)>,
     probes: Vec<Vec<Frame>>,
-    statements: Vec<Frame>,
+    rare: Vec<Vec<Frame>>,
+    names: Vec<Frame>,
     unnamed: Vec<Frame>,
     /// Numbers that nobody draws who has not sown them.
     sown: Vec<String>,
@@ -415,7 +426,9 @@ fn called(name: &str) -> String {
 fn expected(database: &str, names: &[String]) -> Expected {
     let mut fresh = Client::login(&server::address(), database);
     let probes = PROBES.map(|probe| fresh.query(probe)).to_vec();
-    let unnamed = unnamed(&mut fresh);
+    let taken = answers(&mut fresh, &names_taken());
+    let unnamed = answers(&mut fresh, &unnamed());
+    let rare = RARE_PROBES.map(|probe| fresh.query(probe)).to_vec();
     let under = |variant: &str| {
         let mut fresh = Client::login(&server::address(), database);
         fresh.run(variant);
@@ -426,7 +439,8 @@ fn expected(database: &str, names: &[String]) -> Expected {
     Expected {
         parameters: fresh.parameters.clone(),
         probes,
-        statements: fresh.query(STATEMENTS),
+        rare,
+        names: taken,
         unnamed,
         sown: SEEDS.iter().flat_map(|seed| sown(database, seed)).collect(),
         functions,
@@ -442,16 +456,31 @@ fn sown(database: &str, seed: &str) -> Vec<String> {
         .collect()
 }
 
-/// What asks for the statements that nobody has parsed: that without a name, and two others.
-fn unparsed() -> Vec<u8> {
-    let asks = ["", "n0", "n1"].map(|name| [frames::bind("", name, &[]), frames::sync()].concat());
-    asks.concat()
+/// What fails if a name is that of a statement already, and leaves nothing.
+fn names_taken() -> Vec<u8> {
+    let ask = |name| {
+        let parse = frames::parse(name, "SELECT 1", &[]);
+        [parse, frames::close(b'S', name), frames::sync()].concat()
+    };
+    ["n0", "n1", "n2"].map(ask).concat()
 }
 
-/// What a client is told that binds them.
-fn unnamed(client: &mut Client) -> Vec<Frame> {
-    client.send(&unparsed());
-    (0..3).flat_map(|_| client.until_ready()).collect()
+/// What asks for the statement without a name, which nobody has parsed.
+fn unnamed() -> Vec<u8> {
+    [frames::bind("", "", &[]), frames::sync()].concat()
+}
+
+/// What a client is told then.
+fn answers(client: &mut Client, asks: &[u8]) -> Vec<Frame> {
+    client.send(asks);
+    answered(client, asks)
+}
+
+/// The answers to what was sent, as many as there is a Sync in it.
+fn answered(client: &mut Client, asks: &[u8]) -> Vec<Frame> {
+    let syncs = frames::cut(asks).0;
+    let syncs = syncs.iter().filter(|frame| frame.tag == b'S').count();
+    (0..syncs).flat_map(|_| client.until_ready()).collect()
 }
 
 #[test]
@@ -460,11 +489,24 @@ fn whatever_the_last_client_has_said_the_next_is_told_nothing_of() {
     let count = wanted.map_or(COUNT, |wanted| wanted.parse().unwrap());
     let lanes = if count > COUNT { LANES } else { 1 };
     let each = count.div_ceil(lanes);
-    let lanes: Vec<_> = (0..lanes)
-        .map(|lane| std::thread::spawn(move || try_prefixes(each, lane)))
-        .collect();
-    let outcomes = lanes.into_iter().map(|lane| lane.join().unwrap());
-    let (tried, used) = outcomes.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let done: Vec<AtomicU64> = (0..lanes).map(|_| AtomicU64::new(0)).collect();
+    let (tried, used) = std::thread::scope(|scope| {
+        let lanes: Vec<_> = (0..)
+            .zip(&done)
+            .map(|(lane, done)| scope.spawn(move || try_prefixes(each, lane, done)))
+            .collect();
+        let mut told = Instant::now();
+        while !lanes.iter().all(|lane| lane.is_finished()) {
+            std::thread::sleep(Duration::from_millis(10));
+            if told.elapsed() > Duration::from_secs(60) {
+                told = Instant::now();
+                let sum: u64 = done.iter().map(|done| done.load(Ordering::Relaxed)).sum();
+                eprintln!("{sum} so far");
+            }
+        }
+        let outcomes = lanes.into_iter().map(|lane| lane.join().unwrap());
+        outcomes.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    });
     eprintln!("{used} of {tried} prefixes were followed by a client on the same connection");
 }
 
@@ -473,7 +515,7 @@ fn whatever_the_last_client_has_said_the_next_is_told_nothing_of() {
 ///
 /// Whoever has a connection of its own says the next prefix. Of those who have a used one, most
 /// look around; the others say something first, so that it has been used more than once.
-fn try_prefixes(count: u64, lane: u64) -> (u64, u64) {
+fn try_prefixes(count: u64, lane: u64, done: &AtomicU64) -> (u64, u64) {
     let database = server::database(SETUP);
     let names = functions(&database);
     let expected = expected(&database, &names);
@@ -506,11 +548,19 @@ fn try_prefixes(count: u64, lane: u64) -> (u64, u64) {
         if is_used && dice.below(8) > 0 {
             used += 1;
             look_around(&mut next, &names, &expected, &mut dice, &said);
+            // Whoever comes next has the connection on which that was asked, or one of its own.
+            let before = woken();
             next = Client::login(proxy.address(), &database);
-            said.clear();
+            if woken() == before {
+                said.clear();
+            }
         } else if !is_used {
             said.clear();
         }
+        // Of those before, nothing is expected that would not have shown by now.
+        done.store(used, Ordering::Relaxed);
+        let old = said.len().saturating_sub(MAX_SAID);
+        said.drain(..old);
         client = next;
     }
     (tried, used)
@@ -528,17 +578,34 @@ fn look_around(
     assert_eq!(next.parameters, expected.parameters, "behind {said:?}");
     let variant = dice.below(VARIANTS.len());
     let under = VARIANTS[variant];
-    let calls: Vec<usize> = (0..5).map(|_| dice.below(names.len())).collect();
-    // Our statements are not asked for where they are worth something to the next.
-    let looks = dice.below(8) == 0;
-    let mut texts = vec!["SELECT random()".to_owned()];
-    texts.extend(PROBES.map(str::to_owned));
-    texts.push(under.to_owned());
-    texts.extend(calls.iter().map(|which| called(&names[*which])));
-    texts.extend(looks.then(|| STATEMENTS.to_owned()));
+    let is_rare = dice.below(8) == 0;
+    // Those that were called before, of which something may have been kept, and sometimes others.
+    let was_called = |name: &&String| {
+        let call = called(name);
+        said.iter().flatten().any(|(text, _)| *text == call)
+    };
+    let mut calls: Vec<usize> = (0..names.len())
+        .filter(|which| was_called(&&names[*which]))
+        .collect();
+    if is_rare {
+        calls.extend((0..5).map(|_| dice.below(names.len())));
+    }
     // All at once: each is answered by itself.
-    let queries: Vec<u8> = texts.iter().flat_map(|text| frames::query(text)).collect();
-    next.send(&[queries, unparsed()].concat());
+    let queries = PROBES.iter().flat_map(|probe| frames::query(probe));
+    let queries: Vec<u8> = frames::query("SELECT random()")
+        .into_iter()
+        .chain(queries)
+        .collect();
+    let asks = match is_rare {
+        true => [names_taken(), unnamed()].concat(),
+        false => names_taken(),
+    };
+    next.send(&[&asks[..], &queries].concat());
+    let mut wanted = expected.names.clone();
+    if is_rare {
+        wanted.extend(expected.unnamed.clone());
+    }
+    assert_eq!(answered(next, &asks), wanted, "behind {said:?}");
     let drawn = next.until_ready();
     let number = drawn.iter().find(|frame| frame.tag == b'D');
     let number = number.unwrap().columns().swap_remove(0).unwrap();
@@ -546,21 +613,22 @@ fn look_around(
     for (probe, expected) in PROBES.iter().zip(&expected.probes) {
         assert_eq!(&next.until_ready(), expected, "{probe} behind {said:?}");
     }
-    next.until_ready();
+    next.run(under);
     for which in calls {
         assert_eq!(
-            next.until_ready(),
+            next.query(&called(&names[which])),
             expected.functions[variant][which],
             "{} ({}) under {under} behind {said:?}",
             names[which],
             EXPRESSIONS[which / 3]
         );
     }
-    if looks {
-        assert_eq!(next.until_ready(), expected.statements, "behind {said:?}");
+    if is_rare {
+        next.run("RESET ALL");
+        for (probe, expected) in RARE_PROBES.iter().zip(&expected.rare) {
+            assert_eq!(&next.query(probe), expected, "{probe} behind {said:?}");
+        }
     }
-    let unnamed: Vec<Frame> = (0..3).flat_map(|_| next.until_ready()).collect();
-    assert_eq!(unnamed, expected.unnamed, "behind {said:?}");
     next.send(&frames::frame(b'X', b""));
     next.rest();
 }

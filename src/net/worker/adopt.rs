@@ -13,6 +13,7 @@ use crate::net::port::Port;
 use crate::net::socket::Socket;
 use crate::net::stream::Handover;
 use crate::statement::context::Origin;
+use crate::wire::canonical::canonical;
 use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -62,10 +63,10 @@ impl Worker {
         let (id, link) = self.hub.arrive(hub::Arrival {
             number,
             key: joined.key.clone(),
-            origin: Origin::new(
+            origin: Origin::formed(
                 endpoint.number,
                 &joined.login.database,
-                &joined.login.packet,
+                (&joined.login.packet, &canonical(&joined.login.packet)),
             ),
             relay_only: joined.login.replication,
             deadline: self.millis(joined.deadline),

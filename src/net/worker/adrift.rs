@@ -18,6 +18,7 @@ use crate::net::reopen::{Wanted, reopen};
 use crate::net::session::Session;
 use crate::statement::Millis;
 use crate::statement::context::Origin;
+use crate::wire::canonical::canonical;
 use crate::wire::frontend;
 use std::sync::Arc;
 use std::task::Poll;
@@ -272,7 +273,7 @@ impl Worker {
         let (guest, link) = self.hub.arrive(hub::Arrival {
             number,
             key,
-            origin: Origin::new(endpoint.number, &database, &startup),
+            origin: Origin::formed(endpoint.number, &database, (&startup, &canonical(&startup))),
             relay_only: false,
             deadline: Millis(u64::MAX),
             is_second: true,

@@ -133,7 +133,8 @@ fn has_constants(words: &mut Words<'_>) -> bool {
         match words.token() {
             Token::Item(Item::Other(b'(')) if depth == 0 => depth = 1,
             Token::Item(Item::Other(b')')) if depth == 1 => return ends(words),
-            Token::Item(Item::Other(b',' | b'+' | b'-')) | Token::Literal(_) if depth == 1 => {}
+            Token::Item(Item::Other(b',' | b'.' | b'+' | b'-')) | Token::Literal(_)
+                if depth == 1 => {}
             Token::Item(Item::Word(word))
                 if depth == 1 && is_in(&CONSTANTS, word) && !words.is_quoted() => {}
             Token::Item(Item::Other(b';')) if depth == 0 => {
