@@ -40,6 +40,10 @@ const PAYS: u32 = 160;
 const REST: u64 = 250;
 const DOUBLINGS: u32 = 12;
 
+/// Executions between two that keep others waiting from which on neither counts: on a busy machine
+/// a server process may have to wait for a processor.
+const SELDOM: u32 = 1000;
+
 /// Executions between two that have taken long elsewhere, up to which that is the rule; and how
 /// many such there are before it stays at home. On a busy machine any of them may take long.
 const NEAR: u32 = 4;
@@ -57,8 +61,10 @@ pub(super) struct Travels {
     clock: AtomicU8,
     /// It stays at home until then.
     rests_until: AtomicU64,
-    /// How often it was found to keep others waiting, lately.
+    /// How often it was found to keep others waiting, lately, and how many executions there had
+    /// been the last time.
     strikes: AtomicU32,
+    struck: AtomicU32,
     /// The number of executions when one elsewhere has last taken long, and how many such there
     /// have been in a row.
     long: AtomicU32,
@@ -94,15 +100,26 @@ impl Statement {
         self.travels.may.load(Ordering::Relaxed)
     }
 
-    /// It has kept others waiting, or its answer was too large to be held: it stays at home for a
-    /// time.
+    /// It has kept others waiting, or its answer was too large to be held: unless that is seldom,
+    /// it stays at home for a time.
     pub fn rests_at_home(&self, now: Millis) {
         let Travels {
             rests_until,
             strikes,
+            struck,
             ..
         } = &self.travels;
         let before = rests_until.load(Ordering::Relaxed);
+        if now.0 < before {
+            // It was sent before it was known, as others were.
+            return;
+        }
+        let executions = self.executions();
+        let since = executions.wrapping_sub(struck.swap(executions, Ordering::Relaxed));
+        if since > SELDOM {
+            strikes.store(0, Ordering::Relaxed);
+            return;
+        }
         if now.0 > before.saturating_add(FORGIVEN) {
             strikes.store(0, Ordering::Relaxed);
         }

@@ -229,6 +229,43 @@ fn common_values_count_while_they_are_trusted() {
     assert_eq!(world.shapes.bytes(), before);
 }
 
+/// On a machine that is busy any read may keep others waiting once in a while; but of a lock that
+/// one waits for, the next is told at once.
+#[test]
+fn a_read_that_keeps_others_waiting_stays_at_home_unless_that_is_seldom() {
+    let mut world = World::new();
+    let statement = world.statement("select a from t where b = 1", HERE);
+    let statement = statement.expect("a statement");
+    statement.record(Verdict::Trusted {
+        epoch: 1,
+        at: Millis(0),
+        terms: Arc::default(),
+        footprint: Footprint::Travels,
+    });
+    let executes = |count: u32| {
+        for _ in 0..count {
+            statement.count_execution();
+        }
+    };
+    let rests = |at: u64| {
+        statement.rests_at_home(Millis(at));
+        let rest = (at..at + 100_000).find(|now| statement.travels(Millis(*now)));
+        rest.map_or(u64::MAX, |until| until - at)
+    };
+    executes(100);
+    assert_eq!(rests(10), 250);
+    assert_eq!(rests(20), 240, "it was sent before");
+    assert_eq!(rests(260), 500);
+    executes(2_000);
+    for at in [1_000, 1_100, 1_200] {
+        executes(2_000);
+        assert_eq!(rests(at), 0, "it is seldom");
+    }
+    assert_eq!(rests(1_300), 250, "it is not");
+    executes(10);
+    assert_eq!(rests(1_600), 500);
+}
+
 #[test]
 fn verdicts_are_asked_for_once_and_audits_become_rare() {
     let mut world = World::new();
