@@ -52,12 +52,4 @@ impl Hub {
             })
             && !client.is_loose
     }
-
-    /// Whether what was forwarded to a client so far ends with a whole message.
-    #[must_use]
-    pub fn is_between_messages(&self, id: ClientId) -> bool {
-        let link = self.clients.get(id.0).map(|client| client.link);
-        let upstream = link.and_then(|link| self.upstream(link));
-        upstream.is_none_or(|upstream| upstream.partial.pass == 0)
-    }
 }

@@ -29,6 +29,14 @@ pub struct Moment {
 }
 
 impl Hub {
+    /// Whether what was forwarded to a client so far ends with a whole message.
+    #[must_use]
+    pub fn is_between_messages(&self, id: ClientId) -> bool {
+        let link = self.clients.get(id.0).map(|client| client.link);
+        let upstream = link.and_then(|link| self.upstream(link));
+        upstream.is_none_or(|upstream| upstream.partial.pass == 0)
+    }
+
     /// What a client is doing now; `None` if it is not logged in, or about to go, or if that cannot
     /// be known. What is asked on its server connection without a query of its own is not its
     /// doing.

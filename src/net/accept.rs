@@ -4,7 +4,6 @@
 //! happens between login and the end is a worker's.
 
 use super::admission::{Admission, REFUSAL};
-use super::cancel::Request;
 use super::console::{Console, Guest};
 use super::environment::Environment;
 use super::farewell::{CONNECTIONS, count_end, farewell, last_word};
@@ -16,7 +15,7 @@ use super::stream::{Stream, read, write_all};
 use super::survey::shown;
 use super::tls::{ClientTerms, PROTOCOL, Tunnel};
 use super::visitor::Visitor;
-use crate::client::{Asks, Greeting, Login};
+use crate::client::{Asks, Cancels, Greeting, Login};
 use crate::error::ConnectionError;
 use crate::metrics::Counter;
 use crate::wire;
@@ -100,8 +99,9 @@ pub(super) async fn come_late(
         Ok(Ok(None)) => return count_end(0, counters, &Ok(())),
         Ok(Ok(Some(Wish::Cancel(pid, key, is_passed_on)))) => {
             console.cancel(pid, &key);
-            cancel(pid, &key, is_passed_on, &environment).await;
-            farewell(&mut client).await;
+            let asked = cancel(pid, &key, is_passed_on, &environment).await;
+            let insisting = insist(asked, (pid, &key), &environment);
+            tokio::join!(leave(client), insisting);
             return count_end(0, counters, &Ok(()));
         }
         Ok(Ok(Some(Wish::Login(_)))) | Err(_) => ConnectionError::CameLate,
@@ -134,8 +134,9 @@ async fn converse(
             // It does not leave before it is done, so it has no place to give.
             drop(admission);
             console.cancel(pid, &key);
-            cancel(pid, &key, is_passed_on, environment).await;
-            farewell(&mut client).await;
+            let asked = cancel(pid, &key, is_passed_on, environment).await;
+            let insisting = insist(asked, (pid, &key), environment);
+            tokio::join!(leave(client), insisting);
             return Ok(None);
         }
         Ok(Some(Wish::Login(login))) if console.is_meant(&login) => {
@@ -338,12 +339,26 @@ impl Greeted {
     }
 }
 
+/// Ends the connection of who has asked, who waits for that.
+async fn leave(mut client: Stream) {
+    farewell(&mut client).await;
+}
+
+/// A worker that may hold a client's next query back, because the server is told once more to
+/// cancel the one in hand. However this ends, the client goes on.
+struct Holding(Arc<dyn Tells>, Arc<Cancels>);
+
+impl Drop for Holding {
+    fn drop(&mut self) {
+        self.0.tell(News::Relents(Arc::clone(&self.1)));
+    }
+}
+
 /// Has the server told once more where it may not have heard. A statement of ours is several
-/// messages, and between two of them a server ignores what it is told, as when it is idle.
-async fn insist(request: Request, (pid, key): (u32, &[u8]), environment: &Environment) {
-    let cancels = Arc::clone(request.cancels());
-    // It has got there.
-    drop(request);
+/// messages, and between two of them a server ignores what it is told, as when it is idle. Whoever
+/// has asked does not wait for that, as nobody does of whom the server has heard.
+async fn insist(asked: Option<Arc<Cancels>>, (pid, key): (u32, &[u8]), environment: &Environment) {
+    let Some(cancels) = asked else { return };
     for pause in INSISTED {
         tokio::time::sleep(pause).await;
         let Some(worker) = environment.registry.worker(pid, key) else {
@@ -351,6 +366,7 @@ async fn insist(request: Request, (pid, key): (u32, &[u8]), environment: &Enviro
         };
         let (answer, answered) = oneshot::channel();
         worker.tell(News::Insists(Arc::clone(&cancels), answer));
+        let _holding = Holding(worker, Arc::clone(&cancels));
         if !matches!(timeout(TAKEN, answered).await, Ok(Ok(true))) {
             return;
         }
@@ -359,7 +375,6 @@ async fn insist(request: Request, (pid, key): (u32, &[u8]), environment: &Enviro
         {
             hasten(server, secret, endpoint, environment).await;
         }
-        worker.tell(News::Relents(Arc::clone(&cancels)));
     }
 }
 
@@ -372,8 +387,14 @@ async fn settled(worker: &dyn Tells) {
 }
 
 /// Relays a cancel request; whether it was one of ours is nobody's business. One that is not may be
-/// for a client of the process before, or of another instance unless that has passed it on.
-pub(super) async fn cancel(pid: u32, key: &[u8], is_passed_on: bool, environment: &Environment) {
+/// for a client of the process before, or of another instance unless that has passed it on. Returns
+/// the requests of our client if its server was told.
+pub(super) async fn cancel(
+    pid: u32,
+    key: &[u8],
+    is_passed_on: bool,
+    environment: &Environment,
+) -> Option<Arc<Cancels>> {
     environment.metrics.acceptor().add(Counter::Cancels, 1);
     if let Some(worker) = environment.registry.worker(pid, key) {
         // The client means what it has sent before, which its worker may not have read yet.
@@ -385,9 +406,9 @@ pub(super) async fn cancel(pid: u32, key: &[u8], is_passed_on: bool, environment
         settled(request.worker()).await;
         if let Some((server, secret, endpoint)) = request.theirs() {
             hasten(server, secret, endpoint, environment).await;
-            insist(request, (pid, key), environment).await;
+            return Some(Arc::clone(request.cancels()));
         }
-        return;
+        return None;
     }
     let before = async {
         if let Some(predecessor) = &environment.predecessor {
@@ -401,4 +422,5 @@ pub(super) async fn cancel(pid: u32, key: &[u8], is_passed_on: bool, environment
         }
     };
     tokio::join!(before, beside);
+    None
 }

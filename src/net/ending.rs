@@ -106,7 +106,10 @@ pub(super) async fn leave(estate: Option<Estate>, mut heir: Heir, environment: A
     tokio::spawn(async move {
         let environment = &environment;
         // The next process tells others itself.
-        let cancel = |pid, key: Vec<u8>| async move { cancel(pid, &key, true, environment).await };
+        // The other process waits for the answer, so nothing is insisted on here.
+        let cancel = |pid, key: Vec<u8>| async move {
+            drop(cancel(pid, &key, true, environment).await);
+        };
         heir.serve(cancel).await;
     });
 }

@@ -157,6 +157,22 @@ fn no_request_overtakes_the_statement_that_it_means() {
     }
 }
 
+/// The server may not have heard, so it is told once more: but that is nothing to wait for.
+#[test]
+fn who_asks_does_not_wait_until_the_server_is_told_once_more() {
+    let mut scene = learned(SQL, &SELECT, &[]);
+    scene.client.send(&frames::query(SQL));
+    scene.peer.take("BDES");
+    let (mut request, peer) = request(&scene);
+    let begun = Instant::now();
+    drop(peer);
+    assert_eq!(request.rest(), []);
+    assert!(begun.elapsed() < Duration::from_secs(3), "it has waited");
+    drop(scene.stage.upstream.accept());
+    scene.peer.send(&cancelled(b'I'));
+    scene.client.expect(&cancelled(b'I'));
+}
+
 #[test]
 fn a_query_is_cancelled_at_whatever_moment() {
     let proxy = Proxy::start(&server::address());

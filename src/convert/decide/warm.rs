@@ -102,9 +102,13 @@ impl Circumstances<'_> {
             settings.proves_reads && footprint == Some(Footprint::Unasked)
         };
         let counts = travels.is_ok() || is_unasked();
-        if counts && entry.statement.count_execution() && is_unasked() {
+        if counts && entry.statement.count_execution() && settings.proves_reads {
             let statement = Arc::clone(&entry.statement);
-            if self.may_ask() && statement.take_audit(true) {
+            // Taken in any case: what is due is looked at with each execution.
+            if self.may_ask()
+                && statement.take_audit(true)
+                && statement.footprint() == Some(Footprint::Unasked)
+            {
                 return Ok(Found::Ask(Subject::Travel(statement, call.name)));
             }
         }
