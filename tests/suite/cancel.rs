@@ -154,6 +154,12 @@ fn no_request_overtakes_the_statement_that_it_means() {
         assert_eq!(request.rest(), []);
         scene.peer.send(&cancelled(b'I'));
         scene.client.expect(&cancelled(b'I'));
+        // A request does not wait for longer than a second, however much there is to read.
+        for (client, peer) in &mut others {
+            peer.take("Q");
+            peer.send(&cancelled(b'I'));
+            client.expect(&cancelled(b'I'));
+        }
     }
 }
 
