@@ -274,7 +274,7 @@ impl Reason {
             Self::Copy => "It is COPY, which takes no parameters, not even in a query it copies.",
             Self::Empty => "The query string is empty or holds only comments.",
             Self::MultipleStatements => {
-                "It is several statements, which the server runs as one transaction."
+                "It is several statements, of which one could not be converted for what it is."
             }
             Self::TooLong => "The text is longer than `max_query_bytes`.",
             Self::TooManyLiterals => "It has more literals than `max_literals`.",

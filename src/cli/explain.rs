@@ -5,6 +5,7 @@
 
 use std::fmt::{self, Write as _};
 use std::io::Read;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -17,6 +18,7 @@ use crate::reason::Reason;
 use crate::sql::judge;
 use crate::sql::rewrite::{self, Rewritten};
 use crate::sql::scan::{Class, Literal, Scan};
+use crate::sql::split;
 use crate::sql::travel;
 use crate::statement::guard::{Check, Guard};
 use crate::statement::{Footprint, Plans, Terms, Verdict};
@@ -70,20 +72,72 @@ impl Explain {
             password: std::env::var("PGPASSWORD").ok(),
             user,
         });
-        let mut dialogue = match &account {
-            Some(account) => Dialogue::connect(&config, account)?,
-            None => Dialogue::imagined(&config, self.server_version)?,
+        let about = About {
+            config,
+            account,
+            server_version: self.server_version,
         };
-        let outcome = dialogue.ask(&text)?;
-        let mut out = report(&mut dialogue, &text, outcome)?;
-        if let Some(account) = account
-            && config.plans == PlanChoice::Proven
-            && plans_of(&mut dialogue, &text) == Some(Plans::Custom)
-        {
-            put_price(&mut out, config, &account, &text)?;
-        }
-        super::print(&out)?;
+        super::print(&about.explain(&text)?)?;
         Ok(())
+    }
+}
+
+/// Whom to ask.
+struct About {
+    config: Config,
+    account: Option<Account>,
+    server_version: u16,
+}
+
+impl About {
+    fn dialogue(&self) -> anyhow::Result<Dialogue> {
+        match &self.account {
+            Some(account) => Dialogue::connect(&self.config, account),
+            None => Dialogue::imagined(&self.config, self.server_version),
+        }
+    }
+
+    /// What becomes of the text, or of each of its statements.
+    fn explain(&self, text: &[u8]) -> anyhow::Result<String> {
+        let mut dialogue = self.dialogue()?;
+        let statements = statements(&mut dialogue, text)?;
+        let count = statements.len();
+        if count < 2 {
+            return self.explain_one(dialogue, text);
+        }
+        let mut out = String::new();
+        for (index, range) in statements.into_iter().enumerate() {
+            let statement = text[range].trim_ascii();
+            put(&mut out, "statement", format!("{} of {count}", index + 1))?;
+            out += &self.explain_one(self.dialogue()?, statement)?;
+        }
+        put(&mut out, "all of them", TOGETHER)?;
+        Ok(out)
+    }
+
+    fn explain_one(&self, mut dialogue: Dialogue, text: &[u8]) -> anyhow::Result<String> {
+        let outcome = dialogue.ask(text)?;
+        let mut out = report(&mut dialogue, text, outcome)?;
+        if let Some(account) = &self.account
+            && self.config.plans == PlanChoice::Proven
+            && plans_of(&mut dialogue, text) == Some(Plans::Custom)
+        {
+            put_price(&mut out, self.config.clone(), account, text)?;
+        }
+        Ok(out)
+    }
+}
+
+/// What is said of several statements in one query.
+const TOGETHER: &str = "converted together, or passed through if one of them cannot be converted";
+
+/// Where the statements of the text stand, if they can be told apart.
+fn statements(dialogue: &mut Dialogue, text: &[u8]) -> anyhow::Result<Vec<Range<usize>>> {
+    let dialect = dialogue.dialect()?;
+    let scan = &mut dialogue.hub.lent.scan;
+    match scan.run(text, dialect) {
+        Err(Reason::MultipleStatements) => Ok(split::statements(scan, text).unwrap_or_default()),
+        _ => Ok(Vec::new()),
     }
 }
 
@@ -424,10 +478,31 @@ mod tests {
     use super::*;
 
     fn explained(text: &str) -> String {
-        let config = Config::from_pairs(&[("upstream", "localhost:1")]).unwrap();
-        let mut dialogue = Dialogue::imagined(&config, 17).unwrap();
-        let outcome = dialogue.ask(text.as_bytes()).unwrap();
-        report(&mut dialogue, text.as_bytes(), outcome).unwrap()
+        let about = About {
+            config: Config::from_pairs(&[("upstream", "localhost:1")]).unwrap(),
+            account: None,
+            server_version: 17,
+        };
+        about.explain(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn each_of_several_statements_is_explained() {
+        let out = explained("SELECT a FROM t WHERE b = 1; ;\n SELECT 1 -- last");
+        let mut parts = out.split("statement       ");
+        assert_eq!(parts.next(), Some(""));
+        let [first, second] = [0, 1].map(|_| parts.next().unwrap());
+        assert!(first.starts_with("1 of 2\nliteral "), "{first}");
+        assert!(
+            first.contains("\nshape           SELECT a FROM t WHERE b = ?\n"),
+            "{first}"
+        );
+        assert!(second.starts_with("2 of 2\n"), "{second}");
+        assert!(second.contains("passed through: trivial"), "{second}");
+        assert!(
+            second.ends_with(&format!("all of them     {TOGETHER}\n")),
+            "{second}"
+        );
     }
 
     #[test]
@@ -457,7 +532,7 @@ verdict         the text alone does not forbid it; the proxy would ask the serve
         );
         assert!(out.ends_with(&expected), "{out}");
         for (text, reason) in [
-            ("SELECT 1; SELECT 2", Reason::MultipleStatements),
+            ("SELECT 1; COMMIT", Reason::MultipleStatements),
             ("", Reason::Empty),
             ("SELECT a FROM t ORDER BY 1", Reason::NoArguments),
             ("SELECT 1", Reason::Trivial),

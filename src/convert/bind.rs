@@ -81,6 +81,32 @@ pub fn renew(call: &Call, mirror: &mut Mirror, lent: &Lent, out: &mut Vec<u8>) -
     true
 }
 
+/// Whether the statement may answer with rows.
+#[must_use]
+pub(super) fn returns_rows(recipe: &Recipe) -> bool {
+    let eligible = recipe.eligible();
+    eligible.is_none_or(|e| e.returning || !e.writes)
+}
+
+impl Missed {
+    /// Appends what drops the statement that a Query would have dropped.
+    #[inline]
+    pub fn close_statement(self, out: &mut Vec<u8>) {
+        if self.extended {
+            out.extend_from_slice(frontend::CLOSE_UNNAMED_STATEMENT);
+        }
+    }
+
+    /// Appends what drops the last portal, if that is to be missed, and Sync.
+    #[inline]
+    pub fn close_and_sync(self, returns_rows: impl FnOnce() -> bool, out: &mut Vec<u8>) {
+        if self.extended || self.in_block && returns_rows() {
+            out.extend_from_slice(frontend::CLOSE_UNNAMED_PORTAL);
+        }
+        out.extend_from_slice(frontend::SYNC_FRAME);
+    }
+}
+
 /// Appends Bind, Describe, Execute and Sync for `text`, just scanned by the worker's scanner, and
 /// Close for what would be missed.
 pub fn bind(
@@ -91,13 +117,23 @@ pub fn bind(
     lent: &Lent,
     out: &mut Vec<u8>,
 ) {
+    missed.close_statement(out);
+    bind_and_execute(call, recipe, text, lent, out);
+    missed.close_and_sync(|| returns_rows(recipe), out);
+}
+
+/// Appends Bind, Describe and Execute for `text`, just scanned by the worker's scanner.
+#[inline(always)]
+pub(super) fn bind_and_execute(
+    call: &Call,
+    recipe: &Recipe,
+    text: &[u8],
+    lent: &Lent,
+    out: &mut Vec<u8>,
+) {
     let name = &call.name;
-    if missed.extended {
-        out.extend_from_slice(frontend::CLOSE_UNNAMED_STATEMENT);
-    }
     let literals = lent.scan.literals();
-    let eligible = recipe.eligible();
-    let arguments = eligible.map_or(&[][..], |e| &e.arguments);
+    let arguments = recipe.eligible().map_or(&[][..], |e| &e.arguments);
     let mut lifted = literals
         .iter()
         .zip(arguments)
@@ -112,9 +148,4 @@ pub fn bind(
         }),
     }
     out.extend_from_slice(frontend::DESCRIBE_EXECUTE);
-    let returns_rows = || eligible.is_none_or(|e| e.returning || !e.writes);
-    if missed.extended || missed.in_block && returns_rows() {
-        out.extend_from_slice(frontend::CLOSE_UNNAMED_PORTAL);
-    }
-    out.extend_from_slice(frontend::SYNC_FRAME);
 }

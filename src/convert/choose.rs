@@ -41,6 +41,27 @@ pub(super) fn leaves_or_chooses(
     Ok(false)
 }
 
+/// The same of a statement that is one of several in a query: it does not leave, and goes by the
+/// route that others of it have found to be the shorter.
+///
+/// # Errors
+/// [`Reason::Slower`] if that is the original.
+pub(super) fn stays_as_usual(
+    entry: &Entry,
+    settings: &Settings,
+    habits: &mut Habits,
+) -> Result<(), Reason> {
+    let routes = entry.statement.routes();
+    if settings.trials && routes.usual() == Route::Original {
+        return Err(Reason::Slower);
+    }
+    habits.sent = Sent {
+        gain: routes.gain(),
+        ..Sent::default()
+    };
+    Ok(())
+}
+
 /// By which route the statement of this entry is to be executed now, and whether its time is taken.
 ///
 /// # Errors

@@ -10,6 +10,7 @@
 
 mod asking;
 mod rest;
+mod series;
 mod warm;
 
 use super::bind::Call;
@@ -22,7 +23,8 @@ use crate::statement::mirror::Name;
 use crate::statement::tally::{PREPARE_PAYS, Place};
 use crate::statement::{Micros, Millis, Plans, Recipe, Statement};
 use crate::wire::backend::Status;
-use std::ops::ControlFlow;
+pub use series::Series;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 /// What becomes of a query that is not sent as it came.
@@ -31,8 +33,19 @@ pub enum Decision {
     /// Bind and execute this statement of the connection's mirror, with the literals that the
     /// worker's scanner has just found.
     Execute(Call, Arc<Recipe>),
-    /// Ask the server first; the query waits.
-    Ask(Subject),
+    /// The same for each statement of a text that is several.
+    Series(Box<Series>),
+    /// Ask the server first, about this part of the text, which is empty for a look at the catalog;
+    /// the query waits.
+    Ask(Subject, Range<usize>),
+}
+
+impl Decision {
+    /// Whether something is to be executed that is ready now, and need not be later.
+    #[must_use]
+    pub const fn executes(&self) -> bool {
+        matches!(self, Self::Execute(..) | Self::Series(_))
+    }
 }
 
 /// What the server is to be asked about.
@@ -109,11 +122,11 @@ impl Circumstances<'_> {
             return Err(Reason::Pipelined);
         }
         if self.watch_is_due() {
-            return Ok(Decision::Ask(Subject::Watch));
+            return Ok(Decision::Ask(Subject::Watch, 0..0));
         }
         match self.read(text) {
             Err(Reason::NotPreparable) if self.looks_ahead(text) => {
-                Ok(Decision::Ask(Subject::Names))
+                Ok(Decision::Ask(Subject::Names, 0..0))
             }
             read => read,
         }
@@ -211,21 +224,14 @@ impl Circumstances<'_> {
         }
         let contexts = self.lent.shapes.contexts();
         self.standing.takes_text(text, contexts);
-        let dialect = self.standing.dialect;
-        let recipe = match self.lent.guess(text, dialect) {
-            Some(recipe) => {
-                self.standing.check_encoding(text)?;
-                recipe?
-            }
-            None => {
-                self.lent.scan_for(text, self.standing)?;
-                self.lent.admit(text, dialect)?
-            }
+        let recipe = match self.recipe(text) {
+            Err(Reason::MultipleStatements) => return self.series(text, is_settled),
+            recipe => recipe?,
         };
-        let found = self.read_met(&recipe, is_settled, text);
+        let found = self.read_met::<true>(&recipe, is_settled, text);
         match found {
             Ok(Found::Execute(call)) => Ok(Decision::Execute(call, recipe)),
-            Ok(Found::Ask(subject)) => Ok(Decision::Ask(subject)),
+            Ok(Found::Ask(subject)) => Ok(Decision::Ask(subject, 0..text.len())),
             Err(reason) => {
                 self.lent.met = Some(recipe);
                 Err(reason)
@@ -233,10 +239,26 @@ impl Circumstances<'_> {
         }
     }
 
-    /// What is known of a text of this shape, just scanned. `is_settled` says that what the session
-    /// has run was surveyed.
+    /// Scans a text and finds its recipe.
     #[inline(always)]
-    fn read_met(
+    fn recipe(&mut self, text: &[u8]) -> Result<Arc<Recipe>, Reason> {
+        let dialect = self.standing.dialect;
+        match self.lent.guess(text, dialect) {
+            Some(recipe) => {
+                self.standing.check_encoding(text)?;
+                recipe
+            }
+            None => {
+                self.lent.scan_for(text, self.standing)?;
+                self.lent.admit(text, dialect)
+            }
+        }
+    }
+
+    /// What is known of a text of this shape, just scanned. `is_settled` says that what the session
+    /// has run was surveyed, and `ALONE` that the text is the whole query.
+    #[inline(always)]
+    fn read_met<const ALONE: bool>(
         &mut self,
         recipe: &Arc<Recipe>,
         is_settled: bool,
@@ -255,7 +277,7 @@ impl Circumstances<'_> {
             && is_settled
         {
             let found = (&**recipe, eligible, context);
-            match self.warm(found, text)? {
+            match self.warm::<ALONE>(found, text)? {
                 ControlFlow::Break(found) => {
                     self.standing.database.relies(self.habits.sent.gain);
                     return Ok(found);

@@ -7,8 +7,8 @@ pub use crate::convert::Subject;
 pub(super) struct Topic {
     /// Never changes.
     pub(super) subject: Subject,
-    /// The text it is about: the query on hold, unless there is none. Never changes; empty if the
-    /// subject is a look at the catalog.
+    /// The text it is about: the query on hold, or one of its statements, unless there is none.
+    /// Never changes; empty if the subject is a look at the catalog.
     pub(super) text: Vec<u8>,
     /// It follows a reply, and no query waited for it when it began. Never changes.
     pub(super) is_behind: bool,

@@ -10,7 +10,9 @@ impl Reason {
     pub const fn advice(self) -> Option<&'static str> {
         Some(match self {
             Self::Mode => "Set `mode` to convert.",
-            Self::MultipleStatements => "Send each statement as a query of its own.",
+            Self::MultipleStatements => {
+                "Send what is no SELECT, INSERT, UPDATE or DELETE as a query of its own."
+            }
             Self::TooLong => "Raise `max_query_bytes`.",
             Self::TooManyLiterals => "Raise `max_literals`, or send fewer values at once.",
             Self::SwitchedOff => {

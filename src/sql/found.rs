@@ -14,6 +14,8 @@ pub(super) struct Found {
     pub(super) lists: Vec<List>,
     /// Literals and breaks with each list as one of them; of the last text that had lists.
     pub(super) folded: (Vec<Literal>, Vec<Break>),
+    /// Where the statement ends that a semicolon has ended.
+    pub(super) semicolon: Option<usize>,
 }
 
 impl Found {
@@ -22,6 +24,7 @@ impl Found {
         self.breaks.clear();
         self.hints.clear();
         self.lists.clear();
+        self.semicolon = None;
     }
 
     /// Notes a literal.

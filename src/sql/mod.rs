@@ -34,6 +34,7 @@ mod rows;
 pub mod scan;
 pub mod settings;
 pub mod shape;
+pub mod split;
 pub mod survey;
 pub mod tag;
 pub mod touched;

@@ -114,15 +114,21 @@ fn is_preparable(text: &[u8]) -> bool {
 
 /// Whether nothing but semicolons, white space and comments follows.
 fn after_semicolon(text: &[u8], semicolon: usize) -> Result<(), Reason> {
-    let mut at = semicolon;
-    while lex::at(text, at) == b';' {
-        at = blank(text, at + 1)?;
-    }
-    if at == text.len() {
+    if next_statement(text, semicolon)? == text.len() {
         Ok(())
     } else {
         Err(Reason::MultipleStatements)
     }
+}
+
+/// Where the statement behind this semicolon begins, or the text ends: semicolons, white space and
+/// comments are no statements.
+pub(super) fn next_statement(text: &[u8], semicolon: usize) -> Result<usize, Reason> {
+    let mut at = semicolon;
+    while lex::at(text, at) == b';' {
+        at = blank(text, at + 1)?;
+    }
+    Ok(at)
 }
 
 /// The first byte at or after `from` that belongs to neither white space nor a comment.
@@ -205,7 +211,10 @@ impl Pass<'_> {
                 Kind::Colon => self.colon(),
                 Kind::DoubleQuote => self.quoted_identifier()?,
                 Kind::Dollar => self.dollar()?,
-                Kind::Semicolon => return after_semicolon(self.text, self.at),
+                Kind::Semicolon => {
+                    self.found.semicolon = Some(self.at);
+                    return after_semicolon(self.text, self.at);
+                }
                 Kind::Other => return Err(Reason::Lexical),
             }
             self.end = self.at;

@@ -281,7 +281,8 @@ const fn is_glue(byte: u8) -> bool {
     lex::continues_word(byte) || matches!(byte, b'"' | b'\'' | b'.')
 }
 
-fn characters(bytes: &[u8]) -> u32 {
+/// How many characters of UTF-8 or of ASCII these are, as positions count them.
+pub fn characters(bytes: &[u8]) -> u32 {
     bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count() as u32
 }
 

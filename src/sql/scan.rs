@@ -107,6 +107,13 @@ impl Scan {
         }
     }
 
+    /// For another pass through the text of the last run: where to put what it finds, and whether
+    /// numbers may have underscores.
+    pub(super) fn found_anew(&mut self) -> (&mut Found, bool) {
+        self.found.clear();
+        (&mut self.found, self.underscores)
+    }
+
     /// Has texts to come kept to these limits.
     pub fn limit(&mut self, limits: ScanLimits) {
         self.limits = limits.bounded();
@@ -211,6 +218,7 @@ impl Scan {
             hints,
             lists,
             folded,
+            semicolon: _,
         } = &self.found;
         let folded = self.folded.then_some(folded);
         let found = (literals, breaks, hints, lists, folded, self.rows.is_some());

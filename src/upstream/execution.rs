@@ -6,9 +6,11 @@
 
 use super::fate::Fate;
 use crate::sql::effect::Effect;
+use crate::sql::rewrite;
 use crate::statement::Key;
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::{self, HEADER, INSPECT_LIMIT};
+use std::ops::Range;
 
 /// Replies that wait for the one after them. Each is bounded by what is inspected at all, and the
 /// notices by `MAX_NOTICES`.
@@ -71,8 +73,33 @@ pub struct Execution {
     pub effect: Effect,
     /// Its statement is parsed anew first, and ParseComplete has not come yet.
     pub parsing: bool,
+    /// The statements of the text, if it is several: what is said here is about the one that is
+    /// being executed.
+    pub chain: Option<Box<Chain>>,
     /// Replies that wait for the one after them; `None` while there are none.
     pub held: Option<Box<Held>>,
+}
+
+/// The statements of a text that is several.
+#[derive(Debug)]
+pub struct Chain {
+    /// Where in the text the one stands that is being executed.
+    pub place: Range<usize>,
+    /// Those behind it.
+    pub rest: std::vec::IntoIter<Link>,
+}
+
+/// A statement that is executed behind another one of the same text.
+#[derive(Debug)]
+pub struct Link {
+    /// Where it stands in the text.
+    pub place: Range<usize>,
+    /// The key of its statement in the connection's mirror.
+    pub key: Key,
+    /// RowDescription waits for the first row or CommandComplete.
+    pub hold_description: bool,
+    /// Its statement is parsed anew first.
+    pub parsing: bool,
 }
 
 /// A whole answer to a converted query, of which the client gets all but the first bytes.
@@ -150,7 +177,45 @@ impl Execution {
             return;
         }
         self.release_description(out);
-        self.holding().complete.extend_from_slice(frame);
+        match self.goes_on() {
+            // Only the last completes when the transaction has ended.
+            true => out.extend_from_slice(frame),
+            false => self.holding().complete.extend_from_slice(frame),
+        }
+    }
+
+    /// The statement has completed: the next one of the text is being executed, if there is one.
+    /// What has run cannot be repaired any more.
+    fn goes_on(&mut self) -> bool {
+        let Some(chain) = &mut self.chain else {
+            return false;
+        };
+        let Some(next) = chain.rest.next() else {
+            return false;
+        };
+        chain.place = next.place;
+        self.key = next.key;
+        self.hold_description = next.hold_description;
+        self.parsing = next.parsing;
+        self.stage = Stage::Binding;
+        self.recovery = Recovery::Translate;
+        true
+    }
+
+    /// The statement that is being executed, as the client wrote it.
+    #[must_use]
+    pub fn statement(&self) -> &[u8] {
+        match &self.chain {
+            Some(chain) => self.text.get(chain.place.clone()).unwrap_or_default(),
+            None => &self.text,
+        }
+    }
+
+    /// How many characters of the client's text stand before that.
+    #[must_use]
+    pub fn characters_before(&self) -> u32 {
+        let before = self.chain.as_ref().map_or(0, |chain| chain.place.start);
+        rewrite::characters(self.text.get(..before).unwrap_or_default())
     }
 
     /// Lets go of what must stand before a reply of this type.

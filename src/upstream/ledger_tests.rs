@@ -265,6 +265,7 @@ fn execution(hold_description: bool) -> Kind {
         hold_description,
         effect: Effect::None,
         parsing: false,
+        chain: None,
         held: None,
     })
 }

@@ -3,7 +3,7 @@
 use super::Upstream;
 use super::execution::{Execution, Recovery, Stage, WholeReply};
 use super::ledger::{Fate, Kind};
-use crate::convert::{Lent, is_of_the_moment, translation};
+use crate::convert::{self, Lent, is_of_the_moment};
 use crate::reason::Reason;
 use crate::sql::effect::Effect;
 use crate::standing::Standing;
@@ -31,7 +31,7 @@ impl Upstream {
         let Some(Kind::Execution(execution)) = self.ledger.settle() else {
             return None;
         };
-        if matches!(execution.text.first(), Some(b'I' | b'i')) {
+        if matches!(execution.statement().first(), Some(b'I' | b'i')) {
             self.inserted(bytes.get(reply.swallowed..).unwrap_or_default());
         }
         Some((reply, execution.text, execution.effect))
@@ -158,8 +158,8 @@ impl Upstream {
             return;
         }
         execution.fail(out);
-        let text = &execution.text;
-        let change = translation(body, text, (early, terms), &self.standing, lent);
+        let execution = &*execution;
+        let change = translation(body, execution, (early, terms), &self.standing, lent);
         fields::put_changed(out, backend::ERROR, body, &change);
     }
 
@@ -170,8 +170,8 @@ impl Upstream {
         };
         let (early, key) = (execution.is_early(), execution.key);
         let terms = terms(&mut self.standing, key);
-        let text = &execution.text;
-        translation(body, text, (early, terms), &self.standing, lent)
+        let execution = &*execution;
+        translation(body, execution, (early, terms), &self.standing, lent)
     }
 
     /// An execution of this statement had to be tried again: after too many it is given up.
@@ -201,6 +201,21 @@ impl Upstream {
             }
             _ => {}
         }
+    }
+}
+
+/// What must change in a reply to what is being executed.
+fn translation(
+    body: &[u8],
+    execution: &Execution,
+    said: (bool, Option<Arc<Terms>>),
+    standing: &Standing,
+    lent: &mut Lent,
+) -> Change {
+    let change = convert::translation(body, execution.statement(), said, standing, lent);
+    match execution.chain {
+        Some(_) => change.behind(body, execution.characters_before()),
+        None => change,
     }
 }
 

@@ -47,6 +47,23 @@ pub struct Change {
     pub context: Option<Vec<u8>>,
 }
 
+impl Change {
+    /// The same for a message with this body about a text that stands behind so many characters of
+    /// the one that the position is to be in.
+    #[must_use]
+    pub fn behind(mut self, body: &[u8], characters: u32) -> Self {
+        let said = || {
+            std::str::from_utf8(field(body, POSITION)?)
+                .ok()?
+                .parse()
+                .ok()
+        };
+        let position = self.position.or_else(said);
+        self.position = position.map(|position: u32| position.saturating_add(characters));
+        self
+    }
+}
+
 /// Appends the message `tag` with the fields of `body`, changed by `change`.
 ///
 /// A position that the message did not have goes where the server would have put it: behind the
@@ -97,6 +114,23 @@ fn put_position(out: &mut Vec<u8>, position: Option<u32>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_about_a_part_of_a_text_has_its_position_in_the_whole() {
+        let said = |position| Change {
+            position,
+            context: None,
+        };
+        let with = b"SERROR\0P7\0\0";
+        for (position, body, expected) in [
+            (None, &b"SERROR\0\0"[..], None),
+            (None, with, Some(17)),
+            (Some(3), with, Some(13)),
+            (Some(3), b"SERROR\0\0", Some(13)),
+        ] {
+            assert_eq!(said(position).behind(body, 10), said(expected));
+        }
+    }
 
     const BODY: &[u8] = b"SERROR\0VERROR\0C22P02\0Mbad\0Wunnamed\0Fint.c\0L1\0Rf\0\0";
 

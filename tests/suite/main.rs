@@ -99,6 +99,8 @@ mod http;
 mod tenants;
 // Bugs that were, so that they stay gone.
 mod regression;
+// Several statements in one query.
+mod series;
 // Conversations that are legal and rare.
 mod wire;
 // COPY in both directions and by both protocols.

@@ -1,7 +1,7 @@
 //! What is ready on the connection: it is executed, here or elsewhere, or asked about once more.
 
 use super::super::bind::Call;
-use super::super::choose::leaves_or_chooses;
+use super::super::choose::{leaves_or_chooses, stays_as_usual};
 use super::{Circumstances, Found, Subject};
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
@@ -12,9 +12,11 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 impl Circumstances<'_> {
-    /// The statement may be ready on this connection; if not, with which plans it is wanted.
+    /// The statement may be ready on this connection; if not, with which plans it is wanted. If it
+    /// is not `ALONE`, it is one of several in a query: it stays at home, its time is not taken,
+    /// the original cannot be tried in its turn, and it is [counted](Self::counted) later.
     #[inline]
-    pub(super) fn warm(
+    pub(super) fn warm<const ALONE: bool>(
         &mut self,
         (recipe, eligible, context): (&Recipe, &Eligible, Context),
         text: &[u8],
@@ -29,8 +31,8 @@ impl Circumstances<'_> {
         let max_age = self.lent.settings.statement_max_age;
         let added = self.standing.database.added();
         // Where the original cannot be tried in its turn.
-        let is_final =
-            self.standing.status == Status::Transaction && self.standing.only_begun.is_empty();
+        let is_inside = self.standing.status == Status::Transaction;
+        let is_final = !ALONE || is_inside && self.standing.only_begun.is_empty();
         let in_doubt = |terms: &Terms| is_final && terms.leaves_doubt(eligible, text, scan);
         let is_usable = |entry: &Entry| {
             entry.epoch == epoch
@@ -52,6 +54,10 @@ impl Circumstances<'_> {
             let locks = reads_others && self.standing.is_serializable;
             if !locks && entry.terms.admit(eligible, text, scan) {
                 let (settings, habits) = (&self.lent.settings, &mut *self.habits);
+                if !ALONE {
+                    stays_as_usual(entry, settings, habits)?;
+                    return Ok(ControlFlow::Break(Found::Execute(Call::of(entry))));
+                }
                 let travels = leaves_or_chooses(entry, settings, habits, (self.now, self.clock))?;
                 let is_due = entry.statement.count_execution();
                 // Of a plan that the server chooses nothing was proven that could be proven again.
@@ -82,18 +88,37 @@ impl Circumstances<'_> {
             if in_doubt(&entry.terms) {
                 return Err(Reason::Doubt);
             }
-            return self.specific(key).map(ControlFlow::Break);
+            return self.specific::<ALONE>(key).map(ControlFlow::Break);
         }
         Ok(ControlFlow::Continue(plans))
     }
 
+    /// Counts an execution of the statement with this key, one of several in a query; returns what
+    /// the server is to be asked about it first, if that is due.
+    pub(super) fn counted(&mut self, key: Key) -> Option<Subject> {
+        let entry = self.standing.mirror.lookup(key)?;
+        let settings = &self.lent.settings;
+        let is_due = entry.statement.count_execution();
+        let is_proven = entry.statement.plans() == Plans::Generic && !entry.terms.is_chosen;
+        if !is_due || !is_proven || !settings.audit {
+            return None;
+        }
+        let (statement, name) = (Arc::clone(&entry.statement), entry.name);
+        let asks = self.may_ask() && statement.take_audit(self.lent.settings.proves_reads);
+        asks.then_some(Subject::Audit(statement, name))
+    }
+
     /// The statement with this key, which is ready, is planned for its values each time: here, or
     /// where others read.
-    fn specific(&mut self, key: Key) -> Result<Found, Reason> {
+    fn specific<const ALONE: bool>(&mut self, key: Key) -> Result<Found, Reason> {
         let Some(entry) = self.standing.mirror.lookup(key) else {
             return Err(Reason::Unstable);
         };
         let (settings, habits) = (&self.lent.settings, &mut *self.habits);
+        if !ALONE {
+            stays_as_usual(entry, settings, habits)?;
+            return Ok(Found::Execute(Call::of(entry)));
+        }
         let travels = leaves_or_chooses(entry, settings, habits, (self.now, self.clock));
         let call = Call::of(entry);
         // What is slower at home may be faster elsewhere: so that counts until it is known.

@@ -2,7 +2,7 @@
 
 use super::Hop;
 use crate::client::{Decided, Turn};
-use crate::convert::{self, Call, Circumstances, Decision, Policy, Subject};
+use crate::convert::{self, Call, Circumstances, Decision, Missed, Policy};
 use crate::hub;
 use crate::metrics::Counter;
 use crate::oracle::Lesson;
@@ -72,17 +72,15 @@ impl Hop<'_> {
                 self.count_converted();
                 self.execute(&call, &recipe, text);
             }
-            Ok(Decision::Ask(subject)) => {
+            Ok(Decision::Series(series)) => {
+                self.count_converted();
+                self.execute_series(*series, text);
+            }
+            Ok(Decision::Ask(subject, about)) => {
                 self.client.lessons += 1;
                 self.client.query.clear();
                 self.client.query.extend_from_slice(text);
-                let about = match subject {
-                    Subject::Watch | Subject::Names => Vec::new(),
-                    Subject::Statement(_) | Subject::Audit(..) | Subject::Travel(..) => {
-                        text.to_vec()
-                    }
-                };
-                self.learn(Lesson::new(subject, about));
+                self.learn(Lesson::new(subject, text[about].to_vec()));
             }
             Err(reason) if self.defers(text, reason) || self.discards(text, reason) => {}
             Err(reason) => {
@@ -149,10 +147,7 @@ impl Hop<'_> {
     pub(super) fn execute(&mut self, call: &Call, recipe: &Recipe, text: &[u8]) {
         debug_assert!(!self.client.is_loose, "outside of its transaction");
         let stage = self.carry_begin();
-        let missed = convert::Missed {
-            extended: self.client.habits.speaks_extended(),
-            in_block: stage == Stage::Beginning || self.upstream.standing.status != Status::Idle,
-        };
+        let missed = self.missed(stage);
         let upstream = &mut *self.upstream;
         let mirror = &mut upstream.standing.mirror;
         let parsing = convert::renew(call, mirror, self.lent, &mut upstream.out);
@@ -165,12 +160,7 @@ impl Hop<'_> {
         if call.residue.is_anything() {
             self.looks_for_taint(Taint::Text, text);
         }
-        let standing = &self.upstream.standing;
-        let recovery = match (standing.status, &*standing.only_begun) {
-            (Status::Idle, _) => Recovery::Replay,
-            (_, []) => Recovery::Translate,
-            _ => Recovery::Reopen,
-        };
+        let recovery = self.recovery();
         let mut kept = self.lent.texts.take();
         kept.extend_from_slice(text);
         let execution = Execution {
@@ -181,8 +171,36 @@ impl Hop<'_> {
             hold_description: call.hold_description,
             effect: call.effect,
             parsing,
+            chain: None,
             held: None,
         };
+        self.executes(execution);
+    }
+
+    /// What would be missed behind what is to be executed, a BEGIN in front of which is at this
+    /// stage.
+    #[inline]
+    pub(super) fn missed(&self, stage: Stage) -> Missed {
+        Missed {
+            extended: self.client.habits.speaks_extended(),
+            in_block: stage == Stage::Beginning || self.upstream.standing.status != Status::Idle,
+        }
+    }
+
+    /// What an error leads to that comes before anything of the query has run.
+    #[inline]
+    pub(super) fn recovery(&self) -> Recovery {
+        let standing = &self.upstream.standing;
+        match (standing.status, &*standing.only_begun) {
+            (Status::Idle, _) => Recovery::Replay,
+            (_, []) => Recovery::Translate,
+            _ => Recovery::Reopen,
+        }
+    }
+
+    /// What is executed is on its way.
+    #[inline]
+    pub(super) fn executes(&mut self, execution: Execution) {
         let to = Recipient::Client(self.client.id);
         self.upstream.ledger.expect(to, Kind::Execution(execution));
         self.client.turn = Turn::Executing;

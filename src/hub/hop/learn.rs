@@ -128,7 +128,8 @@ impl Hop<'_> {
         match reason {
             // What was asked is not true any more, because of another session.
             Some(_) if has_changed && self.lent.settings.is_eager() => self.resume(),
-            Some(reason) if lesson.text() == self.client.query => {
+            // Not only a look at the catalog, but about the query, or one of its statements.
+            Some(reason) if !lesson.text().is_empty() => {
                 if let (Reason::InTransaction, Subject::Statement(plans)) = (reason, lesson.about())
                 {
                     self.client.habits.want(lesson.text(), *plans);

@@ -208,7 +208,7 @@ impl Hop<'_> {
     #[inline(never)]
     pub(super) fn at_beginning(&mut self, decided: Decided, text: &[u8]) -> Option<Decided> {
         if self.client.is_loose {
-            if matches!(decided, Ok(Decision::Ask(_))) {
+            if matches!(decided, Ok(Decision::Ask(..))) {
                 // The server knows of no transaction that this could be seen in.
                 return Some(decided);
             }
@@ -221,7 +221,7 @@ impl Hop<'_> {
             self.begin(Then::Again);
             return None;
         }
-        if matches!(decided, Ok(Decision::Execute(..))) {
+        if decided.as_ref().is_ok_and(Decision::executes) {
             return Some(decided);
         }
         self.begin_before(decided, text);

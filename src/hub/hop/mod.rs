@@ -37,6 +37,7 @@ mod login;
 mod loose;
 mod relay;
 mod replies;
+mod series;
 mod settle;
 mod taint;
 pub(super) mod timing;

@@ -98,7 +98,8 @@ impl Hop<'_> {
     #[cold]
     pub(super) fn bar(&mut self, decided: Option<Decided>, text: &[u8]) {
         // What was ready then is looked up again.
-        let decided = decided.filter(|decided| !matches!(decided, Ok(Decision::Execute(..))));
+        let executes = |decided: &Decided| decided.as_ref().is_ok_and(Decision::executes);
+        let decided = decided.filter(|decided| !executes(decided));
         self.visits.is_wanted = true;
         self.client.query.clear();
         self.client.query.extend_from_slice(text);

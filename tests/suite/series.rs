@@ -1,0 +1,183 @@
+//! Several statements in one query: each is executed as a prepared statement if all can be, and the
+//! client sees what it would see directly.
+
+use crate::harness::client::Client;
+use crate::harness::frames;
+use crate::harness::matrix::{converts, same};
+use crate::harness::proxy::Proxy;
+use crate::harness::server;
+use pgautoprep::metrics::Counter;
+use pgautoprep::reason::Reason;
+
+const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, n int, name text); \
+    INSERT INTO t SELECT i, i, 'name ' || i FROM generate_series(1, 400) i; \
+    CREATE TABLE log (id serial PRIMARY KEY, t int REFERENCES t DEFERRABLE INITIALLY DEFERRED, \
+    at date, word varchar(5)); ANALYZE t";
+
+/// psycopg2's `execute_batch` joins statements so, and so does Zabbix.
+#[test]
+fn a_batch_of_statements_is_converted() {
+    let summary = converts(SETUP, |client, round| {
+        let update =
+            |n: usize| format!("UPDATE t SET name = 'new {n}' WHERE id = {}", round * 7 + n);
+        let batch: Vec<String> = (0..20).map(update).collect();
+        client.query(&batch.join(";"));
+        client.query(&format!("{};\n", batch.join(";\n")));
+        client.query(&format!(
+            "SELECT name FROM t WHERE id = {round}; ; INSERT INTO log (t, at) VALUES ({}, \
+             '2024-02-{:02}') RETURNING id, at; /* none */ DELETE FROM log WHERE id = {round}; \
+             SELECT count(*) FROM log WHERE t = {round} -- the last",
+            round + 1,
+            round + 1,
+        ));
+    });
+    let queries = summary.count(Counter::Queries);
+    let passed = summary.passed(Reason::MultipleStatements);
+    assert_eq!(passed, 0, "{summary}");
+    assert!(
+        summary.count(Counter::Converted) * 4 > queries * 3,
+        "{summary}"
+    );
+}
+
+#[test]
+fn an_error_ends_all_of_them_and_says_where_it_is() {
+    let summary = converts(SETUP, |client, round| {
+        let select = format!("SELECT name FROM t WHERE id = {}", round + 1);
+        let insert = |at: &str, word: &str| {
+            format!(
+                "INSERT INTO log (t, at, word) VALUES ({}, '{at}', '{word}')",
+                round + 1
+            )
+        };
+        let good = insert("2024-01-01", "ä");
+        for block in [false, true] {
+            for batch in [
+                [&*select, &good, &select],
+                // Not a date; too long a word; no such t; a division by zero.
+                [&select, &insert("2024-01-41", "a"), &select],
+                [&insert("2024-01-41", "a"), &select, &good],
+                [&good, &select, &insert("2024-01-01", "too long")],
+                [&good, "INSERT INTO log (t) VALUES (9999)", &select],
+                [&select, &good, "INSERT INTO log (t) VALUES (9999)"],
+                [
+                    &good,
+                    "SELECT 1 / n FROM t WHERE id = 400 AND n = 400 / (id - 400)",
+                    &select,
+                ],
+                // Not a number, behind a character of two bytes.
+                [&good, "SELECT 'ä', name FROM t WHERE id = 'x1'", &select],
+            ] {
+                if block {
+                    client.query("BEGIN");
+                }
+                client.query(&batch.join("; "));
+                if block {
+                    client.query("SELECT count(*) FROM log WHERE id > 0");
+                    client.query("COMMIT");
+                }
+                client.query("SELECT count(*) FROM log WHERE id > 0");
+            }
+        }
+    });
+    assert!(summary.count(Counter::Converted) > 300, "{summary}");
+}
+
+/// What triggers say, and when: that of the last statement may speak when all is committed.
+#[test]
+fn notices_stand_where_they_would() {
+    let setup = format!(
+        "{SETUP}; CREATE FUNCTION says() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN RAISE NOTICE '% % %', TG_NAME, TG_OP, NEW.id; RETURN NEW; END $$; \
+         CREATE TRIGGER before BEFORE INSERT OR UPDATE ON t FOR EACH ROW EXECUTE FUNCTION says(); \
+         CREATE CONSTRAINT TRIGGER late AFTER INSERT OR UPDATE ON t DEFERRABLE INITIALLY DEFERRED \
+         FOR EACH ROW EXECUTE FUNCTION says()"
+    );
+    converts(&setup, |client, round| {
+        let update = |n: usize| format!("UPDATE t SET n = {n} WHERE id = {}", round + n);
+        client.query(&[update(1), update(2), update(3)].join(";"));
+        let returning = format!("{} RETURNING name", update(4));
+        client.query(&[&*returning, "SELECT name FROM t WHERE id = 3", &update(5)].join(";"));
+    });
+}
+
+/// What is planned for its values each time is parsed anew in its turn.
+#[test]
+fn statements_that_are_planned_each_time_are_converted() {
+    let summary = converts(SETUP, |client, round| {
+        let range = |n: usize| {
+            format!(
+                "SELECT id FROM t WHERE n > {} AND n < {} LIMIT 3",
+                round + n,
+                round + n * 9
+            )
+        };
+        let batch: Vec<String> = (0..12).map(range).collect();
+        client.query(&batch.join("; "));
+    });
+    assert!(summary.count(Counter::StatementsRenewed) > 10, "{summary}");
+}
+
+/// A statement that does more than read and write ends what may be decided before it has run.
+#[test]
+fn what_changes_the_session_or_is_no_such_statement_goes_through() {
+    let summary = same(SETUP, |client, round| {
+        let select = format!("SELECT name FROM t WHERE id = {}", round + 1);
+        for other in [
+            "SET work_mem = '1MB'",
+            "SELECT set_config('work_mem', '2MB', false)",
+            "COMMIT",
+            "CREATE TEMP TABLE t (id int, name text)",
+            "SELECT 1; DROP TABLE IF EXISTS pg_temp.t",
+            "DISCARD ALL",
+        ] {
+            client.query(&format!("{select}; {other}; {select}"));
+        }
+        client.query(&format!(
+            "{select}; SELECT statement_timestamp() = now(), 1; {select}"
+        ));
+        client.query("SHOW work_mem");
+    });
+    assert_eq!(summary.count(Counter::Converted), 0, "{summary}");
+}
+
+/// Whoever uses the extended protocol, too, finds nothing of ours.
+#[test]
+fn nothing_unnamed_is_left() {
+    converts(SETUP, |client, round| {
+        let select = |n: usize| format!("SELECT name FROM t WHERE id = {}", round + n);
+        client.query("BEGIN");
+        client.query(&[select(1), select(2)].join(";"));
+        client.send(&[frames::execute("", 0), frames::sync()].concat());
+        client.until_ready();
+        client.query("ROLLBACK");
+        client.send(&frames::parse("", "SELECT 1", &[]));
+        client.send(&frames::sync());
+        client.until_ready();
+        client.query(&[select(1), select(2)].join(";"));
+        client.send(&[frames::bind("", "", &[]), frames::sync()].concat());
+        client.until_ready();
+    });
+}
+
+/// A change of the catalog, made by another session of the proxy or by itself, is met.
+#[test]
+fn a_change_of_the_catalog_is_met() {
+    let proxy = Proxy::start(&server::address());
+    let database = server::database(SETUP);
+    let mut client = Client::login(proxy.address(), &database);
+    let mut other = Client::login(proxy.address(), &database);
+    let mut direct = Client::login(&server::address(), &database);
+    for round in 1..60 {
+        let select = format!("SELECT * FROM t WHERE id = {round}");
+        let batch = format!("{select}; {select}");
+        assert_eq!(client.query(&batch), direct.query(&batch));
+        if round % 15 == 0 {
+            other.run(&format!(
+                "ALTER TABLE t ADD COLUMN c{round} int DEFAULT {round}"
+            ));
+        }
+    }
+    let summary = proxy.summary();
+    assert!(summary.count(Counter::Converted) > 30, "{summary}");
+}
