@@ -318,3 +318,58 @@ fn a_shape_seen_once_leaves_nothing_behind() {
     }
     panic!("nothing was learned: {}", scene.stage.summary());
 }
+
+#[test]
+fn several_statements_are_one_batch_with_one_sync() {
+    let sync = frames::sync();
+    let without = |bytes: Vec<u8>, end: &[u8]| bytes.strip_suffix(end).unwrap().to_vec();
+    for piece in [1, usize::MAX] {
+        let mut scene = learned(SQL, &SELECT, &[]);
+        let sql = |id: &str| format!("SELECT name FROM t WHERE id = {id}");
+        let query = [sql("1"), " ".to_owned(), sql("22"), sql("333")].join(";");
+        scene.client.send(&frames::query(&query));
+        let part = |id: &str| without(execution(&scene.name, &[id]), &sync);
+        let parts = [part("1"), part("22"), part("333")].concat();
+        scene.peer.expect_at_once(&[parts, sync.clone()].concat());
+        let ready = ready(b'I');
+        let answered = without(answer(&SELECT, b'I'), &ready);
+        scene.stage.cut_into(piece);
+        scene
+            .peer
+            .send(&[answered.repeat(3), ready.clone()].concat());
+        let heard = without(seen(&SELECT, b'I'), &ready);
+        scene.client.expect(&[heard.repeat(3), ready].concat());
+    }
+}
+
+#[test]
+fn an_error_in_the_first_of_several_statements_is_repaired_and_in_another_translated() {
+    let mut scene = learned(SQL, &SELECT, &[]);
+    let query = "SELECT name FROM t WHERE id = 1; SELECT name FROM t WHERE id = 2";
+    let ready = ready(b'I');
+    scene.client.send(&frames::query(query));
+    scene.peer.take("BDEBDES");
+    let ours = frames::error("22P02", "ours");
+    scene.peer.send(&[ours, ready.clone()].concat());
+    scene.peer.expect_at_once(&frames::query(query));
+    let theirs = [frames::error("22P02", "theirs"), ready.clone()].concat();
+    scene.peer.send(&theirs);
+    scene.client.expect(&theirs);
+
+    scene.client.send(&frames::query(query));
+    scene.peer.take("BDEBDES");
+    let said = ["SERROR", "VERROR", "C22003", "Mbad"];
+    let parameter = "Wunnamed portal parameter $1 = '2'";
+    let ours = frames::report(b'E', &[&said[..], &[parameter]].concat());
+    let answered = answer(&SELECT, b'I')
+        .strip_suffix(&ready[..])
+        .unwrap()
+        .to_vec();
+    scene.peer.send(&[answered, ours, ready.clone()].concat());
+    let heard = seen(&SELECT, b'I')
+        .strip_suffix(&ready[..])
+        .unwrap()
+        .to_vec();
+    let theirs = frames::report(b'E', &[&said[..], &["P64"]].concat());
+    scene.client.expect(&[heard, theirs, ready].concat());
+}

@@ -182,8 +182,9 @@ impl Model {
             }
         } else {
             let texts = text.split(';').map(str::trim);
-            for text in texts.filter(|text| !text.is_empty()) {
-                if let Err(error) = statements::simple(self, text, interrupt, out) {
+            for part in texts.filter(|text| !text.is_empty()) {
+                if let Err(error) = statements::simple(self, part, interrupt, out) {
+                    let error = statements::in_whole(&error, text, part);
                     if self.status == b'I' {
                         self.course = before;
                     }

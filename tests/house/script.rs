@@ -106,7 +106,25 @@ fn text(dice: &mut Dice, serial: &mut usize, is_inside: bool) -> String {
         _ => *dice.pick(&TRANSACTIONS),
     };
     let wrong = if is_inside { 300 } else { 50 };
-    filled(template, dice, serial, wrong)
+    match dice.chance(60) {
+        true => series(dice, serial, wrong),
+        false => filled(template, dice, serial, wrong),
+    }
+}
+
+/// Several statements, most of which may be executed as prepared statements.
+fn series(dice: &mut Dice, serial: &mut usize, wrong: usize) -> String {
+    let count = 2 + dice.below(4);
+    let mut statements = Vec::new();
+    for _ in 0..count {
+        let template = match dice.below(100) {
+            0..60 => *dice.pick(&READS),
+            60..98 => *dice.pick(&WRITES),
+            _ => *dice.pick(&OTHERS),
+        };
+        statements.push(filled(template, dice, serial, wrong));
+    }
+    statements.join(*dice.pick(&["; ", ";", " ;; "]))
 }
 
 /// A query that is likely to fail as soon as it has its values.

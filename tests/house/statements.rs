@@ -282,6 +282,26 @@ pub(crate) fn admitted(model: &Model, text: &str) -> Result<(), Vec<u8>> {
     Ok(())
 }
 
+/// An error about a part of a text: its position is counted in the whole.
+pub(crate) fn in_whole(error: &[u8], whole: &str, part: &str) -> Vec<u8> {
+    let start = part.as_ptr() as usize - whole.as_ptr() as usize;
+    let before = whole[..start].chars().count();
+    let mut body = Vec::new();
+    for (code, value) in frames::fields(&error[5..]) {
+        body.push(code);
+        match code {
+            b'P' => {
+                let position: usize = std::str::from_utf8(value).unwrap().parse().unwrap();
+                body.extend((position + before).to_string().into_bytes());
+            }
+            _ => body.extend(value),
+        }
+        body.push(0);
+    }
+    body.push(0);
+    frames::frame(b'E', &body)
+}
+
 /// One statement of a Query. What it has said before an error stays said.
 pub(crate) fn simple(
     model: &mut Model,
