@@ -1,8 +1,8 @@
 //! The exact bytes of a conversion: what goes up for a Query, and what of the answers comes down.
 
 use crate::frames::{self, complete, execution, frame, ready, row};
-use crate::stage::scene::{SQL, answer, relay, seen};
-use crate::stage::script::{CONTEXT, Oracle, SELECT, careful, parsed};
+use crate::stage::scene::{SQL, answer, bound, relay, seen};
+use crate::stage::script::{CONTEXT, INSERT, Oracle, SELECT, careful, parsed};
 use crate::stage::{learned, met};
 use pgautoprep::metrics::Counter;
 use pgautoprep::reason::Reason;
@@ -319,40 +319,41 @@ fn a_shape_seen_once_leaves_nothing_behind() {
     panic!("nothing was learned: {}", scene.stage.summary());
 }
 
+const INSERTED: &str = "INSERT INTO t VALUES (42)";
+
 #[test]
 fn several_statements_are_one_batch_with_one_sync() {
     let sync = frames::sync();
-    let without = |bytes: Vec<u8>, end: &[u8]| bytes.strip_suffix(end).unwrap().to_vec();
     for piece in [1, usize::MAX] {
-        let mut scene = learned(SQL, &SELECT, &[]);
-        let sql = |id: &str| format!("SELECT name FROM t WHERE id = {id}");
+        let mut scene = learned(INSERTED, &INSERT, &[]);
+        let sql = |id: &str| format!("INSERT INTO t VALUES ({id})");
         let query = [sql("1"), " ".to_owned(), sql("22"), sql("333")].join(";");
         scene.client.send(&frames::query(&query));
-        let part = |id: &str| without(execution(&scene.name, &[id]), &sync);
+        let part = |id: &str| {
+            let whole = execution(&scene.name, &[id]);
+            whole[..whole.len() - sync.len()].to_vec()
+        };
         let parts = [part("1"), part("22"), part("333")].concat();
         scene.peer.expect_at_once(&[parts, sync.clone()].concat());
-        let ready = ready(b'I');
-        let answered = without(answer(&SELECT, b'I'), &ready);
+        let (done, end) = (complete("INSERT 0 1"), ready(b'I'));
+        let answered = [bound(&INSERT), done.clone()].concat();
         scene.stage.cut_into(piece);
-        scene
-            .peer
-            .send(&[answered.repeat(3), ready.clone()].concat());
-        let heard = without(seen(&SELECT, b'I'), &ready);
-        scene.client.expect(&[heard.repeat(3), ready].concat());
+        scene.peer.send(&[answered.repeat(3), end.clone()].concat());
+        scene.client.expect(&[done.repeat(3), end].concat());
     }
 }
 
 #[test]
 fn an_error_in_the_first_of_several_statements_is_repaired_and_in_another_translated() {
-    let mut scene = learned(SQL, &SELECT, &[]);
-    let query = "SELECT name FROM t WHERE id = 1; SELECT name FROM t WHERE id = 2";
-    let ready = ready(b'I');
+    let mut scene = learned(INSERTED, &INSERT, &[]);
+    let query = "INSERT INTO t VALUES (1); INSERT INTO t VALUES (2)";
+    let end = ready(b'I');
     scene.client.send(&frames::query(query));
     scene.peer.take("BDEBDES");
     let ours = frames::error("22P02", "ours");
-    scene.peer.send(&[ours, ready.clone()].concat());
+    scene.peer.send(&[ours, end.clone()].concat());
     scene.peer.expect_at_once(&frames::query(query));
-    let theirs = [frames::error("22P02", "theirs"), ready.clone()].concat();
+    let theirs = [frames::error("22P02", "theirs"), end.clone()].concat();
     scene.peer.send(&theirs);
     scene.client.expect(&theirs);
 
@@ -361,15 +362,21 @@ fn an_error_in_the_first_of_several_statements_is_repaired_and_in_another_transl
     let said = ["SERROR", "VERROR", "C22003", "Mbad"];
     let parameter = "Wunnamed portal parameter $1 = '2'";
     let ours = frames::report(b'E', &[&said[..], &[parameter]].concat());
-    let answered = answer(&SELECT, b'I')
-        .strip_suffix(&ready[..])
-        .unwrap()
-        .to_vec();
-    scene.peer.send(&[answered, ours, ready.clone()].concat());
-    let heard = seen(&SELECT, b'I')
-        .strip_suffix(&ready[..])
-        .unwrap()
-        .to_vec();
-    let theirs = frames::report(b'E', &[&said[..], &["P64"]].concat());
-    scene.client.expect(&[heard, theirs, ready].concat());
+    let done = complete("INSERT 0 1");
+    scene
+        .peer
+        .send(&[bound(&INSERT), done.clone(), ours, end.clone()].concat());
+    let theirs = frames::report(b'E', &[&said[..], &["P49"]].concat());
+    scene.client.expect(&[done, theirs, end].concat());
+}
+
+/// Outside of a transaction what answers with rows can be repaired if it fails, but behind others.
+#[test]
+fn what_answers_with_rows_behind_another_statement_goes_through() {
+    let mut scene = learned(SQL, &SELECT, &[]);
+    let query = format!("{SQL}; {SQL}");
+    scene.client.send(&frames::query(&query));
+    scene.peer.expect_at_once(&frames::query(&query));
+    scene.peer.send(&ready(b'I'));
+    scene.client.expect(&ready(b'I'));
 }

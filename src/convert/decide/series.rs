@@ -10,7 +10,10 @@
 //! - all of them are executed so, or the text goes through as it came;
 //! - none of them does anything to the session that those behind it, which have been sent by then,
 //!   would have been decided otherwise for;
-//! - once the first has been executed none can be repaired, so none of them is in doubt.
+//! - once the first has been executed none can be repaired, so none of them is in doubt. Outside a
+//!   transaction, where a statement alone always can, no other than the first answers with rows:
+//!   those that another session has changed the columns of meanwhile fail
+//!   (`RevalidateCachedQuery` in `plancache.c`).
 
 use super::super::bind::{Call, bind_and_execute, returns_rows};
 use super::super::habits::Sent;
@@ -18,6 +21,7 @@ use super::{Circumstances, Decision, Found, Subject};
 use crate::reason::Reason;
 use crate::sql::effect::Effect;
 use crate::sql::split;
+use crate::wire::backend::Status;
 use std::ops::Range;
 
 /// The statements of one query, all of them ready.
@@ -102,7 +106,10 @@ impl Circumstances<'_> {
             Found::Ask(subject) => return Ok(Some(subject)),
             Found::Execute(call) => call,
         };
-        if call.effect != Effect::None || call.residue.is_anything() {
+        let is_plain = call.effect == Effect::None && !call.residue.is_anything();
+        let returns_rows = returns_rows(&recipe);
+        let is_behind = !series.parts.is_empty() && self.standing.status == Status::Idle;
+        if !is_plain || is_behind && returns_rows {
             return Err(Reason::MultipleStatements);
         }
         let start = series.messages.len();
@@ -111,7 +118,7 @@ impl Circumstances<'_> {
             text: range,
             call,
             messages: start..series.messages.len(),
-            returns_rows: returns_rows(&recipe),
+            returns_rows,
             gain: self.habits.sent.gain,
         });
         Ok(None)
