@@ -350,3 +350,27 @@ fn a_server_that_ends_because_another_process_has_crashed_has_said_its_last_word
         assert_eq!(scene.client.rest(), frames::cut(&crash).0, "{converts}");
     }
 }
+
+/// A function may raise a warning with this state; the server goes on, and is lost later.
+#[test]
+fn a_warning_that_only_looks_like_a_crash_is_forgotten_when_the_server_goes_on() {
+    let warning = frames::report(b'N', &["SWARNING", "VWARNING", "C57P02", "Mraised"]);
+    for converts in [false, true] {
+        let mut scene = learned(SQL, &SELECT, &[]);
+        scene.client.send(&frames::query("VACUUM t"));
+        scene.peer.take("Q");
+        let done = [warning.clone(), frame(b'C', b"VACUUM\0"), ready(b'I')].concat();
+        scene.peer.send(&done);
+        scene.client.expect(&done);
+        if converts {
+            scene.client.send(&frames::query(SQL));
+            scene.peer.take("BDES");
+        } else {
+            scene.client.send(&frames::query("VACUUM t"));
+            scene.peer.take("Q");
+        }
+        drop(scene.peer);
+        let said = scene.client.rest();
+        assert_eq!(frames::tags(&said), "E", "{converts}");
+    }
+}
