@@ -73,14 +73,20 @@ const SETTINGS: &str = "{client_min_messages,datestyle,enable_hashjoin,enable_in
 const FIRST: &str = "pg_catalog.btrim(pg_catalog.replace(pg_catalog.split_part(\
     pg_catalog.substr(s, 13), ',', 1), '\"', ''))::pg_catalog.name";
 
+/// What a body has in it before 14 that may leave something there: `RETURN QUERY` opens a portal,
+/// and an interval that is computed from constants is written out when the body is planned, because
+/// `interval_out` is immutable, in the style of then. It takes one of these words to compute one.
+const MARKED: &str = "'query|interval|make_time|justify_|\
+    [[:<:]](age|time|timestamp|timestamptz|timetz|to_timestamp)[[:>:]]'";
+
 /// Whether something else than its source says what a function leaves: a setting that it has, a
 /// default of an argument that calls something, a body that was parsed when the function was made,
 /// a function beside it that helps to plan it, a search path that may have the session make a
-/// temporary schema, an argument in PL/pgSQL that may be a record. Before 14 `RETURN QUERY` opens a
-/// portal, too.
+/// temporary schema, an argument in PL/pgSQL that may be a record. Before 14 so may some words of
+/// its source.
 fn is_marked(major: u16) -> String {
     let own = match major {
-        ..14 => "p.prosrc {~~*} '%query%'",
+        ..14 => &format!("p.prosrc {{~*}} {MARKED}"),
         _ => "p.prosqlbody IS NOT NULL",
     };
     format!(
@@ -220,14 +226,19 @@ fn uses(builtins: &str, major: u16) -> String {
 /// What has an expression with a `bytea`, a `real` or a `double precision` that is computed, and
 /// with something that may write it out, which settings decide how to: the server keeps that with
 /// the plan of a body that uses it, if it is computed from constants. What such types are the types
-/// of, constants and results, ends with `ttype` (`outfuncs.c`). So is it with `quote_ident` (1282).
+/// of, constants and results, ends with `ttype` (`outfuncs.c`). So is it with `quote_ident` (1282),
+/// and before 14 with an interval.
 fn written_out(major: u16) -> String {
+    let interval = match major {
+        ..14 => " OR t.tree {~~} '%ttype 1186 %'::pg_catalog.text",
+        _ => "",
+    };
     format!(
         "SELECT DISTINCT 'r', t.object, t.name::pg_catalog.text, 'c', '' FROM ({}) t \
          WHERE t.object {{<>}} '*'::pg_catalog.text \
          AND (t.tree {{~~}} '%ttype 701 %'::pg_catalog.text \
          OR t.tree {{~~}} '%ttype 700 %'::pg_catalog.text \
-         OR t.tree {{~~}} '%ttype 17 %'::pg_catalog.text) \
+         OR t.tree {{~~}} '%ttype 17 %'::pg_catalog.text{interval}) \
          AND (t.tree {{~~}} '%COERCEVIAIO%'::pg_catalog.text \
          OR t.tree {{~~}} '%resulttype 25 %'::pg_catalog.text) \
          OR t.object {{<>}} '*'::pg_catalog.text \

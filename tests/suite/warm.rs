@@ -763,6 +763,45 @@ fn functions_that_leave_something_end_their_session() {
     }
 }
 
+/// Before 14 the server keeps the text of an interval that a body computes from constants.
+#[test]
+fn intervals_are_written_out_as_each_client_has_them() {
+    const BODIES: [&str; 6] = [
+        "make_interval(days => 1)::text",
+        "(make_time(1, 2, 3) - make_time(0, 0, 1))::text",
+        "'lasts ' || (make_date(2020, 1, 3)::timestamp - make_date(2020, 1, 1)::timestamp)",
+        "age('epoch', 'epoch')::text",
+        "days_of(2)::text",
+        "(SELECT i FROM lasting)",
+    ];
+    let functions = BODIES.iter().enumerate().map(|(number, body)| {
+        format!(
+            "CREATE FUNCTION lasts_{number}() RETURNS text LANGUAGE plpgsql AS \
+             $$BEGIN RETURN {body}; END$$"
+        )
+    });
+    let functions = functions.collect::<Vec<_>>().join("; ");
+    let database = server::database(&format!(
+        "{SETUP}; CREATE FUNCTION days_of(int) RETURNS interval LANGUAGE sql AS \
+         'SELECT make_interval(days => $1)'; \
+         CREATE VIEW lasting AS SELECT make_interval(days => 1)::text AS i; {functions}"
+    ));
+    let proxy = proxy();
+    let work = |client: &mut Client| assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
+    let mut fresh = Client::login(&server::address(), &database);
+    for (number, body) in BODIES.iter().enumerate() {
+        let (mut client, _) = until_woken(&proxy, &database, work);
+        client.run("SET intervalstyle = iso_8601");
+        client.run(&format!("SELECT lasts_{number}()"));
+        leave(client);
+        std::thread::sleep(Duration::from_millis(10));
+        let mut next = Client::login(proxy.address(), &database);
+        let text = format!("SELECT lasts_{number}()");
+        assert_eq!(next.query(&text), fresh.query(&text), "{body}");
+        leave(next);
+    }
+}
+
 /// What leaves something without a word of it in the text or in a body, and how.
 const BEHIND: [(&str, &str); 11] = [
     (
