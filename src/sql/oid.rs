@@ -98,5 +98,9 @@ pub const TSQUERY: u32 = 3615;
 pub const JSONB: u32 = 3802;
 /// `jsonb[]`.
 pub const JSONB_ARRAY: u32 = 3807;
+/// `int4range`.
+pub const INT4RANGE: u32 = 3904;
+/// `int8range`.
+pub const INT8RANGE: u32 = 3926;
 /// `jsonpath`.
 pub const JSONPATH: u32 = 4072;

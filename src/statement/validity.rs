@@ -94,6 +94,8 @@ pub fn is_surely_valid(type_oid: u32, text: &[u8], literal: &Literal) -> bool {
         oid::TIME => is_time(value),
         oid::TIMESTAMP | oid::TIMESTAMPTZ => is_timestamp(value),
         oid::UUID => is_uuid(value),
+        oid::INT4RANGE => is_range(value, 9),
+        oid::INT8RANGE => is_range(value, 18),
         _ => false,
     }
 }
@@ -190,6 +192,28 @@ fn is_uuid(value: &[u8]) -> bool {
             8 | 13 | 18 | 23 => *byte == b'-',
             _ => byte.is_ascii_hexdigit(),
         })
+}
+
+/// Whether this is a range of whole numbers of at most so many digits, in their order.
+fn is_range(value: &[u8], most: usize) -> bool {
+    let [b'[' | b'(', bounds @ .., b']' | b')'] = value else {
+        return false;
+    };
+    let Some(comma) = memchr::memchr(b',', bounds) else {
+        return false;
+    };
+    let bound = |bound: &[u8]| -> Option<i64> {
+        let bound = std::str::from_utf8(bound).ok()?;
+        is_number(bound.as_bytes(), most, 0).then(|| bound.parse().ok())?
+    };
+    match (&bounds[..comma], &bounds[comma + 1..]) {
+        ([], []) => true,
+        ([], one) | (one, []) => bound(one).is_some(),
+        (low, high) => match (bound(low), bound(high)) {
+            (Some(low), Some(high)) => low <= high,
+            _ => false,
+        },
+    }
 }
 
 /// The number of this many digits at the front of `value`, and what follows it.
@@ -365,6 +389,19 @@ mod tests {
                 ],
             ),
             (2950, &["a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"]),
+            (
+                3904,
+                &[
+                    "[3,9)",
+                    "(-5,5]",
+                    "[7,7)",
+                    "[1,)",
+                    "(,2]",
+                    "(,)",
+                    "[1,999999999]",
+                ],
+            ),
+            (3926, &["[3,123456789012345678)"]),
         ] {
             for value in values {
                 assert!(valid(type_oid, value), "{type_oid} {value}");
@@ -398,6 +435,24 @@ mod tests {
             (1184, &["2024-01-31 10:00:00+15", "2024-01-31 10:00:00 UTC"]),
             (2950, &["a0eebc999c0b4ef8bb6d6bb9bd380a11", "{a0eebc99}"]),
             (3802, &["{}"]),
+            (
+                3904,
+                &[
+                    "[7,5)",
+                    "[3,9",
+                    "[ 3,9)",
+                    "[3,2147483647]",
+                    "empty",
+                    "[,",
+                    "[",
+                    "[1]",
+                    "[1,2,3)",
+                    "[3,-9)",
+                    "[\"3\",9)",
+                    "[1,é)",
+                ],
+            ),
+            (3926, &["[3,1234567890123456789)"]),
             (16_400, &["sad"]),
         ] {
             for value in values {

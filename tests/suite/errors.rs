@@ -13,7 +13,7 @@ const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, name varchar(5) NOT NUL
 
 /// Texts with a place `{}` for a literal, one that is right there and one that is not; `{n}` is a
 /// number that grows.
-const STATEMENTS: [(&str, &str, &str); 21] = [
+const STATEMENTS: [(&str, &str, &str); 22] = [
     ("SELECT * FROM t WHERE id = '{}'", "1", "abc"),
     (
         "SELECT * FROM t WHERE at = '{}' AND name = 'x'",
@@ -27,6 +27,12 @@ const STATEMENTS: [(&str, &str, &str); 21] = [
     ),
     ("SELECT id FROM t WHERE j @> '{}'", "{\"a\": 1}", "{a: 1}"),
     ("SELECT 1 / {} FROM t WHERE id = 1", "1", "0"),
+    // It fails where it is planned, and the string is a range as it should be.
+    (
+        "SELECT id FROM t WHERE int4range(id, 9) IN ('[3,9)', int4range(7, {}))",
+        "8",
+        "5",
+    ),
     ("SELECT id FROM t WHERE id = {}", "1", "3000000000"),
     ("SELECT 10000 * {} FROM t", "2", "2000000"),
     ("SELECT name::int FROM t WHERE name = '{}'", "zz", "one"),
