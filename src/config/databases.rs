@@ -7,7 +7,7 @@ use std::sync::Arc;
 use toml::Value;
 use toml::de::{DeTable, DeValue};
 
-use super::raw::{DATABASES, Source, Written, items_of, line_and_column};
+use super::raw::{DATABASES, Source, Written, items_of, line_and_column, unknown_key};
 use super::settings::{
     DATABASE_DBNAME, DATABASE_KEYS, DATABASE_MAX_CONNECTIONS, DATABASE_MIN_POOL_SIZE,
     DATABASE_POOL_MODE, DATABASE_POOL_SIZE, DATABASE_RESERVE_POOL_SIZE, DATABASE_UPSTREAM,
@@ -386,12 +386,8 @@ fn read_keys(
     for (key, span) in spans {
         let (word, origin) = (key.get_ref().as_ref(), file.place(span.span().start));
         let Some(setting) = DATABASE_KEYS.iter().find(|known| known.key == word) else {
-            let known = DATABASE_KEYS.iter().map(|one| format!("`{}`", one.key));
-            let known = known.collect::<Vec<_>>().join(", ");
-            let message = format!(
-                "unknown key `{word}` in {}, expected one of {known}",
-                table(name)
-            );
+            let known: Vec<_> = DATABASE_KEYS.iter().map(|one| one.key).collect();
+            let message = unknown_key(word, &format!(" in {}", table(name)), &known);
             let place = file.place(key.span().start);
             return Err(Error::Syntax { place, message });
         };

@@ -40,6 +40,14 @@ pub enum Error {
     /// An environment variable holds bytes that are not valid Unicode.
     #[error("{0}: the variable is not valid Unicode")]
     NotUnicode(String),
+    /// An environment variable that is no setting is nearly the name of one.
+    #[error("{name}: no setting has this variable, expected {meant}")]
+    Misspelt {
+        /// The variable.
+        name: String,
+        /// The variable that may be meant.
+        meant: String,
+    },
     /// A setting without a default was not written anywhere.
     #[error(
         "{} is required: use --{}, the variable {} or the key {} of a file",

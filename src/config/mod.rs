@@ -13,6 +13,7 @@ mod databases;
 mod error;
 mod live;
 mod logging;
+mod near;
 mod pools;
 mod raw;
 pub mod settings;
@@ -244,10 +245,13 @@ impl Effective {
     /// The file cannot be read or understood, or a variable is not Unicode.
     pub fn load(sources: &Sources) -> Result<Self, Error> {
         let text = match &sources.file {
-            Some(path) => std::fs::read_to_string(path).map_err(|source| Error::Read {
-                path: path.clone(),
-                source,
-            })?,
+            Some(path) => {
+                let bytes = std::fs::read(path).map_err(|source| Error::Read {
+                    path: path.clone(),
+                    source,
+                })?;
+                raw::text_of(path, bytes)?
+            }
             None => String::new(),
         };
         let path = sources.file.as_deref().unwrap_or_else(|| Path::new(""));
@@ -284,7 +288,8 @@ impl Effective {
     }
 
     /// The variables with the proxy's prefix that name no setting. They are ignored, not refused,
-    /// because Kubernetes sets such variables for a service that is called pgautoprep.
+    /// because Kubernetes sets such variables for a service that is called pgautoprep; but those
+    /// that are nearly the name of a setting are refused, because that one is meant.
     #[must_use]
     pub fn strangers(&self) -> &[String] {
         &self.strangers
@@ -295,6 +300,9 @@ impl Effective {
     /// # Errors
     /// The first value that is not what its setting expects, or two that contradict each other.
     pub fn config(&self) -> Result<Config, Error> {
+        if let Some(misspelt) = self.strangers.iter().find_map(|name| near::misspelt(name)) {
+            return Err(misspelt);
+        }
         let mut config = Config {
             listen: self.listen()?,
             http_listen: self.http_listen()?,

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use toml::{Spanned, Value};
 
 use super::Error;
+use super::near::nearest;
 use super::settings::{SETTINGS, Setting, ValueForm};
 
 /// The key of the tables in a file.
@@ -83,16 +84,15 @@ pub(super) fn read_file(path: &Path, text: &str) -> Result<Said, Error> {
     };
     let file: File = toml::from_str(text).map_err(|error| Error::Syntax {
         place: origin(error.span().map_or(0, |span| span.start)),
-        message: error.message().to_owned(),
+        message: plainly(error.message()),
     })?;
     let is_unknown = |key: &&Spanned<String>| {
         SETTINGS.iter().all(|one| one.key != *key.get_ref()) && key.get_ref() != DATABASES
     };
     if let Some(key) = file.keys().find(is_unknown) {
-        let known = SETTINGS.iter().map(|one| one.key).chain([DATABASES]);
-        let known: Vec<_> = known.map(|one| format!("`{one}`")).collect();
+        let known: Vec<_> = SETTINGS.iter().map(|one| one.key).collect();
         let (key, place) = (key.get_ref(), origin(key.span().start));
-        let message = format!("unknown key `{key}`, expected one of {}", known.join(", "));
+        let message = unknown_key(key, "", &[&known[..], &[DATABASES]].concat());
         return Err(Error::Syntax { place, message });
     }
     let mut written = Vec::new();
@@ -108,6 +108,48 @@ pub(super) fn read_file(path: &Path, text: &str) -> Result<Said, Error> {
     }
     let tables = file.get(DATABASES).map(|value| value.get_ref().clone());
     Ok((written, tables))
+}
+
+/// What is said of a key that is not known: which one may be meant, or else which there are.
+pub(super) fn unknown_key(key: &str, place: &str, known: &[&str]) -> String {
+    let expected = match nearest(key, known.iter().copied()) {
+        Some(meant) => format!("`{meant}`"),
+        None => {
+            let known: Vec<_> = known.iter().map(|one| format!("`{one}`")).collect();
+            format!("one of {}", known.join(", "))
+        }
+    };
+    format!("unknown key `{key}`{place}, expected {expected}")
+}
+
+/// What the parser says, where it speaks of its own types in the words of whoever writes a file.
+fn plainly(message: &str) -> String {
+    let number = message.strip_prefix("invalid type: integer `");
+    match number.and_then(|rest| rest.split('`').next()) {
+        Some(number) => format!("expected a whole number of at most 64 bits, found {number}"),
+        None => message.to_owned(),
+    }
+}
+
+/// The text of a file with these bytes.
+///
+/// # Errors
+/// They are no UTF-8: where they are not.
+pub(super) fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, Error> {
+    String::from_utf8(bytes).map_err(|error| {
+        let (offset, bytes) = (error.utf8_error().valid_up_to(), error.as_bytes());
+        let before = String::from_utf8_lossy(bytes.get(..offset).unwrap_or_default());
+        let (line, column) = line_and_column(&before, offset);
+        let byte = bytes.get(offset).copied().unwrap_or_default();
+        Error::Syntax {
+            place: Source::File {
+                path: path.to_owned(),
+                line,
+                column,
+            },
+            message: format!("expected UTF-8, found the byte 0x{byte:02x}"),
+        }
+    })
 }
 
 /// The texts of a value, if it has the type that its setting asks for.
@@ -166,6 +208,26 @@ mod tests {
         let error = read_file(Path::new("f"), "mode = 'off'\n\"new\" = 1").expect_err("refused");
         let known = "f:2:1: unknown key `new`, expected one of `listen`, `upstream`, `mode`, ";
         assert!(error.to_string().starts_with(known), "{error}");
+        let told = |text: &str| read_file(Path::new("f"), text).unwrap_err().to_string();
+        assert_eq!(
+            told("workres = 3"),
+            "f:1:1: unknown key `workres`, expected `workers`"
+        );
+        assert_eq!(
+            told("workers = 99999999999999999999"),
+            "f:1:11: expected a whole number of at most 64 bits, found 99999999999999999999"
+        );
+    }
+
+    #[test]
+    fn what_is_no_text_is_told_by_its_place() {
+        let read = |bytes: &[u8]| text_of(Path::new("f"), bytes.to_vec());
+        assert_eq!(read("ä = 1".as_bytes()).unwrap(), "ä = 1");
+        let error = read(b"\xc3\xa4 = 1\nb = \xff").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "f:2:5: expected UTF-8, found the byte 0xff"
+        );
     }
 
     #[test]

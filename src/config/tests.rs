@@ -154,7 +154,7 @@ fn an_error_says_where_and_what_was_expected() {
         ("a = = 1", "p.toml:1:5: "),
         (
             "\nmax_client = 1",
-            "p.toml:2:1: unknown key `max_client`, expected one of ",
+            "p.toml:2:1: unknown key `max_client`, expected `max_clients`",
         ),
         (
             "workers = '1'",
