@@ -286,17 +286,26 @@ fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
 }
 
+/// Whether there is a socket at this path; there may be nothing.
+///
+/// # Errors
+/// There is something else.
+pub(super) fn is_socket(path: &Path) -> io::Result<bool> {
+    match std::fs::symlink_metadata(path) {
+        Err(_) => Ok(false),
+        Ok(metadata) if metadata.file_type().is_socket() => Ok(true),
+        Ok(_) => {
+            let what = "the path exists and is not a socket";
+            Err(io::Error::new(io::ErrorKind::AlreadyExists, what))
+        }
+    }
+}
+
 /// Removes the socket file of a process that has died; one that still answers is left alone, and so
 /// is anything that is not a socket.
 async fn remove_stale(path: &Path) -> io::Result<()> {
-    let Ok(metadata) = std::fs::symlink_metadata(path) else {
+    if !is_socket(path)? {
         return Ok(());
-    };
-    if !metadata.file_type().is_socket() {
-        return Err(io::Error::new(
-            io::ErrorKind::AlreadyExists,
-            "the path exists and is not a socket",
-        ));
     }
     match UnixStream::connect(path).await {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {

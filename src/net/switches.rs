@@ -126,13 +126,21 @@ impl SwitchKeeper {
     }
 }
 
-/// What a file says; `None` if it is not there.
+/// Whether a file at this path could be made.
+fn has_directory(path: &Path) -> bool {
+    let directory = path.parent();
+    directory.is_some_and(|it| it.as_os_str().is_empty() || it.is_dir())
+}
+
+/// What a file says; `None` if it is not there, and could be.
 fn read(path: &Path) -> Result<Option<Switches>, Error> {
     let unreadable = |error| Error::Read(path.to_owned(), error);
     let unusable = |what: String| Error::Unusable(path.to_owned(), what);
     let file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && has_directory(path) => {
+            return Ok(None);
+        }
         Err(error) => return Err(unreadable(error)),
     };
     let mut bytes = Vec::new();
@@ -300,8 +308,13 @@ mod tests {
     #[test]
     fn what_cannot_be_written_is_not_in_force() {
         let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("gone").join("switches.toml");
+        let directory = place.path().join("gone");
+        let path = directory.join("switches.toml");
+        // A file that never can be is an error at once.
+        assert!(matches!(keeper(&path), Err(Error::Read(..))));
+        fs::create_dir(&directory).unwrap();
         let keeper = keeper(&path).unwrap();
+        fs::remove_dir(&directory).unwrap();
         let changed = keeper.change(|all| all.switch_off(switch("a", None)));
         assert!(matches!(changed, Err(Unchanged::File(Error::Write(..)))));
         assert!(keeper.shapes.switches().is_empty());

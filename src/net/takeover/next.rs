@@ -3,6 +3,7 @@
 use super::rights::{receive, send};
 use super::{ANSWER, CANCELLED, GREETING, Inherited, Inventory, READY};
 use crate::config::Address;
+use crate::net::listener::is_socket;
 use std::fmt::Write as _;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -27,6 +28,8 @@ impl Predecessor {
     /// # Errors
     /// It is another user's, or does not answer as expected.
     pub(in crate::net) async fn meet(path: &Path) -> io::Result<(Option<Self>, Inherited)> {
+        // Anything else is not this program's, and would be lost when the socket is put there.
+        is_socket(path)?;
         let mut stream = match UnixStream::connect(path).await {
             Ok(stream) => stream,
             Err(error) => {
