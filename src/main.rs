@@ -24,7 +24,8 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // The whole chain of causes, once, on one line.
-            let _ = writeln!(io::stderr(), "pgautoprep: {error:#}");
+            let text = net::with_causes(error.as_ref());
+            let _ = writeln!(io::stderr(), "pgautoprep: {text}");
             let of_files = net::Error::is_about_files;
             let is_about_files = error.downcast_ref().is_some_and(of_files);
             if is_about_files || error.is::<config::Error>() {

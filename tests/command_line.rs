@@ -169,3 +169,85 @@ fn help_and_version_go_to_standard_output() {
         assert!(out.contains("pgautoprep"), "{out}");
     }
 }
+
+/// Each with what is said, and nothing of it twice.
+#[test]
+fn a_start_that_fails_says_what_is_wrong_once() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("file");
+    std::fs::write(&file, "somebody's").expect("a writable directory");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let taken = taken.local_addr().expect("an address").to_string();
+    let flag = |name: &str, value: &str| format!("--{name}={value}");
+    let shown = file.display().to_string();
+    let nowhere = directory.path().join("none/switches").display().to_string();
+    for (flag, code, expected) in [
+        (
+            flag("listen", &taken),
+            1,
+            format!("cannot listen on {taken}: Address already in use (os error 98)"),
+        ),
+        (
+            flag("http-listen", &taken),
+            1,
+            format!("cannot listen on {taken}: Address already in use (os error 98)"),
+        ),
+        (
+            flag("listen", &shown),
+            1,
+            format!("cannot listen on {shown}: the path exists and is not a socket"),
+        ),
+        (
+            flag("takeover-socket", &shown),
+            1,
+            format!("takeover_socket {shown}: the path exists and is not a socket"),
+        ),
+        (
+            flag("switches-file", &nowhere),
+            64,
+            format!("cannot read the switches from {nowhere}: No such file or directory"),
+        ),
+    ] {
+        let mut line = vec!["serve", "--upstream=db:1", "--log-level=off"];
+        if !flag.starts_with("--listen") {
+            line.push("--listen=127.0.0.1:0");
+        }
+        line.push(&flag);
+        let (status, out, err) = answer(&run(&line, &[]));
+        assert_eq!((status, out.as_str()), (Some(code), ""), "{err}");
+        assert!(err.starts_with(&format!("pgautoprep: {expected}")), "{err}");
+        assert_eq!(err.lines().count(), 1, "{err}");
+        for said in ["os error", "not a socket"] {
+            assert!(err.matches(said).count() <= 1, "{err}");
+        }
+    }
+    assert_eq!(
+        std::fs::read(&file).expect("it is still there"),
+        b"somebody's"
+    );
+}
+
+#[test]
+fn a_variable_that_is_misspelt_is_no_default() {
+    let check = ["check", "--upstream=db:1"];
+    let (code, _, err) = answer(&run(&check, &[("PGAUTOPREP_WORKRES", "3")]));
+    let expected = "pgautoprep: PGAUTOPREP_WORKRES: no setting has this variable, expected \
+                    PGAUTOPREP_WORKERS\n";
+    assert_eq!((code, err.as_str()), (Some(64), expected));
+    // What Kubernetes sets for a service of this name is nobody's mistake.
+    for name in [
+        "PORT",
+        "PORT_6432_TCP",
+        "SERVICE_HOST",
+        "SERVICE_PORT_HTTP",
+        "PG_MAJOR",
+    ] {
+        let variable = format!("PGAUTOPREP_{name}");
+        let (code, out, err) = answer(&run(&check, &[(&variable, "3")]));
+        assert_eq!((code, err.as_str()), (Some(0), ""), "{name}");
+        assert!(
+            out.contains(&format!("# {variable} is set but names no setting")),
+            "{out}"
+        );
+    }
+}

@@ -40,6 +40,9 @@ impl Check {
     }
 }
 
+/// The longest value behind which the others' places are written.
+const WIDEST: usize = 60;
+
 /// A setting of a proxy that runs: its name, its value, and whether a RELOAD changes it.
 type Running = (String, String, bool);
 
@@ -102,11 +105,9 @@ fn render(effective: &Effective, config: Option<&Config>) -> String {
             (value, written.origin.to_string())
         })
         .collect();
-    let width = lines
-        .iter()
-        .map(|(value, _)| value.chars().count())
-        .max()
-        .unwrap_or(0);
+    // One long value does not move the others' places out of sight.
+    let widths = lines.iter().map(|(value, _)| value.chars().count());
+    let width = widths.filter(|width| *width <= WIDEST).max().unwrap_or(0);
 
     let mut out = String::new();
     for (value, origin) in lines {
@@ -185,6 +186,10 @@ mod tests {
         let config = effective.config().expect("a valid configuration");
         let printed = render(&effective, Some(&config));
         assert!(printed.contains("# --audit\n"), "{printed}");
+        // The query for secrets is longer than what fits a window.
+        let mut lines = printed.lines();
+        let audit = lines.find(|line| line.starts_with("audit = "));
+        assert!(audit.is_some_and(|line| line.len() < 80), "{printed}");
 
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("printed.toml");

@@ -97,7 +97,7 @@ use worker::{Handle, Setup, Thread};
 pub use farewell::CONNECTIONS;
 pub use files::raise_file_limit;
 pub use settings::settings;
-pub use steward::{Means, SetLog, Steward, Unchanged};
+pub use steward::{Means, SetLog, Steward, Unchanged, with_causes};
 pub use tls::{Conversation, encrypt};
 
 /// Why the proxy could not start.

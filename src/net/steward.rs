@@ -324,7 +324,8 @@ fn tell_warnings(before: &Config, after: &Config) {
 }
 
 /// An error with what it was caused by, as far as it does not say so itself.
-pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
+#[must_use]
+pub fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
