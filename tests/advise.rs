@@ -309,6 +309,34 @@ async fn it_ends_by_itself_and_a_wrong_password_costs_only_columns() {
         report.contains("the server refuses the login: 28P01"),
         "{report}"
     );
+    let nobody = "no session with the server in which a statement was asked about";
+    assert!(report.contains(nobody), "{report}");
+}
+
+/// Not only at the end, which may be an hour later.
+#[tokio::test]
+async fn whom_the_server_does_not_let_in_is_told_so_at_once() {
+    let server = server().await;
+    let wrong = [("PGPASSWORD", "wrong")];
+    let right = [("PGPASSWORD", PASSWORD)];
+    let none = ["--database", "none"];
+    let upstream = server.host_port();
+    for (user, more, variables, expected) in [
+        ("postgres", &[][..], &wrong[..], Some("28P01")),
+        ("postgres", &[], &[], Some("set PGPASSWORD")),
+        ("postgres", &none, &right, Some("3D000")),
+        ("postgres", &[], &right, None),
+    ] {
+        let own = ["--listen", "127.0.0.1:0", "--upstream", &upstream];
+        let own = [&own[..], &["--minutes", "0.01", "--user", user], more].concat();
+        let output = command(&own).envs(variables.iter().copied()).output();
+        let output = output.unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{error}");
+        let told = "the report will lack what only the server knows";
+        assert_eq!(error.contains(told), expected.is_some(), "{error}");
+        assert!(error.contains(expected.unwrap_or_default()), "{error}");
+    }
 }
 
 #[test]

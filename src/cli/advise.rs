@@ -100,6 +100,9 @@ impl Advise {
             databases: self.databases,
             proxy: None,
         };
+        if let Some(why) = questions.refusal() {
+            tracing::warn!(why, "the report will lack what only the server knows");
+        }
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;

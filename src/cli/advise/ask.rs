@@ -95,7 +95,11 @@ impl Questions {
     /// Asks about the statements that could be converted, of those that these samples are of.
     pub(super) fn ask(&self, samples: Vec<(Passed, Option<Sample>)>) -> Asked {
         let mut servers = BTreeMap::new();
-        let mut statistics = Err(NOBODY.to_owned());
+        let unasked = match self.credentials {
+            Some(_) => "no session with the server in which a statement was asked about",
+            None => NOBODY,
+        };
+        let mut statistics = Err(unasked.to_owned());
         let could = samples.into_iter().filter(|it| it.0.reason == Reason::Mode);
         let rows: Vec<_> = could
             .take(MOST)
@@ -170,6 +174,27 @@ impl Questions {
             told.memory = memory(server, text).ok();
         }
         Ok(told)
+    }
+
+    /// Why the server will not be asked about statements, as far as that can be known before there
+    /// are any.
+    pub(super) fn refusal(&self) -> Option<String> {
+        let credentials = self.credentials.as_ref()?;
+        let anyone = [credentials.user().to_owned()];
+        let databases = match &self.databases[..] {
+            [] => &anyone[..],
+            named => named,
+        };
+        let mut refusals = databases.iter().filter_map(|database| {
+            let server = Server::connect(&self.config, self.address(database)?);
+            let account = self.account(credentials, database);
+            let login = server.and_then(|server| server.log_in(&account, &SESSION));
+            login.err().map(|error| format!("{error:#}"))
+        });
+        // A database that nobody has named may not be there, or not be for this user.
+        let is_named = !self.databases.is_empty();
+        let is_about_password = |why: &str| why.contains(": 28P01: ") || why.contains("PGPASSWORD");
+        refusals.find(|why| is_named || is_about_password(why))
     }
 
     /// The first server of this database.

@@ -45,6 +45,11 @@ impl Credentials {
         }))
     }
 
+    /// Who asks.
+    pub(super) fn user(&self) -> &str {
+        &self.user
+    }
+
     /// The account for this database of the server there.
     pub(super) fn account(&self, address: Option<&Address>, database: &str) -> Account {
         let listed = || {
