@@ -169,6 +169,7 @@ fn measure_all(options: &DemoOptions, progress: &mut Progress<'_>) -> anyhow::Re
         clients: options.clients.into(),
         rounds: options.rounds,
         seconds: options.seconds,
+        is_debug_build: cfg!(debug_assertions) && options.server.is_own_program(),
         workloads,
     })
 }

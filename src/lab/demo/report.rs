@@ -18,6 +18,8 @@ pub(super) struct Report {
     pub(super) clients: usize,
     pub(super) rounds: u16,
     pub(super) seconds: f64,
+    /// The program that measures, and was measured, is one to find mistakes in.
+    pub(super) is_debug_build: bool,
     pub(super) workloads: Vec<Row>,
 }
 
@@ -123,6 +125,11 @@ impl Report {
                 self.cpus
             ),
         ];
+        if self.is_debug_build {
+            let why = "This is a debug build of the program, which takes several times the CPU \
+                       time of a release build: `cargo run --release -- demo` measures that.";
+            all.insert(0, why.to_owned());
+        }
         if let Some(noise) = self.noise() {
             all.push(format!(
                 "The same measurement, repeated, differed by {:.0} % from round to round (median \
@@ -271,6 +278,7 @@ mod tests {
             cpus: 2,
             clients: 8,
             rounds: 3,
+            is_debug_build: false,
             seconds: 0.8,
             workloads: vec![Row {
                 name: "key",
@@ -278,6 +286,18 @@ mod tests {
                 variants,
             }],
         }
+    }
+
+    #[test]
+    fn a_build_that_is_not_for_measuring_is_told_of() {
+        let said = |is_debug_build| {
+            let report = Report {
+                is_debug_build,
+                ..report()
+            };
+            report.render().contains("This is a debug build")
+        };
+        assert_eq!([said(true), said(false)], [true, false]);
     }
 
     #[test]

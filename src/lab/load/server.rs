@@ -79,6 +79,11 @@ impl ServerFlags {
         })?)
     }
 
+    /// Whether what is measured is this program.
+    pub(crate) const fn is_own_program(&self) -> bool {
+        self.proxy.is_none()
+    }
+
     /// The program whose `serve` is measured.
     ///
     /// # Errors
