@@ -271,12 +271,18 @@ impl Translation {
                 self.note(entry, &format!("{key} {why}"));
             }
         }
+        if !is_pooled && value(DATABASE_POOL_SIZE.key).is_some() {
+            let why = "has no equivalent where pool_mode is session: each client has a server \
+                       connection of its own";
+            self.note(entry, &format!("{} {why}", DATABASE_POOL_SIZE.key));
+        }
         let of_all = OF_ALL.map(|key| value(key).map(str::to_owned));
         self.askers.push((entry.line, name.to_owned(), of_all));
         let is_other = |key: &&str| {
             let is_said = OF_ALL.contains(key) || OF_DATABASES.iter().any(|(said, _)| said == key);
             let is_said = is_said || *key == "load_balance_hosts" && (!has_choice || !is_balanced);
             let is_said = is_said || sizes.iter().any(|(said, _)| said == key);
+            let is_said = is_said || !is_pooled && *key == DATABASE_POOL_SIZE.key;
             !known.contains(key) && !is_said
         };
         let others: Vec<_> = pairs.iter().map(|(key, _)| key.as_str()).collect();

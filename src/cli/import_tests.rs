@@ -134,7 +134,9 @@ fn pools_keep_their_sizes_where_they_have_any() {
     );
     assert_eq!(config.query_wait_timeout.as_secs(), 9);
     assert!(
-        out.contains("line 3: [databases] b has what has no equivalent: pool_size"),
+        out.contains(
+            "line 3: [databases] b pool_size has no equivalent where pool_mode is session: "
+        ),
         "{out}"
     );
     assert!(
@@ -149,7 +151,9 @@ fn pools_keep_their_sizes_where_they_have_any() {
         "{out}"
     );
     assert!(
-        out.contains("line 2: [databases] a has what has no equivalent: pool_size"),
+        out.contains(
+            "line 2: [databases] a pool_size has no equivalent where pool_mode is session: "
+        ),
         "{out}"
     );
 }
