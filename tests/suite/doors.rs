@@ -401,6 +401,8 @@ fn the_query_for_secrets_may_be_anything_and_lets_nobody_in_by_mistake() {
         ("SELECT 'visitor' WHERE $1 <> ''", false),
         ("SELECT 'visitor', NULL WHERE $1 <> ''", false),
         ("SELECT NULL, 'right' WHERE $1 <> ''", false),
+        ("SELECT $1::bytea, '\\xff00'::bytea", false),
+        ("SELECT 'visitor', repeat(md5($1), 3000)", false),
         (
             "SELECT 'visitor', 'right' FROM generate_series(1, 2) WHERE $1 <> ''",
             false,

@@ -145,3 +145,65 @@ fn a_server_that_does_not_answer_about_users_keeps_nobody_for_ever() {
         assert_eq!(said[0].sqlstate(), "08006", "{said:?}");
     }
 }
+
+#[test]
+fn what_the_server_says_of_users_instead_of_a_secret_lets_nobody_in() {
+    let upstream = Upstream::listen();
+    let settings = [("auth_type", "scram-sha-256"), ("auth_user", "keeper")];
+    let proxy = Proxy::with(&upstream.address(), &settings);
+    let end = frames::ready(b'I');
+    let begin = [frame(b'1', b""), frame(b'2', b"")].concat();
+    let secret = frames::row(&["visitor", "right"]);
+    for said in [
+        // Errors without a state, without any field, without an end.
+        [frames::report(b'E', &["Mno state"]), end.clone()].concat(),
+        [frame(b'E', b""), end.clone()].concat(),
+        [frame(b'E', b"\0"), end.clone()].concat(),
+        [frame(b'E', b"C57014"), end.clone()].concat(),
+        // A secret in front of an error, twice, of a kind that nobody asked for, or cut.
+        [&begin[..], &secret, &frames::error("22012", "no"), &end].concat(),
+        [
+            &begin[..],
+            &secret,
+            &secret,
+            &frames::complete("SELECT 2"),
+            &end,
+        ]
+        .concat(),
+        [&begin[..], &frame(b'D', b"\0\x02\0\0\0\x07visitor"), &end].concat(),
+        [&begin[..], &frame(b'D', b"\0\x02\xff\xff\xff\xfe"), &end].concat(),
+        [&begin[..], &frame(b'D', b""), &end].concat(),
+        [&begin[..], &frame(b'D', b"\xff\xff"), &end].concat(),
+        b"D\x7f\xff\xff\xff\0\x02".to_vec(),
+        frame(b'G', b"\0\0\0"),
+        begin.clone(),
+    ] {
+        let started = Instant::now();
+        let shown = said.escape_ascii().to_string();
+        let mut client = Client::connect(proxy.address());
+        let attempt = std::thread::spawn(move || {
+            client.send(&startup(&ME));
+            answer(&mut client, "visitor", "right", None)
+        });
+        let mut peer = upstream.accept();
+        peer.send(&crate::harness::script::greeting());
+        // The packet, and the question behind it.
+        let mut seen = Vec::new();
+        while !seen.ends_with(b"S\0\0\0\x04") {
+            let mut bytes = [0; 4096];
+            let count = std::io::Read::read(&mut peer.stream, &mut bytes).unwrap();
+            assert!(count > 0, "it asks nothing");
+            seen.extend_from_slice(&bytes[..count]);
+        }
+        peer.send(&said);
+        drop(peer);
+        let told = attempt.join().unwrap();
+        let last = told.last().unwrap();
+        assert_eq!(last.tag, b'E', "{shown}: {told:?}");
+        assert!(
+            ["08006", "28P01"].contains(&&*last.sqlstate()),
+            "{shown}: {told:?}"
+        );
+        assert!(started.elapsed() < PATIENCE / 2, "{shown}");
+    }
+}

@@ -114,6 +114,7 @@ mod hosts;
 mod doors;
 mod doors_hostile;
 mod doors_known;
+mod doors_lasting;
 mod doors_rules;
 mod doors_tls;
 // Logging in: encryption requests, versions, passwords, sockets of every kind.

@@ -117,6 +117,12 @@ fn a_connection_that_says_anything_while_nobody_listens_is_closed() {
             "57P01",
             "terminating connection due to administrator command",
         ),
+        // Errors that lack what every error has.
+        frames::report(b'E', &["Mno state"]),
+        frames::report(b'E', &["SFATAL"]),
+        frame(b'E', b""),
+        frame(b'E', b"\0"),
+        frame(b'E', b"C57P01"),
         frames::notification(7, "a", "b"),
         ready(b'I'),
         b"N".to_vec(),
@@ -186,6 +192,9 @@ fn a_reset_that_is_not_answered_as_it_should_ends_the_connection() {
     let tag = || complete("RESET");
     let answers = [
         [frames::error("57014", "canceling"), ready(b'I')].concat(),
+        [frames::report(b'E', &["Mno state"]), ready(b'I')].concat(),
+        [frame(b'E', b""), ready(b'I')].concat(),
+        [frame(b'E', b"C57014"), ready(b'I')].concat(),
         [complete("SET"), ready(b'I')].concat(),
         [tag(), ready(b'T')].concat(),
         [tag(), tag(), ready(b'I')].concat(),
@@ -206,6 +215,24 @@ fn a_reset_that_is_not_answered_as_it_should_ends_the_connection() {
         is_gone(&scene, peer);
         let summary = scene.stage.proxy.summary();
         assert_eq!(summary.count(Counter::Parked), 0, "{answer:?}");
+    }
+}
+
+#[test]
+fn a_reset_that_breaks_off_after_any_byte_gives_nobody_anything() {
+    let answer = [
+        complete("RESET"),
+        frames::parameter("DateStyle", "ISO, MDY"),
+        ready(b'I'),
+    ]
+    .concat();
+    for end in 0..answer.len() {
+        let (scene, mut peer) = resetting();
+        peer.send(&answer[..end]);
+        drop(peer);
+        drop(scene.login());
+        let summary = scene.stage.proxy.summary();
+        assert_eq!(summary.count(Counter::Parked), 0, "{end}");
     }
 }
 

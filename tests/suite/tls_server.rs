@@ -2,12 +2,13 @@
 
 use crate::harness::client::Client;
 use crate::harness::frames::{self, query, startup, tags};
-use crate::harness::proxy::Proxy;
+use crate::harness::proxy::{Process, Proxy};
 use crate::harness::server;
 use crate::harness::tls::{Certificates, encrypting, pairs, psql, ssl_request};
 use crate::harness::upstream::{Peer, Upstream};
 use pgautoprep::lab::postgres::{Auth, Scratch};
 use pgautoprep::metrics::Counter;
+use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
 const ME: [(&str, &str); 2] = [("user", "postgres"), ("database", "postgres")];
@@ -172,6 +173,30 @@ fn nothing_that_a_server_says_before_it_has_proven_who_it_is_is_used() {
             upstream.nobody_waits();
         }
     }
+}
+
+/// CVE-2024-10977 of libpq: nor does whoever reads the log believe it.
+#[test]
+fn the_log_repeats_nothing_that_a_server_says_in_the_clear() {
+    let certificates = Certificates::new();
+    let upstream = Upstream::listen();
+    let mut settings = mode(&certificates, "require");
+    settings.push(("log_level", "trace".to_owned()));
+    let mut proxy = Process::start(&upstream.address(), &pairs(&settings));
+    let error = frames::error("99999", "believe me\n2026 INFO all is well");
+    for answer in [error.clone(), [b"S", &error[..]].concat()] {
+        let mut client = Client::connect(&proxy.address);
+        client.send(&startup(&ME));
+        let mut peer = upstream.accept();
+        peer.expect(&ssl_request());
+        let _ = std::io::Write::write_all(&mut peer.stream, &answer);
+        drop(peer);
+        assert_eq!(client.rest()[0].sqlstate(), "08006");
+    }
+    proxy.signal(Signal::TERM);
+    let (_, _, log) = proxy.ended();
+    assert!(log.contains("TLS"), "{log}");
+    assert!(!log.contains("believe") && !log.contains("99999"), "{log}");
 }
 
 #[test]

@@ -241,6 +241,82 @@ fn a_database_that_is_dropped_past_the_proxy_is_gone() {
     }
 }
 
+/// The server says what has changed to sessions that wait, too; who is given one is told it.
+#[test]
+fn what_a_server_reports_while_connections_wait_is_what_the_next_client_is_told() {
+    let server = asking("trust", SETUP);
+    let mut direct = Client::login(&server.host_port(), DATABASE);
+    for (mode, settings) in [("session", ["on", "0"]), ("auto", ["on", "2"])] {
+        let [warm, least] = settings;
+        let proxy = Proxy::with(
+            &server.host_port(),
+            &[
+                ("catalog_watch_ms", "200"),
+                ("pool_mode", mode),
+                ("warm_connections", warm),
+                ("min_pool_size", least),
+            ],
+        );
+        let attempt = || login(proxy.address(), "visitor", "");
+        for zone in ["Asia/Tokyo", "Europe/Rome"] {
+            settle(&proxy, &attempt, 2);
+            direct.run(&format!("ALTER SYSTEM SET timezone = '{zone}'"));
+            direct.run("SELECT pg_reload_conf()");
+            let started = Instant::now();
+            loop {
+                let mut client = Client::login_with(
+                    proxy.address(),
+                    &[("user", "visitor"), ("database", DATABASE)],
+                );
+                let answer = client.query("SHOW timezone");
+                let told = client.parameters.clone();
+                leave(client);
+                // It may be told between the login and the answer, too.
+                let named = |frame: &frames::Frame| {
+                    frame.tag == b'S' && frame.body == format!("TimeZone\0{zone}\0").as_bytes()
+                };
+                let is_told = told.contains(&("TimeZone".to_owned(), zone.to_owned()))
+                    || answer.iter().any(named);
+                let row = answer.iter().find(|frame| frame.tag == b'D').unwrap();
+                let shown = row.columns()[0].clone().unwrap_or_default();
+                if is_told && shown == zone {
+                    break;
+                }
+                // What is said and what holds are never two things.
+                assert_eq!(is_told, shown == zone, "{mode} {told:?} {shown}");
+                assert!(started.elapsed() < BELIEVED, "{mode} {told:?} {shown}");
+            }
+        }
+    }
+}
+
+/// A server that ends idle sessions ends those that wait, and nobody notices.
+#[test]
+fn sessions_that_the_server_ends_for_being_idle_are_given_to_nobody() {
+    let server = asking("trust", SETUP);
+    if server.version_major() < 14 {
+        return;
+    }
+    let mut direct = Client::login(&server.host_port(), DATABASE);
+    direct.run("ALTER ROLE visitor SET idle_session_timeout = '300ms'");
+    for mode in ["session", "auto"] {
+        let changes = [("catalog_watch_ms", "200"), ("pool_mode", mode)];
+        let proxy = Proxy::with(&server.host_port(), &changes);
+        let attempt = || login(proxy.address(), "visitor", "");
+        settle(&proxy, &attempt, 2);
+        for pause in [100, 250, 290, 300, 305, 310, 350, 600] {
+            std::thread::sleep(Duration::from_millis(pause));
+            let mut client = attempt().entered();
+            assert_eq!(client.value("SELECT name FROM t WHERE id = 7"), "name 7");
+            leave(client);
+        }
+        // Of a client that stays it ends the session, as it does directly.
+        let mut client = attempt().entered();
+        assert_eq!(client.value("SELECT name FROM t WHERE id = 8"), "name 8");
+        assert_eq!(client.rest().last().unwrap().sqlstate(), "57P05", "{mode}");
+    }
+}
+
 /// The order of parameters means nothing to a server, nor does how a setting is given.
 #[test]
 fn logins_that_mean_the_same_share_connections() {
