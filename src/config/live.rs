@@ -133,7 +133,9 @@ const LIVE: [(&Setting, Follow); 42] = [
 
 /// The settings that can be changed by reading all again, and not each by itself: they are checked
 /// together, and with the files that they name or the tables of databases.
-const TOGETHER: [&Setting; 28] = [
+const TOGETHER: [&Setting; 30] = [
+    &settings::LISTEN,
+    &settings::HTTP_LISTEN,
     &settings::UPSTREAM,
     &settings::POOL_MODE,
     &settings::DEFAULT_POOL_SIZE,
@@ -195,6 +197,8 @@ impl Config {
         for (_, follow) in &LIVE {
             follow(&mut followed, new);
         }
+        followed.listen.clone_from(&new.listen);
+        followed.http_listen.clone_from(&new.http_listen);
         followed.databases.clone_from(&new.databases);
         followed.upstream.clone_from(&new.upstream);
         followed.default_pool_size = new.default_pool_size;
@@ -352,12 +356,10 @@ mod tests {
             .filter(|key| Config::changed_by(key) == ChangedBy::Restart)
             .collect();
         let expected = [
-            "listen",
             "workers",
             "unix_socket_mode",
             "so_reuseport",
             "takeover_socket",
-            "http_listen",
         ];
         assert_eq!(fixed, expected);
         for setting in SETTINGS

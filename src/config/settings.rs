@@ -147,7 +147,10 @@ pub const LISTEN: Setting = Setting {
     kind: ValueForm::Addresses,
     default: Some("127.0.0.1:6432"),
     what: "Where clients connect: host:port, [v6]:port, or the path of a Unix socket to create, \
-           such as /run/pgautoprep/.s.PGSQL.6432; several may be given.",
+           such as /run/pgautoprep/.s.PGSQL.6432; several may be given. RELOAD listens on new ones \
+           first, or changes nothing, and then closes those that are gone; who came by them stays. \
+           With takeover_socket, and with sockets of a service manager, only the next process \
+           listens elsewhere.",
     because: "only programs on this machine should reach a proxy that nobody has set up yet, and \
               6432 is where poolers of PostgreSQL are expected.",
 };

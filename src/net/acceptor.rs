@@ -99,7 +99,7 @@ impl Acceptor {
     /// Accepts as long as the proxy serves.
     pub(super) async fn accept_until(
         self: Arc<Self>,
-        listener: Listener,
+        listener: Arc<Listener>,
         mut draining: watch::Receiver<Phase>,
     ) {
         tokio::select! {
@@ -141,25 +141,37 @@ impl Acceptor {
                     Err(error) => tracing::debug!(%error, "accepting a connection failed"),
                 }
             };
-            let load = |index: &usize| self.workers[*index].open.load(Ordering::Relaxed);
-            let Some(index) = (0..self.workers.len()).min_by_key(load) else {
-                return;
-            };
-            let admission = self.admit(room);
-            let number = self.next_number.fetch_add(1, Ordering::Relaxed);
-            let open = match admission {
-                Admission::Admitted(_) => vec![&self.workers[index].open, &self.open],
-                // It must not keep out others when there is room again.
-                Admission::Refused(_) => Vec::new(),
-            };
-            let open = OpenClient::count(&open);
-            let acceptor = Arc::clone(self);
-            tokio::spawn(async move {
-                acceptor
-                    .greet(client, number, admission, (index, open))
-                    .await;
-            });
+            self.meet(client, room);
         }
+    }
+
+    /// Accepts who waits at a socket that is about to be closed.
+    pub(super) fn accept_waiting(self: &Arc<Self>, listener: &Listener) {
+        while let Ok(client) = listener.accept_at_once() {
+            self.meet(client, true);
+        }
+    }
+
+    /// Has a client greeted that has just been accepted.
+    fn meet(self: &Arc<Self>, client: Stream, room: bool) {
+        let load = |index: &usize| self.workers[*index].open.load(Ordering::Relaxed);
+        let Some(index) = (0..self.workers.len()).min_by_key(load) else {
+            return;
+        };
+        let admission = self.admit(room);
+        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+        let open = match admission {
+            Admission::Admitted(_) => vec![&self.workers[index].open, &self.open],
+            // It must not keep out others when there is room again.
+            Admission::Refused(_) => Vec::new(),
+        };
+        let open = OpenClient::count(&open);
+        let acceptor = Arc::clone(self);
+        tokio::spawn(async move {
+            acceptor
+                .greet(client, number, admission, (index, open))
+                .await;
+        });
     }
 
     /// Greets a client that is counted for a worker, and hands it to that or to the one that has

@@ -112,7 +112,7 @@ pub(super) async fn bind_all(
             Some(socket) => Listener::inherit(address, socket, mode),
             None => match given.take(address).await.map_err(failed)? {
                 Some(listener) => Ok(listener),
-                None => Listener::bind(address, mode, config.so_reuseport).await,
+                None => Listener::bind(address, mode, config.so_reuseport),
             },
         };
         listeners.push(listener.map_err(failed)?);

@@ -3,13 +3,13 @@
 use super::stream::{Plain, Stream, tune};
 use crate::config::Address;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::net::{TcpListener, UnixListener};
 
 /// Connections the kernel keeps while they wait to be accepted: enough for all clients of a pool to
 /// reconnect at once.
@@ -92,17 +92,54 @@ impl AsFd for Claim {
 impl Listener {
     /// Listens on `address`; `mode` are the permission bits of a Unix socket, and `reuses` says
     /// whether other processes may listen on the same TCP port.
-    pub(super) async fn bind(address: &Address, mode: u32, reuses: bool) -> io::Result<Self> {
+    pub(super) fn bind(address: &Address, mode: u32, reuses: bool) -> io::Result<Self> {
         let socket = match address {
-            Address::Tcp { host, port } => Listening::Tcp(listen_on(host, *port, reuses).await?),
+            Address::Tcp { host, port } => Listening::Tcp(listen_on(host, *port, reuses)?),
             Address::Unix(path) => {
-                remove_stale(path).await?;
+                remove_stale(path)?;
                 listen_at(path, mode)?
             }
         };
         let mut listener = Self::new(address, socket);
         listener.is_shared = reuses && matches!(address, Address::Tcp { .. });
         Ok(listener)
+    }
+
+    /// The same beside sockets of this process that are about to be closed, and may be in the way:
+    /// `0.0.0.0` cannot be listened on where 127.0.0.1 is with the same port. For this moment both
+    /// share the port. The system remembers that: whoever is of this user and asks to share a port
+    /// may have it from then on.
+    pub(super) fn bind_beside(
+        address: &Address,
+        (mode, reuses): (u32, bool),
+        closing: &[Arc<Self>],
+    ) -> io::Result<Self> {
+        match Self::bind(address, mode, reuses) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && !reuses => {
+                let share = |is| closing.iter().try_for_each(|it| it.shares_port(is));
+                share(true)?;
+                let second = Self::bind(address, mode, true);
+                share(false)?;
+                let mut listener = second?;
+                listener.shares_port(false)?;
+                listener.is_shared = false;
+                Ok(listener)
+            }
+            first => first,
+        }
+    }
+
+    /// Whether other sockets may be bound to the same port from now on.
+    fn shares_port(&self, is: bool) -> io::Result<()> {
+        match &self.socket {
+            Listening::Tcp(listener) => socket2::SockRef::from(listener).set_reuse_port(is),
+            Listening::Unix(..) => Ok(()),
+        }
+    }
+
+    /// Whether it listens on this address, as configured.
+    pub(super) fn is_of(&self, address: &Address) -> bool {
+        self.address == *address
     }
 
     /// Whether others listen there as well, or somebody does whether this process does or not: who
@@ -221,6 +258,32 @@ impl Listener {
         self.accept_plain().await.map(Stream::plain)
     }
 
+    /// Who waits already, also where the system's word of it is still on its way.
+    ///
+    /// # Errors
+    /// Nobody does.
+    pub(super) fn accept_at_once(&self) -> io::Result<Stream> {
+        use socket2::SockRef;
+        let accept = |listener: SockRef<'_>| {
+            let (socket, _) = listener.accept()?;
+            socket.set_nonblocking(true)?;
+            io::Result::Ok(OwnedFd::from(socket))
+        };
+        match &self.socket {
+            Listening::Tcp(listener) => {
+                let stream = std::net::TcpStream::from(accept(listener.into())?);
+                let stream = tokio::net::TcpStream::from_std(stream)?;
+                tune(&stream)?;
+                Ok(Stream::plain(Plain::Tcp(stream)))
+            }
+            Listening::Unix(listener, _) => {
+                let stream = std::os::unix::net::UnixStream::from(accept(listener.into())?);
+                let stream = tokio::net::UnixStream::from_std(stream)?;
+                Ok(Stream::plain(Plain::Unix(stream)))
+            }
+        }
+    }
+
     /// The next connection's socket.
     pub(super) async fn accept_plain(&self) -> io::Result<Plain> {
         match &self.socket {
@@ -238,9 +301,9 @@ impl Listener {
 }
 
 /// Listens on the first address of `host` that can be.
-async fn listen_on(host: &str, port: u16, reuses: bool) -> io::Result<TcpListener> {
+fn listen_on(host: &str, port: u16, reuses: bool) -> io::Result<TcpListener> {
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
-    for address in tokio::net::lookup_host((host, port)).await? {
+    for address in (host, port).to_socket_addrs()? {
         match listen(address, reuses) {
             Ok(listener) => return Ok(listener),
             Err(error) => last = error,
@@ -303,11 +366,11 @@ pub(super) fn is_socket(path: &Path) -> io::Result<bool> {
 
 /// Removes the socket file of a process that has died; one that still answers is left alone, and so
 /// is anything that is not a socket.
-async fn remove_stale(path: &Path) -> io::Result<()> {
+fn remove_stale(path: &Path) -> io::Result<()> {
     if !is_socket(path)? {
         return Ok(());
     }
-    match UnixStream::connect(path).await {
+    match std::os::unix::net::UnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             std::fs::remove_file(path)
         }

@@ -18,6 +18,7 @@ mod dial;
 pub mod door;
 mod ending;
 mod endpoint;
+mod entrances;
 mod environment;
 mod farewell;
 mod files;
@@ -35,6 +36,7 @@ mod phase;
 mod places;
 mod pools;
 mod port;
+mod porter;
 mod process;
 mod proof;
 mod reach;
@@ -288,15 +290,16 @@ impl Proxy {
         let mut accepting = JoinSet::new();
         let phase = draining.clone();
         let desk = self.desk((&console, &*heirs), &threads, phase);
-        for listener in self.listeners {
-            let acceptor = Arc::clone(&acceptor);
-            accepting.spawn(acceptor.accept_until(listener, draining.clone()));
-        }
-        drop(acceptor);
-        for listener in self.http {
-            let (desk, phase) = (Arc::clone(&desk), draining.clone());
-            accepting.spawn(desk.serve_until(listener, phase));
-        }
+        let has_shared = self
+            .listeners
+            .iter()
+            .chain(&self.http)
+            .any(Listener::is_shared);
+        let is_given = has_shared && !self.config.so_reuseport;
+        let is_fixed = is_given || self.config.takeover_socket.is_some();
+        let entrances = &self.steward.entrances;
+        let coming = entrances.begin(self.listeners, self.http, is_fixed);
+        accepting.spawn(porter::attend(coming, acceptor, desk, draining.clone()));
         let mut stop = pin!(stop);
         let mut ordered = self.steward.ending();
         let ending = tokio::select! {
@@ -377,9 +380,6 @@ impl Proxy {
             self.steward.current(),
             self.started,
         ));
-        if !self.http.is_empty() {
-            tokio::spawn(Arc::clone(&gallery).note());
-        }
         Arc::new(Desk::new(metrics, workers, times, health, gallery))
     }
 

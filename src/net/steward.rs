@@ -5,6 +5,7 @@
 
 use super::current::Current;
 use super::door::{Door, Doors};
+use super::entrances::Entrances;
 use super::files::raise_file_limit;
 use super::logs::Logs;
 use super::switches::SwitchKeeper;
@@ -62,6 +63,8 @@ pub struct Steward {
     doors: Arc<Doors>,
     /// What is switched off, and where that is kept.
     pub(super) switches: SwitchKeeper,
+    /// Where the proxy listens.
+    pub(super) entrances: Entrances,
     logs: Arc<Logs>,
     means: Mutex<Option<Means>>,
     ending: watch::Sender<Option<Ending>>,
@@ -84,6 +87,7 @@ impl Steward {
             tls,
             doors,
             switches,
+            entrances: Entrances::default(),
             logs,
             means: Mutex::default(),
             ending: watch::Sender::new(None),
@@ -111,6 +115,7 @@ impl Steward {
             Some(read) => before.following(read),
             None => Config::clone(&before),
         };
+        self.entrances.settle(&before, &mut after);
         check(&after)?;
         has_files(&before, &mut after)?;
         let tls = Encryption::read(&after).map_err(|error| unusable(&error))?;
@@ -120,6 +125,8 @@ impl Steward {
         let own = own.map_err(|error| unusable(&error))?;
         let switches = self.switches.read(&after);
         let switches = switches.map_err(|error| unusable(&error))?;
+        let entrances = self.entrances.prepare(&before, &after);
+        let entrances = entrances.map_err(Unchanged::Unusable)?;
         if let (Some(means), Some(read)) = (&*means, &read) {
             // The last step that can fail.
             (means.set_log)(read).map_err(Unchanged::Unusable)?;
@@ -127,6 +134,7 @@ impl Steward {
         self.tls.install(tls);
         self.doors.install(door);
         self.switches.install(switches);
+        self.entrances.install(entrances);
         *self.own() = own;
         let fixed = read.as_ref().map(|read| fixed(read, &after));
         tell_warnings(&before, &after);

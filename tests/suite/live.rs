@@ -325,11 +325,9 @@ fn a_file_changes_all_of_them_or_none() {
     let expected = "13:19: login_timeout_s: expected a whole number, found \"soon\"";
     assert_eq!(said, format!("{}:{expected}", file.display()));
     assert_eq!(shown(&mut console), before, "half of it is in force");
-    // Where it listens is not another yet, so it would lead to itself.
-    let own = format!(
-        "listen = \"127.0.0.1:0\"\nupstream = \"{}\"\n",
-        running.place.path
-    );
+    // It would lead to itself.
+    let path = &running.place.path;
+    let own = format!("listen = \"{path}\"\nupstream = \"{path}\"\n");
     std::fs::write(&file, format!("{own}admin_users = \"boss\"\n")).unwrap();
     let said = refused(&mut console, "RELOAD");
     assert!(said.contains(&running.place.path), "{said}");

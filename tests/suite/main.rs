@@ -67,6 +67,7 @@ mod unseen;
 mod lists;
 mod live;
 mod live_doors;
+mod live_entrances;
 mod live_routes;
 // What the strings of a list are read as, and which of them an error is about.
 mod list_types;

@@ -9,7 +9,7 @@ pub const HTTP_LISTEN: Setting = Setting {
     default: Some(""),
     what: "Where the page for people, /metrics, /status, /healthz and /readyz are answered by \
            HTTP, without TLS and without a password: host:port, or the path of a Unix socket; \
-           several may be given.",
+           several may be given. RELOAD changes them as it does those of listen.",
     because: "a port that nobody has asked for is one more to guard.",
 };
 

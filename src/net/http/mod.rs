@@ -102,10 +102,15 @@ impl Desk {
         }
     }
 
+    /// Has what is counted be noted from now on, for the charts.
+    pub(super) fn begin_notes(&self) {
+        tokio::spawn(Arc::clone(&self.gallery).note());
+    }
+
     /// Answers whoever comes, until another process does.
     pub(super) async fn serve_until(
         self: Arc<Self>,
-        listener: Listener,
+        listener: Arc<Listener>,
         mut phase: watch::Receiver<Phase>,
     ) {
         tokio::select! {
