@@ -27,7 +27,8 @@ const JUDGED: &str = "\
     bgwriter_lru_multiplier block_size bonjour bonjour_name bytea_output check_function_bodies \
     checkpoint_completion_target checkpoint_flush_after checkpoint_timeout checkpoint_warning \
     client_connection_check_interval client_encoding client_min_messages cluster_name \
-    commit_delay commit_siblings commit_timestamp_buffers compute_query_id config_file \
+    commit_delay commit_siblings commit_timestamp_buffers composite_type_mismatch \
+    compute_query_id config_file \
     constraint_exclusion cpu_index_tuple_cost cpu_operator_cost cpu_tuple_cost \
     createrole_self_grant cursor_tuple_fraction data_checksums data_directory \
     data_directory_mode data_sync_retry db_user_namespace deadlock_timeout debug_assertions \
