@@ -41,7 +41,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 /// Executions of each shape: enough for two sightings, two audits, and some more.
 const EXECUTIONS: u64 = 14;
 /// Where questions take long, shapes are asked about when they have been met this often at most.
-const MOST_EXECUTIONS: u64 = 10 * EXECUTIONS;
+const MOST_EXECUTIONS: u64 = 40 * EXECUTIONS;
 /// How many of them, at the end, decide whether a shape is converted.
 const DECISIVE: u64 = 3;
 /// The share of the shapes that must be converted: a floor under what is reached.
