@@ -4,8 +4,8 @@
 //! Invariants:
 //! - such a client waits for one connection, and is connected otherwise as soon as that is closed
 //!   for any reason, and [`PATIENCE`] after it has begun to wait;
-//! - the last look at the catalog took no longer than [`MOST`]: where the catalog is so large that
-//!   it does, another login is sooner done.
+//! - the last look at the catalog took no longer than [`MOST`], or than [`LOGINS`] logins take:
+//!   where the catalog is so large that it does, another login is sooner done.
 
 use super::Worker;
 use super::ports::PortId;
@@ -19,9 +19,20 @@ use std::time::{Duration, Instant};
 /// would not keep a login.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The longest time, in milliseconds, that the last look may have taken. A login takes some 3, and
-/// twice that until the first statements of a session have run.
+/// The longest time, in milliseconds, that the last look may have taken in any case. A login takes
+/// some 3 where the server is near and has little to do.
 const MOST: u64 = 20;
+
+/// How many times as long as the last login it may have taken where that took longer: a look is
+/// answered in as many round trips as a login or fewer, and behind a login the first statements
+/// of a session take as long again.
+const LOGINS: u32 = 2;
+
+/// The longest time, in milliseconds, that a look may take where the last login took this long.
+fn longest_look(login: Duration) -> u64 {
+    let logins = (login * LOGINS).as_millis();
+    u64::try_from(logins).unwrap_or(u64::MAX).max(MOST)
+}
 
 impl Worker {
     /// Whether a connection has no client and is there.
@@ -39,7 +50,10 @@ impl Worker {
     pub(super) fn ask_first(&mut self, mut arrival: Arrival, id: UpstreamId, may_ask: bool) {
         let may_ask = may_ask && self.is_parked(id);
         let asks = match may_ask {
-            true => self.hub.look(id, arrival.joined.key.clone(), MOST),
+            true => {
+                let key = arrival.joined.key.clone();
+                self.hub.look(id, key, longest_look(self.login_took))
+            }
             false => None,
         };
         if let (Some(Parking::Learns | Parking::Resets), Some(server)) =
@@ -92,5 +106,19 @@ impl Worker {
         let (_, mut arrival) = self.awaited.swap_remove(at);
         arrival.joined.place = place;
         self.redial(arrival);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::longest_look;
+    use std::time::Duration;
+
+    #[test]
+    fn a_look_may_take_longer_where_logins_do() {
+        assert_eq!(longest_look(Duration::ZERO), 20);
+        assert_eq!(longest_look(Duration::from_millis(3)), 20);
+        // A server that is far away, or has much to do.
+        assert_eq!(longest_look(Duration::from_millis(120)), 240);
     }
 }

@@ -167,6 +167,7 @@ pub(super) fn start(number: usize, setup: Setup) -> io::Result<(Handle, Thread)>
         halted: None,
         parked: Vec::new(),
         awaited: Vec::new(),
+        login_took: Duration::ZERO,
         swept_at: None,
         looks_at,
         runtime: setup.runtime,
@@ -222,6 +223,8 @@ struct Worker {
     parked: Vec<UpstreamId>,
     /// Clients that are to have one of these as soon as the server has said how it is.
     awaited: Vec<(UpstreamId, Arrival)>,
+    /// How long the last login took that the server has accepted.
+    login_took: Duration,
     /// When one of them will have waited for too long.
     swept_at: Option<Instant>,
     /// When it is seen next whether clients take too long, if there are limits.

@@ -55,7 +55,10 @@ impl Worker {
         };
         let number = credential.as_ref().map_or(0, |it| it.number());
         match outcome {
-            LoginOutcome::Open => self.warm.accepted((packet, number), client.began),
+            LoginOutcome::Open => {
+                self.login_took = client.began.elapsed();
+                self.warm.accepted((packet, number), client.began);
+            }
             LoginOutcome::Guarded | LoginOutcome::Refused => self.warm.refused(packet),
         }
         if outcome == LoginOutcome::Open
