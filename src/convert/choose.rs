@@ -24,7 +24,7 @@ pub(super) fn leaves_or_chooses(
 ) -> Result<bool, Reason> {
     if settings.shares && entry.statement.may_travel() {
         if settings.trials && !settings.looses && !entry.statement.routes().is_told() {
-            choose(entry, habits, clock)?;
+            choose(entry, habits, (clock, 1))?;
             if habits.timing.is_some() {
                 return Ok(false);
             }
@@ -36,43 +36,54 @@ pub(super) fn leaves_or_chooses(
         return Ok(entry.statement.travels(now));
     }
     if settings.trials {
-        choose(entry, habits, clock)?;
+        choose(entry, habits, (clock, 1))?;
     }
     Ok(false)
 }
 
-/// The same of a statement that is one of several in a query: it does not leave, and goes by the
-/// route that others of it have found to be the shorter.
-///
-/// # Errors
-/// [`Reason::Slower`] if that is the original.
-pub(super) fn stays_as_usual(
-    entry: &Entry,
-    settings: &Settings,
-    habits: &mut Habits,
-) -> Result<(), Reason> {
-    let routes = entry.statement.routes();
-    if settings.trials && routes.usual() == Route::Original {
-        return Err(Reason::Slower);
-    }
+/// By how much the statement of this entry gains, which is one of several in a query: it does not
+/// leave, and by which route it goes is chosen for all of them.
+#[inline]
+pub(super) fn stays(entry: &Entry, habits: &mut Habits) {
     habits.sent = Sent {
-        gain: routes.gain(),
+        gain: entry.statement.routes().gain(),
         ..Sent::default()
     };
-    Ok(())
 }
 
-/// By which route the statement of this entry is to be executed now, and whether its time is taken.
+/// Whether the statement of this entry may begin a query of several, or go with others in it. It
+/// goes by the route that has been found the shorter, and by the other to compare them once more
+/// only where all are executions of it, as the first of a query may become.
+///
+/// # Errors
+/// [`Reason::Slower`] if the original is to be sent.
+pub(super) fn joins(entry: &mut Entry, is_first: bool) -> Result<(), Reason> {
+    match entry.statement.routes().usual() {
+        Route::Prepared => Ok(()),
+        Route::Original if is_first && entry.trial.is_due() => Ok(()),
+        Route::Original => {
+            entry.trial.passes();
+            Err(Reason::Slower)
+        }
+    }
+}
+
+/// By which route the statement of this entry is to be executed now, and whether its time is taken;
+/// or that of so many executions of it together.
 ///
 /// # Errors
 /// [`Reason::Slower`] or [`Reason::Trial`] if the original is to be sent.
 #[inline]
-pub(super) fn choose(entry: &mut Entry, habits: &mut Habits, clock: Micros) -> Result<(), Reason> {
+pub(super) fn choose(
+    entry: &mut Entry,
+    habits: &mut Habits,
+    (clock, together): (Micros, u32),
+) -> Result<(), Reason> {
     let routes = entry.statement.routes();
-    let (timed, usual) = (entry.trial.next(routes), routes.usual());
+    let (timed, usual) = (entry.trial.next(routes, together), routes.usual());
     habits.sent = Sent {
         key: entry.statement.key(),
-        limit: Trial::limit(routes),
+        limit: Trial::limit(routes).saturating_mul(together),
         gain: routes.gain(),
         since: clock,
     };
@@ -84,6 +95,7 @@ pub(super) fn choose(entry: &mut Entry, habits: &mut Habits, clock: Micros) -> R
                 key: entry.statement.key(),
                 route,
                 since: clock,
+                together,
             });
             match route {
                 Route::Prepared => Ok(()),

@@ -163,6 +163,8 @@ pub struct Timing {
     pub route: Route,
     /// When it was taken from the client.
     pub since: Micros,
+    /// How many executions of it the query is.
+    pub together: u32,
 }
 
 impl Habits {

@@ -91,6 +91,11 @@ const LATE: u32 = 4;
 const LATES: u8 = 3;
 const PROMPT: u32 = 250;
 
+/// Queries of several executions of a statement are alike if the one has no more than one part in
+/// this many fewer than the other, and after so many that are not, those are compared.
+const LIKE: u32 = 4;
+const MOST_UNLIKE: u8 = 16;
+
 /// What is known of the routes of one statement.
 #[derive(Debug)]
 pub struct Routes {
@@ -322,6 +327,10 @@ pub struct Trial {
     first: (u64, u32),
     /// Microseconds by the usual route; `None` while that is not measured.
     usual: Option<u32>,
+    /// How many executions of the statement one is that the trial under way compares.
+    together: u32,
+    /// Others since then, which were of another number.
+    unlike: u8,
     /// Executions since the last trial that were late.
     lates: u8,
     /// When that was.
@@ -341,16 +350,22 @@ impl Trial {
             left,
             first: (0, 0),
             usual: None,
+            together: 1,
+            unlike: 0,
             lates: 0,
             last: Micros(0),
         }
     }
 
-    /// The route of the next execution if it is to be timed.
+    /// The route of the next execution if it is to be timed, or of the next so many together, in
+    /// one query: what they share is only alike among about as many.
     #[inline]
-    pub fn next(&mut self, routes: &Routes) -> Option<Route> {
+    pub fn next(&mut self, routes: &Routes, together: u32) -> Option<Route> {
         if self.left > 0 {
             self.left -= 1;
+            return None;
+        }
+        if self.together != together && !self.takes(together) {
             return None;
         }
         Some(match (self.usual.is_some(), routes.usual()) {
@@ -360,9 +375,42 @@ impl Trial {
         })
     }
 
-    /// An execution by this route took so many microseconds. Of a statement that is planned for
-    /// each `rounds` values and then parsed anew, so many are one measurement. Returns a pair when
-    /// there is one.
+    /// Whether the next execution is to be timed.
+    #[must_use]
+    pub fn is_due(&self) -> bool {
+        self.left == 0
+    }
+
+    /// The usual route is the original, and a query went by it of which it was not known whether
+    /// its time could be taken.
+    pub fn passes(&mut self) {
+        self.left = self.left.saturating_sub(1);
+    }
+
+    /// Whether so many together may be compared with those of the trial under way. Once others have
+    /// come too often, that is given up for another.
+    #[cold]
+    fn takes(&mut self, together: u32) -> bool {
+        let is_under_way = self.usual.is_some() || self.first.1 > 0;
+        let (less, more) = (self.together.min(together), self.together.max(together));
+        let is_like = less >= more - more / LIKE;
+        if is_under_way && !is_like {
+            self.unlike += 1;
+            if self.unlike < MOST_UNLIKE {
+                return false;
+            }
+            (self.first, self.usual) = ((0, 0), None);
+        }
+        self.unlike = 0;
+        if !is_under_way || !is_like {
+            self.together = together;
+        }
+        true
+    }
+
+    /// An execution by this route took so many microseconds, or each of some together. Of a
+    /// statement that is planned for each `rounds` values and then parsed anew, so many are one
+    /// measurement. Returns a pair when there is one.
     pub fn took(&mut self, route: Route, micros: u64, rounds: u32) -> Option<Pair> {
         let needed = if route == Route::Prepared { rounds } else { 1 };
         self.first.0 += micros;

@@ -7,7 +7,7 @@ fn run(routes: &Routes, count: u32, rounds: u32, cost: impl Fn(Route, u32) -> u6
     let mut trial = Trial::new(routes);
     let (mut total, mut originals) = (0, 0);
     for index in 0..count {
-        let timed = trial.next(routes);
+        let timed = trial.next(routes, 1);
         let route = timed.unwrap_or_else(|| routes.usual());
         let micros = cost(route, index);
         total += micros;
@@ -184,9 +184,34 @@ fn what_was_saved_stays_when_the_difference_changes() {
 fn a_trial_that_fails_leaves_no_half_of_a_pair() {
     let routes = Routes::default();
     let mut trial = Trial::new(&routes);
-    while trial.next(&routes).is_none() {}
+    while trial.next(&routes, 1).is_none() {}
     assert_eq!(trial.took(Route::Prepared, 10, 1), None);
-    assert_eq!(trial.next(&routes), Some(Route::Original));
+    assert_eq!(trial.next(&routes, 1), Some(Route::Original));
     trial.rest(&routes, Micros(0));
-    assert_eq!(trial.next(&routes), None);
+    assert_eq!(trial.next(&routes, 1), None);
+}
+
+#[test]
+fn only_about_as_many_together_are_compared() {
+    let routes = Routes::default();
+    let mut trial = Trial::new(&routes);
+    while trial.next(&routes, 100).is_none() {}
+    assert_eq!(trial.took(Route::Prepared, 20, 1), None);
+    // One alone waits for the network, too, and few share the commit with fewer.
+    assert_eq!(trial.next(&routes, 1), None);
+    assert_eq!(trial.next(&routes, 74), None);
+    assert_eq!(trial.next(&routes, 75), Some(Route::Original));
+    let pair = Pair {
+        prepared: 20,
+        original: 30,
+    };
+    assert_eq!(trial.took(Route::Original, 30, 1), Some(pair));
+    trial.rest(&routes, Micros(0));
+    // Where no such come again, others are compared.
+    while trial.next(&routes, 100).is_none() {}
+    trial.took(Route::Prepared, 20, 1);
+    let unlike = (0..100).take_while(|_| trial.next(&routes, 1).is_none());
+    assert_eq!(unlike.count(), usize::from(MOST_UNLIKE) - 1);
+    assert_eq!(trial.took(Route::Prepared, 90, 1), None);
+    assert_eq!(trial.next(&routes, 1), Some(Route::Original));
 }

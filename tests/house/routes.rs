@@ -1,8 +1,8 @@
 //! Conversions that do not pay, on a server whose times are scripted.
 
-use crate::frames::{self, execution};
-use crate::stage::scene::{SQL, answer, seen};
-use crate::stage::script::SELECT;
+use crate::frames::{self, complete, execution};
+use crate::stage::scene::{SQL, answer, bound, seen};
+use crate::stage::script::{INSERT, SELECT};
 use crate::stage::{Scene, learned};
 use pgautoprep::metrics::Counter;
 use pgautoprep::reason::Reason;
@@ -114,7 +114,7 @@ fn times_of_what_fails_are_not_compared() {
         let bound = if is_original {
             Vec::new()
         } else {
-            crate::stage::scene::bound(&SELECT)
+            bound(&SELECT)
         };
         let error = frames::error("22012", "division by zero");
         scene
@@ -123,4 +123,68 @@ fn times_of_what_fails_are_not_compared() {
         scene.client.until_ready();
     }
     assert_eq!(compared(&scene), 0);
+}
+
+const INSERTED: &str = "INSERT INTO t VALUES (42)";
+
+/// Sends so many queries of `size` statements each; returns how long all of them have taken, and
+/// how many went as they came.
+fn run_together(scene: &mut Scene, (count, size): (usize, usize), takes: Takes) -> (u64, usize) {
+    let query = frames::query(&vec![INSERTED; size].join(";"));
+    let whole = execution(&scene.name, &["42"]);
+    let sync = frames::sync();
+    let one = &whole[..whole.len() - sync.len()];
+    let parts = [one.repeat(size), sync].concat();
+    let (done, end) = (complete("INSERT 0 1"), frames::ready(b'I'));
+    let answered = [bound(&INSERT), done.clone()].concat();
+    let (mut total, mut originals) = (0, 0);
+    for _ in 0..count {
+        scene.client.send(&query);
+        let first = scene.peer.next();
+        let is_original = first.tag == b'Q';
+        let expected = if is_original { &query } else { &parts };
+        let rest = &expected[first.bytes().len()..];
+        if !rest.is_empty() {
+            scene.peer.expect_at_once(rest);
+        }
+        let millis = if is_original {
+            takes.original
+        } else {
+            takes.prepared
+        };
+        scene.stage.advance(millis * size as u64);
+        total += millis;
+        originals += usize::from(is_original);
+        let answer = if is_original { &done } else { &answered };
+        scene
+            .peer
+            .send(&[answer.repeat(size), end.clone()].concat());
+        scene
+            .client
+            .expect(&[done.repeat(size), end.clone()].concat());
+    }
+    (total, originals)
+}
+
+#[test]
+fn what_comes_only_together_with_others_is_left_when_it_takes_longer_and_comes_back() {
+    let settings = [("trials", "on"), ("statement_max_age_s", "86400")];
+    let mut scene = learned(INSERTED, &INSERT, &settings);
+    let slow = Takes {
+        prepared: 50,
+        original: 10,
+    };
+    run_together(&mut scene, (200, 5), slow);
+    assert_eq!(count(&scene, Counter::RoutesLeft), 1);
+    let (total, originals) = run_together(&mut scene, (1_000, 5), slow);
+    assert!(originals > 980, "{originals}");
+    assert!(total <= 1_020 * 10, "{total}");
+    let good = Takes {
+        prepared: 6,
+        original: 10,
+    };
+    run_together(&mut scene, (9_000, 5), good);
+    assert_eq!(count(&scene, Counter::RoutesTaken), 1);
+    let (_, originals) = run_together(&mut scene, (1_000, 5), good);
+    assert!(originals < 20, "{originals}");
 }

@@ -16,11 +16,13 @@
 //!   (`RevalidateCachedQuery` in `plancache.c`).
 
 use super::super::bind::{Call, bind_and_execute, returns_rows};
+use super::super::choose::{choose, joins};
 use super::super::habits::Sent;
 use super::{Circumstances, Decision, Found, Subject};
 use crate::reason::Reason;
 use crate::sql::effect::Effect;
 use crate::sql::split;
+use crate::statement::Key;
 use crate::wire::backend::Status;
 use std::ops::Range;
 
@@ -84,11 +86,50 @@ impl Circumstances<'_> {
             }
         }
         let gain = series.parts.iter().map(|part| part.gain);
-        self.habits.sent = Sent {
-            gain: gain.fold(0, i32::saturating_add),
-            ..Sent::default()
-        };
+        let gain = gain.fold(0, i32::saturating_add);
+        self.habits.sent = Sent::default();
+        self.choose_for(&series)?;
+        self.habits.sent.gain = gain;
         Ok(Decision::Series(Box::new(series)))
+    }
+
+    /// By which route all of them go. Only where they are executions of one statement their time
+    /// says something of it.
+    ///
+    /// # Errors
+    /// [`Reason::Slower`] or [`Reason::Trial`] if the original is to be sent.
+    fn choose_for(&mut self, series: &Series) -> Result<(), Reason> {
+        let Some(first) = series.parts.first() else {
+            return Ok(());
+        };
+        let (key, count) = (first.call.key, series.parts.len());
+        let are_all = series.parts.iter().all(|part| part.call.key == key);
+        if !self.lent.settings.trials || !are_all {
+            return Ok(());
+        }
+        let together = u32::try_from(count).unwrap_or(u32::MAX);
+        match self.standing.mirror.held(key) {
+            Some(entry) => choose(entry, self.habits, (self.clock, together)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a statement may be executed with those before it, as far as by its time.
+    ///
+    /// # Errors
+    /// [`Reason::Slower`] if the original is to be sent.
+    fn may_join(&mut self, key: Key, series: &Series) -> Result<(), Reason> {
+        let before = series.parts.last().map(|part| part.call.key);
+        if !self.lent.settings.trials || before == Some(key) {
+            return Ok(());
+        }
+        let firsts = series.parts.first().map(|part| part.call.key);
+        for (key, is_first) in [(firsts, false), (Some(key), firsts.is_none())] {
+            if let Some(entry) = key.and_then(|key| self.standing.mirror.held(key)) {
+                joins(entry, is_first)?;
+            }
+        }
+        Ok(())
     }
 
     /// Adds the statement at this place of the text to the series, if it is ready; or returns what
@@ -112,6 +153,7 @@ impl Circumstances<'_> {
         if !is_plain || is_behind && returns_rows {
             return Err(Reason::MultipleStatements);
         }
+        self.may_join(call.key, series)?;
         let start = series.messages.len();
         bind_and_execute(&call, &recipe, part, self.lent, &mut series.messages);
         series.parts.push(Member {

@@ -1,7 +1,7 @@
 //! What is ready on the connection: it is executed, here or elsewhere, or asked about once more.
 
 use super::super::bind::Call;
-use super::super::choose::{leaves_or_chooses, stays_as_usual};
+use super::super::choose::{leaves_or_chooses, stays};
 use super::{Circumstances, Found, Subject};
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
@@ -13,8 +13,9 @@ use std::sync::Arc;
 
 impl Circumstances<'_> {
     /// The statement may be ready on this connection; if not, with which plans it is wanted. If it
-    /// is not `ALONE`, it is one of several in a query: it stays at home, its time is not taken,
-    /// the original cannot be tried in its turn, and it is [counted](Self::counted) later.
+    /// is not `ALONE`, it is one of several in a query: it stays at home, the original cannot be
+    /// tried in its turn, by which route it goes is chosen for all of them, and it is
+    /// [counted](Self::counted) later.
     #[inline]
     pub(super) fn warm<const ALONE: bool>(
         &mut self,
@@ -55,7 +56,7 @@ impl Circumstances<'_> {
             if !locks && entry.terms.admit(eligible, text, scan) {
                 let (settings, habits) = (&self.lent.settings, &mut *self.habits);
                 if !ALONE {
-                    stays_as_usual(entry, settings, habits)?;
+                    stays(entry, habits);
                     return Ok(ControlFlow::Break(Found::Execute(Call::of(entry))));
                 }
                 let travels = leaves_or_chooses(entry, settings, habits, (self.now, self.clock))?;
@@ -116,7 +117,7 @@ impl Circumstances<'_> {
         };
         let (settings, habits) = (&self.lent.settings, &mut *self.habits);
         if !ALONE {
-            stays_as_usual(entry, settings, habits)?;
+            stays(entry, habits);
             return Ok(Found::Execute(Call::of(entry)));
         }
         let travels = leaves_or_chooses(entry, settings, habits, (self.now, self.clock));

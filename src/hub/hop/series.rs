@@ -12,7 +12,6 @@ impl Hop<'_> {
     #[inline(never)]
     pub(super) fn execute_series(&mut self, series: Series, text: &[u8]) {
         debug_assert!(!self.client.is_loose, "outside of its transaction");
-        debug_assert!(self.client.habits.timing.is_none(), "no time is taken");
         let stage = self.carry_begin();
         let missed = self.missed(stage);
         missed.close_statement(&mut self.upstream.out);

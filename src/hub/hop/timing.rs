@@ -184,7 +184,7 @@ impl Hop<'_> {
 
     #[cold]
     fn took(&mut self, timing: Timing) {
-        let micros = self.clock.since(timing.since);
+        let micros = self.clock.since(timing.since) / u64::from(timing.together.max(1));
         let Some(entry) = self.upstream.standing.mirror.held(timing.key) else {
             return;
         };
