@@ -296,11 +296,14 @@ fn table(name: &str) -> String {
 /// # Errors
 /// What was expected instead.
 pub(super) fn server_address(text: &str) -> Result<Address, String> {
-    let address = text
-        .parse()
-        .map_err(|error: AddressError| error.to_string())?;
+    const PORT: &str = "a port from 1 to 65535";
+    let address = text.parse().map_err(|error| match error {
+        // Only one to listen at is chosen by the system.
+        AddressError::Port => PORT.to_owned(),
+        error => error.to_string(),
+    })?;
     match address {
-        Address::Tcp { port: 0, .. } => Err("a port from 1 to 65535".to_owned()),
+        Address::Tcp { port: 0, .. } => Err(PORT.to_owned()),
         Address::Unix(path) if text.ends_with('/') || path.is_dir() => {
             Ok(Address::Unix(path.join(".s.PGSQL.5432")))
         }

@@ -195,6 +195,10 @@ fn an_error_says_where_and_what_was_expected() {
             "p.toml:1:12: upstream: expected a port from 1 to 65535, found",
         ),
         (
+            "upstream = 'db:65536'",
+            "p.toml:1:12: upstream: expected a port from 1 to 65535, found",
+        ),
+        (
             "upstream = '127.0.0.1:6432'",
             "listen and upstream are both 127.0.0.1:6432: ",
         ),

@@ -257,11 +257,7 @@ fn a_table_says_as_whom_its_clients_log_in() {
     let forced = format!("{upstream}\ndbname = 'postgres'\nuser = 'shared'");
     let tables = tables(&[("postgres", &upstream), ("app", &forced), ("me", &forced)]);
     let users = Users::new(&[("visitor", "right"), ("me", "mine"), ("shared", "common")]);
-    let changes = [
-        ("auth_type", "scram-sha-256"),
-        ("auth_file", users.path()),
-        ("catalog_watch_ms", "200"),
-    ];
+    let changes = [("auth_type", "scram-sha-256"), ("auth_file", users.path())];
     let proxy = Proxy::with_tables(&tables, &changes);
     let who = |mut client: Client| {
         let who = client.value("SELECT session_user || ' ' || current_database()");
@@ -279,7 +275,7 @@ fn a_table_says_as_whom_its_clients_log_in() {
         assert_eq!(refusal.0, "28P01");
         let refusal = enter(proxy.address(), "visitor", "app", "common").refusal();
         assert_eq!(refusal.0, "28P01");
-        assert!(started.elapsed() < Duration::from_secs(15), "not warm");
+        assert!(started.elapsed() < Duration::from_secs(30), "not warm");
     }
     let attempt = enter(proxy.address(), "visitor", "postgres", "right");
     assert_eq!(who(attempt.entered()), "visitor postgres");
@@ -297,7 +293,7 @@ fn a_table_says_as_whom_its_clients_log_in() {
             Some(client) => leave(client),
             None => break,
         }
-        assert!(started.elapsed() < Duration::from_millis(1_500), "believed");
+        assert!(started.elapsed() < Duration::from_secs(3), "believed");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
