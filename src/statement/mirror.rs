@@ -384,6 +384,14 @@ impl Mirror {
         is_spent.then(|| Arc::clone(&entry.statement))
     }
 
+    /// The server has skipped the Parse before an execution of the entry at `key`, and so holds it
+    /// as it was: the next execution is to have it parsed.
+    pub fn skipped(&mut self, key: Key) {
+        if let Some(entry) = self.entries.get_mut(&key) {
+            entry.custom_plans = CUSTOM_PLANS;
+        }
+    }
+
     /// Removes the entry at `key`, whose Parse has failed. The server holds nothing, so it is owed
     /// nothing.
     pub fn revoke(&mut self, key: Key) {

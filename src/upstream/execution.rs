@@ -246,6 +246,15 @@ impl Execution {
         }
     }
 
+    /// The keys of the statements whose Parse the server skips behind an error that comes now.
+    pub fn skipped(&self) -> impl Iterator<Item = Key> {
+        let own = self.parsing && self.stage == Stage::Beginning;
+        let chain = self.chain.iter();
+        let rest = chain.flat_map(|chain| chain.rest.as_slice());
+        let parsed = rest.filter(|link| link.parsing).map(|link| link.key);
+        parsed.chain(own.then_some(self.key))
+    }
+
     /// An error is about to be forwarded: of what was held only the notices are still true.
     pub fn fail(&mut self, out: &mut Vec<u8>) {
         self.stage = Stage::Failed;

@@ -89,7 +89,14 @@ impl Upstream {
         match tag {
             backend::DATA_ROW => execution.release(tag, out),
             backend::NOTICE => execution.passes_large_notice(out),
-            backend::ERROR => execution.fail(out),
+            backend::ERROR => {
+                let mirror = &mut self.standing.mirror;
+                execution.skipped().for_each(|key| mirror.skipped(key));
+                if execution.parsing && execution.stage != Stage::Beginning {
+                    mirror.revoke(execution.key);
+                }
+                execution.fail(out);
+            }
             _ => {}
         }
     }
@@ -127,6 +134,8 @@ impl Upstream {
         let Some(execution) = self.ledger.execution() else {
             return;
         };
+        let mirror = &mut self.standing.mirror;
+        execution.skipped().for_each(|key| mirror.skipped(key));
         if execution.stage == Stage::Beginning && is_error(body) {
             // Nothing of the client's has run, and nothing may before the transaction has begun.
             execution.recovery = match fields::field(body, fields::SQLSTATE) {

@@ -125,6 +125,48 @@ fn statements_that_are_planned_each_time_are_converted() {
     assert!(summary.count(Counter::StatementsRenewed) > 10, "{summary}");
 }
 
+/// Behind an error the server skips the Parse, too, that would have had a statement planned for its
+/// values once more. Plans that are made once read this table in another order.
+#[test]
+fn what_is_skipped_behind_an_error_was_not_parsed() {
+    let setup = format!(
+        "{SETUP}; CREATE TABLE s (id int, x int); INSERT INTO s SELECT i % 1000, i \
+         FROM generate_series(20000, 1, -1) i; CREATE INDEX ON s (x); ANALYZE s"
+    );
+    let summary = converts(&setup, |client, round| {
+        let range = |n: usize| {
+            let (from, to) = (round % 3 + n, 19_000 + round);
+            format!("SELECT x FROM s WHERE x BETWEEN {from} AND {to} AND id < 3")
+        };
+        let fails = "SELECT 1 / n FROM t WHERE id = 400 AND n = 400 / (id - 400)";
+        for n in 1..6 {
+            client.queries(&["BEGIN", &range(n), "COMMIT"]);
+        }
+        client.queries(&["BEGIN", &[fails, &range(6)].join(";"), "ROLLBACK"]);
+    });
+    assert!(summary.count(Counter::StatementsRenewed) > 10, "{summary}");
+}
+
+/// What stands between the statements is a part of the text that the server reads.
+#[test]
+fn a_comment_between_has_to_be_in_the_client_s_encoding() {
+    same(SETUP, |client, round| {
+        let select = format!("SELECT name FROM t WHERE id = {}", round + 1);
+        let update = format!("UPDATE t SET n = {round} WHERE id = {}", round + 1);
+        for encoding in ["UTF8", "WIN1252"] {
+            client.query(&format!("SET client_encoding = '{encoding}'"));
+            // The last byte of it is no character of WIN1252.
+            for batch in [
+                format!("{select}; {update}"),
+                format!("{select}; /* \u{c1} */ {update}"),
+                format!("{select}; {update}; -- \u{c1}"),
+            ] {
+                client.query(&batch);
+            }
+        }
+    });
+}
+
 /// A statement that does more than read and write ends what may be decided before it has run.
 #[test]
 fn what_changes_the_session_or_is_no_such_statement_goes_through() {

@@ -62,6 +62,8 @@ impl Circumstances<'_> {
     #[cold]
     #[inline(never)]
     pub(super) fn series(&mut self, text: &[u8], is_settled: bool) -> Result<Decision, Reason> {
+        // What stands between them, too, must be what the server can read.
+        self.standing.check_encoding(text)?;
         let statements = split::statements(&mut self.lent.scan, text)?;
         let mut series = Series {
             parts: Vec::with_capacity(statements.len()),
