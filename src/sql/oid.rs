@@ -100,6 +100,14 @@ pub const JSONB: u32 = 3802;
 pub const JSONB_ARRAY: u32 = 3807;
 /// `int4range`.
 pub const INT4RANGE: u32 = 3904;
+/// `numrange`.
+pub const NUMRANGE: u32 = 3906;
+/// `tsrange`.
+pub const TSRANGE: u32 = 3908;
+/// `tstzrange`.
+pub const TSTZRANGE: u32 = 3910;
+/// `daterange`.
+pub const DATERANGE: u32 = 3912;
 /// `int8range`.
 pub const INT8RANGE: u32 = 3926;
 /// `jsonpath`.

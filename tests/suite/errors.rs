@@ -13,7 +13,7 @@ const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, name varchar(5) NOT NUL
 
 /// Texts with a place `{}` for a literal, one that is right there and one that is not; `{n}` is a
 /// number that grows.
-const STATEMENTS: [(&str, &str, &str); 22] = [
+const STATEMENTS: [(&str, &str, &str); 26] = [
     ("SELECT * FROM t WHERE id = '{}'", "1", "abc"),
     (
         "SELECT * FROM t WHERE at = '{}' AND name = 'x'",
@@ -30,6 +30,30 @@ const STATEMENTS: [(&str, &str, &str); 22] = [
     // It fails where it is planned, and the string is a range as it should be.
     (
         "SELECT id FROM t WHERE int4range(id, 9) IN ('[3,9)', int4range(7, {}))",
+        "8",
+        "5",
+    ),
+    (
+        "SELECT id FROM t WHERE numrange(id, 9) IN ('[3.5,9.25)', numrange(7, {}))",
+        "8",
+        "5",
+    ),
+    (
+        "SELECT id FROM t WHERE daterange(at::date, NULL) IN ('[2024-01-01,2024-02-01)', \
+         daterange('2024-01-01'::date + 7, '2024-01-01'::date + {}))",
+        "8",
+        "5",
+    ),
+    (
+        "SELECT id FROM t WHERE tsrange(at, NULL) IN ('[2024-01-01 10:00:00,2024-02-01 00:00:00)', \
+         tsrange('2024-01-01'::date + 7, '2024-01-01'::date + {}))",
+        "8",
+        "5",
+    ),
+    (
+        "SELECT id FROM t WHERE tstzrange(at, NULL) IN \
+         ('[\"2024-01-01 10:00:00+00\",\"2024-02-01 00:00:00+00\")', \
+         tstzrange('2024-01-01'::date + 7, '2024-01-01'::date + {}))",
         "8",
         "5",
     ),
