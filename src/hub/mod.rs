@@ -49,6 +49,7 @@ use adrift::Adrift;
 pub use adrift::{Homecoming, Leaving, Mover};
 use guests::{Departure, Sharing};
 use hop::Hop;
+pub use insist::Unheard;
 pub use moment::{Activity, Moment};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

@@ -17,6 +17,7 @@ use super::tls::{ClientTerms, PROTOCOL, Tunnel};
 use super::visitor::Visitor;
 use crate::client::{Asks, Cancels, Greeting, Login};
 use crate::error::ConnectionError;
+use crate::hub::Unheard;
 use crate::metrics::Counter;
 use crate::wire;
 use crate::wire::startup::{MAX_STARTUP, Packet, packet};
@@ -24,7 +25,7 @@ use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 /// Clients that may be in the middle of a handshake of TLS at once. Each takes some 10 KiB, and for
 /// a fraction of a second if nobody means harm, so these are thousands of logins a second.
@@ -41,6 +42,23 @@ const INSISTED: [Duration; 3] = [
     Duration::from_millis(50),
     Duration::from_millis(250),
 ];
+
+/// The same for one of several statements of a query. Short ones take no longer than what is
+/// between them, in which a server ignores it.
+const INSISTED_ON_SERIES: [Duration; 9] = [
+    Duration::ZERO,
+    Duration::from_millis(1),
+    Duration::from_millis(2),
+    Duration::from_millis(4),
+    Duration::from_millis(8),
+    Duration::from_millis(16),
+    Duration::from_millis(32),
+    Duration::from_millis(64),
+    Duration::from_millis(128),
+];
+
+/// After how long it is seen which of the two it is.
+const MOMENT: Duration = Duration::from_millis(1);
 
 /// Where a client goes that was greeted.
 pub(super) enum Bound {
@@ -357,25 +375,42 @@ impl Drop for Holding {
 /// Has the server told once more where it may not have heard. A statement of ours is several
 /// messages, and between two of them a server ignores what it is told, as when it is idle. Whoever
 /// has asked does not wait for that, as nobody does of whom the server has heard.
-async fn insist(asked: Option<Arc<Cancels>>, (pid, key): (u32, &[u8]), environment: &Environment) {
+async fn insist(asked: Option<Arc<Cancels>>, whose: (u32, &[u8]), environment: &Environment) {
     let Some(cancels) = asked else { return };
-    for pause in INSISTED {
-        tokio::time::sleep(pause).await;
-        let Some(worker) = environment.registry.worker(pid, key) else {
+    sleep(MOMENT).await;
+    let pauses = match unheard(&cancels, whose, environment).await {
+        Some((Unheard::Series, _)) => &INSISTED_ON_SERIES[..],
+        Some(_) | None => &INSISTED[..],
+    };
+    for pause in pauses {
+        sleep(*pause).await;
+        let found = unheard(&cancels, whose, environment).await;
+        // What comes of it is told when that is dropped.
+        let Some((Unheard::Statement | Unheard::Series, _holding)) = found else {
             return;
         };
-        let (answer, answered) = oneshot::channel();
-        worker.tell(News::Insists(Arc::clone(&cancels), answer));
-        let _holding = Holding(worker, Arc::clone(&cancels));
-        if !matches!(timeout(TAKEN, answered).await, Ok(Ok(true))) {
-            return;
-        }
+        let (pid, key) = whose;
         if let Some(request) = environment.registry.cancel(pid, key)
             && let Some((server, secret, endpoint)) = request.theirs()
         {
             hasten(server, secret, endpoint, environment).await;
         }
     }
+}
+
+/// Whether the server may not have heard of these requests, and who holds the client back
+/// meanwhile; `None` if nobody can tell.
+async fn unheard(
+    cancels: &Arc<Cancels>,
+    (pid, key): (u32, &[u8]),
+    environment: &Environment,
+) -> Option<(Unheard, Holding)> {
+    let worker = environment.registry.worker(pid, key)?;
+    let (answer, answered) = oneshot::channel();
+    worker.tell(News::Insists(Arc::clone(cancels), answer));
+    let holding = Holding(worker, Arc::clone(cancels));
+    let unheard = timeout(TAKEN, answered).await.ok()?.ok()?;
+    Some((unheard, holding))
 }
 
 /// Waits until a worker has done what was to be done when it is told.

@@ -3,6 +3,7 @@
 
 use super::session::Session;
 use crate::client::Cancels;
+use crate::hub::Unheard;
 use crate::ids::{ClientId, UpstreamId};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ pub(super) enum News {
     Answer(oneshot::Sender<()>),
     /// A cancel request for a client with these has reached the server; somebody asks whether the
     /// query that it means runs all the same, and tells the server once more then.
-    Insists(Arc<Cancels>, oneshot::Sender<bool>),
+    Insists(Arc<Cancels>, oneshot::Sender<Unheard>),
     /// Which has been done.
     Relents(Arc<Cancels>),
     /// Warm connections that are no longer listed are to be closed.

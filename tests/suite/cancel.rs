@@ -4,7 +4,7 @@ use crate::harness::client::{Client, PATIENCE};
 use crate::harness::frames::{self, ready, tags};
 use crate::harness::proxy::Proxy;
 use crate::harness::scene::{SQL, Stage};
-use crate::harness::script::SELECT;
+use crate::harness::script::{INSERT, SELECT};
 use crate::harness::server;
 use crate::harness::upstream::{Peer, Scene, Sockets, learned, met};
 use std::time::{Duration, Instant};
@@ -253,4 +253,31 @@ async fn the_cancel_token_of_a_driver_works() {
     }
     drop(client);
     driver.await.unwrap().unwrap();
+}
+
+/// Between any two of them it may not have heard, however long that goes on.
+#[test]
+fn one_of_several_statements_is_told_of_until_the_server_has_heard() {
+    let mut scene = learned("INSERT INTO t VALUES (42)", &INSERT, &[]);
+    let query = vec!["INSERT INTO t VALUES (42)"; 3].join(";");
+    scene.client.send(&frames::query(&query));
+    scene.peer.take("BDEBDEBDES");
+    let begun = Instant::now();
+    let (mut request, peer) = request(&scene);
+    drop(peer);
+    assert_eq!(request.rest(), []);
+    // More often than of a single statement.
+    for _ in 0..5 {
+        let mut again = scene.stage.upstream.accept();
+        again.expect(&frames::cancel(7, b"abcd"));
+    }
+    let (few, took) = (Duration::from_secs(1), begun.elapsed());
+    assert!(took < few, "{took:?}");
+    scene.peer.send(&cancelled(b'I'));
+    scene.client.expect(&cancelled(b'I'));
+    // What the client sends next is not meant.
+    scene.client.send(&frames::query("SELECT 1 FROM"));
+    scene.peer.take("Q");
+    scene.peer.send(&cancelled(b'I'));
+    scene.client.expect(&cancelled(b'I'));
 }
