@@ -259,7 +259,7 @@ async fn the_cancel_token_of_a_driver_works() {
 #[test]
 fn one_of_several_statements_is_told_of_until_the_server_has_heard() {
     let mut scene = learned("INSERT INTO t VALUES (42)", &INSERT, &[]);
-    let query = vec!["INSERT INTO t VALUES (42)"; 3].join(";");
+    let query = ["INSERT INTO t VALUES (42)"; 3].join(";");
     scene.client.send(&frames::query(&query));
     scene.peer.take("BDEBDEBDES");
     let begun = Instant::now();
