@@ -117,6 +117,8 @@ pub enum Counter {
     HomesLeft,
     /// Times that one that had was given another.
     HomesFound,
+    /// Clients that were let in without one.
+    Homeless,
     /// Clients that have waited for one in vain.
     WaitTimeouts,
     /// Client connections accepted.

@@ -365,14 +365,15 @@ impl Page {
     }
 
     fn pools(&mut self, summary: &Summary) {
-        use Counter::{HomesFound, HomesLeft, WaitTimeouts};
+        use Counter::{Homeless, HomesFound, HomesLeft, WaitTimeouts};
         let count = |counter| summary.count(counter);
         let help =
-            "Server connections given back by idle clients of pools, and given to such again.";
+            "Clients of pools that came in, left their server connections and were given others.";
         self.each(
             counter("pgautoprep_pool_moves", help),
             "event",
             [
+                ("homeless", count(Homeless)),
                 ("left", count(HomesLeft)),
                 ("found", count(HomesFound)),
                 ("timed_out", count(WaitTimeouts)),

@@ -25,9 +25,9 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub(super) struct Adrift {
     /// How it logged in.
-    origin: Arc<Origin>,
+    pub(super) origin: Arc<Origin>,
     /// How its session began, and what it has been told.
-    manner: Arc<Manner>,
+    pub(super) manner: Arc<Manner>,
 }
 
 /// A client on its way to another worker.

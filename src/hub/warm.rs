@@ -62,22 +62,29 @@ pub enum LoginOutcome {
 /// as that is not decided.
 #[must_use]
 pub fn is_welcomed(answer: &[u8]) -> Option<bool> {
+    welcome_in(answer).map(|welcome| welcome.is_some())
+}
+
+/// What a server has answered to a login, if that lets any client of the identity in; `None` as
+/// long as that is not decided.
+#[must_use]
+pub fn welcome_in(answer: &[u8]) -> Option<Option<Welcome>> {
     let (mut welcome, mut rest) = (Welcome::default(), answer);
     while !welcome.is_whole() {
         let header = match frame::header(rest) {
             Ok(header) => header?,
-            Err(_) => return Some(false),
+            Err(_) => return Some(None),
         };
         if header.size > frame::INSPECT_LIMIT {
-            return Some(false);
+            return Some(None);
         }
         let (frame, behind) = rest.split_at_checked(header.size)?;
         if !welcome.keep(header.tag, frame) {
-            return Some(false);
+            return Some(None);
         }
         rest = behind;
     }
-    Some(true)
+    Some(Some(welcome))
 }
 
 /// What becomes of a server connection whose client has left.

@@ -185,6 +185,7 @@ impl Table<'_> {
             ("TLS refused by server", TlsRefused),
             ("kept for others", Parked),
             ("given to others", Woken),
+            ("let in without a home", Homeless),
             ("homes left", HomesLeft),
             ("homes found again", HomesFound),
             ("waits timed out", WaitTimeouts),
@@ -306,6 +307,7 @@ connections
   TLS refused by server                    0
   kept for others                          0
   given to others                          0
+  let in without a home                    0
   homes left                               0
   homes found again                        0
   waits timed out                          0
@@ -360,11 +362,8 @@ learned";
         worker.add(Counter::ConnectionsOpened, 3);
         let before = metrics.summary();
         goes_on(worker);
-        let now = metrics.summary();
-        let growth = Growth {
-            now: &now,
-            before: &before,
-        };
+        let (now, before) = (&metrics.summary(), &before);
+        let growth = Growth { now, before };
         let expected = "\
 queries                                   20   100.0 %             +12
   converted                               17    85.0 %             +12
@@ -412,6 +411,7 @@ connections
   TLS refused by server                    0                        +0
   kept for others                          0                        +0
   given to others                          0                        +0
+  let in without a home                    0                        +0
   homes left                               0                        +0
   homes found again                        0                        +0
   waits timed out                          0                        +0

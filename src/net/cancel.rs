@@ -73,11 +73,10 @@ impl Registry {
     pub(super) fn register(
         self: &Arc<Self>,
         given: GivenKey,
-        theirs: Theirs,
+        theirs: Option<Theirs>,
         cancels: Arc<Cancels>,
         by: Arc<dyn Tells>,
     ) -> Option<Registration> {
-        let theirs = Some(theirs);
         let mut targets = self.lock();
         let Entry::Vacant(place) = targets.entry(given.clone()) else {
             return None;
@@ -181,6 +180,7 @@ mod tests {
         let socket = Address::Unix("/s".into());
         let endpoint = Endpoints::default().get(&socket, None, SessionAttrs::Any);
         let theirs = (9, b"theirs".to_vec(), endpoint);
+        let theirs = Some(theirs);
         let register = || registry.register(key.clone(), theirs.clone(), Arc::default(), by());
         let guard = register().unwrap();
         assert!(register().is_none(), "the key is another's");
@@ -198,7 +198,7 @@ mod tests {
         guard.suspend();
         let request = registry.cancel(7, b"ours").unwrap();
         assert!(request.theirs().is_none(), "no server works for it");
-        guard.resume(Some(theirs.clone()), by());
+        guard.resume(theirs.clone(), by());
         assert!(registry.cancel(7, b"ours").unwrap().theirs().is_some());
         drop((guard, request));
         assert!(registry.cancel(7, b"ours").is_none() && registry.worker(7, b"ours").is_none());

@@ -20,11 +20,14 @@ use crate::metrics::Metrics;
 use crate::statement::shapes::Shapes;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 use tokio::sync::watch;
 
 /// What greeting a client takes.
 #[derive(Debug)]
 pub(super) struct Environment {
+    /// What the clocks of the workers count from.
+    pub(super) started: Instant,
     pub(super) current: Current,
     pub(super) registry: Arc<Registry>,
     /// Knows the keys of those who are still with the process before.

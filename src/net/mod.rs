@@ -411,6 +411,7 @@ impl Proxy {
     fn environment(&self, draining: &watch::Receiver<Phase>) -> Environment {
         let warm = Arc::new(Warm::new(&self.config));
         Environment {
+            started: self.started,
             pools: Pools::new(self.steward.current(), Arc::clone(&warm)),
             peers: peers::Peers::new(self.steward.current()),
             workers: Mutex::default(),

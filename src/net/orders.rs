@@ -16,7 +16,7 @@ use crate::auth::Credential;
 use crate::client::{CancelKey, Cancels, Login};
 use crate::config::Config;
 use crate::error::ConnectionError;
-use crate::hub::Mover;
+use crate::hub::{Mover, Precedent, Welcome};
 use crate::ids::{ClientId, UpstreamId};
 use mio::Waker;
 use std::sync::Arc;
@@ -119,6 +119,21 @@ pub(super) enum Via {
     Dial,
     /// By a warm connection of its worker.
     Warm(UpstreamId),
+    /// By none until it sends something.
+    Adrift(Box<Welcomed>),
+}
+
+/// How a client is welcomed that has no server connection yet.
+#[derive(Debug)]
+pub(super) struct Welcomed {
+    /// The server that would have let it in.
+    pub(super) endpoint: Arc<Endpoint>,
+    /// What it is told.
+    pub(super) welcome: Arc<Welcome>,
+    /// How its session begins.
+    pub(super) precedent: Precedent,
+    /// When that was known to be so.
+    pub(super) known: std::time::Instant,
 }
 
 /// A client on its way to a worker.

@@ -14,6 +14,7 @@
 //!   one who begins to wait finds that it is there (`has_idle`) and has it woken.
 
 mod bounds;
+mod free;
 mod stock;
 
 use super::current::Current;
@@ -115,6 +116,7 @@ impl Pools {
             has_debt: AtomicBool::new(false),
             has_idle: AtomicBool::new(false),
             stock: Stock::new(least, self.current.clone(), self.short.clone()),
+            proving: tokio::sync::Mutex::default(),
             inner: Mutex::default(),
         }))
     }
@@ -157,6 +159,8 @@ pub(super) struct Pool {
     has_idle: AtomicBool,
     /// What there is also when nobody needs it.
     stock: Stock,
+    /// Held by who sees whether the server still lets its clients in, so that not all do at once.
+    pub(super) proving: tokio::sync::Mutex<()>,
     inner: Mutex<Inner>,
 }
 

@@ -1,7 +1,9 @@
 //! A client that wants to log in: it proves who it is, if that is not left to the server, and gets
 //! a server connection.
 
+mod adrift;
 mod pooled;
+mod proving;
 mod waiting;
 
 use super::admission::Admission;
@@ -11,11 +13,10 @@ use super::environment::Environment;
 use super::farewell::{count_end, dismiss};
 use super::halts::Pass;
 use super::news::{Berth, Place};
-use super::orders::{Arrival, Joined, Mailbox, Order, Reached, Via};
+use super::orders::{Arrival, Joined, Mailbox, Order, Reached, Via, Welcomed};
 use super::phase::Phase;
 use super::pools::Pool;
-use super::proof::is_let_in;
-use super::reach::{Arrived, Caller, Failure, Means, reach};
+use super::reach::{Caller, Failure, Means, reach};
 use super::stream::{Stream, write_all};
 use super::warm::Answer;
 use super::ways::{Path, Way};
@@ -67,6 +68,8 @@ pub(super) struct Met {
 enum Chosen {
     /// It gets this connection of this worker.
     Warm(usize, UpstreamId),
+    /// It is welcomed, and gets none before it sends something.
+    Adrift(Box<Welcomed>),
     /// It is sent to the server.
     Cold {
         /// There are warm connections.
@@ -85,18 +88,10 @@ impl Visitor {
         environment: &Environment,
         load: impl Fn(usize) -> usize,
     ) -> Result<Option<Met>, ConnectionError> {
-        // Who is let in keeps its place, whatever it waits for from here on; who is for the server
-        // to let in does not yet.
         let door = environment.doors.open();
-        let (mut entered, admission) = match door.asks() {
-            true => {
-                let entering = self.enter(&door, client, pending, admission, environment);
-                match entering.await? {
-                    Some(entered) => (Some(entered), None),
-                    None => return Ok(None),
-                }
-            }
-            false => (None, Some(admission)),
+        let entering = self.may_enter(&door, client, pending, admission, environment);
+        let Some((mut entered, admission)) = entering.await? else {
+            return Ok(None);
         };
         let way = self.way(client, &mut entered, environment).await?;
         let mut waits = Waits::new(pending, admission);
@@ -119,24 +114,30 @@ impl Visitor {
         let is_pooled = !self.login.replication;
         let pools = is_pooled.then_some(&environment.pools);
         let pool = pools.and_then(|all| all.find(way, &database, &self.login.user));
-        let found = match &pool {
-            Some(pool) => {
-                let waits = (&*client, &mut waits);
-                self.wait(&path, credential, environment, pool, waits)
-                    .await?
+        let (given, pass) = loop {
+            let given = match &pool {
+                Some(pool) => {
+                    let waits = (&*client, &mut waits);
+                    let given = self.wait(&path, credential, environment, pool, waits);
+                    given.await?
+                }
+                None => Some(Given::Any(
+                    self.choose(&path, credential, began, environment, &load)
+                        .await,
+                )),
+            };
+            let Some(given) = given else {
+                return Ok(None);
+            };
+            let passed = self.pass(client, &mut entered, way, environment, &mut waits);
+            match passed.await? {
+                None => return Ok(None),
+                Some(pass) if given.is_fresh() => break (given, pass),
+                // It was held back for too long.
+                Some(_) => {}
             }
-            None => Some(Given::Any(
-                self.choose(&path, credential, began, environment, load)
-                    .await,
-            )),
         };
-        let Some((chosen, place, berth)) = found.map(Given::parts) else {
-            return Ok(None);
-        };
-        let passed = self.pass(client, &mut entered, way, environment, &mut waits);
-        let Some(pass) = passed.await? else {
-            return Ok(None);
-        };
+        let (chosen, place, berth) = given.parts();
         let reached = self.reached(chosen, &path, credential, environment).await?;
         if matches!(reached.0, Via::Connection(_)) {
             tell_prelude(client, &mut entered).await?;
@@ -156,6 +157,24 @@ impl Visitor {
             entered,
             admission: waits.admission,
         }))
+    }
+
+    /// Who the client is, if it is for the proxy to ask, and otherwise its place: who is let in
+    /// keeps that, whatever it waits for from here on; who is for the server to let in does not
+    /// yet.
+    async fn may_enter(
+        &mut self,
+        door: &Door,
+        client: &mut Stream,
+        pending: &mut Vec<u8>,
+        admission: Admission,
+        environment: &Environment,
+    ) -> Result<Option<(Option<Entered>, Option<Admission>)>, ConnectionError> {
+        if !door.asks() {
+            return Ok(Some((None, Some(admission))));
+        }
+        let entered = self.enter(door, client, pending, admission, environment);
+        Ok(entered.await?.map(|entered| (Some(entered), None)))
     }
 
     /// The way to the servers of the database that the client asks for.
@@ -184,6 +203,7 @@ impl Visitor {
     ) -> Result<(Via, Option<usize>, bool), ConnectionError> {
         Ok(match chosen {
             Chosen::Warm(worker, id) => (Via::Warm(id), Some(worker), false),
+            Chosen::Adrift(welcomed) => (Via::Adrift(welcomed), None, false),
             Chosen::Cold { is_spare } => {
                 let caller = self.caller(credential);
                 let reached = connect(path, caller, environment).await?;
@@ -277,13 +297,9 @@ impl Visitor {
         };
         let mut answer = warm.answer((&identity, number), began, &load);
         if answer == Answer::Prove {
-            let led = self.prove(path, credential, environment).await;
             // A name may lead to several servers in turn, so that of the last time may be the next.
-            let led = self.identity(led.as_deref());
-            match &led {
-                Some(led) => warm.accepted((led, number), began),
-                None => warm.refused(&identity),
-            }
+            let known = (&*identity, began);
+            let led = self.prove(path, credential, environment, known).await;
             let identity = led.unwrap_or(identity);
             let now = std::time::Instant::now();
             answer = warm.answer((&identity, number), now, &load);
@@ -300,25 +316,6 @@ impl Visitor {
     fn identity(&self, endpoint: Option<&Endpoint>) -> Option<Vec<u8>> {
         let number = endpoint?.number;
         Some(Origin::identity_of(number, &canonical(&self.login.packet)))
-    }
-
-    /// Logs in as the client would, and leaves again. Returns the server that has let it in.
-    async fn prove(
-        &self,
-        path: &Path<'_>,
-        credential: Option<&Credential>,
-        environment: &Environment,
-    ) -> Option<Arc<Endpoint>> {
-        let (caller, door) = (self.caller(credential), environment.doors.open());
-        let means = Means::of(environment, &door);
-        let arrived = reach(path.way, &path.order, caller, means).await;
-        let Arrived {
-            stream,
-            said,
-            endpoint,
-        } = arrived.ok()?;
-        let limit = environment.config().connect_timeout;
-        is_let_in(stream, said, limit).await.then_some(endpoint)
     }
 }
 

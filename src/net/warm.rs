@@ -11,18 +11,22 @@
 //! - there are no more than the bounds for one identity and for all;
 //! - one that holds statements does not go for one that holds none.
 
+mod greetings;
+
 use super::news::{Berth, News, Tells};
 use crate::config::Config;
-use crate::hub::MAX_LOOK;
+use crate::hub::{MAX_LOOK, Precedent};
 use crate::ids::UpstreamId;
 use foldhash::quality::RandomState;
+pub(super) use greetings::Greeted;
+use greetings::Greeting;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a login that the server has accepted shows that it would accept others.
-const PROVEN: Duration = Duration::from_secs(1);
+pub(super) const PROVEN: Duration = Duration::from_secs(1);
 
 /// After this time one login is sent to the server to see whether it still does, while others are
 /// answered.
@@ -66,6 +70,10 @@ struct Identity {
     accepted: Option<(Instant, u64)>,
     /// When the last login began by which that is found out again.
     tried: Option<Instant>,
+    /// What the server has told the last of these that it has accepted.
+    greeting: Option<Greeting>,
+    /// How the session of its last connection began.
+    precedent: Option<Precedent>,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,7 @@
 //! Connections that are kept, given to the next client, or refused to it.
 
 use super::*;
+use crate::hub::Welcome;
 use crate::ids::Arena;
 
 const PACKET: &[u8] = b"who";
@@ -143,4 +144,32 @@ fn who_comes_after_a_pause_logs_in_itself() {
         warm.answer((PACKET, 0), now + second * 3 / 2, |_| 0),
         Answer::Warm(0, one)
     );
+}
+
+#[test]
+fn a_greeting_is_for_the_same_secret_and_for_a_second() {
+    let warm = Warm::of(2, Duration::MAX);
+    let start = Instant::now();
+    let at = |millis, secret| {
+        let now = start + Duration::from_millis(millis);
+        match warm.greeting((PACKET, secret), now) {
+            Greeted::Lately(_) => "lately",
+            Greeted::Before(_) => "before",
+            Greeted::Never => "never",
+        }
+    };
+    let greeted = || warm.greeted((PACKET, 1), start, Welcome::default());
+    greeted();
+    assert_eq!(at(0, 1), "never", "nobody was accepted");
+    warm.accepted((PACKET, 1), start);
+    greeted();
+    assert_eq!([at(0, 1), at(500, 1)], ["lately"; 2]);
+    assert_eq!([at(501, 1), at(1_000, 1)], ["before"; 2]);
+    assert_eq!([at(1_001, 1), at(0, 2)], ["never"; 2]);
+    warm.doubts(PACKET);
+    assert_eq!(at(0, 1), "never");
+    greeted();
+    warm.refused(PACKET);
+    warm.accepted((PACKET, 1), start);
+    assert_eq!(at(0, 1), "never");
 }

@@ -8,7 +8,7 @@ use crate::wire::{answers, backend};
 const MAX_BYTES: usize = 16 * 1024;
 
 /// The server's replies to a login, and the key of the process.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Welcome {
     /// The replies as they came, but for the key.
     frames: Vec<u8>,
@@ -133,13 +133,20 @@ impl Welcome {
     /// Says it again, with as many bytes of this secret in the place of the server's own. Returns
     /// the process id, the server's secret and the one given.
     pub fn say<'k>(&self, ours: &'k [u8; 32], out: &mut Vec<u8>) -> Option<(u32, &[u8], &'k [u8])> {
-        let (at, pid, secret) = self.key.as_ref().filter(|_| self.is_whole)?;
+        let (_, pid, secret) = self.key.as_ref()?;
+        let ours = self.say_as(*pid, ours, out)?;
+        Some((*pid, secret, ours))
+    }
+
+    /// The same, but with this in the place of the process id. Returns the secret given.
+    pub fn say_as<'k>(&self, pid: u32, ours: &'k [u8; 32], out: &mut Vec<u8>) -> Option<&'k [u8]> {
+        let (at, _, secret) = self.key.as_ref().filter(|_| self.is_whole)?;
         let ours = given(secret, ours);
         let (before, behind) = self.frames.split_at_checked(*at)?;
         out.extend_from_slice(before);
-        backend::put_backend_key_data(out, *pid, ours);
+        backend::put_backend_key_data(out, pid, ours);
         out.extend_from_slice(behind);
-        Some((*pid, secret, ours))
+        Some(ours)
     }
 }
 
@@ -177,7 +184,11 @@ mod tests {
         assert_eq!(welcome.say(&ours, &mut out), key);
         let other = frame(b'K', b"\0\0\0\x07xxxx");
         let frames = [ok, status].map(|(tag, body)| frame(tag, body)).concat();
-        assert_eq!(out, [frames, other, frame(b'Z', b"I")].concat());
+        assert_eq!(out, [&frames[..], &other, &frame(b'Z', b"I")].concat());
+        out.clear();
+        assert_eq!(welcome.say_as(8, &ours, &mut out), Some(&b"xxxx"[..]));
+        let other = frame(b'K', b"\0\0\0\x08xxxx");
+        assert_eq!(out, [&frames[..], &other, &frame(b'Z', b"I")].concat());
     }
 
     #[test]

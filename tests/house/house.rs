@@ -75,6 +75,8 @@ pub(crate) struct House {
     pub(crate) is_pooled: bool,
     pub(crate) idle: Vec<(UpstreamId, Server)>,
     pub(crate) moved: usize,
+    /// Clients that were welcomed without a connection.
+    pub(crate) newcomers: usize,
     /// Connections on which the server is to be asked to cancel what it does.
     hastened: Vec<UpstreamId>,
     /// All that there have been.
@@ -161,6 +163,7 @@ impl House {
             is_pooled: false,
             idle: Vec::new(),
             moved: 0,
+            newcomers: 0,
             hastened: Vec::new(),
             names: Vec::new(),
             events: VecDeque::new(),
@@ -181,19 +184,18 @@ impl House {
             secret: [u8::try_from(self.stamps % 250).unwrap(); 32],
             cancelled: Arc::default(),
         };
-        let pair = self.hub.arrive(Arrival {
-            number: self.stamps as u64,
-            key: key.clone(),
-            origin: Origin::new(1, b"db", b"me"),
-            relay_only: false,
-            is_second: false,
-            deadline: Millis(self.now + LOGIN),
-        });
+        let newcomer = match self.is_pooled && self.dice.chance(500) {
+            true => self.newcomer(key.clone()),
+            false => None,
+        };
+        let is_newcomer = newcomer.is_some();
+        let (pair, mut server) = newcomer.unwrap_or_else(|| self.login(&key));
+        server.model.stamp = self.stamps;
         self.names.push(pair);
         let depth = *self.dice.pick(&[1, 1, 1, 1, 1, 1, 2, 6]);
         let mut room = Room {
             client: Client::new(self.stamps, pair, key, depth),
-            server: Server::new(self.stamps, self.dice.chance(60)),
+            server,
             turn: "",
             is_over: false,
             owed: false,
@@ -202,11 +204,24 @@ impl House {
             room.client.shares();
             room.server.model.is_shared = true;
         }
-        if self.is_pooled {
+        if self.is_pooled && !is_newcomer {
             self.hub.pool(room.client.id);
             room.server.is_quiet = true;
         }
         room
+    }
+
+    /// A client that logs in on a connection of its own.
+    fn login(&mut self, key: &CancelKey) -> ((ClientId, UpstreamId), Server) {
+        let pair = self.hub.arrive(Arrival {
+            number: self.stamps as u64,
+            key: key.clone(),
+            origin: Origin::new(1, b"db", b"me"),
+            relay_only: false,
+            is_second: false,
+            deadline: Millis(self.now + LOGIN),
+        });
+        (pair, Server::new(self.stamps, self.dice.chance(60)))
     }
 
     pub(crate) fn note(&mut self, room: usize, what: &str) {

@@ -206,15 +206,17 @@ fn each_client_sees_what_it_would_see_if_its_reads_were_locked() {
 fn each_client_sees_what_it_would_see_if_it_had_one_session() {
     let first = variable("PGAUTOPREP_HOUSE_SEED", 1);
     let steps = usize::try_from(variable("PGAUTOPREP_HOUSE_STEPS", 300_000)).unwrap();
-    let mut moved = 0;
+    let (mut moved, mut newcomers) = (0, 0);
     for seed in first..first + steps.div_ceil(STEPS) as u64 {
         let mut house = House::pooled(seed);
         let lived = house.run(STEPS.min(steps)).and_then(|()| house.close());
         lived.unwrap_or_else(|wrong| panic!("PGAUTOPREP_HOUSE_SEED={seed}\n{wrong}"));
         moved += house.moved;
+        newcomers += house.newcomers;
     }
-    println!("{moved} moved");
+    println!("{moved} moved, {newcomers} came without a connection");
     assert!(steps < 100_000 || moved > 400, "{moved}");
+    assert!(steps < 100_000 || newcomers > 20, "{newcomers}");
 }
 
 /// Fails unless the mischief is found out, sooner or later in this way: where it is done decides

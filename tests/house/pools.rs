@@ -1,10 +1,11 @@
-//! Clients that leave their homes to others and are given the homes of others, as in a pool.
+//! Clients that leave their homes to others and are given the homes of others, as in a pool, and
+//! some that have none at first.
 
 use crate::house::{House, Room};
 use crate::server::Server;
 use pgautoprep::client::CancelKey;
-use pgautoprep::hub::{Arrival, Homecoming, Leaving};
-use pgautoprep::ids::UpstreamId;
+use pgautoprep::hub::{Arrival, Homecoming, Leaving, Newcomer, welcome_in};
+use pgautoprep::ids::{ClientId, UpstreamId};
 use pgautoprep::statement::Millis;
 use pgautoprep::statement::context::Origin;
 use std::sync::Arc;
@@ -31,10 +32,7 @@ impl House {
         if self.hub.client_bytes(id, b"Q\0\0\0\x05\0") != Ok(0) {
             return Err("what a client without a home says is taken".to_owned());
         }
-        let (next, new) = match self.idle.len() {
-            0..IDLE => self.opened(),
-            length => self.idle.swap_remove(self.dice.below(length)),
-        };
+        let (next, new) = self.vacant();
         let mut old = std::mem::replace(&mut self.rooms[room].server, new);
         let model = &mut self.rooms[room].server.model;
         model.stamp = old.model.stamp;
@@ -50,6 +48,55 @@ impl House {
         match self.hub.come_home(id, next) {
             Homecoming::Home | Homecoming::Asks => Ok(()),
             other => Err(format!("its home is {other:?}")),
+        }
+    }
+
+    /// A client that is welcomed without a home, and then comes to one; `None` if nobody knows how
+    /// its session would begin.
+    pub(crate) fn newcomer(&mut self, key: CancelKey) -> Option<((ClientId, UpstreamId), Server)> {
+        let precedent = self.hub.precedent(self.idle.last()?.0)?;
+        let welcome = Arc::new(welcome_in(&Server::new(0, false).output)??);
+        let since = Millis(self.now.saturating_sub(2_000));
+        let shapes = Arc::clone(&self.hub.lent.shapes);
+        let origin = || Origin::new(1, b"db", b"me");
+        if !precedent.holds(&welcome, (&shapes, &origin()), since) {
+            return None;
+        }
+        if self.dice.chance(200) {
+            // What it has not sent yet is not cancelled.
+            key.cancelled.request();
+            key.cancelled.deliver();
+        }
+        let (id, (_, secret)) = self.hub.welcome(Newcomer {
+            number: self.newcomers as u64,
+            key: key.clone(),
+            origin: origin(),
+            precedent,
+            welcome,
+        })?;
+        assert_eq!(secret, key.secret[..4]);
+        self.newcomers += 1;
+        assert_eq!(self.hub.client_bytes(id, b"Q\0\0\0\x05\0"), Ok(0));
+        if self.dice.chance(200) {
+            // It leaves before it has said anything, and another comes.
+            self.hub.remove(id);
+            return self.newcomer(key);
+        }
+        let (link, mut server) = self.vacant();
+        server.model.executed = Default::default();
+        let found = self.hub.come_home(id, link);
+        assert!(
+            matches!(found, Homecoming::Home | Homecoming::Asks),
+            "its home is {found:?}"
+        );
+        Some(((id, link), server))
+    }
+
+    /// A connection that nobody has.
+    fn vacant(&mut self) -> (UpstreamId, Server) {
+        match self.idle.len() {
+            0..IDLE => self.opened(),
+            length => self.idle.swap_remove(self.dice.below(length)),
         }
     }
 

@@ -47,6 +47,7 @@ mod settings;
 mod hidden;
 // Several requests sent before the first is answered.
 mod bounds;
+mod homeless;
 mod pipelining;
 mod plans;
 mod pooling;

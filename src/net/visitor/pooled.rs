@@ -1,4 +1,5 @@
-//! A login of a pool: it waits until there is a connection for it, or a place for one.
+//! A login of a pool: it waits until there is a connection for it, or a place for one, unless it
+//! can be welcomed without.
 
 use super::waiting::Waits;
 use super::{Chosen, Path, Visitor};
@@ -8,8 +9,10 @@ use crate::metrics::Counter;
 use crate::net::Phase;
 use crate::net::environment::Environment;
 use crate::net::news::{Berth, Grant, Place};
+use crate::net::orders::Welcomed;
 use crate::net::pools::{Pool, To};
 use crate::net::stream::Stream;
+use crate::net::warm::PROVEN;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -24,6 +27,8 @@ pub(super) enum Given {
     Warm(Berth),
     /// It is sent to the server, in this place of a pool.
     Cold(Place),
+    /// It is welcomed so, and has nothing of the pool yet.
+    Adrift(Box<Welcomed>),
     /// It is of no pool.
     Any(Chosen),
 }
@@ -37,9 +42,26 @@ impl Given {
                 (chosen, None, Some(berth))
             }
             Self::Cold(place) => (Chosen::Cold { is_spare: false }, Some(place), None),
+            Self::Adrift(welcomed) => (Chosen::Adrift(welcomed), None, None),
             Self::Any(chosen) => (chosen, None, None),
         }
     }
+
+    /// Whether it is still what the login is to be given, if something has held that up.
+    pub(super) fn is_fresh(&self) -> bool {
+        match self {
+            Self::Adrift(welcomed) => welcomed.known.elapsed() <= PROVEN,
+            Self::Warm(_) | Self::Cold(_) | Self::Any(_) => true,
+        }
+    }
+}
+
+/// What there is for a login.
+enum Found {
+    /// The pool has this.
+    Granted(Grant),
+    /// It needs nothing yet.
+    Welcomed(Box<Welcomed>),
 }
 
 impl Visitor {
@@ -63,36 +85,27 @@ impl Visitor {
         loop {
             let identity = self.identity(path.likely().as_deref());
             let left = limit.saturating_sub(started.elapsed());
-            let granted = turn(
-                pool,
-                identity.clone(),
-                left,
-                environment,
-                waits.are_over(client),
-            )
-            .await?;
-            let berth = match granted {
+            let pool = (pool, identity.as_deref(), left);
+            let waits = (client, &mut *waits);
+            let found = self.find(path, credential, environment, pool, waits);
+            let berth = match found.await? {
                 None => return Ok(None),
-                Some(Grant::Warm(berth)) => berth,
-                Some(Grant::Open(place)) => {
+                Some(Found::Welcomed(welcomed)) => return Ok(Some(Given::Adrift(welcomed))),
+                Some(Found::Granted(Grant::Warm(berth))) => berth,
+                Some(Found::Granted(Grant::Open(place))) => {
                     // To wait is no part of logging in.
                     self.deadline += started.elapsed();
                     return Ok(Some(Given::Cold(place)));
                 }
             };
             let now = Instant::now();
-            let warm = &environment.warm;
             let identity = identity.unwrap_or_default();
-            if warm.is_proven((&identity, number), now) {
+            if environment.warm.is_proven((&identity, number), now) {
                 self.deadline += started.elapsed();
                 return Ok(Some(Given::Warm(berth)));
             }
-            let led = self.prove(path, credential, environment).await;
-            let led = self.identity(led.as_deref());
-            match &led {
-                Some(led) => warm.accepted((led, number), now),
-                None => warm.refused(&identity),
-            }
+            let known = (&*identity, now);
+            let led = self.prove(path, credential, environment, known).await;
             if led.is_some_and(|led| led == identity) {
                 self.deadline += started.elapsed();
                 return Ok(Some(Given::Warm(berth)));
@@ -100,6 +113,33 @@ impl Visitor {
             // It is offered to others, or closed if nobody is let in; then there is a place.
             drop(berth);
         }
+    }
+
+    /// What there is at once, or comes of waiting for so long. Who is let in by the proxy, and
+    /// would give its connection back while it is idle, is welcomed without one if it can be.
+    async fn find(
+        &self,
+        path: &Path<'_>,
+        credential: Option<&Credential>,
+        environment: &Environment,
+        (pool, identity, left): (&Arc<Pool>, Option<&[u8]>, Duration),
+        (client, waits): (&Stream, &mut Waits),
+    ) -> Result<Option<Found>, ConnectionError> {
+        let gives_back = path.way.destination.sizes.pool.is_some();
+        if let Some(credential) = credential.filter(|_| gives_back) {
+            if let Some(grant) = pool.at_once(identity) {
+                return Ok(Some(Found::Granted(grant)));
+            }
+            let welcomed = self.welcomed(path, credential, environment, pool);
+            match unless_over(welcomed, environment, waits.are_over(client)).await? {
+                None => return Ok(None),
+                Some(Some(welcomed)) => return Ok(Some(Found::Welcomed(welcomed))),
+                Some(None) => {}
+            }
+        }
+        let (identity, gone) = (identity.map(<[u8]>::to_vec), waits.are_over(client));
+        let granted = turn(pool, identity, left, environment, gone).await?;
+        Ok(granted.map(Found::Granted))
     }
 }
 
@@ -113,22 +153,31 @@ async fn turn(
 ) -> Result<Option<Grant>, ConnectionError> {
     let (told, mut hears) = oneshot::channel();
     let ticket = pool.wait(identity, To::Login(told));
-    let mut draining = environment.draining.clone();
-    let outcome = tokio::select! {
-        granted = timeout(limit, &mut hears) => match granted {
-            Ok(Ok(grant)) => Ok(Some(grant)),
-            _ => Err(ConnectionError::WaitTimeout),
-        },
-        _ = draining.wait_for(Phase::is_ending) => {
-            Err(ConnectionError::ShuttingDown)
-        }
-        why = gone => why.map_or(Ok(None), Err),
+    let granted = unless_over(timeout(limit, &mut hears), environment, gone).await;
+    let outcome = match granted {
+        Ok(Some(Ok(Ok(grant)))) => return Ok(Some(grant)),
+        Ok(Some(_)) => Err(ConnectionError::WaitTimeout),
+        Ok(None) => Ok(None),
+        Err(error) => Err(error),
     };
-    if !matches!(outcome, Ok(Some(_))) {
-        pool.forget(ticket);
-    }
+    pool.forget(ticket);
     if matches!(outcome, Err(ConnectionError::WaitTimeout)) {
         environment.metrics.acceptor().add(Counter::WaitTimeouts, 1);
     }
     outcome
+}
+
+/// Waits for something unless the proxy ends, or there is no use any more: `gone` says why, or that
+/// the client has left (`None`).
+async fn unless_over<T>(
+    what: impl Future<Output = T>,
+    environment: &Environment,
+    gone: impl Future<Output = Option<ConnectionError>>,
+) -> Result<Option<T>, ConnectionError> {
+    let mut draining = environment.draining.clone();
+    tokio::select! {
+        outcome = what => Ok(Some(outcome)),
+        _ = draining.wait_for(Phase::is_ending) => Err(ConnectionError::ShuttingDown),
+        why = gone => why.map_or(Ok(None), Err),
+    }
 }

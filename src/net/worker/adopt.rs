@@ -37,6 +37,7 @@ impl Worker {
         let number = arrival.number;
         let outcome = match arrival.joined.via {
             Via::Warm(id) => return self.adopt_warm(arrival, id, true),
+            Via::Adrift(_) => self.adopt_adrift(arrival),
             Via::Connection(_) | Via::Dial => self.try_adopt(arrival),
         };
         if let Err(error) = outcome {

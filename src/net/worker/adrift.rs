@@ -19,7 +19,6 @@ use crate::net::session::Session;
 use crate::statement::Millis;
 use crate::statement::context::Origin;
 use crate::wire::canonical::canonical;
-use crate::wire::frontend;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Instant;
@@ -160,17 +159,7 @@ impl Worker {
             }
         }
         self.make_ready(PortId::Client(id));
-        let Some(client) = self.clients.get(id.0) else {
-            return Ok(());
-        };
-        let pending = &*client.port.pending;
-        let leaves = pending.starts_with(frontend::TERMINATE_FRAME);
-        let may_leave = frontend::TERMINATE_FRAME.starts_with(pending);
-        if leaves || may_leave && client.port.ended {
-            self.end(id, End::Done);
-        } else if !may_leave {
-            self.seek_home(id);
-        }
+        self.has_sent_adrift(id);
         Ok(())
     }
 
@@ -350,6 +339,9 @@ impl Worker {
 
     /// The server has said how a session began.
     pub(super) fn settled(&mut self, id: ClientId) {
+        if let Some(client) = self.clients.get(id.0) {
+            self.sets_precedent(client.link);
+        }
         match self.hub.settled(id) {
             Some(Homecoming::Home) => self.at_home(id),
             Some(_) => self.end(id, End::Failed(ConnectionError::SessionChanged)),

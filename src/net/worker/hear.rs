@@ -81,6 +81,7 @@ impl Worker {
         client.finishes |= has_ended;
         self.offer_pending(holder)?;
         if has_ended {
+            self.is_lost(id);
             self.hub.upstream_gone(id);
         }
         self.make_dirty(PortId::Client(holder));

@@ -26,6 +26,7 @@ mod guests;
 mod halt;
 mod hear;
 mod moving;
+mod newcomers;
 mod orders;
 mod ports;
 mod spells;
@@ -434,7 +435,7 @@ impl Worker {
                 });
                 if let (Some(client), Some(endpoint)) = (self.clients.get_mut(id.0), endpoint) {
                     let given = (key.pid, key.ours);
-                    let theirs = (key.pid, key.secret, endpoint);
+                    let theirs = Some((key.pid, key.secret, endpoint));
                     let cancels = Arc::clone(&client.cancels);
                     let registry = &self.environment.registry;
                     let by = Arc::clone(&self.by);

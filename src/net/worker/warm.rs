@@ -145,6 +145,7 @@ impl Worker {
         self.sweeps_after(self.config.server_idle_timeout);
         if is_listed {
             self.hub.lent.counters().add(Counter::Parked, 1);
+            self.sets_precedent(id);
         } else {
             self.close_parked(id);
         }
@@ -204,6 +205,7 @@ impl Worker {
     #[cold]
     pub(super) fn hear_parked(&mut self, id: UpstreamId) {
         if self.read_parked(id).is_err() {
+            self.is_lost(id);
             self.expects_nothing(id);
             self.close_parked(id);
         }
