@@ -13,6 +13,7 @@ use super::warm::{is_begun_alike, is_current};
 use super::{Hub, Server};
 use crate::client::{Client, Turn};
 use crate::ids::{ClientId, UpstreamId};
+use crate::sql::residue::Residue;
 use crate::statement::context::Origin;
 use crate::upstream::{Beginning, Manner, Partial, Welcome};
 use crate::wire::backend::{self, Status};
@@ -191,6 +192,9 @@ impl Hub {
 
     /// Gives a client that is adrift a connection that no client has.
     pub fn come_home(&mut self, id: ClientId, to: UpstreamId) -> Homecoming {
+        // It may still name a client that has left for good.
+        let lease = self.holder(to);
+        let is_held = lease.is_some_and(|lease| self.clients.get(lease.0).is_some());
         let (Some(client), Some(server), Some(adrift)) = (
             self.clients.get_mut(id.0),
             self.servers.get_mut(to.0),
@@ -198,7 +202,7 @@ impl Hub {
         ) else {
             return Homecoming::Gone;
         };
-        let is_free = server.lease == ClientId::NONE && server.resets.is_empty();
+        let is_free = !is_held && server.resets.is_empty();
         let is_true = server
             .upstream
             .welcome
@@ -206,6 +210,11 @@ impl Hub {
             .is_some_and(Welcome::is_true);
         let is_same = *server.upstream.standing.origin.identity() == *adrift.origin.identity();
         let is_fit = is_free && is_true && is_same && !server.upstream.told_fatal;
+        if is_free {
+            // What the last one has seen of the session is not this one's.
+            let residue = &mut server.upstream.standing.residue;
+            *residue = residue.without(Residue::SEEN);
+        }
         if !is_fit || !is_clean(server) || !server.upstream.standing.keeps_the_present() {
             return Homecoming::Gone;
         }

@@ -158,6 +158,25 @@ fn the_first_query_waits_for_a_home_and_no_longer_than_it_may() {
     assert!(started.elapsed() >= Duration::from_millis(1_900));
 }
 
+#[test]
+fn the_connection_of_one_who_has_left_for_good_is_a_home() {
+    let (users, database) = (anybody(), server::database(SETUP));
+    let proxy = proxy(&server::address(), "1", &users, &[]);
+    let mut holder = holder(&proxy, || Client::login(proxy.address(), &database));
+    let process = holder.key.0;
+    // It stays where it is, and what it leaves is taken back.
+    holder.run("SET work_mem = '7MB'");
+    holder.run("COMMIT");
+    let mut client = Client::login(proxy.address(), &database);
+    assert_eq!(homeless(&proxy), 1);
+    client.send(&frames::query("SHOW work_mem"));
+    assert!(!client.hears_within(MOMENT));
+    holder.send(&frames::frame(b'X', b""));
+    let answer = client.until_ready();
+    assert_ne!(answer[1].columns(), [Some("7MB".to_owned())]);
+    assert_eq!(client.value("SELECT pg_backend_pid()"), process.to_string());
+}
+
 fn cancel(proxy: &Proxy, client: &Client) {
     let mut request = Client::connect(proxy.address());
     request.send(&frames::cancel(client.key.0, &client.key.1));
