@@ -257,7 +257,11 @@ fn a_table_says_as_whom_its_clients_log_in() {
     let forced = format!("{upstream}\ndbname = 'postgres'\nuser = 'shared'");
     let tables = tables(&[("postgres", &upstream), ("app", &forced), ("me", &forced)]);
     let users = Users::new(&[("visitor", "right"), ("me", "mine"), ("shared", "common")]);
-    let changes = [("auth_type", "scram-sha-256"), ("auth_file", users.path())];
+    let changes = [
+        ("auth_type", "scram-sha-256"),
+        ("auth_file", users.path()),
+        ("catalog_watch_ms", "200"),
+    ];
     let proxy = Proxy::with_tables(&tables, &changes);
     let who = |mut client: Client| {
         let who = client.value("SELECT session_user || ' ' || current_database()");
