@@ -136,7 +136,7 @@ fn no_request_overtakes_the_statement_that_it_means() {
     let mut scene = met(&[]);
     let mut others: Vec<_> = (0..6).map(|_| scene.stage.login()).collect();
     // It takes long to find out that there is nothing to it.
-    let text = format!("SELECT {}'", "a+1, ".repeat(5_000));
+    let text = format!("SELECT {}'", "a+1, ".repeat(12_000));
     let text = frames::query(&text);
     for _ in 0..5 {
         for (client, _) in &mut others {

@@ -6,8 +6,7 @@
 //! or a connection has been lost, since it came.
 
 use super::{PROVEN, RENEWED, Warm};
-use crate::hub::Precedent;
-use crate::hub::Welcome;
+use crate::hub::{Precedent, Welcome};
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -30,7 +30,7 @@ const LOGINS: u32 = 2;
 
 /// The longest time, in milliseconds, that a look may take where the last login took this long.
 fn longest_look(login: Duration) -> u64 {
-    let logins = (login * LOGINS).as_millis();
+    let logins = login.saturating_mul(LOGINS).as_millis();
     u64::try_from(logins).unwrap_or(u64::MAX).max(MOST)
 }
 
