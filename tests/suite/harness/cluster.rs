@@ -37,6 +37,8 @@ impl Server {
             child: None,
         };
         let mut admin = Client::login(&server.address(), "postgres");
+        // Tests crash it, and a server of tests says that it has committed before it has written.
+        admin.run("SET synchronous_commit = on");
         for text in setup.split(';').filter(|text| !text.trim().is_empty()) {
             admin.run(text);
         }
