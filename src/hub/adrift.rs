@@ -156,6 +156,9 @@ impl Hub {
             return Leaving::Stays;
         }
         match &hop.upstream.manner {
+            // The server could not end it for being idle, or would end who comes home to what has
+            // waited.
+            Beginning::Manner(manner) if !manner.may_idle => Leaving::Stays,
             Beginning::Manner(_) => Leaving::Goes,
             // It would tell of now, not of its beginning.
             Beginning::Unasked | Beginning::Never => Leaving::Stays,
@@ -174,9 +177,11 @@ impl Hub {
         let welcome = server.upstream.welcome.as_deref()?;
         let is_true = welcome.is_true();
         if !is_true {
-            let settings = manner.settings.clone();
-            let reports = welcome.reports()?;
-            manner = self.manners.keep(Manner { settings, reports });
+            let told = Manner {
+                reports: welcome.reports()?,
+                ..Manner::clone(&manner)
+            };
+            manner = self.manners.keep(told);
         }
         let is_fit = is_true
             && client.key.cancelled.requested() == client.cancels_at_home

@@ -32,6 +32,7 @@ mod insist;
 mod loose;
 mod moment;
 mod newcomer;
+mod outcome;
 mod pace;
 mod task;
 mod timers;
@@ -54,13 +55,14 @@ use hop::Hop;
 pub use insist::Unheard;
 pub use moment::{Activity, Moment};
 pub use newcomer::{Newcomer, Precedent};
+pub use outcome::{LoginOutcome, is_welcomed, welcome_in};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use task::Outbox;
 pub use task::{Arrival, Decided, ServerKey, Task, Waits};
 use timers::Timer;
 use warm::Began;
-pub use warm::{LoginOutcome, MAX_LOOK, Parking, is_welcomed, welcome_in};
+pub use warm::{MAX_LOOK, Parking};
 
 /// Milliseconds between two looks for what nobody uses any more.
 pub const REST: u64 = 60_000;

@@ -74,17 +74,21 @@ pub struct Newcomer {
 }
 
 impl Hub {
-    /// How the session of a connection began, if others of its identity would begin so now.
+    /// How the session of a connection began, if others of its identity would begin so now, and may
+    /// be idle as long as they like.
     #[must_use]
     pub fn precedent(&self, id: UpstreamId) -> Option<Precedent> {
         let settings = &self.lent.settings;
         let is_possible = settings.warm && settings.mode == Policy::Convert;
         let server: &Server = self.servers.get(id.0).filter(|_| is_possible)?;
         match &server.upstream.manner {
-            Beginning::Manner(manner) if is_current(server, &self.lent) => Some(Precedent {
-                manner: Arc::clone(manner),
-                began: server.began,
-            }),
+            // The server could not end for being idle who has no session.
+            Beginning::Manner(manner) if manner.may_idle && is_current(server, &self.lent) => {
+                Some(Precedent {
+                    manner: Arc::clone(manner),
+                    began: server.began,
+                })
+            }
             _ => None,
         }
     }

@@ -9,7 +9,7 @@
 //!   with which settings, is as it was before its own login began, as far as the proxy has seen and
 //!   as a look at the catalog shows that is no older than [`MAX_LOOK`].
 
-use super::{Hub, Server, ServerKey, Task};
+use super::{Hub, LoginOutcome, Server, ServerKey, Task};
 use crate::client::{CancelKey, Client, Turn};
 use crate::convert::{Lent, Policy};
 use crate::ids::{ClientId, UpstreamId};
@@ -19,7 +19,7 @@ use crate::standing::{Reset, Standing};
 use crate::statement::Millis;
 use crate::statement::context::Origin;
 use crate::statement::shapes::Shapes;
-use crate::upstream::{Partial, Upstream, Welcome};
+use crate::upstream::{Beginning, Partial, Upstream, Welcome};
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::{self, HEADER};
 use crate::wire::{Error, frontend};
@@ -45,46 +45,6 @@ impl Began {
             logins: shapes.logins(),
         }
     }
-}
-
-/// What a server has said to a login.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LoginOutcome {
-    /// It is accepted, and nothing was asked for: any client of the identity would be let in.
-    Open,
-    /// It is accepted, but not anybody would be.
-    Guarded,
-    /// It is refused.
-    Refused,
-}
-
-/// Whether what a server has answered to a login lets any client of the identity in; `None` as long
-/// as that is not decided.
-#[must_use]
-pub fn is_welcomed(answer: &[u8]) -> Option<bool> {
-    welcome_in(answer).map(|welcome| welcome.is_some())
-}
-
-/// What a server has answered to a login, if that lets any client of the identity in; `None` as
-/// long as that is not decided.
-#[must_use]
-pub fn welcome_in(answer: &[u8]) -> Option<Option<Welcome>> {
-    let (mut welcome, mut rest) = (Welcome::default(), answer);
-    while !welcome.is_whole() {
-        let header = match frame::header(rest) {
-            Ok(header) => header?,
-            Err(_) => return Some(None),
-        };
-        if header.size > frame::INSPECT_LIMIT {
-            return Some(None);
-        }
-        let (frame, behind) = rest.split_at_checked(header.size)?;
-        if !welcome.keep(header.tag, frame) {
-            return Some(None);
-        }
-        rest = behind;
-    }
-    Some(Some(welcome))
 }
 
 /// What becomes of a server connection whose client has left.
@@ -284,18 +244,22 @@ impl Hub {
     }
 
     /// Gives a parked connection to a client of the same identity, which is welcomed at once.
-    /// `None` if the connection is no longer what a login would lead to, or no longer there.
-    pub fn wake(&mut self, id: UpstreamId, number: u64, key: CancelKey) -> Option<ClientId> {
+    /// `None` if the connection is no longer what a login would lead to, or no longer there, or if
+    /// it may have been idle for a while and the server ends what is idle, unless it has just
+    /// answered on it (`is_stirred`).
+    pub fn wake(
+        &mut self,
+        id: UpstreamId,
+        is_stirred: bool,
+        (number, key): (u64, CancelKey),
+    ) -> Option<ClientId> {
         let server = self.servers.get_mut(id.0)?;
+        if !is_stirred && may_end_idle(server) {
+            return None;
+        }
         let is_parked = self.clients.get(server.lease.0).is_none() && server.resets.is_empty();
-        let interval = self.lent.settings.catalog_watch;
-        let oldest = Millis(
-            self.now
-                .0
-                .saturating_sub(interval.saturating_mul(MAX_LOOK.into())),
-        );
+        let is_known = was_looked_at(server, &self.lent, self.now);
         let standing = &mut server.upstream.standing;
-        let is_known = interval > 0 && standing.database.was_looked_at(oldest);
         if !is_parked || !is_known || !standing.knows_names() || standing.names().greets() {
             return None;
         }
@@ -329,7 +293,8 @@ impl Hub {
     }
 
     /// Has the catalog looked at on a parked connection, for somebody who is to be given it and
-    /// for whom the last look is too long ago. Returns what becomes of the connection, as
+    /// for whom the last look is too long ago; if it is not, the server only has to answer, which
+    /// begins anew how long it lets the session be idle. Returns what becomes of the connection, as
     /// [`Self::park`] does; `None` if a look would not help, or the last one took longer than
     /// `most` milliseconds, and nothing has changed then unless the connection is gone.
     pub fn look(&mut self, id: UpstreamId, key: CancelKey, most: u64) -> Option<Parking> {
@@ -338,6 +303,11 @@ impl Hub {
         let has_asked = self.lent.settings.catalog_watch > 0;
         if !is_parked || !has_asked || !is_current(server, &self.lent) {
             return None;
+        }
+        let may_stir = may_end_idle(server) && server.upstream.standing.knows_names();
+        if may_stir && was_looked_at(server, &self.lent, self.now) {
+            stir(server);
+            return Some(Parking::Resets);
         }
         if server.upstream.standing.database.look_took() > most {
             return None;
@@ -396,6 +366,29 @@ impl Hub {
 
 fn is_without_lesson(server: &Server) -> bool {
     server.lesson.is_none()
+}
+
+/// Whether the catalog was looked at so short a time ago that a login would find what was seen.
+fn was_looked_at(server: &Server, lent: &Lent, now: Millis) -> bool {
+    let interval = lent.settings.catalog_watch;
+    let longest = interval.saturating_mul(MAX_LOOK.into());
+    let oldest = Millis(now.0.saturating_sub(longest));
+    interval > 0 && server.upstream.standing.database.was_looked_at(oldest)
+}
+
+/// Whether the server may end a session that has begun like this one for being idle.
+fn may_end_idle(server: &Server) -> bool {
+    match &server.upstream.manner {
+        Beginning::Manner(manner) => !manner.may_idle,
+        Beginning::Unasked | Beginning::Never => server.upstream.standing.may_end_idle(),
+    }
+}
+
+/// Has the server answer on a connection without a client, and nothing else.
+fn stir(server: &mut Server) {
+    server.upstream.out.extend_from_slice(frontend::SYNC_FRAME);
+    server.resets.push_back(Reset::NOTHING);
+    server.is_reset = true;
 }
 
 /// Has the server take away what is left.
@@ -468,36 +461,4 @@ pub(super) fn is_current(server: &Server, lent: &Lent) -> bool {
         logins: lent.shapes.logins(),
     };
     server.began == now
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn frame(tag: u8, body: &[u8]) -> Vec<u8> {
-        let length = u32::try_from(body.len() + 4).unwrap_or_default();
-        [&[tag], &length.to_be_bytes()[..], body].concat()
-    }
-
-    #[test]
-    fn a_welcome_is_known_by_its_end_and_all_else_by_its_first_frame() {
-        let open = [
-            frame(b'R', &[0; 4]),
-            frame(b'S', b"a\0b\0"),
-            frame(b'K', b"\0\0\0\x05\0\0\0\x07"),
-            frame(b'Z', b"I"),
-        ]
-        .concat();
-        for end in 0..open.len() {
-            assert_eq!(is_welcomed(&open[..end]), None, "{end}");
-        }
-        assert_eq!(is_welcomed(&open), Some(true));
-        let password = frame(b'R', &[0, 0, 0, 5, 1, 2, 3, 4]);
-        let refused = [&open[..9], &frame(b'E', b"SFATAL\0\0")].concat();
-        let silly = [&open[..9], b"S\0\0\0\x01"].concat();
-        let large = [&open[..9], b"S\x7f\0\0\0"].concat();
-        for bytes in [password, refused, silly, large, frame(b'Z', b"I")] {
-            assert_eq!(is_welcomed(&bytes), Some(false), "{}", bytes.escape_ascii());
-        }
-    }
 }

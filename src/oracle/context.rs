@@ -54,6 +54,7 @@ fn read(values: &[String], env: &mut Env<'_>) -> Result<(), Reason> {
         silent,
         usual,
         unhurried,
+        idle,
     ] = values
     else {
         return Err(Reason::OracleFailed);
@@ -74,6 +75,7 @@ fn read(values: &[String], env: &mut Env<'_>) -> Result<(), Reason> {
         server: started(server),
         reads_committed: usual == "t",
         is_unhurried: unhurried == "t",
+        may_idle: idle == "t",
     };
     let listens = standing.is_told;
     standing.learned(context, settings, extensions, listens);

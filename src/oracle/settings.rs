@@ -91,12 +91,12 @@ fn path() -> String {
     format!("({})", catalog::qualified(&text.replace("{path}", shown)))
 }
 
-/// The answer to [`context_query`], column by column, as twelve values: what
+/// The answer to [`context_query`], column by column, as thirteen values: what
 /// [`ServerSettings`](crate::standing::ServerSettings) are made of, everything in one text, whether
 /// the transaction is serializable, what the settings of extensions begin with, which server it is,
 /// which is empty if the session is not to share connections with others, whether the session is
 /// known to listen to no other channel, whether its transactions begin with the usual isolation,
-/// and whether they may last as long as they like.
+/// and whether they, and the session when it is idle, may last as long as they like.
 ///
 /// Two of the texts are the same only if everything is, but for what is the transaction's.
 ///
@@ -159,6 +159,7 @@ pub fn digest(answer: &[String]) -> Result<Vec<String>, Reason> {
         flag(channels == "0"),
         flag(show("default_transaction_isolation") == Some("read committed")),
         flag(is_unhurried(show)),
+        flag(may_idle(show)),
     ])
 }
 
@@ -172,8 +173,12 @@ fn may_have_temporary<'a>(show: impl Fn(&str) -> Option<&'a str>) -> bool {
 fn is_patient<'a>(show: impl Fn(&str) -> Option<&'a str>) -> bool {
     let is_short = |name: &&str| show(name).is_some_and(|value| value.ends_with("ms"));
     // One to which others come does not look idle, and one whose reads are elsewhere does.
-    let may_idle = show(settings::IDLE).is_none_or(|value| value == "0");
-    may_idle && !settings::LIMITS.iter().any(is_short)
+    may_idle(&show) && !settings::LIMITS.iter().any(is_short)
+}
+
+/// Whether no session is ended because nothing comes in it.
+fn may_idle<'a>(show: impl Fn(&str) -> Option<&'a str>) -> bool {
+    show(settings::IDLE).is_none_or(|value| value == "0")
 }
 
 /// Whether no transaction is ended for the time that it takes, or that nothing comes in it.
@@ -250,8 +255,9 @@ mod tests {
             assert_eq!(!server.is_empty(), shares, "{limit}");
         }
         for (limit, shares) in [("0", true), ("1min", false)] {
-            let server = with(&[["idle_session_timeout", limit]]).swap_remove(8);
-            assert_eq!(!server.is_empty(), shares, "{limit}");
+            let values = with(&[["idle_session_timeout", limit]]);
+            assert_eq!(!values[8].is_empty(), shares, "{limit}");
+            assert_eq!(values[12] == "t", shares, "{limit}");
         }
         let server = with(&[["search_path", "a, \"PG_TEMP\""]]).swap_remove(8);
         assert_eq!(server, "");
@@ -271,8 +277,8 @@ mod tests {
     }
 
     #[test]
-    fn how_transactions_begin_and_what_ends_them_comes_last() {
-        let last = |changes: &[[&str; 2]]| with(changes)[10..].to_vec();
+    fn how_transactions_begin_and_what_ends_them_is_told() {
+        let last = |changes: &[[&str; 2]]| with(changes)[10..12].to_vec();
         let usual = ["default_transaction_isolation", "read committed"];
         assert_eq!(last(&[]), ["f", "t"]);
         assert_eq!(last(&[usual]), ["t", "t"]);
@@ -349,7 +355,7 @@ mod tests {
             "",
             "77",
         ];
-        assert_eq!(digest(&whole), Ok(12));
+        assert_eq!(digest(&whole), Ok(13));
         let unreadable = [
             "plan_cache_mode",
             "\u{fffd}",

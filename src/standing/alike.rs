@@ -34,6 +34,8 @@ pub(super) struct Limits {
     is_unhurried: bool,
     /// That was so when it logged in.
     was_unhurried: bool,
+    /// As it was when it logged in, nothing ends it for being idle.
+    could_idle: bool,
 }
 
 /// What a session may have left and still be like others: settings, which it is asked for, and what
@@ -95,7 +97,15 @@ impl Standing {
         if !self.residue.has(Residue::SETTINGS) {
             self.limits.has_none = self.settings.server.is_some();
             self.limits.was_unhurried = self.settings.is_unhurried;
+            self.limits.could_idle = self.settings.may_idle;
         }
+    }
+
+    /// Whether the server may end the session for being idle, as it was when it logged in or has
+    /// become so again.
+    #[must_use]
+    pub const fn may_end_idle(&self) -> bool {
+        !self.limits.could_idle
     }
 
     /// Whether nobody else could tell a transaction that has only read what others may read for it

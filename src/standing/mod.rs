@@ -110,6 +110,8 @@ pub struct ServerSettings {
     pub reads_committed: bool,
     /// No limit was set to how long a transaction is open, when the session was asked.
     pub is_unhurried: bool,
+    /// The server did not end the session however long nothing came in it, when it was asked.
+    pub may_idle: bool,
 }
 
 impl Default for ServerSettings {
@@ -124,6 +126,7 @@ impl Default for ServerSettings {
             server: None,
             reads_committed: true,
             is_unhurried: true,
+            may_idle: true,
         }
     }
 }

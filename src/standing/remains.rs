@@ -91,6 +91,14 @@ const RESETS: [Reset; 6] = [
 ];
 
 impl Reset {
+    /// Takes nothing away, and has no text.
+    pub const NOTHING: Self = Self {
+        text: b"",
+        tag: b"",
+        has_row: false,
+        takes: Residue::NOTHING,
+    };
+
     /// Whether the server may have notifications to tell of before this has completed.
     #[must_use]
     pub fn stops_listening(&self) -> bool {

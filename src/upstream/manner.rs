@@ -16,7 +16,8 @@ use crate::wire::backend;
 use crate::wire::frame::{self, HEADER};
 use std::sync::{Arc, Weak};
 
-/// Asks a session for it. Nothing in it is looked for along the search path.
+/// Asks a session for it, and at last whether it may be idle as long as it likes. Nothing in it is
+/// looked for along the search path.
 pub const QUESTION: &[u8] = b"SELECT d.oid, r.oid, \
     (SELECT c.oid FROM pg_catalog.pg_roles c \
     WHERE c.rolname OPERATOR(pg_catalog.=) current_user), \
@@ -31,21 +32,36 @@ pub const QUESTION: &[u8] = b"SELECT d.oid, r.oid, \
     (SELECT pg_catalog.string_agg(pg_catalog.format('%s %s %s', s.setdatabase, s.setrole, \
     s.setconfig), ',' ORDER BY s.setdatabase, s.setrole) FROM pg_catalog.pg_db_role_setting s \
     WHERE s.setdatabase OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, d.oid]) \
-    AND s.setrole OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, r.oid])) \
-    FROM pg_catalog.pg_database d, pg_catalog.pg_roles r \
+    AND s.setrole OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, r.oid])), \
+    COALESCE(pg_catalog.current_setting('idle_session_timeout', true), '0') \
+    OPERATOR(pg_catalog.=) '0' FROM pg_catalog.pg_database d, pg_catalog.pg_roles r \
     WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database() \
     AND r.rolname OPERATOR(pg_catalog.=) session_user";
 
 /// How a session began, and what its client has been told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manner {
-    /// The answer to [`QUESTION`], as it came.
+    /// The answer to [`QUESTION`], as it came but for the end.
     pub settings: Box<[u8]>,
+    /// The server does not end it however long nothing comes in it.
+    pub may_idle: bool,
     /// What the server has reported of its settings, as frames.
     pub reports: Box<[u8]>,
 }
 
 impl Manner {
+    /// What is said by the answer to [`QUESTION`], a row without its header, and by what the server
+    /// has reported. `None` if it is no such row.
+    #[must_use]
+    pub fn of_answer(row: &[u8], reports: Box<[u8]>) -> Option<Self> {
+        let (flag, settings) = row.split_last()?;
+        Some(Self {
+            settings: settings.into(),
+            may_idle: *flag == b't',
+            reports,
+        })
+    }
+
     /// Tells a client that has been told of this manner how `other` differs: as the server would
     /// after its configuration was read again.
     pub fn tell_difference(&self, other: &Self, out: &mut Vec<u8>) {
@@ -128,8 +144,23 @@ mod tests {
         let frames = reports.iter().flat_map(|(name, value)| report(name, value));
         Manner {
             settings: [1, 2].into(),
+            may_idle: true,
             reports: frames.collect(),
         }
+    }
+
+    #[test]
+    fn how_long_it_may_be_idle_is_no_part_of_what_is_compared() {
+        let rows = [
+            &b"\0\x07 settings \0\0\0\x01t"[..],
+            b"\0\x07 settings \0\0\0\x01f",
+        ];
+        let of = |row: &[u8]| Manner::of_answer(row, Box::default());
+        let [may, may_not] = rows.map(|row| of(row).expect("a row"));
+        assert!(may.may_idle && !may_not.may_idle);
+        assert_eq!(may.settings, may_not.settings);
+        assert_eq!(*may.settings, rows[0][..rows[0].len() - 1]);
+        assert_eq!(of(b""), None);
     }
 
     #[test]

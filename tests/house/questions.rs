@@ -38,7 +38,7 @@ pub(crate) fn answer(model: &Model, text: &str) -> Option<Said> {
     } else if text.contains("concat_ws('|', (SELECT") {
         vec![frames::row(&["sign", &model.catalog.to_string(), "", "1"])]
     } else if text.contains("n.source OPERATOR") {
-        vec![frames::row(&["5", "10", "on", "work_mem=4MB"])]
+        vec![frames::row(&["5", "10", "on", "work_mem=4MB", "t"])]
     } else if text.contains("p.prorettype") {
         Vec::new()
     } else if text.contains("; SELECT (SELECT pg_catalog.string_agg")

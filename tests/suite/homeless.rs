@@ -38,6 +38,35 @@ fn select(client: &mut Client, id: usize) {
     assert_eq!(client.value(&text), format!("name {id}"));
 }
 
+/// The server could not end for being idle who is not in a session of his own.
+#[test]
+fn who_may_not_be_idle_for_long_waits_for_a_connection() {
+    let (users, database) = (anybody(), server::database(SETUP));
+    let mut direct = Client::login(&server::address(), &database);
+    let version: u32 = direct.value("SHOW server_version_num").parse().unwrap();
+    if version < 140_000 {
+        return;
+    }
+    direct.run(&format!(
+        "ALTER DATABASE \"{database}\" SET idle_session_timeout = '1h'"
+    ));
+    let proxy = proxy(&server::address(), "1", &users, &[]);
+    let mut holder = holder(&proxy, || Client::login(proxy.address(), &database));
+    let mut waiting = Client::connect(proxy.address());
+    waiting.send(&frames::startup(&[
+        ("user", "postgres"),
+        ("database", &database),
+    ]));
+    assert!(!waiting.hears_within(MOMENT));
+    assert_eq!(homeless(&proxy), 0, "{}", proxy.summary());
+    // Nobody leaves a home for it either.
+    holder.run("COMMIT");
+    assert!(!waiting.hears_within(MOMENT));
+    drop(holder);
+    assert!(tags(&waiting.until_ready()).starts_with('R'));
+    select(&mut waiting, 7);
+}
+
 /// Reads until the catalog has been looked at, which comes before anything is converted.
 fn settle(proxy: &Proxy, client: &mut Client) {
     let before = proxy.summary().count(Counter::Converted);

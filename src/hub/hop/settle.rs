@@ -35,12 +35,14 @@ impl Hop<'_> {
             backend::DATA_ROW => settling.row.extend_from_slice(&frame[HEADER..]),
             backend::ERROR => settling.has_failed = true,
             backend::READY_FOR_QUERY => {
-                let is_known = !settling.row.is_empty() && !settling.has_failed;
-                let settings = std::mem::take(&mut settling.row).into_boxed_slice();
+                let is_known = !settling.has_failed;
+                let row = std::mem::take(&mut settling.row);
                 self.client.turn = Turn::Free;
                 let reports = self.upstream.welcome.as_deref().and_then(Welcome::reports);
-                self.upstream.manner = match reports.filter(|_| is_known) {
-                    Some(reports) => Beginning::Manner(Arc::new(Manner { settings, reports })),
+                let reports = reports.filter(|_| is_known);
+                let manner = reports.and_then(|reports| Manner::of_answer(&row, reports));
+                self.upstream.manner = match manner {
+                    Some(manner) => Beginning::Manner(Arc::new(manner)),
                     None => Beginning::Never,
                 };
                 let task = Task::Settled(self.client.id);

@@ -312,7 +312,7 @@ impl Worker {
         }
         let key = joined.key.clone();
         let woken = match self.is_parked(id) {
-            true => self.hub.wake(id, number, key),
+            true => self.hub.wake(id, !may_ask, (number, key)),
             false => None,
         };
         let Some(client) = woken else {
