@@ -293,10 +293,11 @@ impl Hub {
     }
 
     /// Has the catalog looked at on a parked connection, for somebody who is to be given it and
-    /// for whom the last look is too long ago; if it is not, the server only has to answer, which
-    /// begins anew how long it lets the session be idle. Returns what becomes of the connection, as
-    /// [`Self::park`] does; `None` if a look would not help, or the last one took longer than
-    /// `most` milliseconds, and nothing has changed then unless the connection is gone.
+    /// for whom the last look is too long ago; if it is not, the server only has to say whether it
+    /// lets the session be idle, which begins anew how long it has been. Returns what becomes of
+    /// the connection, as [`Self::park`] does; `None` if a look would not help, or the last one
+    /// took longer than `most` milliseconds, and nothing has changed then unless the connection is
+    /// gone.
     pub fn look(&mut self, id: UpstreamId, key: CancelKey, most: u64) -> Option<Parking> {
         let server = self.servers.get_mut(id.0)?;
         let is_parked = self.clients.get(server.lease.0).is_none() && server.resets.is_empty();
@@ -384,11 +385,9 @@ fn may_end_idle(server: &Server) -> bool {
     }
 }
 
-/// Has the server answer on a connection without a client, and nothing else.
+/// Has the server answer on a connection without a client, whether it may end it for being idle.
 fn stir(server: &mut Server) {
-    server.upstream.out.extend_from_slice(frontend::SYNC_FRAME);
-    server.resets.push_back(Reset::NOTHING);
-    server.is_reset = true;
+    send_resets(server, vec![Reset::IDLE]);
 }
 
 /// Has the server take away what is left.
@@ -426,11 +425,14 @@ fn take_reset(server: &mut Server, tag: u8, frame: &[u8]) -> bool {
             }
         }
         backend::COMMAND_COMPLETE if !server.is_reset && !reset.closes_statements() => {
-            if backend::command_tag(body) != Some(reset.tag) {
+            let is_done = backend::command_tag(body) == Some(reset.tag);
+            if !is_done && reset != Reset::IDLE {
                 return false;
             }
             server.is_reset = true;
-            server.upstream.standing.completes_reset(reset);
+            if is_done {
+                server.upstream.standing.completes_reset(reset);
+            }
         }
         backend::READY_FOR_QUERY if server.is_reset && body == b"I" => {
             server.is_reset = false;

@@ -78,7 +78,7 @@ pub use travel::Inquiry;
 
 use crate::convert::Lent;
 use crate::reason::Reason;
-use crate::standing::Standing;
+use crate::standing::{Reset, Standing};
 use crate::statement::Millis;
 use answer::Answer;
 
@@ -154,6 +154,7 @@ pub fn questions(major: u16) -> Vec<String> {
     all.extend(lists::samples());
     all.extend(travel::samples());
     all.push(context_query(true, true, Some(DDL_CHANNEL)));
+    all.push(String::from_utf8_lossy(Reset::IDLE.text).into_owned());
     all.push(question::CAREFUL.to_owned());
     all.push(String::from_utf8_lossy(question::CAREFUL_SET).into_owned());
     all

@@ -101,6 +101,11 @@ impl Standing {
         }
     }
 
+    /// The session that has nothing set was asked whether it may be idle as long as it likes.
+    pub(super) const fn may_idle(&mut self) {
+        self.limits.could_idle = true;
+    }
+
     /// Whether the server may end the session for being idle, as it was when it logged in or has
     /// become so again.
     #[must_use]

@@ -91,11 +91,14 @@ const RESETS: [Reset; 6] = [
 ];
 
 impl Reset {
-    /// Takes nothing away, and has no text.
-    pub const NOTHING: Self = Self {
-        text: b"",
-        tag: b"",
-        has_row: false,
+    /// Takes nothing away but the time for which the session has been idle, and finds out whether
+    /// that matters: it completes so where the server does not end what is idle. Before 14 it has
+    /// no such setting.
+    pub const IDLE: Self = Self {
+        text: b"SELECT WHERE pg_catalog.current_setting('idle_session_timeout', true) \
+            OPERATOR(pg_catalog.<>) '0'",
+        tag: b"SELECT 0",
+        has_row: true,
         takes: Residue::NOTHING,
     };
 
@@ -403,6 +406,9 @@ impl Standing {
 
     /// A reset has completed.
     pub fn completes_reset(&mut self, reset: Reset) {
+        if reset == Reset::IDLE {
+            self.may_idle();
+        }
         if reset.takes == Residue::SETTINGS {
             self.has_reset();
         }

@@ -286,3 +286,15 @@ fn what_is_written_may_draw_unless_it_is_known_not_to() {
     name(&database);
     assert!(database.knows_draws());
 }
+
+#[test]
+fn nobody_knows_that_a_session_may_be_idle_before_the_server_has_said_so() {
+    let mut standing = session(&Arc::default());
+    assert!(standing.may_end_idle());
+    let question = b"SELECT WHERE pg_catalog.current_setting('idle_session_timeout', true) \
+        OPERATOR(pg_catalog.<>) '0'";
+    assert_eq!(Reset::IDLE.text, question);
+    standing.completes_reset(Reset::IDLE);
+    assert!(!standing.may_end_idle());
+    assert_eq!(standing.residue, Residue::NOTHING);
+}
