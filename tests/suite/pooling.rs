@@ -369,8 +369,9 @@ fn who_comes_first_is_served_first() {
     assert!(times.is_sorted(), "{times:?}");
 }
 
-#[test]
-fn sessions_that_begin_otherwise_are_no_home() {
+/// New sessions begin otherwise than those that are there. False if the catalog was looked at, as
+/// it is where a question has failed, and the connection replaced before that was to be.
+fn begins_otherwise() -> bool {
     // Nobody looks at the catalog while the connection is the old one.
     let proxy = with("1", &[("catalog_watch_ms", "60000")]);
     let database = server::database(SETUP);
@@ -387,8 +388,14 @@ fn sessions_that_begin_otherwise_are_no_home() {
     let mut direct = Client::login(&server::address(), &database);
     let alter = |what: &str| format!("ALTER DATABASE {database} {what}");
     direct.run(&alter("SET work_mem = '5MB'"));
-    select(&mut client, 2);
-    select(&mut other, 2);
+    for client in [&mut client, &mut other] {
+        let answer = client.query("SELECT name FROM t WHERE id = 2");
+        if answer[0].tag == b'E' {
+            assert_eq!(answer[0].sqlstate(), "57P01");
+            return false;
+        }
+        assert_eq!(tags(&answer), "TDCZ");
+    }
     assert_ne!(client.value("SHOW work_mem"), "5MB");
     // Once it is closed the next is another.
     let terminate = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
@@ -405,6 +412,12 @@ fn sessions_that_begin_otherwise_are_no_home() {
     );
     let mut new = Client::login(proxy.address(), &database);
     assert_eq!(new.value("SHOW work_mem"), "5MB");
+    true
+}
+
+#[test]
+fn sessions_that_begin_otherwise_are_no_home() {
+    assert!((0..3).any(|_| begins_otherwise()));
 }
 
 /// Settings that a login takes from ALTER ROLE and ALTER DATABASE and that no list of the server's
