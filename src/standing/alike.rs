@@ -101,8 +101,9 @@ impl Standing {
         }
     }
 
-    /// The session that has nothing set was asked whether it may be idle as long as it likes.
-    pub(super) const fn may_idle(&mut self) {
+    /// The session, in which nothing is set, was asked for that alone: it may be idle as long as it
+    /// likes.
+    pub(super) const fn knows_may_idle(&mut self) {
         self.limits.could_idle = true;
     }
 

@@ -407,7 +407,7 @@ impl Standing {
     /// A reset has completed.
     pub fn completes_reset(&mut self, reset: Reset) {
         if reset == Reset::IDLE {
-            self.may_idle();
+            self.knows_may_idle();
         }
         if reset.takes == Residue::SETTINGS {
             self.has_reset();
