@@ -185,7 +185,7 @@ impl Server {
             for (name, value) in SETTINGS {
                 row(out, &[name, value, "why"]);
             }
-            row(out, &["4194304", "0", "", "", "", "77"]);
+            row(out, &["4194304", "0 70", "", "", "", "77"]);
         } else if text.contains("concat_ws('|', (SELECT") {
             row(out, &["sign", "", "", "1"]);
         } else if text.contains("p.prorettype") {

@@ -9,6 +9,7 @@
 //! against the text itself is looked for before the moment is blamed.
 
 mod asking;
+mod elsewhere;
 mod rest;
 mod series;
 mod warm;
@@ -23,6 +24,7 @@ use crate::statement::mirror::Name;
 use crate::statement::tally::{PREPARE_PAYS, Place};
 use crate::statement::{Micros, Millis, Plans, Recipe, Statement};
 use crate::wire::backend::Status;
+pub use elsewhere::Elsewhere;
 pub use series::Series;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -35,6 +37,8 @@ pub enum Decision {
     Execute(Call, Arc<Recipe>),
     /// The same for each statement of a text that is several.
     Series(Box<Series>),
+    /// Have it run where the statement is ready, or pass it through.
+    Visit(Box<Elsewhere>),
     /// Ask the server first, about this part of the text, which is empty for a look at the catalog;
     /// the query waits.
     Ask(Subject, Range<usize>),
@@ -44,7 +48,7 @@ impl Decision {
     /// Whether something is to be executed that is ready now, and need not be later.
     #[must_use]
     pub const fn executes(&self) -> bool {
-        matches!(self, Self::Execute(..) | Self::Series(_))
+        matches!(self, Self::Execute(..) | Self::Series(_) | Self::Visit(_))
     }
 }
 
@@ -149,8 +153,14 @@ impl Circumstances<'_> {
         if may_leave && self.standing.is_unverified(self.now) && self.habits.puts_off() {
             return None;
         }
+        if !self.has_turn() {
+            return None;
+        }
         if let Some((text, plans)) = self.habits.take_wanted() {
             return Some((Subject::Statement(plans), text));
+        }
+        if self.may_ask_to_travel() {
+            return Some((Subject::Watch, Vec::new()));
         }
         let missed = std::mem::take(&mut self.habits.missed);
         let is_urgent = self.standing.misses_context();
@@ -233,6 +243,9 @@ impl Circumstances<'_> {
             Ok(Found::Execute(call)) => Ok(Decision::Execute(call, recipe)),
             Ok(Found::Ask(subject)) => Ok(Decision::Ask(subject, 0..text.len())),
             Err(reason) => {
+                if let Some(elsewhere) = self.elsewhere(&recipe, text, reason) {
+                    return Ok(Decision::Visit(Box::new(elsewhere)));
+                }
                 self.lent.met = Some(recipe);
                 Err(reason)
             }
@@ -343,11 +356,15 @@ impl Circumstances<'_> {
                 Status::Idle => self.standing.patience.may_ask(),
                 _ => self.standing.idle_patience.may_ask(),
             };
-            if !(may_ask || is_eager) || !self.may_look() {
+            if !(may_ask || is_eager) {
                 return Err(Reason::Unproven);
             }
-            if !is_eager && !self.lent.shapes.questions().are_left(self.now) {
+            let are_left = self.lent.shapes.questions().are_left(self.now);
+            if !is_eager && !(are_left && self.has_turn()) {
                 return Err(Reason::Budget);
+            }
+            if !self.may_look() {
+                return Err(Reason::Unproven);
             }
         }
         Ok(Subject::Statement(plans))
@@ -361,6 +378,11 @@ impl Circumstances<'_> {
     /// or are wrong, it shows after a few times. A lesson is for all connections, but is of use
     /// only to such as gain from the Parse.
     fn sight(&mut self, recipe: &Recipe, place: Place, text: &[u8]) -> bool {
+        let knows_context = self.standing.interned.is_some();
+        if !knows_context && self.standing.is_unverified(self.now) {
+            self.standing.database.awaits_look();
+        }
+        let price = self.context_price();
         let settings = &self.lent.settings;
         let most = MIN_SEEN.max(SEEN_PER_STATEMENT * settings.limits.statements.statements);
         let database = &self.standing.database;
@@ -381,8 +403,8 @@ impl Circumstances<'_> {
             Some(promised) => promised || here >= threshold.max(PREPARE_PAYS),
             None => here >= threshold,
         };
-        let knows_context = self.standing.interned.is_some();
-        by_all >= threshold && pays && (knows_context || uses.pay_for_context())
+        self.habits.could_travel |= !knows_context && tally.travels();
+        by_all >= threshold && pays && (knows_context || uses.pay_for_context(price))
     }
 
     /// Whether the shared table knows, without being asked to learn anything, why the text's

@@ -19,6 +19,8 @@ pub struct Habits {
     /// How many were passed through for what their transaction has made, while nothing was known
     /// of the session.
     pub misses: u32,
+    /// A read was passed through that might have run elsewhere, had the context been known.
+    pub could_travel: bool,
     /// The query that was executed last.
     pub sent: Sent,
     /// The query in flight whose time is taken, if one is.

@@ -2,10 +2,10 @@
 
 use super::{Hub, Server};
 use crate::client::{Client, Turn};
-use crate::convert::Call;
+use crate::convert::{Call, Elsewhere};
 use crate::ids::{Arena, ClientId, UpstreamId};
 use crate::standing::Likeness;
-use crate::statement::{Key, Millis, Statement, Terms};
+use crate::statement::{Key, Millis, Recipe, Statement, Terms};
 use crate::upstream::Partial;
 use crate::wire::backend::Status;
 use std::sync::Arc;
@@ -13,6 +13,28 @@ use std::sync::Arc;
 /// Bytes that a client has not taken yet, above which it is no guest and its connection takes none:
 /// nothing is read from that while there are too many.
 pub(super) const MAX_UNSENT: usize = 32 * 1024;
+
+/// A read that leaves home.
+#[derive(Debug)]
+pub(super) struct Departure(pub(super) Read);
+
+/// Its statement.
+#[derive(Debug)]
+pub(super) enum Read {
+    /// It is prepared at home, too.
+    Ready(Call, Arc<Recipe>),
+    /// It is not.
+    Absent(Box<Elsewhere>),
+}
+
+impl Read {
+    pub(super) const fn recipe(&self) -> &Arc<Recipe> {
+        match self {
+            Self::Ready(_, recipe) => recipe,
+            Self::Absent(elsewhere) => &elsewhere.recipe,
+        }
+    }
+}
 
 /// What a host must hold.
 #[derive(Debug, Clone, Copy)]
@@ -81,20 +103,28 @@ pub(super) fn fitness(server: &mut Server, clients: &Arena<Client>, wanted: Want
 }
 
 impl Hub {
-    /// The client's home, and what a host for its read with this key must hold.
-    pub(super) fn wanted(&mut self, id: ClientId, key: Key) -> Option<(UpstreamId, Wanted)> {
+    /// The client's home, and what a host for its read must hold.
+    pub(super) fn wanted(&mut self, id: ClientId, read: &Read) -> Option<(UpstreamId, Wanted)> {
         let home = self.clients.get(id.0)?.link;
         let max_age = self.lent.settings.statement_max_age;
         let server = self.servers.get_mut(home.0)?;
-        let likeness = server.upstream.standing.likeness()?;
-        let entry = server.upstream.standing.mirror.held(key)?;
+        let standing = &mut server.upstream.standing;
+        let likeness = standing.likeness()?;
+        let (key, statement, terms, epoch) = match read {
+            Read::Ready(call, _) => {
+                standing.database.has_hosts(self.now);
+                let entry = standing.mirror.held(call.key)?;
+                (call.key, &entry.statement, &entry.terms, entry.epoch)
+            }
+            Read::Absent(of) => (of.key, &of.statement, &of.terms, standing.present_epoch()),
+        };
         let wanted = Wanted {
             likeness,
             key,
-            statement: Arc::as_ptr(&entry.statement),
-            terms: Arc::as_ptr(&entry.terms),
-            epoch: entry.epoch,
-            oldest: Millis(self.now.0.saturating_sub(entry.terms.lifetime(max_age))),
+            statement: Arc::as_ptr(statement),
+            terms: Arc::as_ptr(terms),
+            epoch,
+            oldest: Millis(self.now.0.saturating_sub(terms.lifetime(max_age))),
             most: self.sharing.pace.most(),
         };
         Some((home, wanted))

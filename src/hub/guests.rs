@@ -17,8 +17,9 @@
 //!   is let in before;
 //! - visits that make no progress for [`STALL`] milliseconds are given up, all of the connection.
 
-use super::fitness::{Fitness, fitness};
+use super::fitness::Departure;
 use super::hop::timing::Slow;
+use super::hosts::Group;
 use super::pace::Pace;
 use super::{Hub, Server, Task};
 use crate::client::Turn;
@@ -32,7 +33,6 @@ use crate::wire::Error;
 use crate::wire::backend;
 use crate::wire::frame::HEADER;
 use std::collections::HashMap;
-use std::sync::Arc;
 
 /// Milliseconds without an answer after which all guests of a host ask at home.
 ///
@@ -50,43 +50,19 @@ const LONG: u64 = 5;
 /// How often that time doubles while the server does not end what it was asked to cancel.
 const MAX_DOUBLINGS: u32 = 10;
 
-/// The most hosts for sessions that are alike.
-const MAX_HOSTS: usize = 16;
-
-/// Milliseconds between reads of two clients that make it worth having a host.
-const NEAR: u64 = 5;
-
 /// Milliseconds after which a host that nobody has visited is one no longer.
 const IDLE: u64 = 10_000;
-
-/// A read that leaves home.
-#[derive(Debug)]
-pub(super) struct Departure {
-    pub(super) call: Call,
-    pub(super) recipe: Arc<Recipe>,
-}
 
 /// What is shared among the clients of a worker.
 #[derive(Debug, Default)]
 pub(super) struct Sharing {
-    groups: HashMap<Likeness, Group, foldhash::fast::FixedState>,
+    pub(super) groups: HashMap<Likeness, Group, foldhash::fast::FixedState>,
     /// The connections with visits, and maybe some without.
     visited: Vec<UpstreamId>,
     /// Time has passed since it was last seen to them.
     pub(super) is_due: bool,
     /// The most visits on one connection at a time.
     pub(super) pace: Pace,
-}
-
-/// Sessions that are alike.
-#[derive(Debug, Default)]
-struct Group {
-    /// Whose connections are visited, first those that are to be filled first.
-    hosts: Vec<UpstreamId>,
-    /// Who has left home last, and when.
-    last: Option<(ClientId, Millis)>,
-    /// When a host was last found.
-    used: Millis,
 }
 
 impl Sharing {
@@ -98,8 +74,7 @@ impl Sharing {
 
     /// Forgets the hosts of sessions that have not travelled lately.
     pub(super) fn rest(&mut self, now: Millis) {
-        self.groups
-            .retain(|_, group| now.since(group.used) < IDLE || is_near(group.last, now, IDLE));
+        self.groups.retain(|_, group| group.is_used(now, IDLE));
     }
 }
 
@@ -117,10 +92,6 @@ fn takes_long(host: &mut Server, key: Key, now: Millis) {
     }
 }
 
-fn is_near(last: Option<(ClientId, Millis)>, now: Millis, within: u64) -> bool {
-    last.is_some_and(|(_, at)| now.since(at) <= within)
-}
-
 impl Hub {
     /// Whether a server connection has visits.
     #[must_use]
@@ -133,57 +104,15 @@ impl Hub {
 
     /// Sends a client's read to a host, or home if there is none.
     pub(super) fn depart(&mut self, id: ClientId, departure: Departure) {
-        let key = departure.call.key;
-        match self.host_for(id, key).or_else(|| self.home_for(id, key)) {
-            Some((host, call)) => self.visit(id, host, &call, &departure.recipe),
+        let read = &departure.0;
+        match self.host_for(id, read).or_else(|| self.home_for(id, read)) {
+            Some((host, call)) => self.visit(id, host, &call, read.recipe()),
             None => {
                 if let Some(mut hop) = self.hop_of_client(id) {
                     hop.stay(departure);
                 }
             }
         }
-    }
-
-    /// The connection that the client's read with this key is to run on, as what.
-    fn host_for(&mut self, id: ClientId, key: Key) -> Option<(UpstreamId, Call)> {
-        let now = self.now;
-        let (home, wanted) = self.wanted(id, key)?;
-        if wanted.most == 0 {
-            return None;
-        }
-        let group = self.sharing.groups.entry(wanted.likeness).or_default();
-        let last = group.last.replace((id, now));
-        let (servers, clients) = (&mut self.servers, &self.clients);
-        let mut found = None;
-        group.hosts.retain(|host| {
-            if found.is_some() {
-                return true;
-            }
-            let Some(server) = servers.get_mut(host.0) else {
-                return false;
-            };
-            match fitness(server, clients, wanted) {
-                Fitness::Fits(call) => found = Some((*host, call)),
-                Fitness::Busy => {}
-                Fitness::Unlike => return false,
-            }
-            true
-        });
-        if found.is_none() && group.hosts.len() < MAX_HOSTS && !group.hosts.contains(&home) {
-            // One client alone has nobody to share with.
-            let others = last.is_some_and(|(other, _)| other != id) && is_near(last, now, NEAR);
-            let is_worth = others || !group.hosts.is_empty();
-            if is_worth
-                && let Fitness::Fits(call) = fitness(servers.get_mut(home.0)?, clients, wanted)
-            {
-                group.hosts.push(home);
-                found = Some((home, call));
-            }
-        }
-        if found.is_some() {
-            group.used = now;
-        }
-        found
     }
 
     /// The client's read, which has just been scanned, is sent to its host.

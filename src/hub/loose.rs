@@ -1,23 +1,22 @@
 //! Transactions of which no server has heard (`hop/loose`): where their reads run if nobody else's
 //! connection takes them, and when they have lasted too long.
 
-use super::fitness::{Fitness, fitness};
+use super::fitness::{Fitness, Read, fitness};
 use super::timers::Timer;
 use super::{Hub, Task};
 use crate::client::Turn;
 use crate::convert::Call;
 use crate::ids::{ClientId, UpstreamId};
-use crate::statement::Key;
 use crate::wire::backend::Status;
 
 impl Hub {
     /// The own connection of a client whose transaction is loose, for its read with this key, as a
     /// visit among those of others: who is alone reads there.
-    pub(super) fn home_for(&mut self, id: ClientId, key: Key) -> Option<(UpstreamId, Call)> {
+    pub(super) fn home_for(&mut self, id: ClientId, read: &Read) -> Option<(UpstreamId, Call)> {
         if !self.clients.get(id.0)?.is_loose {
             return None;
         }
-        let (home, mut wanted) = self.wanted(id, key)?;
+        let (home, mut wanted) = self.wanted(id, read)?;
         // Whoever has come before is sent home rather than this one.
         wanted.most = usize::MAX;
         match fitness(self.servers.get_mut(home.0)?, &self.clients, wanted) {

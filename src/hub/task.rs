@@ -1,7 +1,7 @@
 //! What a hub is told, and what it wants done.
 
 use super::LoginOutcome;
-use super::guests::Departure;
+use super::fitness::Departure;
 use super::timers::Timers;
 use crate::client::CancelKey;
 use crate::ids::{ClientId, UpstreamId};

@@ -2,16 +2,26 @@
 
 use super::Env;
 use super::answer::Answer;
-use super::settings::{DDL_CHANNEL, context_query, digest};
+use super::settings::{DDL_CHANNEL, Indirect, Rights, context_query, digest};
 use super::state::{State, Step};
 use crate::reason::Reason;
-use crate::standing::ServerSettings;
+use crate::standing::{ServerSettings, Standing};
 use crate::wire::backend::Status;
 use crate::wire::frontend;
 
 /// Asks for the context. What makes the question careful is part of it, in a place where it does
-/// not show.
+/// not show. What the catalog alone knows of it is left out if it is known of a role already, most
+/// likely of this session's.
 pub(super) fn ask(env: &mut Env<'_>) -> Step {
+    let standing = &env.standing;
+    let may_be_known = !standing.is_otherwise && !standing.has_made_temporary();
+    match may_be_known && standing.database.knows_rights() {
+        true => ask_with(Rights::Known, env),
+        false => ask_with(Rights::Asked, env),
+    }
+}
+
+fn ask_with(rights: Rights, env: &mut Env<'_>) -> Step {
     // What is listened to inside a transaction that is undone is not.
     let listens = env.lent.settings.ddl_notices && !env.asks.is_inside;
     env.standing.is_told |= listens;
@@ -21,26 +31,50 @@ pub(super) fn ask(env: &mut Env<'_>) -> Step {
             true => DDL_CHANNEL,
             false => "",
         });
-    let query = context_query(listens, settings.shares, hears);
+    let query = context_query(listens, settings.shares, hears, rights);
     env.asks
         .question(|out| frontend::query(out, query.as_bytes()));
-    Step::Ask(State::Context)
+    Step::Ask(State::Context(rights))
 }
 
-/// The context is known.
-pub(super) fn answered(answers: &[Answer], env: &mut Env<'_>) -> Result<(), Reason> {
+/// The context is known, or has to be asked for with everything after all.
+pub(super) fn answered(
+    asked: Rights,
+    answers: &[Answer],
+    env: &mut Env<'_>,
+) -> Result<Option<Step>, Reason> {
     let answer = answers.first().filter(|answer| answer.is_good());
     let values = digest(&answer.ok_or(Reason::OracleFailed)?.values)?;
-    read(&values, env)?;
+    match (read(&values, env)?, asked) {
+        (true, _) => {}
+        (false, Rights::Known) => return Ok(Some(ask_with(Rights::Asked, env))),
+        (false, Rights::Asked) => return Err(Reason::OracleFailed),
+    }
     let standing = &mut *env.standing;
     let lookups = standing.mirror.lookups();
     standing.patience.learned(lookups);
     standing.idle_patience.learned(lookups);
-    Ok(())
+    Ok(None)
 }
 
-/// Takes over the values that [`digest`] has made.
-fn read(values: &[String], env: &mut Env<'_>) -> Result<(), Reason> {
+/// In how many schemas the role has rights only because of what it is or a member of: as the server
+/// has just said, or as it has said of this role before; `None` if nobody knows.
+fn indirect_schemas(said: &str, standing: &mut Standing) -> Option<bool> {
+    let Indirect { count, role } = Indirect::read(said);
+    let as_of = standing.context_count;
+    let has_any = match count {
+        Some(count) => Some(count != "0"),
+        None => standing.database.rights_of(role, as_of),
+    };
+    standing.is_otherwise |= role.is_empty();
+    if let Some(has_any) = has_any.filter(|_| count.is_some()) {
+        standing.database.notes_rights(role, as_of, has_any);
+    }
+    has_any
+}
+
+/// Takes over the values that [`digest`] has made. Returns whether they are all that is needed.
+fn read(values: &[String], env: &mut Env<'_>) -> Result<bool, Reason> {
     let [
         chooses,
         quiet,
@@ -59,6 +93,9 @@ fn read(values: &[String], env: &mut Env<'_>) -> Result<(), Reason> {
     else {
         return Err(Reason::OracleFailed);
     };
+    let Some(has_indirect_rights) = indirect_schemas(indirect, env.standing) else {
+        return Ok(false);
+    };
     let contexts = env.lent.shapes.contexts();
     let interned = contexts.intern(&env.standing.origin, settings);
     let context = interned.context();
@@ -71,7 +108,7 @@ fn read(values: &[String], env: &mut Env<'_>) -> Result<(), Reason> {
         is_quiet: quiet == "t",
         has_array_nulls: nulls == "t",
         work_memory: memory.parse().unwrap_or_default(),
-        has_indirect_rights: indirect != "0",
+        has_indirect_rights,
         server: started(server),
         reads_committed: usual == "t",
         is_unhurried: unhurried == "t",
@@ -82,7 +119,7 @@ fn read(values: &[String], env: &mut Env<'_>) -> Result<(), Reason> {
     if silent == "t" {
         standing.listens_to_nothing();
     }
-    Ok(())
+    Ok(true)
 }
 
 /// When a server started, in microseconds, from the seconds that it says; `None` if it was not

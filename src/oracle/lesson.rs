@@ -10,7 +10,7 @@ use super::{names, prepare, statistics, teach, travel, watch};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::statement::Millis;
-use crate::statement::database::AsOf;
+use crate::statement::database::{AsOf, FirstTurn};
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::HEADER;
 
@@ -43,6 +43,8 @@ pub struct Lesson {
     cancelled: Option<Vec<u8>>,
     /// The questions are put inside the client's transaction. Never changes once it has begun.
     is_inside: bool,
+    /// The turn of a connection that was never asked for its context before.
+    turn: Option<FirstTurn>,
 }
 
 impl Lesson {
@@ -67,6 +69,7 @@ impl Lesson {
             as_of: None,
             cancelled: None,
             is_inside: false,
+            turn: None,
         }
     }
 
@@ -107,6 +110,8 @@ impl Lesson {
     pub fn begin(&mut self, env: &mut Env<'_>) -> Next {
         self.is_inside = env.standing.status == Status::Transaction;
         env.asks.is_inside = self.is_inside;
+        let is_first = env.standing.interned.is_none();
+        self.turn = is_first.then(|| env.standing.database.takes_turn());
         let before = env.asks.questions;
         let first = self.first(env);
         self.go_on(first, before, env)
@@ -199,7 +204,7 @@ impl Lesson {
             | State::Names(_)
             | State::About(_, About::Prepare) => {}
             State::About(..) if self.topic.is_earned => {}
-            State::Context => {
+            State::Context(_) => {
                 let questions = env.lent.shapes.questions();
                 questions.spend_on_settings(self.asked, took, env.now);
             }
@@ -354,11 +359,13 @@ impl Lesson {
                 }
                 self.prelude(env)
             }
-            State::Context => {
+            State::Context(asked) => {
                 env.goes_on()?;
                 blame::check(&answers, env)?;
-                context::answered(&answers, env)?;
-                self.subject(env)
+                match context::answered(asked, &answers, env)? {
+                    Some(step) => Ok(step),
+                    None => self.subject(env),
+                }
             }
             State::Audit(statement) => {
                 env.goes_on()?;

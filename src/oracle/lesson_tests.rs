@@ -16,6 +16,8 @@ use std::sync::Arc;
 
 #[path = "lesson_chosen_tests.rs"]
 mod choice;
+#[path = "lesson_context_tests.rs"]
+mod contexts;
 #[path = "lesson_end_tests.rs"]
 mod ends;
 #[path = "lesson_facts_tests.rs"]
@@ -27,7 +29,7 @@ mod travels;
 
 /// What comes behind the settings in the answer about the context: memory, schemas that the role
 /// may use only because of what it is, who it is.
-const WHO: [&str; 6] = ["1048576", "0", "1763880000.5", "0", "0", "who"];
+const WHO: [&str; 6] = ["1048576", "0 70", "1763880000.5", "0", "0", "who"];
 
 const SELECT: &str = "SELECT name FROM t WHERE id = 42";
 
@@ -414,7 +416,7 @@ fn another_generic_plan_leads_to_custom_plans() {
 #[test]
 fn answers_are_told_apart_by_what_was_asked() {
     for (answer, next) in [("0", Next::Learned), ("1", Next::Over(Reason::RoleRights))] {
-        let mut room = Room::settled_as(["1048576", "1", "", "", "", "who"]);
+        let mut room = Room::settled_as(["1048576", "1 70", "", "", "", "who"]);
         let text = "UPDATE t SET name = 42";
         let mut lesson = room.teach(text);
         room.answer(&mut lesson, &both_parsed());

@@ -194,6 +194,7 @@ pub(super) fn explain_custom(explain_execute: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::oracle::settings::{Rights, context_query};
 
     /// With `enable_seqscan = off` of a client's, any question is compiled else, which takes a
     /// second.
@@ -203,7 +204,9 @@ mod tests {
         asked.careful(b"SELECT 1");
         let text = String::from_utf8_lossy(&asked.bytes);
         assert!(text.contains("SET LOCAL jit = off; SELECT 1"), "{text}");
-        let context = crate::oracle::settings::context_query(true, true, None);
-        assert!(context.contains("SET LOCAL jit = off"), "{context}");
+        for rights in [Rights::Asked, Rights::Known] {
+            let context = context_query(true, true, None, rights);
+            assert!(context.contains("SET LOCAL jit = off"), "{context}");
+        }
     }
 }

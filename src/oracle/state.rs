@@ -6,6 +6,7 @@
 use super::answer::Answer;
 use super::candidate::Candidate;
 use super::proof::{Meaning, Plan, Visibility};
+use super::settings::Rights;
 use crate::statement::database::{Glance, Made, NamesClaim};
 use crate::statement::guard::Guard;
 use crate::statement::{Millis, Plans, Statement};
@@ -24,8 +25,8 @@ pub(super) enum State {
     /// The question which names have hazards, with the right to put it. Who drops the state leaves
     /// the question to others.
     Names(NamesClaim),
-    /// The question about the session's settings.
-    Context,
+    /// The question about the session's settings, and maybe about its role's rights.
+    Context(Rights),
     /// The questions for the plans of this statement, which is trusted.
     Audit(Arc<Statement>),
     /// Whether this statement, trusted as of this catalog epoch, may run elsewhere.

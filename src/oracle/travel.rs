@@ -135,7 +135,11 @@ fn record(statement: &Statement, epoch: u64, (found, clock): (Footprint, Clock),
     statement.note_footprint(epoch, (found, clock));
     let counters = env.lent.counters();
     match found {
-        Footprint::Travels => counters.add(Counter::ReadsTravel, 1),
+        Footprint::Travels => {
+            let database = &env.standing.database;
+            statement.recipe().tally(database).has_travelled();
+            counters.add(Counter::ReadsTravel, 1);
+        }
         Footprint::Stays(stay) => {
             counters.stays(stay);
             tracing::debug!(

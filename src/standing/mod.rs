@@ -197,6 +197,8 @@ pub struct Standing {
     misses_context: bool,
     /// How often it was asked for behind one for that reason.
     misses: u8,
+    /// Something of it may be temporary, so that the short question for its context had no answer.
+    pub is_otherwise: bool,
     /// How it logged in.
     pub origin: Arc<Origin>,
     /// Keeps the context that was asked for last from being forgotten.
@@ -294,6 +296,7 @@ impl Standing {
             misses_context: false,
             misses: 0,
             origin: Arc::new(origin),
+            is_otherwise: false,
             interned: None,
             course: Course::default(),
             past: Past::default(),

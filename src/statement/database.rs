@@ -10,6 +10,8 @@ mod claim;
 mod facts;
 mod looks;
 mod names;
+mod newcomers;
+mod rights;
 mod usage;
 
 use super::allowance::Allowance;
@@ -29,6 +31,7 @@ use crate::sql::touched::{Name, Touched};
 pub use claim::NamesClaim;
 pub use facts::AsOf;
 use foldhash::quality::FixedState;
+pub use newcomers::FirstTurn;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -99,6 +102,10 @@ pub struct Database {
     pub loads: Loads,
     /// What the catalog has answered lately.
     facts: facts::Facts,
+    /// What is being asked of those that have just logged in.
+    newcomers: newcomers::Newcomers,
+    /// What roles may use only because of what they are.
+    rights: rights::Rights,
     /// Counts the rows that were added, as far as the tags of commands tell.
     added: AtomicU64,
 }
@@ -139,6 +146,8 @@ impl Database {
             has_shown_commands: AtomicBool::new(false),
             loads: Loads::default(),
             facts: facts::Facts::default(),
+            newcomers: newcomers::Newcomers::default(),
+            rights: rights::Rights::default(),
             added: AtomicU64::new(0),
         }
     }

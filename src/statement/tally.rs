@@ -7,6 +7,7 @@
 
 use super::{Context, lock};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Executions of a statement on one connection that pay for having prepared it there.
@@ -32,6 +33,13 @@ pub const PREPARE_PAYS: u32 = 8;
 /// six columns and a limit, and 75 of the join.
 pub const CONTEXT_PAYS: u32 = 200;
 
+/// The same if the catalog was looked at by others, and they have asked for the rights of a role,
+/// so that the [question](crate::oracle::context_query) is a short one: about 0.6 ms.
+pub const SHORT_CONTEXT_PAYS: u32 = 32;
+
+/// Uses of a connection that say nothing yet about how long it goes on.
+const FEW: u32 = 16;
+
 /// How many times a connection has used something is told apart as far as this, by the largest of
 /// these numbers that is not more.
 const STEPS: [u32; 14] = [0, 1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128, 200, 400];
@@ -44,7 +52,11 @@ const MEMORY: u32 = 64;
 
 /// What is known of how often one thing is used.
 #[derive(Debug, Default)]
-pub struct Tally(Mutex<Counts>);
+pub struct Tally {
+    counts: Mutex<Counts>,
+    /// A statement of the shape was found to be one that may run on another's connection.
+    travels: AtomicBool,
+}
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -56,14 +68,25 @@ struct Counts {
 impl Tally {
     /// Counts a sighting, on whichever connection; returns how many there have been.
     pub fn sight(&self) -> u32 {
-        let mut counts = lock(&self.0);
+        let mut counts = lock(&self.counts);
         counts.sightings = counts.sightings.saturating_add(1);
         counts.sightings
     }
 
+    /// A statement of the shape may run on the connection of another client.
+    pub fn has_travelled(&self) {
+        self.travels.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether that is known of one.
+    #[must_use]
+    pub fn travels(&self) -> bool {
+        self.travels.load(Ordering::Relaxed)
+    }
+
     /// A connection has ended that had used it so often.
     pub fn ended(&self, uses: u32) {
-        let ended = &mut lock(&self.0).ended;
+        let ended = &mut lock(&self.counts).ended;
         if ended.iter().map(|count| u32::from(*count)).sum::<u32>() >= MEMORY {
             ended.iter_mut().for_each(|count| *count /= 2);
         }
@@ -80,7 +103,7 @@ impl Tally {
     /// it is one. So about half of the connections have to go on.
     #[must_use]
     pub fn promises(&self, before: u32, pays: u32) -> Option<bool> {
-        let ended = lock(&self.0).ended;
+        let ended = lock(&self.counts).ended;
         if ended.iter().map(|count| u32::from(*count)).sum::<u32>() < EVIDENCE {
             return None;
         }
@@ -133,7 +156,7 @@ pub struct Uses {
     /// The first context that was known. What was used before is counted there.
     home: Option<Context>,
     shapes: HashMap<u64, Seen, foldhash::fast::FixedState>,
-    /// Uses of the shapes that are used often enough here to be prepared.
+    /// Uses of the shapes that are used often enough here to be prepared, or run elsewhere.
     often: u32,
     /// Where the latter are counted.
     visits: Option<Arc<Tally>>,
@@ -143,6 +166,21 @@ pub struct Uses {
 struct Seen {
     count: u32,
     tally: Arc<Tally>,
+    /// Each use gains from that the context is known, because it may run elsewhere.
+    travels: bool,
+}
+
+impl Seen {
+    /// Counts so many uses; returns how many more pay by that.
+    fn add(&mut self, uses: u32) -> u32 {
+        let before = self.count;
+        self.count = before.saturating_add(uses);
+        self.travels |= before == 0 && self.tally.travels();
+        match self.travels {
+            true => self.count - before,
+            false => oftener(before, self.count),
+        }
+    }
 }
 
 impl Uses {
@@ -151,12 +189,15 @@ impl Uses {
         self.visits.get_or_insert_with(visits);
     }
 
-    /// Whether it pays to ask for the context of this connection, as far as is known.
+    /// Whether it pays to ask for the context of this connection, which so many uses pay for, as
+    /// far as is known.
     #[must_use]
-    pub fn pay_for_context(&self) -> bool {
+    pub fn pay_for_context(&self, price: u32) -> bool {
         let visits = self.visits.as_ref();
-        let promised = visits.and_then(|visits| visits.promises(self.often, CONTEXT_PAYS));
-        promised.unwrap_or(true) || self.often >= CONTEXT_PAYS
+        // One that has only begun is like any.
+        let before = if self.often < FEW { 0 } else { self.often };
+        let promised = visits.and_then(|visits| visits.promises(before, price));
+        promised.unwrap_or(true) || self.often >= price
     }
 
     /// Under which number the uses of shapes of this family in this context are counted. Two that
@@ -185,10 +226,9 @@ impl Uses {
         let seen = self.shapes.entry(place.0).or_insert_with(|| Seen {
             count: 0,
             tally: Arc::clone(tally),
+            travels: false,
         });
-        let before = seen.count;
-        seen.count = before.saturating_add(1);
-        self.often = self.often.saturating_add(oftener(before, seen.count));
+        self.often = self.often.saturating_add(seen.add(1));
         seen.count
     }
 
@@ -205,9 +245,7 @@ impl Uses {
         let Some(seen) = self.shapes.get_mut(&place.0) else {
             return;
         };
-        let before = seen.count;
-        seen.count = before.saturating_add(uses);
-        self.often = self.often.saturating_add(oftener(before, seen.count));
+        self.often = self.often.saturating_add(seen.add(uses));
     }
 
     /// A statement has made way for others: whether it pays to prepare it again is decided as on a
@@ -336,9 +374,9 @@ mod tests {
         assert_eq!(shape.promises(0, 2), Some(true));
         assert!(uses.has_seen(Place(1)));
         drop(uses);
-        assert_eq!(lock(&visits.0).ended.iter().sum::<u8>(), 1);
+        assert_eq!(lock(&visits.counts).ended.iter().sum::<u8>(), 1);
         assert_eq!(
-            lock(&shape.0).ended.iter().sum::<u8>(),
+            lock(&shape.counts).ended.iter().sum::<u8>(),
             5,
             "it was sent in five visits"
         );
@@ -363,6 +401,34 @@ mod tests {
         let contexts = [None, one, other, one, None, other];
         let counts = contexts.map(|context| sight(&mut uses, context));
         assert_eq!(counts, [1, 2, 1, 3, 4, 2]);
+    }
+
+    #[test]
+    fn each_use_of_what_may_run_elsewhere_pays_for_the_context() {
+        for (travels, pays) in [(false, false), (true, true)] {
+            let visits = Arc::<Tally>::default();
+            let shapes: [Arc<Tally>; 10] = Default::default();
+            if travels {
+                shapes.iter().for_each(|shape| shape.has_travelled());
+            }
+            // None is used often enough to be prepared.
+            for _ in 0..EVIDENCE {
+                let mut uses = Uses::default();
+                uses.begin(|| Arc::clone(&visits));
+                for (number, shape) in shapes.iter().enumerate() {
+                    uses.sight(Place(number as u64), shape, 64);
+                    uses.add(Place(number as u64), 4);
+                }
+                assert_eq!(uses.often, if travels { 50 } else { 0 });
+            }
+            let mut uses = Uses::default();
+            uses.begin(|| Arc::clone(&visits));
+            for used in 0..FEW - 1 {
+                assert_eq!(uses.pay_for_context(SHORT_CONTEXT_PAYS), pays, "{used}");
+                uses.sight(Place(0), &shapes[0], 64);
+            }
+            assert!(!uses.pay_for_context(CONTEXT_PAYS));
+        }
     }
 
     #[test]

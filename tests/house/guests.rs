@@ -44,7 +44,7 @@ pub(crate) struct Guests {
     pub(crate) host: Line,
 }
 
-fn guests() -> Guests {
+pub(crate) fn guests() -> Guests {
     guests_with(&[])
 }
 

@@ -22,6 +22,7 @@ mod conversion;
 mod course;
 mod dice;
 mod discard;
+mod elsewhere;
 mod faults;
 mod guests;
 mod house;

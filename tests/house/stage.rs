@@ -370,6 +370,11 @@ impl Stage {
         self.0.borrow_mut().hub.lent.settings.proves_reads = false;
     }
 
+    /// From now on a statement has to be met three times on a connection to be prepared there.
+    pub(crate) fn waits_for_more(&self) {
+        self.0.borrow_mut().hub.lent.settings.prepare_threshold = 3;
+    }
+
     /// The statement of this text on the first client's connection may run elsewhere from now on.
     pub(crate) fn lets_travel(&self, text: &str) {
         let mut world = self.0.borrow_mut();

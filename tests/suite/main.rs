@@ -138,6 +138,7 @@ mod eviction;
 // More clients than there is room for.
 mod crowd;
 // Being told to stop.
+mod short;
 mod shutdown;
 // Restarts without loss.
 mod takeover;

@@ -5,8 +5,9 @@ use crate::harness::client::Client;
 use crate::harness::frames;
 use crate::harness::matrix::{converts, same};
 use crate::harness::server;
+use pgautoprep::metrics::Counter;
+use pgautoprep::oracle::{self, Rights};
 use pgautoprep::sql::settings::{HARMLESS, harmless};
-use pgautoprep::{metrics::Counter, oracle};
 
 /// Every setting of 13 to 18, each judged: it may be compared and need not be looked at for
 /// anything else, or it is harmless, or the proxy asks what it says.
@@ -139,8 +140,19 @@ fn columns(client: &mut Client, sql: &str) -> Vec<String> {
 
 /// The text that contexts are compared by.
 fn context(client: &mut Client) -> String {
-    let answer = columns(client, &oracle::context_query(false, false, Some("")));
-    oracle::digest(&answer).unwrap().swap_remove(5)
+    let [whole, short] = [Rights::Asked, Rights::Known].map(|rights| {
+        let answer = columns(
+            client,
+            &oracle::context_query(false, false, Some(""), rights),
+        );
+        oracle::digest(&answer).unwrap()
+    });
+    // If anything may be temporary, the short question has no answer.
+    if !short[4].is_empty() {
+        assert_eq!(short[5], whole[5]);
+        assert!(whole[4].ends_with(&format!(" {}", short[4])), "{short:?}");
+    }
+    whole[5].clone()
 }
 
 /// The major version of the server.

@@ -3,14 +3,15 @@
 use super::{Circumstances, MANY_MISSES, MAX_LESSONS};
 use crate::sql::effect::Effect;
 use crate::sql::survey;
-use crate::statement::tally::CONTEXT_PAYS;
+use crate::statement::tally::{CONTEXT_PAYS, SHORT_CONTEXT_PAYS};
 use crate::wire::backend::Status;
 
 impl Circumstances<'_> {
     /// Whether to ask for the context behind a reply: it was of use before, or what transactions
     /// make cannot be told apart without, and the share of the time leaves room for more.
     pub(super) fn may_ask_context(&self) -> bool {
-        let pays = self.standing.mirror.uses.pay_for_context();
+        let price = self.context_price();
+        let pays = self.standing.mirror.uses.pay_for_context(price);
         let misses = self.habits.misses;
         let is_missed = misses >= MANY_MISSES && pays || misses >= CONTEXT_PAYS;
         let has_asked = self.standing.interned.is_some() || is_missed;
@@ -21,23 +22,58 @@ impl Circumstances<'_> {
     /// Whether the session may be asked what it has become, which takes a look at the catalog if
     /// that may have been changed.
     pub(super) fn may_look(&mut self) -> bool {
-        // A new connection waits for nobody.
-        !self.standing.is_unverified(self.now)
-            || self.standing.is_new
+        if !self.standing.is_unverified(self.now) || self.lent.settings.is_eager() {
+            return true;
+        }
+        let database = &self.standing.database;
+        match self.standing.is_new {
+            true => database.looks_first(self.now),
+            false => database.may_look(self.now),
+        }
+    }
+
+    /// Whether it is the turn of this connection to be asked, if it never was.
+    pub(super) fn has_turn(&self) -> bool {
+        self.standing.interned.is_some()
             || self.lent.settings.is_eager()
-            || self.standing.database.may_look(self.now)
+            || self.standing.database.has_turn()
+    }
+
+    /// Whether to ask a new connection for its context, because reads that it sends could run where
+    /// others do.
+    pub(super) fn may_ask_to_travel(&mut self) -> bool {
+        let is_wanted = std::mem::take(&mut self.habits.could_travel)
+            && self.standing.interned.is_none()
+            && self.lent.settings.shares
+            && self.standing.database.may_have_hosts(self.now);
+        is_wanted && {
+            let price = self.context_price();
+            self.standing.mirror.uses.pay_for_context(price)
+                && self.lent.shapes.questions().are_left(self.now)
+                && self.may_look()
+        }
+    }
+
+    /// How often a new connection has to use what pays there until it is asked for its context.
+    pub(super) fn context_price(&self) -> u32 {
+        let is_short = self.standing.database.knows_rights();
+        match is_short && self.standing.unverified.is_none() {
+            true => SHORT_CONTEXT_PAYS,
+            false => CONTEXT_PAYS,
+        }
     }
 
     /// Whether to look at the catalog in front of this text, because the text defines something in
     /// a transaction, behind which it could not be looked at any more.
     pub(super) fn looks_ahead(&mut self, text: &[u8]) -> bool {
-        let may_ask = self.lessons == 0 && self.may_ask_inside() && self.may_look();
+        let may_ask = self.lessons == 0 && self.may_ask_inside() && self.has_turn();
         may_ask
             && !self.standing.database.is_resting()
             && !self.standing.has_altered()
             && (self.standing.is_unverified(self.now) || !self.standing.knows_names())
             && survey::effect(text) == Effect::Catalog
             && (self.lent.settings.is_eager() || self.standing.database.loads.take())
+            && self.may_look()
     }
 
     /// Whether the server may be asked in front of a query.

@@ -30,11 +30,12 @@ impl Hop<'_> {
             return self.query_loosely(text);
         }
         let decided = self.circumstances().decide(text);
-        if let Ok(Decision::Execute(call, _)) = &decided
-            && call.travels
-            && self.may_depart(call, text)
-        {
-            return self.depart(decided, text);
+        match &decided {
+            Ok(Decision::Execute(call, _)) if call.travels && self.may_depart(call, text) => {
+                return self.depart(decided, text);
+            }
+            Ok(Decision::Visit(_)) if self.may_leave(text) => return self.depart(decided, text),
+            _ => {}
         }
         self.act(decided, text);
         // Whatever is relayed later is another text.
@@ -82,6 +83,7 @@ impl Hop<'_> {
                 self.client.query.extend_from_slice(text);
                 self.learn(Lesson::new(subject, text[about].to_vec()));
             }
+            Ok(Decision::Visit(elsewhere)) => self.act(Err(elsewhere.reason), text),
             Err(reason) if self.defers(text, reason) || self.discards(text, reason) => {}
             Err(reason) => {
                 let standing = &self.upstream.standing;

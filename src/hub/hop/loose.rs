@@ -94,6 +94,9 @@ impl Hop<'_> {
             Ok(Decision::Execute(call, _)) if call.travels && self.leaves_loosely(call, text) => {
                 return self.depart(decided, text);
             }
+            Ok(Decision::Visit(_)) if !self.client.is_loose && self.may_leave(text) => {
+                return self.depart(decided, text);
+            }
             Err(reason) if !self.client.is_loose && self.loosens(text, *reason) => return,
             _ => {}
         }

@@ -9,8 +9,8 @@
 use super::Hop;
 use crate::client::{Decided, Turn};
 use crate::convert::{Call, Decision};
-use crate::hub::Departure;
 use crate::hub::fitness::MAX_UNSENT;
+use crate::hub::{Departure, Read};
 use crate::sql::effect::Effect;
 use crate::sql::residue::Residue;
 use crate::wire::frame::{self, HEADER, Header};
@@ -41,13 +41,24 @@ impl Hop<'_> {
         self.may_travel(call, text) && self.now.since(self.client.at_home) < AWAY
     }
 
+    /// The same of a read whose statement is not prepared at home.
+    pub(super) fn may_leave(&self, text: &[u8]) -> bool {
+        self.is_free_to_go(text) && self.now.since(self.client.at_home) < AWAY
+    }
+
     /// The same however long the client has been away. Nothing holds up the answers of others'
     /// servers, so a client that does not read them is sent home.
     #[inline]
     pub(super) fn may_travel(&self, call: &Call, text: &[u8]) -> bool {
         call.effect == Effect::None
             && call.residue.without(Residue::OF_FUNCTIONS) == Residue::NOTHING
-            && self.client.habits.timing.is_none()
+            && self.is_free_to_go(text)
+    }
+
+    /// Whether the client may have a read with this text run elsewhere.
+    #[inline]
+    fn is_free_to_go(&self, text: &[u8]) -> bool {
+        self.client.habits.timing.is_none()
             && !self.client.habits.speaks_extended()
             && text.len() <= MAX_TEXT
             && self.client.out.len() <= MAX_UNSENT
@@ -56,15 +67,17 @@ impl Hop<'_> {
     /// The client's read, which is to be executed, leaves home: the hub finds a host for it.
     #[inline(never)]
     pub(super) fn depart(&mut self, decided: Decided, text: &[u8]) {
-        let Ok(Decision::Execute(call, recipe)) = decided else {
-            return self.at_home(decided, text);
+        let read = match decided {
+            Ok(Decision::Execute(call, recipe)) => Read::Ready(call, recipe),
+            Ok(Decision::Visit(elsewhere)) => Read::Absent(elsewhere),
+            other => return self.at_home(other, text),
         };
         let mut kept = self.lent.texts.take();
         kept.extend_from_slice(text);
         self.client.query = kept;
         self.client.asked = self.clock;
         self.client.turn = Turn::Visiting;
-        self.outbox.departure = Some(Box::new(Departure { call, recipe }));
+        self.outbox.departure = Some(Box::new(Departure(read)));
     }
 
     /// The client has the answer of its host.
@@ -78,8 +91,11 @@ impl Hop<'_> {
     pub(in crate::hub) fn stay(&mut self, departure: Departure) {
         let text = std::mem::take(&mut self.client.query);
         self.client.turn = Turn::Free;
-        let Departure { call, recipe } = departure;
-        self.at_home(Ok(Decision::Execute(call, recipe)), &text);
+        let decided = match departure.0 {
+            Read::Ready(call, recipe) => Decision::Execute(call, recipe),
+            Read::Absent(elsewhere) => Decision::Visit(elsewhere),
+        };
+        self.at_home(Ok(decided), &text);
         self.lent.texts.give_back(text);
     }
 

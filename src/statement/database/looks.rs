@@ -116,6 +116,7 @@ impl Database {
     fn spends(&self, took: u64, now: Millis) {
         let due = now.0.saturating_add(took.saturating_mul(WATCH_SHARE));
         self.watch_due.fetch_max(due, Ordering::Relaxed);
+        self.has_looked_first(took, now);
         self.looks.spend(took, now);
         self.suspicions.spend(took, now);
     }
