@@ -112,7 +112,6 @@ impl Hub {
         let likeness = standing.likeness()?;
         let (key, statement, terms, epoch) = match read {
             Read::Ready(call, _) => {
-                standing.database.has_hosts(self.now);
                 let entry = standing.mirror.held(call.key)?;
                 (call.key, &entry.statement, &entry.terms, entry.epoch)
             }

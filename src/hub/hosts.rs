@@ -14,6 +14,10 @@ use crate::statement::Millis;
 /// The most hosts for sessions that are alike.
 const MAX_HOSTS: usize = 16;
 
+/// Milliseconds between two looks among all connections for more that take what is not prepared at
+/// home.
+const SELDOM: u64 = 50;
+
 /// Milliseconds between reads of two clients that make it worth having a host.
 const NEAR: u64 = 5;
 
@@ -22,9 +26,10 @@ const NEAR: u64 = 5;
 pub(super) struct Group {
     /// Whose connections are visited, first those that are to be filled first.
     hosts: Vec<UpstreamId>,
-    /// Connections whose clients read at home, because that is faster for them. They take what is
-    /// not prepared at home; the latest is the last.
+    /// Connections that have been found for what is not prepared at home, and when they were last
+    /// looked for.
     others: Vec<UpstreamId>,
+    looked: Millis,
     /// Who has left home last, and when.
     last: Option<(ClientId, Millis)>,
     /// When a host was last found.
@@ -35,6 +40,37 @@ impl Group {
     /// Whether anybody has used it so lately, in milliseconds.
     pub(super) fn is_used(&self, now: Millis, within: u64) -> bool {
         now.since(self.used) < within || is_near(self.last, now, within)
+    }
+
+    /// A connection that is no host, because its client reads at home, but fits the read now. If
+    /// none is known, they are looked for among all, though not often.
+    fn find_another(
+        &mut self,
+        servers: &mut Arena<Server>,
+        clients: &Arena<Client>,
+        (wanted, now): (Wanted, Millis),
+    ) -> Option<(UpstreamId, Call)> {
+        let known = Self::find(&mut self.others, servers, clients, wanted);
+        if known.is_some() || now.since(self.looked) < SELDOM {
+            return known;
+        }
+        self.looked = now;
+        self.others.clear();
+        for client in clients.iter() {
+            let Some(server) = servers.get_mut(client.link.0) else {
+                continue;
+            };
+            let standing = &mut server.upstream.standing;
+            if standing.mirror.held(wanted.key).is_some()
+                && standing.likeness() == Some(wanted.likeness)
+            {
+                self.others.push(client.link);
+            }
+            if self.others.len() >= MAX_HOSTS {
+                break;
+            }
+        }
+        Self::find(&mut self.others, servers, clients, wanted)
     }
 
     /// The first of the hosts that fits the read now; those that never will are none any more.
@@ -61,17 +97,6 @@ impl Group {
         });
         found
     }
-
-    /// The client of this connection reads at home.
-    fn reads_at_home(&mut self, home: UpstreamId) {
-        if self.others.contains(&home) {
-            return;
-        }
-        if self.others.len() >= MAX_HOSTS {
-            self.others.remove(0);
-        }
-        self.others.push(home);
-    }
 }
 
 fn is_near(last: Option<(ClientId, Millis)>, now: Millis, within: u64) -> bool {
@@ -82,29 +107,18 @@ impl Hub {
     /// The connection that the client's read is to run on, as what.
     pub(super) fn host_for(&mut self, id: ClientId, read: &Read) -> Option<(UpstreamId, Call)> {
         let now = self.now;
-        let (home, mut wanted) = self.wanted(id, read)?;
-        let is_absent = matches!(read, Read::Absent(_));
-        // What is not prepared at home gains where it is, however few others read there.
-        let most = wanted.most;
-        wanted.most = most.max(usize::from(is_absent));
-        let (servers, clients) = (&mut self.servers, &self.clients);
+        let (home, wanted) = self.wanted(id, read)?;
+        if matches!(read, Read::Absent(_)) {
+            return self.host_of_another(wanted);
+        }
+        if wanted.most == 0 {
+            return None;
+        }
         let group = self.sharing.groups.entry(wanted.likeness).or_default();
-        let last = group.last;
-        if !is_absent {
-            group.last = Some((id, now));
-        }
-        let mut found = None;
-        if wanted.most > 0 {
-            found = Group::find(&mut group.hosts, servers, clients, wanted);
-        }
-        if is_absent {
-            let others = &mut group.others;
-            found = found.or_else(|| Group::find(others, servers, clients, wanted));
-        } else if found.is_none()
-            && most > 0
-            && group.hosts.len() < MAX_HOSTS
-            && !group.hosts.contains(&home)
-        {
+        let last = group.last.replace((id, now));
+        let (servers, clients) = (&mut self.servers, &self.clients);
+        let mut found = Group::find(&mut group.hosts, servers, clients, wanted);
+        if found.is_none() && group.hosts.len() < MAX_HOSTS && !group.hosts.contains(&home) {
             // One client alone has nobody to share with.
             let others = last.is_some_and(|(other, _)| other != id) && is_near(last, now, NEAR);
             let is_worth = others || !group.hosts.is_empty();
@@ -115,10 +129,22 @@ impl Hub {
                 found = Some((home, call));
             }
         }
-        match found {
-            Some(_) => group.used = now,
-            None if !is_absent => group.reads_at_home(home),
-            None => {}
+        if found.is_some() {
+            group.used = now;
+        }
+        found
+    }
+
+    /// The same of a read that is not prepared at home. It gains where it is, however few are read
+    /// on one connection now.
+    fn host_of_another(&mut self, mut wanted: Wanted) -> Option<(UpstreamId, Call)> {
+        wanted.most = wanted.most.max(1);
+        let group = self.sharing.groups.entry(wanted.likeness).or_default();
+        let (servers, clients) = (&mut self.servers, &self.clients);
+        let found = Group::find(&mut group.hosts, servers, clients, wanted)
+            .or_else(|| group.find_another(servers, clients, (wanted, self.now)));
+        if found.is_some() {
+            group.used = self.now;
         }
         found
     }

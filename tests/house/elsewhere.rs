@@ -95,6 +95,19 @@ fn whoever_is_not_alike_is_no_guest_without_a_statement_either() {
 }
 
 #[test]
+fn who_only_observes_has_nothing_run_elsewhere() {
+    let (scene, mut stranger) = with_a_stranger();
+    scene.stage.only_observes();
+    stranger.client.send(&frames::query(SQL));
+    // What is prepared is not needed any more.
+    stranger.peer.take("CQ");
+    let closed = frames::frame(b'3', b"");
+    stranger.peer.send(&[closed, original()].concat());
+    stranger.client.expect(&original());
+    assert_eq!(scene.counts(), (1, 0));
+}
+
+#[test]
 fn what_is_prepared_where_it_is_used_often_is_no_visit_without() {
     let (mut scene, mut stranger) = with_a_stranger();
     for round in 1..3 {

@@ -5,7 +5,7 @@
 use crate::frames;
 use pgautoprep::client::CancelKey;
 use pgautoprep::config::Config;
-use pgautoprep::convert::Lent;
+use pgautoprep::convert::{Lent, Policy};
 use pgautoprep::hub::{Arrival, Hub, ServerKey, Task};
 use pgautoprep::ids::{ClientId, UpstreamId};
 use pgautoprep::metrics::{Counter, Metrics, Summary};
@@ -368,6 +368,11 @@ impl Stage {
     /// Nobody asks whether what is read may be read elsewhere.
     pub(crate) fn proves_nothing(&self) {
         self.0.borrow_mut().hub.lent.settings.proves_reads = false;
+    }
+
+    /// From now on nothing is converted that is not ready, only counted.
+    pub(crate) fn only_observes(&self) {
+        self.0.borrow_mut().hub.lent.settings.mode = Policy::Observe;
     }
 
     /// From now on a statement has to be met three times on a connection to be prepared there.

@@ -769,3 +769,35 @@ fn psql_comes_in_by_every_method() {
         }
     }
 }
+
+/// A password is no message to a session, which might leave anything in it, nor one of the extended
+/// protocol: after such reads stay at home, and BEGIN is sent at once.
+#[test]
+fn clients_whose_passwords_are_relayed_gain_as_others_do() {
+    let server = asking("scram-sha-256", SETUP);
+    let more = [("shared_reads", "on"), ("deferred_begin", "on")];
+    let proxy = proxy(&server, "relay", &more);
+    let enter = |_| login(proxy.address(), "visitor", "right").entered();
+    let mut clients: Vec<Client> = (0..3).map(enter).collect();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        for client in &mut clients {
+            client.query("BEGIN");
+            work(client);
+            client.query("COMMIT");
+        }
+        for client in &mut clients {
+            client.send(&frames::query("SELECT name FROM t WHERE id = 7"));
+        }
+        for client in &mut clients {
+            client.until_ready();
+        }
+        let summary = proxy.summary();
+        let [shared, carried] =
+            [Counter::ReadsShared, Counter::BeginsCarried].map(|counter| summary.count(counter));
+        if shared > 0 && carried > 0 {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{summary}");
+    }
+}

@@ -3,7 +3,7 @@
 use super::{Circumstances, MANY_MISSES, MAX_LESSONS};
 use crate::sql::effect::Effect;
 use crate::sql::survey;
-use crate::statement::tally::{CONTEXT_PAYS, SHORT_CONTEXT_PAYS};
+use crate::statement::tally::{CONTEXT_PAYS, CONTEXT_PAYS_TO_TRAVEL, SHORT_CONTEXT_PAYS};
 use crate::wire::backend::Status;
 
 impl Circumstances<'_> {
@@ -56,10 +56,13 @@ impl Circumstances<'_> {
 
     /// How often a new connection has to use what pays there until it is asked for its context.
     pub(super) fn context_price(&self) -> u32 {
-        let is_short = self.standing.database.knows_rights();
-        match is_short && self.standing.unverified.is_none() {
-            true => SHORT_CONTEXT_PAYS,
-            false => CONTEXT_PAYS,
+        let database = &self.standing.database;
+        let is_short = database.knows_rights() && self.standing.unverified.is_none();
+        let travels = self.lent.settings.shares && database.may_have_hosts(self.now);
+        match (is_short, travels) {
+            (true, true) => CONTEXT_PAYS_TO_TRAVEL,
+            (true, false) => SHORT_CONTEXT_PAYS,
+            (false, _) => CONTEXT_PAYS,
         }
     }
 

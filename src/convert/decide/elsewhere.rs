@@ -6,6 +6,7 @@
 //! its statement it is passed through for the reason for which it would have been.
 
 use super::Circumstances;
+use crate::convert::Policy;
 use crate::convert::habits::Sent;
 use crate::reason::Reason;
 use crate::sql::effect::Effect;
@@ -46,6 +47,7 @@ impl Circumstances<'_> {
         let standing = &mut self.standing;
         let may_leave = is_only_not_ready
             && self.lent.settings.shares
+            && self.lent.settings.mode == Policy::Convert
             && standing.status == Status::Idle
             && standing.unverified.is_none()
             && standing.is_surveyed()
@@ -55,10 +57,9 @@ impl Circumstances<'_> {
             return None;
         }
         let (statement, terms) = self.ready_somewhere(recipe, text)?;
-        let is_told = !self.lent.settings.trials || statement.routes().is_told();
         let is_plain = terms.effect == Effect::None
             && terms.residue.without(Residue::OF_FUNCTIONS) == Residue::NOTHING;
-        if !(is_told && is_plain && statement.travels(self.now)) {
+        if !(is_plain && statement.travels(self.now)) {
             return None;
         }
         self.habits.sent = Sent {

@@ -59,6 +59,9 @@ impl Circumstances<'_> {
                     stays(entry, habits);
                     return Ok(ControlFlow::Break(Found::Execute(Call::of(entry))));
                 }
+                if entry.statement.may_travel() {
+                    self.standing.database.has_hosts(self.now);
+                }
                 let travels = leaves_or_chooses(entry, settings, habits, (self.now, self.clock))?;
                 let is_due = entry.statement.count_execution();
                 // Of a plan that the server chooses nothing was proven that could be proven again.
@@ -119,6 +122,9 @@ impl Circumstances<'_> {
         if !ALONE {
             stays(entry, habits);
             return Ok(Found::Execute(Call::of(entry)));
+        }
+        if entry.statement.may_travel() {
+            self.standing.database.has_hosts(self.now);
         }
         let travels = leaves_or_chooses(entry, settings, habits, (self.now, self.clock));
         let call = Call::of(entry);

@@ -188,6 +188,10 @@ impl Hop<'_> {
     /// Notes any other client frame that is about to be relayed.
     pub(super) fn relay_other(&mut self, tag: u8, body: &[u8]) {
         debug_assert!(!self.client.is_loose, "outside of its transaction");
+        if tag == frontend::PASSWORD && !self.client.is_logged_in() {
+            // It belongs to no protocol that a session speaks, and there is no session yet.
+            return self.upstream.ledger.relay(self.client.id, tag);
+        }
         let is_idle = self.upstream.ledger.is_idle();
         if tag == frontend::PARSE
             && let Some((name, rest)) = frame::cstr(body)

@@ -22,7 +22,7 @@ const AT_ONCE: u32 = 4;
 const SHARE: u64 = 2;
 
 /// Looks of others for them may take one part of the time in this many.
-const SHARE_OF_OTHERS: u64 = 20;
+const SHARE_OF_OTHERS: u64 = 10;
 
 /// Milliseconds behind a read that may run elsewhere for which others are taken to find a host.
 const LATELY: u64 = 1_000;
@@ -97,6 +97,7 @@ impl Database {
     }
 
     /// A client has sent a read that may run elsewhere, and that is prepared on its connection.
+    #[inline]
     pub fn has_hosts(&self, now: Millis) {
         let hosts = &self.newcomers.hosts;
         // Most find it noted.
@@ -152,8 +153,8 @@ mod tests {
         database.has_looked_first(2, Millis(30));
         assert!(database.take_watch(Millis(30), 1_000));
         database.awaits_look();
-        assert!(!database.is_watch_due(Millis(67), 1_000));
-        assert!(database.is_watch_due(Millis(68), 1_000));
+        assert!(!database.is_watch_due(Millis(47), 1_000));
+        assert!(database.is_watch_due(Millis(48), 1_000));
         database.has_looked_first(0, Millis(29));
         assert!(database.looks_first(Millis(30)));
         // It is never heard of again.
