@@ -376,7 +376,8 @@ impl Reason {
             Self::RoleRights => "What it may see depends on which roles its user is a member of.",
             Self::OracleFailed => "The server answered the questions about it with an error.",
             Self::Budget => {
-                "More is to be asked than `oracle_per_second` or 2 % of the time allow at present."
+                "More is to be asked than `oracle_per_second`, 2 % of the time, or four new \
+                 connections at a time allow at present."
             }
             Self::CacheFull => {
                 "All prepared statements the server connection has room for are in use."

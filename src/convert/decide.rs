@@ -359,8 +359,8 @@ impl Circumstances<'_> {
             if !(may_ask || is_eager) {
                 return Err(Reason::Unproven);
             }
-            let are_left = self.lent.shapes.questions().are_left(self.now);
-            if !is_eager && !(are_left && self.has_turn()) {
+            let are_left = is_eager || self.lent.shapes.questions().are_left(self.now);
+            if !(are_left && self.has_turn()) {
                 return Err(Reason::Budget);
             }
             if !self.may_look() {

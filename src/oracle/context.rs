@@ -5,16 +5,16 @@ use super::answer::Answer;
 use super::settings::{DDL_CHANNEL, Indirect, Rights, context_query, digest};
 use super::state::{State, Step};
 use crate::reason::Reason;
-use crate::standing::{ServerSettings, Standing};
+use crate::standing::ServerSettings;
 use crate::wire::backend::Status;
 use crate::wire::frontend;
 
 /// Asks for the context. What makes the question careful is part of it, in a place where it does
 /// not show. What the catalog alone knows of it is left out if it is known of a role already, most
-/// likely of this session's.
+/// likely of this session's. A transaction may see other rights than anybody else.
 pub(super) fn ask(env: &mut Env<'_>) -> Step {
     let standing = &env.standing;
-    let may_be_known = !standing.is_otherwise && !standing.has_made_temporary();
+    let may_be_known = !env.asks.is_inside && !standing.is_otherwise;
     match may_be_known && standing.database.knows_rights() {
         true => ask_with(Rights::Known, env),
         false => ask_with(Rights::Asked, env),
@@ -59,15 +59,16 @@ pub(super) fn answered(
 
 /// In how many schemas the role has rights only because of what it is or a member of: as the server
 /// has just said, or as it has said of this role before; `None` if nobody knows.
-fn indirect_schemas(said: &str, standing: &mut Standing) -> Option<bool> {
+fn indirect_schemas(said: &str, env: &mut Env<'_>) -> Option<bool> {
     let Indirect { count, role } = Indirect::read(said);
+    let (standing, is_inside) = (&mut *env.standing, env.asks.is_inside);
     let as_of = standing.context_count;
     let has_any = match count {
         Some(count) => Some(count != "0"),
         None => standing.database.rights_of(role, as_of),
     };
     standing.is_otherwise |= role.is_empty();
-    if let Some(has_any) = has_any.filter(|_| count.is_some()) {
+    if let Some(has_any) = has_any.filter(|_| count.is_some() && !is_inside) {
         standing.database.notes_rights(role, as_of, has_any);
     }
     has_any
@@ -93,7 +94,7 @@ fn read(values: &[String], env: &mut Env<'_>) -> Result<bool, Reason> {
     else {
         return Err(Reason::OracleFailed);
     };
-    let Some(has_indirect_rights) = indirect_schemas(indirect, env.standing) else {
+    let Some(has_indirect_rights) = indirect_schemas(indirect, env) else {
         return Ok(false);
     };
     let contexts = env.lent.shapes.contexts();

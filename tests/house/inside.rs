@@ -106,6 +106,25 @@ fn a_shape_met_inside_a_transaction_is_learned_there() {
     scene.client.expect(&seen(&SELECT, b'T'));
 }
 
+/// Its transaction may see other rights than others do, and others must not be told of those.
+#[test]
+fn a_session_that_is_asked_inside_a_transaction_is_asked_for_its_rights() {
+    let mut scene = met(&[]);
+    let (mut client, mut peer) = crate::stage::scene::Stage::login(&scene.stage);
+    begin(&mut scene);
+    scene.client.send(&frames::query(SQL));
+    step(&mut scene, "concat_ws('|', (SELECT", &["sign", "", "", "1"]);
+    step(&mut scene, "p.prorettype", &[]);
+    step(&mut scene, "aclexplode", &CONTEXT);
+    answer_parse(&mut scene);
+    answer_plans(&mut scene);
+    // The next one does not take its word.
+    client.send(&frames::query(SQL));
+    let asked = peer.answer_context();
+    assert!(asked.contains("aclexplode"), "{asked}");
+    std::mem::forget((scene, client, peer));
+}
+
 #[test]
 fn what_sees_the_catalog_as_it_was_is_not_asked() {
     let mut scene = met(&[]);

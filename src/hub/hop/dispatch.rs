@@ -83,7 +83,10 @@ impl Hop<'_> {
                 self.client.query.extend_from_slice(text);
                 self.learn(Lesson::new(subject, text[about].to_vec()));
             }
-            Ok(Decision::Visit(elsewhere)) => self.act(Err(elsewhere.reason), text),
+            Ok(Decision::Visit(elsewhere)) => {
+                self.lent.met = Some(elsewhere.recipe);
+                self.act(Err(elsewhere.reason), text);
+            }
             Err(reason) if self.defers(text, reason) || self.discards(text, reason) => {}
             Err(reason) => {
                 let standing = &self.upstream.standing;

@@ -96,6 +96,7 @@ impl Hop<'_> {
             Read::Absent(elsewhere) => Decision::Visit(elsewhere),
         };
         self.at_home(Ok(decided), &text);
+        self.lent.met = None;
         self.lent.texts.give_back(text);
     }
 

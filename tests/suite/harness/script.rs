@@ -195,20 +195,21 @@ impl<S: Read + Write> Peer<S> {
     }
 
     /// Answers the question about settings and search path, and what may come before it: those
-    /// about the catalog and its names.
-    pub(crate) fn answer_context(&mut self) {
-        loop {
+    /// about the catalog and its names. Returns its text.
+    pub(crate) fn answer_context(&mut self) -> String {
+        let question = loop {
             let question = self.take("Q").remove(0).body;
-            let question = String::from_utf8_lossy(&question);
+            let question = String::from_utf8_lossy(&question).into_owned();
             if question.contains("p.prorettype") {
                 self.send(&[frames::complete("SELECT 0"), frames::ready(b'I')].concat());
             } else if question.contains("concat_ws('|', (SELECT") {
                 self.answer_rows(&["sign", "", "", "1"]);
             } else {
-                break;
+                break question;
             }
-        }
+        };
         self.answer_rows(&CONTEXT);
+        question
     }
 
     /// Answers the questions about a new statement; returns its name.
