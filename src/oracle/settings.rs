@@ -129,8 +129,8 @@ fn path() -> String {
 }
 
 /// The answer to [`context_query`], column by column, as thirteen values: what
-/// [`ServerSettings`](crate::standing::ServerSettings) are made of, of which the rights are as
-/// [`Indirect`] reads them, everything in one text, whether
+/// [`ServerSettings`](crate::standing::ServerSettings) are made of, of which that about
+/// rights is still to be read, everything in one text, whether
 /// the transaction is serializable, what the settings of extensions begin with, which server it is,
 /// which is empty if the session is not to share connections with others, whether the session is
 /// known to listen to no other channel, whether its transactions begin with the usual isolation,
