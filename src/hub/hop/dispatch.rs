@@ -2,7 +2,7 @@
 
 use super::Hop;
 use crate::client::{Decided, Turn};
-use crate::convert::{self, Call, Circumstances, Decision, Missed, Policy};
+use crate::convert::{self, Call, Circumstances, Decision, Elsewhere, Missed, Policy};
 use crate::hub;
 use crate::metrics::Counter;
 use crate::oracle::Lesson;
@@ -83,10 +83,7 @@ impl Hop<'_> {
                 self.client.query.extend_from_slice(text);
                 self.learn(Lesson::new(subject, text[about].to_vec()));
             }
-            Ok(Decision::Visit(elsewhere)) => {
-                self.lent.met = Some(elsewhere.recipe);
-                self.act(Err(elsewhere.reason), text);
-            }
+            Ok(Decision::Visit(elsewhere)) => self.passes_at_home(*elsewhere, text),
             Err(reason) if self.defers(text, reason) || self.discards(text, reason) => {}
             Err(reason) => {
                 let standing = &self.upstream.standing;
@@ -100,6 +97,14 @@ impl Hop<'_> {
                 self.relay_query(text, reason);
             }
         }
+    }
+
+    /// A read that is not prepared at home has found no host: the original goes through.
+    #[cold]
+    #[inline(never)]
+    fn passes_at_home(&mut self, elsewhere: Elsewhere, text: &[u8]) {
+        self.lent.met = Some(elsewhere.recipe);
+        self.at_home(Err(elsewhere.reason), text);
     }
 
     #[inline]
