@@ -59,6 +59,8 @@ pub(super) struct Sharing {
     pub(super) groups: HashMap<Likeness, Group, foldhash::fast::FixedState>,
     /// The connections with visits, and maybe some without.
     visited: Vec<UpstreamId>,
+    /// When others were last looked for that take what is not prepared at home.
+    pub(super) looked: Millis,
     /// Time has passed since it was last seen to them.
     pub(super) is_due: bool,
     /// The most visits on one connection at a time.

@@ -14,8 +14,8 @@ use crate::statement::Millis;
 /// The most hosts for sessions that are alike.
 const MAX_HOSTS: usize = 16;
 
-/// Milliseconds between two looks among all connections for more that take what is not prepared at
-/// home.
+/// Milliseconds between two looks among all connections of a worker for more that take what is not
+/// prepared at home, whoever is looked for: there may be thousands of either.
 const SELDOM: u64 = 50;
 
 /// Milliseconds between reads of two clients that make it worth having a host.
@@ -26,10 +26,8 @@ const NEAR: u64 = 5;
 pub(super) struct Group {
     /// Whose connections are visited, first those that are to be filled first.
     hosts: Vec<UpstreamId>,
-    /// Connections that have been found for what is not prepared at home, and when they were last
-    /// looked for.
+    /// Connections that have been found for what is not prepared at home.
     others: Vec<UpstreamId>,
-    looked: Millis,
     /// Who has left home last, and when.
     last: Option<(ClientId, Millis)>,
     /// When a host was last found.
@@ -48,13 +46,12 @@ impl Group {
         &mut self,
         servers: &mut Arena<Server>,
         clients: &Arena<Client>,
-        (wanted, now): (Wanted, Millis),
+        (wanted, may_look): (Wanted, bool),
     ) -> Option<(UpstreamId, Call)> {
         let known = Self::find(&mut self.others, servers, clients, wanted);
-        if known.is_some() || now.since(self.looked) < SELDOM {
+        if known.is_some() || !may_look {
             return known;
         }
-        self.looked = now;
         self.others.clear();
         for client in clients.iter() {
             let Some(server) = servers.get_mut(client.link.0) else {
@@ -139,12 +136,18 @@ impl Hub {
     /// on one connection now.
     fn host_of_another(&mut self, mut wanted: Wanted) -> Option<(UpstreamId, Call)> {
         wanted.most = wanted.most.max(1);
-        let group = self.sharing.groups.entry(wanted.likeness).or_default();
+        let (sharing, now) = (&mut self.sharing, self.now);
+        let group = sharing.groups.entry(wanted.likeness).or_default();
         let (servers, clients) = (&mut self.servers, &self.clients);
-        let found = Group::find(&mut group.hosts, servers, clients, wanted)
-            .or_else(|| group.find_another(servers, clients, (wanted, self.now)));
+        let found = Group::find(&mut group.hosts, servers, clients, wanted).or_else(|| {
+            let may_look = now.since(sharing.looked) >= SELDOM;
+            if may_look {
+                sharing.looked = now;
+            }
+            group.find_another(servers, clients, (wanted, may_look))
+        });
         if found.is_some() {
-            group.used = self.now;
+            group.used = now;
         }
         found
     }

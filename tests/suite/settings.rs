@@ -195,6 +195,22 @@ fn a_role_without_rights_is_shown_all_that_a_session_changes() {
 }
 
 #[test]
+fn the_short_question_has_an_answer_unless_something_may_be_temporary() {
+    let role_of = |change: &str| {
+        let mut client = Client::login(&server::address(), &server::database(""));
+        client.query(change);
+        let question = oracle::context_query(false, false, None, Rights::Known);
+        let answer = columns(&mut client, &question);
+        oracle::digest(&answer).unwrap().swap_remove(4)
+    };
+    // It says who it is, in hexadecimal.
+    assert_eq!(role_of("SELECT 1"), "706f737467726573");
+    for change in ["SET search_path = a, PG_TEMP", "CREATE TEMP TABLE t ()"] {
+        assert_eq!(role_of(change), "", "{change}");
+    }
+}
+
+#[test]
 fn what_is_harmless_is_a_setting() {
     let mut client = Client::login(&server::address(), &server::database(""));
     let major = major(&mut client);
