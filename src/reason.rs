@@ -384,8 +384,8 @@ impl Reason {
             }
             Self::Unstable => "Its statements failed too often when they were run.",
             Self::RelayOnly => {
-                "The connection is only relayed: it is a replication connection, or was used while \
-                 `mode` was not `convert`."
+                "The connection is only relayed: it is a replication connection, was used while \
+                 `mode` was not `convert`, or leads to a pooler."
             }
         }
     }

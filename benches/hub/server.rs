@@ -185,7 +185,7 @@ impl Server {
             for (name, value) in SETTINGS {
                 row(out, &[name, value, "why"]);
             }
-            row(out, &["4194304", "0 70", "", "", "", "77"]);
+            row(out, &["4194304", "0 70", "7", "", "", "", "77"]);
         } else if text.contains("concat_ws('|', (SELECT") {
             row(out, &["sign", "", "", "1"]);
         } else if text.contains("p.prorettype") {
@@ -358,6 +358,7 @@ impl Bench {
         put(&mut login, b'S', b"standard_conforming_strings\0on\0");
         put(&mut login, b'S', b"client_encoding\0UTF8\0");
         put(&mut login, b'S', b"server_encoding\0UTF8\0");
+        put(&mut login, b'K', b"\0\0\0\x07abcd");
         put(&mut login, b'Z', b"I");
         hear(&mut self.hub, pair, &login);
         // What has been prepared is closed in front of the first query that is relayed.

@@ -162,6 +162,10 @@ impl Hub {
             && is_current(server, &self.lent);
         let is_possible = is_possible && server.upstream.standing.keeps_the_present();
         let resets = server.upstream.standing.resets().filter(|_| is_possible)?;
+        // Behind a pooler they would reach any session.
+        if !resets.is_empty() && !server.upstream.standing.database.is_direct() {
+            return None;
+        }
         // What the proxy itself listens to would be forgotten, too.
         if server.upstream.standing.is_told && resets.iter().any(Reset::stops_listening) {
             return None;

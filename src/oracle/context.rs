@@ -82,6 +82,7 @@ fn read(values: &[String], env: &mut Env<'_>) -> Result<bool, Reason> {
         nulls,
         memory,
         indirect,
+        process,
         settings,
         serializable,
         extensions,
@@ -94,6 +95,9 @@ fn read(values: &[String], env: &mut Env<'_>) -> Result<bool, Reason> {
     else {
         return Err(Reason::OracleFailed);
     };
+    if !env.standing.is_answered_by(process.parse().ok(), env.now) {
+        return Err(Reason::RelayOnly);
+    }
     let Some(has_indirect_rights) = indirect_schemas(indirect, env) else {
         return Ok(false);
     };

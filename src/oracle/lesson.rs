@@ -338,7 +338,7 @@ impl Lesson {
         match state {
             State::Idle => Err(Reason::OracleFailed),
             State::Glance(asked, glance) => {
-                let is_same = watch::glanced((asked, glance), &answers, env);
+                let is_same = watch::glanced((asked, glance), &answers, env)?;
                 env.goes_on()?;
                 match is_same {
                     true => self.prelude(env),
@@ -346,7 +346,7 @@ impl Lesson {
                 }
             }
             State::Watch(asked, made) => {
-                watch::answered((asked, self.is_inside), made, &answers, env);
+                watch::answered((asked, self.is_inside), made, &answers, env)?;
                 env.goes_on()?;
                 self.prelude(env)
             }

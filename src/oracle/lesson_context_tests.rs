@@ -4,8 +4,38 @@ use super::*;
 use crate::oracle::settings::Rights;
 
 /// What comes behind the settings if the server says this of the role's rights.
-const fn saying(rights: &str) -> [&str; 6] {
-    ["1048576", rights, "1763880000.5", "0", "0", "who"]
+const fn saying(rights: &str) -> [&str; 7] {
+    ["1048576", rights, "7", "1763880000.5", "0", "0", "who"]
+}
+
+#[test]
+fn a_session_that_another_process_answers_is_only_relayed_and_so_is_who_comes_next() {
+    let of_another = ["1048576", "0 70", "8", "1763880000.5", "0", "0", "who"];
+    let of_nobody = ["1048576", "0 70", "", "1763880000.5", "0", "0", "who"];
+    for answer in [of_another, of_nobody] {
+        let mut room = Room::new();
+        let (_, next) = room.asked_for_context(&[answer]);
+        assert_eq!(next, Next::Over(Reason::RelayOnly));
+        assert!(room.standing.is_unfollowed && room.standing.residue.is_anything());
+        assert_eq!(room.standing.context, None);
+        let mut room = room.newcomer();
+        room.standing.may_be_pooled(Millis(room.now.0 + 60_001));
+        assert!(!room.standing.is_unfollowed);
+        room.standing.may_be_pooled(Millis(room.now.0 + 60_000));
+        assert!(room.standing.is_unfollowed);
+    }
+}
+
+#[test]
+fn a_look_or_a_glance_that_another_process_answers_shows_it_too() {
+    let mut room = Room::new();
+    let mut lesson = Lesson::behind(Subject::Watch, Vec::new());
+    assert_eq!(room.begin(&mut lesson), Next::Asked);
+    let looked = rows(&[&["sign", "rest", "", "1 8 5 10000 1 90:90: -7 100"]]);
+    let over = Next::Over(Reason::RelayOnly);
+    assert_eq!(room.answer(&mut lesson, &[looked]), over);
+    assert!(room.standing.is_unfollowed);
+    assert!(!room.standing.database.is_direct());
 }
 
 /// Whether the question about the context asks for rights.
@@ -27,7 +57,7 @@ impl Room {
 
     /// Asks the session, whose server answers the question about the context so each time; returns
     /// how it was asked, and what became of it.
-    fn asked_for_context(&mut self, answers: &[[&str; 6]]) -> (Vec<Rights>, Next) {
+    fn asked_for_context(&mut self, answers: &[[&str; 7]]) -> (Vec<Rights>, Next) {
         let mut lesson = Lesson::behind(Subject::Watch, Vec::new());
         let mut next = self.begin(&mut lesson);
         let (mut asked, mut answers) = (Vec::new(), answers.iter());
@@ -52,7 +82,7 @@ impl Room {
 }
 
 /// How a session is asked that is to tell its context then.
-fn asks(room: &mut Room, answers: &[[&str; 6]]) -> Vec<Rights> {
+fn asks(room: &mut Room, answers: &[[&str; 7]]) -> Vec<Rights> {
     let (asked, next) = room.asked_for_context(answers);
     assert_eq!(next, Next::Learned);
     asked

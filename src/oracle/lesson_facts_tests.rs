@@ -49,7 +49,7 @@ fn it_is_asked_again_when_it_may_have_changed() {
     // Another user may see other tables by the same names.
     let room = learned();
     let mut other = WHO;
-    other[5] = "somebody else";
+    other[6] = "somebody else";
     let mut room = room.another_as(other);
     assert_eq!(asked(&mut room, OTHERS[1]).1, 4);
 }

@@ -35,7 +35,7 @@ fn look(room: &mut Room, answers: &[Replies]) -> Vec<String> {
 /// One whose last look has seen a quiet cluster with a hundred rows.
 fn quiet() -> Room {
     let mut room = Room::settled();
-    let asked = look(&mut room, &[seen("sign", "5 9000 1 90:90: -7 100")]);
+    let asked = look(&mut room, &[seen("sign", "7 5 9000 1 90:90: -7 100")]);
     assert!(is_look(&asked[0]), "nothing was known to be quiet");
     room
 }
@@ -44,7 +44,7 @@ fn quiet() -> Room {
 fn where_nothing_was_written_a_glance_does() {
     let mut room = quiet();
     let epoch = room.standing.database.epoch();
-    let asked = look(&mut room, &[rows(&[&["5 10000 1 90:90:"]])]);
+    let asked = look(&mut room, &[rows(&[&["7 5 10000 1 90:90:"]])]);
     assert!(!is_look(&asked[0]) && !asks_for_rows(&asked[0]));
     assert_eq!(room.standing.database.epoch(), epoch);
     assert!(!room.standing.database.was_looked_at(room.now));
@@ -56,14 +56,14 @@ fn where_nothing_that_matters_was_written_rows_do() {
     let mut room = quiet();
     let epoch = room.standing.database.epoch();
     let answers = [
-        rows(&[&["5 10000 1 92:92:"]]),
-        rows(&[&["5 10001 1 92:93:92 -7 100 0"]]),
+        rows(&[&["7 5 10000 1 92:92:"]]),
+        rows(&[&["7 5 10001 1 92:93:92 -7 100 0"]]),
     ];
     let asked = look(&mut room, &answers);
     assert!(!is_look(&asked[0]) && !is_look(&asked[1]));
     assert!(asked[1].contains("'90'::pg_catalog.xid"), "{}", asked[1]);
     // Now a transaction is under way, and rows of it would be new.
-    let asked = look(&mut room, &[rows(&[&["5 10002 1 92:93:92 -7 100 0"]])]);
+    let asked = look(&mut room, &[rows(&[&["7 5 10002 1 92:93:92 -7 100 0"]])]);
     assert!(asks_for_rows(&asked[0]) && asked[0].contains("'92'::pg_catalog.xid"));
     assert_eq!(room.standing.database.epoch(), epoch);
 }
@@ -71,19 +71,19 @@ fn where_nothing_that_matters_was_written_rows_do() {
 #[test]
 fn what_is_otherwise_is_looked_at() {
     for rows_seen in [
-        "5 10001 1 92:92: -7 100 1",
-        "5 10001 1 92:92: -7 99 0",
-        "5 10001 1 92:92: 8 100 0",
-        "5 10001 2 92:92: -7 100 0",
-        "9500 10001 1 92:92: -7 100 0",
+        "7 5 10001 1 92:92: -7 100 1",
+        "7 5 10001 1 92:92: -7 99 0",
+        "7 5 10001 1 92:92: 8 100 0",
+        "7 5 10001 2 92:92: -7 100 0",
+        "7 9500 10001 1 92:92: -7 100 0",
         "nonsense",
     ] {
         let mut room = quiet();
         let epoch = room.standing.database.epoch();
         let answers = [
-            rows(&[&["5 10000 1 92:92:"]]),
+            rows(&[&["7 5 10000 1 92:92:"]]),
             rows(&[&[rows_seen]]),
-            seen("another sign", "5 10002 1 92:92: -7 101"),
+            seen("another sign", "7 5 10002 1 92:92: -7 101"),
         ];
         let asked = look(&mut room, &answers);
         assert!(asks_for_rows(&asked[1]) && is_look(&asked[2]));
@@ -95,7 +95,7 @@ fn what_is_otherwise_is_looked_at() {
     let answers = [
         failed.clone(),
         failed,
-        seen("sign", "5 10002 1 92:92: -7 100"),
+        seen("sign", "7 5 10002 1 92:92: -7 100"),
     ];
     assert!(is_look(&look(&mut room, &answers)[2]));
 }
@@ -110,8 +110,8 @@ fn glances_in_vain_are_few() {
         while next == Next::Asked {
             let question = room.questions().remove(0);
             let answer = match is_look(&question) {
-                true => seen("sign", &format!("5 10000 1 {xid}:{xid}: -7 7{xid}")),
-                false => rows(&[&[&format!("5 10000 1 {xid}:{xid}: -7 7{xid} 0")]]),
+                true => seen("sign", &format!("7 5 10000 1 {xid}:{xid}: -7 7{xid}")),
+                false => rows(&[&[&format!("7 5 10000 1 {xid}:{xid}: -7 7{xid} 0")]]),
             };
             asked.push(is_look(&question));
             next = room.answer(&mut lesson, &[answer]);
@@ -133,13 +133,13 @@ fn a_transaction_is_not_glanced_at_from_inside() {
     let nothing = Vec::new();
     let answers = [
         rows(&[&["read committed"]]),
-        seen("sign", "5 10000 1 95:95: -7 100"),
+        seen("sign", "7 5 10000 1 95:95: -7 100"),
         nothing.clone(),
         nothing,
     ];
     assert_eq!(room.answer(&mut lesson, &answers), Next::Learned);
     room.standing.status = Status::Idle;
-    let answer = seen("sign", "5 10000 1 95:95: -7 100");
+    let answer = seen("sign", "7 5 10000 1 95:95: -7 100");
     assert!(is_look(&look(&mut room, &[answer])[0]));
 }
 

@@ -29,7 +29,7 @@ mod travels;
 
 /// What comes behind the settings in the answer about the context: memory, schemas that the role
 /// may use only because of what it is, who it is.
-const WHO: [&str; 6] = ["1048576", "0 70", "1763880000.5", "0", "0", "who"];
+const WHO: [&str; 7] = ["1048576", "0 70", "7", "1763880000.5", "0", "0", "who"];
 
 const SELECT: &str = "SELECT name FROM t WHERE id = 42";
 
@@ -76,7 +76,7 @@ fn plan(kind: &str, output: &str) -> Replies {
     rows(&[&[&plan]])
 }
 
-fn context(who: [&str; 6]) -> Replies {
+fn context(who: [&str; 7]) -> Replies {
     let settings = [
         ("array_nulls", "on"),
         ("client_min_messages", "notice"),
@@ -160,13 +160,13 @@ impl Room {
         Self::settled_as(WHO)
     }
 
-    fn settled_as(who: [&str; 6]) -> Self {
+    fn settled_as(who: [&str; 7]) -> Self {
         let mut room = Self::new();
         room.settle(who);
         room
     }
 
-    fn settle(&mut self, who: [&str; 6]) {
+    fn settle(&mut self, who: [&str; 7]) {
         let mut lesson = Lesson::behind(Subject::Watch, Vec::new());
         let mut next = self.begin(&mut lesson);
         while next == Next::Asked {
@@ -189,7 +189,7 @@ impl Room {
         self.another_as(WHO)
     }
 
-    fn another_as(self, who: [&str; 6]) -> Self {
+    fn another_as(self, who: [&str; 7]) -> Self {
         let mut room = Self {
             standing: standing(&self.lent),
             ..self
@@ -291,6 +291,7 @@ fn standing(lent: &Lent) -> Standing {
         lent.shapes.tag(),
     );
     standing.database = lent.shapes.database(1, b"db");
+    standing.process = Some(7);
     for (name, value) in [
         ("server_version", "17.1"),
         ("standard_conforming_strings", "on"),
@@ -416,7 +417,7 @@ fn another_generic_plan_leads_to_custom_plans() {
 #[test]
 fn answers_are_told_apart_by_what_was_asked() {
     for (answer, next) in [("0", Next::Learned), ("1", Next::Over(Reason::RoleRights))] {
-        let mut room = Room::settled_as(["1048576", "1 70", "", "", "", "who"]);
+        let mut room = Room::settled_as(["1048576", "1 70", "7", "", "", "", "who"]);
         let text = "UPDATE t SET name = 42";
         let mut lesson = room.teach(text);
         room.answer(&mut lesson, &both_parsed());

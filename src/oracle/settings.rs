@@ -34,12 +34,12 @@ pub fn is_announcement(frame: &[u8]) -> bool {
 }
 
 /// Asks for the context. If `listens`, the session listens on [`DDL_CHANNEL`] from then on, in case
-/// something has made it stop. It is also asked since when the server runs, which tells it from
-/// others behind the same address, and, if its reads may run on other sessions' connections
-/// (`shares`), whether it has a temporary schema. If that is so, or its BEGINs may be held back
-/// (`hears`), it is asked whether it listens to other channels than this one; what it begins to
-/// listen to in a transaction counts from the end of that. [`digest`] reads the answer. What makes
-/// it careful comes behind `SHOW ALL`, which would show it.
+/// something has made it stop. It is also asked which process answers, since when the server runs,
+/// which tells it from others behind the same address, and, if its reads may run on other sessions'
+/// connections (`shares`), whether it has a temporary schema. If that is so, or its BEGINs may be
+/// held back (`hears`), it is asked whether it listens to other channels than this one; what it
+/// begins to listen to in a transaction counts from the end of that. [`digest`] reads the answer.
+/// What makes it careful comes behind `SHOW ALL`, which would show it.
 ///
 /// What a role has which rights by is the catalog's, not the session's, and with the temporary
 /// objects it is two thirds of what the question takes a new process, whose caches are empty: 3.0
@@ -63,7 +63,8 @@ pub fn context_query(listens: bool, shares: bool, hears: Option<&str>, rights: R
         None => "''".to_owned(),
     };
     let server = format!(
-        "EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())::pg_catalog.text, {schema}, \
+        "pg_catalog.pg_backend_pid(), \
+         EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())::pg_catalog.text, {schema}, \
          {channels}"
     );
     let (indirect, path, temporary) = match rights {
@@ -128,9 +129,9 @@ fn path() -> String {
     format!("({})", catalog::qualified(&text.replace("{path}", shown)))
 }
 
-/// The answer to [`context_query`], column by column, as thirteen values: what
+/// The answer to [`context_query`], column by column, as fourteen values: what
 /// [`ServerSettings`](crate::standing::ServerSettings) are made of, of which that about
-/// rights is still to be read, everything in one text, whether
+/// rights is still to be read, which process has answered, everything else in one text, whether
 /// the transaction is serializable, what the settings of extensions begin with, which server it is,
 /// which is empty if the session is not to share connections with others, whether the session is
 /// known to listen to no other channel, whether its transactions begin with the usual isolation,
@@ -145,6 +146,7 @@ pub fn digest(answer: &[String]) -> Result<Vec<String>, Reason> {
         rows @ ..,
         work_memory,
         indirect,
+        process,
         server,
         temporary,
         channels,
@@ -186,6 +188,7 @@ pub fn digest(answer: &[String]) -> Result<Vec<String>, Reason> {
         flag(show("array_nulls") == Some("on")),
         work_memory.clone(),
         indirect.clone(),
+        process.clone(),
         text,
         flag(show("transaction_isolation") == Some("serializable")),
         extensions.join(","),
@@ -292,7 +295,7 @@ mod tests {
         }
         let rows = rows.iter().flat_map(|[name, value]| [name, value, "why"]);
         let values = rows
-            .chain(["4096", "0 70", "1763880000.5", "0", "0", "77"])
+            .chain(["4096", "0 70", "7", "1763880000.5", "0", "0", "77"])
             .map(str::to_owned);
         digest(&values.collect::<Vec<_>>()).unwrap()
     }
@@ -302,27 +305,27 @@ mod tests {
         assert_eq!(with(&[])[..4], ["t", "t", "t", "4096"]);
         assert_eq!(with(&[["plan_cache_mode", "force_custom_plan"]])[0], "f");
         assert_eq!(with(&[["array_nulls", "off"]])[2], "f");
-        assert_eq!(with(&[])[6..10], ["f", "app", "1763880000.5", "t"]);
+        assert_eq!(with(&[])[7..11], ["f", "app", "1763880000.5", "t"]);
         let more = with(&[
             ["transaction_isolation", "serializable"],
             ["plpgsql.x", ""],
             ["plpgsql.y", ""],
         ]);
-        assert_eq!(more[6..8], ["t", "app,plpgsql"]);
+        assert_eq!(more[7..9], ["t", "app,plpgsql"]);
     }
 
     #[test]
     fn a_session_in_a_hurry_or_with_temporary_objects_shares_nothing() {
         for (limit, shares) in [("0", true), ("2s", true), ("1min", true), ("20ms", false)] {
-            let server = with(&[["statement_timeout", limit]]).swap_remove(8);
+            let server = with(&[["statement_timeout", limit]]).swap_remove(9);
             assert_eq!(!server.is_empty(), shares, "{limit}");
         }
         for (limit, shares) in [("0", true), ("1min", false)] {
             let values = with(&[["idle_session_timeout", limit]]);
-            assert_eq!(!values[8].is_empty(), shares, "{limit}");
-            assert_eq!(values[12] == "t", shares, "{limit}");
+            assert_eq!(!values[9].is_empty(), shares, "{limit}");
+            assert_eq!(values[13] == "t", shares, "{limit}");
         }
-        let server = with(&[["search_path", "a, \"PG_TEMP\""]]).swap_remove(8);
+        let server = with(&[["search_path", "a, \"PG_TEMP\""]]).swap_remove(9);
         assert_eq!(server, "");
         let values = [
             "plan_cache_mode",
@@ -330,18 +333,19 @@ mod tests {
             "why",
             "4096",
             "0",
+            "7",
             "17",
             "1234",
             "2",
             "77",
         ];
         let values = digest(&values.map(str::to_owned)).unwrap();
-        assert_eq!(values[8..10], ["", "f"]);
+        assert_eq!(values[9..11], ["", "f"]);
     }
 
     #[test]
     fn how_transactions_begin_and_what_ends_them_is_told() {
-        let last = |changes: &[[&str; 2]]| with(changes)[10..12].to_vec();
+        let last = |changes: &[[&str; 2]]| with(changes)[11..13].to_vec();
         let usual = ["default_transaction_isolation", "read committed"];
         assert_eq!(last(&[]), ["f", "t"]);
         assert_eq!(last(&[usual]), ["t", "t"]);
@@ -386,7 +390,7 @@ mod tests {
 
     #[test]
     fn texts_are_the_same_only_if_everything_is() {
-        let text = |changes: &[[&str; 2]]| with(changes).swap_remove(5);
+        let text = |changes: &[[&str; 2]]| with(changes).swap_remove(6);
         assert_eq!(text(&[]), text(&[["statement_timeout", "1s"]]));
         assert_eq!(
             text(&[]),
@@ -413,24 +417,26 @@ mod tests {
             "why",
             "4096",
             "0",
+            "7",
             "",
             "",
             "",
             "77",
         ];
-        assert_eq!(digest(&whole), Ok(13));
+        assert_eq!(digest(&whole), Ok(14));
         let unreadable = [
             "plan_cache_mode",
             "\u{fffd}",
             "why",
             "4096",
             "0",
+            "7",
             "",
             "",
             "",
             "77",
         ];
-        for wrong in [&whole[..5], &whole[4..], &[], &unreadable] {
+        for wrong in [&whole[..6], &whole[4..], &[], &unreadable] {
             assert_eq!(digest(wrong), Err(Reason::OracleFailed));
         }
     }

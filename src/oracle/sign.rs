@@ -82,16 +82,17 @@ fn hashed(columns: &str, from: &str) -> String {
 /// their session's business. Roles are the cluster's.
 ///
 /// The answer has four columns: what may give names hazards, everything else, the rights on
-/// relations, and the largest number that a relation has with [`times`] and [`horizon`] behind it,
-/// and what is [`counted`] if there are no `made` names. If there are `made` names and such a
-/// number of an earlier look, two more say what the first two would be without the relations that
-/// have got a number since and are called like one of these, or like what is made with it.
+/// relations, and the largest number that a relation has with [`PROCESS`], [`times`] and
+/// [`horizon`] behind it, and what is [`counted`] if there are no `made` names. If there are `made`
+/// names and such a number of an earlier look, two more say what the first two would be without the
+/// relations that have got a number since and are called like one of these, or like what is made
+/// with it.
 pub(super) fn sign(made: Option<(&[Name], u32)>) -> String {
     let last = "(SELECT pg_catalog.max(c.oid) FROM pg_catalog.pg_class c)";
     // Where something is made all the time, a glance is no use.
     let counted = made.map_or_else(|| format!(", {}", counted("")), |_| String::new());
     let last = format!(
-        "pg_catalog.concat_ws(' ', {last}, {}, {}{counted})",
+        "pg_catalog.concat_ws(' ', {last}, {PROCESS}, {}, {}{counted})",
         times(),
         horizon()
     );
@@ -103,8 +104,9 @@ pub(super) fn sign(made: Option<(&[Name], u32)>) -> String {
     qualified(&format!("SELECT {}", columns.join(", ")))
 }
 
-/// Asks whether anything is otherwise than a look has seen it. The answer has one column: [`times`]
-/// and [`horizon`]; of rows also what is [`counted`], and how many of them are new.
+/// Asks whether anything is otherwise than a look has seen it. The answer has one column:
+/// [`PROCESS`], [`times`] and [`horizon`]; of rows also what is [`counted`], and how many of them
+/// are new.
 pub(super) fn glance(glance: Glance) -> String {
     let rows = match glance {
         Glance::Transactions => String::new(),
@@ -119,11 +121,14 @@ pub(super) fn glance(glance: Glance) -> String {
         }
     };
     qualified(&format!(
-        "SELECT pg_catalog.concat_ws(' ', {}, {}{rows})",
+        "SELECT pg_catalog.concat_ws(' ', {PROCESS}, {}, {}{rows})",
         times(),
         horizon()
     ))
 }
+
+/// Which process answers.
+const PROCESS: &str = "pg_catalog.pg_backend_pid()";
 
 /// Since when the server runs, and the number of the database: another may have got its name, with
 /// rows of the same age and as many.

@@ -4,6 +4,7 @@
 use super::answer::Answer;
 use super::state::{State, Step};
 use super::{Env, sign};
+use crate::reason::Reason;
 use crate::statement::Millis;
 use crate::statement::database::{Glance, Glimpse, Horizon, Made, Reading, Sight};
 
@@ -29,16 +30,20 @@ fn look(env: &mut Env<'_>) -> Step {
 }
 
 /// The answer to a glance is here. Returns whether it was as good as a look.
+///
+/// # Errors
+/// [`Reason::RelayOnly`]: it came from a process of a pooler's.
 pub(super) fn glanced(
     (asked, glance): (Millis, Glance),
     answers: &[Answer],
     env: &mut Env<'_>,
-) -> bool {
+) -> Result<bool, Reason> {
     let seen = match answers {
         [answer] if answer.is_good() => answer.values.first(),
         _ => None,
     };
     let mut parts = seen.map_or("", |seen| seen).split(' ');
+    tells_process(&mut parts, env)?;
     let (reading, horizon) = (reading(&mut parts), horizon(&mut parts));
     let newer = parts.next().and_then(|newer| newer.parse().ok());
     let glimpse = reading.zip(horizon).map(|(reading, horizon)| Glimpse {
@@ -56,25 +61,29 @@ pub(super) fn glanced(
             standing.verified();
         }
     }
-    is_same
+    Ok(is_same)
 }
 
 /// The catalog was looked at. An answer that failed says nothing; the age of statements bounds what
 /// that can cost.
+///
+/// # Errors
+/// [`Reason::RelayOnly`]: it came from a process of a pooler's.
 pub(super) fn answered(
     (asked, is_inside): (Millis, bool),
     made: Made,
     answers: &[Answer],
     env: &mut Env<'_>,
-) {
+) -> Result<(), Reason> {
     let Some(answer) = answers.first().filter(|answer| answer.is_good()) else {
-        return;
+        return Ok(());
     };
     let [naming, rest, rights, last, without @ ..] = &answer.values[..] else {
-        return;
+        return Ok(());
     };
     let mut parts = last.split(' ');
     let last = parts.next().and_then(|last| last.parse().ok());
+    tells_process(&mut parts, env)?;
     let sight = Sight {
         sign: [naming.clone(), rest.clone()],
         rights: rights.clone(),
@@ -93,6 +102,19 @@ pub(super) fn answered(
     }
     if suspect {
         standing.verified();
+    }
+    Ok(())
+}
+
+/// Reads which process has answered.
+fn tells_process<'a>(
+    parts: &mut impl Iterator<Item = &'a str>,
+    env: &mut Env<'_>,
+) -> Result<(), Reason> {
+    let process = parts.next().and_then(|process| process.parse().ok());
+    match process.is_none() || env.standing.is_answered_by(process, env.now) {
+        true => Ok(()),
+        false => Err(Reason::RelayOnly),
     }
 }
 

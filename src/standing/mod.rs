@@ -26,6 +26,7 @@ mod patience;
 mod pending;
 mod place;
 mod prepared;
+mod process;
 mod remains;
 mod reports;
 mod setbacks;
@@ -138,8 +139,8 @@ pub struct Standing {
     pub mirror: Mirror,
     /// What is shared with the other connections to this database.
     pub database: Arc<Database>,
-    /// Texts were relayed that nobody has looked at, because nothing was to be converted: what the
-    /// session is in is not known any more.
+    /// Texts were relayed that nobody has looked at, because nothing was to be converted, or a
+    /// pooler stands before the server: what the session is in is not known any more.
     pub is_unfollowed: bool,
     /// Transaction status at the last ReadyForQuery.
     pub status: Status,
@@ -199,6 +200,8 @@ pub struct Standing {
     misses: u8,
     /// Something of it may be temporary, so that the short question for its context had no answer.
     pub is_otherwise: bool,
+    /// The server process that its login has named.
+    pub process: Option<u32>,
     /// How it logged in.
     pub origin: Arc<Origin>,
     /// Keeps the context that was asked for last from being forgotten.
@@ -295,6 +298,7 @@ impl Standing {
             making: None,
             misses_context: false,
             misses: 0,
+            process: None,
             origin: Arc::new(origin),
             is_otherwise: false,
             interned: None,

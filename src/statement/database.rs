@@ -11,6 +11,7 @@ mod facts;
 mod looks;
 mod names;
 mod newcomers;
+mod pooled;
 mod rights;
 mod usage;
 
@@ -104,6 +105,8 @@ pub struct Database {
     facts: facts::Facts,
     /// What is being asked of those that have just logged in.
     newcomers: newcomers::Newcomers,
+    /// Whether a pooler stands before the server.
+    pooled: pooled::Pooled,
     /// What roles may use only because of what they are.
     rights: rights::Rights,
     /// Counts the rows that were added, as far as the tags of commands tell.
@@ -147,6 +150,7 @@ impl Database {
             loads: Loads::default(),
             facts: facts::Facts::default(),
             newcomers: newcomers::Newcomers::default(),
+            pooled: pooled::Pooled::default(),
             rights: rights::Rights::default(),
             added: AtomicU64::new(0),
         }

@@ -33,7 +33,7 @@ pub(crate) fn answer(model: &Model, text: &str) -> Option<Said> {
         let named = SETTINGS.map(|setting| setting.split_once('=').unwrap());
         let settings = named.map(|(name, value)| frames::row(&[name, value, "why"]));
         let x = frames::row(&["x", &model.course.x().to_string(), "why"]);
-        let who = frames::row(&["4194304", "0 70", "1763880000.5", "0", "0", "77"]);
+        let who = frames::row(&["4194304", "0 70", "7", "1763880000.5", "0", "0", "77"]);
         settings.into_iter().chain([x, who]).collect()
     } else if text.contains("concat_ws('|', (SELECT") {
         vec![frames::row(&["sign", &model.catalog.to_string(), "", "1"])]

@@ -152,6 +152,7 @@ mod begin;
 mod bulk;
 // Server connections that outlive their clients.
 mod parked;
+mod pooled;
 mod waiting;
 mod warm;
 mod warm_logins;

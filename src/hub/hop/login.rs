@@ -72,6 +72,10 @@ impl Hop<'_> {
         if self.is_crowded_out(tag, frame) {
             return;
         }
+        if tag == backend::BACKEND_KEY_DATA {
+            let named = backend::backend_key_data(body);
+            self.upstream.standing.process = named.map(|(pid, _)| pid);
+        }
         let welcome = self.upstream.welcome.as_deref_mut();
         if welcome.is_some_and(|welcome| !welcome.keep(tag, frame)) {
             self.upstream.welcome = None;
@@ -118,6 +122,7 @@ impl Hop<'_> {
                 let origin = &standing.origin;
                 let shapes = &self.lent.shapes;
                 standing.database = shapes.database(origin.server(), origin.database());
+                standing.may_be_pooled(self.now);
                 self.client.turn = Turn::Free;
                 self.outbox.timers.clear(self.client.id);
                 self.decided_login(match self.upstream.welcome {

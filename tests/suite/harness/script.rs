@@ -27,7 +27,7 @@ pub(crate) struct Peer<S> {
 
 /// What the server says of its settings, of who the session is and what it sees. The proxy does not
 /// mind that the rows are columns of one.
-pub(crate) const CONTEXT: [&str; 24] = [
+pub(crate) const CONTEXT: [&str; 25] = [
     "array_nulls",
     "on",
     "why",
@@ -48,6 +48,7 @@ pub(crate) const CONTEXT: [&str; 24] = [
     "why",
     "1048576",
     "0 70",
+    "7",
     "1763880000.5",
     "0",
     "0",
