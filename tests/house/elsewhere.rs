@@ -1,7 +1,8 @@
 //! Reads whose statement is not prepared at home: where they run, and what becomes of them there.
 
 use crate::frames::{self, complete, ready, row};
-use crate::guests::{Guests, Line, guests};
+use crate::guests::{Guests, Line, alone, guests};
+use crate::stage::Stage;
 use crate::stage::scene::{SQL, answer, seen};
 use crate::stage::script::SELECT;
 use pgautoprep::metrics::Counter;
@@ -14,15 +15,20 @@ const OTHER: &str = "SELECT name FROM u WHERE id = 42";
 /// it has to be met oftener there than it is.
 fn with_a_stranger() -> (Guests, Line) {
     let scene = guests();
-    let (mut client, mut peer) = crate::stage::scene::Stage::login(&scene.stage);
+    let stranger = stranger(&scene.stage);
+    (scene, stranger)
+}
+
+fn stranger(stage: &Stage) -> Line {
+    let (mut client, mut peer) = crate::stage::scene::Stage::login(stage);
     client.send(&frames::query(OTHER));
     peer.answer_context();
     let name = peer.answer_oracle(&SELECT);
     let mut stranger = Line { client, peer, name };
     stranger.is_asked();
     stranger.answers();
-    scene.stage.waits_for_more();
-    (scene, stranger)
+    stage.waits_for_more();
+    stranger
 }
 
 /// What a server says to the original.
@@ -49,6 +55,23 @@ fn a_read_that_is_not_prepared_at_home_runs_where_it_is() {
     assert!(stranger.peer.stream.is_silent());
     assert_eq!(scene.counts(), (2, 0));
     assert_eq!(scene.stage.converted(), before + 1);
+}
+
+/// Nobody visits anybody, so the connection that has the statement is not known as a host.
+#[test]
+fn a_read_that_is_not_prepared_at_home_runs_where_only_its_client_reads() {
+    let (stage, mut reader) = alone();
+    stage.lets_travel(SQL);
+    let mut stranger = stranger(&stage);
+    for _ in 0..2 {
+        stranger.client.send(&frames::query(SQL));
+        reader.is_asked();
+        reader.peer.send(&answer(&SELECT, b'I'));
+        stranger.client.expect(&seen(&SELECT, b'I'));
+    }
+    assert!(stranger.peer.stream.is_silent());
+    assert_eq!(stage.summary().count(Counter::ReadsShared), 2);
+    reader.at_home();
 }
 
 #[test]

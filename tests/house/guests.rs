@@ -54,6 +54,17 @@ fn guests_with(changes: &[(&str, &str)]) -> Guests {
 
 /// The same, of which the first has done something before its read was proven to travel.
 fn guests_after(changes: &[(&str, &str)], before: impl FnOnce(&Stage, &mut Line)) -> Guests {
+    let (stage, mut guest) = alone_with(changes);
+    before(&stage, &mut guest);
+    with_two_more(stage, guest)
+}
+
+/// One client, whose server has prepared its read.
+pub(crate) fn alone() -> (Stage, Line) {
+    alone_with(&[])
+}
+
+fn alone_with(changes: &[(&str, &str)]) -> (Stage, Line) {
     let shared = [("shared_reads", "on"), ("catalog_watch_ms", "3600000")];
     let changes = [&shared[..], changes].concat();
     let Scene {
@@ -69,8 +80,7 @@ fn guests_after(changes: &[(&str, &str)], before: impl FnOnce(&Stage, &mut Line)
     let mut guest = Line { client, peer, name };
     guest.is_asked();
     guest.answers();
-    before(&stage, &mut guest);
-    with_two_more(stage, guest)
+    (stage, guest)
 }
 
 /// Two more clients that are like the first, whose read may run elsewhere from now on.
