@@ -23,14 +23,14 @@ impl Drop for Hold {
 }
 
 impl Standing {
-    /// A text is relayed that may lock something until its transaction ends, which is its own if it
-    /// `is_alone`; returns whether it may.
-    pub(super) fn may_lock(&mut self, text: &[u8], survey: &Survey, is_alone: bool) -> bool {
+    /// A text is relayed that may lock something until its transaction ends; returns whether it
+    /// may.
+    pub(super) fn may_lock(&mut self, text: &[u8], survey: &Survey) -> bool {
         if may_lock_unseen(survey) {
             self.may_lock_anything();
             return true;
         }
-        let Some(touched) = define::locks(text, is_alone) else {
+        let Some(touched) = define::locks(text) else {
             return false;
         };
         let touched = match touched {

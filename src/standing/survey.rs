@@ -44,7 +44,7 @@ impl Standing {
             self.database.shows_commands();
         }
         self.relays_residue(text, &survey, (met, is_idle));
-        self.may_lock(text, &survey, is_idle && self.status == Status::Idle);
+        self.may_lock(text, &survey);
         self.begins_discard(text, is_idle);
         self.defines(text, &survey, is_idle);
         self.makes(text, &survey, is_idle);
@@ -98,7 +98,7 @@ impl Standing {
             Some(parse) => self.leaves_parsed(parse, &survey, is_idle),
             None => self.leaves(Residue::ANYTHING),
         }
-        let locks = self.may_lock(text, &survey, false);
+        let locks = self.may_lock(text, &survey);
         self.past.parses_lock(name, locks);
         if survey.counts {
             self.database.shows_commands();

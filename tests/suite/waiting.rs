@@ -20,7 +20,8 @@ const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, v text); \
             END'; \
     CREATE TABLE p (d date) PARTITION BY RANGE (d); \
     CREATE TABLE p1 PARTITION OF p DEFAULT; \
-    CREATE VIEW seen AS SELECT count(*) FROM d; ANALYZE";
+    CREATE VIEW seen AS SELECT count(*) FROM d; \
+    CREATE MATERIALIZED VIEW m AS SELECT * FROM t; CREATE INDEX ON m (id); ANALYZE";
 
 /// Two sessions at one address, and one that only looks.
 struct Scene {
@@ -56,10 +57,15 @@ impl Scene {
 
     /// Waits until the second session waits for a lock.
     fn is_waiting(&mut self) {
+        self.are_waiting(1);
+    }
+
+    /// Waits until so many sessions do.
+    fn are_waiting(&mut self, count: usize) {
         let waits = "SELECT count(*) FROM pg_locks WHERE NOT granted \
             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
         let until = Instant::now() + PATIENCE;
-        while self.direct.value(waits) == "0" {
+        while self.direct.value(waits) != count.to_string() {
             assert!(Instant::now() < until, "nobody waits");
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -229,6 +235,46 @@ fn what_waits_for_who_locks_without_a_word_is_stored_as_it_is_then() {
         };
         let change = "ALTER TABLE d ALTER d TYPE timestamptz";
         alike(|scene, proxy| stored((scene, proxy), parses, locks, change));
+    }
+}
+
+/// Statements that are alone in their transactions and write anew what others read.
+const REWRITES: [&str; 3] = [
+    "REFRESH MATERIALIZED VIEW m",
+    "VACUUM FULL m",
+    "REINDEX TABLE m",
+];
+
+/// The second session reads what the first is writing anew, and a third is about to put something
+/// else in its place.
+#[test]
+fn what_waits_for_who_writes_anew_keeps_its_place() {
+    for rewrite in REWRITES {
+        alike(|scene, proxy| {
+            let database = scene.direct.value("SELECT current_database()");
+            // Whoever rewrites it waits for this.
+            let mut blocks = Client::login(&server::address(), &database);
+            let mut replaces = Client::login(&server::address(), &database);
+            scene.learns(proxy, "SELECT v FROM m WHERE id = ?");
+            blocks.run("BEGIN");
+            blocks.run("SELECT FROM m");
+            scene.one.send(&frames::query(rewrite));
+            scene.are_waiting(1);
+            scene
+                .two
+                .send(&frames::query("SELECT v FROM m WHERE id = 45"));
+            scene.are_waiting(2);
+            let other = "BEGIN; ALTER MATERIALIZED VIEW m RENAME TO n; \
+                CREATE VIEW m AS SELECT 45 AS id, text 'new' AS v; COMMIT";
+            replaces.send(&frames::query(other));
+            scene.are_waiting(3);
+            blocks.run("COMMIT");
+            replaces.until_ready();
+            scene.one.until_ready();
+            let answer = scene.two.until_ready();
+            let rows = answer.iter().filter(|frame| frame.tag == b'D');
+            rows.flat_map(Frame::columns).collect::<Vec<_>>()
+        });
     }
 }
 

@@ -7,24 +7,28 @@ use crate::sql::words::{Item, Words};
 /// The verbs of statements that lock relations so that others cannot read or write them, and are no
 /// definitions, or lock others than those that they define: DROP TABLE does those that it refers
 /// to.
-const VERBS: [&[u8]; 6] = [
+const VERBS: [&[u8]; 7] = [
     b"cluster",
     b"drop",
     b"lock",
     b"refresh",
     b"reindex",
     b"truncate",
+    b"vacuum",
 ];
 
 /// The longest text that is read, in bytes.
 const MAX_TEXT: usize = 64 * 1024;
 
-/// What the text locks so, by name; `None` if it locks nothing so. If it `is_alone`, in a
-/// transaction of its own, then one statement has no other behind it that changes anything. Strings
-/// are read as `standard_conforming_strings` has them: see to it that nothing is made of this
-/// otherwise.
+/// What the text locks so, by name; `None` if it locks nothing so. Strings are read as
+/// `standard_conforming_strings` has them: see to it that nothing is made of this otherwise.
+///
+/// A statement counts also if it is alone in its transaction. It does not change what others read,
+/// but where they read it (`relfilenode`): a prepared statement that has waited for it finds its
+/// plan outdated, gives its locks back and asks for them again, behind whoever has come meanwhile
+/// (`RevalidateCachedQuery` in `plancache.c`).
 #[must_use]
-pub fn locks(text: &[u8], is_alone: bool) -> Option<Touched> {
+pub fn locks(text: &[u8]) -> Option<Touched> {
     if !may_lock(text) {
         return None;
     }
@@ -32,12 +36,11 @@ pub fn locks(text: &[u8], is_alone: bool) -> Option<Touched> {
         return Some(Touched::Everything);
     }
     let mut words = Words::new(text);
-    let (mut locked, mut count, mut makes) = (None, 0, false);
+    let (mut locked, mut makes) = (None, false);
     loop {
         let Some((tokens, more)) = statement(&mut words) else {
             return Some(Touched::Everything);
         };
-        count += usize::from(!tokens.list.is_empty());
         makes |= tokens.word(0) == Some(b"create");
         if let Some(by_one) = of(&tokens) {
             // What has that name may be a view that stands before it.
@@ -46,7 +49,7 @@ pub fn locks(text: &[u8], is_alone: bool) -> Option<Touched> {
             locked = Some(before.unwrap_or_default().and(by_one));
         }
         if !more {
-            return locked.filter(|_| !is_alone || count > 1);
+            return locked;
         }
     }
 }
@@ -58,7 +61,8 @@ fn may_lock(text: &[u8]) -> bool {
     let first = text.trim_ascii_start().first();
     // A comment or a parenthesis may stand in front.
     if first.is_some_and(|byte| {
-        matches!(byte | 0x20, b'c' | b'd' | b'l' | b'r' | b't') || !byte.is_ascii_alphabetic()
+        matches!(byte | 0x20, b'c' | b'd' | b'l' | b'r' | b't' | b'v')
+            || !byte.is_ascii_alphabetic()
     }) {
         match Words::new(text).next() {
             Item::Word(word) if is_verb(word) => return true,
@@ -88,6 +92,9 @@ fn of(tokens: &Tokens<'_>) -> Option<Touched> {
         b"refresh" if tokens.are(1, &[b"materialized", b"view"]) => tokens.object(3),
         b"cluster" => tokens.object(1),
         b"drop" if tokens.word(1) != Some(b"table") => return None,
+        // Only so it writes the tables anew.
+        b"vacuum" if !tokens.has(b"full") => return None,
+        b"vacuum" => list(tokens, options(tokens)),
         b"reindex" => match tokens.word(1) {
             Some(b"table") => tokens.object(2),
             _ => None,
@@ -95,6 +102,20 @@ fn of(tokens: &Tokens<'_>) -> Option<Touched> {
         _ => None,
     };
     Some(names.map_or(Touched::Everything, Touched::names))
+}
+
+/// Where the options of VACUUM end.
+fn options(tokens: &Tokens<'_>) -> usize {
+    const WORDS: [&[u8]; 4] = [b"full", b"freeze", b"verbose", b"analyze"];
+    let is_option = |at: &usize| tokens.word(*at).is_some_and(|word| WORDS.contains(&word));
+    let closes = |token: &Tok<'_>| matches!(token, Tok::Other(b')'));
+    match tokens.list.get(1) {
+        Some(Tok::Other(b'(')) => {
+            let end = tokens.list.iter().position(closes);
+            end.map_or(tokens.list.len(), |end| end + 1)
+        }
+        _ => (1..).take_while(is_option).last().map_or(1, |at| at + 1),
+    }
 }
 
 /// The names of a list, up to the first word that can be none of them.
@@ -154,22 +175,14 @@ mod tests {
             ("REINDEX (VERBOSE) TABLE t", Touched::Everything),
             ("CLUSTER", Touched::Everything),
             ("LOCK TABLE t, (SELECT 1)", Touched::Everything),
+            (";/* x */ lock t; ;", names(&["t"])),
+            ("VACUUM FULL", Touched::Everything),
+            ("vacuum (full)", Touched::Everything),
+            ("VACUUM FULL verbose t", names(&["t"])),
+            ("VACUUM (ANALYZE, FULL true) s.t, u", names(&["t", "u"])),
+            ("VACUUM FULL ANALYZE t (a, b)", Touched::Everything),
         ] {
-            assert_eq!(locks(text.as_bytes(), false), Some(expected), "{text}");
-        }
-    }
-
-    #[test]
-    fn one_statement_alone_has_nothing_behind_it() {
-        for text in [
-            "REINDEX INDEX CONCURRENTLY i",
-            "truncate t;",
-            ";/* x */ lock t; ;",
-        ] {
-            assert_eq!(locks(text.as_bytes(), true), None, "{text}");
-        }
-        for text in ["truncate t; select 1", "select 1; lock t"] {
-            assert_eq!(locks(text.as_bytes(), true), Some(names(&["t"])), "{text}");
+            assert_eq!(locks(text.as_bytes()), Some(expected), "{text}");
         }
     }
 
@@ -184,9 +197,11 @@ mod tests {
             "UPDATE t SET a = 1",
             "CREATE TABLE lock ()",
             "TABLE t",
+            "VACUUM t",
+            "vacuum (analyze) t",
             "-- lock t\nSELECT 1",
         ] {
-            assert_eq!(locks(text.as_bytes(), false), None, "{text}");
+            assert_eq!(locks(text.as_bytes()), None, "{text}");
         }
     }
 }
