@@ -10,7 +10,7 @@
 //!   then (`'now'`). So its strings can be no dates, times or amounts, and no constant can be
 //!   written out in a way that a setting decides, nor what is computed from constants alone;
 //! - what the server says about a name or a precision when it parses them, it says once. So all
-//!   names are short enough, and no time has a precision;
+//!   names are short enough, and no time has a precision beyond six digits;
 //! - the fields of a record stay of the types that they had when they were first looked at, and so
 //!   do their collations (`setup_param_list` in `pl_exec.c`). So no variable is a record, and what
 //!   has arguments that may be some is for the caller to know;
@@ -370,7 +370,7 @@ impl<'a> Reader<'a> {
             (At::Label, b'<' | b'>') => At::Label,
             (At::Label, _) => return None,
             (At::Type, b':' | b'=') => At::Other,
-            (At::Type, b'(') if is_precise(self.last[0]) => return None,
+            (At::Type, b'(') if self.is_precise() => return None,
             (At::Type, b'(' | b')' | b',' | b'[' | b']') => At::Type,
             (At::Type, _) => return None,
             (At::Target, b'=') => At::Other,
@@ -387,12 +387,18 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
+    /// Whether the parenthesis is about a precision that the server may warn of, which it does when
+    /// it reads the function for the first time.
+    fn is_precise(&self) -> bool {
+        is_time(self.last[0]) && !is_usual_precision(self.words.rest())
+    }
+
     /// A parenthesis behind a name.
     fn call(&mut self) -> Option<()> {
         let Last::Word(name) = self.last[0] else {
             return Some(());
         };
-        if is_precise(self.last[0]) {
+        if self.is_precise() {
             return None;
         }
         if is_in(&COMPUTED, name) {
@@ -410,8 +416,17 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Whether a parenthesis is closed behind one digit, which is a precision that the server does not
+/// warn of (`MAX_TIMESTAMP_PRECISION`).
+fn is_usual_precision(text: &[u8]) -> bool {
+    let [digit, rest @ ..] = text.trim_ascii_start() else {
+        return false;
+    };
+    matches!(digit, b'0'..=b'6') && rest.trim_ascii_start().first() == Some(&b')')
+}
+
 /// Whether a parenthesis behind this is about the precision of a time.
-fn is_precise(last: Last<'_>) -> bool {
+fn is_time(last: Last<'_>) -> bool {
     const TIMES: [&str; 9] = [
         "current_time",
         "current_timestamp",

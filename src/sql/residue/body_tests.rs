@@ -207,8 +207,16 @@ fn what_is_said_when_a_body_is_parsed_is_not_said_again() {
         "begin return current_time (9); end",
         "declare x interval(9); begin end",
         "declare x timestamp(9) with time zone; begin end",
+        "begin return localtime(60); end",
+        "begin return localtimestamp(7); end",
     ] {
         assert_eq!(plpgsql(source), None, "{source}");
+    }
+    for source in [
+        "begin new.u := localtimestamp(0); return new; end",
+        "declare x timestamp ( 6 ) with time zone; begin end",
+    ] {
+        assert!(plpgsql(source).is_some(), "{source}");
     }
 }
 
