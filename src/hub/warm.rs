@@ -145,7 +145,8 @@ impl Hub {
             && is_of_use(client, &mut server.upstream, &self.lent, self.now)
             && {
                 let database = &server.upstream.standing.database;
-                let pays = || self.lent.settings.is_eager() || database.parking_pays();
+                let pays = || database.affords() && database.parking_pays();
+                let pays = || self.lent.settings.is_eager() || pays();
                 let is_due = database.is_watch_due(self.now, interval);
                 is_due && pays() && database.take_watch(self.now, interval)
             }

@@ -199,10 +199,13 @@ impl Lesson {
         counters.add(Counter::Questions, self.asked as u64);
         counters.add(Counter::QuestionsMillis, took);
         match self.state {
-            State::Glance(..)
-            | State::Watch(..)
-            | State::Names(_)
-            | State::About(_, About::Prepare) => {}
+            State::Glance(..) | State::Watch(..) => {
+                if self.topic.only_names() || env.standing.unverified.is_some() {
+                    env.standing.database.pays_for_look(took);
+                }
+            }
+            State::Names(_) => env.standing.database.pays(took),
+            State::About(_, About::Prepare) => {}
             State::About(..) if self.topic.is_earned => {}
             State::Context(_) => {
                 let questions = env.lent.shapes.questions();

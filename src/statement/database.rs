@@ -7,6 +7,7 @@
 
 mod alterations;
 mod claim;
+mod earnings;
 mod facts;
 mod looks;
 mod names;
@@ -101,6 +102,8 @@ pub struct Database {
     has_shown_commands: AtomicBool,
     /// Of transactions that define something, which may have a look at the catalog first.
     pub loads: Loads,
+    /// What may be spent on questions out of turn.
+    earnings: earnings::Earnings,
     /// What the catalog has answered lately.
     facts: facts::Facts,
     /// What is being asked of those that have just logged in.
@@ -148,6 +151,7 @@ impl Database {
             unpaid: AtomicU32::new(0),
             has_shown_commands: AtomicBool::new(false),
             loads: Loads::default(),
+            earnings: earnings::Earnings::default(),
             facts: facts::Facts::default(),
             newcomers: newcomers::Newcomers::default(),
             pooled: pooled::Pooled::default(),
@@ -252,7 +256,7 @@ impl Database {
         let next = now.0.saturating_add(NAMES_PATIENCE);
         let order = Ordering::Relaxed;
         let exchange = || self.names_from.compare_exchange(from, next, order, order);
-        let is_free = from <= now.0 && self.asking.is_left(now);
+        let is_free = from <= now.0 && self.asking.is_left(now) && self.affords();
         (is_free && exchange().is_ok()).then(|| self.insist_on_names(now))
     }
 

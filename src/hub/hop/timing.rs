@@ -120,6 +120,9 @@ impl Hop<'_> {
         let micros = self.clock.since(sent_at);
         self.client.counts.micros += micros;
         self.lent.counters().took(route, micros);
+        if matches!(route, TimedRoute::Passed) {
+            self.upstream.standing.database.has_served(micros);
+        }
         self.lent.is_slow(micros).then_some(micros)
     }
 

@@ -62,10 +62,10 @@ impl Database {
         self.looked.load(Ordering::Acquire) > since.0.saturating_add(1)
     }
 
-    /// Whether the allowance permits a look out of turn.
+    /// Whether the allowance permits a look out of turn, and it can be paid for.
     #[must_use]
     pub fn may_look(&self, now: Millis) -> bool {
-        self.looks.is_left(now)
+        self.looks.is_left(now) && self.affords()
     }
 
     /// What was made through the proxy since the last look at the catalog.

@@ -68,14 +68,15 @@ impl Database {
     }
 
     /// Takes on the look at the catalog that new connections wait for; false if another looks, or
-    /// has looked just now.
+    /// has looked just now, or if it cannot be paid for.
     #[must_use]
     pub fn looks_first(&self, now: Millis) -> bool {
         let look_due = &self.newcomers.look_due;
         let due = look_due.load(Ordering::Relaxed);
         let next = now.0.saturating_add(PATIENCE);
         let order = Ordering::Relaxed;
-        due <= now.0 && look_due.compare_exchange(due, next, order, order).is_ok()
+        let is_due = due <= now.0 && self.affords();
+        is_due && look_due.compare_exchange(due, next, order, order).is_ok()
     }
 
     /// A look, or what was as good as one, has taken so many milliseconds.

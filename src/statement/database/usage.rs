@@ -102,6 +102,12 @@ impl Usage {
         self.costs(LOOK);
     }
 
+    /// About the least milliseconds that looks have taken lately, if there was one.
+    pub(super) fn least_look(&self) -> Option<u64> {
+        let eighths = self.least.load(Ordering::Relaxed);
+        (eighths > 0).then_some(eighths / SLOWLY)
+    }
+
     /// A glance has taken the place of a look.
     pub(super) fn glanced(&self, glance: Glance) {
         self.glances(glance).store(0, Ordering::Relaxed);
@@ -145,8 +151,9 @@ impl Usage {
         look * LOOK.saturating_sub(self.discount.load(Ordering::Relaxed))
     }
 
-    /// Begins to count anew if the time between two looks is over.
-    fn turn(&self, now: Millis, interval: u64) {
+    /// Begins to count anew if the time between two looks is over; returns the microseconds that
+    /// were counted.
+    fn turn(&self, now: Millis, interval: u64) -> Option<u32> {
         let order = Ordering::Relaxed;
         let since = self.since.load(order);
         let age = now.0.saturating_sub(since);
@@ -156,13 +163,13 @@ impl Usage {
                 .compare_exchange(since, now.0, order, order)
                 .is_err()
         {
-            return;
+            return None;
         }
-        let saved = self.saved.swap(0, order);
-        let saved = match saved >= ENOUGH {
+        let counted = self.saved.swap(0, order);
+        let saved = match counted >= ENOUGH {
             // Nobody has counted how much more it was.
-            true => u64::from(saved),
-            false => u64::from(saved).saturating_mul(interval) / age.max(1),
+            true => u64::from(counted),
+            false => u64::from(counted).saturating_mul(interval) / age.max(1),
         };
         let before = match age < 2 * interval {
             true => self.before.load(order),
@@ -171,6 +178,7 @@ impl Usage {
         self.earlier.store(before, order);
         self.before
             .store(u32::try_from(saved).unwrap_or(u32::MAX), order);
+        Some(counted)
     }
 }
 
@@ -202,7 +210,11 @@ impl Database {
         if self.looked.load(order) == 0 {
             return true;
         }
-        usage.turn(now, interval);
+        if let Some(saved) = usage.turn(now, interval)
+            && !self.is_resting()
+        {
+            self.earnings.saved(saved);
+        }
         let (before, saved) = (usage.before.load(order), usage.saved.load(order));
         let (most, price) = (before.max(saved), usage.price());
         let pays = match usage.is_resting.load(order) {
@@ -241,6 +253,7 @@ impl Database {
     /// A connection was given to somebody.
     pub fn gives(&self) {
         self.usage.parked.store(0, Ordering::Relaxed);
+        self.earnings.spared();
     }
 }
 
