@@ -448,7 +448,7 @@ impl Circumstances<'_> {
         let added = self.standing.database.added();
         let is_trusted = statement.trusted(epoch, (max_age, added), self.now);
         let is_trusted = is_trusted.is_some();
-        if !is_trusted && self.lent.rests(&statement, self.now) {
+        if !is_trusted && self.lent.rests(&statement, self.standing, self.now) {
             return Err(Reason::Threshold);
         }
         let travels = self.lent.settings.shares && statement.may_travel();

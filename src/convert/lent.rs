@@ -339,10 +339,10 @@ impl Lent {
     /// Whether a statement that was just met, and has no verdict, must be met more often before the
     /// next lesson about it, because the last has not paid.
     #[must_use]
-    pub fn rests(&self, statement: &Statement, now: Millis) -> bool {
+    pub fn rests(&self, statement: &Statement, standing: &Standing, now: Millis) -> bool {
         let executions = self.shapes.executions(statement);
         let threshold = self.settings.prepare_threshold;
-        let is_ample = self.shapes.questions().are_ample(now);
+        let is_ample = self.shapes.questions().are_ample(now) && standing.database.affords();
         let rests = |payback: &mut Payback| payback.rests(executions, threshold, is_ample);
         !self.settings.is_eager() && rests(&mut statement.payback())
     }

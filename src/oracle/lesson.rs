@@ -210,9 +210,11 @@ impl Lesson {
             State::Context(_) => {
                 let questions = env.lent.shapes.questions();
                 questions.spend_on_settings(self.asked, took, env.now);
+                env.standing.database.pays_for_lesson(self.asked, took);
             }
             State::Idle | State::Audit(_) | State::Travel(..) | State::About(..) => {
                 env.lent.shapes.questions().spend(self.asked, took, env.now);
+                env.standing.database.pays_for_lesson(self.asked, took);
             }
         }
     }

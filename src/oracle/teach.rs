@@ -120,7 +120,7 @@ fn claim(statement: &Statement, topic: &mut Topic, env: &Env<'_>) -> Result<(), 
     let (questions, is_eager) = (env.lent.shapes.questions(), env.lent.settings.is_eager());
     let executions = env.lent.shapes.executions(statement);
     if !topic.is_paid {
-        if env.lent.rests(statement, env.now) {
+        if env.lent.rests(statement, env.standing, env.now) {
             return Err(Reason::Threshold);
         }
         topic.is_earned = statement.payback().has_earned(executions);

@@ -1,5 +1,6 @@
 //! What a database earns for questions out of turn: looks at its catalog because a connection is
-//! new, may have changed it, or might be kept for another client, and the question for its names.
+//! new, may have changed it, or might be kept for another client, the question for its names, and
+//! lessons about statements that may not come again.
 //!
 //! In a database of 400 tables these take the server 16 and 50 ms, as much as thousands of
 //! executions save. An application that connects, defines and tests all the time, or does little,
@@ -26,6 +27,10 @@ const OF_PASSED: i64 = 50;
 
 /// The most microseconds of a query that count: one that waits has the server do nothing.
 const LONGEST: u64 = 10_000;
+
+/// The most microseconds that a question of a lesson is taken to cost: two to three milliseconds
+/// are the cost of a lesson of ten.
+const QUESTION: u64 = 400;
 
 /// Microseconds that a login is spared who is given a connection: it takes the server 3 to 7 ms.
 const LOGIN: i64 = 3_000;
@@ -79,9 +84,19 @@ impl Database {
         self.pays(usual.map_or(took, |usual| took.min(2 * usual + 1)));
     }
 
+    /// So many questions of a lesson have taken so many milliseconds.
+    pub fn pays_for_lesson(&self, count: usize, took: u64) {
+        let most = QUESTION.saturating_mul(count as u64);
+        self.pays_micros(took.saturating_mul(1_000).min(most));
+    }
+
     /// One has taken so many milliseconds.
     pub fn pays(&self, took: u64) {
-        let micros = i64::try_from(took.max(1).saturating_mul(1_000)).unwrap_or(MOST);
+        self.pays_micros(took.max(1).saturating_mul(1_000));
+    }
+
+    fn pays_micros(&self, micros: u64) {
+        let micros = i64::try_from(micros).unwrap_or(MOST);
         self.earnings.0.fetch_sub(micros, Ordering::Relaxed);
     }
 }
@@ -109,6 +124,17 @@ mod tests {
         assert!(!database.affords());
         database.earnings.spared();
         assert!(database.affords());
+    }
+
+    #[test]
+    fn a_lesson_costs_no_more_than_its_questions_do() {
+        let database = Database::default();
+        (0..99).for_each(|_| database.pays_for_lesson(10, 5));
+        database.pays_for_lesson(10, 3_600_000);
+        assert!(database.affords());
+        database.pays_for_lesson(1, 1);
+        (0..249).for_each(|_| database.pays_for_lesson(1, 1));
+        assert!(!database.affords());
     }
 
     #[test]
