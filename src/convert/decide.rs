@@ -379,7 +379,9 @@ impl Circumstances<'_> {
     /// only to such as gain from the Parse.
     fn sight(&mut self, recipe: &Recipe, place: Place, text: &[u8]) -> bool {
         let knows_context = self.standing.interned.is_some();
-        if !knows_context && self.standing.is_unverified(self.now) {
+        // Who asks about everything looks for itself.
+        let is_eager = self.lent.settings.is_eager();
+        if !knows_context && self.standing.is_unverified(self.now) && !is_eager {
             self.standing.database.awaits_look();
         }
         let price = self.context_price();
@@ -395,7 +397,7 @@ impl Circumstances<'_> {
         }
         let (by_all, here) = (tally.sight(), uses.sight(place, &tally, most));
         uses.begin(|| database.visits(&self.standing.origin));
-        if settings.is_eager() {
+        if is_eager {
             return true;
         }
         let threshold = database.threshold(settings.prepare_threshold);
