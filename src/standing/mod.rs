@@ -29,6 +29,7 @@ mod prepared;
 mod process;
 mod remains;
 mod reports;
+mod served;
 mod setbacks;
 mod survey;
 mod transitions;
@@ -202,6 +203,8 @@ pub struct Standing {
     pub is_otherwise: bool,
     /// The server process that its login has named.
     pub process: Option<u32>,
+    /// Microseconds of what was passed through that its database has not been told of.
+    served: u64,
     /// How it logged in.
     pub origin: Arc<Origin>,
     /// Keeps the context that was asked for last from being forgotten.
@@ -299,6 +302,7 @@ impl Standing {
             misses_context: false,
             misses: 0,
             process: None,
+            served: 0,
             origin: Arc::new(origin),
             is_otherwise: false,
             interned: None,

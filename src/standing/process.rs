@@ -1,5 +1,5 @@
 //! Which server process answers: that of the session's login, or any, because the proxy's server
-//! is a pooler ([`Database::is_pooled`](crate::statement::Database::is_pooled)).
+//! is a pooler ([`Database::is_pooled`](crate::statement::database::Database::is_pooled)).
 
 use super::Standing;
 use crate::sql::residue::Residue;

@@ -1,0 +1,55 @@
+//! How long the server has worked for what was passed through in a session, which is what its
+//! database may earn by being asked.
+
+use super::Standing;
+
+/// The most microseconds of a query that count: one that waits has the server do nothing.
+const LONGEST: u64 = 10_000;
+
+/// Microseconds that are told of at once, so that most queries only add to a number.
+const TOLD: u64 = 1_000;
+
+impl Standing {
+    /// A query was passed through, and answered after so many microseconds.
+    #[inline]
+    pub fn has_served(&mut self, micros: u64) {
+        self.served += micros.min(LONGEST);
+        if self.served >= TOLD {
+            self.tells_served();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tells_served(&mut self) {
+        let served = std::mem::take(&mut self.served);
+        self.database.has_served(served);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statement::context::Origin;
+    use crate::statement::mirror::Capacity;
+    use crate::statement::shapes::Shapes;
+
+    #[test]
+    fn a_query_that_waits_counts_no_longer_than_others_may() {
+        let shapes = Shapes::new(100, 100, 1);
+        let capacity = Capacity {
+            statements: 8,
+            bytes: 1 << 20,
+        };
+        let origin = Origin::new(1, b"db", b"packet");
+        let mut standing = Standing::new(origin, capacity, shapes.tag());
+        standing.database.pays(500);
+        (0..9).for_each(|_| standing.has_served(100));
+        assert!(!standing.database.affords());
+        standing.has_served(100);
+        assert!(standing.database.affords());
+        standing.database.pays(1);
+        standing.has_served(3_600_000_000);
+        assert!(!standing.database.affords(), "0.2 ms of 1 ms");
+    }
+}
