@@ -292,7 +292,7 @@ impl Circumstances<'_> {
             let found = (&**recipe, eligible, context);
             match self.warm::<ALONE>(found, text)? {
                 ControlFlow::Break(found) => {
-                    self.standing.database.relies(self.habits.sent.gain);
+                    self.standing.relies(self.habits.sent.gain);
                     return Ok(found);
                 }
                 ControlFlow::Continue(wanted) => plans = wanted,

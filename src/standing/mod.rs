@@ -205,6 +205,8 @@ pub struct Standing {
     pub process: Option<u32>,
     /// Microseconds of what was passed through that its database has not been told of.
     served: u64,
+    /// The same of what executions have saved.
+    saved: u64,
     /// How it logged in.
     pub origin: Arc<Origin>,
     /// Keeps the context that was asked for last from being forgotten.
@@ -303,6 +305,7 @@ impl Standing {
             misses: 0,
             process: None,
             served: 0,
+            saved: 0,
             origin: Arc::new(origin),
             is_otherwise: false,
             interned: None,

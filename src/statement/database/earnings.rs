@@ -50,11 +50,6 @@ impl Earnings {
         }
     }
 
-    /// Executions have saved so many microseconds.
-    pub(super) fn saved(&self, micros: u32) {
-        self.add(micros.into());
-    }
-
     /// A login was spared.
     pub(super) fn spared(&self) {
         self.add(LOGIN);
@@ -66,6 +61,11 @@ impl Database {
     pub fn has_served(&self, micros: u64) {
         let micros = i64::try_from(micros).unwrap_or(MOST);
         self.earnings.add(micros / OF_PASSED);
+    }
+
+    /// Executions have saved so many microseconds.
+    pub fn has_saved(&self, micros: u64) {
+        self.earnings.add(i64::try_from(micros).unwrap_or(MOST));
     }
 
     /// Whether a question out of turn can be paid for.
@@ -115,7 +115,7 @@ mod tests {
         (0..2).for_each(|_| database.has_served(500));
         assert!(database.affords());
         database.pays(1);
-        database.earnings.saved(1_000);
+        database.has_saved(1_000);
         assert!(database.affords());
         database.pays(3);
         assert!(!database.affords());
@@ -140,7 +140,7 @@ mod tests {
         database.pays_for_look(499);
         assert!(database.affords());
         database.usage.looked(3);
-        database.earnings.saved(7_000);
+        database.has_saved(7_000);
         database.pays_for_look(100);
         assert!(database.affords());
         database.pays_for_look(100);

@@ -151,9 +151,8 @@ impl Usage {
         look * LOOK.saturating_sub(self.discount.load(Ordering::Relaxed))
     }
 
-    /// Begins to count anew if the time between two looks is over; returns the microseconds that
-    /// were counted.
-    fn turn(&self, now: Millis, interval: u64) -> Option<u32> {
+    /// Begins to count anew if the time between two looks is over.
+    fn turn(&self, now: Millis, interval: u64) {
         let order = Ordering::Relaxed;
         let since = self.since.load(order);
         let age = now.0.saturating_sub(since);
@@ -163,13 +162,13 @@ impl Usage {
                 .compare_exchange(since, now.0, order, order)
                 .is_err()
         {
-            return None;
+            return;
         }
-        let counted = self.saved.swap(0, order);
-        let saved = match counted >= ENOUGH {
+        let saved = self.saved.swap(0, order);
+        let saved = match saved >= ENOUGH {
             // Nobody has counted how much more it was.
-            true => u64::from(counted),
-            false => u64::from(counted).saturating_mul(interval) / age.max(1),
+            true => u64::from(saved),
+            false => u64::from(saved).saturating_mul(interval) / age.max(1),
         };
         let before = match age < 2 * interval {
             true => self.before.load(order),
@@ -178,23 +177,23 @@ impl Usage {
         self.earlier.store(before, order);
         self.before
             .store(u32::try_from(saved).unwrap_or(u32::MAX), order);
-        Some(counted)
     }
 }
 
 impl Database {
     /// A statement is executed that relies on the last look, or would be if somebody looked, and
-    /// saves so many microseconds if that was measured.
+    /// saves so many microseconds if that was measured. Returns how many it is taken to save.
     #[inline]
-    pub fn relies(&self, gain: i32) {
+    pub fn relies(&self, gain: i32) -> u32 {
+        let gain = match gain {
+            0 => USUAL,
+            _ => u32::try_from(gain).map_or(0, |gain| gain.min(MOST)),
+        };
         let saved = &self.usage.saved;
         if saved.load(Ordering::Relaxed) < ENOUGH {
-            let gain = match gain {
-                0 => USUAL,
-                _ => u32::try_from(gain).map_or(0, |gain| gain.min(MOST)),
-            };
             saved.fetch_add(gain, Ordering::Relaxed);
         }
+        gain
     }
 
     /// Whether nothing is converted, because too little would be.
@@ -210,11 +209,7 @@ impl Database {
         if self.looked.load(order) == 0 {
             return true;
         }
-        if let Some(saved) = usage.turn(now, interval)
-            && !self.is_resting()
-        {
-            self.earnings.saved(saved);
-        }
+        usage.turn(now, interval);
         let (before, saved) = (usage.before.load(order), usage.saved.load(order));
         let (most, price) = (before.max(saved), usage.price());
         let pays = match usage.is_resting.load(order) {
@@ -291,7 +286,11 @@ mod tests {
 
     #[test]
     fn looks_pay_only_where_executions_rely_on_them() {
-        let uses = |database: &Database, count: u32| (0..count).for_each(|_| database.relies(0));
+        let uses = |database: &Database, count: u32| {
+            (0..count).for_each(|_| {
+                database.relies(0);
+            })
+        };
         let database = watched();
         assert!(pays(&database, 10_900), "at first");
         uses(&database, CHEAP / USUAL + 1);
@@ -318,7 +317,9 @@ mod tests {
     fn what_is_measured_counts_for_what_it_saves() {
         let database = watched();
         database.relies(-50);
-        (0..1_000).for_each(|_| database.relies(1));
+        (0..1_000).for_each(|_| {
+            database.relies(1);
+        });
         assert!(!pays(&database, 11_000));
         let database = watched();
         database.relies(1_000_000);
@@ -328,7 +329,11 @@ mod tests {
     #[test]
     fn where_glances_do_little_has_to_be_saved() {
         let database = watched();
-        let uses = |count: u32| (0..count).for_each(|_| database.relies(0));
+        let uses = |count: u32| {
+            (0..count).for_each(|_| {
+                database.relies(0);
+            })
+        };
         (0..40).for_each(|_| database.usage.glanced(Glance::Transactions));
         let least = CHEAP * TRANSACTIONS / LOOK;
         assert!((least..least + 10).contains(&database.usage.price()));
@@ -369,7 +374,9 @@ mod tests {
     fn slow_looks_pay_where_much_is_saved() {
         let database = watched();
         database.usage.looked(100);
-        (0..1_000).for_each(|_| database.relies(0));
+        (0..1_000).for_each(|_| {
+            database.relies(0);
+        });
         assert!(pays(&database, 15_000));
     }
 
