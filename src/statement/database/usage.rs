@@ -289,7 +289,7 @@ mod tests {
         let uses = |database: &Database, count: u32| {
             (0..count).for_each(|_| {
                 database.relies(0);
-            })
+            });
         };
         let database = watched();
         assert!(pays(&database, 10_900), "at first");
@@ -332,7 +332,7 @@ mod tests {
         let uses = |count: u32| {
             (0..count).for_each(|_| {
                 database.relies(0);
-            })
+            });
         };
         (0..40).for_each(|_| database.usage.glanced(Glance::Transactions));
         let least = CHEAP * TRANSACTIONS / LOOK;
