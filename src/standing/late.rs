@@ -5,6 +5,7 @@
 //! they say the rest, as they would have said it at once, provided that the catalog has not changed
 //! since the first of the texts: nobody could tell what a function did that was replaced since.
 
+use super::unsurveyed::{MAX_BYTES, MAX_NAMES};
 use crate::sql::residue::{self, Compiles, Leaves, Remains, Residue};
 use crate::sql::survey::{Known, Survey};
 use foldhash::fast::RandomState;
@@ -54,10 +55,6 @@ struct Use {
     /// The last text that it was in.
     text: u32,
 }
-
-/// The most names, and bytes of them altogether.
-const MAX_NAMES: usize = 256;
-const MAX_BYTES: usize = 4 * 1024;
 
 /// The function by which a text may set something and do nothing else, if no other has its name.
 const SETS: &[u8] = b"set_config";
@@ -385,6 +382,23 @@ mod tests {
             late.residue |= residue;
             assert_eq!(late.settle(&Sees), left, "{text}");
         }
+    }
+
+    /// An ORM that names each column anew uses hundreds of names in the first statements of a
+    /// session.
+    #[test]
+    fn a_session_may_use_a_thousand_names_before_it_is_known_what_they_leave() {
+        let mut late = Late::new(Residue::NOTHING, Before::default());
+        for table in 0..3 {
+            let column = |number| format!("t{table}.column_{number} AS t{table}_column_{number}");
+            let columns = (0..96).map(column).collect::<Vec<_>>().join(", ");
+            let text = format!("SELECT {columns} FROM t{table}");
+            assert_eq!(
+                late.read(text.as_bytes(), &survey::survey(b"", &Blank)),
+                Residue::NOTHING
+            );
+        }
+        assert!(late.uses.len() > 256);
     }
 
     #[test]

@@ -31,9 +31,10 @@ struct Set {
     overflows: bool,
 }
 
-/// Names in each set, and bytes of them altogether.
-const MAX_NAMES: usize = 1024;
-const MAX_BYTES: usize = 16 * 1024;
+/// The most names that are kept of a session while it is not known what they mean, and bytes of
+/// them altogether.
+pub(super) const MAX_NAMES: usize = 1024;
+pub(super) const MAX_BYTES: usize = 16 * 1024;
 
 impl Set {
     fn is_empty(&self) -> bool {
