@@ -14,9 +14,9 @@
 use super::Database;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// Microseconds that are there from the beginning: the first look, the names and what follows a
-/// change or two.
-const AT_FIRST: i64 = 500_000;
+/// Microseconds that are there from the beginning: the first look, the names, some lessons and what
+/// follows a change or two.
+const AT_FIRST: i64 = 200_000;
 
 /// The most that is saved up.
 const MOST: i64 = 1_000_000;
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn questions_are_paid_for_by_what_is_saved_and_a_share_of_what_is_passed() {
         let database = Database::default();
-        database.pays(499);
+        database.pays(199);
         assert!(database.affords());
         database.pays(20);
         assert!(!database.affords());
@@ -125,18 +125,18 @@ mod tests {
     #[test]
     fn a_lesson_costs_no_more_than_its_questions_do() {
         let database = Database::default();
-        (0..99).for_each(|_| database.pays_for_lesson(10, 5));
+        (0..39).for_each(|_| database.pays_for_lesson(10, 5));
         database.pays_for_lesson(10, 3_600_000);
         assert!(database.affords());
         database.pays_for_lesson(1, 1);
-        (0..249).for_each(|_| database.pays_for_lesson(1, 1));
+        (0..99).for_each(|_| database.pays_for_lesson(1, 1));
         assert!(!database.affords());
     }
 
     #[test]
     fn a_look_that_waits_is_paid_for_like_others() {
         let database = Database::default();
-        database.pays_for_look(499);
+        database.pays_for_look(199);
         assert!(database.affords());
         database.usage.looked(3);
         database.has_saved(7_000);
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn little_is_saved_up() {
         let database = Database::default();
-        database.pays(501);
+        database.pays(201);
         (0..10_000).for_each(|_| database.has_served(10_000));
         database.pays(999);
         assert!(database.affords());
