@@ -204,7 +204,7 @@ impl Lesson {
                     env.standing.database.pays_for_look(took);
                 }
             }
-            State::Names(_) => env.standing.database.pays(took),
+            State::Names(_) => env.standing.database.pays_for_names(took),
             State::About(_, About::Prepare) => {}
             State::About(..) if self.topic.is_earned => {}
             State::Context(_) => {

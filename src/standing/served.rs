@@ -54,7 +54,7 @@ mod tests {
         };
         let origin = Origin::new(1, b"db", b"packet");
         let mut standing = Standing::new(origin, capacity, shapes.tag());
-        standing.database.pays(200);
+        standing.database.pays(150);
         (0..9).for_each(|_| standing.has_served(100));
         assert!(!standing.database.affords());
         standing.has_served(100);

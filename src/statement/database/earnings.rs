@@ -12,11 +12,12 @@
 //! for, 0.8 to 0.9 s.
 
 use super::Database;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-/// Microseconds that are there from the beginning: the first look, the names, some lessons and what
-/// follows a change or two.
-const AT_FIRST: i64 = 200_000;
+/// Microseconds that are there from the beginning, for some lessons and what follows a change or
+/// two. The first look and the first question for the names, without which nothing is ever saved,
+/// take nothing of it.
+const AT_FIRST: i64 = 150_000;
 
 /// The most that is saved up.
 const MOST: i64 = 1_000_000;
@@ -31,21 +32,29 @@ const QUESTION: u64 = 400;
 /// Microseconds that a login is spared who is given a connection: it takes the server 3 to 7 ms.
 const LOGIN: i64 = 3_000;
 
-/// What is left, in microseconds. It is less than nothing after a question that took longer.
+/// What is earned and spent.
 #[derive(Debug)]
-pub(super) struct Earnings(AtomicI64);
+pub(super) struct Earnings {
+    /// What is left, in microseconds. It is less than nothing after a question that took longer.
+    left: AtomicI64,
+    /// The names have been asked for.
+    has_names: AtomicBool,
+}
 
 impl Default for Earnings {
     fn default() -> Self {
-        Self(AtomicI64::new(AT_FIRST))
+        Self {
+            left: AtomicI64::new(AT_FIRST),
+            has_names: AtomicBool::new(false),
+        }
     }
 }
 
 impl Earnings {
     fn add(&self, more: i64) {
         // Two at once may add a little more than that.
-        if self.0.load(Ordering::Relaxed) < MOST {
-            self.0.fetch_add(more, Ordering::Relaxed);
+        if self.left.load(Ordering::Relaxed) < MOST {
+            self.left.fetch_add(more, Ordering::Relaxed);
         }
     }
 
@@ -70,14 +79,22 @@ impl Database {
     /// Whether a question out of turn can be paid for.
     #[must_use]
     pub fn affords(&self) -> bool {
-        self.earnings.0.load(Ordering::Relaxed) > 0
+        self.earnings.left.load(Ordering::Relaxed) > 0
     }
 
     /// One has taken so many milliseconds. What a look takes longer than those before is what it
     /// has waited for a processor, which is not the server's work.
     pub fn pays_for_look(&self, took: u64) {
-        let usual = self.usage.least_look();
-        self.pays(usual.map_or(took, |usual| took.min(2 * usual + 1)));
+        if let Some(usual) = self.usage.least_look() {
+            self.pays(took.min(2 * usual + 1));
+        }
+    }
+
+    /// The question for the names has taken so many milliseconds.
+    pub fn pays_for_names(&self, took: u64) {
+        if self.earnings.has_names.swap(true, Ordering::Relaxed) {
+            self.pays(took);
+        }
     }
 
     /// So many questions of a lesson have taken so many milliseconds.
@@ -93,7 +110,7 @@ impl Database {
 
     fn pays_micros(&self, micros: u64) {
         let micros = i64::try_from(micros).unwrap_or(MOST);
-        self.earnings.0.fetch_sub(micros, Ordering::Relaxed);
+        self.earnings.left.fetch_sub(micros, Ordering::Relaxed);
     }
 }
 
@@ -104,7 +121,7 @@ mod tests {
     #[test]
     fn questions_are_paid_for_by_what_is_saved_and_a_share_of_what_is_passed() {
         let database = Database::default();
-        database.pays(199);
+        database.pays(149);
         assert!(database.affords());
         database.pays(20);
         assert!(!database.affords());
@@ -125,19 +142,18 @@ mod tests {
     #[test]
     fn a_lesson_costs_no_more_than_its_questions_do() {
         let database = Database::default();
-        (0..39).for_each(|_| database.pays_for_lesson(10, 5));
+        (0..29).for_each(|_| database.pays_for_lesson(10, 5));
         database.pays_for_lesson(10, 3_600_000);
         assert!(database.affords());
         database.pays_for_lesson(1, 1);
-        (0..99).for_each(|_| database.pays_for_lesson(1, 1));
+        (0..74).for_each(|_| database.pays_for_lesson(1, 1));
         assert!(!database.affords());
     }
 
     #[test]
     fn a_look_that_waits_is_paid_for_like_others() {
         let database = Database::default();
-        database.pays_for_look(199);
-        assert!(database.affords());
+        database.pays(149);
         database.usage.looked(3);
         database.has_saved(7_000);
         database.pays_for_look(100);
@@ -147,9 +163,19 @@ mod tests {
     }
 
     #[test]
+    fn the_first_look_and_the_first_names_are_granted() {
+        let database = Database::default();
+        database.pays_for_look(3_600_000);
+        database.pays_for_names(3_600_000);
+        assert!(database.affords());
+        database.pays_for_names(151);
+        assert!(!database.affords());
+    }
+
+    #[test]
     fn little_is_saved_up() {
         let database = Database::default();
-        database.pays(201);
+        database.pays(151);
         (0..10_000).for_each(|_| database.has_served(10_000));
         database.pays(999);
         assert!(database.affords());
