@@ -19,6 +19,9 @@ pub struct Mentions {
     pub names: Vec<String>,
     /// Those in front of a parenthesis, and those that begin as functions of the catalog do.
     pub calls: Vec<String>,
+    /// Those behind a dot that are no calls: columns, or functions of what stands in front of the
+    /// dot (`ParseFuncOrColumn` in `parse_func.c`).
+    pub attributes: Vec<String>,
     /// Operators, or what the lexer might take for some.
     pub operators: Vec<String>,
 }
@@ -81,7 +84,8 @@ pub fn mentions(text: &[u8]) -> Result<Mentions, Stay> {
     }
     let mut found = reader.found;
     found.operators.extend(IMPLIED.map(str::to_owned));
-    for list in [&mut found.names, &mut found.calls, &mut found.operators] {
+    let (names, calls) = (&mut found.names, &mut found.calls);
+    for list in [names, calls, &mut found.attributes, &mut found.operators] {
         list.sort_unstable();
         list.dedup();
         if list.len() > MAX_NAMES {
@@ -100,6 +104,7 @@ enum Before {
     Semicolon,
     /// FOR.
     For,
+    Dot,
     Anything,
 }
 
@@ -139,6 +144,7 @@ impl Reader<'_> {
                 return Err(Stay::Locks);
             }
         }
+        let is_attribute = self.before == Before::Dot;
         self.before = match &*name {
             "for" if !is_quoted => Before::For,
             _ => Before::Anything,
@@ -152,6 +158,8 @@ impl Reader<'_> {
                 return Err(stay);
             }
             self.found.calls.push(name.clone());
+        } else if is_attribute {
+            self.found.attributes.push(name.clone());
         }
         self.found.names.push(name);
         Ok(())
@@ -173,6 +181,7 @@ impl Reader<'_> {
             (_, Before::Start) => return Err(Stay::NoRead),
             (_, Before::Semicolon) => return Err(Stay::Unclear),
             (b';', _) => Before::Semicolon,
+            (b'.', _) => Before::Dot,
             _ => Before::Anything,
         };
         Ok(())
@@ -236,6 +245,25 @@ mod tests {
             );
         }
         assert!(!found.operators.iter().any(|it| it.contains('/')));
+    }
+
+    /// What stands behind a dot may be a function of what stands in front of it.
+    #[test]
+    fn what_may_be_a_function_written_as_a_column_is_mentioned() {
+        for text in [
+            "SELECT (o).f FROM t",
+            "SELECT (o) . /* a */ \"f\" FROM t",
+            "SELECT a[1].F FROM t",
+            "SELECT o.f FROM unnest(ARRAY[1]) o",
+        ] {
+            assert_eq!(
+                mentions(text.as_bytes()).unwrap().attributes,
+                ["f"],
+                "{text}"
+            );
+        }
+        let found = mentions(b"SELECT t.f(1), o, 1.5, g FROM t").unwrap();
+        assert!(found.attributes.is_empty(), "{found:?}");
     }
 
     #[test]

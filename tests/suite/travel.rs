@@ -426,6 +426,29 @@ fn what_shows_the_server_process_stays_at_home() {
     assert_ne!(temporary, Found::Travels);
 }
 
+/// A function of one argument may be written behind a dot, like a column of its argument.
+#[test]
+fn what_is_called_like_a_column_stays_at_home() {
+    let mut scene = Scene::new(
+        "CREATE TABLE l (id int PRIMARY KEY, o oid, version int, current_setting text); \
+         INSERT INTO l VALUES (1, 5, 6, 'a'); ANALYZE l;",
+    );
+    for text in [
+        "SELECT (o).lo_unlink, rank() OVER (ORDER BY id) FROM l WHERE id = 2",
+        "SELECT (o) . /* ( */ \"lo_unlink\", rank() OVER (ORDER BY id) FROM l WHERE id = 2",
+        "SELECT o.lo_unlink, rank() OVER () FROM unnest(ARRAY[5::oid]) o WHERE o = 6",
+        "SELECT ((ARRAY[o])[1]).lo_creat, rank() OVER (ORDER BY id) FROM l WHERE id = 2",
+        "SELECT ('work_mem'::text).current_setting FROM l WHERE id = 1",
+        "SELECT ('l'::text).to_regclass::oid FROM l WHERE id = 1",
+        "SELECT ('cats'::text).to_tsvector FROM l WHERE id = 1",
+        "SELECT (5::int8).txid_status FROM l WHERE id = 2",
+        "SELECT (true).current_schemas, rank() OVER (ORDER BY id) FROM l WHERE id = 1",
+    ] {
+        assert_ne!(scene.found(text), Found::Travels, "{text}");
+    }
+    scene.travels(&["SELECT l.id, l.version, (l.*).o FROM l WHERE l.id = 1"]);
+}
+
 /// Nothing that was asked is left: neither settings nor names nor plans, nor where it failed.
 #[test]
 fn asking_leaves_nothing() {

@@ -111,7 +111,7 @@ const TYPED: &str = "(SELECT pg_catalog.count(*) FROM pg_catalog.pg_cast k \
 const CALLED: &str = "(SELECT COALESCE(pg_catalog.string_agg(DISTINCT \
     pg_catalog.concat(p.proname, ' ', p.provolatile), ','), '') FROM pg_catalog.pg_proc p \
     WHERE p.oid {<} {user} AND p.proparallel {=} 's'::pg_catalog.\"char\" \
-    AND (p.proname {=} ANY ({calls}) AND p.pronamespace {=} 11::pg_catalog.oid \
+    AND (({called}) AND p.pronamespace {=} 11::pg_catalog.oid \
     OR p.oid {=} ANY (ARRAY(SELECT u.oid FROM used u)))), \
     (SELECT COALESCE(pg_catalog.string_agg(DISTINCT m.found[1], ','), '') FROM trees x \
     CROSS JOIN LATERAL pg_catalog.regexp_matches(x.tree, \
@@ -121,8 +121,13 @@ const CALLED: &str = "(SELECT COALESCE(pg_catalog.string_agg(DISTINCT \
     WHERE t.oid {>=} {user} AND {plain}), \
     (SELECT pg_catalog.count(*) FROM pg_catalog.pg_proc p \
     WHERE p.proparallel {<>} 's'::pg_catalog.\"char\" AND (p.oid {>=} {user} \
-    AND p.proname {=} ANY ({names}) OR p.oid {<} {user} AND p.proname {=} ANY ({calls}) \
+    AND p.proname {=} ANY ({names}) OR p.oid {<} {user} AND ({called}) \
     OR p.oid {=} ANY (ARRAY(SELECT u.oid FROM used u))))";
+
+/// Functions of these names, and those that may be called like columns: with one argument.
+const BY_NAME: &str = "p.proname {=} ANY ({calls}) OR p.proname {=} ANY ({attributes}) \
+    AND p.pronargs {>} 0::pg_catalog.int2 \
+    AND p.pronargs {-} p.pronargdefaults {<=} 1";
 
 /// Whether a type brings no code of users with it: it is of the server's own and no domain, or an
 /// enumeration, or an array of such.
@@ -152,6 +157,7 @@ pub(super) fn question(mentions: &Mentions) -> Vec<u8> {
     let text = [READS, NAMES, TYPED, CALLED].concat();
     let text = text
         .replace("{settings}", SETTINGS)
+        .replace("{called}", BY_NAME)
         .replace("{open}", open)
         .replace("{standard}", STANDARD)
         .replace("{plain source}", &PLAIN.replace("t.", "s."))
@@ -167,6 +173,7 @@ pub(super) fn question(mentions: &Mentions) -> Vec<u8> {
         .replace("{user}", FIRST_NORMAL)
         .replace("{names}", &array(&mentions.names))
         .replace("{calls}", &array(&mentions.calls))
+        .replace("{attributes}", &array(&mentions.attributes))
         .replace("{operators}", &array(&mentions.operators));
     qualified(&text).into_bytes()
 }
@@ -176,6 +183,7 @@ pub(super) fn sample() -> String {
     let mentions = Mentions {
         names: vec!["t".to_owned(), "a'b\\".to_owned()],
         calls: vec!["now".to_owned()],
+        attributes: vec!["lo_unlink".to_owned()],
         operators: vec!["=".to_owned()],
     };
     String::from_utf8_lossy(&question(&mentions)).into_owned()
