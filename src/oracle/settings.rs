@@ -83,12 +83,16 @@ pub fn context_query(listens: bool, shares: bool, hears: Option<&str>, rights: R
             (careful(&role), careful(&path), "NULL".to_owned())
         }
     };
+    // A role may have got the name that another had.
+    let [current, session] = ["current_user", "session_user"].map(|name| {
+        format!("pg_catalog.to_regrole(pg_catalog.quote_ident({name}))::pg_catalog.oid")
+    });
     // In hexadecimal it can be read whatever the client's encoding is.
     format!(
         "{listen}SHOW ALL; {CAREFUL}SELECT \
          pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem')), {indirect}, {server}, \
-         pg_catalog.encode(pg_catalog.textsend(pg_catalog.format('%L,%L,%L,%L,%L,%L,%L', \
-         current_user, session_user, pg_catalog.current_setting('role'), \
+         pg_catalog.encode(pg_catalog.textsend(pg_catalog.format('%L,%L,%L,%L,%L,%L,%L,%L,%L', \
+         current_user, session_user, {current}, {session}, pg_catalog.current_setting('role'), \
          pg_catalog.current_setting('is_superuser'), \
          pg_catalog.pg_my_temp_schema()::pg_catalog.text, \
          {path}, {temporary})), 'hex')"

@@ -509,3 +509,42 @@ fn who_follows_the_configuration_reads_for_nobody_who_does_not() {
     }
     drop(followers);
 }
+
+/// A role has got the name of one that is gone, and rights that the sessions of that one do not
+/// have.
+#[test]
+fn who_has_the_name_of_another_role_reads_for_nobody_of_that_one() {
+    let role = format!("guest_again_{}", std::process::id());
+    let mut scene = Scene::new(1);
+    let mut direct = scene.direct();
+    let create = format!("CREATE ROLE {role} LOGIN; GRANT SELECT ON t TO {role}");
+    direct.run(&create);
+    let startup = [("user", &*role), ("database", &*scene.database)];
+    let login = |_| Client::login_with(scene.proxy.address(), &startup);
+    let mut old: Vec<Client> = (0..3).map(login).collect();
+    for id in 0..40 {
+        let text = frames::query(&read("t", id + 1));
+        old.iter_mut().for_each(|client| client.send(&text));
+        let mut answers = old.iter_mut().map(Client::until_ready);
+        assert!(answers.all(|answer| tags(&answer) == "TDCZ"));
+    }
+    direct.run(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
+    direct.run(&create);
+    let mut new: Vec<Client> = (0..3).map(login).collect();
+    std::thread::sleep(Duration::from_millis(1200));
+    let shared = || scene.proxy.summary().count(Counter::ReadsShared);
+    let before = shared();
+    for id in 0..100 {
+        let text = frames::query(&read("t", id + 1));
+        let clients = new.iter_mut().chain(&mut old);
+        clients.for_each(|client| client.send(&text));
+        let clients = new.iter_mut().chain(&mut old);
+        let answers: Vec<_> = clients.map(Client::until_ready).collect();
+        let refused = answers.iter().map(|answer| tags(answer) == "EZ");
+        let refused: Vec<bool> = refused.collect();
+        assert_eq!(refused, [false, false, false, true, true, true], "{id}");
+    }
+    assert!(shared() > before + 20, "{}", scene.proxy.summary());
+    drop((old, new));
+    direct.run(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
+}
