@@ -4,13 +4,14 @@ use super::Settings;
 use super::habits::{Habits, Sent, Timing};
 use crate::reason::Reason;
 use crate::statement::mirror::Entry;
-use crate::statement::routes::{Route, Trial};
+use crate::statement::routes::Route;
+use crate::statement::trial::AtHome;
 use crate::statement::{Micros, Millis};
 
 /// Whether the statement of this entry may run elsewhere now; or else by which route it is to be
 /// executed. What it takes alone at home says nothing of what it takes among others, but for what
-/// it saves: its text would be parsed and planned at home. So that is found out there, and then it
-/// is not timed any more. Where whole transactions travel nothing is: to send the text, one would
+/// it saves: its text would be parsed and planned at home. So that is found out there, and then
+/// seldom anew. Where whole transactions travel nothing is: to send the text, one would
 /// have to be opened at home.
 ///
 /// # Errors
@@ -23,11 +24,11 @@ pub(super) fn leaves_or_chooses(
     (now, clock): (Millis, Micros),
 ) -> Result<bool, Reason> {
     if settings.shares && entry.statement.may_travel() {
-        if settings.trials && !settings.looses && !entry.statement.routes().is_told() {
-            choose(entry, habits, (clock, 1))?;
-            if habits.timing.is_some() {
-                return Ok(false);
-            }
+        if settings.trials
+            && !settings.looses
+            && let Some(how) = entry.trial.next_at_home(entry.statement.routes())
+        {
+            return stays_at_home(entry, habits, how, clock).map(|()| false);
         }
         habits.sent = Sent {
             gain: entry.statement.routes().gain(),
@@ -39,6 +40,36 @@ pub(super) fn leaves_or_chooses(
         choose(entry, habits, (clock, 1))?;
     }
     Ok(false)
+}
+
+/// How the statement of this entry is executed at home, which may run elsewhere.
+///
+/// # Errors
+/// [`Reason::Trial`] if the original is to be sent.
+#[cold]
+fn stays_at_home(
+    entry: &Entry,
+    habits: &mut Habits,
+    how: AtHome,
+    clock: Micros,
+) -> Result<(), Reason> {
+    habits.sent = Sent {
+        gain: entry.statement.routes().gain(),
+        ..Sent::default()
+    };
+    let AtHome::Timed(route) = how else {
+        return Ok(());
+    };
+    habits.timing = Some(Timing {
+        key: entry.statement.key(),
+        route,
+        since: clock,
+        together: 1,
+    });
+    match route {
+        Route::Prepared => Ok(()),
+        Route::Original => Err(Reason::Trial),
+    }
 }
 
 /// By how much the statement of this entry gains, which is one of several in a query: it does not
@@ -83,7 +114,7 @@ pub(super) fn choose(
     let (timed, usual) = (entry.trial.next(routes, together), routes.usual());
     habits.sent = Sent {
         key: entry.statement.key(),
-        limit: Trial::limit(routes).saturating_mul(together),
+        limit: routes.limit().saturating_mul(together),
         gain: routes.gain(),
         since: clock,
     };

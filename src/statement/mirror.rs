@@ -9,8 +9,8 @@
 //! - an entry is usable only after [`Mirror::confirm`], which the caller calls at ParseComplete.
 
 pub use super::name::{NAME_PREFIX, Name, Tag};
-use super::routes::Trial;
 use super::tally::{Place, Uses};
+use super::trial::Trial;
 use super::{Key, Millis, Statement, Terms};
 use std::collections::HashMap;
 use std::sync::Arc;

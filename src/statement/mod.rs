@@ -41,6 +41,7 @@ pub mod story;
 pub mod switches;
 pub mod tally;
 mod terms;
+pub mod trial;
 pub mod validity;
 mod verdict;
 pub mod weight;

@@ -1,12 +1,9 @@
 //! Whether a conversion pays: by which route the answers to a statement come sooner.
 //!
-//! Now and then a connection takes a *trial*: one execution by the usual route and one by the
-//! other, both timed from the moment a query is taken to the end of its answer. The pairs of all
-//! connections are kept with the statement. What the network and the proxy add is the same in
-//! both; what a busy machine adds to one of them, a median of several pairs leaves out.
-//!
-//! A plan may grow bad between two trials: executions that take several times as long as is usual
-//! bring the next one forward.
+//! Now and then a connection takes a [trial](super::trial): one execution by the usual route and
+//! one by the other, both timed from the moment a query is taken to the end of its answer. The
+//! pairs of all connections are kept with the statement. What the network and the proxy add is the
+//! same in both; what a busy machine adds to one of them, a median of several pairs leaves out.
 //!
 //! Invariants:
 //! - trials by the worse route take at most one part in `SHARE` of the time that the statement
@@ -15,7 +12,7 @@
 //!   that chance does not make that up, however long it tries and however busy the machine is
 //!   (`Pairs::weigh`).
 
-use super::{Micros, lock};
+use super::lock;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
@@ -37,8 +34,11 @@ pub struct Pair {
     pub original: u32,
 }
 
-/// Pairs of which the medians are told.
-const ENOUGH: usize = 9;
+/// Pairs of which the medians are told, and how many of them have to say that the same route is the
+/// shorter before anything is counted as saved or lost. Of two routes that take equally long so
+/// many agree by chance once in six times, and then the one as often as the other.
+pub(super) const ENOUGH: usize = 9;
+const AGREE: usize = 7;
 
 /// What a pair adds to the doubt about the usual route if it speaks against it, what it takes away
 /// if not, and the doubt at which the route changes.
@@ -69,7 +69,7 @@ const RETURN: Weights = Weights {
 };
 
 /// One part in this many of a statement's time may be lost by trials.
-const SHARE: u64 = 100;
+pub(super) const SHARE: u64 = 100;
 
 /// Executions of a connection between two trials while a change of the route is being considered,
 /// and at the beginning. The server plans the first five for their values.
@@ -85,16 +85,10 @@ const DOUBLINGS: u32 = 6;
 /// The most executions between two trials.
 const MOST: u32 = 100_000;
 
-/// An execution is late if it takes this many times as long as is usual, and so many late ones
-/// bring a trial forward. What takes less than so many microseconds is not late.
+/// An execution is late if it takes this many times as long as is usual. What takes less than so
+/// many microseconds is not late.
 const LATE: u32 = 4;
-const LATES: u8 = 3;
 const PROMPT: u32 = 250;
-
-/// Queries of several executions of a statement are alike if the one has no more than one part in
-/// this many fewer than the other, and after so many that are not, those are compared.
-const LIKE: u32 = 4;
-const MOST_UNLIKE: u8 = 16;
 
 /// What is known of the routes of one statement.
 #[derive(Debug)]
@@ -186,20 +180,35 @@ impl Routes {
         (pairs.count >= ENOUGH).then(|| pairs.medians())
     }
 
-    /// By how many microseconds a prepared execution is quicker than its text, by the medians of
-    /// the latest pairs; negative if it is slower, and zero while there are not enough of them.
+    /// By how many microseconds a prepared execution is quicker than its text, by the median of the
+    /// latest pairs; negative if it is slower, and zero while there are not enough of them that
+    /// agree.
     #[must_use]
     #[inline]
     pub fn gain(&self) -> i32 {
         self.gain.load(Ordering::Relaxed)
     }
 
-    /// Whether nothing more is to be found out for a statement that may run elsewhere: what it
-    /// saves at home is known, or it has turned out not to pay there.
+    /// Whether it is known of a statement that may run elsewhere what it saves at home, or that it
+    /// does not pay there: it is timed rarely from then on.
     #[must_use]
     #[inline]
     pub fn is_told(&self) -> bool {
         self.is_told.load(Ordering::Relaxed)
+    }
+
+    /// Microseconds from which on a prepared execution is late: it takes several times as long as
+    /// is usual.
+    #[must_use]
+    #[inline]
+    pub fn limit(&self) -> u32 {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Microseconds that a trial loses.
+    #[must_use]
+    pub fn lost(&self) -> u32 {
+        self.lost.load(Ordering::Relaxed)
     }
 
     /// Adds up what the executions so far have saved, of which there have been so many. It is to be
@@ -245,12 +254,7 @@ impl Routes {
         self.limit.store(limit, Ordering::Relaxed);
         let lost = medians.original.saturating_sub(medians.prepared);
         self.lost.store(lost, Ordering::Relaxed);
-        let gain = match pairs.count {
-            ENOUGH.. => i64::from(medians.original) - i64::from(medians.prepared),
-            _ => 0,
-        };
-        let gain = i32::try_from(gain).unwrap_or_default();
-        self.gain.store(gain, Ordering::Relaxed);
+        self.gain.store(pairs.gain(), Ordering::Relaxed);
         if changed.is_some() || pairs.count >= ENOUGH {
             self.is_told.store(true, Ordering::Relaxed);
         }
@@ -292,6 +296,23 @@ impl Pairs {
         }
     }
 
+    /// By how many microseconds a prepared execution is quicker, if most pairs agree: what a busy
+    /// machine adds here and there would else be told as a gain or a loss.
+    fn gain(&self) -> i32 {
+        if self.count < ENOUGH {
+            return 0;
+        }
+        let gain = |pair: &Pair| i64::from(pair.original) - i64::from(pair.prepared);
+        let mut gains = self.latest.each_ref().map(gain);
+        gains.sort_unstable();
+        let gained = gains.iter().filter(|gain| **gain > 0).count();
+        let lost = gains.iter().filter(|gain| **gain < 0).count();
+        match gained.max(lost) >= AGREE {
+            true => i32::try_from(gains[ENOUGH / 2]).unwrap_or_default(),
+            false => 0,
+        }
+    }
+
     /// Executions until the next trial: few while there is doubt, so many that what the other route
     /// costs more is a small share, and more the longer all is clear.
     fn gap(&self, usual: Route) -> u32 {
@@ -317,152 +338,3 @@ impl Pairs {
 const fn is_slower(one: u32, other: u32) -> bool {
     one as u64 * 10 > other as u64 * 11
 }
-
-/// Which executions of a statement one connection times.
-#[derive(Debug)]
-pub struct Trial {
-    /// Executions until the next trial, or none while one is under way.
-    left: u32,
-    /// Microseconds by the usual route so far, and of how many executions.
-    first: (u64, u32),
-    /// Microseconds by the usual route; `None` while that is not measured.
-    usual: Option<u32>,
-    /// How many executions of the statement one is that the trial under way compares.
-    together: u32,
-    /// Others since then, which were of another number.
-    unlike: u8,
-    /// Executions since the last trial that were late.
-    lates: u8,
-    /// When that was.
-    last: Micros,
-}
-
-impl Trial {
-    /// A connection that has just prepared a statement with these routes.
-    #[must_use]
-    pub fn new(routes: &Routes) -> Self {
-        // The first executions of a plan fill the server's caches.
-        let left = match routes.usual() {
-            Route::Prepared => routes.gap(),
-            Route::Original => 0,
-        };
-        Self {
-            left,
-            first: (0, 0),
-            usual: None,
-            together: 1,
-            unlike: 0,
-            lates: 0,
-            last: Micros(0),
-        }
-    }
-
-    /// The route of the next execution if it is to be timed, or of the next so many together, in
-    /// one query: what they share is only alike among about as many.
-    #[inline]
-    pub fn next(&mut self, routes: &Routes, together: u32) -> Option<Route> {
-        if self.left > 0 {
-            self.left -= 1;
-            return None;
-        }
-        if self.together != together && !self.takes(together) {
-            return None;
-        }
-        Some(match (self.usual.is_some(), routes.usual()) {
-            (false, usual) => usual,
-            (true, Route::Prepared) => Route::Original,
-            (true, Route::Original) => Route::Prepared,
-        })
-    }
-
-    /// Whether the next execution is to be timed.
-    #[must_use]
-    pub fn is_due(&self) -> bool {
-        self.left == 0
-    }
-
-    /// The usual route is the original, and a query went by it of which it was not known whether
-    /// its time could be taken.
-    pub fn passes(&mut self) {
-        self.left = self.left.saturating_sub(1);
-    }
-
-    /// Whether so many together may be compared with those of the trial under way. Once others have
-    /// come too often, that is given up for another.
-    #[cold]
-    fn takes(&mut self, together: u32) -> bool {
-        let is_under_way = self.usual.is_some() || self.first.1 > 0;
-        let (less, more) = (self.together.min(together), self.together.max(together));
-        let is_like = less >= more - more / LIKE;
-        if is_under_way && !is_like {
-            self.unlike += 1;
-            if self.unlike < MOST_UNLIKE {
-                return false;
-            }
-            (self.first, self.usual) = ((0, 0), None);
-        }
-        self.unlike = 0;
-        if !is_under_way || !is_like {
-            self.together = together;
-        }
-        true
-    }
-
-    /// An execution by this route took so many microseconds, or each of some together. Of a
-    /// statement that is planned for each `rounds` values and then parsed anew, so many are one
-    /// measurement. Returns a pair when there is one.
-    pub fn took(&mut self, route: Route, micros: u64, rounds: u32) -> Option<Pair> {
-        let needed = if route == Route::Prepared { rounds } else { 1 };
-        self.first.0 += micros;
-        self.first.1 += 1;
-        if self.first.1 < needed {
-            return None;
-        }
-        let mean = std::mem::take(&mut self.first).0 / u64::from(needed);
-        let mean = u32::try_from(mean).unwrap_or(u32::MAX);
-        let Some(usual) = self.usual.take() else {
-            self.usual = Some(mean);
-            return None;
-        };
-        let pair = match route {
-            Route::Original => Pair {
-                prepared: usual,
-                original: mean,
-            },
-            Route::Prepared => Pair {
-                prepared: mean,
-                original: usual,
-            },
-        };
-        Some(pair)
-    }
-
-    /// The trial is over, or what was to be timed has failed: the next one is made another time.
-    pub fn rest(&mut self, routes: &Routes, now: Micros) {
-        *self = Self {
-            left: routes.gap(),
-            last: now,
-            ..Self::new(routes)
-        };
-    }
-
-    /// A prepared execution has taken longer than [`Self::limit`] says.
-    pub fn late(&mut self, routes: &Routes, now: Micros) {
-        self.lates = self.lates.saturating_add(1);
-        let lost = u64::from(routes.lost.load(Ordering::Relaxed));
-        if self.lates >= LATES && now.since(self.last) >= lost * SHARE {
-            (self.left, self.lates) = (0, 0);
-        }
-    }
-
-    /// Microseconds from which on an execution is late.
-    #[must_use]
-    #[inline]
-    pub fn limit(routes: &Routes) -> u32 {
-        routes.limit.load(Ordering::Relaxed)
-    }
-}
-
-#[cfg(test)]
-#[path = "routes_tests.rs"]
-mod tests;

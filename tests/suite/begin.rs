@@ -54,6 +54,25 @@ fn what_follows_a_begin_is_the_same() {
     assert!(carried > 20, "{carried}");
 }
 
+/// What always follows a BEGIN is found out to pay or not like everything else: a trial of it
+/// begins behind the BEGIN, which is told to the server alone for once.
+#[test]
+fn what_follows_a_begin_is_timed() {
+    let changes = [ON[0], ON[1], ("trials", "on")];
+    let summary = same_under(&changes, SETUP, |client, _, round| {
+        for id in 0..60 {
+            let write = format!("UPDATE t SET n = n + {id} WHERE id = {}", round + 1);
+            client.queries(&["BEGIN", &write, "COMMIT"]);
+            let read = format!("SELECT n FROM t WHERE id = {}", id + 1);
+            client.queries(&["BEGIN", &read, "SAVEPOINT a", "ROLLBACK"]);
+        }
+        let wrong = format!("UPDATE t SET n = n + 1000 WHERE id = {}", round + 1);
+        client.queries(&["BEGIN", &wrong, "COMMIT"]);
+    });
+    assert!(summary.count(Counter::Trials) > 10, "{summary}");
+    assert!(summary.count(Counter::BeginsCarried) > 100, "{summary}");
+}
+
 /// The first statement says what all of them see, whether the BEGIN comes with it or not.
 #[test]
 fn what_a_transaction_sees_again_it_sees_from_its_first_statement_on() {

@@ -221,7 +221,8 @@ impl Hop<'_> {
     #[cold]
     pub(super) fn begin(&mut self, then: Then) {
         self.upstream.begin_due = None;
-        if self.client.loose_reads() == 0 {
+        // What is decided again, without having read anything, is a trial.
+        if self.client.loose_reads() == 0 && !matches!(then, Then::Again) {
             self.client.habits.begins.missed();
         }
         let begin = std::mem::take(&mut self.upstream.standing.only_begun);
@@ -245,7 +246,12 @@ impl Hop<'_> {
             Then::Original => self.send_original(),
             Then::Again if is_cancelled => self.ask_to_cancel(),
             Then::Again if self.end_if_cancelled(None) => {}
-            Then::Again => self.resume(),
+            Then::Again => {
+                if !has_read {
+                    self.upstream.standing.only_begun = reopening.begin;
+                }
+                self.resume();
+            }
             // An idle server would have ignored the request.
             Then::Loose => {}
             Then::Nothing | Then::Late if has_read => {}

@@ -1,6 +1,7 @@
 //! Routes that are timed, tried and left, with times that are made up.
 
 use super::*;
+use crate::statement::routes::ENOUGH;
 
 /// What many executions of one connection take, and how many of them went as they came.
 fn run(routes: &Routes, count: u32, rounds: u32, cost: impl Fn(Route, u32) -> u64) -> (u64, u32) {
@@ -18,7 +19,7 @@ fn run(routes: &Routes, count: u32, rounds: u32, cost: impl Fn(Route, u32) -> u6
             routes.add(pair);
             trial.rest(routes, Micros(total));
         }
-        if route == Route::Prepared && micros > u64::from(Trial::limit(routes)) {
+        if route == Route::Prepared && micros > u64::from(routes.limit()) {
             trial.late(routes, Micros(total));
         }
     }
@@ -161,6 +162,60 @@ fn what_is_gained_is_told_once_enough_pairs_say_so() {
         routes.add(pair(90, 40));
     }
     assert_eq!((routes.gain(), routes.usual()), (0, Route::Original));
+}
+
+#[test]
+fn what_scatters_more_than_it_differs_is_told_as_neither_gain_nor_loss() {
+    let routes = Routes::default();
+    let add = |faster: usize| {
+        for index in 0..ENOUGH {
+            let (prepared, original) = match index < faster {
+                true => (1_000, 3_000),
+                false => (3_000, 1_000),
+            };
+            routes.add(Pair { prepared, original });
+        }
+        routes.gain()
+    };
+    assert_eq!(add(4), 0);
+    assert_eq!(add(6), 0);
+    assert_eq!(add(7), 2_000);
+    assert_eq!(add(3), 0);
+    assert_eq!(add(2), -2_000);
+}
+
+/// What runs elsewhere is executed at home for a trial, and is not new there when it is timed.
+#[test]
+fn what_runs_elsewhere_is_timed_at_home_again_and_again() {
+    let routes = Routes::default();
+    let mut trial = Trial::new(&routes);
+    let mut pairs = 0;
+    let (mut home, mut untimed, mut away) = (0, 0, 0);
+    for _ in 0..20_000 {
+        let Some(how) = trial.next_at_home(&routes) else {
+            away += 1;
+            continue;
+        };
+        home += 1;
+        let (route, micros) = match how {
+            AtHome::Untimed => {
+                untimed += 1;
+                continue;
+            }
+            AtHome::Timed(Route::Prepared) => (Route::Prepared, 30),
+            AtHome::Timed(Route::Original) => (Route::Original, 40),
+        };
+        if let Some(pair) = trial.took(route, micros, 1) {
+            routes.add(pair);
+            trial.rest(&routes, Micros(0));
+            pairs += 1;
+        }
+    }
+    assert_eq!(untimed, i32::from(COLD), "once on each connection");
+    assert_eq!((routes.is_told(), routes.gain()), (true, 10));
+    assert!((ENOUGH + 15..ENOUGH + 21).contains(&pairs), "{pairs}");
+    assert_eq!(home, untimed + 2 * pairs as i32);
+    assert!(away > 19_000);
 }
 
 #[test]
