@@ -5,15 +5,30 @@ use crate::wire;
 use crate::wire::backend;
 use std::io;
 
-/// Who is to blame for an error.
+/// Who is to blame for the end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The client is to blame: it sent what it may not, or went away.
     Client,
     /// The server is to blame: it sent what it may not, went away, or cannot be reached.
     Upstream,
-    /// The proxy is to blame: it met a limit, shuts down, or has a defect.
+    /// Nobody is to blame: an operator has ended it at the console, or shuts the proxy down.
+    Operator,
+    /// The proxy is to blame: it met a limit, or has a defect.
     Proxy,
+}
+
+impl Fault {
+    /// What it is called in logs and metrics.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Upstream => "server",
+            Self::Operator => "operator",
+            Self::Proxy => "proxy",
+        }
+    }
 }
 
 /// What a client has done for longer than it may.
@@ -147,12 +162,8 @@ impl ConnectionError {
             | Self::Unfit(_)
             | Self::SessionChanged
             | Self::Unreachable(_) => Fault::Upstream,
-            Self::TooManyClients
-            | Self::WaitTimeout
-            | Self::ShuttingDown
-            | Self::CameLate
-            | Self::Terminated
-            | Self::System(_) => Fault::Proxy,
+            Self::ShuttingDown | Self::CameLate | Self::Terminated => Fault::Operator,
+            Self::TooManyClients | Self::WaitTimeout | Self::System(_) => Fault::Proxy,
         }
     }
 

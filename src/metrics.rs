@@ -143,6 +143,8 @@ pub enum Counter {
     ErrorsClient,
     /// Errors that the server is to blame for.
     ErrorsUpstream,
+    /// Connections that somebody at the console has ended, or the end of the proxy.
+    ErrorsOperator,
     /// Errors that the proxy is to blame for.
     ErrorsProxy,
 }

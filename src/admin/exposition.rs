@@ -384,8 +384,8 @@ impl Page {
     fn connections(&mut self, summary: &Summary) {
         use Counter::{
             BytesFromClients, BytesFromUpstream, Cancels, ConnectionsClosed, ConnectionsOpened,
-            ConnectionsRefused, ErrorsClient, ErrorsProxy, ErrorsUpstream, Parked, TlsFailures,
-            TlsHandshakes, TlsRefused, Woken,
+            ConnectionsRefused, ErrorsClient, ErrorsOperator, ErrorsProxy, ErrorsUpstream, Parked,
+            TlsFailures, TlsHandshakes, TlsRefused, Woken,
         };
         let count = |counter| summary.count(counter);
         let help = "Clients that are connected.";
@@ -441,6 +441,7 @@ impl Page {
             [
                 ("client", count(ErrorsClient)),
                 ("server", count(ErrorsUpstream)),
+                ("operator", count(ErrorsOperator)),
                 ("proxy", count(ErrorsProxy)),
             ],
         );

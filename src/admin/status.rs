@@ -42,6 +42,7 @@ pub fn status(snapshot: &Snapshot) -> String {
         "errors": {
             "client": count(Counter::ErrorsClient),
             "server": count(Counter::ErrorsUpstream),
+            "operator": count(Counter::ErrorsOperator),
             "proxy": count(Counter::ErrorsProxy),
         },
     });

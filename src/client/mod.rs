@@ -212,8 +212,10 @@ impl Client {
 
     /// A transaction block begins or goes on.
     pub fn is_in_block(&mut self, clock: Micros) {
-        let micros = self.counts.micros;
-        self.block.get_or_insert((clock, micros));
+        if !self.habits.is_extended() {
+            let micros = self.counts.micros;
+            self.block.get_or_insert((clock, micros));
+        }
     }
 
     /// The block is over, if there was one.

@@ -199,6 +199,7 @@ impl Table<'_> {
         let errors = [
             ("client", ErrorsClient),
             ("upstream", ErrorsUpstream),
+            ("operator", ErrorsOperator),
             ("proxy", ErrorsProxy),
         ];
         self.group(f, &errors)

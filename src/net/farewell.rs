@@ -27,10 +27,12 @@ pub(super) fn count_end(number: u64, counters: &Counters, outcome: &Result<(), C
     let counter = match fault {
         Fault::Client => Counter::ErrorsClient,
         Fault::Upstream => Counter::ErrorsUpstream,
+        Fault::Operator => Counter::ErrorsOperator,
         Fault::Proxy => Counter::ErrorsProxy,
     };
     counters.add(counter, 1);
-    tracing::debug!(client = number, %error, ?fault, "connection ended");
+    let fault = fault.label();
+    tracing::debug!(client = number, %error, fault, "connection ended");
 }
 
 /// Tells a client that a worker has ended why, behind what it has not been sent yet.

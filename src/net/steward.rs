@@ -282,7 +282,7 @@ fn check(after: &Config) -> Result<(), Unchanged> {
 }
 
 /// Whether there are files for all clients that there may be after a change. If there are not, and
-/// there may be no more than before, there are fewer, as at the start.
+/// nobody has asked for more than before, there are fewer, as at the start.
 fn has_files(before: &Config, after: &mut Config) -> Result<(), Unchanged> {
     let Err(most) = raise_file_limit(after) else {
         return Ok(());
@@ -291,12 +291,19 @@ fn has_files(before: &Config, after: &mut Config) -> Result<(), Unchanged> {
         let of = |(key, _): &&(&str, String)| *key == settings::MAX_CLIENTS.key;
         config.written.iter().find(of).cloned()
     };
-    if written(before) != written(after) {
+    let is_default = |(_, value): &(&str, String)| Some(&**value) == settings::MAX_CLIENTS.default;
+    let asked = written(after).filter(|it| !is_default(it));
+    if asked.is_some() && asked != written(before) {
         let key = settings::MAX_CLIENTS.key;
         let text = format!("{key}: expected at most {most}, for so many files may be open");
         return Err(Unchanged::Unusable(text));
     }
-    after.max_clients = most;
+    let wanted = std::mem::replace(&mut after.max_clients, most);
+    tracing::warn!(
+        wanted,
+        max_clients = most,
+        "the limit of open files lowers max_clients"
+    );
     Ok(())
 }
 

@@ -70,6 +70,29 @@ fn max_clients_goes_no_further_than_the_limit_of_open_files() {
     assert_eq!(in_force(&mut console, "max_clients"), most);
 }
 
+/// A file that is good at the start is good later: where nobody says how many, they are fewer.
+#[test]
+fn max_clients_by_default_is_lowered_by_the_limit_of_open_files_later_as_at_the_start() {
+    let place = Place::new();
+    let file = place.file("config.toml");
+    let write = |text: &str| {
+        let text = format!("admin_users = 'boss'\n{text}");
+        std::fs::write(&file, text).unwrap();
+    };
+    write("max_clients = 20");
+    let settings = [("listen", &*place.path), ("config", file.to_str().unwrap())];
+    let _proxy = Process::start_under("ulimit -n 400", &server::address(), &settings);
+    let mut console = place.enter("boss");
+    assert_eq!(in_force(&mut console, "max_clients"), "20");
+    write("max_clients = 5000");
+    assert!(refused(&mut console, "RELOAD").ends_with(", for so many files may be open"));
+    write("");
+    console.run("RELOAD");
+    let free = found(&mut console, "LISTS", "list", "free_clients").remove(0);
+    let free: u32 = cell(&free, "items").parse().unwrap();
+    assert!((21..400).contains(&free), "{free}");
+}
+
 #[test]
 fn peers_are_told_of_cancel_requests_from_then_on() {
     let (place, other) = (Place::new(), Place::new());

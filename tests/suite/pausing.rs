@@ -6,6 +6,7 @@ use crate::harness::cluster::Server;
 use crate::harness::frames::{self, tags};
 use crate::harness::proxy::{Process, Proxy};
 use crate::harness::server;
+use pgautoprep::metrics::Counter;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -228,6 +229,40 @@ fn a_killed_database_is_paused_and_a_disabled_one_takes_nobody() {
     );
     drop((console, other));
     proxy.await_connections(0);
+    let summary = proxy.summary();
+    let faults = [Counter::ErrorsOperator, Counter::ErrorsProxy];
+    assert_eq!(faults.map(|fault| summary.count(fault)), [2, 0]);
+}
+
+/// The name may be misspelt, and then nothing is held back that should be.
+#[test]
+fn a_database_that_nobody_has_used_is_told_of() {
+    let place = Place::new();
+    let _proxy = place.proxy();
+    Client::login(&place.path, "postgres").run("SELECT 1");
+    let mut console = place.enter("boss");
+    for (order, tags_of) in [
+        ("PAUSE nosuch", "NCZ"),
+        ("RECONNECT postgres", "CZ"),
+        ("RESUME nosuch", "CZ"),
+        ("KILL nosuch", "NCZ"),
+        ("RECONNECT other", "NCZ"),
+        ("WAIT_CLOSE other", "NCZ"),
+        ("DISABLE other", "NCZ"),
+        ("ENABLE other", "CZ"),
+        ("RECONNECT", "CZ"),
+    ] {
+        let answer = console.query(order);
+        assert_eq!(tags(&answer), tags_of, "{order}: {answer:?}");
+        if tags_of == "NCZ" {
+            assert_eq!(answer[0].sqlstate(), "01000", "{order}");
+            let said = answer[0].field(b'M').unwrap();
+            assert!(
+                said.starts_with("no client has used a database \""),
+                "{said}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -474,7 +474,8 @@ fn what_leaves_nothing_is_what_the_server_says_does_nothing() {
         pg_total_relation_size,random,timeofday,pg_is_in_recovery,pg_get_viewdef,setseed,\
         pg_notify,pg_advisory_unlock,pg_advisory_unlock_all,pg_advisory_unlock_shared,\
         pg_advisory_xact_lock,pg_advisory_xact_lock_shared,pg_try_advisory_xact_lock,\
-        pg_try_advisory_xact_lock_shared,pg_sleep,pg_sleep_for,pg_sleep_until";
+        pg_try_advisory_xact_lock_shared,pg_sleep,pg_sleep_for,pg_sleep_until,pg_indexes_size,\
+        pg_database_size,array_sample,array_shuffle,uuidv4";
     let mut client = Client::login(&server::address(), "postgres");
     let names: Vec<_> = pgautoprep::sql::residue::functions().collect();
     let found = client.query(&format!(

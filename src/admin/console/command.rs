@@ -7,6 +7,7 @@ use super::variables::{VARIABLES, Variable};
 use super::view::View;
 use super::words::{self, Word};
 use crate::wire::answers::Told;
+use std::fmt;
 
 /// The longest name of a database or a setting, and the longest value.
 const MAX_ARGUMENT: usize = 4096;
@@ -108,6 +109,68 @@ pub enum Ending {
     Drain,
 }
 
+impl Act {
+    /// The database that it names.
+    #[must_use]
+    pub fn database(&self) -> Option<&str> {
+        match self {
+            Self::Reconnect(name)
+            | Self::WaitClose(name)
+            | Self::Pause(name)
+            | Self::Resume(name)
+            | Self::Kill(name) => name.as_deref(),
+            Self::Disable(name) | Self::Enable(name) => Some(name),
+            Self::Switch(order) => order.database.as_deref(),
+            Self::Reload | Self::Shutdown(_) | Self::KillClient(_) => None,
+        }
+    }
+
+    /// The words that it begins with.
+    const fn verb(&self) -> &'static str {
+        match self {
+            Self::Reload => "RELOAD",
+            Self::Shutdown(Ending::AtOnce) => "SHUTDOWN",
+            Self::Shutdown(Ending::WaitForClients) => "SHUTDOWN WAIT_FOR_CLIENTS",
+            Self::Shutdown(Ending::Drain) => "SHUTDOWN DRAIN",
+            Self::KillClient(_) => "KILL_CLIENT",
+            Self::Switch(ShapeSwitch { off: true, .. }) => "SET MODE off FOR SHAPE",
+            Self::Switch(ShapeSwitch { off: false, .. }) => "SET MODE on FOR SHAPE",
+            Self::Reconnect(_) => "RECONNECT",
+            Self::WaitClose(_) => "WAIT_CLOSE",
+            Self::Pause(_) => "PAUSE",
+            Self::Resume(_) => "RESUME",
+            Self::Kill(_) => "KILL",
+            Self::Disable(_) => "DISABLE",
+            Self::Enable(_) => "ENABLE",
+        }
+    }
+}
+
+/// As the log shows what was ordered.
+impl fmt::Display for Instruction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let act = match self {
+            Self::Set(key, value) => return write!(f, "SET {key} = {value}"),
+            Self::Act(act) => act,
+            _ => return f.write_str("SHOW"),
+        };
+        f.write_str(act.verb())?;
+        match act {
+            Act::KillClient(number) => write!(f, " {number}")?,
+            Act::Switch(order) => match order.shape {
+                Some(number) => write!(f, " {number}")?,
+                None => f.write_str(" ALL")?,
+            },
+            _ => {}
+        }
+        match (act.database(), act) {
+            (Some(name), Act::Switch(_)) => write!(f, " IN {name}"),
+            (Some(name), _) => write!(f, " {name}"),
+            (None, _) => Ok(()),
+        }
+    }
+}
+
 const SHAPE_COLUMNS: &[TableColumn] = &[text("key"), text("value")];
 const NUMBER_COLUMNS: &[TableColumn] = &[int4("?column?")];
 const VERSION_COLUMNS: &[TableColumn] = &[text("version")];
@@ -159,9 +222,14 @@ impl Instruction {
 fn read(words: &[Word]) -> Result<Instruction, Told> {
     let unknown = || {
         let shown = words.first().and_then(Word::text).unwrap_or_default();
-        let shown: String = shown.chars().take(40).collect();
-        Told::new("42601", format!("unknown or malformed command: {shown}"))
-            .hint("SHOW HELP tells what there is.")
+        let message = match usage(shown) {
+            Some(usage) => format!("expected {usage}"),
+            None => {
+                let shown: String = shown.chars().take(40).collect();
+                format!("unknown command: {shown}")
+            }
+        };
+        Told::new("42601", message).hint("SHOW HELP tells what there is.")
     };
     let (first, arguments) = words.split_first().ok_or_else(unknown)?;
     let Word::Bare(first) = first else {
@@ -209,6 +277,34 @@ fn read(words: &[Word]) -> Result<Instruction, Told> {
         _ => None,
     };
     found.ok_or_else(unknown)
+}
+
+/// How the command of this name is written, if there is one.
+fn usage(name: &str) -> Option<&'static str> {
+    const ALL: [(&str, &str); 12] = [
+        ("disable", "DISABLE database"),
+        ("enable", "ENABLE database"),
+        ("kill", "KILL [database]"),
+        ("kill_client", "KILL_CLIENT number, the id of SHOW CLIENTS"),
+        ("pause", "PAUSE [database]"),
+        ("reconnect", "RECONNECT [database]"),
+        ("reload", "RELOAD, without anything behind it"),
+        ("resume", "RESUME [database]"),
+        (
+            "select",
+            "SELECT number, SELECT version() or SELECT table, as SHOW has them",
+        ),
+        ("show", "SHOW table, SHOW SHAPE number, or SHOW setting"),
+        (
+            "shutdown",
+            "SHUTDOWN [DRAIN | WAIT_FOR_CLIENTS | WAIT_FOR_SERVERS]",
+        ),
+        ("wait_close", "WAIT_CLOSE [database]"),
+    ];
+    let found = ALL
+        .iter()
+        .find(|(known, _)| name.eq_ignore_ascii_case(known));
+    found.map(|(_, usage)| *usage)
 }
 
 fn show(arguments: &[Word]) -> Result<Option<Instruction>, Told> {

@@ -8,3 +8,14 @@ pub enum Rank {
     /// May do everything.
     Admin,
 }
+
+impl Rank {
+    /// The setting that names those who are.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Stats => "stats_users",
+            Self::Admin => "admin_users",
+        }
+    }
+}

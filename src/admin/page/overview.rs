@@ -54,6 +54,7 @@ pub fn overview(facts: &Facts, history: &History) -> String {
             "errors": {
                 "client": count(Counter::ErrorsClient),
                 "server": count(Counter::ErrorsUpstream),
+                "operator": count(Counter::ErrorsOperator),
                 "proxy": count(Counter::ErrorsProxy),
             },
         },

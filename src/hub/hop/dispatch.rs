@@ -18,6 +18,7 @@ impl Hop<'_> {
     pub(super) fn client_query(&mut self, text: &[u8]) {
         self.lent.counters().add(Counter::Queries, 1);
         self.client.counts.queries += 1;
+        self.client.habits.simple();
         let begins = self.upstream.standing.status == Status::Idle && !self.client.is_loose;
         self.client.counts.transactions += u64::from(begins);
         self.client.lessons = 0;

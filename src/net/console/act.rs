@@ -2,7 +2,7 @@
 
 use super::{Console, LOOK};
 use crate::admin::console::{
-    Act, Answer, Ending, Instruction, Rank, ShapeSwitch, look, needs, unknown_shape,
+    Act, Answer, Ending, Instruction, Needs, Rank, ShapeSwitch, look, needs, unknown_shape,
 };
 use crate::net::orders::Order;
 use crate::net::steward::{Unchanged, with_causes};
@@ -12,20 +12,39 @@ use crate::statement::switches::{Refused, Switch, Switches};
 use crate::wire::answers::Told;
 use std::sync::Arc;
 
+/// Characters of a shape that the log shows.
+const SHOWN: usize = 200;
+
 impl Console {
-    /// Does something, or finds out the answer. Whether this rank may ask for it was seen to.
+    /// Does something, or finds out the answer, for the client of this number. Whether this rank
+    /// may ask for it was seen to.
     pub(super) async fn perform(
         &self,
         instruction: &Instruction,
-        rank: Rank,
+        (rank, number): (Rank, u64),
     ) -> Result<Answer, Told> {
+        if instruction.is_lasting() {
+            let user = self.user(number);
+            tracing::info!(client = number, user, order = %instruction, "order at the console");
+        }
         match instruction {
             Instruction::Set(key, value) => {
                 self.steward.set(key, value).map_err(unchanged)?;
-                tracing::info!(key, "setting changed at the console");
+                tracing::info!(key, value, "setting changed at the console");
                 Ok(Answer::done("SET"))
             }
-            Instruction::Act(act) => self.act(act).await,
+            Instruction::Act(act) => {
+                // Before anything is done: afterwards its name is known for that.
+                let unknown = match act.database() {
+                    Some(name) if !self.knows(name).await? => Some(never_used(name)),
+                    _ => None,
+                };
+                let answer = self.act(act).await?;
+                Ok(match unknown {
+                    Some(told) => answer.with_notice(told),
+                    None => answer,
+                })
+            }
             other => {
                 let facts = self.facts(needs(other)).await?;
                 let other = other.clone();
@@ -83,12 +102,27 @@ impl Console {
         }
     }
 
+    /// Whether a client has used a database of this name, or it is configured.
+    async fn knows(&self, database: &str) -> Result<bool, Told> {
+        let facts = self.facts(Needs::Sockets).await?;
+        let is_used = facts
+            .clients
+            .iter()
+            .any(|client| client.database == database);
+        let is_known = facts.counted.contains_key(database) || facts.leads.contains_key(database);
+        Ok(is_used || is_known || facts.halted.names().any(|name| name == database))
+    }
+
     /// Switches shapes off or on; the file is written on a thread that may wait for it.
     async fn switch(&self, order: &ShapeSwitch) -> Result<Answer, Told> {
         let text = match order.shape {
             Some(id) => Some(self.text_of(id).await?),
             None => None,
         };
+        // Numbers are others after a restart.
+        let shown = text
+            .as_deref()
+            .map(|text| text.chars().take(SHOWN).collect::<String>());
         let (steward, order) = (Arc::clone(&self.steward), order.clone());
         let (off, number) = (order.off, order.shape);
         let changed = apart(move || {
@@ -108,7 +142,7 @@ impl Console {
             })
         });
         changed.await?.map_err(|why| not_switched(&why))?;
-        tracing::info!(shape = number, off, "switched at the console");
+        tracing::info!(shape = number, off, text = shown, "switched at the console");
         let answer = Answer::done("SET");
         if self.steward.switches.is_lasting() {
             return Ok(answer);
@@ -144,6 +178,15 @@ pub(super) async fn apart<T: Send + 'static>(
 ) -> Result<T, Told> {
     let failed = |_| Told::new("XX000", "a defect of the proxy; its log has more");
     tokio::task::spawn_blocking(work).await.map_err(failed)
+}
+
+/// A name may be misspelt; or be that of a database that the server will have.
+fn never_used(database: &str) -> Told {
+    let told = Told::new(
+        "01000",
+        format!("no client has used a database \"{database}\" yet"),
+    );
+    told.hint("SHOW DATABASES has those that are known.")
 }
 
 fn not_switched(why: &NotSwitched) -> Told {

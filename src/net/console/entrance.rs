@@ -19,6 +19,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use tokio::sync::{Notify, oneshot};
 
+/// Places that are kept for who may do everything.
+const OF_ADMINS: usize = 8;
+
 /// What is told to whoever could not be let in however it came.
 const NO_DOOR: &str = "the console lets in nobody like this: connect by a Unix socket as the user \
                        that runs the proxy, or set auth_file, or another auth_type than relay";
@@ -88,7 +91,12 @@ impl Console {
         };
         match &outcome {
             Ok(Some(guest)) => {
-                tracing::info!(client = number, user = user_shown, rank = ?guest.rank, "console");
+                tracing::info!(
+                    client = number,
+                    user = user_shown,
+                    rank = guest.rank.label(),
+                    "console"
+                );
             }
             Ok(None) => {}
             Err(error) => {
@@ -131,7 +139,12 @@ impl Console {
         (rank, prelude): (Rank, Vec<u8>),
     ) -> Result<Guest, ConnectionError> {
         let mut seats = self.seats();
-        if seats.len() >= GUESTS {
+        // Programs that watch take up none of the last, so that somebody can act.
+        let most = match rank {
+            Rank::Admin => GUESTS,
+            Rank::Stats => GUESTS - OF_ADMINS,
+        };
+        if seats.len() >= most {
             return Err(ConnectionError::TooManyClients);
         }
         let startup = match packet(&login.packet) {

@@ -115,10 +115,11 @@ impl Console {
     ) {
         let (number, standing) = (guest.number, (guest.rank, guest.key));
         let cancelled = Arc::clone(&guest.cancelled);
+        let who = (number, &*cancelled);
         let prelude = std::mem::take(&mut guest.prelude);
         let mut over = self.environment.draining.clone();
         let served = tokio::select! {
-            served = self.converse(&mut client, pending, standing, prelude, &cancelled) => served,
+            served = self.converse(&mut client, pending, standing, prelude, who) => served,
             _ = &mut guest.ended => Err(ConnectionError::Terminated),
             _ = over.wait_for(|phase| *phase == Phase::Over) => {
                 Err(ConnectionError::ShuttingDown)
@@ -139,7 +140,7 @@ impl Console {
         mut pending: Vec<u8>,
         (rank, key): (Rank, Key),
         prelude: Vec<u8>,
-        cancelled: &Notify,
+        (number, cancelled): (u64, &Notify),
     ) -> Result<(), ConnectionError> {
         let mut talk = Talk::new(rank, key);
         talk.out.splice(..0, prelude);
@@ -147,7 +148,12 @@ impl Console {
         let mut skip = 0;
         loop {
             if self
-                .take_all(client, &mut talk, (&mut pending, &mut skip), cancelled)
+                .take_all(
+                    client,
+                    &mut talk,
+                    (&mut pending, &mut skip),
+                    (number, cancelled),
+                )
                 .await?
             {
                 return send(client, &mut talk.out).await;
@@ -165,7 +171,7 @@ impl Console {
         client: &mut Stream,
         talk: &mut Talk,
         (pending, skip): (&mut Vec<u8>, &mut usize),
-        cancelled: &Notify,
+        (number, cancelled): (u64, &Notify),
     ) -> Result<bool, ConnectionError> {
         loop {
             let skipped = pending.len().min(*skip);
@@ -192,7 +198,7 @@ impl Console {
                     Todo::Do(instruction) => instruction,
                 };
                 let outcome = tokio::select! {
-                    outcome = self.perform(&instruction, talk.rank()) => outcome,
+                    outcome = self.perform(&instruction, (talk.rank(), number)) => outcome,
                     error = gone(client, pending) => return Err(error),
                     () = cancelled.notified() => Err(cancellation()),
                 };
@@ -214,6 +220,12 @@ impl Console {
         if let Some(seat) = all.find(|seat| seat.key.0 == number && is_same(&seat.key.1, secret)) {
             seat.cancelled.notify_waiters();
         }
+    }
+
+    /// Who sits there.
+    fn user(&self, number: u64) -> Option<String> {
+        let seats = self.seats();
+        seats.get(&number).map(|seat| seat.peer.user.clone())
     }
 
     fn seats(&self) -> MutexGuard<'_, BTreeMap<u64, Seat>> {

@@ -17,47 +17,64 @@ const KEYWORDS: &str = "\
 /// Functions of `pg_catalog` that compute or read, and whose run leaves nothing that anybody could
 /// tell. `random` takes its seed from the system, unless somebody has set it.
 const FUNCTIONS: &str = "\
-    abs acos age array_agg array_append array_cat array_dims array_fill array_length array_lower \
-    array_ndims array_position array_positions array_prepend array_remove array_replace \
-    array_to_json array_to_string array_upper ascii asin atan atan2 avg bit_and bit_length \
-    bit_or bool_and bool_or btrim cardinality cbrt ceil ceiling char_length character_length chr \
+    abbrev abs acos acosd acosh age any_value area array_agg array_append array_cat array_dims \
+    array_fill array_length array_lower array_ndims array_position array_positions array_prepend \
+    array_remove array_replace array_reverse array_sample array_shuffle array_sort array_to_json \
+    array_to_string array_upper ascii asin asind asinh atan atan2 atan2d atand atanh avg bit_and \
+    bit_count bit_length bit_or bit_xor bool_and bool_or bound_box box broadcast btrim \
+    cardinality casefold cbrt ceil ceiling center char_length character_length chr circle \
     clock_timestamp coalesce col_description concat concat_ws convert_from convert_to corr cos \
-    count covar_pop covar_samp cume_dist current_database current_schema current_schemas \
-    current_setting date_bin date_part date_trunc daterange decode degrees dense_rank div encode \
-    every exp extract factorial first_value floor format format_type gcd gen_random_uuid \
-    generate_series generate_subscripts greatest grouping has_column_privilege \
-    has_database_privilege has_schema_privilege has_table_privilege initcap int4range int8range \
-    isempty isfinite json_agg json_array_elements json_array_elements_text json_array_length \
-    json_build_array json_build_object json_each json_each_text json_extract_path \
-    json_extract_path_text json_object json_object_agg json_object_keys json_strip_nulls \
-    json_to_record json_to_recordset json_typeof jsonb_agg jsonb_array_elements \
-    jsonb_array_elements_text jsonb_array_length jsonb_build_array jsonb_build_object jsonb_each \
-    jsonb_each_text jsonb_extract_path jsonb_extract_path_text jsonb_insert jsonb_object \
-    jsonb_object_agg jsonb_object_keys jsonb_path_exists jsonb_path_match jsonb_path_query \
-    jsonb_path_query_array jsonb_path_query_first jsonb_pretty jsonb_set jsonb_strip_nulls \
-    jsonb_to_record jsonb_to_recordset jsonb_typeof justify_days justify_hours justify_interval \
-    lag last_value lcm lead least left length ln localtime localtimestamp log log10 lower \
-    lower_inc lower_inf lpad ltrim make_date make_interval make_time make_timestamp \
-    make_timestamptz max md5 min mod mode normalize now nth_value ntile nullif num_nonnulls \
-    num_nulls numrange obj_description octet_length overlay percent_rank percentile_cont \
-    percentile_disc pg_advisory_unlock pg_advisory_unlock_all pg_advisory_unlock_shared \
-    pg_advisory_xact_lock pg_advisory_xact_lock_shared pg_backend_pid pg_encoding_to_char \
-    pg_function_is_visible pg_get_constraintdef pg_get_expr pg_get_functiondef pg_get_indexdef \
-    pg_get_keywords pg_get_serial_sequence pg_get_userbyid pg_get_viewdef pg_is_in_recovery \
-    pg_notify pg_postmaster_start_time pg_relation_size pg_size_pretty pg_sleep pg_sleep_for \
-    pg_sleep_until pg_table_is_visible \
-    pg_table_size pg_total_relation_size pg_try_advisory_xact_lock \
-    pg_try_advisory_xact_lock_shared \
-    pg_type_is_visible pg_typeof phraseto_tsquery pi plainto_tsquery position power quote_ident \
-    quote_literal quote_nullable radians random range_agg rank regexp_match regexp_matches \
-    regexp_replace regexp_split_to_array regexp_split_to_table repeat replace reverse right \
-    round row_number row_to_json rpad rtrim setweight sha224 sha256 sha384 sha512 \
-    shobj_description sign sin split_part sqrt starts_with stddev stddev_pop stddev_samp \
-    string_agg string_to_array strpos substr substring sum tan textcat timeofday timezone \
-    to_ascii to_char to_date to_hex to_json to_jsonb to_number to_regclass to_regtype \
-    to_timestamp to_tsquery to_tsvector transaction_timestamp translate treat trim trunc \
-    ts_headline ts_rank ts_rank_cd tsrange tstzrange tsvector_to_array unnest upper upper_inc \
-    upper_inf var_pop var_samp variance version websearch_to_tsquery width_bucket";
+    cosd cosh cot cotd count covar_pop covar_samp crc32 crc32c cume_dist current_database \
+    current_schema current_schemas current_setting date_add date_bin date_part date_subtract \
+    date_trunc datemultirange daterange decode degrees dense_rank diagonal diameter div encode \
+    enum_first enum_last enum_range erf erfc every exp extract factorial family first_value \
+    floor format format_type gamma gcd gen_random_uuid generate_series generate_subscripts \
+    get_bit get_byte greatest grouping has_column_privilege has_database_privilege \
+    has_schema_privilege has_table_privilege hashtext hashtextextended height host hostmask \
+    inet_client_addr inet_client_port inet_merge inet_same_family initcap int4multirange \
+    int4range int8multirange int8range isclosed isempty isfinite isopen json_agg json_agg_strict \
+    json_array_elements json_array_elements_text json_array_length json_build_array \
+    json_build_object json_each json_each_text json_extract_path json_extract_path_text \
+    json_object json_object_agg json_object_agg_strict json_object_agg_unique \
+    json_object_agg_unique_strict json_object_keys json_populate_record json_populate_recordset \
+    json_strip_nulls json_to_record json_to_recordset json_typeof jsonb_agg jsonb_agg_strict \
+    jsonb_array_elements jsonb_array_elements_text jsonb_array_length jsonb_build_array \
+    jsonb_build_object jsonb_each jsonb_each_text jsonb_extract_path jsonb_extract_path_text \
+    jsonb_insert jsonb_object jsonb_object_agg jsonb_object_agg_strict jsonb_object_agg_unique \
+    jsonb_object_agg_unique_strict jsonb_object_keys jsonb_path_exists jsonb_path_exists_tz \
+    jsonb_path_match jsonb_path_match_tz jsonb_path_query jsonb_path_query_array \
+    jsonb_path_query_array_tz jsonb_path_query_first jsonb_path_query_first_tz \
+    jsonb_path_query_tz jsonb_populate_record jsonb_populate_recordset jsonb_pretty jsonb_set \
+    jsonb_set_lax jsonb_strip_nulls jsonb_to_record jsonb_to_recordset jsonb_typeof justify_days \
+    justify_hours justify_interval lag last_value lcm lead least left length lgamma line ln \
+    localtime localtimestamp log log10 lower lower_inc lower_inf lpad lseg ltrim \
+    macaddr8_set7bit make_date make_interval make_time make_timestamp make_timestamptz masklen \
+    max md5 min min_scale mod mode multirange netmask network normalize now npoints nth_value \
+    ntile nullif num_nonnulls num_nulls nummultirange numnode numrange obj_description \
+    octet_length overlay parse_ident path pclose percent_rank percentile_cont percentile_disc \
+    pg_advisory_unlock pg_advisory_unlock_all pg_advisory_unlock_shared pg_advisory_xact_lock \
+    pg_advisory_xact_lock_shared pg_backend_pid pg_column_size pg_database_size \
+    pg_encoding_to_char pg_function_is_visible pg_get_constraintdef pg_get_expr \
+    pg_get_functiondef pg_get_indexdef pg_get_keywords pg_get_serial_sequence pg_get_triggerdef \
+    pg_get_userbyid pg_get_viewdef pg_indexes_size pg_is_in_recovery pg_notify \
+    pg_postmaster_start_time pg_relation_size pg_size_bytes pg_size_pretty pg_sleep pg_sleep_for \
+    pg_sleep_until pg_table_is_visible pg_table_size pg_total_relation_size \
+    pg_try_advisory_xact_lock pg_try_advisory_xact_lock_shared pg_type_is_visible pg_typeof \
+    phraseto_tsquery pi plainto_tsquery point polygon popen position power querytree quote_ident \
+    quote_literal quote_nullable radians random range_agg range_intersect_agg range_merge rank \
+    regexp_count regexp_instr regexp_like regexp_match regexp_matches regexp_replace \
+    regexp_split_to_array regexp_split_to_table regexp_substr regr_avgx regr_avgy regr_count \
+    regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy repeat replace reverse right \
+    round row_number row_to_json rpad rtrim scale set_bit set_byte set_masklen setweight sha224 \
+    sha256 sha384 sha512 shobj_description sign sin sind sinh slope split_part sqrt starts_with \
+    stddev stddev_pop stddev_samp string_agg string_to_array string_to_table strip strpos substr \
+    substring sum tan tand tanh textcat timeofday timezone to_ascii to_bin to_char to_date \
+    to_hex to_json to_jsonb to_number to_oct to_regclass to_regtype to_timestamp to_tsquery \
+    to_tsvector transaction_timestamp translate treat trim trim_array trim_scale trunc ts_delete \
+    ts_filter ts_headline ts_rank ts_rank_cd tsmultirange tsquery_phrase tsrange tstzmultirange \
+    tstzrange tsvector_to_array unicode_assigned unistr unnest upper upper_inc upper_inf \
+    uuid_extract_timestamp uuid_extract_version uuidv4 var_pop var_samp variance version \
+    websearch_to_tsquery width width_bucket";
 
 /// Functions that draw numbers from sequences, or tell which was drawn last.
 const DRAWS: [&str; 4] = ["currval", "lastval", "nextval", "setval"];
