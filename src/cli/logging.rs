@@ -108,6 +108,13 @@ impl Output {
         Ok(())
     }
 
+    /// Whether lines are JSON now.
+    #[must_use]
+    pub fn is_json(&self) -> bool {
+        let filter = self.state.filter.get();
+        filter.is_some_and(|filter| filter.1.is_json())
+    }
+
     /// Queues `text`, unless too much waits already.
     pub fn say(&self, text: &[u8]) {
         let size = text.len();

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use super::SettingFlags;
 use super::logging::{self, Output};
 use super::notify::Manager;
-use super::summary::Summaries;
+use super::summary::{Summaries, line};
 use crate::config::{Config, Sources};
 use crate::net::{Means, Proxy, Steward, raise_file_limit};
 
@@ -114,8 +114,15 @@ async fn serve(config: Config, sources: Sources, output: &Output) -> anyhow::Res
     let hurry = async { drop(hurried.await) };
     proxy.serve_until(stop, hurry).await?;
     manager.stopping();
-    output.say(summaries.next().as_bytes());
+    tell(output, &summaries);
     Ok(())
+}
+
+/// Prints what was done since the last time.
+fn tell(output: &Output, summaries: &Summaries) {
+    let text = summaries.next();
+    let text = if output.is_json() { line(&text) } else { text };
+    output.say(text.as_bytes());
 }
 
 /// Sends on that the proxy is to stop, and that it is to do so at once.
@@ -146,7 +153,7 @@ async fn answer_signals(
 ) {
     loop {
         tokio::select! {
-            _ = summary.recv() => output.say(summaries.next().as_bytes()),
+            _ = summary.recv() => tell(&output, &summaries),
             // Also sent by those who have moved a log file away, and by a terminal that closes.
             _ = hangup.recv() => {
                 manager.reloading();

@@ -158,6 +158,17 @@ impl fmt::Display for What<'_> {
     }
 }
 
+/// A summary as one line of a log whose lines are JSON.
+pub(super) fn line(summary: &str) -> String {
+    let line = serde_json::json!({
+        "timestamp": Utc(SystemTime::now()).to_string(),
+        "level": "INFO",
+        "message": "summary",
+        "summary": summary,
+    });
+    format!("{line}\n")
+}
+
 /// A time in RFC 3339, in UTC.
 struct Utc(SystemTime);
 

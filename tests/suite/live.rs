@@ -154,6 +154,28 @@ fn log_format_is_that_of_the_lines_that_follow() {
     assert!(logins[2].contains("database=\"postgres\""), "{}", logins[2]);
 }
 
+/// Whoever reads lines of JSON finds nothing else among them, at the end neither.
+#[test]
+fn summaries_are_lines_of_json_among_such() {
+    let place = Place::new();
+    let settings = place.settings(&[("log_format", "json"), ("log_level", "info")]);
+    let mut process = Process::start(&server::address(), &settings);
+    Client::login(&place.path, "postgres").run("SELECT 1");
+    process.signal(Signal::USR1);
+    std::thread::sleep(Duration::from_millis(200));
+    process.signal(Signal::TERM);
+    let (_, _, text) = process.ended();
+    let lines: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}")))
+        .collect();
+    let summaries = lines.iter().filter(|line| line["message"] == "summary");
+    let summaries: Vec<_> = summaries.collect();
+    assert_eq!(summaries.len(), 2, "{text}");
+    let said = summaries[0]["summary"].as_str().unwrap();
+    assert!(said.contains("passed through"), "{said}");
+}
+
 #[test]
 fn http_page_is_shown_to_whom_it_says_then() {
     let place = Place::new();

@@ -26,7 +26,7 @@ impl Look {
         self.0.store(format == LogFormat::Json, Relaxed);
     }
 
-    fn is_json(&self) -> bool {
+    pub(super) fn is_json(&self) -> bool {
         self.0.load(Relaxed)
     }
 }
