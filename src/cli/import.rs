@@ -2,6 +2,7 @@
 
 mod connection;
 mod keys;
+mod table;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -10,12 +11,13 @@ use anyhow::Context;
 use clap::Args;
 
 use crate::config::settings::{
-    DATABASE_KEYS, DATABASE_MAX_CONNECTIONS, DATABASE_MIN_POOL_SIZE, DATABASE_POOL_SIZE,
+    DATABASE_MAX_CONNECTIONS, DATABASE_MIN_POOL_SIZE, DATABASE_POOL_SIZE,
     DATABASE_RESERVE_POOL_SIZE, DATABASE_UPSTREAM,
 };
-use crate::config::{Config, FALLBACK, SETTINGS, Setting, Source, ValueForm};
-use crate::config::{Written, WrittenDatabase, show_databases};
-use keys::{OF_ALL, OF_DATABASES, OTHERWISE, RENAMED, SAME};
+use crate::config::{Config, FALLBACK, SETTINGS, Setting, ValueForm};
+use crate::config::{WrittenDatabase, show_databases};
+use keys::{DEFAULTS, OF_ALL, OF_DATABASES, OTHERWISE, RENAMED, SAME};
+use table::{Table, servers};
 
 /// Arguments of `import`.
 #[derive(Debug, Args)]
@@ -57,6 +59,7 @@ const SERVER_PORT: &str = "5432";
 
 /// Where PgBouncer listens if nothing else is said.
 const PORT: &str = "6432";
+const SOCKETS: &str = "/tmp";
 
 /// A line of the file that says something.
 struct Entry<'t> {
@@ -113,16 +116,18 @@ struct Translation {
 
 /// The configuration that says what `text` says.
 fn translate(text: &str) -> String {
-    let is_mode = |entry: &Entry<'_>| entry.section == "pgbouncer" && entry.key == "pool_mode";
+    let all = entries(text);
+    // The databases come before what holds for them.
+    let said = |key: &str| {
+        let is_it = |entry: &&Entry<'_>| entry.section == "pgbouncer" && entry.key == key;
+        all.iter().rfind(is_it).map(|entry| entry.value)
+    };
     let mut to = Translation {
-        // The databases come before it.
-        is_pooled: entries(text)
-            .iter()
-            .rfind(|entry| is_mode(entry))
-            .is_some_and(|entry| entry.value == TRANSACTION),
+        is_pooled: said("pool_mode") == Some(TRANSACTION),
+        socket_directory: said("unix_socket_dir").map(str::to_owned),
         ..Translation::default()
     };
-    for entry in entries(text) {
+    for entry in all {
         match entry.section {
             "databases" => to.database(&entry),
             "pgbouncer" => to.setting(&entry),
@@ -131,6 +136,7 @@ fn translate(text: &str) -> String {
     }
     to.addresses();
     to.server();
+    to.defaults();
     to.authentication();
     to.render()
 }
@@ -161,8 +167,7 @@ impl Translation {
                     .collect();
             }
             "listen_port" => self.port = Some(entry.value.to_owned()),
-            "unix_socket_dir" if entry.value.is_empty() => {}
-            "unix_socket_dir" => self.socket_directory = Some(entry.value.to_owned()),
+            "unix_socket_dir" => {}
             "pool_mode" => {
                 if let Some(mode) = self.pool_mode(entry, entry.value)
                     && mode != SESSION
@@ -172,6 +177,12 @@ impl Translation {
             }
             key => self.usual(entry, key),
         }
+    }
+
+    /// Where PgBouncer has its socket.
+    fn directory(&self) -> &str {
+        let said = self.socket_directory.as_deref();
+        said.filter(|it| !it.is_empty()).unwrap_or(SOCKETS)
     }
 
     /// What PgBouncer's mode is here, if it is anything.
@@ -186,7 +197,7 @@ impl Translation {
                 Some("auto")
             }
             _ => {
-                self.note(entry, "pool_mode has a value that has no equivalent");
+                self.note(entry, "has a mode that has no equivalent");
                 None
             }
         }
@@ -229,7 +240,9 @@ impl Translation {
             found.map(|(_, value)| value.as_str())
         };
         let name = entry.key.trim_matches('"');
-        let servers = servers(value("host"), value("port").unwrap_or(SERVER_PORT));
+        // PgBouncer looks for the server's socket where it has its own.
+        let host = value("host").unwrap_or_else(|| self.directory());
+        let servers = servers(host, value("port").unwrap_or(SERVER_PORT));
         let has_choice = servers.len() > 1;
         let mut database = Table::new(name);
         database.set("upstream", servers);
@@ -304,10 +317,44 @@ impl Translation {
             host => format!("{host}:{port}"),
         };
         let mut all: Vec<_> = self.addresses.iter().map(address).collect();
-        let directory = self.socket_directory.iter();
-        all.extend(directory.map(|directory| format!("{directory}/.s.PGSQL.{port}")));
+        if self.addresses.iter().any(|host| host == "*") {
+            let note = format!(
+                "[pgbouncer] listen_addr * is IPv4 alone here: with [::]:{port} in its place \
+                 listen takes IPv6, too"
+            );
+            self.notes.push(note);
+        }
+        // Nobody listens where nothing is said of it, or it is said to be nowhere.
+        let says = !all.is_empty() || self.socket_directory.is_some();
+        if says && self.socket_directory.as_deref() != Some("") {
+            all.push(format!("{}/.s.PGSQL.{port}", self.directory()));
+        }
         if !all.is_empty() {
             self.set("listen", &all.join(","));
+        }
+    }
+
+    /// What PgBouncer does that is said nowhere.
+    fn defaults(&mut self) {
+        let is_session = |table: &WrittenDatabase| {
+            let mode = table.keys.iter().find(|(key, _)| key.key == "pool_mode");
+            mode.map_or(!self.is_pooled, |(_, mode)| mode.items == [SESSION])
+        };
+        if self.databases.iter().any(is_session) || self.databases.is_empty() && !self.is_pooled {
+            let note = "[pgbouncer] pool_mode session (its default): there a user has no more than \
+                        default_pool_size (20 by default) server connections to a database, and \
+                        further clients wait; here each client has one, and what bounds them is \
+                        max_clients";
+            self.notes.push(note.to_owned());
+        }
+        let others = DEFAULTS.iter().filter(|(_, ours)| !self.has(ours));
+        let others: Vec<_> = others.map(|(said, _)| *said).collect();
+        if !others.is_empty() {
+            let note = format!(
+                "[pgbouncer] has defaults that are others here: {}",
+                others.join(", ")
+            );
+            self.notes.push(note);
         }
     }
 
@@ -413,44 +460,6 @@ impl Translation {
         }
         out
     }
-}
-
-/// A table that is being made.
-struct Table(WrittenDatabase);
-
-impl Table {
-    fn new(name: &str) -> Self {
-        Self(WrittenDatabase {
-            name: name.to_owned(),
-            place: Source::Default,
-            keys: Vec::new(),
-        })
-    }
-
-    fn set(&mut self, key: &str, items: Vec<String>) {
-        if let Some(setting) = DATABASE_KEYS.iter().find(|known| known.key == key) {
-            let origin = Source::Default;
-            self.0.keys.push((*setting, Written { items, origin }));
-        }
-    }
-}
-
-/// The addresses of the hosts of a line, which are separated by commas.
-fn servers(hosts: Option<&str>, port: &str) -> Vec<String> {
-    // PgBouncer's default is the server's socket.
-    let hosts = hosts.unwrap_or("/tmp").split(',').map(str::trim);
-    let address = |host: &str| match host {
-        path if path.starts_with('/') => format!("{path}/.s.PGSQL.{port}"),
-        host if host.contains(':') => format!("[{host}]:{port}"),
-        host => format!("{host}:{port}"),
-    };
-    let mut servers: Vec<String> = Vec::new();
-    for server in hosts.map(address) {
-        if !servers.contains(&server) {
-            servers.push(server);
-        }
-    }
-    servers
 }
 
 fn items(setting: &Setting, value: &str) -> Vec<String> {

@@ -70,6 +70,7 @@ fn a_file_is_translated_and_what_is_lost_is_said() {
              be larger",
             "# line 19: [pgbouncer] default_pool_size has a value that has no equivalent",
             "# line 23: [pgbouncer] %include has no equivalent",
+            "# [pgbouncer] has defaults that are others here: server_connect_timeout = 15",
             "# [pgbouncer] auth_query runs in the database postgres, and not in that of the \
              client: what it calls has to be there, or in auth_dbname",
         ]
@@ -100,12 +101,25 @@ fn no_value_that_was_not_understood_is_shown() {
 
 #[test]
 fn what_pgbouncer_does_by_default_is_said() {
+    let without = |text: &str| {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        lines.map(|line| format!("{line}\n")).collect::<String>()
+    };
     let out = translate("[databases]\nx = host=/tmp\n[pgbouncer]\nauth_file = /a\n");
+    assert!(
+        out.contains("# [pgbouncer] pool_mode session (its default): "),
+        "{out}"
+    );
+    let defaults = "# [pgbouncer] has defaults that are others here: max_client_conn = 100, ";
+    assert!(out.contains(defaults), "{out}");
+    let out = without(&out);
     let expected = "auth_type = \"md5\"\nauth_file = \"/a\"\n\n[databases.x]\n\
                     upstream = [\"/tmp/.s.PGSQL.5432\"]\n";
     assert_eq!(out, expected);
     // All databases of one server are what it serves anyhow.
-    let out = translate("[databases]\n* = host=db\n[pgbouncer]\nauth_file = /a\n");
+    let out = without(&translate(
+        "[databases]\n* = host=db\n[pgbouncer]\nauth_file = /a\n",
+    ));
     let expected = "upstream = \"db:5432\"\nserver_tls_sslmode = \"prefer\"\n\
                     auth_type = \"md5\"\nauth_file = \"/a\"\n";
     assert_eq!(out, expected);
@@ -113,6 +127,28 @@ fn what_pgbouncer_does_by_default_is_said() {
     let out = translate("[databases]\nx = host=/tmp\n[pgbouncer]\nauth_user = a\n");
     assert!(out.contains("auth_dbname = \"x\"\n"), "{out}");
     assert!(Config::from_text(&out).is_ok(), "{out}");
+}
+
+#[test]
+fn sockets_are_where_pgbouncer_has_them() {
+    let text = |more: &str| format!("[databases]\n* =\n[pgbouncer]\nlisten_addr = *\n{more}");
+    let out = translate(&text("unix_socket_dir = /run/postgresql\n"));
+    for line in [
+        "listen = [\"0.0.0.0:6432\", \"/run/postgresql/.s.PGSQL.6432\"]\n",
+        "upstream = \"/run/postgresql/.s.PGSQL.5432\"\n",
+        "# [pgbouncer] listen_addr * is IPv4 alone here: with [::]:6432 ",
+    ] {
+        assert!(out.contains(line), "{out}");
+    }
+    let out = translate(&text(""));
+    for line in [
+        "listen = [\"0.0.0.0:6432\", \"/tmp/.s.PGSQL.6432\"]\n",
+        "upstream = \"/tmp/.s.PGSQL.5432\"\n",
+    ] {
+        assert!(out.contains(line), "{out}");
+    }
+    let out = translate(&text("unix_socket_dir =\n"));
+    assert!(out.contains("listen = [\"0.0.0.0:6432\"]\n"), "{out}");
 }
 
 #[test]
@@ -140,7 +176,7 @@ fn pools_keep_their_sizes_where_they_have_any() {
         "{out}"
     );
     assert!(
-        out.contains("d pool_mode has a value that has no equivalent"),
+        out.contains("[databases] d has a mode that has no equivalent"),
         "{out}"
     );
     let out = translate(&format!("{text}session"));

@@ -92,3 +92,11 @@ pub(super) const RENAMED: [(&str, &str); 11] = [
     ("client_login_timeout", "login_timeout_s"),
     ("server_connect_timeout", "connect_timeout_s"),
 ];
+
+/// Defaults that are others here: what is said of them, and our name of the setting.
+pub(super) const DEFAULTS: [(&str, &str); 4] = [
+    ("max_client_conn = 100", "max_clients"),
+    ("server_idle_timeout = 600", "server_idle_timeout_s"),
+    ("client_login_timeout = 60", "login_timeout_s"),
+    ("server_connect_timeout = 15", "connect_timeout_s"),
+];
