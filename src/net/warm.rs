@@ -38,6 +38,9 @@ const IDENTITIES: usize = 2;
 /// Identities that are remembered although they have no warm connection.
 const MAX_KNOWN: usize = 1024;
 
+/// How long after the proxy has given up a connection of its own the server may not have noticed.
+const LATELY: Duration = Duration::from_secs(1);
+
 /// The list of warm connections.
 #[derive(Debug)]
 pub(super) struct Warm {
@@ -59,6 +62,8 @@ struct Listed {
     is_closed: bool,
     /// Somebody has read in the log why there are none.
     has_told: bool,
+    /// When a connection of the proxy's own was given up last, or began that is given up soon.
+    freed: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
@@ -323,9 +328,17 @@ impl Warm {
     pub(super) fn refused(&self, identity: &[u8]) {
         let mut listed = self.lock();
         if let Some(identity) = listed.identities.remove(identity) {
+            if !identity.idle.is_empty() {
+                listed.freed = Some(Instant::now());
+            }
             listed.count -= identity.idle.len();
             listed.sweep();
         }
+    }
+
+    /// The proxy logs in for itself, and leaves at once.
+    pub(super) fn visits(&self) {
+        self.lock().freed = Some(Instant::now());
     }
 
     /// Whether it has not been told yet why there are no warm connections.
@@ -397,9 +410,11 @@ impl Warm {
     }
 
     /// What a login would find may have changed: all connections go.
-    /// Returns whether there were any.
+    /// Returns whether there were any, or have been lately: where somebody was refused for want of
+    /// room, there is some soon.
     pub(super) fn drop_all(&self) -> bool {
-        self.lock().clear()
+        let mut listed = self.lock();
+        listed.clear() || listed.freed.is_some_and(|freed| freed.elapsed() < LATELY)
     }
 
     /// The proxy is ending.

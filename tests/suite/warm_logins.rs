@@ -210,6 +210,23 @@ fn a_role_that_is_dropped_past_the_proxy_is_let_in_no_more() {
     }
 }
 
+/// What the proxy looks for itself, and what it keeps, takes no place of the few that a role has.
+#[test]
+fn a_role_that_may_have_one_session_is_let_in_again_and_again() {
+    let server = server::own();
+    let mut direct = Client::login(&server.host_port(), "postgres");
+    direct.run("CREATE ROLE single LOGIN CONNECTION LIMIT 1");
+    let proxy = Proxy::with(&server.host_port(), &[("catalog_watch_ms", "1000")]);
+    let parameters = [("user", "single"), ("database", "postgres")];
+    for round in 0..150 {
+        let mut client = Client::login_with(proxy.address(), &parameters);
+        assert_eq!(client.value("SELECT 1"), "1", "{round}");
+        leave(client);
+        std::thread::sleep(Duration::from_millis(25));
+    }
+    assert!(woken(&proxy) > 50, "{}", proxy.summary());
+}
+
 #[test]
 fn a_database_that_is_dropped_past_the_proxy_is_gone() {
     let own = server::own();

@@ -20,6 +20,8 @@ impl Visitor {
     ) -> Option<Vec<u8>> {
         let (caller, door) = (self.caller(credential), environment.doors.open());
         let (means, warm) = (Means::of(environment, &door), &environment.warm);
+        // It takes up room, of which there may be little.
+        warm.visits();
         let arrived = reach(path.way, &path.order, caller, means).await;
         let Ok(Arrived {
             stream,
