@@ -74,6 +74,9 @@ impl Wanted {
             if !is_passing(&error) || self.until.is_some_and(|until| next >= until) {
                 return Err(error);
             }
+            if self.session.way.has_left(&self.session.endpoint) {
+                return Err(error);
+            }
             tracing::debug!(%error, "a server connection could not be opened");
             if is_crowded(&error) {
                 // Those that nobody has may make room.

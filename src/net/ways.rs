@@ -173,6 +173,23 @@ impl Way {
         }
     }
 
+    /// Whether this server is reached no more, and others are in its stead: sessions that were
+    /// there find it no more either.
+    pub(super) fn has_left(&self, endpoint: &Endpoint) -> bool {
+        let led = self.led();
+        let is_other = |lead: &Lead| match lead {
+            Lead::There(other) => other.number != endpoint.number,
+            Lead::Untried | Lead::Nowhere => false,
+        };
+        let addresses = &self.destination.addresses;
+        let at = addresses.iter().position(|it| *it == endpoint.address);
+        match at.and_then(|at| led.by.get(at)) {
+            Some(Lead::Nowhere) => led.by.iter().any(is_other),
+            Some(lead) => is_other(lead),
+            None => false,
+        }
+    }
+
     /// Has a login name what the server knows.
     pub(super) fn translate(&self, login: &mut Login) -> Result<(), ConnectionError> {
         self.translate_as(login, &self.destination.user)
@@ -345,6 +362,28 @@ mod tests {
         assert_eq!(all.likely(&[1, 0]).unwrap().number, get(&all, 1).number);
         all.fails(1);
         assert_eq!(all.likely(&[1, 0]).unwrap().number, get(&all, 0).number);
+    }
+
+    #[test]
+    fn a_server_is_left_once_its_address_leads_nowhere_and_another_does_or_elsewhere() {
+        let ways = ways("[databases.a]\nupstream = ['h:1', 'h:2']");
+        let way = ways.find(b"a").unwrap();
+        let get = |at: usize, port| {
+            let address = &way.destination.addresses[at];
+            let peer = std::net::SocketAddr::from(([127, 0, 0, 1], port));
+            ways.endpoints.get(address, Some(peer), SessionAttrs::Any)
+        };
+        let [first, moved, second] = [get(0, 1), get(0, 3), get(1, 2)];
+        assert!(!way.has_left(&first));
+        way.leads(0, &first);
+        way.fails(1);
+        assert!(!way.has_left(&first));
+        way.fails(0);
+        assert!(!way.has_left(&first), "there is no other");
+        way.leads(1, &second);
+        assert!(way.has_left(&first) && !way.has_left(&second));
+        way.leads(0, &moved);
+        assert!(way.has_left(&first) && !way.has_left(&moved));
     }
 
     #[test]

@@ -425,6 +425,48 @@ impl Pair {
     }
 }
 
+/// Who has no server connection waits for one of the server that its session was of only as long as
+/// new sessions go there.
+#[test]
+fn who_has_no_connection_does_not_wait_for_a_server_that_another_has_replaced() {
+    let (mut first, second) = (Server::start(ONE), Server::start(ONE));
+    let upstream = format!(
+        "upstream = ['{}', '{}']\ndbname = 'postgres'\npool_mode = 'auto'\npool_size = 1",
+        first.address(),
+        second.address()
+    );
+    let users = Users::new(&[("postgres", "")]);
+    let changes = [
+        ("auth_type", "trust"),
+        ("auth_file", users.path()),
+        ("catalog_watch_ms", "200"),
+        ("query_wait_timeout_s", "60"),
+    ];
+    let proxy = Proxy::with_tables(&tables(&[("db", &upstream)]), &changes);
+    let port = "SELECT current_setting('port')";
+    let mut clients: Vec<_> = (0..4)
+        .map(|_| Client::login(proxy.address(), "db"))
+        .collect();
+    let before = clients[0].value(port);
+    clients
+        .iter_mut()
+        .for_each(|it| assert_eq!(it.value(port), before));
+    first.stop();
+    let mut late = Client::login(proxy.address(), "db");
+    assert_ne!(late.value(port), before);
+    let started = Instant::now();
+    clients
+        .iter_mut()
+        .for_each(|it| it.send(&frames::query(port)));
+    for client in &mut clients {
+        let told = client.rest();
+        let told = told.iter().find(|frame| frame.tag == b'E').unwrap();
+        assert!(["57P01", "08006"].contains(&&*told.sqlstate()), "{told:?}");
+    }
+    assert!(started.elapsed() < Duration::from_secs(10), "they waited");
+    assert_ne!(late.value(port), before);
+}
+
 #[test]
 fn new_sessions_find_the_server_that_fits() {
     let mut pair = Pair::new();
