@@ -43,7 +43,13 @@ pub struct Begins {
     missed: u8,
     /// BEGINs that are sent at once before one is held back again.
     resting: u8,
+    /// Trials that were due behind one and did not begin, since one did.
+    untried: u8,
 }
+
+/// One trial that begins behind a BEGIN, which is told to the server alone for that, for so many
+/// that were due.
+const TRIALS_LEFT_OUT: u8 = 32;
 
 /// The most BEGINs in a row that are sent at once because others before them were not carried, as
 /// a power of two.
@@ -55,6 +61,12 @@ impl Begins {
         let is_held = self.resting == 0;
         self.resting = self.resting.saturating_sub(1);
         is_held
+    }
+
+    /// A trial is due of what could carry one: whether it begins, which costs a round trip.
+    pub const fn tries(&mut self) -> bool {
+        self.untried = (self.untried + 1) % TRIALS_LEFT_OUT;
+        self.untried == 0
     }
 
     /// One was carried.

@@ -60,10 +60,10 @@ fn what_follows_a_begin_is_the_same() {
 fn what_follows_a_begin_is_timed() {
     let changes = [ON[0], ON[1], ("trials", "on")];
     let summary = same_under(&changes, SETUP, |client, _, round| {
-        for id in 0..60 {
-            let write = format!("UPDATE t SET n = n + {id} WHERE id = {}", round + 1);
+        for id in 0..150 {
+            let write = format!("UPDATE t SET n = n + {} WHERE id = {}", id % 3, round + 1);
             client.queries(&["BEGIN", &write, "COMMIT"]);
-            let read = format!("SELECT n FROM t WHERE id = {}", id + 1);
+            let read = format!("SELECT n FROM t WHERE id = {}", id % 100 + 1);
             client.queries(&["BEGIN", &read, "SAVEPOINT a", "ROLLBACK"]);
         }
         let wrong = format!("UPDATE t SET n = n + 1000 WHERE id = {}", round + 1);

@@ -224,7 +224,10 @@ impl Hop<'_> {
             self.begin(Then::Again);
             return None;
         }
-        if self.client.habits.timing.take().is_some() {
+        let executes = decided.as_ref().is_ok_and(Decision::executes);
+        if self.client.habits.timing.take().is_some()
+            && (!executes || self.client.habits.begins.tries())
+        {
             // What carries a BEGIN takes longer than others of its kind. So the trial begins behind
             // it, by deciding once more.
             self.client.query.clear();
@@ -233,7 +236,7 @@ impl Hop<'_> {
             self.begin(Then::Again);
             return None;
         }
-        if decided.as_ref().is_ok_and(Decision::executes) {
+        if executes {
             return Some(decided);
         }
         self.begin_before(decided, text);
