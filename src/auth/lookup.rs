@@ -8,6 +8,9 @@ use crate::wire::{backend, fields, frontend};
 /// The longest secret that is taken. Passwords of some clouds have some KiB.
 const MAX_SECRET: usize = 64 * 1024;
 
+/// Characters of what the server says that the log shows.
+const MAX_SHOWN: usize = 200;
+
 /// What was found of a user.
 #[derive(Debug)]
 pub enum Found {
@@ -55,10 +58,7 @@ impl RoleLookup {
                 match state {
                     // The name is none that there could be, such as one in another encoding.
                     [b'2', b'2', ..] => self.found = Some(Found::Nobody),
-                    state => {
-                        let state = String::from_utf8_lossy(state);
-                        self.unclear(&format!("the server answered with SQLSTATE {state}"));
-                    }
+                    state => self.unclear(&refused(state, body)),
                 }
             }
             backend::READY_FOR_QUERY => {
@@ -97,6 +97,21 @@ impl RoleLookup {
     }
 }
 
+/// How the server has refused the query. In its own words where they are about the query alone
+/// (class 42: what is not there, or may not be used); others might have something of a user's.
+fn refused(state: &[u8], body: &[u8]) -> String {
+    let state = String::from_utf8_lossy(state);
+    let message = fields::field(body, fields::MESSAGE).filter(|_| state.starts_with("42"));
+    match message {
+        Some(message) => {
+            let message = String::from_utf8_lossy(message);
+            let shown: String = message.chars().take(MAX_SHOWN).collect();
+            format!("the server answered: {} ({state})", shown.escape_debug())
+        }
+        None => format!("the server answered with SQLSTATE {state}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,6 +139,12 @@ mod tests {
             assert!(lookup.take(answer[0], answer).is_none());
         }
         format!("{:?}", lookup.take(b'Z', &frame(b'Z', b"I")).unwrap())
+    }
+
+    fn unclear(error: &[u8]) -> Found {
+        let mut lookup = RoleLookup::ask("SELECT", b"me", &mut Vec::new());
+        let _ = lookup.take(b'E', &frame(b'E', error));
+        lookup.take(b'Z', &frame(b'Z', b"I")).unwrap()
     }
 
     #[test]
@@ -179,6 +200,21 @@ mod tests {
             assert!(!outcome.contains("pw"));
         }
         assert_eq!(found(&[frame(b'E', b"C22021\0\0")]), "Nobody");
+        for (answer, told) in [
+            (
+                &b"C42501\0Mno right\n\0\0"[..],
+                "the server answered: no right\\n (42501)",
+            ),
+            (
+                b"C23505\0Mhunter2\0\0",
+                "the server answered with SQLSTATE 23505",
+            ),
+        ] {
+            let Found::Unclear(why) = unclear(answer) else {
+                panic!("{told}");
+            };
+            assert_eq!(why, told);
+        }
         let mut lookup = RoleLookup::ask("SELECT", b"me", &mut Vec::new());
         let _ = lookup.take(b'T', &frame(b'T', b"\0\x03"));
         let _ = lookup.take(b'D', &row(&[me, Some(b"pw")]));

@@ -190,6 +190,11 @@ impl Credential {
         }
     }
 
+    /// Whether there is nothing that a server could be shown.
+    pub(super) fn is_empty(&self) -> bool {
+        self.sent.is_none() && self.keys.is_none() && self.role.secret.is_none()
+    }
+
     /// The hash that a server keeps that knows MD5.
     pub(super) fn md5_secret(&self) -> Option<Wiped> {
         match (&self.role.secret, self.password()) {

@@ -33,6 +33,15 @@ pub enum LoginError {
         /// What it asks for.
         asked: &'static str,
     },
+    /// Nothing is known of the user's password.
+    #[error(
+        "the server asks for {asked}, and the proxy has no secret of the user: no line in \
+         auth_file, and none that auth_query has found"
+    )]
+    NoSecret {
+        /// What it asks for.
+        asked: &'static str,
+    },
     /// The server's way of authentication is not known here.
     #[error("the server asks for authentication method {0}, which the proxy does not know")]
     Method(u32),
@@ -87,6 +96,14 @@ impl ServerLogin {
         }
     }
 
+    /// Why it cannot be told what it asks for.
+    fn lacks(&self, asked: &'static str) -> LoginError {
+        match self.credential.is_empty() {
+            true => LoginError::NoSecret { asked },
+            false => LoginError::Secret { asked },
+        }
+    }
+
     /// Whether [`Self::take`] of this takes a millisecond or more.
     #[must_use]
     pub fn is_costly(&self, body: &[u8]) -> bool {
@@ -113,12 +130,12 @@ impl ServerLogin {
                 }
                 let asked = "the password";
                 let password = self.credential.password();
-                messages::put_password(&mut out, password.ok_or(LoginError::Secret { asked })?);
+                messages::put_password(&mut out, password.ok_or_else(|| self.lacks(asked))?);
             }
             (Challenge::Md5 { salt }, Phase::Open) => {
                 let asked = "an MD5 hash";
                 let secret = self.credential.md5_secret();
-                let secret = secret.ok_or(LoginError::Secret { asked })?;
+                let secret = secret.ok_or_else(|| self.lacks(asked))?;
                 messages::put_password(&mut out, &md5_response(&secret, salt));
             }
             (Challenge::Sasl { mechanisms }, Phase::Open) => self.begin(mechanisms, &mut out)?,
@@ -168,7 +185,7 @@ impl ServerLogin {
         }
         let asked = "SCRAM-SHA-256";
         let keys = self.credential.keys(&first.salt, first.iterations);
-        let Keys { client, server } = keys.ok_or(LoginError::Secret { asked })?;
+        let Keys { client, server } = keys.ok_or_else(|| self.lacks(asked))?;
         let bound = STANDARD.encode(header);
         let last = [b"c=", bound.as_bytes(), b",r=", first.nonce].concat();
         let message = [bare, &b","[..], data, b",", &last].concat();

@@ -122,6 +122,10 @@ fn a_server_that_has_not_proven_itself_is_not_believed() {
     };
     let (_, outcome) = begin(b"SCRAM-SHA-1\0OTHER\0\0");
     assert!(matches!(outcome, Err(LoginError::Secret { .. })));
+    let mut login = ServerLogin::new(Credential::new(b"me", role("")), [3; 18], None, true);
+    let asked = "the password";
+    let outcome = login.take(&[0, 0, 0, 3]);
+    assert_eq!(outcome.unwrap_err(), LoginError::NoSecret { asked });
     assert!(begin(b"SCRAM-SHA-256-PLUS\0\0").1.is_err());
     let own = "AwMDAwMDAwMDAwMDAwMDAwMDAwMD";
     let own = &own[..24];

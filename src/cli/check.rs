@@ -29,9 +29,12 @@ impl Check {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let effective = Effective::load(&self.settings.sources())?;
         let checked = effective.config();
-        super::print(&render(&effective, checked.as_ref().ok()))?;
+        let files = checked.as_ref().ok().map(net::check);
+        let good = checked.as_ref().ok();
+        let good = good.filter(|_| matches!(files, Some(Ok(_))));
+        super::print(&render(&effective, good))?;
         let config = checked?;
-        net::check(&config)?;
+        files.transpose()?;
         if let Some(address) = &self.against {
             let running = running(address).with_context(|| format!("the proxy at {address}"))?;
             super::print(&compare(&config, &running))?;
