@@ -318,6 +318,7 @@ connections
 errors by fault
   client                                   0
   upstream                                 0
+  operator                                 0
   proxy                       18446744073709
 ";
         assert_eq!(metrics.summary().to_string(), expected);
@@ -422,6 +423,7 @@ connections
 errors by fault
   client                                   0                        +0
   upstream                                 0                        +0
+  operator                                 0                        +0
   proxy                       18446744073709                        +0
 ";
         assert_eq!(growth.to_string(), expected);

@@ -24,8 +24,8 @@ impl Console {
         (rank, number): (Rank, u64),
     ) -> Result<Answer, Told> {
         if instruction.is_lasting() {
-            let user = self.user(number);
-            tracing::info!(client = number, user, order = %instruction, "order at the console");
+            let (user, order) = (self.user(number), instruction.to_string());
+            tracing::info!(client = number, user, order, "order at the console");
         }
         match instruction {
             Instruction::Set(key, value) => {
@@ -34,9 +34,10 @@ impl Console {
                 Ok(Answer::done("SET"))
             }
             Instruction::Act(act) => {
-                // Before anything is done: afterwards its name is known for that.
+                // Before anything is done: afterwards its name is known for that. Whoever cannot be
+                // asked keeps nobody from acting.
                 let unknown = match act.database() {
-                    Some(name) if !self.knows(name).await? => Some(never_used(name)),
+                    Some(name) if !self.knows(name).await.unwrap_or(true) => Some(never_used(name)),
                     _ => None,
                 };
                 let answer = self.act(act).await?;
