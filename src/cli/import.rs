@@ -51,6 +51,9 @@ const SIZES: [Setting; 4] = [
 const SESSION: &str = "session";
 const TRANSACTION: &str = "transaction";
 
+/// What is said of a password.
+const HAS_PASSWORD: &str = "has a password: write it in auth_file, in a line for the user";
+
 /// What has another file read.
 const INCLUDE: &str = "%include";
 
@@ -275,8 +278,7 @@ impl Translation {
         self.databases.retain(|known| known.name != name);
         self.databases.push(database.0);
         if value("password").is_some() {
-            let why = "has a password: write it in auth_file, in a line for the user";
-            self.note(entry, why);
+            self.note(entry, HAS_PASSWORD);
         }
         let known = ["host", "port", "dbname", "user", "password", "pool_mode"];
         for (key, why) in OF_DATABASES {
@@ -298,8 +300,8 @@ impl Translation {
             let is_said = is_said || !is_pooled && *key == DATABASE_POOL_SIZE.key;
             !known.contains(key) && !is_said
         };
-        let others: Vec<_> = pairs.iter().map(|(key, _)| key.as_str()).collect();
-        let others: Vec<_> = others.into_iter().filter(is_other).collect();
+        let others = pairs.iter().map(|(key, _)| key.as_str());
+        let others: Vec<_> = others.filter(is_other).collect();
         if !others.is_empty() {
             let why = format!("has what has no equivalent: {}", others.join(", "));
             self.note(entry, &why);

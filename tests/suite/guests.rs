@@ -534,7 +534,7 @@ fn who_follows_the_configuration_reads_for_nobody_who_does_not() {
 #[test]
 fn who_has_the_name_of_another_role_reads_for_nobody_of_that_one() {
     let role = format!("guest_again_{}", std::process::id());
-    let mut scene = Scene::new(1);
+    let scene = Scene::new(1);
     let mut direct = scene.direct();
     let create = format!("CREATE ROLE {role} LOGIN; GRANT SELECT ON t TO {role}");
     direct.run(&create);
