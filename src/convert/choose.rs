@@ -26,7 +26,7 @@ pub(super) fn leaves_or_chooses(
     if settings.shares && entry.statement.may_travel() {
         if settings.trials
             && !settings.looses
-            && let Some(how) = entry.trial.next_at_home(entry.statement.routes())
+            && let Some(how) = entry.trial.next_at_home(entry.statement.routes(), clock)
         {
             return stays_at_home(entry, habits, how, clock).map(|()| false);
         }

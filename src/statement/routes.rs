@@ -12,9 +12,9 @@
 //!   that chance does not make that up, however long it tries and however busy the machine is
 //!   (`Pairs::weigh`).
 
-use super::lock;
+use super::{Micros, lock};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 /// How a query reaches the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +90,10 @@ const MOST: u32 = 100_000;
 const LATE: u32 = 4;
 const PROMPT: u32 = 250;
 
+/// Microseconds between two trials of a statement that runs elsewhere, once it is known what it
+/// saves at home.
+pub(super) const RARELY: u64 = 1_000_000;
+
 /// What is known of the routes of one statement.
 #[derive(Debug)]
 pub struct Routes {
@@ -106,6 +110,8 @@ pub struct Routes {
     gain: AtomicI32,
     /// There were enough pairs once, or the route has changed.
     is_told: AtomicBool,
+    /// When the last of the rare trials began.
+    tried: AtomicU64,
     account: Mutex<Account>,
 }
 
@@ -151,6 +157,7 @@ impl Default for Routes {
             lost: AtomicU32::new(0),
             gain: AtomicI32::new(0),
             is_told: AtomicBool::new(false),
+            tried: AtomicU64::new(0),
             account: Mutex::default(),
         }
     }
@@ -209,6 +216,19 @@ impl Routes {
     #[must_use]
     pub fn lost(&self) -> u32 {
         self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Whether a rare trial may begin now, on whatever connection: while one is under way nobody
+    /// else reads there, which costs more than the trial. It is counted as begun.
+    pub fn may_try(&self, clock: Micros) -> bool {
+        let order = Ordering::Relaxed;
+        let last = self.tried.load(order);
+        let is_due = clock.0.saturating_sub(last) >= RARELY;
+        is_due
+            && self
+                .tried
+                .compare_exchange(last, clock.0, order, order)
+                .is_ok()
     }
 
     /// Adds up what the executions so far have saved, of which there have been so many. It is to be

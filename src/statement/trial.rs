@@ -14,8 +14,8 @@ const LATES: u8 = 3;
 /// before those are timed of a statement that runs elsewhere otherwise.
 const COLD: u8 = 6;
 
-/// Executions of one connection that run elsewhere between two trials, once it is known what the
-/// statement saves at home.
+/// Executions of one connection that run elsewhere before it is seen whether a trial is due, once
+/// it is known what the statement saves at home.
 const ELSEWHERE: u32 = 1_024;
 
 /// Queries of several executions of a statement are alike if the one has no more than one part in
@@ -47,8 +47,10 @@ pub struct Trial {
     unlike: u8,
     /// Executions at home that are not timed yet, of a statement that runs elsewhere otherwise.
     cold: u8,
-    /// Executions elsewhere since the last trial.
+    /// Executions elsewhere since it was last seen whether a trial is due.
     away: u32,
+    /// The trial that is due or under way is one of those that are rare.
+    is_rare: bool,
     /// Executions since the last trial that were late.
     lates: u8,
     /// When that was.
@@ -72,6 +74,7 @@ impl Trial {
             unlike: 0,
             cold: COLD,
             away: 0,
+            is_rare: false,
             lates: 0,
             last: Micros(0),
         }
@@ -80,13 +83,17 @@ impl Trial {
     /// Whether the next execution of a statement that may run elsewhere is to run at home, and how:
     /// because it is timed, or so that the next ones can be.
     #[inline]
-    pub fn next_at_home(&mut self, routes: &Routes) -> Option<AtHome> {
-        if routes.is_told() {
-            if self.usual.is_none() && self.away < ELSEWHERE {
-                self.away += 1;
+    pub fn next_at_home(&mut self, routes: &Routes, clock: Micros) -> Option<AtHome> {
+        if routes.is_told() && !self.is_rare {
+            self.away += 1;
+            if self.away < ELSEWHERE {
                 return None;
             }
-            self.left = 0;
+            self.away = 0;
+            if !routes.may_try(clock) {
+                return None;
+            }
+            (self.is_rare, self.left) = (true, 0);
         }
         let route = self.next(routes, 1)?;
         if route == Route::Prepared && self.cold > 0 {

@@ -228,10 +228,19 @@ fn what_runs_elsewhere_is_timed_at_home_again_and_again() {
     let trials = |scene: &Scene| scene.summary().count(Counter::Trials);
     let first = trials(&scene);
     assert!(first >= 9, "{}", scene.summary());
-    scene.all_read("t", 2_500);
-    let more = trials(&scene) - first;
-    assert!((4..=12).contains(&more), "{}", scene.summary());
-    assert!(scene.summary().count(Counter::ReadsShared) > 5_000);
+    // One in a second at most.
+    let started = Instant::now();
+    while trials(&scene) < first + 2 {
+        scene.all_read("t", 500);
+        assert!(
+            started.elapsed() < Duration::from_secs(60),
+            "{}",
+            scene.summary()
+        );
+    }
+    let most = started.elapsed().as_secs() + 2;
+    assert!(trials(&scene) - first <= most, "{}", scene.summary());
+    assert!(scene.summary().count(Counter::ReadsShared) > 1_000);
 }
 
 #[test]
