@@ -83,7 +83,9 @@ pub fn context_query(listens: bool, shares: bool, hears: Option<&str>, rights: R
             (careful(&role), careful(&path), "NULL".to_owned())
         }
     };
-    // A role may have got the name that another had.
+    // A role may have got the name that another had. The session knows its roles by number and
+    // looks up what they are called now (`GetUserNameFromId` in `miscinit.c`), so looking that up
+    // again gives its own numbers; for a role that is gone there is an error, and no context.
     let [current, session] = ["current_user", "session_user"].map(|name| {
         format!("pg_catalog.to_regrole(pg_catalog.quote_ident({name}))::pg_catalog.oid")
     });

@@ -133,19 +133,13 @@ fn has_word(text: &[u8], word: &[u8]) -> bool {
 mod tests {
     use super::*;
     use crate::standing::ServerSettings;
-    use crate::statement::context::Origin;
-    use crate::statement::mirror::Capacity;
+    use crate::standing::sample;
     use crate::statement::names::Names;
     use crate::statement::shapes::Shapes;
 
     fn standing() -> Standing {
         let shapes = Shapes::new(100, 100, 1);
-        let capacity = Capacity {
-            statements: 8,
-            bytes: 1 << 20,
-        };
-        let origin = Origin::new(1, b"db", b"packet");
-        let mut standing = Standing::new(origin, capacity, shapes.tag());
+        let mut standing = sample::session(&shapes);
         let context = shapes.contexts().intern(&standing.origin, "settings");
         let settings = ServerSettings {
             server: Some(7),

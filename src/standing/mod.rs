@@ -29,6 +29,8 @@ mod prepared;
 mod process;
 mod remains;
 mod reports;
+#[cfg(test)]
+mod sample;
 mod served;
 mod setbacks;
 mod survey;

@@ -3,10 +3,9 @@
 use super::*;
 use crate::sql::define::Definitions;
 use crate::standing::ServerSettings;
+use crate::standing::sample;
 use crate::statement::Millis;
-use crate::statement::context::Origin;
 use crate::statement::database::{Database, Sight};
-use crate::statement::mirror::Capacity;
 use crate::statement::names::{Names, Row};
 use crate::statement::shapes::Shapes;
 use crate::wire::backend::Status;
@@ -15,12 +14,7 @@ use std::sync::Arc;
 /// A session of a database of which nothing is known yet.
 fn session(database: &Arc<Database>) -> Standing {
     let shapes = Shapes::new(100, 100, 1);
-    let capacity = Capacity {
-        statements: 8,
-        bytes: 1 << 20,
-    };
-    let origin = Origin::new(1, b"db", b"packet");
-    let mut standing = Standing::new(origin, capacity, shapes.tag());
+    let mut standing = sample::session(&shapes);
     standing.database = Arc::clone(database);
     standing.parameter(b"standard_conforming_strings", b"on");
     standing.parameter(b"client_encoding", b"UTF8");

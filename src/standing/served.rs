@@ -40,20 +40,13 @@ impl Standing {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::statement::context::Origin;
-    use crate::statement::mirror::Capacity;
+    use crate::standing::sample;
     use crate::statement::shapes::Shapes;
 
     #[test]
     fn a_query_that_waits_counts_no_longer_than_others_may() {
         let shapes = Shapes::new(100, 100, 1);
-        let capacity = Capacity {
-            statements: 8,
-            bytes: 1 << 20,
-        };
-        let origin = Origin::new(1, b"db", b"packet");
-        let mut standing = Standing::new(origin, capacity, shapes.tag());
+        let mut standing = sample::session(&shapes);
         standing.database.pays(150);
         (0..9).for_each(|_| standing.has_served(100));
         assert!(!standing.database.affords());

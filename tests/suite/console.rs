@@ -805,7 +805,7 @@ const TOLD: [(&str, &str); 13] = [
 
 /// Whether what was said of a command is what the console says, and about that command.
 fn is_told(text: &str, sqlstate: &str, message: &str) -> bool {
-    if let Some(word) = message.strip_prefix("unknown command: ") {
+    if let Some(word) = message.strip_prefix("unknown or malformed command: ") {
         return sqlstate == "42601" && text.to_lowercase().contains(&word.to_lowercase());
     }
     if let Some(usage) = message.strip_prefix("expected ") {
@@ -825,7 +825,11 @@ fn what_is_wrong_with_a_command_is_said() {
     let _proxy = place.proxy();
     let mut boss = place.enter("boss");
     for (text, sqlstate, expected) in [
-        ("NONSENSE", "42601", "unknown command: NONSENSE"),
+        (
+            "NONSENSE",
+            "42601",
+            "unknown or malformed command: NONSENSE",
+        ),
         (
             "KILL_CLIENT abc",
             "42601",

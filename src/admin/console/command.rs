@@ -226,7 +226,7 @@ fn read(words: &[Word]) -> Result<Instruction, Told> {
             Some(usage) => format!("expected {usage}"),
             None => {
                 let shown: String = shown.chars().take(40).collect();
-                format!("unknown command: {shown}")
+                format!("unknown or malformed command: {shown}")
             }
         };
         Told::new("42601", message).hint("SHOW HELP tells what there is.")

@@ -221,7 +221,8 @@ impl Hop<'_> {
     #[cold]
     pub(super) fn begin(&mut self, then: Then) {
         self.upstream.begin_due = None;
-        // What is decided again, without having read anything, is a trial.
+        // What is decided again without having read anything is a trial, or has been cancelled: it
+        // says nothing of what usually follows.
         if self.client.loose_reads() == 0 && !matches!(then, Then::Again) {
             self.client.habits.begins.missed();
         }
