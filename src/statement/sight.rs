@@ -124,6 +124,8 @@ pub(super) struct Seen {
     touched: Touched,
     /// Counts what was made.
     generation: u64,
+    /// The latest look was [early](Seen::is_early).
+    was_early: bool,
 }
 
 /// What a look has found to be different.
@@ -208,6 +210,16 @@ impl Seen {
             after: self.last,
             generation: self.generation,
         }
+    }
+
+    /// Whether what was seen may be different by nothing but what was made after the look was
+    /// asked for, which it could not tell from other changes: then it says less than the next one.
+    /// No two in a row are early, so that who makes things all the time does not blind anybody.
+    pub(super) fn is_early(&mut self, sight: &Sight) -> bool {
+        let is_other = self.sign.as_ref().is_some_and(|known| *known != sight.sign);
+        let is_early = is_other && self.generation != sight.made.generation && !self.was_early;
+        self.was_early = is_early;
+        is_early
     }
 
     /// Takes in what was seen; `suspect` says whether a first look is different from none. If
@@ -299,6 +311,31 @@ mod tests {
         assert_eq!(made.names().map(|(names, _)| names.len()), Some(2));
         assert_eq!(look(&mut seen, made, ["a", "c"], ["a", "b"]), None);
         assert!(seen.made().names().is_none());
+    }
+
+    #[test]
+    fn a_look_that_something_was_made_during_is_put_off_once() {
+        let mut seen = Seen::default();
+        let made = seen.made();
+        look(&mut seen, made, ["a", "b"], ["", ""]);
+        let sight = |seen: &Seen, rest: &str| Sight {
+            sign: ["a", rest].map(str::to_owned),
+            rights: String::new(),
+            last: 7,
+            reading: None,
+            horizon: None,
+            without: None,
+            made: seen.made(),
+        };
+        let (same, other) = (sight(&seen, "b"), sight(&seen, "c"));
+        assert!(!seen.is_early(&other), "nothing was made");
+        seen.make(&names(&["c"]));
+        assert!(!seen.is_early(&same), "nothing is different");
+        assert!(seen.is_early(&other));
+        assert!(!seen.is_early(&other), "twice");
+        assert!(seen.is_early(&other));
+        let later = sight(&seen, "c");
+        assert!(!seen.is_early(&later), "what was made is known");
     }
 
     #[test]

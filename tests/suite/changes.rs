@@ -364,8 +364,7 @@ fn looks_at_the_catalog_do_not_see_what_changes_nothing() {
 
 #[test]
 fn what_was_made_through_the_proxy_is_not_paid_twice() {
-    let mut scene = Scene::new(&WATCHED);
-    for change in [
+    let changes = [
         "CREATE TABLE made (id serial PRIMARY KEY, name text UNIQUE, d date DEFAULT now())",
         "CREATE TABLE refers (id int REFERENCES made, FOREIGN KEY (id) REFERENCES made)",
         "CREATE VIEW made_view AS SELECT * FROM made",
@@ -374,8 +373,16 @@ fn what_was_made_through_the_proxy_is_not_paid_twice() {
         "CREATE INDEX ON made (name, d)",
         "CREATE INDEX CONCURRENTLY named ON made (name, id)",
         "CREATE SEQUENCE made_sequence",
-    ] {
-        stays(&mut scene, change, &READS, false);
+    ];
+    // A few at a time: what looks and names cost has to be saved, and little is saved here.
+    for at in (0..changes.len()).step_by(2) {
+        let mut scene = Scene::new(&WATCHED);
+        for before in &changes[..at] {
+            scene.direct.run(before);
+        }
+        for change in &changes[at..at + 2] {
+            stays(&mut scene, change, &READS, false);
+        }
     }
 }
 

@@ -76,12 +76,16 @@ impl Database {
 
     /// Records a look at the catalog, which took from `asked` to `now`; returns whether the catalog
     /// has changed. A change moves the epoch. After a long look the next one comes later. `suspect`
-    /// says whether a first look counts as a change.
+    /// says whether a first look counts as a change, and that a session waits for what it says.
     pub fn observed(&self, sight: Sight, asked: Millis, now: Millis, suspect: bool) -> bool {
         let took = now.since(asked);
         self.spends(took, now);
         self.usage.looked(took);
         let mut seen = lock(&self.seen);
+        if !suspect && seen.is_early(&sight) {
+            self.watch_due.store(now.0, Ordering::Relaxed);
+            return false;
+        }
         let difference = self.look(&mut seen, sight, suspect);
         let mut names = lock(&self.names);
         let has_names = difference.as_ref().is_some_and(|it| {
