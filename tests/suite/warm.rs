@@ -475,7 +475,11 @@ fn what_leaves_nothing_is_what_the_server_says_does_nothing() {
         pg_notify,pg_advisory_unlock,pg_advisory_unlock_all,pg_advisory_unlock_shared,\
         pg_advisory_xact_lock,pg_advisory_xact_lock_shared,pg_try_advisory_xact_lock,\
         pg_try_advisory_xact_lock_shared,pg_sleep,pg_sleep_for,pg_sleep_until,pg_indexes_size,\
-        pg_database_size,array_sample,array_shuffle,uuidv4";
+        pg_database_size,array_sample,array_shuffle,uuidv4,pg_blocking_pids,\
+        pg_collation_actual_version,pg_current_wal_flush_lsn,pg_current_wal_insert_lsn,\
+        pg_current_wal_lsn,pg_last_wal_receive_lsn,pg_last_wal_replay_lsn,\
+        pg_last_xact_replay_timestamp,pg_partition_ancestors,pg_partition_tree,pg_prepared_xact,\
+        pg_tablespace_size,pg_xact_commit_timestamp,pg_xact_status,txid_status";
     let mut client = Client::login(&server::address(), "postgres");
     let names: Vec<_> = pgautoprep::sql::residue::functions().collect();
     let found = client.query(&format!(

@@ -23,16 +23,20 @@ const FUNCTIONS: &str = "\
     array_to_string array_upper ascii asin asind asinh atan atan2 atan2d atand atanh avg bit_and \
     bit_count bit_length bit_or bit_xor bool_and bool_or bound_box box broadcast btrim \
     cardinality casefold cbrt ceil ceiling center char_length character_length chr circle \
-    clock_timestamp coalesce col_description concat concat_ws convert_from convert_to corr cos \
-    cosd cosh cot cotd count covar_pop covar_samp crc32 crc32c cume_dist current_database \
-    current_schema current_schemas current_setting date_add date_bin date_part date_subtract \
-    date_trunc datemultirange daterange decode degrees dense_rank diagonal diameter div encode \
-    enum_first enum_last enum_range erf erfc every exp extract factorial family first_value \
-    floor format format_type gamma gcd gen_random_uuid generate_series generate_subscripts \
-    get_bit get_byte greatest grouping has_column_privilege has_database_privilege \
-    has_schema_privilege has_table_privilege hashtext hashtextextended height host hostmask \
-    inet_client_addr inet_client_port inet_merge inet_same_family initcap int4multirange \
-    int4range int8multirange int8range isclosed isempty isfinite isopen json_agg json_agg_strict \
+    clock_timestamp coalesce col_description concat concat_ws convert convert_from convert_to \
+    corr cos cosd cosh cot cotd count covar_pop covar_samp crc32 crc32c cume_dist \
+    current_database current_schema current_schemas current_setting date_add date_bin date_part \
+    date_subtract date_trunc datemultirange daterange decode degrees dense_rank diagonal \
+    diameter div encode enum_first enum_last enum_range erf erfc every exp extract factorial \
+    family first_value floor format format_type gamma gcd gen_random_uuid generate_series \
+    generate_subscripts get_bit get_byte getdatabaseencoding greatest grouping \
+    has_any_column_privilege has_column_privilege has_database_privilege \
+    has_foreign_data_wrapper_privilege has_function_privilege has_language_privilege \
+    has_parameter_privilege has_schema_privilege has_sequence_privilege has_server_privilege \
+    has_table_privilege has_tablespace_privilege has_type_privilege hashtext hashtextextended \
+    height host hostmask inet_client_addr inet_client_port inet_merge inet_same_family initcap \
+    int4multirange int4range int8multirange int8range is_normalized isclosed isempty isfinite \
+    ishorizontal isopen isparallel isperp isvertical json_agg json_agg_strict \
     json_array_elements json_array_elements_text json_array_length json_build_array \
     json_build_object json_each json_each_text json_extract_path json_extract_path_text \
     json_object json_object_agg json_object_agg_strict json_object_agg_unique \
@@ -49,38 +53,58 @@ const FUNCTIONS: &str = "\
     justify_hours justify_interval lag last_value lcm lead least left length lgamma line ln \
     localtime localtimestamp log log10 lower lower_inc lower_inf lpad lseg ltrim \
     macaddr8_set7bit make_date make_interval make_time make_timestamp make_timestamptz masklen \
-    max md5 min min_scale mod mode multirange netmask network normalize now npoints nth_value \
-    ntile nullif num_nonnulls num_nulls nummultirange numnode numrange obj_description \
-    octet_length overlay parse_ident path pclose percent_rank percentile_cont percentile_disc \
-    pg_advisory_unlock pg_advisory_unlock_all pg_advisory_unlock_shared pg_advisory_xact_lock \
-    pg_advisory_xact_lock_shared pg_backend_pid pg_column_size pg_database_size \
-    pg_encoding_to_char pg_function_is_visible pg_get_constraintdef pg_get_expr \
-    pg_get_functiondef pg_get_indexdef pg_get_keywords pg_get_serial_sequence pg_get_triggerdef \
-    pg_get_userbyid pg_get_viewdef pg_indexes_size pg_is_in_recovery pg_notify \
-    pg_postmaster_start_time pg_relation_size pg_size_bytes pg_size_pretty pg_sleep pg_sleep_for \
-    pg_sleep_until pg_table_is_visible pg_table_size pg_total_relation_size \
-    pg_try_advisory_xact_lock pg_try_advisory_xact_lock_shared pg_type_is_visible pg_typeof \
-    phraseto_tsquery pi plainto_tsquery point polygon popen position power querytree quote_ident \
-    quote_literal quote_nullable radians random range_agg range_intersect_agg range_merge rank \
-    regexp_count regexp_instr regexp_like regexp_match regexp_matches regexp_replace \
-    regexp_split_to_array regexp_split_to_table regexp_substr regr_avgx regr_avgy regr_count \
-    regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy repeat replace reverse right \
-    round row_number row_to_json rpad rtrim scale set_bit set_byte set_masklen setweight sha224 \
-    sha256 sha384 sha512 shobj_description sign sin sind sinh slope split_part sqrt starts_with \
-    stddev stddev_pop stddev_samp string_agg string_to_array string_to_table strip strpos substr \
-    substring sum tan tand tanh textcat timeofday timezone to_ascii to_bin to_char to_date \
-    to_hex to_json to_jsonb to_number to_oct to_regclass to_regtype to_timestamp to_tsquery \
-    to_tsvector transaction_timestamp translate treat trim trim_array trim_scale trunc ts_delete \
-    ts_filter ts_headline ts_rank ts_rank_cd tsmultirange tsquery_phrase tsrange tstzmultirange \
-    tstzrange tsvector_to_array unicode_assigned unistr unnest upper upper_inc upper_inf \
+    max md5 min min_scale mod mode multirange mxid_age netmask network normalize now npoints \
+    nth_value ntile nullif num_nonnulls num_nulls nummultirange numnode numrange obj_description \
+    octet_length overlaps overlay parse_ident path pclose percent_rank percentile_cont \
+    percentile_disc pg_advisory_unlock pg_advisory_unlock_all pg_advisory_unlock_shared \
+    pg_advisory_xact_lock pg_advisory_xact_lock_shared pg_backend_pid pg_blocking_pids \
+    pg_char_to_encoding pg_client_encoding pg_collation_actual_version pg_collation_for \
+    pg_collation_is_visible pg_column_compression pg_column_is_updatable pg_column_size \
+    pg_conversion_is_visible pg_current_snapshot pg_current_wal_flush_lsn \
+    pg_current_wal_insert_lsn pg_current_wal_lsn pg_database_size pg_describe_object \
+    pg_encoding_max_length pg_encoding_to_char pg_filenode_relation pg_function_is_visible \
+    pg_get_constraintdef pg_get_expr pg_get_function_arg_default pg_get_function_arguments \
+    pg_get_function_identity_arguments pg_get_function_result pg_get_functiondef pg_get_indexdef \
+    pg_get_keywords pg_get_partition_constraintdef pg_get_partkeydef pg_get_ruledef \
+    pg_get_serial_sequence pg_get_statisticsobjdef pg_get_triggerdef pg_get_userbyid \
+    pg_get_viewdef pg_has_role pg_identify_object pg_indexes_size pg_is_in_recovery \
+    pg_is_other_temp_schema pg_last_wal_receive_lsn pg_last_wal_replay_lsn \
+    pg_last_xact_replay_timestamp pg_lsn pg_notify pg_opclass_is_visible pg_operator_is_visible \
+    pg_opfamily_is_visible pg_options_to_table pg_partition_ancestors pg_partition_root \
+    pg_partition_tree pg_postmaster_start_time pg_prepared_xact pg_relation_filenode \
+    pg_relation_filepath pg_relation_is_publishable pg_relation_is_updatable pg_relation_size \
+    pg_sequence_parameters pg_show_all_settings pg_size_bytes pg_size_pretty pg_sleep \
+    pg_sleep_for pg_sleep_until pg_snapshot_xip pg_snapshot_xmax pg_snapshot_xmin \
+    pg_statistics_obj_is_visible pg_table_is_visible pg_table_size pg_tablespace_databases \
+    pg_tablespace_location pg_tablespace_size pg_timezone_abbrevs pg_timezone_names \
+    pg_total_relation_size pg_try_advisory_xact_lock pg_try_advisory_xact_lock_shared \
+    pg_ts_config_is_visible pg_type_is_visible pg_typeof pg_visible_in_snapshot pg_wal_lsn_diff \
+    pg_walfile_name pg_xact_commit_timestamp pg_xact_status phraseto_tsquery pi plainto_tsquery \
+    point polygon popen position pow power querytree quote_ident quote_literal quote_nullable \
+    radians radius random range_agg range_intersect_agg range_merge rank regexp_count \
+    regexp_instr regexp_like regexp_match regexp_matches regexp_replace regexp_split_to_array \
+    regexp_split_to_table regexp_substr regr_avgx regr_avgy regr_count regr_intercept regr_r2 \
+    regr_slope regr_sxx regr_sxy regr_syy repeat replace reverse right round row_number \
+    row_security_active row_to_json rpad rtrim scale set_bit set_byte set_masklen setweight \
+    sha224 sha256 sha384 sha512 shobj_description sign sin sind sinh slope split_part sqrt \
+    starts_with statement_timestamp stddev stddev_pop stddev_samp string_agg string_to_array \
+    string_to_table strip strpos substr substring sum tan tand tanh textcat timeofday timezone \
+    to_ascii to_bin to_char to_date to_hex to_json to_jsonb to_number to_oct to_regclass \
+    to_regcollation to_regnamespace to_regoper to_regoperator to_regproc to_regprocedure \
+    to_regrole to_regtype to_timestamp to_tsquery to_tsvector transaction_timestamp translate \
+    treat trim trim_array trim_scale trunc ts_delete ts_filter ts_headline ts_rank ts_rank_cd \
+    tsmultirange tsquery_phrase tsrange tstzmultirange tstzrange tsvector_to_array \
+    txid_current_snapshot txid_snapshot_xip txid_snapshot_xmax txid_snapshot_xmin txid_status \
+    txid_visible_in_snapshot unicode_assigned unistr unnest upper upper_inc upper_inf \
     uuid_extract_timestamp uuid_extract_version uuidv4 var_pop var_samp variance version \
-    websearch_to_tsquery width width_bucket";
+    websearch_to_tsquery width width_bucket xml_is_well_formed xml_is_well_formed_content \
+    xml_is_well_formed_document xmlagg xmlcomment xmlexists xpath xpath_exists";
 
 /// Functions that draw numbers from sequences, or tell which was drawn last.
 const DRAWS: [&str; 4] = ["currval", "lastval", "nextval", "setval"];
 
 /// The longest word of all, in bytes.
-const LONGEST: usize = 32;
+const LONGEST: usize = 34;
 
 /// The names of the functions that leave nothing.
 #[doc(hidden)]
