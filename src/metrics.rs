@@ -6,6 +6,7 @@
 //! one. What is shown of texts are the shapes of those that are passed through most (`most`),
 //! without a value.
 
+mod homings;
 mod most;
 mod table;
 mod taints;
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::reason::{Reason, Stay, Taint};
+use crate::reason::{Homing, Reason, Stay, Taint};
 use crate::sql::tag::{self, Command};
 use most::Most;
 pub use most::{Passed, Sample};
@@ -163,6 +164,7 @@ pub struct Counters {
     passed: [AtomicU64; Reason::ALL.len()],
     outdated: [AtomicU64; OUTDATED],
     stays: [AtomicU64; Stay::ALL.len()],
+    homings: [AtomicU64; Homing::ALL.len()],
     taints: [AtomicU64; Taint::ALL.len()],
     /// Whether sessions that are tainted are told of. This anybody may change.
     tells_of_taints: AtomicBool,
@@ -188,22 +190,19 @@ impl Counters {
         bump(&self.passed[reason as usize], 1);
     }
 
-    /// Counts a statement that has to be learned again after a change of the catalog by what has
-    /// this command tag. Only the worker that these counters belong to may call this.
+    /// Counts a statement to be learned again after what has this tag. Only their worker may.
     pub fn outdated(&self, tag: Command) {
         if let Some(count) = self.outdated.get(tag.index()) {
             bump(count, 1);
         }
     }
 
-    /// Counts a statement that may not run elsewhere, or a query that is only observed. Only the
-    /// worker that these counters belong to may call this.
+    /// Counts a statement that may not run elsewhere, or a query observed. Only their worker may.
     pub fn stays(&self, stay: Stay) {
         bump(&self.stays[stay as usize], 1);
     }
 
-    /// Counts a statement that was answered without an error so many microseconds after it was
-    /// sent. Only the worker that these counters belong to may call this.
+    /// Counts an answer without an error, so many microseconds after the statement was sent.
     #[inline]
     pub fn took(&self, route: TimedRoute, micros: u64) {
         self.times[route as usize].add(micros);
@@ -262,6 +261,7 @@ impl Counters {
             passed: std::array::from_fn(|_| AtomicU64::new(0)),
             outdated: std::array::from_fn(|_| AtomicU64::new(0)),
             stays: std::array::from_fn(|_| AtomicU64::new(0)),
+            homings: std::array::from_fn(|_| AtomicU64::new(0)),
             taints: std::array::from_fn(|_| AtomicU64::new(0)),
             tells_of_taints: AtomicBool::new(false),
             times: Default::default(),
@@ -327,8 +327,7 @@ impl Metrics {
         &self.acceptor
     }
 
-    /// Adds up the counters of all threads. A count made meanwhile may be in one sum and not in
-    /// another.
+    /// Adds up the counters of all threads; of what is counted meanwhile, some may be missing.
     #[must_use]
     pub fn summary(&self) -> Summary {
         let mut summary = Summary {
@@ -336,20 +335,19 @@ impl Metrics {
             passed: [0; Reason::ALL.len()],
             outdated: [0; OUTDATED],
             stays: [0; Stay::ALL.len()],
+            homings: [0; Homing::ALL.len()],
             taints: [0; Taint::ALL.len()],
             times: Default::default(),
         };
         for counters in self.workers.iter().chain([&self.acceptor]) {
-            for (sum, count) in summary.counts.iter_mut().zip(&counters.counts) {
-                *sum += count.load(Relaxed);
-            }
-            for (sum, count) in summary.passed.iter_mut().zip(&counters.passed) {
-                *sum += count.load(Relaxed);
-            }
+            let counts = summary.counts.iter_mut().zip(&counters.counts);
+            let passed = summary.passed.iter_mut().zip(&counters.passed);
             let outdated = summary.outdated.iter_mut().zip(&counters.outdated);
             let taints = summary.taints.iter_mut().zip(&counters.taints);
             let stays = summary.stays.iter_mut().zip(&counters.stays);
-            for (sum, count) in outdated.chain(taints).chain(stays) {
+            let homings = summary.homings.iter_mut().zip(&counters.homings);
+            let reasons = passed.chain(stays).chain(homings).chain(taints);
+            for (sum, count) in counts.chain(outdated).chain(reasons) {
                 *sum += count.load(Relaxed);
             }
             for (sum, histogram) in summary.times.iter_mut().zip(&counters.times) {
@@ -394,6 +392,7 @@ pub struct Summary {
     passed: [u64; Reason::ALL.len()],
     outdated: [u64; OUTDATED],
     stays: [u64; Stay::ALL.len()],
+    homings: [u64; Homing::ALL.len()],
     taints: [u64; Taint::ALL.len()],
     times: [Times; TimedRoute::ALL.len()],
 }
@@ -473,6 +472,7 @@ impl Summary {
         less(&mut difference.passed, &earlier.passed);
         less(&mut difference.outdated, &earlier.outdated);
         less(&mut difference.stays, &earlier.stays);
+        less(&mut difference.homings, &earlier.homings);
         less(&mut difference.taints, &earlier.taints);
         for (after, before) in difference.times.iter_mut().zip(&earlier.times) {
             *after = after.since(before);
@@ -489,6 +489,7 @@ impl Summary {
             counts: [1; Counter::COUNT],
             passed: [0; Reason::ALL.len()],
             stays: [0; Stay::ALL.len()],
+            homings: [0; Homing::ALL.len()],
             taints: [0; Taint::ALL.len()],
             outdated: [0; OUTDATED],
             times: Default::default(),

@@ -2,9 +2,11 @@
 //! why a read stays on the server connection of its own session, and by what a session is tainted.
 
 mod advice;
+mod homing;
 mod stay;
 mod taint;
 
+pub use homing::Homing;
 pub use stay::Stay;
 pub use taint::Taint;
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use pgautoprep::config::settings::{DATABASE_KEYS, TABLES};
 use pgautoprep::config::{ChangedBy, Config, SETTINGS, Setting, ValueForm};
-use pgautoprep::reason::{Reason, Stay};
+use pgautoprep::reason::{Homing, Reason, Stay};
 
 /// The most lines the README may have: more is not read.
 const MAX_README_LINES: usize = 150;
@@ -142,8 +142,11 @@ fn every_reason_is_in_the_table_with_its_sentence() {
 fn every_reason_to_stay_is_in_the_table_with_its_sentence() {
     let sharing = text("src/manual/sharing.md");
     let rows: Vec<_> = sharing.lines().filter(|l| l.starts_with("| `")).collect();
-    let row = |stay: &Stay| format!("| `{}` | {} |", stay.label(), stay.explain());
-    assert_eq!(rows, Stay::ALL.iter().map(row).collect::<Vec<_>>());
+    let row = |label, explain| format!("| `{label}` | {explain} |");
+    let stays = Stay::ALL.map(|stay| row(stay.label(), stay.explain()));
+    let homings = Homing::ALL.map(|homing| row(homing.label(), homing.explain()));
+    let expected: Vec<_> = stays.into_iter().chain(homings).collect();
+    assert_eq!(rows, expected);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::Snapshot;
 use crate::metrics::Counter;
-use crate::reason::{Reason, Stay, Taint};
+use crate::reason::{Homing, Reason, Stay, Taint};
 use serde_json::{Map, Value, json};
 
 /// The figures, and the reasons for which something was passed through, the most frequent first.
@@ -24,6 +24,8 @@ pub fn status(snapshot: &Snapshot) -> String {
         },
         "passed_through_by_reason": reasons,
         "reads_at_home_by_reason": met(&Stay::ALL.map(|it| (it.label(), summary.stays(it)))),
+        "reads_run_at_home_by_reason":
+            met(&Homing::ALL.map(|it| (it.label(), summary.homings(it)))),
         "tainted_sessions_by_reason": met(&Taint::ALL.map(|it| (it.label(), summary.taints(it)))),
         "statements": {
             "prepared": count(Counter::StatementsPrepared),

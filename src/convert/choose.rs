@@ -1,8 +1,8 @@
 //! By which route a statement that is ready is executed.
 
-use super::Settings;
+use super::Lent;
 use super::habits::{Habits, Sent, Timing};
-use crate::reason::Reason;
+use crate::reason::{Homing, Reason};
 use crate::statement::mirror::Entry;
 use crate::statement::routes::Route;
 use crate::statement::trial::AtHome;
@@ -19,22 +19,28 @@ use crate::statement::{Micros, Millis};
 #[inline]
 pub(super) fn leaves_or_chooses(
     entry: &mut Entry,
-    settings: &Settings,
+    lent: &Lent,
     habits: &mut Habits,
     (now, clock): (Millis, Micros),
 ) -> Result<bool, Reason> {
+    let settings = &lent.settings;
     if settings.shares && entry.statement.may_travel() {
         if settings.trials
             && !settings.looses
             && let Some(how) = entry.trial.next_at_home(entry.statement.routes(), clock)
         {
+            lent.counters().homes(Homing::Timed);
             return stays_at_home(entry, habits, how, clock).map(|()| false);
         }
         habits.sent = Sent {
             gain: entry.statement.routes().gain(),
             ..Sent::default()
         };
-        return Ok(entry.statement.travels(now));
+        let travels = entry.statement.travels(now);
+        if !travels {
+            lent.counters().homes(Homing::Rests);
+        }
+        return Ok(travels);
     }
     if settings.trials {
         choose(entry, habits, (clock, 1))?;

@@ -26,6 +26,7 @@ use crate::client::Turn;
 use crate::convert::{self, Call};
 use crate::ids::{ClientId, UpstreamId};
 use crate::metrics::{Counter, TimedRoute};
+use crate::reason::Homing;
 use crate::standing::Likeness;
 use crate::statement::{Key, Millis, Recipe};
 use crate::upstream::visit::{Reply, Visits};
@@ -179,7 +180,7 @@ impl Hub {
                 }
                 Reply::Unusual => {
                     self.has_delayed(id, visit.key);
-                    self.turn_out_first(id, 1);
+                    self.turn_out_first(id, 1, Homing::Unusual);
                 }
                 reply @ (Reply::Swallow(size) | Reply::Parsed(size)) => {
                     if matches!(reply, Reply::Parsed(_)) {
@@ -200,7 +201,7 @@ impl Hub {
                 Reply::Aside(size) => {
                     if rest.first() != Some(&backend::NOTIFICATION) {
                         // What it says may make the sessions unlike each other.
-                        self.turn_out_of(id);
+                        self.turn_out_of(id, Homing::Disturbed);
                     }
                     self.own_bytes(id, &rest[..size])?;
                     at += size;
@@ -266,32 +267,33 @@ impl Hub {
     }
 
     /// All guests of a connection have to ask at home; what it owes them is swallowed.
-    pub(super) fn turn_out_of(&mut self, id: UpstreamId) {
-        self.turn_out_first(id, usize::MAX);
+    pub(super) fn turn_out_of(&mut self, id: UpstreamId, why: Homing) {
+        self.turn_out_first(id, usize::MAX, why);
     }
 
-    fn turn_out_first(&mut self, id: UpstreamId, among: usize) {
+    fn turn_out_first(&mut self, id: UpstreamId, among: usize, why: Homing) {
         while let Some(server) = self.servers.get_mut(id.0)
             && let Some(visit) = server.visits.abandon(among)
         {
-            self.send_home(visit.guest);
+            self.send_home(visit.guest, why);
         }
     }
 
     /// The same of a connection that is no longer in the hub.
     pub(super) fn turn_out(&mut self, visits: &mut Visits) {
         while let Some(visit) = visits.abandon(usize::MAX) {
-            self.send_home(visit.guest);
+            self.send_home(visit.guest, Homing::Disturbed);
         }
     }
 
     /// A guest asks at home, unless it has left.
-    fn send_home(&mut self, id: ClientId) {
+    fn send_home(&mut self, id: ClientId, why: Homing) {
         if let Some(mut hop) = self.hop_of_client(id)
             && matches!(hop.client.turn, Turn::Visiting)
         {
             hop.come_home();
             self.lent.counters().add(Counter::ReadsEscaped, 1);
+            self.lent.counters().homes(why);
             self.outbox.tasks.push_back(Task::Return(id));
         }
     }
@@ -353,7 +355,7 @@ impl Hub {
                 if let Some(visit) = key {
                     self.has_delayed(id, visit.key);
                 }
-                self.turn_out_of(id);
+                self.turn_out_of(id, Homing::Stalled);
                 self.outbox.tasks.push_back(Task::Hasten(id));
             }
             at += 1;

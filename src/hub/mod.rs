@@ -43,6 +43,7 @@ use crate::client::Client;
 use crate::convert::{Lent, Settings};
 use crate::ids::{Arena, ClientId, UpstreamId};
 use crate::oracle::Lesson;
+use crate::reason::Homing;
 use crate::standing::{Reset, Standing};
 use crate::statement::{Micros, Millis, Plans, Statement, Verdict};
 pub use crate::upstream::Welcome;
@@ -406,7 +407,7 @@ impl Hub {
     /// A server is gone. If it owes something and has not said why, the client is told; whatever
     /// was held is let go of.
     pub fn upstream_gone(&mut self, id: UpstreamId) {
-        self.turn_out_of(id);
+        self.turn_out_of(id, Homing::Disturbed);
         if let Some(mut hop) = self.hop_of_server(id) {
             hop.upstream_gone();
         }

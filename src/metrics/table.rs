@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Counter, Summary};
-use crate::reason::{Reason, Stay, Taint};
+use crate::reason::{Homing, Reason, Stay, Taint};
 use crate::sql::tag::Command;
 
 /// A summary, and beside each count what it has grown by since an earlier one.
@@ -156,16 +156,37 @@ impl Table<'_> {
         let [travel, open] = counts;
         self.row(f, "may travel", &|it| it.count(travel))?;
         self.row(f, "might, by their text", &|it| it.count(open))?;
-        if self.now.count(Counter::ReadsShared) + self.now.count(Counter::ReadsEscaped) > 0 {
-            self.row(f, "run by others", &|it| it.count(Counter::ReadsShared))?;
-            self.row(f, "came home again", &|it| it.count(Counter::ReadsEscaped))?;
-        }
+        self.executed(f)?;
         self.row(f, "stay at home", &home)?;
         let mut stays = Stay::ALL;
         stays.sort_by_key(|stay| std::cmp::Reverse(self.now.stays(*stay)));
         for stay in stays {
             if self.now.stays(stay) > 0 {
                 self.row(f, &format!("  {}", stay.label()), &|it| it.stays(stay))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where reads ran that may run elsewhere.
+    fn executed(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sum = |it: &Summary, is_escape| {
+            let of = Homing::ALL.iter().filter(|of| of.is_escape() == is_escape);
+            of.map(|homing| it.homings(*homing)).sum::<u64>()
+        };
+        let shared = self.now.count(Counter::ReadsShared);
+        if shared + sum(self.now, false) + sum(self.now, true) == 0 {
+            return Ok(());
+        }
+        self.row(f, "run by others", &|it| it.count(Counter::ReadsShared))?;
+        for (label, is_escape) in [("came home again", true), ("run at home", false)] {
+            self.row(f, label, &|it| sum(it, is_escape))?;
+            let mut homings = Homing::ALL;
+            homings.sort_by_key(|homing| std::cmp::Reverse(self.now.homings(*homing)));
+            let of = homings.iter().filter(|it| it.is_escape() == is_escape);
+            for homing in of.filter(|homing| self.now.homings(**homing) > 0) {
+                let label = format!("  {}", homing.label());
+                self.row(f, &label, &|it| it.homings(*homing))?;
             }
         }
         Ok(())

@@ -25,6 +25,7 @@ fn a_difference_counts_only_what_came_after() {
         for _ in 0..times {
             metrics.worker(0).passed(Reason::Empty);
             metrics.worker(0).stays(Stay::Server);
+            metrics.worker(0).homes(Homing::Alone);
             metrics.worker(0).tainted(Taint::Protocol);
         }
     };
@@ -42,6 +43,7 @@ fn a_difference_counts_only_what_came_after() {
     };
     let tainted = |summary: &Summary| Taint::ALL.map(|it| summary.taints(it)).iter().sum::<u64>();
     assert_eq!((at_home(&difference), tainted(&difference)), (0, 0));
+    assert_eq!(difference.homings(Homing::Alone), 0);
     counts(3);
     let difference = metrics.summary().since(&earlier);
     assert_eq!(difference.passed(Reason::Empty), 3);
@@ -49,6 +51,8 @@ fn a_difference_counts_only_what_came_after() {
         (difference.stays(Stay::Server), at_home(&difference)),
         (3, 3)
     );
+    assert_eq!(difference.homings(Homing::Alone), 3);
+    assert_eq!(difference.homings(Homing::Unlike), 0);
     assert_eq!(
         (difference.taints(Taint::Protocol), tainted(&difference)),
         (3, 3)

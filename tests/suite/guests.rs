@@ -9,6 +9,7 @@ use crate::harness::neighbours;
 use crate::harness::proxy::Proxy;
 use crate::harness::server;
 use pgautoprep::metrics::{Counter, Summary};
+use pgautoprep::reason::Homing;
 use std::time::{Duration, Instant};
 
 const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, v text); \
@@ -110,6 +111,46 @@ fn reads_run_on_few_connections_and_each_client_gets_its_own_rows() {
         scene.summary().count(Counter::Converted) - before.count(Counter::Converted),
         800
     );
+    let done = scene.summary().since(&before);
+    // What is prepared with this execution has no choice.
+    assert_eq!(shared + at_home(&done), done.count(Counter::Warm), "{done}");
+}
+
+/// How many reads ran at home that may run elsewhere.
+fn at_home(done: &Summary) -> u64 {
+    Homing::ALL.iter().map(|homing| done.homings(*homing)).sum()
+}
+
+#[test]
+fn why_a_read_was_run_at_home_is_counted() {
+    let mut scene = Scene::new(2);
+    scene.all_read("t", 20);
+    let of = |scene: &Scene, before: &Summary| {
+        let done = scene.summary().since(before);
+        Homing::ALL.map(|homing| done.homings(homing))
+    };
+    // Whoever has listened is like nobody any more.
+    let ways: [(&[&str], &[&str], Homing); 2] = [
+        (&["BEGIN"], &["COMMIT"], Homing::Transaction),
+        (&["LISTEN x"], &["UNLISTEN *"], Homing::Unlike),
+    ];
+    for (before, after, homing) in ways {
+        std::thread::sleep(Duration::from_millis(1_100));
+        scene.clients[0].queries(before);
+        let start = scene.summary();
+        for id in 1..=10 {
+            scene.clients[0].query(&read("t", id));
+        }
+        let counted = of(&scene, &start);
+        scene.clients[0].queries(after);
+        assert!(counted[homing as usize] >= 8, "{homing:?}: {counted:?}");
+        assert!(counted.iter().sum::<u64>() <= 10, "{homing:?}: {counted:?}");
+    }
+    let mut single = Scene::new(1);
+    single.all_read("t", 20);
+    let start = single.summary();
+    single.all_read("t", 10);
+    assert!(of(&single, &start)[Homing::Alone as usize] >= 8);
 }
 
 /// The lock's holder waits for an answer of somebody else, whose read is behind the one that waits
@@ -132,6 +173,7 @@ fn a_read_that_waits_for_a_lock_keeps_nobody_else_waiting() {
     }
     let taken = begun.elapsed();
     assert!(taken < Duration::from_secs(5), "{taken:?}");
+    assert!(scene.summary().homings(Homing::Stalled) > 0);
     holder.run("COMMIT");
     for client in &mut blocked {
         let answer = client.until_ready();

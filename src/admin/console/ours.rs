@@ -9,7 +9,7 @@ use super::rank::Rank;
 use super::value::{Cell, TableColumn, int4, int8, numeric, text};
 use super::view::{Needs, View};
 use crate::admin::shape_rows::{ShapeRow, Share, shape_rows, why};
-use crate::reason::{Reason, Stay, Taint};
+use crate::reason::{Homing, Reason, Stay, Taint};
 use crate::sql::outline::outline;
 use crate::wire::answers::Told;
 use std::cmp::Reverse;
@@ -178,11 +178,13 @@ fn reasons(facts: &Facts) -> Vec<Vec<Cell>> {
     let summary = &facts.snapshot.summary;
     let passed = Reason::ALL.map(|it| (it.label(), summary.passed(it), it.explain()));
     let stays = Stay::ALL.map(|it| (it.label(), summary.stays(it), it.explain()));
+    let homings = Homing::ALL.map(|it| (it.label(), summary.homings(it), it.explain()));
     let mut rows = Vec::new();
     let taints = Taint::ALL.map(|it| (it.label(), summary.taints(it), it.explain()));
     for (kind, all) in [
         ("passed", passed.to_vec()),
         ("at_home", stays.to_vec()),
+        ("run_at_home", homings.to_vec()),
         ("tainted", taints.to_vec()),
     ] {
         let mut met: Vec<_> = all.into_iter().filter(|(_, count, _)| *count > 0).collect();

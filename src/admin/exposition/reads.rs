@@ -3,7 +3,7 @@
 
 use super::{Page, counter};
 use crate::metrics::{Counter, Summary};
-use crate::reason::{Stay, Taint};
+use crate::reason::{Homing, Stay, Taint};
 
 impl Page {
     pub(super) fn reads(&mut self, summary: &Summary) {
@@ -27,6 +27,14 @@ impl Page {
                 ("answered", summary.count(ReadsShared)),
                 ("escaped", summary.count(ReadsEscaped)),
             ],
+        );
+        let help = "Executions on the own server connection of reads that may run on others, by \
+                    why; those that came back from another are among them.";
+        let homings = Homing::ALL.map(|homing| (homing.label(), summary.homings(homing)));
+        self.each(
+            counter("pgautoprep_homebound_reads", help),
+            "reason",
+            homings,
         );
         let help = "Reads that stay on the server connection of their own session, by why.";
         let stays = Stay::ALL.map(|stay| (stay.label(), summary.stays(stay)));

@@ -54,7 +54,7 @@ impl Circumstances<'_> {
             let reads_others = terms.one_row || terms.is_chosen || terms.ages;
             let locks = reads_others && self.standing.is_serializable;
             if !locks && entry.terms.admit(eligible, text, scan) {
-                let (settings, habits) = (&self.lent.settings, &mut *self.habits);
+                let habits = &mut *self.habits;
                 if !ALONE {
                     stays(entry, habits);
                     return Ok(ControlFlow::Break(Found::Execute(Call::of(entry))));
@@ -62,7 +62,7 @@ impl Circumstances<'_> {
                 if entry.statement.may_travel() {
                     self.standing.database.has_hosts(self.now);
                 }
-                let travels = leaves_or_chooses(entry, settings, habits, (self.now, self.clock))?;
+                let travels = leaves_or_chooses(entry, self.lent, habits, (self.now, self.clock))?;
                 let is_due = entry.statement.count_execution();
                 // Of a plan that the server chooses nothing was proven that could be proven again.
                 let asks = is_due && (self.lent.settings.audit | self.lent.settings.proves_reads);
@@ -126,7 +126,7 @@ impl Circumstances<'_> {
         if entry.statement.may_travel() {
             self.standing.database.has_hosts(self.now);
         }
-        let travels = leaves_or_chooses(entry, settings, habits, (self.now, self.clock));
+        let travels = leaves_or_chooses(entry, self.lent, habits, (self.now, self.clock));
         let call = Call::of(entry);
         // What is slower at home may be faster elsewhere: so that counts until it is known.
         let is_unasked = || {

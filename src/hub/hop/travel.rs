@@ -11,8 +11,10 @@ use crate::client::{Decided, Turn};
 use crate::convert::{Call, Decision};
 use crate::hub::fitness::MAX_UNSENT;
 use crate::hub::{Departure, Read};
+use crate::reason::Homing;
 use crate::sql::effect::Effect;
 use crate::sql::residue::Residue;
+use crate::wire::backend::Status;
 use crate::wire::frame::{self, HEADER, Header};
 use crate::wire::frontend;
 
@@ -35,33 +37,53 @@ impl Hop<'_> {
         is_query && body.is_none_or(|body| frame::query_text(body).is_some())
     }
 
-    /// Whether a read that may run elsewhere is to be sent there.
+    /// Whether a read that may run elsewhere is to be sent there; if not, that is counted.
     #[inline]
     pub(super) fn may_depart(&self, call: &Call, text: &[u8]) -> bool {
-        self.may_travel(call, text) && self.now.since(self.client.at_home) < AWAY
+        self.may_travel(call, text) && self.may_be_away()
     }
 
     /// The same of a read whose statement is not prepared at home.
     pub(super) fn may_leave(&self, text: &[u8]) -> bool {
-        self.is_free_to_go(text) && self.now.since(self.client.at_home) < AWAY
+        self.is_free_to_go(text) && self.may_be_away()
     }
 
     /// The same however long the client has been away. Nothing holds up the answers of others'
     /// servers, so a client that does not read them is sent home.
     #[inline]
     pub(super) fn may_travel(&self, call: &Call, text: &[u8]) -> bool {
-        call.effect == Effect::None
-            && call.residue.without(Residue::OF_FUNCTIONS) == Residue::NOTHING
-            && self.is_free_to_go(text)
+        let leaves = call.effect != Effect::None
+            || call.residue.without(Residue::OF_FUNCTIONS) != Residue::NOTHING;
+        if leaves {
+            self.lent.counters().homes(Homing::Leaves);
+        }
+        !leaves && self.is_free_to_go(text)
+    }
+
+    /// Whether the client's own server connection need not be used yet.
+    #[inline]
+    fn may_be_away(&self) -> bool {
+        let is_due = self.now.since(self.client.at_home) >= AWAY;
+        if is_due {
+            self.lent.counters().homes(Homing::Due);
+        }
+        !is_due
     }
 
     /// Whether the client may have a read with this text run elsewhere.
     #[inline]
     fn is_free_to_go(&self, text: &[u8]) -> bool {
-        self.client.habits.timing.is_none()
-            && !self.client.habits.speaks_extended()
-            && text.len() <= MAX_TEXT
-            && self.client.out.len() <= MAX_UNSENT
+        let habits = &self.client.habits;
+        let homing = match () {
+            () if self.upstream.standing.status != Status::Idle => Homing::Transaction,
+            () if habits.timing.is_some() => Homing::Timed,
+            () if habits.speaks_extended() => Homing::Extended,
+            () if text.len() > MAX_TEXT => Homing::Long,
+            () if self.client.out.len() > MAX_UNSENT => Homing::Unread,
+            () => return true,
+        };
+        self.lent.counters().homes(homing);
+        false
     }
 
     /// The client's read, which is to be executed, leaves home: the hub finds a host for it.
@@ -91,6 +113,12 @@ impl Hop<'_> {
     pub(in crate::hub) fn stay(&mut self, departure: Departure) {
         let text = std::mem::take(&mut self.client.query);
         self.client.turn = Turn::Free;
+        self.lent
+            .counters()
+            .homes(match self.upstream.standing.likeness() {
+                Some(_) => Homing::Alone,
+                None => Homing::Unlike,
+            });
         let decided = match departure.0 {
             Read::Ready(call, recipe) => Decision::Execute(call, recipe),
             Read::Absent(elsewhere) => Decision::Visit(elsewhere),
