@@ -1064,3 +1064,25 @@ fn a_connection_that_has_waited_is_asked_and_not_thrown_away() {
     assert_eq!(next.query("SHOW work_mem"), fresh.query("SHOW work_mem"));
     assert_ne!(next.query(pid), last);
 }
+
+/// While it is not known what texts call, any of them may change who may log in: that made an end
+/// of the connections that were asked what they call, before they had answered.
+#[test]
+fn clients_of_one_query_each_are_given_warm_connections_soon() {
+    let proxy = Proxy::with(
+        &server::address(),
+        &[("catalog_watch_ms", "1000"), ("prepare_threshold", "3")],
+    );
+    let database = server::database(SETUP);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    for clients in 1.. {
+        let mut client = Client::login(proxy.address(), &database);
+        client.query(&format!("{SELECT}{}", 1 + clients % 100));
+        client.send(&frames::frame(b'X', b""));
+        // Who asks for that leaves the server time to answer.
+        if clients % 100 == 0 && proxy.summary().count(Counter::Woken) > 20 {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{clients}\n{}", proxy.summary());
+    }
+}

@@ -300,6 +300,23 @@ impl Worker {
         }
     }
 
+    /// Closes all connections that wait for a client, for whom they are no longer what a login
+    /// would lead to. What others are asked is of use all the same: where it is not known what
+    /// texts do, any of them may change who may log in, and it would never be known if nobody
+    /// heard the answer. Whether a connection is still fit is looked at when it has answered
+    /// ([`Hub::wake`](crate::hub::Hub::wake)).
+    pub(super) fn close_waiting(&mut self) {
+        for id in self.parked.clone() {
+            let waits = self
+                .upstreams
+                .get(id.0)
+                .is_none_or(|server| server.asked.is_none());
+            if waits {
+                self.close_parked(id);
+            }
+        }
+    }
+
     /// Gives a client a warm connection, or has it connected otherwise if that is no longer fit.
     pub(super) fn adopt_warm(&mut self, arrival: Arrival, id: UpstreamId, may_ask: bool) {
         let Arrival {
