@@ -11,7 +11,8 @@ use crate::statement::{Micros, Millis};
 /// Whether the statement of this entry may run elsewhere now; or else by which route it is to be
 /// executed. What it takes alone at home says nothing of what it takes among others, but for what
 /// it saves: its text would be parsed and planned at home. So that is found out there, and then
-/// seldom anew. Where whole transactions travel nothing is: to send the text, one would
+/// seldom anew, unless it takes longer than it did: what its text takes by far less for is sent as
+/// it comes. Where whole transactions travel nothing is: to send the text, one would
 /// have to be opened at home.
 ///
 /// # Errors
@@ -24,17 +25,20 @@ pub(super) fn leaves_or_chooses(
     (now, clock): (Millis, Micros),
 ) -> Result<bool, Reason> {
     let settings = &lent.settings;
-    if settings.shares && entry.statement.may_travel() {
+    let routes = entry.statement.routes();
+    if settings.shares && entry.statement.may_travel() && !routes.are_left_for_good() {
         if settings.trials
             && !settings.looses
-            && let Some(how) = entry.trial.next_at_home(entry.statement.routes(), clock)
+            && let Some(how) = entry.trial.next_at_home(routes, clock)
         {
             lent.counters().homes(Homing::Timed);
             return stays_at_home(entry, habits, how, clock).map(|()| false);
         }
         habits.sent = Sent {
-            gain: entry.statement.routes().gain(),
-            ..Sent::default()
+            key: entry.statement.key(),
+            limit: routes.limit(),
+            gain: routes.gain(),
+            since: clock,
         };
         let travels = entry.statement.travels(now);
         if !travels {

@@ -94,6 +94,13 @@ const PROMPT: u32 = 250;
 /// saves at home.
 pub(super) const RARELY: u64 = 1_000_000;
 
+/// The same while it does not seem to pay: so many are enough to leave it within a few seconds.
+pub(super) const PRESSING: u64 = 100_000;
+
+/// What runs elsewhere saves more than is seen at home. It is left only if it takes so many times
+/// as long as its text there.
+const FAR: u32 = 2;
+
 /// What is known of the routes of one statement.
 #[derive(Debug)]
 pub struct Routes {
@@ -110,6 +117,10 @@ pub struct Routes {
     gain: AtomicI32,
     /// There were enough pairs once, or the route has changed.
     is_told: AtomicBool,
+    /// The original is the usual route, and by far the shorter.
+    is_far: AtomicBool,
+    /// The prepared route does not seem to pay.
+    is_pressing: AtomicBool,
     /// When the last of the rare trials began.
     tried: AtomicU64,
     account: Mutex<Account>,
@@ -157,6 +168,8 @@ impl Default for Routes {
             lost: AtomicU32::new(0),
             gain: AtomicI32::new(0),
             is_told: AtomicBool::new(false),
+            is_far: AtomicBool::new(false),
+            is_pressing: AtomicBool::new(false),
             tried: AtomicU64::new(0),
             account: Mutex::default(),
         }
@@ -172,6 +185,21 @@ impl Routes {
             true => Route::Original,
             false => Route::Prepared,
         }
+    }
+
+    /// Whether the original is by so much the shorter route that nothing makes up for it which a
+    /// read may gain where it runs.
+    #[must_use]
+    #[inline]
+    pub fn are_left_for_good(&self) -> bool {
+        self.is_far.load(Ordering::Relaxed)
+    }
+
+    /// Whether the prepared route is usual and does not seem to pay, so that more has to be known.
+    #[must_use]
+    #[inline]
+    pub fn are_pressing(&self) -> bool {
+        self.is_pressing.load(Ordering::Relaxed)
     }
 
     /// Executions of one connection until its next trial.
@@ -223,7 +251,11 @@ impl Routes {
     pub fn may_try(&self, clock: Micros) -> bool {
         let order = Ordering::Relaxed;
         let last = self.tried.load(order);
-        let is_due = clock.0.saturating_sub(last) >= RARELY;
+        let interval = match self.are_pressing() {
+            true => PRESSING,
+            false => RARELY,
+        };
+        let is_due = clock.0.saturating_sub(last) >= interval;
         is_due
             && self
                 .tried
@@ -261,6 +293,8 @@ impl Routes {
         if let Some(route) = changed {
             self.leaves
                 .store(route == Route::Original, Ordering::Relaxed);
+            let is_far = route == Route::Original && pairs.are_far();
+            self.is_far.store(is_far, Ordering::Relaxed);
             // What spoke against the one route is no measurement of the other.
             *pairs = Pairs::default();
         }
@@ -275,6 +309,12 @@ impl Routes {
         let lost = medians.original.saturating_sub(medians.prepared);
         self.lost.store(lost, Ordering::Relaxed);
         self.gain.store(pairs.gain(), Ordering::Relaxed);
+        let is_prepared = self.usual() == Route::Prepared;
+        if !is_prepared && pairs.count >= ENOUGH {
+            self.is_far.store(pairs.are_far(), Ordering::Relaxed);
+        }
+        let is_pressing = is_prepared && (pairs.doubt >= DOUBTED || pairs.gain() < 0);
+        self.is_pressing.store(is_pressing, Ordering::Relaxed);
         if changed.is_some() || pairs.count >= ENOUGH {
             self.is_told.store(true, Ordering::Relaxed);
         }
@@ -314,6 +354,12 @@ impl Pairs {
             prepared: median(|pair| pair.prepared),
             original: median(|pair| pair.original),
         }
+    }
+
+    /// Whether the original is the shorter by far.
+    fn are_far(&self) -> bool {
+        let Pair { prepared, original } = self.medians();
+        prepared >= original.saturating_mul(FAR)
     }
 
     /// By how many microseconds a prepared execution is quicker, if most pairs agree: what a busy

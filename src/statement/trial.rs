@@ -49,6 +49,8 @@ pub struct Trial {
     cold: u8,
     /// Executions elsewhere since it was last seen whether a trial is due.
     away: u32,
+    /// Late executions want the next of those trials that are rare.
+    is_hurried: bool,
     /// The trial that is due or under way is one of those that are rare.
     is_rare: bool,
     /// Executions since the last trial that were late.
@@ -74,6 +76,7 @@ impl Trial {
             unlike: 0,
             cold: COLD,
             away: 0,
+            is_hurried: false,
             is_rare: false,
             lates: 0,
             last: Micros(0),
@@ -86,14 +89,14 @@ impl Trial {
     pub fn next_at_home(&mut self, routes: &Routes, clock: Micros) -> Option<AtHome> {
         if routes.is_told() && !self.is_rare {
             self.away += 1;
-            if self.away < ELSEWHERE {
+            if self.away < ELSEWHERE && !self.is_hurried && !routes.are_pressing() {
                 return None;
             }
             self.away = 0;
             if !routes.may_try(clock) {
                 return None;
             }
-            (self.is_rare, self.left) = (true, 0);
+            (self.is_rare, self.is_hurried, self.left) = (true, false, 0);
         }
         let route = self.next(routes, 1)?;
         if route == Route::Prepared && self.cold > 0 {
@@ -198,7 +201,7 @@ impl Trial {
         self.lates = self.lates.saturating_add(1);
         let lost = u64::from(routes.lost());
         if self.lates >= LATES && now.since(self.last) >= lost * SHARE {
-            (self.left, self.lates) = (0, 0);
+            (self.left, self.lates, self.is_hurried) = (0, 0, true);
         }
     }
 }

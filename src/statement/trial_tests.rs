@@ -220,6 +220,68 @@ fn what_runs_elsewhere_is_timed_at_home_again_and_again() {
     assert!(away > 19_000);
 }
 
+/// What each execution of one connection takes that may run elsewhere and does not, because nobody
+/// else is there; `renewed` says after how many it is prepared anew. Returns how long it took until
+/// it was left, in microseconds.
+fn left_after(routes: &Routes, cost: impl Fn(Route) -> u64, renewed: usize) -> Option<u64> {
+    let mut clock = 10_000_000;
+    let begun = clock;
+    let mut trial = Trial::new(routes);
+    for index in 1..60_000 {
+        if routes.are_left_for_good() {
+            return Some(clock - begun);
+        }
+        if index % renewed == 0 {
+            trial = Trial::new(routes);
+        }
+        let how = trial.next_at_home(routes, Micros(clock));
+        let route = match how {
+            Some(AtHome::Timed(route)) => route,
+            _ => Route::Prepared,
+        };
+        let micros = cost(route);
+        clock += micros + 50;
+        if matches!(how, Some(AtHome::Timed(_)))
+            && let Some(pair) = trial.took(route, micros, 1)
+        {
+            routes.add(pair);
+            trial.rest(routes, Micros(clock));
+        }
+        if route == Route::Prepared && micros > u64::from(routes.limit()) {
+            trial.late(routes, Micros(clock));
+        }
+    }
+    None
+}
+
+#[test]
+fn what_runs_elsewhere_is_left_once_it_takes_longer() {
+    for (slow, renewed) in [(3_000, usize::MAX), (3_000, 250), (700, usize::MAX)] {
+        let routes = Routes::default();
+        let of = |prepared: u64| {
+            move |route| match route {
+                Route::Prepared => prepared,
+                Route::Original => 150,
+            }
+        };
+        assert_eq!(left_after(&routes, of(90), usize::MAX), None);
+        assert!(routes.is_told() && routes.gain() > 0);
+        let after = left_after(&routes, of(slow), renewed);
+        assert!(after.is_some_and(|it| it < 25_000_000), "{slow}: {after:?}");
+    }
+}
+
+#[test]
+fn what_runs_elsewhere_and_takes_a_little_longer_at_home_goes_on() {
+    let routes = Routes::default();
+    let cost = |route| match route {
+        Route::Prepared => 120,
+        Route::Original => 100,
+    };
+    assert_eq!(left_after(&routes, cost, usize::MAX), None);
+    assert_eq!(routes.usual(), Route::Original);
+}
+
 #[test]
 fn what_was_saved_stays_when_the_difference_changes() {
     let routes = Routes::default();
