@@ -1,8 +1,10 @@
 //! Why a connection ended: who is to blame, and what the client may be told.
 
 use crate::auth::{LoginError, Refusal};
+use crate::reason::LoginRefused;
 use crate::wire;
-use crate::wire::backend;
+use crate::wire::frame::HEADER;
+use crate::wire::{backend, fields};
 use std::io;
 
 /// Who is to blame for the end of a connection.
@@ -167,6 +169,22 @@ impl ConnectionError {
         }
     }
 
+    /// Why a login was refused, if this is how that ended.
+    #[must_use]
+    pub fn refused(&self) -> Option<LoginRefused> {
+        Some(match self {
+            Self::ClientRefused(refusal) => refusal.counted(),
+            Self::NotEncrypted => LoginRefused::Encryption,
+            Self::ConsoleRefused(..) => LoginRefused::Console,
+            Self::LoginTimeout => LoginRefused::Timeout,
+            Self::ServerRefused(message) => {
+                let fields = message.get(HEADER..).unwrap_or_default();
+                LoginRefused::by_server(fields::field(fields, fields::SQLSTATE))
+            }
+            _ => return None,
+        })
+    }
+
     /// Appends the ErrorResponse that the client gets. False, and nothing is appended, if it is
     /// gone.
     #[must_use]
@@ -269,6 +287,16 @@ mod tests {
         assert_eq!(told(wire::Error::StartupCut), None);
         assert_eq!(told(wire::Error::CancelLength), None);
         assert!(told(wire::Error::StartupLayout).is_some());
+    }
+
+    #[test]
+    fn what_a_server_says_to_a_login_is_told_apart() {
+        let mut message = Vec::new();
+        backend::error_response(&mut message, "FATAL", "28P01", b"no");
+        let refused = |message: &[u8]| ConnectionError::ServerRefused(message.to_vec()).refused();
+        assert_eq!(refused(&message), Some(LoginRefused::ServerPassword));
+        assert_eq!(refused(b"E"), Some(LoginRefused::ServerOther));
+        assert_eq!(ConnectionError::TooManyClients.refused(), None);
     }
 
     #[test]

@@ -8,6 +8,8 @@
 
 mod homings;
 mod most;
+mod refusals;
+mod samples;
 mod table;
 mod taints;
 mod times;
@@ -16,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::reason::{Homing, Reason, Stay, Taint};
+use crate::reason::{Homing, LoginRefused, Reason, Stay, Taint};
 use crate::sql::tag::{self, Command};
 use most::Most;
 pub use most::{Passed, Sample};
@@ -166,6 +168,7 @@ pub struct Counters {
     stays: [AtomicU64; Stay::ALL.len()],
     homings: [AtomicU64; Homing::ALL.len()],
     taints: [AtomicU64; Taint::ALL.len()],
+    refusals: [AtomicU64; LoginRefused::ALL.len()],
     /// Whether sessions that are tainted are told of. This anybody may change.
     tells_of_taints: AtomicBool,
     times: [Histogram; TimedRoute::ALL.len()],
@@ -263,6 +266,7 @@ impl Counters {
             stays: std::array::from_fn(|_| AtomicU64::new(0)),
             homings: std::array::from_fn(|_| AtomicU64::new(0)),
             taints: std::array::from_fn(|_| AtomicU64::new(0)),
+            refusals: std::array::from_fn(|_| AtomicU64::new(0)),
             tells_of_taints: AtomicBool::new(false),
             times: Default::default(),
             until_noted: AtomicU32::new(1),
@@ -337,6 +341,7 @@ impl Metrics {
             stays: [0; Stay::ALL.len()],
             homings: [0; Homing::ALL.len()],
             taints: [0; Taint::ALL.len()],
+            refusals: [0; LoginRefused::ALL.len()],
             times: Default::default(),
         };
         for counters in self.workers.iter().chain([&self.acceptor]) {
@@ -346,7 +351,9 @@ impl Metrics {
             let taints = summary.taints.iter_mut().zip(&counters.taints);
             let stays = summary.stays.iter_mut().zip(&counters.stays);
             let homings = summary.homings.iter_mut().zip(&counters.homings);
-            let reasons = passed.chain(stays).chain(homings).chain(taints);
+            let refusals = summary.refusals.iter_mut().zip(&counters.refusals);
+            let reads = stays.chain(homings);
+            let reasons = passed.chain(reads).chain(taints).chain(refusals);
             for (sum, count) in counts.chain(outdated).chain(reasons) {
                 *sum += count.load(Relaxed);
             }
@@ -368,21 +375,6 @@ impl Metrics {
     pub fn most_passed(&self, number: usize) -> Vec<Passed> {
         most::merged(self.workers.iter().map(Counters::copy_most), number)
     }
-
-    /// Has a text of each shape that is passed through kept, with its values: for whoever asks the
-    /// server about them, and shows them to nobody.
-    pub fn keep_samples(&self) {
-        for worker in &self.workers {
-            let mut most = worker.most.lock().unwrap_or_else(PoisonError::into_inner);
-            most.keep_samples();
-        }
-    }
-
-    /// As [`Self::most_passed`], each with the text that was kept of it, if one was.
-    #[must_use]
-    pub fn samples(&self, number: usize) -> Vec<(Passed, Option<Sample>)> {
-        most::sampled(self.workers.iter().map(Counters::copy_most), number)
-    }
 }
 
 /// The sums of all counters at one moment. `Display` writes a table for people.
@@ -394,6 +386,7 @@ pub struct Summary {
     stays: [u64; Stay::ALL.len()],
     homings: [u64; Homing::ALL.len()],
     taints: [u64; Taint::ALL.len()],
+    refusals: [u64; LoginRefused::ALL.len()],
     times: [Times; TimedRoute::ALL.len()],
 }
 
@@ -474,6 +467,7 @@ impl Summary {
         less(&mut difference.stays, &earlier.stays);
         less(&mut difference.homings, &earlier.homings);
         less(&mut difference.taints, &earlier.taints);
+        less(&mut difference.refusals, &earlier.refusals);
         for (after, before) in difference.times.iter_mut().zip(&earlier.times) {
             *after = after.since(before);
         }
@@ -491,6 +485,7 @@ impl Summary {
             stays: [0; Stay::ALL.len()],
             homings: [0; Homing::ALL.len()],
             taints: [0; Taint::ALL.len()],
+            refusals: [0; LoginRefused::ALL.len()],
             outdated: [0; OUTDATED],
             times: Default::default(),
         };

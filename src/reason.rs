@@ -3,10 +3,12 @@
 
 mod advice;
 mod homing;
+mod refused;
 mod stay;
 mod taint;
 
 pub use homing::Homing;
+pub use refused::LoginRefused;
 pub use stay::Stay;
 pub use taint::Taint;
 

@@ -70,7 +70,7 @@ const LAYERS: [(&str, &[&str]); 19] = [
         ],
     ),
     ("client", &["wire", "statement", "reason", "convert", "ids"]),
-    ("auth", &["wire"]),
+    ("auth", &["wire", "reason"]),
     ("admin", &["metrics", "reason", "sql", "statement", "wire"]),
     (
         "hub",

@@ -39,6 +39,26 @@ pub fn text(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
+/// The moment with these parts, in seconds since 1970, by Howard Hinnant's `days_from_civil`.
+/// `None` if it was before, or there is no such month or day of one.
+#[must_use]
+pub fn seconds([year, month, day, hour, minute, second]: [u64; 6]) -> Option<u64> {
+    let is_early = month <= 2;
+    let shifted = if is_early {
+        month + 9
+    } else {
+        month.checked_sub(3)?
+    };
+    let year = year.checked_sub(u64::from(is_early))?;
+    let of_year = (153 * shifted + 2) / 5 + day.checked_sub(1)?;
+    let leaps = (year / 4 + year / 400).checked_sub(year / 100)?;
+    let days = (year * 365 + leaps + of_year).checked_sub(719_468)?;
+    let seconds = days * DAY + hour * 3600 + minute * 60 + second;
+    // A day that its month does not have would be one of the next.
+    let given = [year + u64::from(is_early), month, day, hour, minute, second];
+    (parts(seconds) == given).then_some(seconds)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,6 +73,24 @@ mod tests {
             (4_107_542_400, "2100-03-01 00:00:00 UTC"),
         ] {
             assert_eq!(text(seconds), expected);
+        }
+    }
+
+    #[test]
+    fn a_date_leads_back_to_its_moment() {
+        for at in (0..8_000_000_000).step_by(1_234_567) {
+            assert_eq!(seconds(parts(at)), Some(at));
+        }
+        for wrong in [
+            [1969, 12, 31, 23, 59, 59],
+            [2001, 2, 29, 0, 0, 0],
+            [2001, 13, 1, 0, 0, 0],
+            [2001, 0, 1, 0, 0, 0],
+            [2001, 1, 0, 0, 0, 0],
+            [2001, 1, 1, 24, 0, 0],
+            [0; 6],
+        ] {
+            assert_eq!(seconds(wrong), None, "{wrong:?}");
         }
     }
 }

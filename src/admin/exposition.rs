@@ -5,12 +5,13 @@
 //! knows the type `info` and units, and ends with `# EOF`.
 
 mod reads;
+mod service;
 
 use std::fmt::{Display, Write as _};
 
 use super::{Process, Snapshot};
 use crate::metrics::{BOUNDS, Counter, Summary, TimedRoute};
-use crate::reason::Reason;
+use crate::reason::{LoginRefused, Reason};
 
 /// In which of the two formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +64,7 @@ pub fn metrics(snapshot: &Snapshot, format: Format) -> String {
     };
     let summary = &snapshot.summary;
     page.state(snapshot);
+    page.service(snapshot);
     page.queries(summary);
     page.times(summary);
     page.statements(summary);
@@ -402,6 +404,13 @@ impl Page {
                 ("closed", count(ConnectionsClosed)),
                 ("refused", count(ConnectionsRefused)),
             ],
+        );
+        let help = "Logins that were refused, by why; server_… are those that the server refused.";
+        let refusals = LoginRefused::ALL.map(|it| (it.label(), summary.refusals(it)));
+        self.each(
+            counter("pgautoprep_refused_logins", help),
+            "cause",
+            refusals,
         );
         let help = "Server connections kept when their client had left, and given to others.";
         self.each(

@@ -2,6 +2,7 @@
 
 use super::super::sample;
 use super::*;
+use crate::admin::Reloads;
 use std::collections::{BTreeMap, HashSet};
 
 /// The samples by name and label, after a look at every line.
@@ -95,6 +96,32 @@ fn both_formats_follow_their_grammars_and_say_the_same() {
         ("pgautoprep_lost_seconds_total", 0.000_002),
         ("pgautoprep_clients", 3.0),
         ("pgautoprep_draining", 0.0),
+        (
+            "pgautoprep_refused_logins_total{cause=\"server_password\"}",
+            1.0,
+        ),
+        (
+            "pgautoprep_config_reloads_total{outcome=\"succeeded\"}",
+            2.0,
+        ),
+        ("pgautoprep_config_reloads_total{outcome=\"failed\"}", 1.0),
+        ("pgautoprep_config_last_reload_successful", 0.0),
+        (
+            "pgautoprep_config_last_reload_success_timestamp_seconds",
+            1_700_000_100.5,
+        ),
+        (
+            "pgautoprep_certificate_expiry_timestamp_seconds",
+            1_800_000_000.0,
+        ),
+        ("pgautoprep_paused", 0.0),
+        ("pgautoprep_halted_databases{halt=\"paused\"}", 1.0),
+        ("pgautoprep_halted_databases{halt=\"disabled\"}", 2.0),
+        ("pgautoprep_waiting_clients", 3.0),
+        ("pgautoprep_server_connections{state=\"active\"}", 4.0),
+        ("pgautoprep_server_connections{state=\"idle\"}", 3.0),
+        ("pgautoprep_server_connections{state=\"login\"}", 2.0),
+        ("pgautoprep_server_connections{state=\"tested\"}", 1.0),
         ("process_cpu_seconds_total", 1.25),
         ("process_start_time_seconds", 1_700_000_000.5),
     ] {
@@ -149,6 +176,7 @@ fn every_counter_is_shown() {
     let snapshot = Snapshot {
         summary,
         process,
+        reloads: Reloads::default(),
         ..sample()
     };
     let text = metrics(&snapshot, Format::Prometheus);
@@ -260,5 +288,19 @@ fn promtool_finds_nothing_wrong_with_the_alerts() {
     let output = output.expect(INSTALL);
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}");
-    assert!(said.contains("SUCCESS: 7 rules found"), "{said}");
+    assert!(said.contains("SUCCESS: 10 rules found"), "{said}");
+}
+
+#[test]
+fn alerts_come_when_somebody_has_to_look_and_else_not() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/packaging/prometheus/alerts_test.yml"
+    );
+    let mut command = std::process::Command::new("promtool");
+    let output = command.args(["test", "rules", path]).output();
+    let output = output.expect(INSTALL);
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert!(output.status.success(), "{said}");
 }

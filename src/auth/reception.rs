@@ -367,7 +367,7 @@ impl Reception {
 /// The text of a PasswordMessage, which must be one and not empty.
 fn password(body: &[u8]) -> Result<&[u8], Refusal> {
     match cstr(body) {
-        Some((b"", [])) => Err(Refusal::new("28P01", "empty password returned by client")),
+        Some((b"", [])) => Err(Refusal::no_password("empty password returned by client")),
         Some((password, [])) => Ok(password),
         _ => Err(Refusal::protocol("invalid password packet size")),
     }

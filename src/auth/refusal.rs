@@ -1,12 +1,14 @@
 //! How a client is told that it does not come in.
 
 use super::hba::Caller;
+use crate::reason::LoginRefused;
 use crate::wire::backend;
 
 /// Why a client is refused, as it is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     sqlstate: &'static str,
+    why: LoginRefused,
     /// Without the name of the user.
     reason: &'static str,
     /// What the client is told, if that is not the reason.
@@ -14,12 +16,23 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    /// What the client has sent is no login that is known.
     pub(super) const fn new(sqlstate: &'static str, reason: &'static str) -> Self {
+        Self::why(LoginRefused::Protocol, sqlstate, reason)
+    }
+
+    const fn why(why: LoginRefused, sqlstate: &'static str, reason: &'static str) -> Self {
         Self {
             sqlstate,
+            why,
             reason,
             text: None,
         }
+    }
+
+    /// A password that is none.
+    pub(super) const fn no_password(reason: &'static str) -> Self {
+        Self::why(LoginRefused::Password, "28P01", reason)
     }
 
     pub(super) const fn protocol(reason: &'static str) -> Self {
@@ -32,7 +45,7 @@ impl Refusal {
         let text = [b"password authentication failed for user \"", user, b"\""].concat();
         Self {
             text: Some(text),
-            ..Self::new("28P01", "password authentication failed")
+            ..Self::no_password("password authentication failed")
         }
     }
 
@@ -49,7 +62,7 @@ impl Refusal {
         let text = [b"role \"", user, b"\" does not exist"].concat();
         Self {
             text: Some(text),
-            ..Self::new("28000", "the proxy knows no such user")
+            ..Self::why(LoginRefused::User, "28000", "the proxy knows no such user")
         }
     }
 
@@ -64,7 +77,11 @@ impl Refusal {
         .concat();
         Self {
             text: Some(text),
-            ..Self::new("28000", "no certificate for the user was shown")
+            ..Self::why(
+                LoginRefused::Certificate,
+                "28000",
+                "no certificate for the user was shown",
+            )
         }
     }
 
@@ -74,7 +91,11 @@ impl Refusal {
         let text = [b"Peer authentication failed for user \"", user, b"\""].concat();
         Self {
             text: Some(text),
-            ..Self::new("28000", "it is not that user of this machine")
+            ..Self::why(
+                LoginRefused::Peer,
+                "28000",
+                "it is not that user of this machine",
+            )
         }
     }
 
@@ -117,7 +138,7 @@ impl Refusal {
         });
         Self {
             text: Some(text),
-            ..Self::new("28000", reason)
+            ..Self::why(LoginRefused::Rule, "28000", reason)
         }
     }
 
@@ -127,7 +148,11 @@ impl Refusal {
         let text = [b"database \"", database, b"\" does not exist"].concat();
         Self {
             text: Some(text),
-            ..Self::new("3D000", "no table is for the database")
+            ..Self::why(
+                LoginRefused::Database,
+                "3D000",
+                "no table is for the database",
+            )
         }
     }
 
@@ -139,7 +164,7 @@ impl Refusal {
         let text = [b"database \"", database, behind].concat();
         Self {
             text: Some(text),
-            ..Self::new("55000", "the database is disabled")
+            ..Self::why(LoginRefused::Disabled, "55000", "the database is disabled")
         }
     }
 
@@ -150,6 +175,12 @@ impl Refusal {
             "28000",
             "no PostgreSQL user name specified in startup packet",
         )
+    }
+
+    /// Why, as it is counted.
+    #[must_use]
+    pub const fn counted(&self) -> LoginRefused {
+        self.why
     }
 
     /// Why, without the user's name.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Counter, Summary};
-use crate::reason::{Homing, Reason, Stay, Taint};
+use crate::reason::{Homing, LoginRefused, Reason, Stay, Taint};
 use crate::sql::tag::Command;
 
 /// A summary, and beside each count what it has grown by since an earlier one.
@@ -215,6 +215,7 @@ impl Table<'_> {
             ("bytes from upstream", BytesFromUpstream),
         ];
         self.group(f, &connections)?;
+        self.refusals(f)?;
         self.taints(f)?;
         writeln!(f, "errors by fault")?;
         let errors = [
@@ -224,6 +225,21 @@ impl Table<'_> {
             ("proxy", ErrorsProxy),
         ];
         self.group(f, &errors)
+    }
+
+    /// Why logins were refused, if any were.
+    fn refusals(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = |it: &Summary| LoginRefused::ALL.iter().map(|why| it.refusals(*why)).sum();
+        if all(self.now) == 0 {
+            return Ok(());
+        }
+        self.row(f, "logins refused", &all)?;
+        for why in LoginRefused::ALL {
+            if self.now.refusals(why) > 0 {
+                self.row(f, &format!("  {}", why.label()), &|it| it.refusals(why))?;
+            }
+        }
+        Ok(())
     }
 
     /// By what sessions were tainted, if any were.
@@ -362,6 +378,20 @@ reads
     restricted                             2
     settings                               1
 learned";
+        assert!(shown.contains(expected), "{shown}");
+    }
+
+    #[test]
+    fn it_is_told_why_logins_were_refused() {
+        let metrics = used();
+        metrics.worker(0).refused(LoginRefused::Password);
+        metrics.acceptor().refused(LoginRefused::ServerFull);
+        let shown = metrics.summary().to_string();
+        let expected = "\
+  logins refused                           2
+    password                               1
+    server_full                            1
+errors";
         assert!(shown.contains(expected), "{shown}");
     }
 

@@ -27,6 +27,7 @@ fn a_difference_counts_only_what_came_after() {
             metrics.worker(0).stays(Stay::Server);
             metrics.worker(0).homes(Homing::Alone);
             metrics.worker(0).tainted(Taint::Protocol);
+            metrics.worker(0).refused(LoginRefused::Rule);
         }
     };
     counts(1);
@@ -55,6 +56,14 @@ fn a_difference_counts_only_what_came_after() {
     assert_eq!(difference.homings(Homing::Unlike), 0);
     assert_eq!(
         (difference.taints(Taint::Protocol), tainted(&difference)),
+        (3, 3)
+    );
+    let refused = LoginRefused::ALL.map(|why| difference.refusals(why));
+    assert_eq!(
+        (
+            difference.refusals(LoginRefused::Rule),
+            refused.iter().sum()
+        ),
         (3, 3)
     );
 }

@@ -31,6 +31,9 @@ pub(super) fn count_end(number: u64, counters: &Counters, outcome: &Result<(), C
         Fault::Proxy => Counter::ErrorsProxy,
     };
     counters.add(counter, 1);
+    if let Some(why) = error.refused() {
+        counters.refused(why);
+    }
     let fault = fault.label();
     tracing::debug!(client = number, %error, fault, "connection ended");
 }

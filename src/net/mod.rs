@@ -372,15 +372,13 @@ impl Proxy {
         let mailboxes = threads.iter().map(Thread::mailbox);
         let halts = Arc::clone(&environment.halts);
         let health = Health::new(mailboxes, environment.current.clone(), draining, halts);
-        let (metrics, workers) = (Arc::clone(&self.metrics), threads.len());
-        let times = (self.started, since(self.started));
         let gallery = Arc::new(Gallery::new(
             Arc::clone(console),
             Arc::clone(&self.metrics),
             self.steward.current(),
             self.started,
         ));
-        Arc::new(Desk::new(metrics, workers, times, health, gallery))
+        Arc::new(Desk::new(Arc::clone(console), health, gallery))
     }
 
     /// Asks servers about users, for those who let clients in.

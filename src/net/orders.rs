@@ -12,6 +12,7 @@ use super::pools::Pool;
 use super::stream::Handover;
 use super::survey::{EndClient, Survey};
 use super::ways::Way;
+use crate::admin::ServerCounts;
 use crate::auth::Credential;
 use crate::client::{CancelKey, Cancels, Login};
 use crate::config::Config;
@@ -196,6 +197,8 @@ pub(super) enum Order {
     /// A cancel request that the worker has asked for, for this connection, has reached the server,
     /// or cannot.
     Hastened(UpstreamId),
+    /// The server connections are to be counted.
+    Count(oneshot::Sender<ServerCounts>),
     /// Somebody at the console wants to see some of the ports.
     Survey(Survey),
     /// Somebody at the console ends a client.

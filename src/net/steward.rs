@@ -10,10 +10,12 @@ use super::files::raise_file_limit;
 use super::logs::Logs;
 use super::switches::SwitchKeeper;
 use super::tls::Encryption;
+use crate::admin::Reloads;
 use crate::admin::console::{Ending, Rank};
 use crate::config::{self, AuthType, ChangedBy, Config, Sources, settings};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 
 /// Has the log filtered, and look, as this says from now on; says what is wrong if it cannot be.
@@ -67,6 +69,7 @@ pub struct Steward {
     pub(super) entrances: Entrances,
     logs: Arc<Logs>,
     means: Mutex<Option<Means>>,
+    reloads: Mutex<Reloads>,
     ending: watch::Sender<Option<Ending>>,
 }
 
@@ -90,6 +93,10 @@ impl Steward {
             entrances: Entrances::default(),
             logs,
             means: Mutex::default(),
+            reloads: Mutex::new(Reloads {
+                read: now(),
+                ..Reloads::default()
+            }),
             ending: watch::Sender::new(None),
         })
     }
@@ -106,6 +113,25 @@ impl Steward {
     /// # Errors
     /// What cannot be used: nothing has changed then.
     pub fn reload(&self) -> Result<Vec<&'static str>, Unchanged> {
+        let outcome = self.read_again();
+        let mut reloads = self.reloads.lock().unwrap_or_else(PoisonError::into_inner);
+        reloads.is_refused = outcome.is_err();
+        match &outcome {
+            Ok(_) => {
+                reloads.succeeded += 1;
+                reloads.read = now();
+            }
+            Err(_) => reloads.failed += 1,
+        }
+        outcome
+    }
+
+    /// What came of that so far.
+    pub(super) fn reloads(&self) -> Reloads {
+        *self.reloads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read_again(&self) -> Result<Vec<&'static str>, Unchanged> {
         // Held to the end: one change follows the other.
         let means = self.means();
         let read = means.as_ref().map(|means| Config::load(&means.sources));
@@ -264,6 +290,12 @@ impl Steward {
     fn means(&self) -> MutexGuard<'_, Option<Means>> {
         self.means.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The moment, in seconds since 1970.
+fn now() -> f64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_secs_f64()
 }
 
 /// Whether no two settings contradict each other, of which one cannot be changed now.

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// A proxy whose port for operators is a Unix socket.
-struct Room {
-    proxy: Process,
+pub(crate) struct Room {
+    pub(crate) proxy: Process,
     path: PathBuf,
     _directory: tempfile::TempDir,
 }
@@ -23,7 +23,7 @@ impl Room {
         Self::with(upstream, &[])
     }
 
-    fn with(upstream: &str, more: &[(&str, &str)]) -> Self {
+    pub(crate) fn with(upstream: &str, more: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("http");
         let path_text = path.to_str().unwrap();
@@ -44,15 +44,15 @@ impl Room {
         stream
     }
 
-    fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Answer {
         ask(&mut self.connect(), path, "")
     }
 }
 
-struct Answer {
-    status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     head: String,
-    body: String,
+    pub(crate) body: String,
 }
 
 /// Sends a request and reads to the end of the connection.

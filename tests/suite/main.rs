@@ -97,6 +97,7 @@ mod pausing;
 mod switches;
 // The port for operators.
 mod http;
+mod instruments;
 // Many shapes of many tenants, most of which come seldom.
 mod tenants;
 // Bugs that were, so that they stay gone.

@@ -1,5 +1,6 @@
 //! Which databases are paused or disabled, as `PgBouncer`'s commands of these names say.
 
+use crate::admin::HaltCounts;
 use crate::wire::answers::Told;
 use std::collections::BTreeSet;
 
@@ -93,6 +94,16 @@ impl Halted {
         !self.all && self.paused.is_empty()
     }
 
+    /// How many there are.
+    #[must_use]
+    pub fn counts(&self) -> HaltCounts {
+        HaltCounts {
+            is_all: self.all,
+            paused: self.paused.len(),
+            disabled: self.disabled.len(),
+        }
+    }
+
     /// The databases that are paused by their names.
     pub fn paused(&self) -> impl Iterator<Item = &str> {
         self.paused.iter().map(String::as_str)
@@ -140,6 +151,7 @@ mod tests {
         halted.resume(None).unwrap();
         assert_eq!(halted.resume(None).unwrap_err().sqlstate, "55000");
         assert!(halted.is_paused(b"a") && !halted.runs() && halted.is_ordered(Some("a")));
+        assert_eq!((halted.counts().is_all, halted.counts().paused), (false, 1));
         halted.resume(Some("a")).unwrap();
         assert!(halted.runs() && !halted.is_ordered(Some("a")));
     }

@@ -4,6 +4,7 @@
 use super::Hop;
 use crate::client::Turn;
 use crate::hub::{LoginOutcome, ServerKey, Task};
+use crate::reason::LoginRefused;
 use crate::upstream::{Welcome, given};
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::HEADER;
@@ -85,7 +86,11 @@ impl Hop<'_> {
             }
         }
         match tag {
-            backend::ERROR => self.decided_login(LoginOutcome::Refused),
+            backend::ERROR => {
+                let why = LoginRefused::by_server(fields::field(body, fields::SQLSTATE));
+                self.lent.counters().refused(why);
+                self.decided_login(LoginOutcome::Refused);
+            }
             backend::AUTHENTICATION => {
                 self.client.is_challenged = is_challenge(body);
                 // The client waits for more in any case.

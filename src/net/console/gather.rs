@@ -2,8 +2,8 @@
 
 use super::act::apart;
 use super::{Console, no_answer};
-use crate::admin::Snapshot;
 use crate::admin::console::{Counted, Facts, Lead, Needs, Peer, SettingFacts};
+use crate::admin::{ServerCounts, Snapshot};
 use crate::config::{Address, Destination, SETTINGS};
 use crate::net::orders::{Mailbox, Order};
 use crate::net::phase::Phase;
@@ -60,14 +60,7 @@ impl Console {
         let period = self.period.lock();
         let period = period.unwrap_or_else(std::sync::PoisonError::into_inner);
         Ok(Facts {
-            snapshot: Snapshot {
-                version: env!("CARGO_PKG_VERSION"),
-                workers: self.mailboxes.len(),
-                is_draining: *environment.draining.borrow() != Phase::Serving,
-                uptime: self.started.elapsed().as_secs_f64(),
-                summary: environment.metrics.summary(),
-                process: process::read(self.since),
-            },
+            snapshot: self.snapshot(),
             leads: config
                 .databases
                 .named()
@@ -96,6 +89,33 @@ impl Console {
             passed,
             shape_bytes: environment.shapes.bytes(),
         })
+    }
+
+    /// What there is to know without asking a worker.
+    pub(in crate::net) fn snapshot(&self) -> Snapshot {
+        let environment = &self.environment;
+        Snapshot {
+            version: env!("CARGO_PKG_VERSION"),
+            workers: self.mailboxes.len(),
+            is_draining: *environment.draining.borrow() != Phase::Serving,
+            uptime: self.started.elapsed().as_secs_f64(),
+            summary: environment.metrics.summary(),
+            process: process::read(self.since),
+            reloads: self.steward.reloads(),
+            certificate_ends: environment.tls.clients.terms().certificate_ends(),
+            halts: environment.halts.current().counts(),
+            queued: environment.pools.queued(),
+            servers: None,
+        }
+    }
+
+    /// How many server connections there are, as all workers tell.
+    pub(in crate::net) async fn server_counts(&self) -> Result<ServerCounts, Told> {
+        let mut sum = ServerCounts::default();
+        for counts in self.ask_all(Order::Count).await? {
+            sum.add(&counts);
+        }
+        Ok(sum)
     }
 
     fn settings(&self) -> Vec<SettingFacts> {

@@ -9,16 +9,15 @@
 mod health;
 mod page;
 
+use super::console::Console;
 use super::files::HTTP_CONNECTIONS;
 use super::listener::Listener;
 use super::phase::Phase;
 use super::places::Places;
-use super::process;
 use super::stream::Plain;
 use crate::admin::exposition::{self, Format};
 use crate::admin::page::{HTML, policy};
-use crate::admin::{Snapshot, status};
-use crate::metrics::Metrics;
+use crate::admin::{ServerCounts, Snapshot, status};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
@@ -48,6 +47,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The most bytes of a request's head; hyper takes no less than 8 KiB.
 const MAX_HEAD: usize = 16 * 1024;
 
+/// How long what workers have told is told to others, too.
+const FRESH: Duration = Duration::from_secs(1);
+
 /// Pause after an accept that failed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
@@ -69,36 +71,27 @@ From elsewhere: ssh -L 9187:localhost:PORT HOST, then http://localhost:9187/\n";
 /// Whoever answers requests.
 #[derive(Debug)]
 pub(super) struct Desk {
-    pub(super) metrics: Arc<Metrics>,
-    pub(super) workers: usize,
-    pub(super) started: Instant,
-    pub(super) health: Health,
+    console: Arc<Console>,
+    health: Health,
     gallery: Arc<Gallery>,
     policy: HeaderValue,
     places: Mutex<Places>,
-    since: f64,
+    /// How many server connections there were when workers were asked last, if they have answered.
+    servers: tokio::sync::Mutex<Option<(Instant, Option<ServerCounts>)>>,
 }
 
 impl Desk {
-    pub(super) fn new(
-        metrics: Arc<Metrics>,
-        workers: usize,
-        (started, since): (Instant, f64),
-        health: Health,
-        gallery: Arc<Gallery>,
-    ) -> Self {
+    pub(super) fn new(console: Arc<Console>, health: Health, gallery: Arc<Gallery>) -> Self {
         // It is made of hashes and words, and a browser that is told none runs nothing either.
         let policy = HeaderValue::from_str(&policy());
         let policy = policy.unwrap_or(HeaderValue::from_static("default-src 'none'"));
         Self {
-            metrics,
-            workers,
-            started,
+            console,
             health,
             gallery,
             policy,
             places: Mutex::new(Places::new(HTTP_CONNECTIONS)),
-            since,
+            servers: tokio::sync::Mutex::default(),
         }
     }
 
@@ -177,11 +170,11 @@ impl Desk {
                 let accept = request.headers().get(ACCEPT);
                 let accept = accept.and_then(|accept| accept.to_str().ok());
                 let format = Format::wanted(accept.unwrap_or_default());
-                let figures = exposition::metrics(&self.snapshot(), format);
+                let figures = exposition::metrics(&self.snapshot().await, format);
                 respond(StatusCode::OK, format.content_type(), figures)
             }
             "/status" | "/status.json" => {
-                let figures = status::status(&self.snapshot());
+                let figures = status::status(&self.snapshot().await);
                 respond(StatusCode::OK, JSON, figures)
             }
             "/healthz" => tell(self.health.is_alive().await),
@@ -222,14 +215,22 @@ impl Desk {
         }
     }
 
-    fn snapshot(&self) -> Snapshot {
+    async fn snapshot(&self) -> Snapshot {
+        let mut known = self.servers.lock().await;
+        let fresh = known.filter(|(at, _)| at.elapsed() < FRESH);
+        let (at, servers) = match fresh {
+            Some(fresh) => fresh,
+            // A worker that does not answer must not keep the other figures back.
+            None => {
+                let servers = self.console.server_counts().await.ok();
+                (Instant::now(), servers)
+            }
+        };
+        *known = Some((at, servers));
+        drop(known);
         Snapshot {
-            version: env!("CARGO_PKG_VERSION"),
-            workers: self.workers,
-            is_draining: self.health.is_draining(),
-            uptime: self.started.elapsed().as_secs_f64(),
-            summary: self.metrics.summary(),
-            process: process::read(self.since),
+            servers,
+            ..self.console.snapshot()
         }
     }
 }

@@ -7,7 +7,7 @@
 //!   it;
 //! - no two pools' locks are held at once: what one is to do for another stands in its `debt`.
 
-use super::Pool;
+use super::{Pool, Pools};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -133,6 +133,17 @@ impl Known {
 
 fn is_full(taken: &HashMap<Group, usize>, (group, most): &(Group, usize)) -> bool {
     taken.get(group).is_some_and(|count| count >= most)
+}
+
+impl Pools {
+    /// How many clients wait, in all of them.
+    pub(in crate::net) fn queued(&self) -> usize {
+        let pools = self.known.pools();
+        let queued = pools
+            .values()
+            .map(|pool| pool.waiting.load(Ordering::SeqCst));
+        queued.sum()
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! to.
 
 use super::binding::end_point;
+use super::expiry;
 use super::files::{self, Error};
 use super::tunnel::Tunnel;
 use crate::config::{ClientTls, ClientTlsMode, TlsVersions};
@@ -21,6 +22,8 @@ struct Shown {
     config: Arc<ServerConfig>,
     /// To what a login can be bound; it changes with the certificate.
     hash: Option<Arc<[u8]>>,
+    /// When the certificate ends, in seconds since 1970, if that can be read.
+    ends: Option<u64>,
 }
 
 /// What TLS with clients takes.
@@ -82,6 +85,7 @@ impl ClientTerms {
             .first()
             .and_then(|leaf| end_point(leaf))
             .map(Arc::from);
+        let ends = chain.first().and_then(|leaf| expiry::end(leaf));
         let key = files::private_key(&settings.key_file)?;
         let config = builder.with_single_cert(chain, key);
         let mut config = config.map_err(|source| Error::Pair {
@@ -93,7 +97,7 @@ impl ClientTerms {
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         let config = Arc::new(config);
-        let shown = Some(Shown { config, hash });
+        let shown = Some(Shown { config, hash, ends });
         Ok(Self { mode, shown })
     }
 
@@ -107,9 +111,15 @@ impl ClientTerms {
         self.mode >= ClientTlsMode::Required
     }
 
+    /// When the certificate ends that clients are shown, in seconds since 1970; `None` if none is
+    /// shown, or that cannot be read.
+    pub(in crate::net) fn certificate_ends(&self) -> Option<u64> {
+        self.shown.as_ref()?.ends
+    }
+
     /// The beginning of a connection with a client; none if TLS is refused.
     pub(in crate::net) fn tunnel(&self) -> Option<Result<Tunnel, rustls::Error>> {
-        let Shown { config, hash } = self.shown.as_ref()?;
+        let Shown { config, hash, .. } = self.shown.as_ref()?;
         let connection = ServerConnection::new(Arc::clone(config)).map(Connection::Server);
         Some(connection.map(|connection| Tunnel::new(connection).showing(hash.clone())))
     }

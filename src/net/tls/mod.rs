@@ -4,6 +4,7 @@
 mod binding;
 mod clients;
 mod der;
+mod expiry;
 mod files;
 mod names;
 mod servers;

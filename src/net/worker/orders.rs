@@ -24,6 +24,7 @@ impl Worker {
                 Order::Move(moving) => self.move_in(*moving),
                 // Who has asked may have gone.
                 Order::Answer(asked) => drop(asked.send(())),
+                Order::Count(asked) => drop(asked.send(self.server_counts())),
                 Order::Hastened(id) => self.hub.hastened(id),
                 Order::Survey(survey) => self.survey(survey),
                 Order::End(ending) => self.end_by_order(ending),
