@@ -9,6 +9,7 @@
 pub mod console;
 pub mod date;
 pub mod exposition;
+mod headline;
 pub mod page;
 pub mod shape_rows;
 pub mod status;

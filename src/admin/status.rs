@@ -1,6 +1,7 @@
 //! The figures as JSON, for scripts and people.
 
 use super::Snapshot;
+use super::headline::{COMPARED, saved};
 use crate::metrics::Counter;
 use crate::reason::{Homing, Reason, Stay, Taint};
 use serde_json::{Map, Value, json};
@@ -21,6 +22,11 @@ pub fn status(snapshot: &Snapshot) -> String {
             "received": count(Counter::Queries),
             "converted": count(Counter::Converted),
             "passed_through": summary.passed_through(),
+        },
+        "time_saved": {
+            "seconds": saved(summary) as f64 / 1e6,
+            "compared_with": COMPARED,
+            "trials": count(Counter::Trials),
         },
         "passed_through_by_reason": reasons,
         "reads_at_home_by_reason": met(&Stay::ALL.map(|it| (it.label(), summary.stays(it)))),
@@ -70,6 +76,8 @@ mod tests {
         assert_eq!(value["state"], "serving");
         assert_eq!(value["clients"], 3);
         assert_eq!(value["queries"]["converted"], 3);
+        assert_eq!(value["time_saved"]["seconds"], 0.000_013);
+        assert_eq!(value["time_saved"]["compared_with"], COMPARED);
         assert_eq!(value["passed_through_by_reason"], json!({"threshold": 2}));
         assert_eq!(value["reads_at_home_by_reason"], json!({}));
         let mut snapshot = sample();

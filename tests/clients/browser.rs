@@ -110,6 +110,7 @@ fn fill(house: &House) -> tokio::runtime::Runtime {
 fn is_all_there(light: &str) {
     for shown in [
         "serving for ",
+        "passing the same queries through as they came",
         "SELECT relname FROM pg_class WHERE oid = ? AND relname &lt;&gt; ?",
         "SHOW work_mem",
         "not_preparable",

@@ -1,5 +1,6 @@
 //! What was counted in the last minutes, for charts.
 
+use crate::admin::headline::saved;
 use crate::metrics::{Counter, Summary, TimedRoute};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -40,12 +41,6 @@ pub(super) fn by_route(summary: &Summary) -> [u64; TimedRoute::ALL.len()] {
         TimedRoute::Shared => shared,
         TimedRoute::Passed => summary.passed_through(),
     })
-}
-
-/// Microseconds saved so far; negative if they were lost.
-pub(super) fn saved(summary: &Summary) -> i64 {
-    let count = |counter| i64::try_from(summary.count(counter)).unwrap_or(i64::MAX);
-    count(Counter::MicrosSaved).saturating_sub(count(Counter::MicrosLost))
 }
 
 impl History {

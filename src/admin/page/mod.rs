@@ -75,6 +75,13 @@ mod tests {
     }
 
     #[test]
+    fn the_headline_has_its_place_above_all_figures() {
+        let [headline, tiles] = ["headline", "tiles"].map(|id| HTML.find(&format!("id=\"{id}\"")));
+        assert!(headline.is_some() && headline < tiles);
+        assert!(HTML.contains("put($(\"headline\"), told.headline)"));
+    }
+
+    #[test]
     fn the_policy_has_the_hashes_of_what_is_in_the_page() {
         let policy = policy();
         assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"));

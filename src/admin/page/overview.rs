@@ -1,8 +1,9 @@
 //! What the page shows, as JSON: bounded, whatever the proxy has to do with.
 
-use super::history::{History, by_route, saved};
+use super::history::{History, by_route};
 use super::notices::notices;
 use crate::admin::console::{Facts, PeerState, WAITS_FOR_POOL};
+use crate::admin::headline::{headline, saved};
 use crate::admin::shape_rows::{ShapeRow, Share, shape_rows};
 use crate::metrics::{Counter, TimedRoute};
 use crate::reason::{Reason, Stay};
@@ -38,6 +39,7 @@ pub fn overview(facts: &Facts, history: &History) -> String {
         "state": if snapshot.is_draining { "draining" } else { "serving" },
         "mode": setting("mode"),
         "uptime_seconds": snapshot.uptime.floor(),
+        "headline": headline(summary),
         "warnings": facts.warnings,
         "notices": notices(facts),
         "totals": {
@@ -220,6 +222,11 @@ mod tests {
         assert_eq!(told["warnings"], json!(["This is a warning."]));
         assert_eq!(told["totals"]["prepared"], 3);
         assert_eq!(told["totals"]["saved_us"], 13);
+        let headline = told["headline"].as_str().unwrap();
+        assert!(
+            headline.starts_with("Since the start 13 µs saved"),
+            "{headline}"
+        );
         assert_eq!(told["reasons"][0]["reason"], "threshold");
         let shapes = told["shapes"].as_array().unwrap();
         assert_eq!(shapes.len(), 3);
