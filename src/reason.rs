@@ -311,7 +311,8 @@ impl Reason {
                 "A literal of a type that depends on the catalog or the clock would have to stay."
             }
             Self::VolatileLiteral => {
-                "A literal says now, today, tomorrow or yesterday: a statement would freeze it."
+                "A literal says now, today, tomorrow or yesterday, which means another moment each \
+                 time."
             }
             Self::Introspection => {
                 "It, or a trigger of its table, looks at the text of queries or at statements."
@@ -326,7 +327,8 @@ impl Reason {
                 "It calls something that changes the session's settings, or fetches from a cursor."
             }
             Self::Threshold => {
-                "Its shape was not seen often enough for asking about it or preparing it to pay."
+                "Its shape was not met often enough, on all connections or on this one, for \
+                 preparing it to pay."
             }
             Self::Rare => {
                 "So little is sent to its database that looking at the catalog would cost more."

@@ -13,7 +13,7 @@ use super::topic::Topic;
 use super::{Env, catalog, chosen, keys, lengths, question, travel};
 use crate::convert::Strictness;
 use crate::reason::Reason;
-use crate::sql::eligible::Eligible;
+use crate::sql::eligible::{self, Eligible};
 use crate::statement::{Plans, Statement, Terms};
 use std::sync::Arc;
 use std::vec::IntoIter;
@@ -175,7 +175,13 @@ pub(super) fn answered(
         candidate.reads_each_time(&found.naming);
     }
     if read_as_values(&candidate, &custom).as_ref() != Some(&original) {
-        let again = candidate.refuse(Reason::DifferentPlan, "", topic, env);
+        // Between the two questions such a word has come to mean another moment, so that the plans
+        // cannot be the same: who wants the statement converted has to write something else.
+        let reason = match says_moment(&candidate, topic, env) {
+            true => Reason::VolatileLiteral,
+            false => Reason::DifferentPlan,
+        };
+        let again = candidate.refuse(reason, "", topic, env);
         return again.map(Step::Teach);
     }
     candidate.terms = Arc::new(Terms {
@@ -280,6 +286,18 @@ fn plan_bytes(custom: &Answer, generic: Option<&Answer>) -> usize {
         Some(generic) => generic.length(true),
         None => plan(custom).map_or(0, |custom| custom.length(false)),
     }
+}
+
+/// Whether the text has a literal that says a moment, such as `now`.
+fn says_moment(candidate: &Candidate, topic: &Topic, env: &mut Env<'_>) -> bool {
+    let (dialect, recipe) = (env.standing.dialect, candidate.statement.recipe());
+    if env.lent.scan_again(&topic.text, dialect, recipe).is_err() {
+        return false;
+    }
+    let scan = &env.lent.scan;
+    let literals = scan.literals().iter();
+    let mut values = literals.flat_map(|literal| scan.elements(literal));
+    values.any(|value| eligible::is_volatile(&topic.text, value))
 }
 
 /// The plan of the rewritten text; `None` if there is none.

@@ -2,6 +2,8 @@
 
 use crate::harness::client::Client;
 use crate::harness::matrix::{converts, same};
+use crate::harness::proxy::Proxy;
+use crate::harness::server;
 use pgautoprep::metrics::Counter;
 use pgautoprep::reason::Reason;
 
@@ -170,4 +172,29 @@ fn what_is_known_against_a_text_is_counted_wherever_it_comes() {
     assert_eq!(passed(Reason::FailedTransaction), 0, "{summary}");
     assert!(passed(Reason::Bulk) > 100, "{summary}");
     assert!(passed(Reason::TypedLiteral) > 100, "{summary}");
+}
+
+/// What a text that compares with the moment has to be told: nothing else would get it converted.
+#[test]
+fn a_word_that_means_the_moment_is_the_reason_and_not_a_plan_that_differs() {
+    let database =
+        server::database("CREATE TABLE f (id int PRIMARY KEY, mtime timestamptz, n int)");
+    for condition in [
+        "mtime > 'now'::timestamp - interval '1 minute'",
+        "mtime > 'now'",
+        "mtime < 'now' AND n IN (1, 2, 3)",
+    ] {
+        let proxy = Proxy::start(&server::address());
+        let mut client = Client::login(proxy.address(), &database);
+        for id in 0..20 {
+            client.run(&format!("SELECT n FROM f WHERE id <> {id} AND {condition}"));
+        }
+        let summary = proxy.summary();
+        let passed = |reason| summary.passed(reason);
+        assert_eq!(passed(Reason::DifferentPlan), 0, "{condition} {summary}");
+        assert!(
+            passed(Reason::VolatileLiteral) > 10,
+            "{condition} {summary}"
+        );
+    }
 }
