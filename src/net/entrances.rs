@@ -93,10 +93,15 @@ impl Entrances {
         coming
     }
 
+    /// Whether nothing may change.
+    pub(super) fn are_fixed(&self) -> bool {
+        let opening = &self.state().opening;
+        opening.as_ref().is_none_or(|it| it.is_closed())
+    }
+
     /// Has the configuration say what is, where nothing may change.
     pub(super) fn settle(&self, before: &Config, after: &mut Config) {
-        let opening = &self.state().opening;
-        if opening.as_ref().is_none_or(|it| it.is_closed()) {
+        if self.are_fixed() {
             after.listen.clone_from(&before.listen);
             after.http_listen.clone_from(&before.http_listen);
             let keys = [settings::LISTEN.key, settings::HTTP_LISTEN.key];

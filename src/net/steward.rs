@@ -176,7 +176,7 @@ impl Steward {
         let setting = settings::SETTINGS.iter().find(|setting| setting.key == key);
         let setting = setting.ok_or_else(|| Unchanged::Unknown(key.to_owned()))?;
         let fixed = || Unchanged::Fixed(key.to_owned());
-        match Config::changed_by(setting.key) {
+        match self.changed_by(setting.key) {
             ChangedBy::Set => {}
             ChangedBy::Reload => return Err(Unchanged::Together(key.to_owned())),
             ChangedBy::Restart => return Err(fixed()),
@@ -220,10 +220,20 @@ impl Steward {
             (
                 *key,
                 value.clone(),
-                Config::changed_by(key) != ChangedBy::Restart,
+                self.changed_by(key) != ChangedBy::Restart,
             )
         })
         .collect()
+    }
+
+    /// By what a setting is changed in this process: where its sockets are another's, too, nothing
+    /// but a restart changes the addresses.
+    fn changed_by(&self, key: &str) -> ChangedBy {
+        let is_address = [settings::LISTEN.key, settings::HTTP_LISTEN.key].contains(&key);
+        match is_address && self.entrances.are_fixed() {
+            true => ChangedBy::Restart,
+            false => Config::changed_by(key),
+        }
     }
 
     /// Which lines of the log are wanted.

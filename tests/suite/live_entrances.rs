@@ -4,6 +4,7 @@
 use crate::console::{cell, enter, found};
 use crate::harness::client::{Client, PATIENCE};
 use crate::harness::frames;
+use crate::harness::proxy::Process;
 use crate::harness::server;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -200,4 +201,28 @@ fn addresses_that_are_to_be_taken_over_change_with_the_next_process_only() {
     let answer = console.query("RELOAD");
     let told = answer[0].field(b'M').unwrap();
     assert!(told.contains("would connect to itself"), "{told}");
+}
+
+#[test]
+fn addresses_that_only_a_restart_changes_are_shown_so() {
+    let place = tempfile::tempdir().unwrap();
+    let listen = place.path().join("socket");
+    let takeover = place.path().join("takeover");
+    for (takeover, changeable) in [(None, "yes"), (Some(takeover.to_str().unwrap()), "no")] {
+        let own = [
+            ("listen", listen.to_str().unwrap()),
+            ("admin_users", "boss"),
+        ];
+        let takeover = takeover.map(|path| ("takeover_socket", path));
+        let settings: Vec<_> = own.into_iter().chain(takeover).collect();
+        let _process = Process::start(&server::address(), &settings);
+        let mut console = enter(listen.to_str().unwrap(), "boss");
+        for key in ["listen", "http_listen"] {
+            let row = found(&mut console, "CONFIG", "key", key).remove(0);
+            assert_eq!(cell(&row, "changeable"), changeable, "{key}");
+        }
+        let answer = console.query("SET listen = 'localhost:1'");
+        let said = format!("{answer:?}");
+        assert_eq!(said.contains("by a restart"), changeable == "no", "{said}");
+    }
 }
