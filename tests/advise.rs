@@ -292,15 +292,9 @@ async fn it_ends_by_itself_and_a_wrong_password_costs_only_columns() {
     let file = directory.path().join("password");
     std::fs::write(&file, "wrong\n").unwrap();
     let file = file.to_str().unwrap();
-    let more = [
-        "--minutes",
-        "0.05",
-        "--user",
-        "postgres",
-        "--password-file",
-        file,
-    ];
-    let mut advise = Advise::start(&server, &more, &[]);
+    let more = ["--minutes", "0.05", "--password-file", file];
+    // A variable may be there for something else.
+    let mut advise = Advise::start(&server, &more, &[("PGUSER", "postgres")]);
     load(advise.port).await;
     let mut report = String::new();
     advise.out.read_to_string(&mut report).unwrap();
@@ -328,9 +322,10 @@ async fn whom_the_server_does_not_let_in_is_told_so_at_once() {
         ("postgres", &[], &right, None),
     ] {
         let own = ["--listen", "127.0.0.1:0", "--upstream", &upstream];
-        let own = [&own[..], &["--minutes", "0.01", "--user", user], more].concat();
-        let output = command(&own).envs(variables.iter().copied()).output();
-        let output = output.unwrap();
+        let own = [&own[..], &["--minutes", "0.01"], more].concat();
+        let mut command = command(&own);
+        command.env("PGUSER", user).envs(variables.iter().copied());
+        let output = command.output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{error}");
         let told = "the report will lack what only the server knows";
@@ -375,5 +370,24 @@ fn what_cannot_be_done_is_said_at_once() {
         let error = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {error}");
         assert!(error.contains(said), "{arguments:?}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn who_does_not_exist_or_has_another_password_learns_it_before_anything_is_observed() {
+    let server = server().await;
+    let upstream = server.host_port();
+    for (user, password) in [("nobody", PASSWORD), ("postgres", "wrong")] {
+        let own = ["--listen", "127.0.0.1:0", "--upstream", &upstream];
+        let more = ["--minutes", "10", "--user", user];
+        let mut command = command(&[&own[..], &more].concat());
+        let output = command.env("PGPASSWORD", password).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{said}");
+        assert!(
+            said.contains(&format!("cannot ask the server as {user}: ")),
+            "{said}"
+        );
+        assert!(output.stdout.is_empty(), "it has not begun to listen");
     }
 }

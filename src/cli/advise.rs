@@ -25,7 +25,7 @@ use super::{SettingFlags, logging};
 use crate::config::{Config, settings};
 use crate::metrics::{Counter, Metrics};
 use crate::net::Proxy;
-use ask::Questions;
+use ask::{Questions, is_about_user};
 use credentials::Credentials;
 use report::{Observed, Report};
 
@@ -101,6 +101,10 @@ impl Advise {
             proxy: None,
         };
         if let Some(why) = questions.refusal() {
+            // Who has named somebody wants what only the server knows, and has not yet waited.
+            if let Some(user) = self.asker.filter(|_| is_about_user(&why)) {
+                bail!("cannot ask the server as {user}: {why}");
+            }
             tracing::warn!(why, "the report will lack what only the server knows");
         }
         let runtime = tokio::runtime::Builder::new_current_thread()

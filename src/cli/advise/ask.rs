@@ -91,6 +91,14 @@ pub(super) struct Questions {
     pub(super) proxy: Option<Address>,
 }
 
+/// Whether a login was refused for the user, or for its password: nothing that a database has, or
+/// that ends by itself, changes that.
+pub(super) fn is_about_user(why: &str) -> bool {
+    // Rules may be about the database; in whatever language they are called so.
+    let is_about_role = why.contains(": 28000: ") && !why.contains("pg_hba.conf");
+    is_about_role || why.contains(": 28P01: ") || why.contains("PGPASSWORD")
+}
+
 impl Questions {
     /// Asks about the statements that could be converted, of those that these samples are of.
     pub(super) fn ask(&self, samples: Vec<(Passed, Option<Sample>)>) -> Asked {
@@ -193,8 +201,7 @@ impl Questions {
         });
         // A database that nobody has named may not be there, or not be for this user.
         let is_named = !self.databases.is_empty();
-        let is_about_password = |why: &str| why.contains(": 28P01: ") || why.contains("PGPASSWORD");
-        refusals.find(|why| is_named || is_about_password(why))
+        refusals.find(|why| is_named || is_about_user(why))
     }
 
     /// The first server of this database.
