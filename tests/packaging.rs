@@ -86,6 +86,35 @@ fn the_unit_runs_what_the_package_installs() {
     );
 }
 
+/// What a unit says, in order, without comments.
+fn said(path: &str) -> Vec<String> {
+    let text = text(path);
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn the_template_of_units_differs_from_the_unit_only_in_its_description() {
+    let unit = said("packaging/systemd/pgautoprep.service");
+    let template = said("packaging/systemd/pgautoprep@.service");
+    assert_eq!(unit.len(), template.len());
+    let others = unit
+        .iter()
+        .zip(&template)
+        .filter(|(one, other)| one != other);
+    for (one, other) in others {
+        assert_eq!(*other, format!("{one} (instance %i)"));
+    }
+    // Otherwise the first to stop would take the sockets of the other with it.
+    assert!(template.contains(&"RuntimeDirectoryPreserve=yes".to_owned()));
+    let parts = [
+        "usr/share/doc/pgautoprep/",
+        "packaging/systemd/pgautoprep@.service",
+    ];
+    let installed = assets().into_iter().find(|(from, _)| from == parts[1]);
+    assert!(installed.is_some_and(|(_, to)| to.starts_with(format!("/{}", parts[0]))));
+}
+
 #[test]
 fn the_socket_unit_listens_where_the_program_does() {
     let unit = text("packaging/systemd/pgautoprep.socket");

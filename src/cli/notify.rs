@@ -7,29 +7,57 @@ use std::io;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What the program does that was told to stop.
+const ENDING: &str = "ending";
 
 /// Whoever has started the program, if it wants to be told.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Manager(Option<SocketAddr>);
+pub(super) struct Manager {
+    address: Option<SocketAddr>,
+    /// What it was told last that the program does.
+    doing: Arc<Mutex<String>>,
+}
 
 impl Manager {
     /// The one that the environment names.
     pub(super) fn from_environment() -> Self {
         let Some(name) = std::env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty()) else {
-            return Self(None);
+            return Self::default();
         };
         match address(name.as_bytes()) {
-            Ok(address) => Self(Some(address)),
+            Ok(address) => Self::at(address),
             Err(error) => {
                 tracing::warn!(%error, "NOTIFY_SOCKET cannot be used");
-                Self(None)
+                Self::default()
             }
+        }
+    }
+
+    fn at(address: SocketAddr) -> Self {
+        Self {
+            address: Some(address),
+            doing: Arc::default(),
         }
     }
 
     /// It serves, or has read its configuration again.
     pub(super) fn ready(&self, status: &str) {
+        status.clone_into(&mut self.doing());
         self.tell(&format!("READY=1\nSTATUS={status}"));
+    }
+
+    /// Whether anybody wants to be told.
+    pub(super) const fn is_there(&self) -> bool {
+        self.address.is_some()
+    }
+
+    /// How many clients there are, beside what it was told last.
+    pub(super) fn clients(&self, clients: u64) {
+        let doing = self.doing();
+        let plural = if clients == 1 { "" } else { "s" };
+        self.tell(&format!("STATUS={doing} ({clients} client{plural})"));
     }
 
     /// It begins to read its configuration again. With `Type=notify-reload` systemd knows by the
@@ -42,11 +70,16 @@ impl Manager {
 
     /// It is about to end.
     pub(super) fn stopping(&self) {
-        self.tell("STOPPING=1\nSTATUS=ending");
+        ENDING.clone_into(&mut self.doing());
+        self.tell(&format!("STOPPING=1\nSTATUS={ENDING}"));
+    }
+
+    fn doing(&self) -> MutexGuard<'_, String> {
+        self.doing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn tell(&self, message: &str) {
-        let Some(address) = &self.0 else { return };
+        let Some(address) = &self.address else { return };
         let told = UnixDatagram::unbound().and_then(|socket| {
             // A manager that does not read must not hold anything up.
             socket.set_nonblocking(true)?;
@@ -76,20 +109,24 @@ mod tests {
         let name = format!("pgautoprep-{}", std::process::id());
         let place = SocketAddr::from_abstract_name(&name).unwrap();
         let socket = UnixDatagram::bind_addr(&place).unwrap();
-        let manager = Manager(Some(address(format!("@{name}").as_bytes()).unwrap()));
+        let manager = Manager::at(address(format!("@{name}").as_bytes()).unwrap());
         manager.ready("serving");
+        manager.clients(1);
         manager.reloading();
         manager.stopping();
+        manager.clients(2);
         let heard = || {
             let mut bytes = [0; 256];
             let count = socket.recv(&mut bytes).unwrap();
             String::from_utf8(bytes[..count].to_vec()).unwrap()
         };
         assert_eq!(heard(), "READY=1\nSTATUS=serving");
+        assert_eq!(heard(), "STATUS=serving (1 client)");
         let reloading = heard();
         let micros = reloading.strip_prefix("RELOADING=1\nMONOTONIC_USEC=");
         assert!(micros.unwrap().parse::<u64>().unwrap() > 0, "{reloading}");
         assert_eq!(heard(), "STOPPING=1\nSTATUS=ending");
+        assert_eq!(heard(), "STATUS=ending (2 clients)");
     }
 
     #[test]
@@ -98,7 +135,7 @@ mod tests {
             assert!(address(name).is_err(), "{name:?}");
         }
         // Nobody listens there, and that changes nothing.
-        Manager(Some(address(b"/nowhere/at/all").unwrap())).stopping();
+        Manager::at(address(b"/nowhere/at/all").unwrap()).stopping();
         Manager::default().stopping();
     }
 }

@@ -1,6 +1,7 @@
 //! `serve`: the proxy itself, until it is told to stop.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -10,10 +11,14 @@ use super::logging::{self, Output};
 use super::notify::Manager;
 use super::summary::{Summaries, line};
 use crate::config::{Config, Sources};
+use crate::metrics::Metrics;
 use crate::net::{Means, Proxy, Steward, raise_file_limit};
 
 /// What a service manager shows.
 const SERVING: &str = "serving";
+
+/// How often it is told how many clients there are, if that has changed.
+const STATUS_PERIOD: Duration = Duration::from_secs(5);
 
 /// Arguments of `serve`.
 #[derive(Debug, clap::Args)]
@@ -100,6 +105,7 @@ async fn serve(config: Config, sources: Sources, output: &Output) -> anyhow::Res
     let summaries = Arc::new(Summaries::of(&proxy));
     let others = [summary?, hangup?, ignored?];
     let told = (output.clone(), manager.clone());
+    let telling = tell_of_clients(manager.clone(), proxy.metrics());
     let (ending, teller) = (Arc::clone(&steward), manager.clone());
     tokio::spawn(async move {
         ending.told_to_end().await;
@@ -107,6 +113,7 @@ async fn serve(config: Config, sources: Sources, output: &Output) -> anyhow::Res
     });
     let signals = answer_signals(others, Arc::clone(&summaries), steward, told);
     tokio::spawn(signals);
+    tokio::spawn(telling);
     // Who connects from now on is served, if not at once.
     manager.ready(SERVING);
     // Neither sender is dropped before it is used: the signals never end.
@@ -116,6 +123,21 @@ async fn serve(config: Config, sources: Sources, output: &Output) -> anyhow::Res
     manager.stopping();
     tell(output, &summaries);
     Ok(())
+}
+
+/// Tells a service manager how many clients there are, whenever that has changed.
+async fn tell_of_clients(manager: Manager, metrics: Arc<Metrics>) {
+    if !manager.is_there() {
+        return;
+    }
+    let mut told = 0;
+    loop {
+        tokio::time::sleep(STATUS_PERIOD).await;
+        let clients = metrics.summary().connections_open();
+        if std::mem::replace(&mut told, clients) != clients {
+            manager.clients(clients);
+        }
+    }
 }
 
 /// Prints what was done since the last time.

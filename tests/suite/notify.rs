@@ -6,8 +6,42 @@ use crate::harness::login::Users;
 use crate::harness::proxy::Process;
 use crate::harness::server;
 use rustix::process::Signal;
+use std::io;
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
+
+/// The next message, whatever it is.
+fn next(socket: &UnixDatagram) -> io::Result<String> {
+    let mut bytes = [0; 512];
+    let count = socket.recv(&mut bytes)?;
+    Ok(String::from_utf8(bytes[..count].to_vec()).unwrap())
+}
+
+/// The next message that does not only say how many clients there are.
+fn heard(socket: &UnixDatagram) -> io::Result<String> {
+    loop {
+        let message = next(socket)?;
+        if !message.starts_with("STATUS=") {
+            return Ok(message);
+        }
+    }
+}
+
+#[test]
+fn a_service_manager_is_told_how_many_clients_there_are() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    let wait = Some(Duration::from_secs(15));
+    socket.set_read_timeout(wait).unwrap();
+    let shell = format!("export NOTIFY_SOCKET={}", path.display());
+    let process = Process::start_under(&shell, &server::address(), &[]);
+    assert_eq!(next(&socket).unwrap(), "READY=1\nSTATUS=serving");
+    let client = Client::login(&process.address, "postgres");
+    assert_eq!(next(&socket).unwrap(), "STATUS=serving (1 client)");
+    drop(client);
+    assert_eq!(next(&socket).unwrap(), "STATUS=serving (0 clients)");
+}
 
 #[test]
 fn a_service_manager_is_told_what_the_program_does() {
@@ -17,11 +51,7 @@ fn a_service_manager_is_told_what_the_program_does() {
     socket
         .set_read_timeout(Some(Duration::from_secs(15)))
         .unwrap();
-    let heard = || {
-        let mut bytes = [0; 512];
-        let count = socket.recv(&mut bytes).unwrap();
-        String::from_utf8(bytes[..count].to_vec()).unwrap()
-    };
+    let heard = || heard(&socket).unwrap();
     let users = place.path().join("users");
     std::fs::write(&users, "\"postgres\" \"\"\n").unwrap();
     let settings = [
@@ -62,11 +92,7 @@ fn a_service_manager_is_told_at_once_what_was_ordered_at_the_console() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("notify");
     let socket = UnixDatagram::bind(&path).unwrap();
-    let heard = || {
-        let mut bytes = [0; 512];
-        let count = socket.recv(&mut bytes);
-        count.map(|count| String::from_utf8(bytes[..count].to_vec()).unwrap())
-    };
+    let heard = || heard(&socket);
     let wait = |time| socket.set_read_timeout(Some(time)).unwrap();
     let users = Users::new(&[("postgres", "")]);
     let settings = [
