@@ -337,14 +337,15 @@ impl Lent {
     }
 
     /// Whether a statement that was just met, and has no verdict, must be met more often before the
-    /// next lesson about it, because the last has not paid.
+    /// next lesson about it, because the last has not paid, or those about others have not.
     #[must_use]
     pub fn rests(&self, statement: &Statement, standing: &Standing, now: Millis) -> bool {
         let executions = self.shapes.executions(statement);
         let threshold = self.settings.prepare_threshold;
         let is_ample = self.shapes.questions().are_ample(now) && standing.database.affords();
         let rests = |payback: &mut Payback| payback.rests(executions, threshold, is_ample);
-        !self.settings.is_eager() && rests(&mut statement.payback())
+        let rests = rests(&mut statement.payback()) || standing.database.owes();
+        !self.settings.is_eager() && rests
     }
 
     /// Brings the verdict of a statement up to date, and counts what has made an end of it.

@@ -362,6 +362,13 @@ impl Hub {
         }
     }
 
+    /// Whether something is asked on a connection for others whose client has left.
+    #[must_use]
+    pub fn is_learning(&self, id: UpstreamId) -> bool {
+        let server = self.servers.get(id.0);
+        server.is_some_and(|server| !is_without_lesson(server))
+    }
+
     /// With which startup packet a server connection was logged in, and to which server.
     #[must_use]
     pub fn identity(&self, id: UpstreamId) -> Option<&[u8]> {

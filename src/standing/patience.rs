@@ -6,7 +6,7 @@
 //! through as they are before the next question.
 
 /// Conversions that an answer must have been good for to have been worth it.
-const WORTH: u64 = 8;
+const WORTH: u64 = 20;
 
 /// The most queries that go through before the next question.
 const MOST: u8 = 64;

@@ -233,6 +233,13 @@ impl Database {
         threshold.saturating_mul(1 << doublings.min(DOUBLINGS))
     }
 
+    /// Whether lessons have to be earned first: those before have not paid, and what they took has
+    /// not been saved since by anything else.
+    #[must_use]
+    pub fn owes(&self) -> bool {
+        self.threshold(1) > 1 && !self.affords()
+    }
+
     /// The catalog epoch. It moves when the catalog changes (the fidelity rules, H-20): when a
     /// session of the proxy changes it, or when a look finds that it was changed past the proxy.
     #[must_use]

@@ -42,8 +42,16 @@ fn where_lessons_do_not_pay_shapes_wait_longer_until_they_do() {
     assert_eq!(lessons(UNPAID - 1, false), 3);
     assert_eq!(lessons(1, false), 6);
     assert_eq!(lessons(1_000_000, false), 48);
+    assert!(!database.owes(), "nothing was spent");
+    database.pays(1_000);
+    assert!(database.owes());
+    database.has_saved(2_000_000);
+    assert!(!database.owes());
+    database.pays(2_000);
     assert_eq!(lessons(1, true), 48);
+    assert!(database.owes());
     assert_eq!(lessons(UNPAID, true), 3);
+    assert!(!database.owes(), "lessons pay");
 }
 
 #[test]

@@ -71,7 +71,8 @@ fn a_pool_has_its_minimum_also_when_nobody_is_there() {
             ("catalog_watch_ms", "60000"),
         ];
         let mut scene = Scene::new(&settings);
-        assert!(scene.processes().is_empty(), "nobody has come");
+        // Whoever has made the database may be on its way out; nobody has come to the pool.
+        scene.await_processes(0);
         scene.visit("SELECT count(*) FROM t");
         scene.await_processes(3);
         // The client's own may be on its way to its end.

@@ -110,3 +110,33 @@ fn what_comes_seldom_costs_little() {
         "{summary}"
     );
 }
+
+/// Each of them changes what names mean, and the server would be asked again behind each.
+#[test]
+fn who_makes_temporary_tables_all_the_time_is_asked_little() {
+    const REQUESTS: u64 = 200;
+    let server = server::address();
+    let database = server::database(
+        "CREATE TABLE t (id int PRIMARY KEY, name text); \
+         INSERT INTO t SELECT n, 'name ' || n FROM generate_series(1, 100) n; ANALYZE t",
+    );
+    let settings = [
+        ("listen", "127.0.0.1:0"),
+        ("upstream", &server),
+        ("trials", "off"),
+    ];
+    let proxy = Proxy::configured(&settings);
+    let mut client = Client::login(proxy.address(), &database);
+    for request in 0..REQUESTS {
+        client.run("CREATE TEMP TABLE mine (id int)");
+        client.run(&format!("INSERT INTO mine VALUES ({request})"));
+        for id in 1..6 {
+            let frames = client.query(&format!("SELECT name FROM t WHERE id = {id}"));
+            assert_eq!(frames[1].columns(), [Some(format!("name {id}"))]);
+        }
+        client.run("DROP TABLE mine");
+    }
+    let summary = proxy.summary();
+    let questions = summary.count(Counter::Questions);
+    assert!(questions < 2 * REQUESTS, "{summary}");
+}

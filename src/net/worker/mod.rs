@@ -467,7 +467,7 @@ impl Worker {
             Task::DropParked => {
                 // It makes no difference whether there were any.
                 let _ = self.warm.drop_all();
-                self.close_waiting();
+                self.close_unfit();
             }
             Task::Settled(id) => self.settled(id),
             Task::Return(id) => self.returned(id),

@@ -300,18 +300,13 @@ impl Worker {
         }
     }
 
-    /// Closes all connections that wait for a client, for whom they are no longer what a login
-    /// would lead to. What others are asked is of use all the same: where it is not known what
-    /// texts do, any of them may change who may log in, and it would never be known if nobody
-    /// heard the answer. Whether a connection is still fit is looked at when it has answered
-    /// ([`Hub::wake`](crate::hub::Hub::wake)).
-    pub(super) fn close_waiting(&mut self) {
+    /// Closes all connections without a client, which are no longer what a login would lead to,
+    /// but for those on which something is asked for others: where it is not known what texts do,
+    /// any of them may change who may log in, and it would never be known if nobody heard the
+    /// answer. Whether such a connection is still fit is looked at when it has answered.
+    pub(super) fn close_unfit(&mut self) {
         for id in self.parked.clone() {
-            let waits = self
-                .upstreams
-                .get(id.0)
-                .is_none_or(|server| server.asked.is_none());
-            if waits {
+            if !self.hub.is_learning(id) {
                 self.close_parked(id);
             }
         }
