@@ -193,19 +193,22 @@ impl Counters {
         bump(&self.passed[reason as usize], 1);
     }
 
-    /// Counts a statement to be learned again after what has this tag. Only their worker may.
+    /// Counts a statement to be learned again after what has this command tag. Only the worker that
+    /// these counters belong to may call this.
     pub fn outdated(&self, tag: Command) {
         if let Some(count) = self.outdated.get(tag.index()) {
             bump(count, 1);
         }
     }
 
-    /// Counts a statement that may not run elsewhere, or a query observed. Only their worker may.
+    /// Counts a statement that may not run elsewhere, or a query that is only observed. Only the
+    /// worker that these counters belong to may call this.
     pub fn stays(&self, stay: Stay) {
         bump(&self.stays[stay as usize], 1);
     }
 
-    /// Counts an answer without an error, so many microseconds after the statement was sent.
+    /// Counts an answer without an error, so many microseconds after the statement was sent. Only
+    /// the worker that these counters belong to may call this.
     #[inline]
     pub fn took(&self, route: TimedRoute, micros: u64) {
         self.times[route as usize].add(micros);

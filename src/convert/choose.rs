@@ -26,7 +26,7 @@ pub(super) fn leaves_or_chooses(
 ) -> Result<bool, Reason> {
     let settings = &lent.settings;
     let routes = entry.statement.routes();
-    if settings.shares && entry.statement.may_travel() && !routes.are_left_for_good() {
+    if settings.shares && entry.statement.may_travel() && !routes.are_left_by_far() {
         if settings.trials
             && !settings.looses
             && let Some(how) = entry.trial.next_at_home(routes, clock)

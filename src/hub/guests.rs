@@ -392,3 +392,14 @@ impl Hub {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_a_host_that_stalls_is_so() {
+        let said = Homing::Stalled.explain();
+        assert!(said.contains(&format!(" {STALL} ms")), "{said}");
+    }
+}

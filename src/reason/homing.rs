@@ -92,7 +92,7 @@ impl Homing {
             Self::Leaves => "It may leave something in the session that runs it.",
             Self::Stalled => "On another connection, nothing was answered for 20 ms.",
             Self::Unusual => "On another connection, its answer was long or an error.",
-            Self::Disturbed => "Another connection was lost before it had answered.",
+            Self::Disturbed => "Another connection was lost, or told something else, in between.",
         }
     }
 }

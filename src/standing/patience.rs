@@ -5,7 +5,8 @@
 //! than a conversion saves. So what the last answers were good for decides how many queries go
 //! through as they are before the next question.
 
-/// Conversions that an answer must have been good for to have been worth it.
+/// Statements that must have been looked up since an answer for it to have been worth it: the
+/// question takes the server 1 to 2 ms (15), and a conversion saves 0.05 to 0.1 ms.
 const WORTH: u64 = 20;
 
 /// The most queries that go through before the next question.

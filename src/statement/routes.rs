@@ -191,7 +191,7 @@ impl Routes {
     /// read may gain where it runs.
     #[must_use]
     #[inline]
-    pub fn are_left_for_good(&self) -> bool {
+    pub fn are_left_by_far(&self) -> bool {
         self.is_far.load(Ordering::Relaxed)
     }
 

@@ -228,7 +228,7 @@ fn left_after(routes: &Routes, cost: impl Fn(Route) -> u64, renewed: usize) -> O
     let begun = clock;
     let mut trial = Trial::new(routes);
     for index in 1..60_000 {
-        if routes.are_left_for_good() {
+        if routes.are_left_by_far() {
             return Some(clock - begun);
         }
         if index % renewed == 0 {

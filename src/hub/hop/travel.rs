@@ -167,3 +167,17 @@ impl Hop<'_> {
         self.at_home(*decided, &text);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_reads_at_home_is_so() {
+        let says = |homing: Homing, what: &str| assert!(homing.explain().contains(what), "{what}");
+        says(Homing::Long, &format!(" {} KiB", MAX_TEXT / 1024));
+        says(Homing::Unread, &format!(" {} KiB", MAX_UNSENT / 1024));
+        assert_eq!(AWAY, 1_000);
+        says(Homing::Due, " a second");
+    }
+}

@@ -74,14 +74,16 @@ impl Database {
         lock(&self.seen).made()
     }
 
-    /// Records a look at the catalog, which took from `asked` to `now`; returns whether the catalog
-    /// has changed. A change moves the epoch. After a long look the next one comes later. `suspect`
-    /// says whether a first look counts as a change, and that a session waits for what it says.
+    /// Records a look at the catalog, which took from `asked` to `now`; returns whether it tells
+    /// that the catalog has changed. A change moves the epoch. After a long look the next one comes
+    /// later. `suspect` says whether a first look counts as a change, and that a session waits for
+    /// what it says.
     pub fn observed(&self, sight: Sight, asked: Millis, now: Millis, suspect: bool) -> bool {
         let took = now.since(asked);
         self.spends(took, now);
         self.usage.looked(took);
         let mut seen = lock(&self.seen);
+        // It is as if nobody had looked: whoever relies on looks waits for the next one.
         if !suspect && seen.is_early(&sight) {
             self.watch_due.store(now.0, Ordering::Relaxed);
             return false;
