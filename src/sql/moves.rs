@@ -32,14 +32,17 @@ pub enum Move {
     /// No more savepoint of this name, nor any later one.
     Release(Box<[u8]>),
     /// Several statements, which leave nothing behind unless all of them complete: drivers and
-    /// poolers end with such a text what a client has left of its session.
+    /// poolers end with such a text what a client has left of its session, and applications begin
+    /// with one a transaction for a tenant.
     Several(Vec<Part>),
 }
 
 /// One of several statements of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
-    /// It changes these settings until they are changed again.
+    /// It begins a transaction. Nothing stands before it.
+    Begin,
+    /// It changes these settings.
     Settings(Vec<Assignment>),
     /// RESET ALL.
     ResetAll,
@@ -57,6 +60,12 @@ impl Move {
             _ => false,
         }
     }
+
+    /// Whether it begins a transaction, so that all it does is done inside.
+    #[must_use]
+    pub fn begins(&self) -> bool {
+        matches!(self, Self::Several(parts) if parts.first() == Some(&Part::Begin))
+    }
 }
 
 impl Part {
@@ -64,6 +73,7 @@ impl Part {
     #[must_use]
     pub fn completes_with(&self, tag: &[u8]) -> bool {
         match self {
+            Self::Begin => matches!(tag, b"BEGIN" | b"START TRANSACTION"),
             Self::Settings(_) => matches!(tag, b"SET" | b"RESET"),
             Self::ResetAll => tag == b"RESET",
             Self::Quiet(quiet) => tag == quiet.as_bytes(),
@@ -110,6 +120,10 @@ pub fn read(text: &[u8]) -> Option<Move> {
         return None;
     }
     let mut reader = Reader::new(text);
+    let mut begin = reader.fork();
+    if begin.begins().is_some() {
+        return begin.inside();
+    }
     let mut quiet = reader.fork();
     if let Some(part) = quiet.quiet() {
         return quiet.several(part);
@@ -127,8 +141,8 @@ fn part(does: Move) -> Option<Part> {
     match does {
         Move::ResetAll => Some(Part::ResetAll),
         Move::Settings(changes) => {
-            let lasts = |change: &Assignment| !change.is_local && !change.is_call;
-            changes.iter().all(lasts).then_some(Part::Settings(changes))
+            let is_call = changes.iter().any(|change| change.is_call);
+            (!is_call).then_some(Part::Settings(changes))
         }
         _ => None,
     }

@@ -143,7 +143,6 @@ fn what_is_not_understood_is_no_move() {
         "SELECT public.pg_advisory_unlock_all()",
         "RESET ALL; DISCARD ALL",
         "RESET ALL CLOSE ALL",
-        "RESET ALL; SET LOCAL x = 1",
         "RESET ALL; SELECT set_config('a', 'b', false)",
         "RESET ALL; DEALLOCATE ALL",
         "RESET ALL; COMMIT",
@@ -159,6 +158,17 @@ fn what_is_not_understood_is_no_move() {
         "SAVEPOINT U&\"a\"",
         "PREPARE TRANSACTION 'x'",
         "BEGIN",
+        "START TRANSACTION READ ONLY;",
+        "BEGIN ISOLATION LEVEL SERIALIZABLE; SET LOCAL x = 1",
+        "BEGIN DEFERRABLE; SET LOCAL x = 1",
+        "BEGIN SET LOCAL x = 1",
+        "BEGIN; SET LOCAL x = 1; SELECT 1",
+        "BEGIN; UNLISTEN *; SET LOCAL x = 1",
+        "BEGIN; SELECT set_config('a', 'b', true)",
+        "BEGIN; SET LOCAL x = 1; COMMIT",
+        "SET LOCAL x = 1; BEGIN",
+        "BEGIN; BEGIN; SET LOCAL x = 1",
+        "START; SET LOCAL x = 1",
         &long,
         &name,
     ] {
@@ -209,4 +219,33 @@ fn several_statements_are_read_that_clean_a_session_up() {
     }
     let most = "CLOSE ALL;".repeat(MAX_PARTS);
     assert!(read(most.as_bytes()).is_some());
+}
+
+#[test]
+fn a_transaction_is_begun_together_with_what_is_set_in_it() {
+    let local = Assignment {
+        is_local: true,
+        ..match set("role", " a") {
+            Some(Move::Settings(mut changes)) => changes.remove(0),
+            other => panic!("{other:?}"),
+        }
+    };
+    let wanted = vec![Part::Begin, Part::Settings(vec![local])];
+    for begin in [
+        "BEGIN",
+        "begin work;",
+        "Begin Transaction",
+        "START TRANSACTION READ ONLY",
+        "BEGIN ISOLATION LEVEL REPEATABLE READ, READ WRITE",
+        "BEGIN READ ONLY ISOLATION LEVEL READ COMMITTED",
+    ] {
+        let text = format!("{begin};\nSET LOCAL ROLE a;");
+        let read = read(text.as_bytes()).expect(begin);
+        assert!(read.begins(), "{begin}");
+        assert_eq!(read, Move::Several(wanted.clone()), "{begin}");
+    }
+    assert!(!read(b"RESET ALL; SET LOCAL x = 1").expect("two").begins());
+    let tags = [&b"BEGIN"[..], b"START TRANSACTION"];
+    assert!(tags.iter().all(|tag| Part::Begin.completes_with(tag)));
+    assert!(!Part::Begin.completes_with(b"SET"));
 }

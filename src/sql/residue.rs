@@ -304,7 +304,7 @@ fn of_move(does: &Move, text: &[u8], known: &impl Remains) -> Option<Residue> {
             all | match one {
                 Part::Settings(changes) => set(changes),
                 Part::ResetAll => Residue::SETTINGS,
-                Part::Quiet(_) => Residue::NOTHING,
+                Part::Begin | Part::Quiet(_) => Residue::NOTHING,
             }
         })),
         // What was prepared by the client is not followed.

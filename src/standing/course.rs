@@ -305,7 +305,12 @@ impl Standing {
         }
         let mut does = moves::read(text)?;
         let is_unseen = survey.hazards.effect() != Effect::None;
-        let is_inside = self.status != Status::Idle;
+        let was_inside = self.status != Status::Idle;
+        let begins = does.begins();
+        if begins && was_inside {
+            return None;
+        }
+        let is_inside = was_inside || begins;
         let mut effect = survey.effect;
         if let Move::Settings(changes) = &mut does {
             let calls = changes.iter().any(|change| change.is_call);
@@ -320,7 +325,10 @@ impl Standing {
         } else if let Move::Several(parts) = &mut does
             && !self.reduce_all(parts, is_inside)
         {
-            effect = Effect::None;
+            effect = match begins {
+                true => Effect::Transaction,
+                false => Effect::None,
+            };
         }
         if effect == Effect::Isolation {
             self.is_serializable = true;
@@ -329,7 +337,7 @@ impl Standing {
             // It listens no more, and does so again when it is asked.
             return None;
         }
-        if effect != Effect::None {
+        if effect != Effect::None && !(begins && effect == Effect::Transaction) {
             self.context = None;
             self.course.pending = Some(Box::new(Pending::new(does, is_inside, is_unseen)));
         }
@@ -374,7 +382,7 @@ impl Standing {
         let matters = parts.iter_mut().map(|part| match part {
             Part::Settings(changes) => self.reduce(changes, is_inside),
             Part::ResetAll => true,
-            Part::Quiet(_) => false,
+            Part::Begin | Part::Quiet(_) => false,
         });
         // Each is to be reduced, whatever the others are.
         matters.fold(false, |any, matters| any | matters)
@@ -431,7 +439,7 @@ impl Standing {
                 Move::Several(parts) => parts.iter().for_each(|part| match part {
                     Part::Settings(changes) => course.changed(changes, is_inside),
                     Part::ResetAll => course.changed_all(is_inside, Place::reset_all),
-                    Part::Quiet(_) => {}
+                    Part::Begin | Part::Quiet(_) => {}
                 }),
                 Move::Commit => course.committed(),
                 Move::Rollback => course.rolled_back(),

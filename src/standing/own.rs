@@ -26,7 +26,9 @@ pub(super) struct Own {
 impl Own {
     /// A text is relayed that may change settings; `lasts` says that no transaction can undo that.
     pub(super) fn notes(&mut self, text: &[u8], lasts: bool) {
-        match moves::read(text) {
+        let does = moves::read(text);
+        let lasts = lasts && !does.as_ref().is_some_and(Move::begins);
+        match does {
             Some(Move::Settings(changes)) => self.changes(&changes, lasts),
             Some(Move::ResetAll | Move::DiscardAll) => self.resets(lasts),
             Some(Move::Several(parts)) => {
@@ -34,7 +36,7 @@ impl Own {
                     match part {
                         Part::Settings(changes) => self.changes(changes, lasts),
                         Part::ResetAll => self.resets(lasts),
-                        Part::Quiet(_) => {}
+                        Part::Begin | Part::Quiet(_) => {}
                     }
                 }
             }
@@ -114,6 +116,10 @@ mod tests {
         for other in [
             &[("SET work_mem = '4MB'", true)][..],
             &[("SET search_path = a", true), ("RESET search_path", false)],
+            &[
+                ("SET search_path = a", true),
+                ("BEGIN; RESET search_path", true),
+            ],
             &[("SET search_path = a", true), ("RESET ALL", false)],
             &[
                 ("SET search_path = a", true),

@@ -139,6 +139,29 @@ fn what_is_local_ends_with_its_transaction() {
 }
 
 #[test]
+fn a_transaction_that_begins_with_its_settings_is_followed() {
+    let (mut scene, [first, second]) = between(A, B);
+    let text = "BEGIN; SET LOCAL search_path = b";
+    let begun = [complete("BEGIN"), complete("SET"), ready(b'T')].concat();
+    for end in ["COMMIT", "ROLLBACK"] {
+        relay(&mut scene, text, &begun);
+        executes(&mut scene, &second, b'T');
+        runs(&mut scene, end, end, b'I');
+        executes(&mut scene, &first, b'I');
+    }
+    let failed = [complete("BEGIN"), frames::error("42704", "no"), ready(b'E')].concat();
+    relay(&mut scene, text, &failed);
+    runs(&mut scene, "ROLLBACK", "ROLLBACK", b'I');
+    executes(&mut scene, &first, b'I');
+    // What is set for the session stays if it is committed.
+    let begun = [complete("BEGIN"), complete("SET"), ready(b'T')].concat();
+    relay(&mut scene, "BEGIN; SET search_path = b", &begun);
+    executes(&mut scene, &second, b'T');
+    runs(&mut scene, "COMMIT", "COMMIT", b'I');
+    executes(&mut scene, &second, b'I');
+}
+
+#[test]
 fn what_is_not_local_stays_unless_it_is_rolled_back() {
     let (mut scene, [first, second]) = between(A, B);
     begin(&mut scene);

@@ -155,6 +155,56 @@ fn a_transaction_leaves_the_settings_it_found_or_those_it_set() {
     assert!(summary.count(Counter::Converted) > 500, "{summary}");
 }
 
+#[test]
+fn a_transaction_may_begin_together_with_its_settings() {
+    let summary = converts(TENANTS, |client, round| {
+        client.query("SET search_path = b, public");
+        store(client, round);
+        for begin in [
+            "BEGIN; SET LOCAL search_path = a, public",
+            "START TRANSACTION; SET LOCAL work_mem = '5MB'; SET LOCAL search_path = a, public;",
+            "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL app.tenant = '5'",
+        ] {
+            for end in ["COMMIT", "ROLLBACK"] {
+                client.query(begin);
+                store(client, round);
+                client.query("SAVEPOINT s; SET LOCAL search_path = b, public");
+                store(client, round);
+                client.query("ROLLBACK TO s");
+                store(client, round);
+                client.query(end);
+                store(client, round);
+            }
+        }
+        // What fails half way is undone, and what is not local is as well.
+        for begin in [
+            "BEGIN; SET LOCAL search_path = a, public; SET LOCAL work_mem = 'much'",
+            "BEGIN; SET search_path = a, public",
+        ] {
+            client.query(begin);
+            store(client, round);
+            client.query("ROLLBACK");
+            store(client, round);
+        }
+        client.query("BEGIN; SET search_path = a, public");
+        store(client, round);
+        // There is one already.
+        client.query("BEGIN; SET LOCAL search_path = b, public");
+        store(client, round);
+        client.query("COMMIT");
+        store(client, round);
+        client.query("BEGIN");
+        client.query("SET LOCAL search_path = b, public; SET LOCAL work_mem = '5MB'");
+        store(client, round);
+        client.query("COMMIT");
+        store(client, round);
+        // Outside of a transaction it ends with its text.
+        client.query("SET LOCAL search_path = b, public; SET work_mem = '5MB'");
+        store(client, round);
+    });
+    assert!(summary.count(Counter::Converted) > 500, "{summary}");
+}
+
 /// Tests that whoever reads a made-up setting is not taken for a constant (C1): policies show each
 /// tenant its own rows, and plans are those of its own values.
 #[test]

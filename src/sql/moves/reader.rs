@@ -15,6 +15,18 @@ const SPECIAL: u8 = b' ';
 const CALLED: u8 = b'(';
 pub(super) const RESET: u8 = b'r';
 
+/// The words of the modes with which a transaction may begin. A serializable one is another matter.
+const MODES: [&str; 8] = [
+    "isolation",
+    "level",
+    "read",
+    "committed",
+    "uncommitted",
+    "repeatable",
+    "only",
+    "write",
+];
+
 fn is(word: &[u8], lower: &str) -> bool {
     word.eq_ignore_ascii_case(lower.as_bytes())
 }
@@ -137,6 +149,40 @@ impl<'a> Reader<'a> {
             return None;
         };
         Some(Part::Quiet(tag))
+    }
+
+    /// The beginning of a transaction that is not serializable, up to the end of the statement.
+    pub(super) fn begins(&mut self) -> Option<()> {
+        let verb = self.keyword()?;
+        if is(verb, "start") {
+            self.expect("transaction")?;
+        } else if is(verb, "begin") {
+            self.work();
+        } else {
+            return None;
+        }
+        let is_mode = |word| MODES.iter().any(|mode| is(word, mode));
+        loop {
+            match self.words.peek()? {
+                0 | b';' => return Some(()),
+                b',' => self.byte(b',')?,
+                _ => drop(self.keyword().filter(|word| is_mode(word))?),
+            }
+        }
+    }
+
+    /// Behind the beginning of a transaction: what is set in it, up to the end of the text.
+    pub(super) fn inside(&mut self) -> Option<Move> {
+        let mut parts = vec![Part::Begin];
+        while !self.is_at_end()? {
+            let next = part(self.statement()?)?;
+            if parts.len() >= MAX_PARTS {
+                return None;
+            }
+            parts.push(next);
+        }
+        // Of one that stands alone there is nothing to follow.
+        (parts.len() > 1).then_some(Move::Several(parts))
     }
 
     /// The statements behind the first one, up to the end of the text.
