@@ -234,6 +234,13 @@ impl Client {
         is_free && !self.is_insisted_on
     }
 
+    /// It leaves, and its server connection is to be kept.
+    pub const fn leaves(&mut self) {
+        self.is_parting = true;
+        self.leaves = true;
+        self.skip = usize::MAX;
+    }
+
     /// Whether its login is over.
     #[must_use]
     #[inline]

@@ -101,6 +101,28 @@ fn is_quiet(client: &Client, upstream: &Upstream, lent: &Lent) -> bool {
 }
 
 impl Hub {
+    /// A client that is logged in has closed its socket without a Terminate, and all it has sent is
+    /// taken: to the server that is the same. Returns whether its connection may be of use to
+    /// another, which a task is to find out.
+    pub fn client_has_ended(&mut self, id: ClientId) -> bool {
+        let Some(client) = self.clients.get_mut(id.0) else {
+            return false;
+        };
+        let Some(server) = self.servers.get_mut(client.link.0) else {
+            return false;
+        };
+        let is_free = client.is_logged_in()
+            && !client.is_loose
+            && server.lesson.is_none()
+            && server.upstream.begin_due.is_none();
+        if !is_free || !is_of_use(client, &mut server.upstream, &self.lent, self.now) {
+            return false;
+        }
+        client.leaves();
+        self.outbox.tasks.push_back(Task::Park(id));
+        true
+    }
+
     /// A client has left, whose cancel key is not valid any more. Returns what becomes of its
     /// server connection, which is dropped with it if that is nothing.
     pub fn park(&mut self, id: ClientId) -> Option<Parking> {

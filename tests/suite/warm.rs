@@ -1069,6 +1069,16 @@ fn a_connection_that_has_waited_is_asked_and_not_thrown_away() {
 /// of the connections that were asked what they call, before they had answered.
 #[test]
 fn clients_of_one_query_each_are_given_warm_connections_soon() {
+    are_given_warm_connections(true);
+}
+
+/// A process that is killed, or a driver that nobody closes, only closes its socket.
+#[test]
+fn who_leaves_without_a_word_leaves_a_warm_connection_as_well() {
+    are_given_warm_connections(false);
+}
+
+fn are_given_warm_connections(says_so: bool) {
     let proxy = Proxy::with(
         &server::address(),
         &[("catalog_watch_ms", "1000"), ("prepare_threshold", "3")],
@@ -1078,7 +1088,9 @@ fn clients_of_one_query_each_are_given_warm_connections_soon() {
     for clients in 1.. {
         let mut client = Client::login(proxy.address(), &database);
         client.query(&format!("{SELECT}{}", 1 + clients % 100));
-        client.send(&frames::frame(b'X', b""));
+        if says_so {
+            client.send(&frames::frame(b'X', b""));
+        }
         // Who asks for that leaves the server time to answer.
         if clients % 100 == 0 && proxy.summary().count(Counter::Woken) > 20 {
             break;

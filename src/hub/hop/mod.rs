@@ -198,9 +198,7 @@ impl Hop<'_> {
                 None => self.relay_unseen(tag, Reason::TooLong),
             },
             frontend::TERMINATE if is_of_use(self.client, self.upstream, self.lent, self.now) => {
-                self.client.is_parting = true;
-                self.client.leaves = true;
-                self.client.skip = usize::MAX;
+                self.client.leaves();
                 let task = Task::Park(self.client.id);
                 self.outbox.tasks.push_back(task);
                 return;

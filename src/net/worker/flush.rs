@@ -62,6 +62,9 @@ impl Worker {
                     let is_whole = known.is_logged_in() || client.port.pending.is_empty();
                     known.accepts() && is_whole && !known.leaves
                 });
+            if is_taken && client.port.pending.is_empty() && self.hub.client_has_ended(holder) {
+                return Ok(());
+            }
             if is_taken {
                 server.shut = true;
                 let outcome = server.port.shut_down();
