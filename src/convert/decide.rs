@@ -61,6 +61,8 @@ pub enum Subject {
     Watch,
     /// The same, and which names have hazards if that is not known.
     Names,
+    /// All there is to know of the session: that, if it is not known, and its context.
+    Session,
     /// Repeat the plan proof of a statement this connection holds under this name.
     Audit(Arc<Statement>, Name),
     /// Whether a statement this connection holds under this name may run elsewhere.
@@ -156,7 +158,12 @@ impl Circumstances<'_> {
         if !self.has_turn() {
             return None;
         }
-        if let Some((text, plans)) = self.habits.take_wanted() {
+        // What the text at hand does not name, another may.
+        let wanted = match self.standing.stays() {
+            true => None,
+            false => self.habits.take_wanted(),
+        };
+        if let Some((text, plans)) = wanted {
             return Some((Subject::Statement(plans), text));
         }
         if self.may_ask_to_travel() {
@@ -349,7 +356,8 @@ impl Circumstances<'_> {
         if !self.standing.mirror.has_room(memory) {
             return Err(Reason::CacheFull);
         }
-        if self.standing.context.is_none() && self.lessons == 0 {
+        let is_unknown = self.standing.context.is_none() || self.standing.names_what_stays();
+        if is_unknown && self.lessons == 0 {
             let is_eager = self.lent.settings.is_eager();
             // What is asked inside a transaction is good until its end.
             let may_ask = match self.standing.status {

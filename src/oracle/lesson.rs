@@ -278,7 +278,8 @@ impl Lesson {
         }
         let knows = env.standing.knows_names();
         let database = &env.standing.database;
-        let is_clear = !self.topic.only_names() || database.is_clear() && database.knows_draws();
+        let is_clear =
+            !self.topic.needs_all_names() || database.is_clear() && database.knows_draws();
         if !knows || !is_clear || env.standing.database.doubts_names() {
             let may_look = !(self.is_inside && env.standing.sees_otherwise());
             let database = &env.standing.database;
@@ -305,7 +306,8 @@ impl Lesson {
         if env.standing.is_unverified(env.now) {
             return Err(Reason::Unproven);
         }
-        if env.standing.context.is_none() || env.standing.context_count != contexts {
+        let is_other = env.standing.context_count != contexts || env.standing.names_what_stays();
+        if env.standing.context.is_none() || is_other {
             // What changes from now on may not be in the answer.
             env.standing.context_count = contexts;
             return Ok(context::ask(env));
@@ -317,7 +319,7 @@ impl Lesson {
     fn subject(&self, env: &mut Env<'_>) -> Result<Step, Reason> {
         env.standing.check_settings()?;
         match &self.topic.subject {
-            Subject::Watch | Subject::Names => Ok(Step::Learned),
+            Subject::Watch | Subject::Names | Subject::Session => Ok(Step::Learned),
             Subject::Statement(plans) => Ok(Step::Teach(*plans)),
             Subject::Audit(statement, name) => audit::ask(statement, *name, &self.topic.text, env),
             Subject::Travel(statement, name) => travel::follow(statement, *name, env),

@@ -28,6 +28,11 @@ impl Topic {
         matches!(self.subject, Subject::Watch) && !self.is_behind
     }
 
+    /// Whether it has to be known of all names what they leave.
+    pub(super) const fn needs_all_names(&self) -> bool {
+        matches!(self.subject, Subject::Names | Subject::Session)
+    }
+
     /// Whether nothing but that and the names with hazards is asked for.
     pub(super) const fn only_names(&self) -> bool {
         matches!(self.subject, Subject::Names)

@@ -1,13 +1,18 @@
-//! Transactions that have made or dropped something of known names, and go on.
+//! Sessions that have made or dropped something of known names, and go on: in a transaction, or
+//! outside of any.
 //!
 //! What such a change does not name means what it meant ([`Touched`]). What names it is learned
 //! anew, in a context of the transaction's own, which nobody else ever is in. Only temporary tables
 //! that end with their transaction come back: the same texts in the same context at the same epoch
 //! make the same tables, so what was learned of these is found again.
 //!
+//! What is made or dropped outside of transactions, stays: until the server is asked again for the
+//! context, which then counts for all texts, nothing is known of what names it.
+//!
 //! Invariants:
-//! - a change is followed only as the one statement of a text that was sent inside the transaction
-//!   while nothing was in flight, and only while all changes before it in the transaction were;
+//! - a change is followed only as the one statement of a text that was sent while nothing was in
+//!   flight, and in a transaction only while all changes before it in the transaction were, and
+//!   while nothing stays that was made before it;
 //! - whatever goes back in the transaction leads to a context of its own, and whatever is sent by
 //!   the extended protocol, which is not read here, ends the following;
 //! - what a text makes follows from the text, the context and the epoch in which it was sent: one
@@ -50,14 +55,22 @@ pub(super) struct Altered {
     of_text: Option<Context>,
     /// How often each shape was met in a context that ends with the transaction, by family.
     met: HashMap<u64, u32, FixedState>,
-    /// How many texts were met since the first change.
+    /// How many texts were met since the first change, or if it stays, since the last.
     texts_met: u32,
+    /// It was made outside of transactions, with these names.
+    stays: Option<Touched>,
 }
 
 /// How often a shape must be met in a context that ends with the transaction, before it is learned
 /// for the rest of it: about half as often as pays for a lesson (`statement::payback`). Who is met
 /// so often is likely to be met as often again; what resets a few tables seldom is.
 const PASSING: u32 = 50;
+
+/// How often a shape must be met that names what stays, before the context is asked for again.
+const STAYING: u32 = 8;
+
+/// How many texts are looked through for names of what stays. Then it is time to ask once more.
+const LOOKED_THROUGH: u32 = 256;
 
 /// The most shapes that are counted in a transaction.
 const MAX_MET: usize = 256;
@@ -94,6 +107,12 @@ impl Standing {
         if effect == Effect::Catalog && self.definitions.touched.is_nothing() {
             return;
         }
+        if self.status == Status::Idle {
+            return self.makes_to_stay();
+        }
+        if self.stays() {
+            return;
+        }
         let ends = ends_with_transaction(text);
         self.making = Some(Making { ends });
         let has_altered = self.transaction_effect > Effect::Isolation;
@@ -125,6 +144,38 @@ impl Standing {
         }
     }
 
+    /// What is about to be made or dropped outside of transactions stays, and nothing is known of
+    /// what names it.
+    fn makes_to_stay(&mut self) {
+        if self.context.is_none() || !self.knows_names() {
+            return;
+        }
+        self.making = Some(Making { ends: false });
+        let before = self.altered.take().and_then(|altered| altered.stays);
+        let touched = match &self.definitions.touched {
+            // Whose partitions are dropped with it is in the catalog, as long as they are there.
+            touched @ (Touched::Families(_) | Touched::Users(_)) => self.database.resolved(touched),
+            touched => touched.clone(),
+        };
+        self.altered = Some(Box::new(Altered {
+            stays: Some(before.unwrap_or(Touched::nothing()).and(touched)),
+            ..Altered::default()
+        }));
+    }
+
+    /// Whether something was made outside of transactions since the context was asked for.
+    #[must_use]
+    pub fn stays(&self) -> bool {
+        let altered = self.altered.as_ref();
+        altered.is_some_and(|altered| altered.stays.is_some())
+    }
+
+    /// Whether nothing is known of the text at hand because it may name what was made so.
+    #[must_use]
+    pub fn names_what_stays(&self) -> bool {
+        self.stays() && self.text_context().is_none()
+    }
+
     /// Something is sent by the extended protocol, which may go back in the transaction, unseen:
     /// nothing of what it has made is followed any more.
     pub fn follows_no_more(&mut self) {
@@ -139,6 +190,7 @@ impl Standing {
     pub(super) fn keeps_context(&self) -> bool {
         match (&self.altered, self.status) {
             (Some(_), Status::Transaction) => self.making.is_some(),
+            (Some(altered), _) if altered.stays.is_some() => self.making.is_some(),
             (Some(altered), _) => altered.ends,
             (None, _) => false,
         }
@@ -146,8 +198,8 @@ impl Standing {
 
     /// Whether the tables of the catalog are seen inside the transaction as nobody else sees them.
     #[must_use]
-    pub const fn has_altered(&self) -> bool {
-        self.altered.is_some()
+    pub fn has_altered(&self) -> bool {
+        self.altered.is_some() && !self.stays()
     }
 
     /// Whether the transaction has made something temporary, which is part of the context that the
@@ -160,7 +212,7 @@ impl Standing {
 
     /// Whether questions inside the transaction are answered from another catalog than others see.
     #[must_use]
-    pub const fn sees_otherwise(&self) -> bool {
+    pub fn sees_otherwise(&self) -> bool {
         self.has_old_snapshot || self.has_altered()
     }
 
@@ -180,7 +232,8 @@ impl Standing {
         let Some(altered) = &mut self.altered else {
             return true;
         };
-        if !altered.is_unique || altered.of_text == self.context {
+        let stays = altered.stays.is_some();
+        if !altered.is_unique && !stays || altered.of_text == self.context {
             return true;
         }
         if altered.met.len() >= MAX_MET && !altered.met.contains_key(&family) {
@@ -188,7 +241,7 @@ impl Standing {
         }
         let met = altered.met.entry(family).or_default();
         *met = met.saturating_add(1);
-        *met >= PASSING
+        *met >= if stays { STAYING } else { PASSING }
     }
 
     /// From now on this text is at hand.
@@ -206,19 +259,27 @@ impl Standing {
             return;
         };
         altered.texts_met = altered.texts_met.saturating_add(1);
-        self.database.loads.met(altered.texts_met);
         altered.of_text = None;
+        if altered.stays.is_none() {
+            self.database.loads.met(altered.texts_met);
+        } else if altered.texts_met > LOOKED_THROUGH && self.status == Status::Idle {
+            self.altered = None;
+            return self.loses_context();
+        }
         let Some(context) = self.context.filter(|_| is_known) else {
             return;
         };
         let hazards = survey::survey(text, &*self.names).hazards;
         // Whose partitions are dropped with it is in the catalog.
-        let is_concerned = match &self.definitions.touched {
+        let is_concerned = match altered.stays.as_ref().unwrap_or(&self.definitions.touched) {
             touched @ Touched::Families(_) => self.database.resolved(touched).concerns(text),
             touched => touched.concerns(text),
         };
         if !is_concerned && !hazards.has(Hazards::REREADS) {
             altered.of_text = Some(context);
+            return;
+        }
+        if altered.stays.is_some() {
             return;
         }
         if altered

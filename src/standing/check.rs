@@ -29,6 +29,12 @@ impl Standing {
         Ok(())
     }
 
+    /// Whether the session discards all again, and nobody has asked what there is to take away.
+    #[must_use]
+    pub fn discards_unknown(&mut self) -> bool {
+        self.discard.has_been && (self.context.is_none() || !self.knows_remains())
+    }
+
     /// Whether it is known that nothing tells the client of the statements that the server gets.
     #[must_use]
     pub const fn is_quiet(&self) -> bool {

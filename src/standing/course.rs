@@ -206,8 +206,13 @@ impl Standing {
         extensions: &str,
         listens: bool,
     ) {
+        let stays = self.stays();
+        if stays {
+            self.altered = None;
+        }
         let course = &mut self.course;
-        let before = course.place.take();
+        // What was made on the way is no step of it.
+        let before = course.place.take().filter(|_| !stays);
         let known_extensions = before.as_ref().map(|place| &place.from.extensions);
         let extensions = match known_extensions.filter(|known| ***known == *extensions) {
             Some(known) => Arc::clone(known),

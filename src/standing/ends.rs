@@ -9,7 +9,9 @@ impl Standing {
     /// A transaction that had this effect is over.
     fn concluded(&mut self, effect: Effect) {
         self.affected(effect);
-        self.altered = None;
+        if !self.stays() {
+            self.altered = None;
+        }
         // What no text shows is for others to notice.
         if effect == Effect::Unknown {
             self.database.suspect();

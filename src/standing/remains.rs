@@ -45,7 +45,7 @@ pub(super) struct Discard {
     /// The server has done it.
     is_done: bool,
     /// It has done one at some time.
-    has_been: bool,
+    pub(super) has_been: bool,
 }
 
 /// All of them, RESET ALL first, in the order in which they are to be sent: a time limit that the

@@ -2,9 +2,12 @@
 
 use crate::harness::client::Client;
 use crate::harness::matrix::same_under;
+use crate::harness::proxy::Proxy;
+use crate::harness::server;
 use crate::travel;
 use crate::warm::{PROBES, SETUP};
 use pgautoprep::metrics::Counter;
+use std::time::{Duration, Instant};
 
 /// Texts that leave something in the session, and some that do not.
 const TEXTS: [&str; 23] = [
@@ -112,4 +115,31 @@ fn behind_discard_all_names_mean_what_they_meant_at_the_login() {
     let spared = summary.count(Counter::DiscardsSpared);
     let least = if travel::major() < 14 { 0 } else { 3 };
     assert!(spared >= least, "{summary}");
+}
+
+/// As a framework does that gives its connections back to a pool of its own: a few queries, then
+/// all is discarded. None of the shapes comes so often in between that preparing it would pay, so
+/// the session has to find out first that it has nothing to discard.
+#[test]
+fn who_always_discards_after_a_few_queries_comes_to_keep_its_statements() {
+    if travel::major() < 14 {
+        return;
+    }
+    let database = server::database(SETUP);
+    let server = server::address();
+    // All else is as a user has it.
+    let settings = [("listen", "127.0.0.1:0"), ("upstream", &*server)];
+    let proxy = Proxy::configured(&settings);
+    let mut client = Client::login(proxy.address(), &database);
+    let until = Instant::now() + Duration::from_secs(20);
+    while proxy.converted() < 100 {
+        assert!(Instant::now() < until, "{}", proxy.summary());
+        for round in 0..100 {
+            for id in [round, round + 1] {
+                client.run(&format!("SELECT name FROM t WHERE id = {}", 1 + id));
+                client.run(&format!("UPDATE s SET name = 'a{id}' WHERE id = 1"));
+            }
+            client.run("DISCARD ALL");
+        }
+    }
 }

@@ -39,6 +39,7 @@ mod errors;
 mod transactions;
 // Settings, roles and definitions that change between two executions.
 mod staleness;
+mod stays;
 // What a change of the catalog costs those it does not concern.
 mod changes;
 // What is asked about settings, and what must not be shown.

@@ -98,6 +98,7 @@ impl Circumstances<'_> {
             && (!standing.has_old_snapshot || standing.sees_the_present())
             && (!standing.sees_otherwise() || standing.unverified.is_none())
             && (!standing.has_made_temporary() || standing.text_context().is_some())
+            && !standing.names_what_stays()
             && listens
     }
 

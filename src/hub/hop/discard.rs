@@ -17,6 +17,7 @@
 
 use super::Hop;
 use crate::client::{Discarding, Turn};
+use crate::convert::{Policy, Subject};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::moves::{self, Move};
@@ -51,12 +52,16 @@ impl Hop<'_> {
     fn discards_all(&mut self, text: &[u8], reason: Reason) -> bool {
         let is_open = reason == Reason::NotPreparable
             && self.upstream.standing.dialect.server_major >= FIRST
-            && self.may_speak_for_it();
+            && self.lent.settings.mode == Policy::Convert;
         if !is_open || moves::read(text) != Some(Move::DiscardAll) {
             return false;
         }
-        let Some(resets) = self.upstream.standing.discards() else {
-            return false;
+        let resets = match self.may_speak_for_it() {
+            true => self.upstream.standing.discards(),
+            false => None,
+        };
+        let Some(resets) = resets else {
+            return self.learns_to_discard(text);
         };
         self.untimed();
         self.counts_passed(text, reason);
@@ -75,6 +80,25 @@ impl Hop<'_> {
             has_failed: false,
         }));
         true
+    }
+
+    /// Has the server asked what there is to know of the session first, if it discards again and
+    /// again while that is not known: each time it would lose its statements before they pay for
+    /// themselves, so that nothing would ever ask. Returns whether the text waits.
+    fn learns_to_discard(&mut self, text: &[u8]) -> bool {
+        let interval = self.lent.settings.catalog_watch;
+        let is_open = self.may_learn_first();
+        let standing = &mut self.upstream.standing;
+        let is_of_use = is_open && standing.discards_unknown() && !standing.setbacks.rest(self.now);
+        let database = &standing.database;
+        let is_due = is_of_use
+            && database.is_watch_due(self.now, interval)
+            && (self.lent.settings.is_eager() || database.affords())
+            && database.take_watch(self.now, interval);
+        if is_due {
+            self.learns_first(Subject::Session, text);
+        }
+        is_due
     }
 
     /// A reply to that. ReadyForQuery has been noted already.

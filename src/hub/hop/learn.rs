@@ -39,25 +39,34 @@ impl Hop<'_> {
     /// known which names leave something: else it could never tell that this one leaves nothing.
     /// Returns whether the query waits.
     pub(super) fn learns_before(&mut self, text: &[u8]) -> bool {
-        let upstream = &mut self.upstream;
-        let is_open = self.client.lessons == 0
+        let is_open = self.may_learn_first() && !self.upstream.standing.residue.is_anything();
+        let standing = &mut self.upstream.standing;
+        let is_known = standing.knows_names() && standing.database.knows_draws();
+        if !is_open || is_known || standing.setbacks.rest(self.now) {
+            return false;
+        }
+        self.learns_first(Subject::Names, text);
+        true
+    }
+
+    /// Whether a query that has just come may wait for a lesson that is not about itself.
+    pub(super) fn may_learn_first(&self) -> bool {
+        let upstream = &self.upstream;
+        self.client.lessons == 0
             && !self.client.is_parting
             && !self.client.relay_only
             && !self.visits.is_busy()
             && upstream.begin_due.is_none()
             && upstream.ledger.is_idle()
             && upstream.standing.status == Status::Idle
-            && !upstream.standing.residue.is_anything();
-        let standing = &mut upstream.standing;
-        let is_known = standing.knows_names() && standing.database.knows_draws();
-        if !is_open || is_known || standing.setbacks.rest(self.now) {
-            return false;
-        }
+    }
+
+    /// Has this asked about, while the query waits.
+    pub(super) fn learns_first(&mut self, subject: Subject, text: &[u8]) {
         self.client.lessons += 1;
         self.client.query.clear();
         self.client.query.extend_from_slice(text);
-        self.learn(Lesson::new(Subject::Names, Vec::new()));
-        true
+        self.learn(Lesson::new(subject, Vec::new()));
     }
 
     /// Takes a step with the lesson, sends what it asks, and does what follows if it is over.
