@@ -11,13 +11,13 @@ use anyhow::Context;
 use clap::Args;
 
 use crate::config::settings::{
-    DATABASE_MAX_CONNECTIONS, DATABASE_MIN_POOL_SIZE, DATABASE_POOL_SIZE,
-    DATABASE_RESERVE_POOL_SIZE, DATABASE_UPSTREAM,
+    DATABASE_AUTH_DBNAME, DATABASE_AUTH_USER, DATABASE_MAX_CONNECTIONS, DATABASE_MIN_POOL_SIZE,
+    DATABASE_POOL_SIZE, DATABASE_RESERVE_POOL_SIZE, DATABASE_UPSTREAM,
 };
 use crate::config::{Config, FALLBACK, SETTINGS, Setting, ValueForm};
 use crate::config::{WrittenDatabase, show_databases};
-use keys::{DEFAULTS, OF_ALL, OF_DATABASES, OTHERWISE, RENAMED, SAME};
-use table::{Table, servers};
+use keys::{ASKERS, DEFAULTS, OF_DATABASES, OTHERWISE, RENAMED, SAME};
+use table::{Table, add, is_unbounded, said, servers};
 
 /// Arguments of `import`.
 #[derive(Debug, Args)]
@@ -50,6 +50,12 @@ const SIZES: [Setting; 4] = [
 /// Modes of PgBouncer's pools.
 const SESSION: &str = "session";
 const TRANSACTION: &str = "transaction";
+
+/// Where users are asked for who come to a database of which nothing is said.
+const USUAL: &str = "postgres";
+const IN_POSTGRES: &str = "[pgbouncer] auth_query runs in the database postgres for clients of \
+    databases that have no table, and not in theirs: what it calls has to be there, or in \
+    auth_dbname";
 
 /// What is said of a password.
 const HAS_PASSWORD: &str = "has a password: write it in auth_file, in a line for the user";
@@ -113,8 +119,6 @@ struct Translation {
     /// Databases that do not say otherwise give their connections back.
     is_pooled: bool,
     socket_directory: Option<String>,
-    /// For each database its line, its name, and what it has of [`OF_ALL`].
-    askers: Vec<(usize, String, [Option<String>; 3])>,
 }
 
 /// The configuration that says what `text` says.
@@ -138,6 +142,7 @@ fn translate(text: &str) -> String {
         }
     }
     to.addresses();
+    to.pools();
     to.server();
     to.defaults();
     to.authentication();
@@ -256,16 +261,18 @@ impl Translation {
         if let Some(user) = value("user") {
             database.set("user", one(user));
         }
+        for key in ASKERS {
+            if let Some(text) = value(key).filter(|text| !text.is_empty()) {
+                database.set(key, one(text));
+            }
+        }
         let mode = value("pool_mode").and_then(|mode| self.pool_mode(entry, mode));
         if let Some(mode) = mode {
             database.set("pool_mode", one(mode));
         }
-        let is_pooled = mode.map_or(self.is_pooled, |mode| mode != SESSION);
         let sizes = SIZES.iter().filter_map(|setting| {
             let size = value(setting.key).filter(|size| is_accepted(setting, size))?;
-            // Clients that keep theirs have no pool of a size.
-            let is_meant = is_pooled || setting.key != DATABASE_POOL_SIZE.key;
-            is_meant.then_some((setting.key, size))
+            Some((setting.key, size))
         });
         let sizes: Vec<_> = sizes.collect();
         for (key, size) in &sizes {
@@ -286,18 +293,10 @@ impl Translation {
                 self.note(entry, &format!("{key} {why}"));
             }
         }
-        if !is_pooled && value(DATABASE_POOL_SIZE.key).is_some() {
-            let why = "has no equivalent where pool_mode is session: each client has a server \
-                       connection of its own";
-            self.note(entry, &format!("{} {why}", DATABASE_POOL_SIZE.key));
-        }
-        let of_all = OF_ALL.map(|key| value(key).map(str::to_owned));
-        self.askers.push((entry.line, name.to_owned(), of_all));
         let is_other = |key: &&str| {
-            let is_said = OF_ALL.contains(key) || OF_DATABASES.iter().any(|(said, _)| said == key);
+            let is_said = ASKERS.contains(key) || OF_DATABASES.iter().any(|(said, _)| said == key);
             let is_said = is_said || *key == "load_balance_hosts" && (!has_choice || !is_balanced);
             let is_said = is_said || sizes.iter().any(|(said, _)| said == key);
-            let is_said = is_said || !is_pooled && *key == DATABASE_POOL_SIZE.key;
             !known.contains(key) && !is_said
         };
         let others = pairs.iter().map(|(key, _)| key.as_str());
@@ -336,17 +335,29 @@ impl Translation {
         }
     }
 
+    /// There the usual size of pools is for those of sessions, too.
+    fn pools(&mut self) {
+        let usual = self.settings.iter();
+        let usual = usual.filter(|(key, _)| *key == "default_pool_size");
+        for (_, usual) in usual {
+            for table in &mut self.databases {
+                if is_unbounded(table, self.is_pooled) {
+                    add(table, DATABASE_POOL_SIZE, usual);
+                }
+            }
+        }
+    }
+
     /// What PgBouncer does that is said nowhere.
     fn defaults(&mut self) {
-        let is_session = |table: &WrittenDatabase| {
-            let mode = table.keys.iter().find(|(key, _)| key.key == "pool_mode");
-            mode.map_or(!self.is_pooled, |(_, mode)| mode.items == [SESSION])
-        };
-        if self.databases.iter().any(is_session) || self.databases.is_empty() && !self.is_pooled {
+        let mut tables = self.databases.iter();
+        if tables.any(|table| is_unbounded(table, self.is_pooled))
+            || self.databases.is_empty() && !self.is_pooled
+        {
             let note = "[pgbouncer] pool_mode session (its default): there a user has no more than \
                         default_pool_size (20 by default) server connections to a database, and \
-                        further clients wait; here each client has one, and what bounds them is \
-                        max_clients";
+                        further clients wait; here each client has one, unless the table of its \
+                        database has a pool_size";
             self.notes.push(note.to_owned());
         }
         let others = DEFAULTS.iter().filter(|(_, ours)| !self.has(ours));
@@ -388,55 +399,42 @@ impl Translation {
         self.settings.iter().any(|(known, _)| *known == key)
     }
 
-    /// What databases say about who asks for users goes for all, if all say the same.
-    fn askers(&mut self) {
-        let askers = std::mem::take(&mut self.askers);
-        for (index, key) in OF_ALL.into_iter().enumerate() {
-            let all = || askers.iter().map(|(.., said)| said[index].as_deref());
-            let global = self.settings.iter().find(|(known, _)| *known == key);
-            let global = global.map(|(_, value)| value.clone());
-            let first = all().next().flatten();
-            if let (Some(first), None) = (first, &global)
-                && all().all(|said| said == Some(first))
-            {
-                self.set(key, first);
-                continue;
-            }
-            for (line, name, said) in &askers {
-                if said[index].is_some() && said[index] != global {
-                    let note = format!(
-                        "line {line}: [databases] {name} {key} has no equivalent: it is one for \
-                         all databases here"
-                    );
-                    self.notes.push(note);
-                }
-            }
-        }
-    }
-
     fn authentication(&mut self) {
-        self.askers();
-        if !self.has("auth_type") && (self.has("auth_file") || self.has("auth_user")) {
+        let mut tables = self.databases.iter();
+        let is_asked = |table: &WrittenDatabase| said(table, &DATABASE_AUTH_USER).is_some();
+        let has_asker = self.has("auth_user") || tables.any(is_asked);
+        if !self.has("auth_type") && (self.has("auth_file") || has_asker) {
             // PgBouncer's default, which is not ours.
             self.set("auth_type", "md5");
         }
-        if self.has("auth_user") && !self.has("auth_dbname") {
-            let is_there = |name: &str| self.databases.iter().any(|known| known.name == name);
-            let is_anywhere = self.databases.is_empty() || is_there(FALLBACK);
-            let mut database = "postgres".to_owned();
-            if let Some(first) = self.databases.first()
-                && !is_anywhere
-                && !is_there(&database)
-            {
-                database.clone_from(&first.name);
-                self.set("auth_dbname", &database);
-            }
-            let note = format!(
-                "[pgbouncer] auth_query runs in the database {database}, and not in that of the \
-                 client: what it calls has to be there, or in auth_dbname"
-            );
-            self.notes.push(note);
+        if self.has("auth_dbname") {
+            return;
         }
+        let is_usual = self.has("auth_user");
+        let mut notes = Vec::new();
+        // There each database is asked about its own clients.
+        for table in &mut self.databases {
+            let is_silent = said(table, &DATABASE_AUTH_DBNAME).is_none();
+            match is_silent && (is_usual || is_asked(table)) {
+                true if table.name == FALLBACK => notes.push(IN_POSTGRES.to_owned()),
+                true => add(table, DATABASE_AUTH_DBNAME, &table.name.clone()),
+                false => {}
+            }
+        }
+        if is_usual {
+            match self.databases.first() {
+                None => notes.push(IN_POSTGRES.to_owned()),
+                // The console's users are asked for somewhere, too.
+                Some(first) => {
+                    let is_there = |it: &WrittenDatabase| [FALLBACK, USUAL].contains(&&*it.name);
+                    let first = first.name.clone();
+                    if !self.databases.iter().any(is_there) {
+                        self.set("auth_dbname", &first);
+                    }
+                }
+            }
+        }
+        self.notes.extend(notes);
     }
 
     fn render(self) -> String {

@@ -51,6 +51,7 @@ fn a_file_is_translated_and_what_is_lost_is_said() {
             "",
             "[databases.app]",
             "upstream = [\"db.example:5433\"]",
+            "auth_dbname = \"app\"",
             "",
             "[databases.other]",
             "upstream = [\"db.example:5433\", \"db2:5433\"]",
@@ -58,6 +59,7 @@ fn a_file_is_translated_and_what_is_lost_is_said() {
             "user = \"forced\"",
             "pool_size = 5",
             "load_balance_hosts = \"random\"",
+            "auth_dbname = \"other\"",
             "",
             "[databases.\"*\"]",
             "upstream = [\"elsewhere:5432\"]",
@@ -71,8 +73,8 @@ fn a_file_is_translated_and_what_is_lost_is_said() {
             "# line 19: [pgbouncer] default_pool_size has a value that has no equivalent",
             "# line 23: [pgbouncer] %include has no equivalent",
             "# [pgbouncer] has defaults that are others here: server_connect_timeout = 15",
-            "# [pgbouncer] auth_query runs in the database postgres, and not in that of the \
-             client: what it calls has to be there, or in auth_dbname",
+            "# [pgbouncer] auth_query runs in the database postgres for clients of databases that \
+             have no table, and not in theirs: what it calls has to be there, or in auth_dbname",
         ]
     );
     let directory = tempfile::tempdir().expect("a directory");
@@ -161,7 +163,7 @@ fn pools_keep_their_sizes_where_they_have_any() {
     let config = Config::from_text(&out).expect("a configuration");
     let pool = |name: &[u8]| config.databases.find(name).and_then(|it| it.sizes.pool);
     let pools = [b"a", b"b", b"c", b"d"].map(|name| pool(name));
-    assert_eq!(pools, [Some(3), None, Some(20), Some(20)], "{out}");
+    assert_eq!(pools, [Some(3), Some(4), Some(20), Some(20)], "{out}");
     let of_a = config.databases.find(b"a").map(|it| it.sizes);
     assert_eq!(
         of_a.map(|it| (it.least, it.reserve, it.most)),
@@ -170,28 +172,14 @@ fn pools_keep_their_sizes_where_they_have_any() {
     );
     assert_eq!(config.query_wait_timeout.as_secs(), 9);
     assert!(
-        out.contains(
-            "line 3: [databases] b pool_size has no equivalent where pool_mode is session: "
-        ),
-        "{out}"
-    );
-    assert!(
         out.contains("[databases] d has a mode that has no equivalent"),
         "{out}"
     );
     let out = translate(&format!("{text}session"));
     let config = Config::from_text(&out).expect("a configuration");
-    assert_eq!(
-        config.databases.find(b"a").and_then(|it| it.sizes.pool),
-        None,
-        "{out}"
-    );
-    assert!(
-        out.contains(
-            "line 2: [databases] a pool_size has no equivalent where pool_mode is session: "
-        ),
-        "{out}"
-    );
+    let of_a = config.databases.find(b"a").map(|it| it.sizes);
+    let of_a = of_a.map(|it| (it.pool, it.gives_back));
+    assert_eq!(of_a, Some((Some(3), false)), "{out}");
 }
 
 #[test]
@@ -201,31 +189,59 @@ fn a_file_without_a_server_is_said_to_be_incomplete() {
 }
 
 #[test]
-fn who_asks_for_users_is_one_for_all_databases() {
-    let same = "[databases]\na = host=h auth_user=asks auth_query='SELECT * FROM f($1)'\n\
-                b = host=h auth_user=asks auth_query='SELECT * FROM f($1)' auth_dbname=a\n";
-    let out = translate(&format!("{same}[pgbouncer]\nlisten_port = 1\n"));
-    let config = Config::from_text(&out).expect("a configuration");
-    assert_eq!(config.auth.user, "asks", "{out}");
-    assert_eq!(config.auth.query, "SELECT * FROM f($1)", "{out}");
+fn each_database_is_asked_about_its_own_clients() {
+    let tables = "[databases]\na = host=h auth_user=asks auth_query='SELECT * FROM f($1)'\n\
+                  b = host=h auth_user=other auth_dbname=a\nc = host=h\n";
+    let out = translate(&format!("{tables}[pgbouncer]\nlisten_port = 1\n"));
+    let auth = Config::from_text(&out).expect(&out).auth;
+    let asker = |auth: &crate::config::AuthSettings, name: &str| {
+        let asker = auth.asker_for(name.as_bytes());
+        [&asker.user, &asker.text, &asker.database].map(String::clone)
+    };
+    assert_eq!(auth.kind, crate::config::AuthType::Md5, "{out}");
+    assert_eq!(asker(&auth, "a"), ["asks", "SELECT * FROM f($1)", "a"]);
+    let usual = auth.asker.text.as_str();
+    assert_eq!(asker(&auth, "b"), ["other", usual, "a"]);
     // Where only some say it, nobody else is to be let in by it.
-    let note = "# line 3: [databases] b auth_dbname has no equivalent: it is one for all";
-    assert!(out.contains(note) && !out.contains("line 2: "), "{out}");
-    let global = "[pgbouncer]\nauth_user = asks\nauth_dbname = a\nauth_query = q\n";
-    let out = translate(&format!("{same}{global}"));
+    assert!(!auth.asker_for(b"c").is_asked(), "{out}");
+    assert!(!out.contains("has no equivalent"), "{out}");
+    let out = translate(&format!(
+        "{tables}[pgbouncer]\nauth_user = all\nauth_query = q\n"
+    ));
+    let auth = Config::from_text(&out).expect(&out).auth;
+    assert_eq!(asker(&auth, "a"), ["asks", "SELECT * FROM f($1)", "a"]);
+    assert_eq!(asker(&auth, "b"), ["other", "q", "a"]);
+    assert_eq!(asker(&auth, "c"), ["all", "q", "c"]);
+    // One that is said for all of them is theirs.
+    let out = translate(&format!(
+        "{tables}[pgbouncer]\nauth_user = all\nauth_dbname = c\n"
+    ));
+    let auth = Config::from_text(&out).expect(&out).auth;
+    assert_eq!(
+        ["a", "b", "c"].map(|it| asker(&auth, it)[2].clone()),
+        ["c", "a", "c"]
+    );
+}
+
+#[test]
+fn pools_of_sessions_have_the_size_that_is_said_and_no_other() {
+    let tables = "[databases]\na = host=h pool_size=3\nb = host=h\n\
+                  c = host=h pool_mode=transaction\n[pgbouncer]\n";
+    let pools = |text: &str| {
+        let out = translate(text);
+        let databases = Config::from_text(&out).expect(&out).databases;
+        let size = |name: &str| databases.find(name.as_bytes()).expect(name).sizes.pool;
+        (["a", "b", "c"].map(size), out)
+    };
+    let (sizes, out) = pools(tables);
+    assert_eq!(sizes, [Some(3), None, Some(20)], "{out}");
     assert!(
-        out.contains("line 2: [databases] a auth_query has"),
+        out.contains("unless the table of its database has a pool_size"),
         "{out}"
     );
-    assert!(!out.contains("auth_user has no equivalent"), "{out}");
-    assert!(!out.contains("auth_dbname has no equivalent"), "{out}");
-    let one = "[databases]\na = host=h auth_user=asks\nb = host=h\n";
-    let out = translate(one);
-    assert!(!out.contains("auth_user = "), "{out}");
-    assert!(
-        out.contains("# line 2: [databases] a auth_user has"),
-        "{out}"
-    );
+    let (sizes, out) = pools(&format!("{tables}default_pool_size = 7\n"));
+    assert_eq!(sizes, [Some(3), Some(7), Some(7)], "{out}");
+    assert!(!out.contains("pool_mode session (its default)"), "{out}");
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! What was written about authentication, checked.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::settings::{self, Setting};
-use super::{ClientTlsMode, Config, Effective, Error, refuse};
+use super::{ClientTlsMode, Config, Effective, Error, FALLBACK, WrittenDatabase, refuse};
 
 /// How clients prove who they are, and from where it is known who they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,14 +20,48 @@ pub struct AuthSettings {
     pub ident_file: PathBuf,
     /// Which names in certificates say whose they are.
     pub cert_name: CertName,
+    /// Who asks for others where a database does not say so itself.
+    pub asker: AuthQuery,
+    /// Who asks for those who come to a database that has a table, by the name of the table.
+    pub askers: BTreeMap<String, AuthQuery>,
+    /// How long an answer is used again.
+    pub cache: Duration,
+}
+
+/// How the server is asked for the secrets of users.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct AuthQuery {
     /// The user that asks for others; empty if nobody does.
     pub user: String,
     /// What it asks.
-    pub query: String,
-    /// The database in which it asks.
+    pub text: String,
+    /// The database in which it asks, as clients call it.
     pub database: String,
-    /// How long an answer is used again.
-    pub cache: Duration,
+}
+
+impl AuthQuery {
+    /// Whether anybody is asked for.
+    #[must_use]
+    pub const fn is_asked(&self) -> bool {
+        !self.user.is_empty()
+    }
+}
+
+impl AuthSettings {
+    /// Who asks for those who come to the database that clients call so.
+    #[must_use]
+    pub fn asker_for(&self, database: &[u8]) -> &AuthQuery {
+        let name = std::str::from_utf8(database).ok();
+        let named = name.and_then(|name| self.askers.get(name));
+        let fallback = || self.askers.get(FALLBACK);
+        named.or_else(fallback).unwrap_or(&self.asker)
+    }
+
+    /// All who ask, each at least once.
+    pub fn all_askers(&self) -> impl Iterator<Item = &AuthQuery> {
+        let all = self.askers.values().chain([&self.asker]);
+        all.filter(|asker| asker.is_asked())
+    }
 }
 
 /// How clients prove who they are.
@@ -88,19 +123,45 @@ impl Config {
 impl Effective {
     /// Where `auth_query` runs must be somewhere.
     pub(super) fn check_auth_database(&self, config: &Config) -> Result<(), Error> {
-        let auth = &config.auth;
-        let is_asked = auth.kind != AuthType::Relay && !auth.user.is_empty();
-        if !is_asked || config.databases.find(auth.database.as_bytes()).is_some() {
+        if config.auth.kind == AuthType::Relay {
             return Ok(());
         }
-        let setting = &settings::AUTH_DBNAME;
         let expected = "a database that has a table [databases.NAME]";
-        Err(refuse(
-            setting,
-            self.written(setting)?,
-            expected,
-            &auth.database,
-        ))
+        let leads = |database: &str| config.databases.find(database.as_bytes()).is_some();
+        for table in self.databases() {
+            let asker = config.auth.askers.get(&table.name);
+            let written = table.text(&settings::DATABASE_AUTH_DBNAME);
+            if let (Some(database), Some(true)) = (written, asker.map(AuthQuery::is_asked))
+                && !leads(database)
+            {
+                let key = &settings::DATABASE_AUTH_DBNAME;
+                return Err(table.refuse(key, expected, &format!("{database:?}")));
+            }
+        }
+        // What is left are databases that the setting for all of them has led there.
+        let lost = config.auth.all_askers().find(|it| !leads(&it.database));
+        let setting = &settings::AUTH_DBNAME;
+        match lost {
+            Some(asker) => Err(refuse(
+                setting,
+                self.written(setting)?,
+                expected,
+                &asker.database,
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Who asks for the clients of each database that has a table, where `usual` does for others;
+    /// of none if that is one for all of them, so that another table does not make another door.
+    fn askers(&self, usual: &AuthQuery) -> Result<BTreeMap<String, AuthQuery>, Error> {
+        let all = self.databases().iter();
+        let all = all.map(|table| Ok((table.name.clone(), asker(table, usual)?)));
+        let all = all.collect::<Result<BTreeMap<_, _>, Error>>()?;
+        Ok(match all.values().all(|asker| asker == usual) {
+            true => BTreeMap::new(),
+            false => all,
+        })
     }
 
     /// What was written about authentication.
@@ -122,29 +183,35 @@ impl Effective {
             _ => CertName::Common,
         };
         let text = |setting| self.text(setting).map(str::to_owned);
+        let asker = AuthQuery {
+            user: text(&settings::AUTH_USER)?,
+            text: text(&settings::AUTH_QUERY)?,
+            database: text(&settings::AUTH_DBNAME)?,
+        };
         let auth = AuthSettings {
             kind,
             file: PathBuf::from(self.text(&settings::AUTH_FILE)?),
             hba_file: PathBuf::from(self.text(&settings::AUTH_HBA_FILE)?),
             ident_file: PathBuf::from(self.text(&settings::AUTH_IDENT_FILE)?),
             cert_name,
-            user: text(&settings::AUTH_USER)?,
-            query: text(&settings::AUTH_QUERY)?,
-            database: text(&settings::AUTH_DBNAME)?,
+            askers: self.askers(&asker)?,
+            asker,
             cache: self.seconds(&settings::AUTH_CACHE_S)?,
         };
         let mut missing = None;
-        if kind != AuthType::Relay && auth.file.as_os_str().is_empty() && auth.user.is_empty() {
+        let is_asked = auth.all_askers().next().is_some();
+        if kind != AuthType::Relay && auth.file.as_os_str().is_empty() && !is_asked {
             missing = Some((
                 &settings::AUTH_FILE,
                 "a file, or auth_user, because of auth_type",
             ));
         }
         for (setting, text) in [
-            (&settings::AUTH_QUERY, &auth.query),
-            (&settings::AUTH_DBNAME, &auth.database),
-        ] {
-            if text.is_empty() && !auth.user.is_empty() {
+            (&settings::AUTH_QUERY, |asker: &AuthQuery| &asker.text),
+            (&settings::AUTH_DBNAME, |asker| &asker.database),
+        ] as [(_, fn(&AuthQuery) -> &String); 2]
+        {
+            if auth.all_askers().any(|asker| text(asker).is_empty()) {
                 missing = Some((setting, "a text, because of auth_user"));
             }
         }
@@ -165,6 +232,21 @@ impl Effective {
             None => Ok(auth),
         }
     }
+}
+
+/// Who asks for the clients of this database, where `usual` does for others.
+fn asker(table: &WrittenDatabase, usual: &AuthQuery) -> Result<AuthQuery, Error> {
+    let name = |key, usual: &String| Ok(table.name_of(key)?.unwrap_or_else(|| usual.clone()));
+    let key = &settings::DATABASE_AUTH_QUERY;
+    let text = table.text(key).unwrap_or(&usual.text);
+    if text.is_empty() && table.text(key).is_some() {
+        return Err(table.refuse(key, "a query", "\"\""));
+    }
+    Ok(AuthQuery {
+        user: name(&settings::DATABASE_AUTH_USER, &usual.user)?,
+        text: text.to_owned(),
+        database: name(&settings::DATABASE_AUTH_DBNAME, &usual.database)?,
+    })
 }
 
 /// Rules and what they are for go together: rules that nobody reads would let in whom they reject.

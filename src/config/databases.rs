@@ -22,6 +22,11 @@ pub const FALLBACK: &str = "*";
 /// The longest name of the server's, in bytes: it would cut a longer one.
 const MAX_NAME: usize = 63;
 
+/// What a table of `PgBouncer`'s may say, and what to do in its stead.
+const CONNECT_QUERY: &str = "connect_query";
+const NO_CONNECT_QUERY: &str = "there is no such key, because a session begins as it does \
+    directly; ALTER DATABASE … SET, or ALTER ROLE … IN DATABASE … SET, has it begin otherwise";
+
 /// Which sessions fit, with libpq's meanings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SessionAttrs {
@@ -104,10 +109,12 @@ impl DatabaseMap {
         self.named.values().chain(&self.fallback)
     }
 
-    /// The size of the largest pool, if there are any.
+    /// The size of the largest pool of clients that give their connections back, if there are any.
     #[must_use]
     pub fn largest_pool(&self) -> Option<usize> {
-        self.destinations().filter_map(|it| it.sizes.pool).max()
+        let sizes = self.destinations().map(|it| it.sizes);
+        let sizes = sizes.filter(|sizes| sizes.gives_back);
+        sizes.filter_map(|sizes| sizes.pool).max()
     }
 
     /// The addresses of all servers, each once.
@@ -141,12 +148,12 @@ impl WrittenDatabase {
     }
 
     /// The text of a key that has one.
-    fn text(&self, key: &Setting) -> Option<&str> {
+    pub(super) fn text(&self, key: &Setting) -> Option<&str> {
         let written = self.written(key)?;
         written.items.first().map(String::as_str)
     }
 
-    fn refuse(&self, key: &Setting, expected: impl Into<String>, found: &str) -> Error {
+    pub(super) fn refuse(&self, key: &Setting, expected: impl Into<String>, found: &str) -> Error {
         let place = self
             .written(key)
             .map_or(&self.place, |written| &written.origin);
@@ -158,7 +165,7 @@ impl WrittenDatabase {
     }
 
     /// A name of the server's.
-    fn name_of(&self, key: &Setting) -> Result<Option<String>, Error> {
+    pub(super) fn name_of(&self, key: &Setting) -> Result<Option<String>, Error> {
         let Some(text) = self.text(key) else {
             return Ok(None);
         };
@@ -206,24 +213,26 @@ impl WrittenDatabase {
         }
     }
 
-    /// How many server connections it may have, where it does not say so what is `usual`: of which
-    /// mode, and how many.
-    fn sizes(&self, (is_pooled, usual): (bool, Sizes)) -> Result<Sizes, Error> {
-        let is_pooled = match self.written(&DATABASE_POOL_MODE) {
+    /// How many server connections it may have, where it does not say so what is `usual`, or
+    /// `default_size` for clients that give them back.
+    fn sizes(&self, usual: Sizes, default_size: usize) -> Result<Sizes, Error> {
+        let gives_back = match self.written(&DATABASE_POOL_MODE) {
             Some(_) => self.choice(&DATABASE_POOL_MODE)? == super::pools::AUTO,
-            None => is_pooled,
+            None => usual.gives_back,
         };
-        let pool = self.count(&DATABASE_POOL_SIZE)?.or(usual.pool);
+        // A program that keeps its connections does not wait for one because of a default.
+        let default_size = gives_back.then_some(default_size);
+        let pool = self.count(&DATABASE_POOL_SIZE)?.or(default_size);
         let least = self.count(&DATABASE_MIN_POOL_SIZE)?;
         let reserve = self.count(&DATABASE_RESERVE_POOL_SIZE)?;
         let most = self.count(&DATABASE_MAX_CONNECTIONS)?;
-        let sizes = Sizes {
+        Ok(Sizes {
             pool,
+            gives_back,
             least: least.unwrap_or(usual.least),
             reserve: reserve.unwrap_or(usual.reserve),
             most: most.unwrap_or(usual.most),
-        };
-        Ok(sizes.of_mode(is_pooled))
+        })
     }
 
     /// A whole number; `None` if it does not say.
@@ -240,13 +249,8 @@ impl WrittenDatabase {
         Ok(Some(number))
     }
 
-    /// Where it leads; `usual` is where it does if it does not say, and `sizes` how many server
-    /// connections it then may have, in pools and in others.
-    fn destination(
-        &self,
-        usual: Option<&Address>,
-        sizes: (bool, Sizes),
-    ) -> Result<Destination, Error> {
+    /// Where it leads; `usual` is where it does if it does not say.
+    fn destination(&self, usual: Option<&Address>, sizes: Sizes) -> Result<Destination, Error> {
         Ok(Destination {
             addresses: self.addresses(usual)?,
             dbname: self.name_of(&DATABASE_DBNAME)?,
@@ -260,7 +264,7 @@ impl WrittenDatabase {
                 _ => SessionAttrs::Any,
             },
             is_balanced: self.choice(&LOAD_BALANCE_HOSTS)? == "random",
-            sizes: self.sizes(sizes)?,
+            sizes,
         })
     }
 
@@ -390,7 +394,10 @@ fn read_keys(
         let (word, origin) = (key.get_ref().as_ref(), file.place(span.span().start));
         let Some(setting) = DATABASE_KEYS.iter().find(|known| known.key == word) else {
             let known: Vec<_> = DATABASE_KEYS.iter().map(|one| one.key).collect();
-            let message = unknown_key(word, &format!(" in {}", table(name)), &known);
+            let message = match word {
+                CONNECT_QUERY => format!("{word} in {}: {NO_CONNECT_QUERY}", table(name)),
+                _ => unknown_key(word, &format!(" in {}", table(name)), &known),
+            };
             let place = file.place(key.span().start);
             return Err(Error::Syntax { place, message });
         };
@@ -428,13 +435,14 @@ impl Effective {
     pub(super) fn database_map(&self, config: &Config) -> Result<DatabaseMap, Error> {
         let (upstream, kind) = (config.upstream.as_ref(), config.auth.kind);
         let written = self.databases();
-        let (is_pooled, sizes) = self.usual_sizes(config)?;
+        let sizes = self.usual_sizes(config)?;
         if let (true, Some(upstream)) = (written.is_empty(), upstream) {
-            return Ok(DatabaseMap::of(upstream.clone(), sizes.of_mode(is_pooled)));
+            return Ok(DatabaseMap::of(upstream.clone(), sizes));
         }
         let mut map = DatabaseMap::default();
         for database in written {
-            let destination = database.destination(upstream, (is_pooled, sizes))?;
+            let sizes = database.sizes(sizes, config.default_pool_size)?;
+            let destination = database.destination(upstream, sizes)?;
             if kind == AuthType::Relay {
                 database.check_relay(&destination)?;
             }

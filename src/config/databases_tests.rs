@@ -67,7 +67,13 @@ fn a_star_is_for_all_others() {
 }
 
 /// Files, and what is wrong with them.
-const WRONG: [(&str, &str); 16] = [
+const WRONG: [(&str, &str); 17] = [
+    (
+        "[databases.app]\nconnect_query = 'SET x.y = 1'",
+        "configuration:2:1: connect_query in databases.app: there is no such key, because a \
+         session begins as it does directly; ALTER DATABASE … SET, or ALTER ROLE … IN DATABASE … \
+         SET, has it begin otherwise",
+    ),
     (
         "databases = 5",
         "configuration:1:1: databases: expected a table, as in [databases.NAME], found \
@@ -81,8 +87,9 @@ const WRONG: [(&str, &str); 16] = [
     (
         "[databases.app]\nhost = 'a'",
         "configuration:2:1: unknown key `host` in databases.app, expected one of `upstream`, \
-         `dbname`, `user`, `target_session_attrs`, `load_balance_hosts`, `pool_mode`, `pool_size`, \
-         `min_pool_size`, `reserve_pool_size`, `max_db_connections`",
+         `dbname`, `user`, `auth_user`, `auth_query`, `auth_dbname`, `target_session_attrs`, \
+         `load_balance_hosts`, `pool_mode`, `pool_size`, `min_pool_size`, `reserve_pool_size`, \
+         `max_db_connections`",
     ),
     (
         "[databases.app]\nupstream = []",
@@ -165,6 +172,47 @@ fn the_database_of_auth_query_has_to_be_somewhere() {
     assert!(map(&there).find(b"a").is_some());
     // Nobody asks with relayed logins.
     assert!(Config::from_text("[databases.a]\nupstream = 'a:1'").is_ok());
+}
+
+#[test]
+fn each_database_says_who_asks_for_its_users_or_has_the_usual_one() {
+    let text = "auth_type = 'md5'\nauth_user = 'u'\nauth_query = 'q'\nauth_dbname = 'a'\n\
+                upstream = 'h:1'\n[databases.a]\n[databases.b]\nauth_user = 'v'\n\
+                [databases.c]\nauth_query = 'r'\nauth_dbname = 'c'\n";
+    let asker = |text: &str, name: &[u8]| {
+        let auth = Config::from_text(text).expect(text).auth;
+        let asker = auth.asker_for(name);
+        [&asker.user, &asker.text, &asker.database].map(String::clone)
+    };
+    assert_eq!(asker(text, b"a"), ["u", "q", "a"]);
+    assert_eq!(asker(text, b"b"), ["v", "q", "a"]);
+    assert_eq!(asker(text, b"c"), ["u", "r", "c"]);
+    // As their tables are, so are those who ask: one with a name is not for all others.
+    let star = format!("{text}[databases.'*']\nauth_user = 'w'\n");
+    assert_eq!(asker(&star, b"a"), ["u", "q", "a"]);
+    assert_eq!(asker(&star, b"other"), ["w", "q", "a"]);
+    // One database is enough, and there has to be somebody if there is no file.
+    let own = "auth_type = 'md5'\n[databases.a]\nupstream = 'h:1'\n";
+    assert!(message(own).contains("a file, or auth_user"));
+    let named = format!("{own}auth_user = 'u'\n");
+    assert!(
+        message(&named).ends_with("found \"postgres\""),
+        "{}",
+        message(&named)
+    );
+    assert!(Config::from_text(&format!("{named}auth_dbname = 'a'\n")).is_ok());
+    let nowhere = message(&format!("{named}auth_dbname = 'x'\n"));
+    let expected = "configuration:5:15: databases.a.auth_dbname: expected a database that has a \
+                    table [databases.NAME], found \"x\"";
+    assert_eq!(nowhere, expected);
+    for (wrong, said) in [
+        ("auth_user = ''", "a name of 1 to 63 bytes"),
+        ("auth_dbname = ''", "a name of 1 to 63 bytes"),
+        ("auth_query = ''", "a query"),
+    ] {
+        let error = message(&format!("auth_file = '/f'\n{own}{wrong}\n"));
+        assert!(error.contains(said), "{error}");
+    }
 }
 
 #[test]

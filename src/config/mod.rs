@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use address::{Address, AddressError};
-pub use auth::{AuthSettings, AuthType, CertName};
+pub use auth::{AuthQuery, AuthSettings, AuthType, CertName};
 pub use choices::{HttpPage, LogFormat, Mode, PlanChoice, SharedReads};
 pub use console::ConsoleUsers;
 pub use databases::{

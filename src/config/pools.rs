@@ -30,16 +30,16 @@ impl Effective {
         })
     }
 
-    /// Whether clients give their connections back where a database does not say so itself, and
-    /// how many it then may have.
-    pub(super) fn usual_sizes(&self, config: &Config) -> Result<(bool, Sizes), Error> {
-        let sizes = Sizes {
-            pool: Some(config.default_pool_size),
+    /// How many a database may have that does not say so itself.
+    pub(super) fn usual_sizes(&self, config: &Config) -> Result<Sizes, Error> {
+        let gives_back = self.text(&settings::POOL_MODE)? == AUTO;
+        Ok(Sizes {
+            pool: gives_back.then_some(config.default_pool_size),
+            gives_back,
             least: self.number(&settings::MIN_POOL_SIZE)?,
             reserve: self.number(&settings::RESERVE_POOL_SIZE)?,
             most: self.number(&settings::MAX_DB_CONNECTIONS)?,
-        };
-        Ok((self.text(&settings::POOL_MODE)? == AUTO, sizes))
+        })
     }
 
     /// Pools need to know what a session has left, and who may be given its connection.
@@ -66,12 +66,20 @@ mod tests {
     fn each_database_has_a_pool_of_its_own_size_or_none() {
         let text = "upstream = 'h:1'\npool_mode = 'auto'\ndefault_pool_size = 7\n\
                     [databases.a]\npool_size = 3\n[databases.b]\npool_mode = 'session'\n\
+                    [databases.s]\npool_mode = 'session'\npool_size = 900\n\
                     [databases.'*']\n";
         let config = Config::from_text(text).unwrap();
         let pool = |name: &[u8]| config.databases.find(name).unwrap().sizes.pool;
         assert_eq!(
             [pool(b"a"), pool(b"b"), pool(b"c")],
             [Some(3), None, Some(7)]
+        );
+        // Who keeps its connection is bounded by a size of the database's own alone.
+        assert_eq!(pool(b"s"), Some(900));
+        let gives_back = |name: &[u8]| config.databases.find(name).unwrap().sizes.gives_back;
+        assert_eq!(
+            [b"a", b"b", b"s"].map(|it| gives_back(it)),
+            [true, false, false]
         );
         assert_eq!(config.databases.largest_pool(), Some(7));
         assert!(config.pool_hint().is_some(), "logins are relayed");
@@ -101,6 +109,7 @@ mod tests {
         let sizes = |name: &[u8]| config.databases.find(name).unwrap().sizes;
         let all = |reserve, most| Sizes {
             pool: None,
+            gives_back: false,
             least: 4,
             reserve,
             most,

@@ -20,9 +20,10 @@ pub use auth::{
 };
 pub use console::{ADMIN_USERS, STATS_USERS, SWITCHES_FILE};
 pub use databases::{
-    DATABASE_DBNAME, DATABASE_KEYS, DATABASE_MAX_CONNECTIONS, DATABASE_MIN_POOL_SIZE,
-    DATABASE_POOL_MODE, DATABASE_POOL_SIZE, DATABASE_RESERVE_POOL_SIZE, DATABASE_UPSTREAM,
-    DATABASE_USER, LOAD_BALANCE_HOSTS, TABLES, TARGET_SESSION_ATTRS,
+    DATABASE_AUTH_DBNAME, DATABASE_AUTH_QUERY, DATABASE_AUTH_USER, DATABASE_DBNAME, DATABASE_KEYS,
+    DATABASE_MAX_CONNECTIONS, DATABASE_MIN_POOL_SIZE, DATABASE_POOL_MODE, DATABASE_POOL_SIZE,
+    DATABASE_RESERVE_POOL_SIZE, DATABASE_UPSTREAM, DATABASE_USER, LOAD_BALANCE_HOSTS, TABLES,
+    TARGET_SESSION_ATTRS,
 };
 pub use http::{HTTP_LISTEN, HTTP_PAGE};
 pub use instances::{PEERS, SO_REUSEPORT, TAKEOVER_SOCKET};
@@ -115,14 +116,12 @@ impl Setting {
     #[must_use]
     pub fn toml(&self, items: &[String]) -> String {
         let quoted = |text: &String| toml::Value::String(text.clone()).to_string();
+        let list = || items.iter().map(quoted).collect::<Vec<_>>().join(", ");
         match (self.kind, items) {
             (ValueForm::Integer { .. }, [number]) => number.clone(),
             (ValueForm::Switch, [word]) => (word == "on" || word == "true").to_string(),
             (ValueForm::Text(_) | ValueForm::Choice(_), [text]) => quoted(text),
-            _ => format!(
-                "[{}]",
-                items.iter().map(quoted).collect::<Vec<_>>().join(", ")
-            ),
+            _ => format!("[{}]", list()),
         }
     }
 }

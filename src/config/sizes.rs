@@ -6,23 +6,17 @@ use std::time::Duration;
 /// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
-    /// The most of one user, if clients give theirs back while they are idle
-    /// (`pool_mode = "auto"`).
+    /// The most of one user; `None` for any number, which there cannot be if clients give theirs
+    /// back.
     pub pool: Option<usize>,
+    /// Whether clients give theirs back while they are idle (`pool_mode = "auto"`).
+    pub gives_back: bool,
     /// How many there are also when nobody needs them, in each mode.
     pub least: usize,
     /// How many more there may be once somebody has waited for [`Bounds::reserve_after`].
     pub reserve: usize,
     /// The most of all users together, in each mode; zero means any.
     pub most: usize,
-}
-
-impl Sizes {
-    /// The same for clients that give their connections back, or for such that do not.
-    pub(super) fn of_mode(self, is_pooled: bool) -> Self {
-        let pool = self.pool.filter(|_| is_pooled);
-        Self { pool, ..self }
-    }
 }
 
 /// Bounds that are the same for all databases.

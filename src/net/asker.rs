@@ -1,4 +1,4 @@
-//! Who asks the server about users: on a connection of its own, one question after the other.
+//! Who asks the server about users: each on a connection of its own, one question after the other.
 
 use super::current::Current;
 use super::door::{Conversation, Door, Doors, Lookups, unexpected};
@@ -6,9 +6,9 @@ use super::phase::Phase;
 use super::reach::{self, Arrived, Caller, reach};
 use super::tls::Encryption;
 use super::ways::Ways;
-use crate::auth::{Credential, Found, RoleLookup};
+use crate::auth::{Found, RoleLookup};
 use crate::client::Login;
-use crate::config::AuthSettings;
+use crate::config::AuthQuery;
 use crate::error::ConnectionError;
 use crate::metrics::Metrics;
 use crate::statement::shapes::Shapes;
@@ -46,26 +46,30 @@ pub(super) async fn ask_for_others(means: Means) {
     let mut doors = means.doors.all();
     loop {
         let door = Arc::clone(&doors.borrow_and_update());
-        tokio::spawn(ask_at(door, Arc::clone(&means)));
+        for asker in door.askers() {
+            tokio::spawn(ask_at(Arc::clone(&door), asker.clone(), Arc::clone(&means)));
+        }
+        drop(door);
         if doors.changed().await.is_err() {
             return;
         }
     }
 }
 
-/// The same at one door, as long as somebody is there: logins that have begun at it end at it.
-async fn ask_at(door: Arc<Door>, means: Arc<Means>) {
-    let Some(mut requests) = door.lookups().and_then(Lookups::take_requests) else {
+/// The same by one who asks at one door, as long as somebody is there: logins that have begun at it
+/// end at it.
+async fn ask_at(door: Arc<Door>, query: AuthQuery, means: Arc<Means>) {
+    let requests = door.lookups(&query).and_then(Lookups::take_requests);
+    let Some(mut requests) = requests else {
         return;
     };
-    let settings = door.settings().clone();
     // Whoever waits holds the door. When nobody does any more, nobody can come, which ends this.
     let held = Arc::downgrade(&door);
     drop(door);
     let mut draining = means.draining.clone();
     let mut asker = Asker {
         means: &means,
-        settings: &settings,
+        query: &query,
         conversation: None,
         warned: None,
     };
@@ -89,7 +93,7 @@ async fn ask_at(door: Arc<Door>, means: Arc<Means>) {
         let Some(door) = held.upgrade() else {
             return asker.hang_up().await;
         };
-        let Some(lookups) = door.lookups() else {
+        let Some(lookups) = door.lookups(&query) else {
             return asker.hang_up().await;
         };
         let role = match lookups.learned(&request.user, request.since) {
@@ -108,8 +112,8 @@ async fn ask_at(door: Arc<Door>, means: Arc<Means>) {
 /// The connection on which is asked.
 struct Asker<'m> {
     means: &'m Means,
-    /// Those of the door at which is asked.
-    settings: &'m AuthSettings,
+    /// Who asks what, and where.
+    query: &'m AuthQuery,
     conversation: Option<Conversation>,
     /// When it was said last that nobody can be asked about.
     warned: Option<Instant>,
@@ -153,7 +157,7 @@ impl Asker<'_> {
             None => self.connect(door).await?,
         };
         let mut out = Vec::new();
-        let mut lookup = RoleLookup::ask(&self.settings.query, user, &mut out);
+        let mut lookup = RoleLookup::ask(&self.query.text, user, &mut out);
         conversation.say(&out).await?;
         loop {
             let (tag, message) = conversation.next().await?;
@@ -167,8 +171,8 @@ impl Asker<'_> {
 
     /// Logs in as the user that asks.
     async fn connect(&self, door: &Door) -> Result<Conversation, ConnectionError> {
-        let (means, auth) = (self.means, self.settings);
-        let (user, database) = (auth.user.as_bytes(), auth.database.as_bytes());
+        let (means, query) = (self.means, self.query);
+        let (user, database) = (query.user.as_bytes(), query.database.as_bytes());
         let way = means
             .ways
             .find(database)
@@ -191,7 +195,7 @@ impl Asker<'_> {
             replication: false,
         };
         way.translate_database(&mut login)?;
-        let credential = Credential::new(user, door.asker());
+        let credential = door.forced(user);
         let caller = Caller {
             packet: &login.packet,
             credential: Some(&credential),
@@ -227,8 +231,8 @@ impl Asker<'_> {
     fn warn(&mut self, why: &str) {
         if self.warned.is_none_or(|at| at.elapsed() >= WARNED) {
             self.warned = Some(Instant::now());
-            let auth_user = &self.settings.user;
-            tracing::warn!(auth_user, why, "auth_query cannot be used");
+            let (auth_user, auth_dbname) = (&self.query.user, &self.query.database);
+            tracing::warn!(auth_user, auth_dbname, why, "auth_query cannot be used");
         }
     }
 

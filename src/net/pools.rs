@@ -74,17 +74,20 @@ impl Pools {
         }
     }
 
-    /// The pool of a user and a database, to which this is the way; `None` if its clients keep
-    /// their server connections, of which there may be any number.
+    /// The pool of a user and a database, to which this is the way; `None` if there may be any
+    /// number of server connections, and there need not be any.
     pub(super) fn find(&self, way: &Way, database: &[u8], user: &[u8]) -> Option<Arc<Pool>> {
         let Sizes {
             pool,
+            gives_back,
             least,
             reserve,
             most,
         } = way.destination.sizes;
         let bounds = self.current.get().bounds;
-        let least = least.min(pool.unwrap_or_else(|| self.warm.most()));
+        // What nobody uses is among the warm ones.
+        let kept = if gives_back { pool } else { None }.unwrap_or_else(|| self.warm.most());
+        let least = least.min(kept).min(pool.unwrap_or(kept));
         let groups = [
             (Group::Database(database.into()), most),
             (Group::User(user.into()), bounds.of_user),

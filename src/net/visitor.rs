@@ -150,7 +150,7 @@ impl Visitor {
             worker,
             began,
             is_spare,
-            pool: pool.filter(|_| way.destination.sizes.pool.is_some()),
+            pool: pool.filter(|_| way.destination.sizes.gives_back),
             place,
             berth,
             pass,
@@ -251,12 +251,9 @@ impl Visitor {
         let address = client.peer();
         let user = String::from_utf8_lossy(&self.login.user);
         let user: String = user.chars().take(MAX_NAME).collect();
-        let entering = door.enter(
-            client,
-            pending,
-            &mut self.login,
-            environment.shapes.logins(),
-        );
+        let asker = door.settings().asker_for(&self.login.database);
+        let by = (asker, environment.shapes.logins());
+        let entering = door.enter(client, pending, &mut self.login, by);
         let entered = tokio::select! {
             entered = timeout_at(self.deadline, entering) => {
                 entered.unwrap_or(Err(ConnectionError::LoginTimeout))

@@ -168,6 +168,47 @@ fn who_comes_when_there_is_no_place_waits_for_one() {
 }
 
 #[test]
+fn a_pool_of_sessions_has_a_size_where_its_table_says_so() {
+    let server = Server::start(SETUP);
+    let upstream = format!("upstream = '{}'\n", server.address());
+    // Two more names for one database, the second without a size.
+    let tables = format!(
+        "[databases.small]\ndbname = 'postgres'\npool_size = 2\n{upstream}\
+         [databases.free]\ndbname = 'postgres'\n{upstream}"
+    );
+    let settings = [("query_wait_timeout_s", "2"), ("default_pool_size", "1")];
+    let proxy = Proxy::with_tables(&tables, &settings);
+    let [one, mut two] = [(), ()].map(|()| login(&proxy, "ann", "small"));
+    // Another user has a pool of its own, and so have the clients of another name.
+    select(&mut login(&proxy, "bob", "small"), 1);
+    let mut free = [(); 4].map(|()| login(&proxy, "ann", "free"));
+    free.iter_mut().for_each(|client| select(client, 2));
+    let mut waits = knock(&proxy, "ann", "small");
+    // It keeps its connection, idle as it is.
+    assert!(!waits.hears_within(Duration::from_millis(400)));
+    leave(one);
+    waits.logged_in();
+    select(&mut waits, 3);
+    select(&mut two, 4);
+    let started = Instant::now();
+    let told = knock(&proxy, "ann", "small").rest();
+    assert_eq!(tags(&told), "E");
+    assert_eq!(told[0].sqlstate(), "53300");
+    let message = told[0].field(b'M').unwrap();
+    assert!(message.starts_with("query_wait_timeout"), "{message}");
+    assert!(started.elapsed() >= Duration::from_millis(1950));
+    assert_eq!(proxy.summary().count(Counter::WaitTimeouts), 1);
+    // A connection that waits warm for a session of another kind makes room.
+    leave(two);
+    let other = [
+        ("user", "ann"),
+        ("database", "small"),
+        ("application_name", "x"),
+    ];
+    select(&mut Client::login_with(proxy.address(), &other), 5);
+}
+
+#[test]
 fn a_user_has_no_more_connections_than_the_bound() {
     let (_server, proxy) = start(&[("max_user_connections", "1")]);
     let mut ann = login(&proxy, "ann", "postgres");

@@ -600,3 +600,69 @@ fn a_server_that_starts_again_at_its_address_is_another() {
         server.start_again();
     }
 }
+
+#[test]
+fn each_database_asks_about_its_users_where_its_table_says() {
+    const SECRETS: &str = "CREATE ROLE keeper LOGIN; CREATE ROLE other LOGIN; \
+        CREATE ROLE visitor LOGIN; CREATE DATABASE elsewhere; \
+        CREATE TABLE secrets (name text, secret text); \
+        INSERT INTO secrets VALUES ('visitor', 'one'); \
+        GRANT SELECT ON secrets TO keeper";
+    let server = Server::start(SECRETS);
+    Client::login(&server.address(), "elsewhere").run(
+        "CREATE TABLE secrets (name text, secret text); \
+         INSERT INTO secrets VALUES ('visitor', 'two'); GRANT SELECT ON secrets TO other",
+    );
+    let users = Users::new(&[("listed", "three")]);
+    let query = "SELECT name, secret FROM public.secrets WHERE name = $1";
+    let upstream = format!("upstream = '{}'", server.address());
+    let tables = tables(&[
+        (
+            "one",
+            &format!("{upstream}\ndbname = 'postgres'\nauth_user = 'keeper'"),
+        ),
+        (
+            "two",
+            &format!(
+                "{upstream}\ndbname = 'postgres'\nauth_user = 'other'\n\
+                      auth_dbname = 'elsewhere'"
+            ),
+        ),
+        // Its own query, which finds nobody.
+        (
+            "none",
+            &format!(
+                "{upstream}\ndbname = 'postgres'\nauth_user = 'keeper'\n\
+                 auth_query = '{query} AND false'"
+            ),
+        ),
+        // Nobody asks for it.
+        ("file", &format!("{upstream}\ndbname = 'postgres'")),
+        ("elsewhere", &upstream),
+        ("postgres", &upstream),
+    ]);
+    let settings = [
+        ("auth_type", "scram-sha-256"),
+        ("auth_file", users.path()),
+        ("auth_query", query),
+    ];
+    let proxy = Proxy::with_tables(&tables, &settings);
+    let login = |database, password| {
+        let who = [("user", "visitor"), ("database", database)];
+        login_as(Client::connect(proxy.address()), &who, password)
+    };
+    // Twice, so that what was found once and the connections that are left are there, too.
+    for _ in 0..2 {
+        for (database, good, wrong) in [("one", "one", "two"), ("two", "two", "one")] {
+            let mut client = login(database, good).entered();
+            assert_eq!(client.value("SELECT current_user"), "visitor");
+            leave(client);
+            assert_eq!(login(database, wrong).refusal().0, "28P01", "{database}");
+        }
+        for database in ["none", "file"] {
+            for password in ["one", "two"] {
+                assert_eq!(login(database, password).refusal().0, "28P01", "{database}");
+            }
+        }
+    }
+}

@@ -75,8 +75,8 @@ pub(super) const OF_DATABASES: [(&str, &str); 4] = [
 const SESSIONS: &str = "has no equivalent: a session begins as it does directly; ALTER DATABASE or \
                         ALTER ROLE … SET has it begin otherwise";
 
-/// Settings about who asks for users, which a database may have there, and which are for all here.
-pub(super) const OF_ALL: [&str; 3] = ["auth_user", "auth_query", "auth_dbname"];
+/// Who asks for users: what a database may have, there as here.
+pub(super) const ASKERS: [&str; 3] = ["auth_user", "auth_query", "auth_dbname"];
 
 /// Settings that have another name here.
 pub(super) const RENAMED: [(&str, &str); 11] = [

@@ -1,6 +1,6 @@
 //! Tables of databases that are made of the lines of a pgbouncer.ini.
 
-use crate::config::settings::DATABASE_KEYS;
+use crate::config::settings::{DATABASE_KEYS, DATABASE_POOL_MODE, DATABASE_POOL_SIZE, Setting};
 use crate::config::{Source, Written, WrittenDatabase};
 
 /// A table that is being made.
@@ -21,6 +21,27 @@ impl Table {
             self.0.keys.push((*setting, Written { items, origin }));
         }
     }
+}
+
+/// Has a table say this, too.
+pub(super) fn add(table: &mut WrittenDatabase, key: Setting, text: &str) {
+    let origin = Source::Default;
+    let items = vec![text.to_owned()];
+    table.keys.push((key, Written { items, origin }));
+}
+
+/// What a table says of this.
+pub(super) fn said<'t>(table: &'t WrittenDatabase, key: &Setting) -> Option<&'t Written> {
+    let found = table.keys.iter().find(|(known, _)| known.key == key.key);
+    found.map(|(_, written)| written)
+}
+
+/// Whether a user has one server connection for each client of this database, in any number, if
+/// clients of databases that do not say so give theirs back or not.
+pub(super) fn is_unbounded(table: &WrittenDatabase, gives_back: bool) -> bool {
+    let mode = said(table, &DATABASE_POOL_MODE);
+    let is_session = mode.map_or(!gives_back, |mode| mode.items == ["session"]);
+    is_session && said(table, &DATABASE_POOL_SIZE).is_none()
 }
 
 /// The addresses of the hosts of a line, which are separated by commas.

@@ -40,6 +40,34 @@ pub const DATABASE_USER: Setting = Setting {
               user that the client is.",
 };
 
+/// `auth_user`: who asks for the secrets of those who come to this database.
+pub const DATABASE_AUTH_USER: Setting = Setting {
+    key: "auth_user",
+    kind: ValueForm::Text("NAME"),
+    default: None,
+    what: "The user that runs auth_query for clients of this database whom auth_file does not \
+           name.",
+    because: "most have one for all databases; without it the setting of that name holds.",
+};
+
+/// `auth_query`: how they are asked for.
+pub const DATABASE_AUTH_QUERY: Setting = Setting {
+    key: "auth_query",
+    kind: ValueForm::Text("SQL"),
+    default: None,
+    what: "What is asked for the secret of such a client, whose name is $1.",
+    because: "most have one for all databases; without it the setting of that name holds.",
+};
+
+/// `auth_dbname`: where they are asked for.
+pub const DATABASE_AUTH_DBNAME: Setting = Setting {
+    key: "auth_dbname",
+    kind: ValueForm::Text("NAME"),
+    default: None,
+    what: "The database in which that is asked, as clients call it: this one, or another.",
+    because: "most have one for all databases; without it the setting of that name holds.",
+};
+
 /// `target_session_attrs`: which servers fit.
 pub const TARGET_SESSION_ATTRS: Setting = Setting {
     key: "target_session_attrs",
@@ -83,8 +111,12 @@ pub const DATABASE_POOL_SIZE: Setting = Setting {
     key: "pool_size",
     kind: ValueForm::Integer { min: 1, max: 1_000 },
     default: None,
-    what: "With pool_mode = auto the most server connections of one user to this database.",
-    because: "most have one for all databases; without it default_pool_size holds.",
+    what: "The most server connections of one user to this database, in each pool_mode; whoever \
+           comes when there are as many waits until one has gone, or with auto until a client is \
+           idle, for query_wait_timeout_s at most.",
+    because: "most have one for all databases; without it default_pool_size holds with auto, and \
+              with session there may be any number: a program that keeps its connections should \
+              not wait for one unless somebody has said so.",
 };
 
 /// `min_pool_size`: how many server connections a pool of this database has in any case.
@@ -122,6 +154,9 @@ pub const DATABASE_KEYS: &[Setting] = &[
     DATABASE_UPSTREAM,
     DATABASE_DBNAME,
     DATABASE_USER,
+    DATABASE_AUTH_USER,
+    DATABASE_AUTH_QUERY,
+    DATABASE_AUTH_DBNAME,
     TARGET_SESSION_ATTRS,
     LOAD_BALANCE_HOSTS,
     DATABASE_POOL_MODE,

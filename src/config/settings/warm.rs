@@ -80,8 +80,8 @@ pub const RESERVE_POOL_SIZE: Setting = Setting {
     key: "reserve_pool_size",
     kind: ValueForm::Integer { min: 0, max: 1_000 },
     default: Some("0"),
-    what: "With pool_mode = auto the server connections that a pool may have beyond its size once \
-           somebody has waited for reserve_pool_timeout_s.",
+    what: "The server connections that a pool with a size may have beyond it once somebody \
+           has waited for reserve_pool_timeout_s.",
     because: "it is PgBouncer's.",
 };
 

@@ -126,8 +126,9 @@ impl Console {
                 }
             };
         }
-        let logins = environment.shapes.logins();
-        let entered = door.enter(client, pending, login, logins).await?;
+        // The console is in no database, whatever "*" says of names that have no table.
+        let by = (&door.settings().asker, environment.shapes.logins());
+        let entered = door.enter(client, pending, login, by).await?;
         Ok(entered.map(|entered| entered.prelude))
     }
 

@@ -3,7 +3,7 @@
 use super::lookups::{Lookups, next};
 use super::users::{self, Error};
 use crate::auth::{MAX_NAME, Role, Secret};
-use crate::config::{AuthType, Config, DatabaseMap};
+use crate::config::{AuthQuery, AuthType, Config, DatabaseMap};
 use crate::error::ConnectionError;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -19,11 +19,10 @@ pub(super) type Listed = HashMap<Vec<u8>, Arc<Role>>;
 pub(super) struct Known {
     path: PathBuf,
     listed: RwLock<Arc<Listed>>,
-    /// None if nobody is asked about.
-    lookups: Option<Lookups>,
+    /// What was asked, by each who asks: what one has found is not known to another, whose users
+    /// are others, as far as anybody knows.
+    lookups: HashMap<AuthQuery, Lookups>,
     numbers: Arc<AtomicU64>,
-    /// Who asks about others.
-    asker: String,
 }
 
 impl Known {
@@ -37,8 +36,12 @@ impl Known {
             Some(before) => Arc::clone(&before.numbers),
             None => Arc::new(AtomicU64::new(1)),
         };
-        let asks = is_used && !settings.user.is_empty();
-        let lookups = asks.then(|| Lookups::new(settings, Arc::clone(&numbers)));
+        let askers = settings.all_askers().filter(|_| is_used);
+        let lookups = |asker: &AuthQuery| {
+            let lookups = Lookups::new(settings.cache, Arc::clone(&numbers));
+            (asker.clone(), lookups)
+        };
+        let lookups = askers.map(lookups).collect();
         let mut known = Self {
             path: match is_used {
                 true => settings.file.clone(),
@@ -47,7 +50,6 @@ impl Known {
             listed: RwLock::new(before.map(Self::listed).unwrap_or_default()),
             lookups,
             numbers,
-            asker: settings.user.clone(),
         };
         known.listed = RwLock::new(known.read(&config.databases)?);
         Ok(known)
@@ -64,14 +66,14 @@ impl Known {
             return Ok(Arc::default());
         }
         let users = users::read(&self.path)?;
-        let asker = users.get(self.asker.as_bytes());
-        if self.lookups.is_some() && matches!(asker, Some(Some(Secret::Scram(_)))) {
-            return Err(Error::Asker(self.asker.clone()));
-        }
         let is_scram = |user: &&str| {
             let secret = users.get(user.as_bytes());
             matches!(secret, Some(Some(Secret::Scram(_))))
         };
+        let mut askers = self.lookups.keys().map(|asker| asker.user.as_str());
+        if let Some(user) = askers.find(is_scram) {
+            return Err(Error::Asker(user.to_owned()));
+        }
         let mut forced = databases.destinations().filter_map(|it| it.user.as_deref());
         if let Some(user) = forced.find(is_scram) {
             return Err(Error::Forced(user.to_owned()));
@@ -97,11 +99,12 @@ impl Known {
         Arc::clone(&self.listed.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What is known of a user, by the file or else by the server, when this is the count of what
-    /// may have changed logins.
+    /// What is known of a user, by the file or else by the server that `asker` asks, when this is
+    /// the count of what may have changed logins.
     pub(super) async fn role(
         &self,
         user: &[u8],
+        asker: &AuthQuery,
         logins: u64,
     ) -> Result<Arc<Role>, ConnectionError> {
         if !is_name(user) {
@@ -110,7 +113,7 @@ impl Known {
         if let Some(role) = self.listed().get(user) {
             return Ok(Arc::clone(role));
         }
-        match &self.lookups {
+        match self.lookups.get(asker) {
             Some(lookups) => lookups.role(user, logins).await,
             None => Ok(Arc::new(Role::unknown())),
         }
@@ -121,10 +124,11 @@ impl Known {
     pub(super) async fn role_since(
         &self,
         user: &[u8],
+        asker: &AuthQuery,
         role: &Role,
         since: Instant,
     ) -> Result<Option<Arc<Role>>, ConnectionError> {
-        let Some(lookups) = &self.lookups else {
+        let Some(lookups) = self.lookups.get(asker) else {
             return Ok(None);
         };
         if self.listed().contains_key(user) || !is_name(user) {
@@ -134,11 +138,6 @@ impl Known {
         Ok(Some(other).filter(|other| other.number() != role.number()))
     }
 
-    /// Who asks about others.
-    pub(super) fn asker(&self) -> Arc<Role> {
-        self.own(self.asker.as_bytes())
-    }
-
     /// A user of the file, as whom the proxy itself logs in. Of one that is not there nothing is
     /// known, which is enough for a server that asks for nothing.
     pub(super) fn own(&self, user: &[u8]) -> Arc<Role> {
@@ -146,13 +145,13 @@ impl Known {
         role.unwrap_or_else(|| Arc::new(Role::unknown()))
     }
 
-    pub(super) fn lookups(&self) -> Option<&Lookups> {
-        self.lookups.as_ref()
+    pub(super) const fn lookups(&self) -> &HashMap<AuthQuery, Lookups> {
+        &self.lookups
     }
 
     /// What the server was asked about a user is not true any more.
     pub(super) fn forget(&self, user: &[u8]) {
-        if let Some(lookups) = &self.lookups {
+        for lookups in self.lookups.values() {
             lookups.forget(user);
         }
     }

@@ -9,7 +9,6 @@
 //!   it is asked about anew.
 
 use crate::auth::{Found, Role};
-use crate::config::AuthSettings;
 use crate::error::ConnectionError;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,10 +53,10 @@ pub(in crate::net) struct Request {
 }
 
 impl Lookups {
-    pub(super) fn new(settings: &AuthSettings, numbers: Arc<AtomicU64>) -> Self {
+    pub(super) fn new(cache: Duration, numbers: Arc<AtomicU64>) -> Self {
         let (requests, incoming) = mpsc::channel(WAITING);
         Self {
-            cache: settings.cache,
+            cache,
             answers: Mutex::default(),
             requests,
             incoming: Mutex::new(Some(incoming)),

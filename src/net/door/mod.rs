@@ -23,7 +23,7 @@ use crate::auth::{
     Accepted, Asking, Chance, Credential, Evidence, Heard, Mock, Reception, Refusal, Role, Secret,
 };
 use crate::client::Login;
-use crate::config::{AuthSettings, AuthType, ClientTlsMode, Config, DatabaseMap};
+use crate::config::{AuthQuery, AuthSettings, AuthType, ClientTlsMode, Config, DatabaseMap};
 use crate::error::ConnectionError;
 use crate::wire::backend;
 use crate::wire::frame::{self, HEADER};
@@ -116,7 +116,8 @@ impl Door {
     ) -> Result<Option<Self>, Error> {
         let mut config = config.clone();
         config.auth.kind = AuthType::Md5;
-        config.auth.user.clear();
+        config.auth.asker.user.clear();
+        config.auth.askers.clear();
         let has_file = !config.auth.file.as_os_str().is_empty();
         has_file
             .then(|| Self::load_behind(before, &config))
@@ -151,13 +152,14 @@ impl Door {
 
     /// Has a client prove who it is; `None` if it leaves instead. `pending` is what it has sent
     /// already, of which what is left is for after the login. The login is changed to one that
-    /// every server understands. `logins` is the count of what may have changed who may log in.
+    /// every server understands. `asker` is who asks about it, `logins` the count of what may have
+    /// changed who may log in.
     pub(super) async fn enter(
         &self,
         client: &mut Stream,
         pending: &mut Vec<u8>,
         login: &mut Login,
-        logins: u64,
+        (asker, logins): (&AuthQuery, u64),
     ) -> Result<Option<Entered>, ConnectionError> {
         let negotiation = lower(login);
         let user = login.user.clone();
@@ -175,7 +177,7 @@ impl Door {
         let may_be = |name: &[u8]| ruled.maps.lets(map, name, &user);
         self.check_who(client, &user, kind, may_be).await?;
         let began = Instant::now();
-        let role = self.known.role(&user, logins).await?;
+        let role = self.known.role(&user, asker, logins).await?;
         let asking = self.asking(kind, &role);
         let costly = asking == Asking::Scram && role.is_costly();
         let (mock, subject, chance) = (self.mock.clone(), Arc::clone(&role), chance()?);
@@ -210,7 +212,7 @@ impl Door {
             }
         };
         let why = Self::doubt(&role, asking);
-        let accepted = self.check(&user, evidence, role, began).await?;
+        let accepted = self.check((&user, asker), evidence, role, began).await?;
         let Some(Accepted {
             credential,
             prelude,
@@ -290,7 +292,7 @@ impl Door {
     /// in: else it is asked about anew.
     async fn check(
         &self,
-        user: &[u8],
+        (user, asker): (&[u8], &AuthQuery),
         evidence: Evidence,
         role: Arc<Role>,
         began: Instant,
@@ -300,7 +302,7 @@ impl Door {
         if accepted.is_some() {
             return Ok(accepted);
         }
-        match self.known.role_since(user, &role, began).await? {
+        match self.known.role_since(user, asker, &role, began).await? {
             Some(other) => self.check_once(&evidence, &other).await,
             None => Ok(None),
         }
@@ -338,14 +340,14 @@ impl Door {
         &self.settings
     }
 
-    /// How users are asked about, if they are.
-    pub(super) fn lookups(&self) -> Option<&Lookups> {
-        self.known.lookups()
+    /// All who ask about users.
+    pub(super) fn askers(&self) -> impl Iterator<Item = &AuthQuery> {
+        self.known.lookups().keys()
     }
 
-    /// Who asks, as far as its password goes.
-    pub(super) fn asker(&self) -> Arc<Role> {
-        self.known.asker()
+    /// What one of them has found, and is to ask.
+    pub(super) fn lookups(&self, asker: &AuthQuery) -> Option<&Lookups> {
+        self.known.lookups().get(asker)
     }
 
     /// What there is to log in as this user of the configuration, whoever the client is.

@@ -125,7 +125,7 @@ impl Visitor {
         (pool, identity, left): (&Arc<Pool>, Option<&[u8]>, Duration),
         (client, waits): (&Stream, &mut Waits),
     ) -> Result<Option<Found>, ConnectionError> {
-        let gives_back = path.way.destination.sizes.pool.is_some();
+        let gives_back = path.way.destination.sizes.gives_back;
         if let Some(credential) = credential.filter(|_| gives_back) {
             if let Some(grant) = pool.at_once(identity) {
                 return Ok(Some(Found::Granted(grant)));
