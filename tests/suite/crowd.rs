@@ -1,10 +1,13 @@
-//! More clients than there is room for: they are told so, and cancel requests are served.
+//! More clients than there is room for: they are told so, and cancel requests are served. And more
+//! clients than server connections (`pool_mode = "auto"`).
 
 use crate::harness::client::Client;
 use crate::harness::frames::{self, startup, tags};
-use crate::harness::login::{asking, login};
+use crate::harness::login::{Users, asking, login};
 use crate::harness::proxy::{Process, Proxy};
 use crate::harness::server;
+use pgautoprep::metrics::Counter;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const ME: [(&str, &str); 2] = [("user", "postgres"), ("database", "postgres")];
@@ -139,4 +142,104 @@ fn who_does_not_go_on_with_a_relayed_login_makes_room() {
         client.run("SELECT 1");
     }
     drop(third);
+}
+
+/// Clients, how many of them are busy, and the server connections of all: a fifth of 2,000, 200 and
+/// 50, because each client is a file here and another in the proxy, which is this process, too, and
+/// 1,024 files are what many machines let one have.
+const CROWD: (usize, usize, usize) = (400, 40, 10);
+
+/// How long the busy ones are.
+const BUSY: Duration = Duration::from_secs(4);
+
+/// The sessions that clients have had beside that of who asks. The proxy's own, by which it sees
+/// that clients are still let in, have asked nothing.
+const SESSIONS: &str = "SELECT count(*) FROM pg_stat_activity \
+    WHERE datname = current_database() AND pid <> pg_backend_pid() AND query <> ''";
+
+/// A read of one row, which changes with its number; each third client reads another way.
+fn reads(client: &mut Client, number: usize) {
+    let id = 1 + number % 1000;
+    match number % 3 {
+        0 => {
+            let text = format!("SELECT name FROM t WHERE id = {id}");
+            assert_eq!(client.value(&text), format!("name {id}"));
+        }
+        1 => {
+            client.run("BEGIN");
+            let text = format!("SELECT id FROM t WHERE name = 'name {id}'");
+            assert_eq!(client.value(&text), id.to_string());
+            client.run("COMMIT");
+        }
+        _ => {
+            let text = format!("SELECT count(*) FROM t WHERE id <= {id}");
+            assert_eq!(client.value(&text), id.to_string());
+        }
+    }
+}
+
+/// What the server has of sessions, at most, until it is over.
+fn most_sessions(database: &str, is_over: &AtomicBool) -> usize {
+    let mut direct = Client::login(&server::address(), database);
+    let mut most = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        most = most.max(direct.value(SESSIONS).parse().unwrap());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    most
+}
+
+#[test]
+fn many_clients_of_which_a_tenth_are_busy_run_on_few_server_connections() {
+    let (all, busy, size) = CROWD;
+    let database = server::database(
+        "CREATE TABLE t (id int PRIMARY KEY, name text UNIQUE); \
+         INSERT INTO t SELECT n, 'name ' || n FROM generate_series(1, 1000) n; ANALYZE t",
+    );
+    let users = Users::new(&[("postgres", "")]);
+    let proxy = Proxy::with(
+        &server::address(),
+        &[
+            ("auth_type", "trust"),
+            ("auth_file", users.path()),
+            ("catalog_watch_ms", "1000"),
+            ("pool_mode", "auto"),
+            ("default_pool_size", &size.to_string()),
+        ],
+    );
+    let enter = |_| Client::login(proxy.address(), &database);
+    let mut clients: Vec<Client> = (0..all).map(enter).collect();
+    let is_over = AtomicBool::new(false);
+    let (most, answered) = std::thread::scope(|scope| {
+        let watching = scope.spawn(|| most_sessions(&database, &is_over));
+        let busy = clients.drain(..busy).enumerate();
+        let work = |(number, mut client): (usize, Client)| {
+            let is_over = &is_over;
+            scope.spawn(move || {
+                let rounds = (number..).take_while(|_| !is_over.load(Ordering::Relaxed));
+                rounds.map(|number| reads(&mut client, number)).count()
+            })
+        };
+        let busy: Vec<_> = busy.map(work).collect();
+        // The others say something now and then, one after the other.
+        let started = Instant::now();
+        let mut rounds = 0;
+        while started.elapsed() < BUSY || rounds < 3 {
+            for (number, client) in clients.iter_mut().enumerate() {
+                reads(client, number + rounds);
+            }
+            rounds += 1;
+        }
+        is_over.store(true, Ordering::Relaxed);
+        let answered = busy.into_iter().map(|thread| thread.join().unwrap());
+        let answered: Vec<usize> = answered.collect();
+        (watching.join().unwrap(), answered)
+    });
+    assert_eq!(most, size);
+    // Nobody was kept from its turn.
+    assert!(answered.iter().all(|count| *count > 10), "{answered:?}");
+    let summary = proxy.summary();
+    assert_eq!(summary.count(Counter::WaitTimeouts), 0, "{summary}");
+    let found = summary.count(Counter::HomesFound);
+    assert!(found >= 3 * (all - busy) as u64, "{summary}");
 }
