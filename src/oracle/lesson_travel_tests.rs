@@ -7,7 +7,9 @@ use crate::statement::Footprint;
 /// The server's proof, and an answer of the catalog that objects to nothing.
 const PROOF: &str =
     r#"[{"Plan": {"Node Type": "Gather", "Workers Planned": 1, "Single Copy": true}}]"#;
-const REACHED: [&str; 12] = ["1", "rp", "0", "0", "0", "0", "0", "0", "", "", "", "0"];
+const REACHED: [&str; 13] = [
+    "1", "rp", "0", "0", "0", "0", "0", "0", "", "", "", "0", "0",
+];
 
 /// One column of `int4`.
 const RESULT: &[u8] = b"\0\x01a\0\0\0\0\0\0\0\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0";

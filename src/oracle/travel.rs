@@ -332,7 +332,7 @@ mod tests {
             ..Answer::default()
         };
         let reached = [
-            "1", "rp", "0", "0", "0", "0", "0", "0", "", "", "16400", "0",
+            "1", "rp", "0", "0", "0", "0", "0", "0", "", "", "16400", "0", "0",
         ];
         [parsed, with(&[&plan(PROOF)]), with(&reached)]
     }

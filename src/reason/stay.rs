@@ -55,13 +55,16 @@ pub enum Stay {
     Temporary,
     /// It reads a relation that is neither a table nor a view, as a sequence is.
     Relation,
+    /// A collation that it may use has changed since the database has noted its version, of which
+    /// the server warns each session once.
+    Collation,
     /// What it reads has too many partitions, views and policies to be looked at.
     Many,
 }
 
 impl Stay {
     /// Every reason, in the order of their discriminants.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::NoRead,
         Self::Locks,
         Self::Unclear,
@@ -85,6 +88,7 @@ impl Stay {
         Self::Foreign,
         Self::Temporary,
         Self::Relation,
+        Self::Collation,
         Self::Many,
     ];
 
@@ -115,6 +119,7 @@ impl Stay {
             Self::Foreign => "foreign",
             Self::Temporary => "temporary",
             Self::Relation => "relation",
+            Self::Collation => "collation",
             Self::Many => "many",
         }
     }
@@ -146,6 +151,7 @@ impl Stay {
             Self::Foreign => "It reads a foreign table.",
             Self::Temporary => "It reads a temporary table.",
             Self::Relation => "It reads something that is neither a table nor a view.",
+            Self::Collation => "The server warns each session once that a collation has changed.",
             Self::Many => "What it reads has more partitions or views than are looked at.",
         }
     }

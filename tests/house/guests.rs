@@ -83,18 +83,21 @@ fn alone_with(changes: &[(&str, &str)]) -> (Stage, Line) {
     (stage, guest)
 }
 
+/// One more client, whose server has prepared the read, too.
+pub(crate) fn one_more(stage: &Stage) -> Line {
+    let (mut client, mut peer) = crate::stage::scene::Stage::login(stage);
+    client.send(&frames::query(SQL));
+    peer.answer_context();
+    let name = peer.answer_parse(&SELECT);
+    let mut line = Line { client, peer, name };
+    line.is_asked();
+    line.answers();
+    line
+}
+
 /// Two more clients that are like the first, whose read may run elsewhere from now on.
 pub(crate) fn with_two_more(stage: Stage, guest: Line) -> Guests {
-    let [other, host] = [(), ()].map(|()| {
-        let (mut client, mut peer) = crate::stage::scene::Stage::login(&stage);
-        client.send(&frames::query(SQL));
-        peer.answer_context();
-        let name = peer.answer_parse(&SELECT);
-        let mut line = Line { client, peer, name };
-        line.is_asked();
-        line.answers();
-        line
-    });
+    let [other, host] = [(), ()].map(|()| one_more(&stage));
     stage.lets_travel(SQL);
     let mut guests = Guests {
         stage,

@@ -23,6 +23,7 @@ mod course;
 mod dice;
 mod discard;
 mod elsewhere;
+mod fairness;
 mod faults;
 mod guests;
 mod house;

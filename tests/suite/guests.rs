@@ -17,9 +17,9 @@ const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, v text); \
     CREATE TABLE u (id int PRIMARY KEY, v text); INSERT INTO u SELECT * FROM t; ANALYZE;";
 
 /// Clients that are alike, and have all run the reads of both tables often enough.
-struct Scene {
-    proxy: Proxy,
-    clients: Vec<Client>,
+pub(crate) struct Scene {
+    pub(crate) proxy: Proxy,
+    pub(crate) clients: Vec<Client>,
     database: String,
 }
 
@@ -28,11 +28,11 @@ fn read(table: &str, id: usize) -> String {
 }
 
 impl Scene {
-    fn new(count: usize) -> Self {
+    pub(crate) fn new(count: usize) -> Self {
         Self::with(count, &[])
     }
 
-    fn with(count: usize, changes: &[(&str, &str)]) -> Self {
+    pub(crate) fn with(count: usize, changes: &[(&str, &str)]) -> Self {
         let database = server::database(SETUP);
         let mut changes = changes.to_vec();
         changes.extend([("shared_reads", "on"), ("catalog_watch_ms", "1000")]);
@@ -53,12 +53,12 @@ impl Scene {
         scene
     }
 
-    fn summary(&self) -> Summary {
+    pub(crate) fn summary(&self) -> Summary {
         self.proxy.summary()
     }
 
     /// All read at once, different rows of this table, so many times.
-    fn all_read(&mut self, table: &str, rounds: usize) {
+    pub(crate) fn all_read(&mut self, table: &str, rounds: usize) {
         for round in 0..rounds {
             let id = |number: usize| 1 + (number * 17 + round * 101) % 1000;
             for (number, client) in self.clients.iter_mut().enumerate() {
@@ -73,7 +73,7 @@ impl Scene {
         }
     }
 
-    fn direct(&self) -> Client {
+    pub(crate) fn direct(&self) -> Client {
         Client::login(&server::address(), &self.database)
     }
 }

@@ -135,6 +135,8 @@ mod leaving;
 mod led;
 // Which reads may run on other sessions' server connections.
 mod travel;
+// Notices and transactions of reads on others' connections.
+mod shared;
 // Statements beyond the bound are closed, and come back.
 mod eviction;
 // More clients than there is room for.

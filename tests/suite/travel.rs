@@ -340,6 +340,39 @@ fn extensions_stay_at_home() {
     scene.travels(&["SELECT v FROM t WHERE id = 1"]);
 }
 
+/// The server tells each process once that a collation has another version than was noted.
+#[test]
+fn collations_that_have_changed_stay_at_home() {
+    let mut scene = Scene::new("");
+    let offered = "SELECT 1 FROM pg_collation WHERE collprovider = 'i' LIMIT 1";
+    if scene.values(offered).is_empty() {
+        return;
+    }
+    scene.client.run(
+        "CREATE COLLATION old (provider = icu, locale = 'de'); \
+         CREATE COLLATION new (provider = icu, locale = 'fr'); \
+         CREATE TABLE columned (id int, v text COLLATE old); \
+         CREATE TABLE indexed (id int, v text); CREATE INDEX ON indexed (v COLLATE old); \
+         CREATE VIEW ordered AS SELECT id, v COLLATE old < 'b' AS less FROM t; \
+         CREATE TABLE young (id int, v text COLLATE new); \
+         UPDATE pg_collation SET collversion = '0' WHERE collname = 'old'",
+    );
+    scene.stays(
+        Stay::Collation,
+        &[
+            "SELECT id FROM columned WHERE id = 1 AND v > 'a'",
+            "SELECT id FROM indexed WHERE id = 1 AND v > 'a'",
+            "SELECT id FROM t WHERE id = 1 AND v COLLATE old > 'a'",
+            "SELECT less FROM ordered WHERE id = 1",
+        ],
+    );
+    scene.travels(&[
+        "SELECT id FROM young WHERE id = 1 AND v > 'a'",
+        "SELECT id FROM t WHERE id = 1 AND v COLLATE new > 'a'",
+        "SELECT id FROM t WHERE id = 1 AND v COLLATE \"C\" > 'a'",
+    ]);
+}
+
 /// Every category of functions that the server takes for safe and that depend on who runs them.
 #[test]
 fn what_depends_on_the_session_stays_at_home() {

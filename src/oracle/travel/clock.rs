@@ -52,7 +52,7 @@ mod tests {
                 types: Some(types.to_vec()),
                 ..Answer::default()
             };
-            let mut values = vec![String::new(); 12];
+            let mut values = vec![String::new(); 13];
             for (index, value) in [1, 8, 9].into_iter().zip(reached) {
                 value.clone_into(&mut values[index]);
             }

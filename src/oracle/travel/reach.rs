@@ -20,6 +20,9 @@ const FUNCTIONS: &str = ":(?:funcid|opfuncid|aggfnoid|winfnoid|tsmhandler) ([0-9
 /// Fields of a stored expression that hold the OID of a type.
 const TYPES: &str = ":[a-z_]*type(?:id)? ([0-9]+)";
 
+/// Fields of a stored expression that hold the OID of a collation.
+const COLLATIONS: &str = ":[a-z_]*coll(?:id|Oid) ([0-9]+)";
+
 /// The types whose values are names, from `regproc` to `regcollation`, and arrays of such
 /// (`pg_type.dat`).
 pub(super) const NAMED: [u32; 22] = [
@@ -122,7 +125,18 @@ const CALLED: &str = "(SELECT COALESCE(pg_catalog.string_agg(DISTINCT \
     (SELECT pg_catalog.count(*) FROM pg_catalog.pg_proc p \
     WHERE p.proparallel {<>} 's'::pg_catalog.\"char\" AND (p.oid {>=} {user} \
     AND p.proname {=} ANY ({names}) OR p.oid {<} {user} AND ({called}) \
-    OR p.oid {=} ANY (ARRAY(SELECT u.oid FROM used u))))";
+    OR p.oid {=} ANY (ARRAY(SELECT u.oid FROM used u)))), ";
+
+/// Collations that have another version than the database has noted: those of these names, of
+/// columns, of indexes and in expressions. A session is warned of each when it first uses it
+/// (`pg_newlocale_from_collation` in `pg_locale.c`).
+const COLLATED: &str = "(SELECT pg_catalog.count(*) FROM pg_catalog.pg_collation k \
+    WHERE (k.collname {=} ANY ({names}) OR k.oid {=} ANY (ARRAY(\
+    SELECT a.attcollation FROM own o JOIN pg_catalog.pg_attribute a ON a.attrelid {=} o.oid \
+    UNION SELECT m.found[1]::pg_catalog.oid FROM trees x CROSS JOIN LATERAL \
+    pg_catalog.regexp_matches(x.tree, '{collations}', 'g') AS m(found)))) \
+    AND k.collversion IS NOT NULL AND NOT COALESCE(k.collversion {=} \
+    pg_catalog.pg_collation_actual_version(k.oid), false))";
 
 /// Functions of these names, and those that may be called like columns: with one argument.
 const BY_NAME: &str = "p.proname {=} ANY ({calls}) OR p.proname {=} ANY ({attributes}) \
@@ -147,14 +161,14 @@ const OPEN: &str = "(n.nspname {<>} '{standard}'::pg_catalog.name OR pg_catalog.
     pg_catalog.lower(pg_catalog.concat(pg_catalog.current_setting('search_path'), ' ', \
     current_user)), '{standard}') {<>} 0)";
 
-/// Asks what is reached from what a text mentions: one row of twelve columns, which [`read`] reads.
-/// No name in it has a brace.
+/// Asks what is reached from what a text mentions: one row of thirteen columns, which [`read`]
+/// reads. No name in it has a brace.
 pub(super) fn question(mentions: &Mentions) -> Vec<u8> {
     let open = match mentions.names.iter().any(|name| name == STANDARD) {
         true => "true",
         false => OPEN,
     };
-    let text = [READS, NAMES, TYPED, CALLED].concat();
+    let text = [READS, NAMES, TYPED, CALLED, COLLATED].concat();
     let text = text
         .replace("{settings}", SETTINGS)
         .replace("{called}", BY_NAME)
@@ -165,6 +179,7 @@ pub(super) fn question(mentions: &Mentions) -> Vec<u8> {
         .replace("{code}", CODE)
         .replace("{functions}", FUNCTIONS)
         .replace("{types}", TYPES)
+        .replace("{collations}", COLLATIONS)
         .replace(
             "{named types}",
             &NAMED.map(|oid| oid.to_string()).join(", "),
@@ -220,6 +235,7 @@ pub(super) fn read(answer: &Answer) -> Option<Result<Reach, Stay>> {
         keywords,
         enums,
         unsafe_functions,
+        collations,
     ] = &answer.values[..]
     else {
         return None;
@@ -234,6 +250,7 @@ pub(super) fn read(answer: &Answer) -> Option<Result<Reach, Stay>> {
         (types, Stay::UserType),
         (named, Stay::Names),
         (objects, Stay::UserObject),
+        (collations, Stay::Collation),
     ];
     let is_many = count.parse::<usize>().ok()? > MAX_RELATIONS;
     let found = kinds.split(',').find_map(kind);
@@ -300,6 +317,7 @@ mod tests {
             "3",
             "16400",
             "0",
+            "0",
         ];
         let mut values = fine.map(str::to_owned).to_vec();
         value.clone_into(&mut values[changed]);
@@ -329,6 +347,7 @@ mod tests {
             (5, "1", Stay::UserType),
             (6, "1", Stay::Names),
             (7, "1", Stay::UserObject),
+            (12, "1", Stay::Collation),
             (8, "now s,version s", Stay::Server),
             (8, "to_tsvector i", Stay::TextSearch),
             (8, "something_new s", Stay::Function),
