@@ -2,7 +2,7 @@
 
 use super::Env;
 use super::answer::Answer;
-use super::settings::{DDL_CHANNEL, Indirect, Rights, context_query, digest};
+use super::settings::{DDL_CHANNEL, Hears, Indirect, Rights, context_query, digest};
 use super::state::{State, Step};
 use crate::reason::Reason;
 use crate::standing::ServerSettings;
@@ -31,6 +31,9 @@ fn ask_with(rights: Rights, env: &mut Env<'_>) -> Step {
             true => DDL_CHANNEL,
             false => "",
         });
+    // In a transaction there may be more than it leaves.
+    let asks_for_left = hears.is_some() && !env.asks.is_inside && env.standing.asks_for_left();
+    let hears = hears.map(|but| Hears { but, asks_for_left });
     let query = context_query(listens, settings.shares, hears, rights);
     env.asks
         .question(|out| frontend::query(out, query.as_bytes()));
@@ -87,7 +90,7 @@ fn read(values: &[String], env: &mut Env<'_>) -> Result<bool, Reason> {
         serializable,
         extensions,
         server,
-        silent,
+        left,
         usual,
         unhurried,
         idle,
@@ -121,9 +124,7 @@ fn read(values: &[String], env: &mut Env<'_>) -> Result<bool, Reason> {
     };
     let listens = standing.is_told;
     standing.learned(context, settings, extensions, listens);
-    if silent == "t" {
-        standing.listens_to_nothing();
-    }
+    standing.is_told_of_left(left);
     Ok(true)
 }
 

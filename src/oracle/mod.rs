@@ -72,7 +72,7 @@ mod lesson_tests;
 
 pub use lesson::Lesson;
 pub use question::Asked;
-pub use settings::{DDL_CHANNEL, Rights, context_query, digest, is_announcement};
+pub use settings::{DDL_CHANNEL, Hears, Rights, context_query, digest, is_announcement};
 pub use topic::Subject;
 pub use travel::Inquiry;
 
@@ -153,8 +153,12 @@ pub fn questions(major: u16) -> Vec<String> {
     all.extend(proof::questions());
     all.extend(lists::samples());
     all.extend(travel::samples());
-    for rights in [Rights::Asked, Rights::Known] {
-        all.push(context_query(true, true, Some(DDL_CHANNEL), rights));
+    for (rights, asks_for_left) in [(Rights::Asked, true), (Rights::Known, false)] {
+        let hears = Hears {
+            but: DDL_CHANNEL,
+            asks_for_left,
+        };
+        all.push(context_query(true, true, Some(hears), rights));
     }
     all.push(String::from_utf8_lossy(Reset::IDLE.text).into_owned());
     all.push(question::CAREFUL.to_owned());

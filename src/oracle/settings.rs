@@ -20,6 +20,7 @@ use super::catalog;
 use super::question::CAREFUL;
 use crate::reason::Reason;
 use crate::sql::settings;
+use crate::statement::mirror::NAME_PREFIX;
 use crate::wire::backend;
 use crate::wire::frame::HEADER;
 
@@ -46,7 +47,12 @@ pub fn is_announcement(frame: &[u8]) -> bool {
 /// to 3.4 ms, and 1.2 without; once more 1.4 and 0.6 (15, as a client waits, medians of 60). So
 /// where it was asked for before, as [`Rights::Known`], only the name of the role is.
 #[must_use]
-pub fn context_query(listens: bool, shares: bool, hears: Option<&str>, rights: Rights) -> String {
+pub fn context_query(
+    listens: bool,
+    shares: bool,
+    hears: Option<Hears<'_>>,
+    rights: Rights,
+) -> String {
     let listen = match listens {
         true => format!("LISTEN {DDL_CHANNEL}; "),
         false => String::new(),
@@ -56,10 +62,7 @@ pub fn context_query(listens: bool, shares: bool, hears: Option<&str>, rights: R
         false => "''",
     };
     let channels = match hears {
-        Some(but) => catalog::qualified(&format!(
-            "(SELECT pg_catalog.count(*) FROM pg_catalog.pg_listening_channels() l(name) \
-             WHERE l.name {{<>}} '{but}')"
-        )),
+        Some(hears) => hears.counts(),
         None => "''".to_owned(),
     };
     let server = format!(
@@ -101,6 +104,43 @@ pub fn context_query(listens: bool, shares: bool, hears: Option<&str>, rights: R
     )
 }
 
+/// What a session holds that its context is asked with.
+#[derive(Debug, Clone, Copy)]
+pub struct Hears<'a> {
+    /// The channel that does not count.
+    pub but: &'a str,
+    /// Not only the channels are counted, but the locks of the session, its cursors that outlive
+    /// transactions and the statements of its client, too.
+    pub asks_for_left: bool,
+}
+
+impl Hears<'_> {
+    /// How many there are, as one text.
+    fn counts(self) -> String {
+        let channels = format!(
+            "(SELECT pg_catalog.count(*) FROM pg_catalog.pg_listening_channels() l(name) \
+             WHERE l.name {{<>}} '{}')",
+            self.but
+        );
+        catalog::qualified(&match self.asks_for_left {
+            true => format!("pg_catalog.concat_ws(' ', {channels}, {})", left()),
+            false => channels,
+        })
+    }
+}
+
+/// The locks of a session, its cursors that outlive transactions, and the statements in it that are
+/// not ours.
+fn left() -> String {
+    format!(
+        "(SELECT pg_catalog.count(*) FROM pg_catalog.pg_lock_status() l \
+         WHERE l.locktype {{=}} 'advisory' AND l.pid {{=}} pg_catalog.pg_backend_pid()), \
+         (SELECT pg_catalog.count(*) FROM pg_catalog.pg_cursor() c WHERE c.is_holdable), \
+         (SELECT pg_catalog.count(*) FROM pg_catalog.pg_prepared_statement() s \
+         WHERE NOT pg_catalog.starts_with(s.name, '{NAME_PREFIX}'))"
+    )
+}
+
 /// Whether the rights of the role are asked for with the settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rights {
@@ -139,8 +179,8 @@ fn path() -> String {
 /// [`ServerSettings`](crate::standing::ServerSettings) are made of, of which that about
 /// rights is still to be read, which process has answered, everything else in one text, whether
 /// the transaction is serializable, what the settings of extensions begin with, which server it is,
-/// which is empty if the session is not to share connections with others, whether the session is
-/// known to listen to no other channel, whether its transactions begin with the usual isolation,
+/// which is empty if the session is not to share connections with others, how many channels and the
+/// like it holds ([`Hears`]), whether its transactions begin with the usual isolation,
 /// and whether they, and the session when it is idle, may last as long as they like.
 ///
 /// Two of the texts are the same only if everything is, but for what is the transaction's.
@@ -203,7 +243,7 @@ pub fn digest(answer: &[String]) -> Result<Vec<String>, Reason> {
         } else {
             String::new()
         },
-        flag(channels == "0"),
+        channels.clone(),
         flag(show("default_transaction_isolation") == Some("read committed")),
         flag(is_unhurried(show)),
         flag(may_idle(show)),
@@ -311,7 +351,7 @@ mod tests {
         assert_eq!(with(&[])[..4], ["t", "t", "t", "4096"]);
         assert_eq!(with(&[["plan_cache_mode", "force_custom_plan"]])[0], "f");
         assert_eq!(with(&[["array_nulls", "off"]])[2], "f");
-        assert_eq!(with(&[])[7..11], ["f", "app", "1763880000.5", "t"]);
+        assert_eq!(with(&[])[7..11], ["f", "app", "1763880000.5", "0"]);
         let more = with(&[
             ["transaction_isolation", "serializable"],
             ["plpgsql.x", ""],
@@ -346,7 +386,7 @@ mod tests {
             "77",
         ];
         let values = digest(&values.map(str::to_owned)).unwrap();
-        assert_eq!(values[9..11], ["", "f"]);
+        assert_eq!(values[9..11], ["", "2"]);
     }
 
     #[test]

@@ -61,6 +61,8 @@ impl Residue {
     pub const CURSORS: Self = Self(1 << 9);
     /// Statements that the client has prepared, in either protocol, which are dropped one by one.
     pub const STATEMENTS: Self = Self(1 << 10);
+    /// Nothing, but it may take away what was left: locks, channels, cursors or statements.
+    pub const UNDOES: Self = Self(1 << 11);
     /// Anything.
     pub const ANYTHING: Self = Self(u16::MAX);
 
@@ -90,7 +92,8 @@ impl Residue {
     }
 
     /// This without `other`, unless it is anything.
-    const fn but(self, other: Self) -> Self {
+    #[must_use]
+    pub const fn but(self, other: Self) -> Self {
         match self.is_anything() {
             true => self,
             false => self.without(other),
@@ -199,6 +202,9 @@ pub fn residue(text: &[u8], survey: &Survey, known: &impl Remains) -> Residue {
     if survey.effect == Effect::Catalog && passing::is_restart(text) && !known.fires() {
         return Residue::SEQUENCES;
     }
+    if survey.effect == Effect::Session && passing::stops_listening(text) {
+        return Residue::UNDOES;
+    }
     let mut residue = of_hazards(survey.hazards);
     if residue.is_anything() || survey.executes || survey.effect > Effect::Isolation {
         return Residue::ANYTHING;
@@ -304,11 +310,12 @@ fn of_move(does: &Move, text: &[u8], known: &impl Remains) -> Option<Residue> {
             all | match one {
                 Part::Settings(changes) => set(changes),
                 Part::ResetAll => Residue::SETTINGS,
-                Part::Begin | Part::Quiet(_) => Residue::NOTHING,
+                Part::Begin => Residue::NOTHING,
+                Part::Quiet(_) => Residue::UNDOES,
             }
         })),
         // What was prepared by the client is not followed.
-        Move::DiscardAll => Some(Residue::NOTHING),
+        Move::DiscardAll => Some(Residue::UNDOES),
         Move::Nothing => passing::sets_constraints(text).then(|| match known.has_bodies() {
             true => Residue::OF_FUNCTIONS,
             false => Residue::NOTHING,

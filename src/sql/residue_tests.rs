@@ -99,7 +99,8 @@ fn what_only_reads_leaves_nothing() {
         "begin; lock table only t, u in access exclusive mode; commit",
         "declare c no scroll cursor without hold for select a from t where b = 'hold'",
         "DECLARE \"c\" CURSOR FOR SELECT lower(a) FROM t; FETCH FORWARD 100 FROM c",
-        "move all in c; close c; close all",
+        "move all in c",
+        "notify a, 'mine(1)'",
         "show search_path; explain (costs off) select 1; values (1)",
         "select sum(a) over (partition by b), row_number() over (order by a) from t",
     ] {
@@ -144,12 +145,18 @@ fn locks_are_given_back() {
     ] {
         assert_eq!(of(text), Residue::LOCKS, "{text}");
     }
+    assert_eq!(of("select pg_advisory_xact_lock(1)"), Residue::NOTHING);
     for text in [
-        "select pg_advisory_xact_lock(1)",
         "select pg_advisory_unlock(1)",
+        "select pg_catalog.Pg_Advisory_Unlock_All()",
+        "unlisten a",
+        "UNLISTEN \"A b\" ;",
+        "close c; close all",
     ] {
-        assert_eq!(of(text), Residue::NOTHING, "{text}");
+        assert_eq!(of(text), Residue::UNDOES, "{text}");
     }
+    let both = "select pg_advisory_unlock(1), pg_advisory_lock(2)";
+    assert_eq!(of(both), Residue::UNDOES | Residue::LOCKS);
 }
 
 #[test]
@@ -195,9 +202,9 @@ fn settings_are_reset() {
     ] {
         assert_eq!(of(text), Residue::SETTINGS | Residue::NAMES, "{text}");
     }
-    assert_eq!(of("discard all"), Residue::NOTHING);
+    assert_eq!(of("discard all"), Residue::UNDOES);
     let quiet = "CLOSE ALL; SELECT pg_advisory_unlock_all(); UNLISTEN *";
-    assert_eq!(of(quiet), Residue::NOTHING);
+    assert_eq!(of(quiet), Residue::UNDOES);
 }
 
 #[test]
@@ -243,7 +250,8 @@ fn all_else_may_leave_anything() {
         "declare c no scroll cursor without hold for select mine(1)",
         "declare c cursor with hold for select mine(1)",
         "listen a; listen mine",
-        "unlisten a",
+        "unlisten a; set role a",
+        "unlisten U&\"a\"",
         "create temp table t (a int)",
         "select 1 into t",
         "do 'begin end'",
@@ -279,7 +287,7 @@ fn functions_may_be_compiled_when_a_cursor_is_fetched_from_or_constraints_are_se
     for (text, left) in [
         ("FETCH c", Residue::OF_FUNCTIONS),
         ("SET CONSTRAINTS ALL IMMEDIATE", Residue::OF_FUNCTIONS),
-        ("CLOSE c", Residue::KEPT),
+        ("CLOSE c", Residue::KEPT | Residue::UNDOES),
     ] {
         let survey = survey(text.as_bytes(), &Nothing);
         assert_eq!(residue(text.as_bytes(), &survey, &Busy), left, "{text}");

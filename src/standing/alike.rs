@@ -53,10 +53,7 @@ impl Standing {
     /// or nobody knows.
     #[must_use]
     pub fn likeness(&self) -> Option<Likeness> {
-        let left = UNSEEN
-            .iter()
-            .fold(self.residue, |left, unseen| left.without(*unseen));
-        let is_known = left == Residue::NOTHING
+        let is_known = self.seen_residue() == Residue::NOTHING
             && !self.may_listen()
             && self.status == Status::Idle
             && self.altered.is_none()
@@ -70,6 +67,12 @@ impl Standing {
             server,
             own,
         })
+    }
+
+    /// What is left but for what may be left in sessions that are alike.
+    pub(super) fn seen_residue(&self) -> Residue {
+        let unseen = UNSEEN.iter();
+        unseen.fold(self.residue, |left, unseen| left.without(*unseen))
     }
 
     /// A text that leaves this is relayed.

@@ -49,6 +49,9 @@ impl Standing {
                 self.may_listen_now();
             }
             self.ends_discard(is_idle);
+            if self.undone.may_be() && is_idle {
+                self.asks_what_is_left();
+            }
             if self.wrote_at.is_some() && is_idle {
                 self.has_written();
             }

@@ -35,6 +35,7 @@ mod served;
 mod setbacks;
 mod survey;
 mod transitions;
+mod undone;
 mod unsurveyed;
 
 pub use alike::Likeness;
@@ -228,6 +229,8 @@ pub struct Standing {
     pub residue: Residue,
     /// The same since the last DISCARD ALL that the server has done.
     undiscarded: Residue,
+    /// Whether its client may have taken some of it away again.
+    undone: undone::Undone,
     /// Whether it has done one.
     discard: remains::Discard,
     /// The count of [`Database::alterations`] when the first text was sent that writes, among those
@@ -250,8 +253,6 @@ pub struct Standing {
     may_listen: bool,
     /// The same in the current transaction.
     may_listen_soon: bool,
-    /// Whether that has kept it from being told, and it is to be asked again.
-    hears_again: remains::Again,
     /// What it has locked.
     hold: Option<hold::Hold>,
     /// The catalog epoch when the first function may have run in it.
@@ -325,9 +326,9 @@ impl Standing {
             is_told: false,
             is_taint_told: false,
             is_unwatched: false,
+            undone: undone::Undone::default(),
             may_listen: false,
             may_listen_soon: false,
-            hears_again: remains::Again::default(),
             hold: None,
             kept_since: 0,
             limits: alike::Limits::default(),

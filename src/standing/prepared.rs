@@ -294,8 +294,8 @@ impl Standing {
             return None;
         }
         match residue::prepared::read(text)? {
-            Deed::DeallocateAll => Some(Residue::NOTHING),
-            Deed::Deallocate(name) => self.prepared.find(&name).map(|_| Residue::NOTHING),
+            Deed::DeallocateAll => Some(Residue::UNDOES),
+            Deed::Deallocate(name) => self.prepared.find(&name).map(|_| Residue::UNDOES),
             Deed::Execute(name) => {
                 let leaving = self.prepared.find(&name)?;
                 self.runs_prepared(leaving);
@@ -322,6 +322,17 @@ impl Standing {
     /// Appends what drops all that the client has prepared; returns how many answers come.
     pub fn drop_prepared(&self, out: &mut Vec<u8>) -> usize {
         self.prepared.put_closes(out)
+    }
+
+    /// The server has said that the client's statements are none, which concerns those with names.
+    /// Returns whether there is none without either.
+    pub(super) fn has_no_prepared(&mut self) -> bool {
+        let is_none = self.prepared.unnamed.is_none();
+        if is_none {
+            self.prepared.named.clear();
+            self.prepared.bytes = 0;
+        }
+        is_none
     }
 
     /// All of it is dropped, and no portal is left.

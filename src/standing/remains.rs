@@ -1,6 +1,7 @@
 //! What the texts of a session have left in it, and how that is taken away.
 
 use super::late::{self, Before, Late};
+use super::undone::Again;
 use super::{Encoding, Standing};
 use crate::reason::Reason;
 use crate::sql::effect::Effect;
@@ -21,21 +22,6 @@ pub struct Reset {
     /// It answers with a row.
     pub has_row: bool,
     takes: Residue,
-}
-
-/// Whether the server is asked once more whether the session listens, because it was asked in a
-/// transaction that may have begun to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Again {
-    /// That was not needed yet.
-    #[default]
-    Free,
-    /// When the transaction is over.
-    Due,
-    /// It was.
-    Used,
-    /// Nobody wants to know.
-    Never,
 }
 
 /// A DISCARD ALL of the client's that is relayed, with nothing in flight beside it.
@@ -136,6 +122,7 @@ impl Standing {
     /// Something has run that leaves this.
     #[inline]
     pub fn leaves(&mut self, residue: Residue) {
+        let residue = self.undone.without(residue);
         self.sets_soon |= residue.has(Residue::SETTINGS);
         if residue.is_anything() {
             self.late = None;
@@ -184,7 +171,7 @@ impl Standing {
     /// Nobody will ask what is left.
     pub fn is_left_alone(&mut self) {
         self.leaves(Residue::ANYTHING);
-        self.hears_again = Again::Never;
+        self.undone.again = Again::Never;
         self.is_taint_told = true;
     }
 
@@ -263,7 +250,7 @@ impl Standing {
         }
         self.sets_soon &= !is_idle;
         let left = self.late.as_ref().map_or(self.residue, |late| late.residue);
-        let is_told = self.hears_again == Again::Never || self.may_listen_soon;
+        let is_told = self.undone.again == Again::Never || self.may_listen_soon;
         if left.is_anything() && is_told {
             return;
         }
@@ -338,6 +325,7 @@ impl Standing {
             return;
         }
         let residue = late.settle(&**self.names());
+        let residue = self.undone.without(residue);
         if residue.is_anything() {
             return;
         }
@@ -350,36 +338,6 @@ impl Standing {
             true => self.may_listen = late.before.may_listen || residue.has(Residue::CHANNELS),
             false => self.is_unwatched = true,
         }
-    }
-
-    /// Something may have made the session listen to a channel: from the end of the transaction on.
-    const fn may_begin_to_listen(&mut self) {
-        self.may_listen = true;
-        self.may_listen_soon = true;
-    }
-
-    /// The server has said that the session listens to nothing now.
-    pub fn listens_to_nothing(&mut self) {
-        self.may_listen = self.may_listen_soon;
-        if self.may_listen && self.hears_again == Again::Free {
-            self.hears_again = Again::Due;
-        }
-    }
-
-    /// The transaction is over in which something may have made the session listen.
-    #[cold]
-    pub(super) fn may_listen_now(&mut self) {
-        self.may_listen_soon = false;
-        if self.hears_again == Again::Due {
-            self.hears_again = Again::Used;
-            self.loses_course();
-        }
-    }
-
-    /// Whether the session may listen to a channel.
-    #[must_use]
-    pub const fn may_listen(&self) -> bool {
-        self.may_listen
     }
 
     /// What takes away what is left; `None` if nothing may be known to do that.

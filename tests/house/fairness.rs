@@ -92,3 +92,27 @@ fn a_connection_has_so_many_guests_at_a_time_and_the_next_is_a_host_itself() {
     }
     assert_eq!(scene.counts().1, 0);
 }
+
+/// A host holds what its own client reads: what only a guest reads is prepared at the guest's home
+/// alone, so no host grows by its guests.
+#[test]
+fn a_guest_has_nothing_prepared_on_the_host() {
+    let mut scene = guests();
+    let text = "SELECT name FROM u WHERE id = 42";
+    scene.guest.client.send(&frames::query(text));
+    scene.guest.name = scene.guest.peer.answer_oracle(&SELECT);
+    scene.guest.is_asked();
+    scene.guest.answers();
+    scene.stage.lets_travel(text);
+    for _ in 0..3 {
+        scene.guest.client.send(&frames::query(text));
+        scene.guest.is_asked();
+        scene.guest.answers();
+        // What both hold goes on running there.
+        scene.other.client.send(&frames::query(SQL));
+        scene.host.is_asked();
+        scene.host.peer.send(&answer(&SELECT, b'I'));
+        scene.other.client.expect(&seen(&SELECT, b'I'));
+    }
+    assert!(scene.host.peer.stream.is_silent());
+}

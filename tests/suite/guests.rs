@@ -73,6 +73,11 @@ impl Scene {
         }
     }
 
+    /// The database that they read.
+    pub(crate) fn database(&self) -> &str {
+        &self.database
+    }
+
     pub(crate) fn direct(&self) -> Client {
         Client::login(&server::address(), &self.database)
     }
@@ -129,7 +134,7 @@ fn why_a_read_was_run_at_home_is_counted() {
         let done = scene.summary().since(before);
         Homing::ALL.map(|homing| done.homings(homing))
     };
-    // Whoever has listened is like nobody any more.
+    // Whoever listens is like nobody.
     let ways: [(&[&str], &[&str], Homing); 2] = [
         (&["BEGIN"], &["COMMIT"], Homing::Transaction),
         (&["LISTEN x"], &["UNLISTEN *"], Homing::Unlike),

@@ -6,7 +6,7 @@ use crate::harness::frames;
 use crate::harness::matrix::{converts, same};
 use crate::harness::server;
 use pgautoprep::metrics::Counter;
-use pgautoprep::oracle::{self, Rights};
+use pgautoprep::oracle::{self, Hears, Rights};
 use pgautoprep::sql::settings::{HARMLESS, harmless};
 
 /// Every setting of 13 to 18, each judged: it may be compared and need not be looked at for
@@ -141,10 +141,12 @@ fn columns(client: &mut Client, sql: &str) -> Vec<String> {
 /// The text that contexts are compared by.
 fn context(client: &mut Client) -> String {
     let [whole, short] = [Rights::Asked, Rights::Known].map(|rights| {
-        let answer = columns(
-            client,
-            &oracle::context_query(false, false, Some(""), rights),
-        );
+        let hears = Hears {
+            but: "",
+            asks_for_left: rights == Rights::Asked,
+        };
+        let question = oracle::context_query(false, false, Some(hears), rights);
+        let answer = columns(client, &question);
         oracle::digest(&answer).unwrap()
     });
     // If anything may be temporary, the short question has no answer.

@@ -6,7 +6,7 @@ use crate::harness::client::Client;
 use crate::harness::frames::{self, tags};
 use crate::harness::server;
 use pgautoprep::metrics::Counter;
-use pgautoprep::reason::Stay;
+use pgautoprep::reason::{Homing, Stay};
 use std::time::Duration;
 
 /// Clients that are alike and have had the catalog looked at since these were made.
@@ -138,4 +138,69 @@ fn serializable_reads_run_elsewhere_and_the_order_of_all_is_kept() {
     }
     let done = scene.summary().since(&before);
     assert!(done.count(Counter::ReadsShared) > 20, "{done}");
+}
+
+/// Reads of theirs that ran at home because they are like no other, of ten of each.
+fn unlike(scene: &mut Scene) -> u64 {
+    let before = scene.summary();
+    scene.all_read("t", 10);
+    let done = scene.summary().since(&before);
+    done.homings(Homing::Unlike)
+}
+
+/// What a session holds is asked for when its client may have given it back. Where something else
+/// is left, nobody can tell.
+#[test]
+fn a_session_that_holds_nothing_any_more_is_like_others_again() {
+    let mut scene = Scene::new(3);
+    scene.all_read("t", 20);
+    let lock = "SELECT pg_advisory_lock(1)";
+    let given_back: [(&[&str], &[&str]); 9] = [
+        (&[lock], &["SELECT pg_advisory_unlock(1)"]),
+        (&[lock, lock], &["SELECT pg_advisory_unlock_all()"]),
+        (&["SELECT pg_try_advisory_lock(1, 2)"], &["DISCARD ALL"]),
+        (&["LISTEN a"], &["UNLISTEN a"]),
+        (&["LISTEN a", "LISTEN b"], &["UNLISTEN *"]),
+        (&["PREPARE p AS SELECT 1", "EXECUTE p"], &["DEALLOCATE p"]),
+        (&["PREPARE p (int) AS SELECT $1"], &["DEALLOCATE ALL"]),
+        (
+            &["DECLARE c CURSOR WITH HOLD FOR SELECT 1"],
+            &["FETCH c", "CLOSE c"],
+        ),
+        (&["BEGIN", "LISTEN a", lock, "COMMIT"], &["DISCARD ALL"]),
+    ];
+    for (holds, gives_back) in given_back {
+        scene.clients[0] = Client::login(scene.proxy.address(), scene.database());
+        scene.all_read("t", 20);
+        assert_eq!(unlike(&mut scene), 0);
+        scene.clients[0].queries(holds);
+        assert!(unlike(&mut scene) >= 8, "{holds:?}");
+        scene.clients[0].queries(gives_back);
+        scene.all_read("t", 2);
+        assert_eq!(unlike(&mut scene), 0, "{gives_back:?}");
+    }
+    let kept: [&[&str]; 6] = [
+        &[lock, lock, "SELECT pg_advisory_unlock(1)"],
+        &["LISTEN a", "LISTEN b", "UNLISTEN a"],
+        &[
+            "PREPARE p AS SELECT 1",
+            "PREPARE q AS SELECT 1",
+            "DEALLOCATE p",
+        ],
+        &["CREATE TEMP TABLE own (a int)", "DROP TABLE own"],
+        &["SET app.tenant = '1'", "RESET app.tenant"],
+        &["DO 'BEGIN END'", lock, "SELECT pg_advisory_unlock_all()"],
+    ];
+    for texts in kept {
+        scene.clients[0] = Client::login(scene.proxy.address(), scene.database());
+        scene.all_read("t", 20);
+        scene.clients[0].queries(texts);
+        scene.all_read("t", 2);
+        assert!(unlike(&mut scene) >= 8, "{texts:?}");
+    }
+    // What leaves nothing keeps nobody from sharing.
+    scene.clients[0] = Client::login(scene.proxy.address(), scene.database());
+    scene.all_read("t", 20);
+    scene.clients[0].queries(&["NOTIFY a, 'b'", "UNLISTEN a"]);
+    assert_eq!(unlike(&mut scene), 0);
 }

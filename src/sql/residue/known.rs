@@ -157,6 +157,21 @@ pub(super) fn is_lock(word: &[u8]) -> bool {
             .any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
 }
 
+/// Functions that give back locks of the session.
+const UNLOCKS: [&str; 3] = [
+    "pg_advisory_unlock",
+    "pg_advisory_unlock_all",
+    "pg_advisory_unlock_shared",
+];
+
+/// Whether this is the name of a function that gives back locks of the session.
+pub(super) fn is_unlock(word: &[u8]) -> bool {
+    word.len() >= 18
+        && UNLOCKS
+            .iter()
+            .any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
+}
+
 /// Functions and views that tell which session it is, beside all that begin with [`SIGHTS`]: what
 /// describes the server process, its connection, and what it has made or holds.
 const TELLING: [&str; 9] = [

@@ -12,6 +12,18 @@ pub(super) fn is_restart(text: &[u8]) -> bool {
     reads_name(&mut words).is_some() && reads_rest(&mut words).is_some()
 }
 
+/// Whether the text does nothing else than UNLISTEN, of one channel.
+pub(super) fn stops_listening(text: &[u8]) -> bool {
+    let mut words = Words::new(text);
+    let is = expect(&mut words, "unlisten").is_some() && word(&mut words).is_some();
+    let is_over = |words: &mut Words<'_>| matches!(words.token(), Token::Item(Item::End));
+    is && match words.token() {
+        Token::Item(Item::Other(b';')) => is_over(&mut words),
+        Token::Item(Item::End) => true,
+        _ => false,
+    }
+}
+
 /// Reads `ALTER SEQUENCE [IF EXISTS] name RESTART`.
 fn reads_name(words: &mut Words<'_>) -> Option<()> {
     expect(words, "alter")?;

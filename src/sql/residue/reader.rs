@@ -1,6 +1,6 @@
 //! What the words of a text leave, by the places where they stand.
 
-use super::known::{is_draw, is_known, is_lock, is_sight};
+use super::known::{is_draw, is_known, is_lock, is_sight, is_unlock};
 use super::{Remains, Residue, is_in, passing};
 use crate::sql::hazard::{self, Hazards};
 
@@ -75,6 +75,8 @@ impl<'a> Reader<'a> {
             Residue::CURSORS
         } else if is_verb && is_in(&["listen"], word) {
             Residue::CHANNELS
+        } else if is_verb && is_in(&["close"], word) || is_unlock(word) {
+            Residue::UNDOES
         } else if is_verb && !is_in(&VERBS, word) {
             Residue::ANYTHING
         } else if of_truncation != Residue::NOTHING {
@@ -120,7 +122,6 @@ impl<'a> Reader<'a> {
 const VERBS: [&str; 24] = [
     "abort",
     "begin",
-    "close",
     "commit",
     "declare",
     "delete",
@@ -131,6 +132,7 @@ const VERBS: [&str; 24] = [
     "lock",
     "merge",
     "move",
+    "notify",
     "release",
     "rollback",
     "savepoint",
