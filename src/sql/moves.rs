@@ -122,7 +122,11 @@ pub fn read(text: &[u8]) -> Option<Move> {
     let mut reader = Reader::new(text);
     let mut begin = reader.fork();
     if begin.begins().is_some() {
-        return begin.inside();
+        // Of one that stands alone there is nothing to follow.
+        return match begin.is_at_end()? {
+            true => None,
+            false => begin.inside(),
+        };
     }
     let mut quiet = reader.fork();
     if let Some(part) = quiet.quiet() {

@@ -171,18 +171,20 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Behind the beginning of a transaction: what is set in it, up to the end of the text.
+    /// Behind the beginning of a transaction and a semicolon: what is set in it, up to the end of
+    /// the text.
     pub(super) fn inside(&mut self) -> Option<Move> {
         let mut parts = vec![Part::Begin];
-        while !self.is_at_end()? {
+        loop {
             let next = part(self.statement()?)?;
             if parts.len() >= MAX_PARTS {
                 return None;
             }
             parts.push(next);
+            if self.is_at_end()? {
+                return Some(Move::Several(parts));
+            }
         }
-        // Of one that stands alone there is nothing to follow.
-        (parts.len() > 1).then_some(Move::Several(parts))
     }
 
     /// The statements behind the first one, up to the end of the text.
