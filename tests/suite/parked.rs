@@ -58,12 +58,11 @@ fn arrive(scene: &Scene) -> Client {
     client
 }
 
-/// Fails unless the next client gets a connection of its own.
-fn is_gone(scene: &Scene, mut peer: Peer) {
+/// Fails unless the connection is closed, so that the next client gets one of its own.
+fn is_gone(mut peer: Peer) {
     while !matches!(peer.stream.peek(&mut [0]), Ok(0) | Err(_)) {
         peer.next();
     }
-    drop(scene.login());
 }
 
 #[test]
@@ -133,7 +132,8 @@ fn a_connection_that_says_anything_while_nobody_listens_is_closed() {
     for saying in sayings {
         let (scene, _, mut peer, _) = parked();
         peer.send(&saying);
-        is_gone(&scene, peer);
+        is_gone(peer);
+        drop(scene.login());
     }
     let (scene, _, peer, _) = parked();
     drop(peer);
@@ -212,9 +212,11 @@ fn a_reset_that_is_not_answered_as_it_should_ends_the_connection() {
     for answer in answers {
         let (scene, mut peer) = resetting();
         peer.send(&answer);
-        is_gone(&scene, peer);
+        is_gone(peer);
+        let other = scene.login();
         let summary = scene.stage.proxy.summary();
         assert_eq!(summary.count(Counter::Parked), 0, "{answer:?}");
+        drop(other);
     }
 }
 
@@ -265,8 +267,9 @@ fn nobody_is_given_a_connection_before_it_is_reset() {
     leave(&mut client);
     peer.expect_at_once(&frames::query("RESET ALL"));
     let answer = [complete("RESET"), ready(b'I')].concat();
+    let mut others = Vec::new();
     for byte in &answer {
-        drop(scene.login());
+        others.push(scene.login());
         peer.send(&[*byte]);
     }
     is_parked(&scene);

@@ -87,7 +87,7 @@ impl Hop<'_> {
     /// themselves, so that nothing would ever ask. Returns whether the text waits.
     fn learns_to_discard(&mut self, text: &[u8]) -> bool {
         let interval = self.lent.settings.catalog_watch;
-        let is_open = self.may_learn_first();
+        let is_open = self.may_learn_first() && !self.is_only_relayed();
         let standing = &mut self.upstream.standing;
         let is_of_use = is_open && standing.discards_unknown() && !standing.setbacks.rest(self.now);
         let database = &standing.database;
