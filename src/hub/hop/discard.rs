@@ -90,11 +90,18 @@ impl Hop<'_> {
         let is_open = self.may_learn_first() && !self.is_only_relayed();
         let standing = &mut self.upstream.standing;
         let is_of_use = is_open && standing.discards_unknown() && !standing.setbacks.rest(self.now);
-        let database = &standing.database;
+        let pays = self.lent.settings.is_eager() || standing.database.affords();
         let is_due = is_of_use
-            && database.is_watch_due(self.now, interval)
-            && (self.lent.settings.is_eager() || database.affords())
-            && database.take_watch(self.now, interval);
+            && pays
+            && match standing.knows_names() && standing.database.is_clear() {
+                // Where RESET ALL has led, which was sent in place of the last one.
+                true => standing.patience.may_ask(),
+                false => {
+                    let database = &standing.database;
+                    database.is_watch_due(self.now, interval)
+                        && database.take_watch(self.now, interval)
+                }
+            };
         if is_due {
             self.learns_first(Subject::Session, text);
         }
