@@ -90,15 +90,19 @@ impl Hop<'_> {
         let is_open = self.may_learn_first() && !self.is_only_relayed();
         let standing = &mut self.upstream.standing;
         let is_of_use = is_open && standing.discards_unknown() && !standing.setbacks.rest(self.now);
-        let pays = self.lent.settings.is_eager() || standing.database.affords();
+        let is_eager = self.lent.settings.is_eager();
         let is_due = is_of_use
-            && pays
             && match standing.knows_names() && standing.database.is_clear() {
-                // Where RESET ALL has led, which was sent in place of the last one.
-                true => standing.patience.may_ask(),
+                // Where the session is, or RESET ALL has led, which was sent in place of the last
+                // one: that is no more than others are asked before they convert anything.
+                true => {
+                    let questions = self.lent.shapes.questions();
+                    (is_eager || questions.are_left(self.now)) && standing.patience.may_ask()
+                }
                 false => {
                     let database = &standing.database;
-                    database.is_watch_due(self.now, interval)
+                    (is_eager || database.affords())
+                        && database.is_watch_due(self.now, interval)
                         && database.take_watch(self.now, interval)
                 }
             };
