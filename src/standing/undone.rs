@@ -35,7 +35,7 @@ pub(super) enum Again {
 #[derive(Debug, Default)]
 pub(super) struct Undone {
     may_be: bool,
-    /// The server was not asked yet what is left.
+    /// The question under way is for all that may be left, and not for the channels alone.
     is_asked: bool,
     /// Decides behind how many such texts it is asked again.
     patience: Patience,

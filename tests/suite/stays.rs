@@ -3,8 +3,6 @@
 
 use crate::harness::client::Client;
 use crate::harness::matrix::converts;
-use crate::harness::proxy::Proxy;
-use crate::harness::server;
 
 const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, v text); \
     INSERT INTO t SELECT i, 'v' || i FROM generate_series(1, 50) i; \
@@ -130,30 +128,4 @@ fn what_stays_may_be_anything_of_known_names() {
         plays(client, round, times);
         client.queries(&["DROP TABLE pg_temp.t", "RESET ALL"]);
     });
-}
-
-/// A working table for each request: it costs the other statements nothing.
-#[test]
-fn statements_that_do_not_name_what_comes_and_goes_are_converted() {
-    const REQUESTS: u64 = 300;
-    let database = server::database(SETUP);
-    let server = server::address();
-    let settings = [
-        ("listen", "127.0.0.1:0"),
-        ("upstream", &*server),
-        ("trials", "off"),
-    ];
-    let proxy = Proxy::configured(&settings);
-    let mut client = Client::login(proxy.address(), &database);
-    for request in 0..REQUESTS {
-        client.run("CREATE TEMP TABLE work (id int)");
-        client.run(&format!("INSERT INTO work VALUES ({request})"));
-        for id in 1..6 {
-            let frames = client.query(&format!("SELECT v FROM t WHERE id = {id}"));
-            assert_eq!(frames[1].columns(), [Some(format!("v{id}"))]);
-        }
-        client.run("DROP TABLE work");
-    }
-    let summary = proxy.summary();
-    assert!(proxy.converted() > REQUESTS * 5 * 9 / 10, "{summary}");
 }

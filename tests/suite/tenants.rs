@@ -138,5 +138,8 @@ fn who_makes_temporary_tables_all_the_time_is_asked_little() {
     }
     let summary = proxy.summary();
     let questions = summary.count(Counter::Questions);
-    assert!(questions < 2 * REQUESTS, "{summary}");
+    assert!(questions < REQUESTS, "{summary}");
+    // What comes and goes costs those statements nothing that do not name it.
+    let least = REQUESTS * 5 * 9 / 10;
+    assert!(summary.count(Counter::Converted) > least, "{summary}");
 }

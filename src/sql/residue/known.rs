@@ -1,5 +1,6 @@
 //! The words behind which a parenthesis is no call that could leave something.
 
+use super::is_in;
 use std::cmp::Ordering;
 
 /// Words of the language and names of types, behind which a parenthesis is no call.
@@ -166,10 +167,7 @@ const UNLOCKS: [&str; 3] = [
 
 /// Whether this is the name of a function that gives back locks of the session.
 pub(super) fn is_unlock(word: &[u8]) -> bool {
-    word.len() >= 18
-        && UNLOCKS
-            .iter()
-            .any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
+    is_in(&UNLOCKS, word)
 }
 
 /// Functions and views that tell which session it is, beside all that begin with [`SIGHTS`]: what
