@@ -5,6 +5,7 @@ use super::answer::Answer;
 use super::settings::{DDL_CHANNEL, Hears, Indirect, Rights, context_query, digest};
 use super::state::{State, Step};
 use crate::reason::Reason;
+use crate::sql::residue::Residue;
 use crate::standing::ServerSettings;
 use crate::wire::backend::Status;
 use crate::wire::frontend;
@@ -33,7 +34,12 @@ fn ask_with(rights: Rights, env: &mut Env<'_>) -> Step {
         });
     // In a transaction there may be more than it leaves.
     let asks_for_left = hears.is_some() && !env.asks.is_inside && env.standing.asks_for_left();
-    let hears = hears.map(|but| Hears { but, asks_for_left });
+    let may_lock = env.standing.residue.has(Residue::LOCKS);
+    let hears = hears.map(|but| Hears {
+        but,
+        asks_for_left,
+        may_lock,
+    });
     let query = context_query(listens, settings.shares, hears, rights);
     env.asks
         .question(|out| frontend::query(out, query.as_bytes()));

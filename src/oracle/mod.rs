@@ -157,6 +157,7 @@ pub fn questions(major: u16) -> Vec<String> {
         let hears = Hears {
             but: DDL_CHANNEL,
             asks_for_left,
+            may_lock: asks_for_left,
         };
         all.push(context_query(true, true, Some(hears), rights));
     }

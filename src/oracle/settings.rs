@@ -112,6 +112,9 @@ pub struct Hears<'a> {
     /// Not only the channels are counted, but the locks of the session, its cursors that outlive
     /// transactions and the statements of its client, too.
     pub asks_for_left: bool,
+    /// It may have locks. Without that nobody asks for them: the server's table of all locks is
+    /// held while it is read (`GetLockStatusData` in `lock.c`).
+    pub may_lock: bool,
 }
 
 impl Hears<'_> {
@@ -123,7 +126,10 @@ impl Hears<'_> {
             self.but
         );
         catalog::qualified(&match self.asks_for_left {
-            true => format!("pg_catalog.concat_ws(' ', {channels}, {})", left()),
+            true => format!(
+                "pg_catalog.concat_ws(' ', {channels}, {})",
+                left(self.may_lock)
+            ),
             false => channels,
         })
     }
@@ -131,10 +137,16 @@ impl Hears<'_> {
 
 /// The locks of a session, its cursors that outlive transactions, and the statements in it that are
 /// not ours.
-fn left() -> String {
+fn left(may_lock: bool) -> String {
+    let locks = match may_lock {
+        true => {
+            "(SELECT pg_catalog.count(*) FROM pg_catalog.pg_lock_status() l \
+             WHERE l.locktype {=} 'advisory' AND l.pid {=} pg_catalog.pg_backend_pid())"
+        }
+        false => "0",
+    };
     format!(
-        "(SELECT pg_catalog.count(*) FROM pg_catalog.pg_lock_status() l \
-         WHERE l.locktype {{=}} 'advisory' AND l.pid {{=}} pg_catalog.pg_backend_pid()), \
+        "{locks}, \
          (SELECT pg_catalog.count(*) FROM pg_catalog.pg_cursor() c WHERE c.is_holdable), \
          (SELECT pg_catalog.count(*) FROM pg_catalog.pg_prepared_statement() s \
          WHERE NOT pg_catalog.starts_with(s.name, '{NAME_PREFIX}'))"

@@ -144,6 +144,7 @@ fn context(client: &mut Client) -> String {
         let hears = Hears {
             but: "",
             asks_for_left: rights == Rights::Asked,
+            may_lock: rights == Rights::Asked,
         };
         let question = oracle::context_query(false, false, Some(hears), rights);
         let answer = columns(client, &question);
