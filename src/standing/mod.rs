@@ -15,6 +15,7 @@ mod alike;
 mod altered;
 mod check;
 mod course;
+mod discards;
 mod ends;
 mod follow;
 mod hold;
@@ -227,12 +228,10 @@ pub struct Standing {
     pub setbacks: Setbacks,
     /// What its texts have left in it since the login.
     pub residue: Residue,
-    /// The same since the last DISCARD ALL that the server has done.
-    undiscarded: Residue,
     /// Whether its client may have taken some of it away again.
     undone: undone::Undone,
-    /// Whether it has done one.
-    discard: remains::Discard,
+    /// The same since the last DISCARD ALL that the server has done.
+    discard: discards::Discard,
     /// The count of [`Database::alterations`] when the first text was sent that writes, among those
     /// that are not answered.
     wrote_at: Option<u64>,
@@ -318,8 +317,7 @@ impl Standing {
             idle_patience: Patience::default(),
             setbacks: Setbacks::default(),
             residue,
-            undiscarded: residue,
-            discard: remains::Discard::default(),
+            discard: discards::Discard::new(residue),
             wrote_at: None,
             rested_at: None,
             late: None,

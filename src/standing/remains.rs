@@ -5,10 +5,8 @@ use super::undone::Again;
 use super::{Encoding, Standing};
 use crate::reason::Reason;
 use crate::sql::effect::Effect;
-use crate::sql::moves::{self, Move};
 use crate::sql::residue::{self, Residue};
 use crate::sql::survey::Survey;
-use crate::sql::touched::Touched;
 use crate::statement::Recipe;
 use crate::wire::backend::Status;
 
@@ -21,22 +19,12 @@ pub struct Reset {
     pub tag: &'static [u8],
     /// It answers with a row.
     pub has_row: bool,
-    takes: Residue,
-}
-
-/// A DISCARD ALL of the client's that is relayed, with nothing in flight beside it.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Discard {
-    is_sent: bool,
-    /// The server has done it.
-    is_done: bool,
-    /// It has done one at some time.
-    pub(super) has_been: bool,
+    pub(super) takes: Residue,
 }
 
 /// All of them, RESET ALL first, in the order in which they are to be sent: a time limit that the
 /// client has set is to be gone first.
-const RESETS: [Reset; 6] = [
+pub(super) const RESETS: [Reset; 6] = [
     Reset {
         text: b"RESET ALL",
         tag: b"RESET",
@@ -135,12 +123,16 @@ impl Standing {
                 late.residue = late.residue.then(residue);
             }
         }
+        let epoch = match residue.has(Residue::KEPT) {
+            true => self.database.epoch(),
+            false => 0,
+        };
         if residue.has(Residue::KEPT) && !self.residue.has(Residue::KEPT) {
-            self.kept_since = self.database.epoch();
+            self.kept_since = epoch;
         }
         let drawn = self.drawn(residue);
         self.residue = self.residue.then(drawn);
-        self.undiscarded = self.undiscarded.then(drawn);
+        self.discard.leaves(drawn, epoch);
     }
 
     /// What was written is there. If the catalog has changed meanwhile, it may have been written to
@@ -149,7 +141,7 @@ impl Standing {
         let alterations = self.database.alterations();
         if self.wrote_at.take().is_some_and(|at| at != alterations) {
             self.residue |= Residue::SEQUENCES;
-            self.undiscarded |= Residue::SEQUENCES;
+            self.discard.leaves(Residue::SEQUENCES, 0);
         }
     }
 
@@ -199,8 +191,7 @@ impl Standing {
     /// it was before the first of them, as far as is known.
     #[must_use]
     pub fn keeps_the_present(&self) -> bool {
-        let concerns = |touched: &Touched| !touched.is_nothing();
-        !self.residue.has(Residue::KEPT) || self.database.holds(self.kept_since, concerns).is_ok()
+        self.has_kept_since(self.residue, self.kept_since)
     }
 
     /// Whether nothing is left but what the server keeps of functions, as far as texts can tell and
@@ -291,7 +282,7 @@ impl Standing {
         };
         let residue = late.read(text, survey);
         self.residue = Residue::ANYTHING;
-        self.undiscarded = Residue::ANYTHING;
+        self.discard.is_unknown();
         self.may_begin_to_listen();
         self.late = Some(late);
         residue
@@ -330,10 +321,8 @@ impl Standing {
             return;
         }
         self.residue = self.drawn(residue);
-        if !self.discard.has_been {
-            self.undiscarded = self.residue;
-        }
         self.kept_since = late.before.kept_since;
+        self.discard.has_left(self.residue, self.kept_since);
         match late.before.is_watched {
             true => self.may_listen = late.before.may_listen || residue.has(Residue::CHANNELS),
             false => self.is_unwatched = true,
@@ -383,63 +372,6 @@ impl Standing {
         self.completed(b"RESET", Some(Effect::Session));
     }
 
-    /// What does in this session all that DISCARD ALL would do, in the order in which that is to be
-    /// sent: RESET ALL is the last. `None` if nothing may be known to.
-    #[must_use]
-    pub fn discards(&mut self) -> Option<Vec<Reset>> {
-        self.settle_residue();
-        let left = self.undiscarded;
-        if left.has(Residue::CHANNELS | Residue::CURSORS | Residue::STATEMENTS) {
-            // Their client would be told of what comes meanwhile, or might see ours.
-            return None;
-        }
-        let is_watched = self.discard.has_been || !self.is_unwatched;
-        if left.is_anything() || !is_watched || !self.keeps_the_present() {
-            return None;
-        }
-        let always = |reset: &&Reset| reset.takes == Residue::SETTINGS || left.has(reset.takes);
-        let mut needed: Vec<Reset> = RESETS.iter().filter(always).copied().collect();
-        needed.rotate_left(1);
-        Some(needed)
-    }
-
-    /// All of that has completed.
-    pub fn has_discarded(&mut self) {
-        for residue in [&mut self.residue, &mut self.undiscarded] {
-            if !residue.is_anything() {
-                *residue = RESETS
-                    .iter()
-                    .fold(*residue, |left, reset| left.without(reset.takes))
-                    .without(Residue::NAMES);
-            }
-        }
-    }
-
-    /// A text is relayed, with nothing in flight before it if `is_idle`: it may be DISCARD ALL.
-    pub(super) fn begins_discard(&mut self, text: &[u8], is_idle: bool) {
-        let may_be = matches!(text.trim_ascii_start(), [b'd' | b'D', ..]);
-        let is = may_be && is_idle && moves::read(text) == Some(Move::DiscardAll);
-        self.discard.is_sent = is;
-        self.discard.is_done = false;
-    }
-
-    /// The text has completed with this tag.
-    pub(super) fn completes_discard(&mut self, tag: &[u8]) {
-        self.discard.is_done = self.discard.is_sent && tag == b"DISCARD ALL";
-    }
-
-    /// ReadyForQuery has come, and nothing was sent meanwhile if `is_idle`.
-    #[inline]
-    pub(super) fn ends_discard(&mut self, is_idle: bool) {
-        if self.discard.is_done {
-            self.discard.is_done = false;
-            if is_idle {
-                self.discard.has_been = true;
-                self.undiscarded = Residue::NOTHING;
-            }
-        }
-    }
-
     /// All that was left was taken away, but for what nothing takes away.
     pub const fn is_clean_again(&mut self) {
         let is_kept = self.residue.has(Residue::KEPT);
@@ -448,7 +380,7 @@ impl Standing {
         } else {
             Residue::NOTHING
         };
-        self.undiscarded = self.residue;
+        self.discard.begins_with(self.residue, self.kept_since);
     }
 }
 

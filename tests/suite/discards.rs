@@ -144,3 +144,65 @@ fn who_always_discards_after_a_few_queries_comes_to_keep_its_statements() {
         }
     }
 }
+
+/// What functions keep makes DISCARD ALL be done where the catalog has changed since they began to
+/// run, but only the first one behind the change.
+#[test]
+fn a_change_makes_one_discard_all_be_done() {
+    if travel::major() < 14 {
+        return;
+    }
+    let database = server::database(SETUP);
+    let server = server::address();
+    let mut other = Client::login(&server, &database);
+    let make = |name: &str, kind: &str, result: &str| {
+        let body = format!("'SELECT ''{result}''::text'");
+        format!("CREATE FUNCTION {name}({kind}) RETURNS text LANGUAGE sql AS {body}")
+    };
+    for (outer, inner) in FUNCTIONS {
+        other.run(&make(inner, "bigint", "old"));
+        let body = format!("'BEGIN RETURN {inner}(1); END'");
+        other.run(&format!(
+            "CREATE FUNCTION {outer}() RETURNS text LANGUAGE plpgsql AS {body}"
+        ));
+    }
+    let settings = [
+        ("listen", "127.0.0.1:0"),
+        ("upstream", &*server),
+        ("catalog_watch_ms", "200"),
+    ];
+    let proxy = Proxy::configured(&settings);
+    let mut client = Client::login(proxy.address(), &database);
+    comes_to_spare(&proxy, &mut client);
+    for (outer, inner) in FUNCTIONS {
+        let call = format!("SELECT {outer}()");
+        assert_eq!(client.value(&call), "old");
+        other.run(&make(inner, "int", "new"));
+        std::thread::sleep(Duration::from_secs(1));
+        assert_eq!(client.value(&call), "old", "the plan in it goes on");
+        client.run("DISCARD ALL");
+        assert_eq!(client.value(&call), "new");
+        comes_to_spare(&proxy, &mut client);
+    }
+}
+
+/// Functions, and those that they call: with a number that fits a parameter of another type better.
+const FUNCTIONS: [(&str, &str); 2] = [("g", "h"), ("i", "j")];
+
+/// Plays the client until much has been converted and DISCARD ALL spared.
+fn comes_to_spare(proxy: &Proxy, client: &mut Client) {
+    let until = Instant::now() + Duration::from_secs(20);
+    let spared = || proxy.summary().count(Counter::DiscardsSpared);
+    let (converted, discards) = (proxy.converted() + 500, spared() + 20);
+    while proxy.converted() < converted || spared() < discards {
+        assert!(Instant::now() < until, "{}", proxy.summary());
+        for round in 0..20 {
+            client.run(&format!("SELECT name FROM t WHERE id = {}", 1 + round));
+            client.run(&format!("UPDATE s SET name = 'a{round}' WHERE id = 1"));
+        }
+        for (outer, _) in FUNCTIONS {
+            client.run(&format!("SELECT {outer}()"));
+        }
+        client.run("DISCARD ALL");
+    }
+}
