@@ -120,7 +120,8 @@ pub enum Reason {
     PlanCacheMode,
     /// The settings make the server tell the client about parameters or portals.
     VerboseSession,
-    /// Something ran that may have changed the session, and the server has not been asked since.
+    /// Something ran that may have changed the session or the catalog, and the server has not been
+    /// asked since.
     Unproven,
     /// Another session has locked what it names, and may be about to change it.
     Held,
@@ -370,7 +371,7 @@ impl Reason {
                 "Settings would show the client what the log shows, or parameters."
             }
             Self::Unproven => {
-                "Something ran that may have changed the session, which has not been asked since."
+                "What ran may have changed the session or the catalog, which were not asked since."
             }
             Self::Held => {
                 "Another session has locked what it names, and may be about to change it."

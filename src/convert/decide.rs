@@ -189,6 +189,9 @@ impl Circumstances<'_> {
         if !self.is_idle {
             return Err(Reason::Pipelined);
         }
+        if self.standing.database.is_looked_into(self.now) {
+            return Err(Reason::Unproven);
+        }
         self.standing.check()
     }
 

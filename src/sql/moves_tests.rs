@@ -59,6 +59,63 @@ fn settings_are_named_whatever_the_form() {
 }
 
 #[test]
+fn characteristics_are_settings() {
+    let (isolation, only, defers) = (
+        "default_transaction_isolation",
+        "default_transaction_read_only",
+        "default_transaction_deferrable",
+    );
+    let begin = "SET SESSION CHARACTERISTICS AS TRANSACTION";
+    for (modes, expected) in [
+        ("read only", vec![(only, "=1")]),
+        ("READ WRITE;", vec![(only, "=0")]),
+        (
+            "ISOLATION LEVEL READ COMMITTED",
+            vec![(isolation, "='read committed'")],
+        ),
+        (
+            "isolation level read uncommitted, NOT DEFERRABLE",
+            vec![(isolation, "='read uncommitted'"), (defers, "=0")],
+        ),
+        (
+            "ISOLATION LEVEL REPEATABLE /* x */ READ READ ONLY",
+            vec![(isolation, "='repeatable read'"), (only, "=1")],
+        ),
+        (
+            "ISOLATION LEVEL SERIALIZABLE, READ ONLY, DEFERRABLE ;",
+            vec![(isolation, "='serializable'"), (only, "=1"), (defers, "=1")],
+        ),
+    ] {
+        let all = expected.iter().map(|(name, to)| (*name, *to, false, false));
+        let text = format!("{begin} {modes}");
+        let all: Vec<_> = all.collect();
+        assert_eq!(read(text.as_bytes()), changes(&all), "{text}");
+    }
+    for modes in [
+        "",
+        "READ",
+        "READ ONLY,",
+        "READ ONLY,, READ WRITE",
+        "ISOLATION LEVEL SNAPSHOT",
+        "ISOLATION LEVEL 'serializable'",
+        "\"read\" only",
+        "READ ONLY x",
+        "NOT READ ONLY",
+        "READ ONLY; SELECT 1",
+    ] {
+        assert_eq!(read(format!("{begin} {modes}").as_bytes()), None, "{modes}");
+    }
+    for text in [
+        "SET CHARACTERISTICS AS TRANSACTION READ ONLY",
+        "SET LOCAL SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+        "SET SESSION \"characteristics\" AS TRANSACTION READ ONLY",
+        "SET SESSION CHARACTERISTICS TRANSACTION READ ONLY",
+    ] {
+        assert_eq!(read(text.as_bytes()), None, "{text}");
+    }
+}
+
+#[test]
 fn calls_of_set_config_are_read_with_strings_only() {
     assert_eq!(
         read(b"SELECT set_config('A.b', 'it''s', true), pg_catalog.SET_CONFIG ('c','',FALSE);"),
@@ -130,7 +187,6 @@ fn what_is_not_understood_is_no_move() {
         "SET U&\"x\" = 1",
         "SET \"x\"\"y\" = 1",
         "SET \u{e4} = 1",
-        "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
         "SET XML OPTION DOCUMENT",
         "SET a. = 5",
         "RESET",

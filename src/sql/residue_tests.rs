@@ -191,6 +191,7 @@ fn settings_are_reset() {
         "set time zone 'UTC'",
         "RESET ALL",
         "SET datestyle = 'ISO'; RESET work_mem",
+        "set session characteristics as transaction read only",
     ] {
         assert_eq!(of(text), Residue::SETTINGS, "{text}");
     }
@@ -243,7 +244,7 @@ fn all_else_may_leave_anything() {
         "set seed = 0.5",
         "select set_config('role', 'a', false)",
         "set application_name = 'a'; select 1",
-        "set session characteristics as transaction read only",
+        "set session characteristics as transaction read only, x",
         "reset my.var",
         "prepare p as select 1",
         "prepare transaction 'a'",

@@ -467,15 +467,17 @@ impl Standing {
             None => course.transitions.find(place, count),
         };
         let Some(known) = known else {
-            if is_unseen {
-                self.patience.lost(self.mirror.lookups());
+            if is_unseen || course.transitions.are_of_little_use() {
+                let lookups = self.mirror.lookups();
+                self.patience.lost(lookups);
+                self.idle_patience.lost(lookups);
             }
             return;
         };
         if course.reports.all() != Some(&*known.reports) {
             return self.loses_context();
         }
-        if place.known().is_none() {
+        if place.known().is_none() && !course.transitions.are_of_little_use() {
             self.patience.came_back();
         }
         place.arrive(Arc::clone(&known));

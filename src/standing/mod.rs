@@ -362,10 +362,9 @@ impl Standing {
     /// Notes what a statement may do, and how much of that its text did not show.
     pub fn affected_unseen(&mut self, effect: Effect, unseen: Effect) {
         let lookups = self.mirror.lookups();
-        // What is made in the session shows in the text, and the context has to be asked for all
-        // the same; what is set is followed.
-        let is_made = matches!(effect, Effect::LocalCatalog | Effect::Catalog);
-        if unseen > Effect::Transaction || is_made {
+        // Also where the text shows it: what is set is followed, or the context has to be asked for
+        // again.
+        if unseen > Effect::Transaction || effect > Effect::Isolation {
             self.patience.lost(lookups);
         }
         if effect > Effect::Transaction {

@@ -9,16 +9,17 @@
 /// question takes the server 1 to 2 ms (15), and a conversion saves 0.05 to 0.1 ms.
 const WORTH: u64 = 20;
 
-/// The most queries that go through before the next question.
-const MOST: u8 = 64;
+/// The most queries that go through before the next question: it takes the server as long as some
+/// twenty of them, which is to be a small share of their time.
+const MOST: u16 = 1_024;
 
 /// What the answers were good for lately.
 #[derive(Debug, Default)]
 pub struct Patience {
     /// Queries to let through after the context is lost again.
-    wait: u8,
+    wait: u16,
     /// Queries still to be let through.
-    left: u8,
+    left: u16,
     /// Statements looked up when the context was learned last.
     since: u64,
     /// The context was learned and is not lost since.
@@ -33,7 +34,7 @@ impl Patience {
         self.known = true;
     }
 
-    /// Something that the text did not show may have changed the context.
+    /// Something may have changed the context, and it is not known to which.
     pub fn lost(&mut self, lookups: u64) {
         if !std::mem::take(&mut self.known) {
             return;
@@ -79,12 +80,13 @@ mod tests {
             count
         };
         let mut waited = Vec::new();
-        for _ in 0..8 {
+        for _ in 0..12 {
             patience.lost(1);
             waited.push(through(&mut patience));
         }
-        assert_eq!(waited, [1, 2, 4, 8, 16, 32, 64, 64]);
-        for _ in 0..7 {
+        assert_eq!(waited[..4], [1, 2, 4, 8]);
+        assert_eq!(waited[9..], [512, 1_024, 1_024]);
+        for _ in 0..11 {
             patience.lost(100);
             through(&mut patience);
         }

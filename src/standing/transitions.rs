@@ -9,6 +9,14 @@ use std::sync::Arc;
 const MAX_WAYS: usize = 256;
 const MAX_BYTES: usize = 64 * 1024;
 
+/// As often as this has to be gone a way again that was learned: the question, and those about
+/// statements that follow it, take the server some ten times what conversions save it there.
+const PAYS: u16 = 8;
+
+/// The most ways that may be learned before those that were learned are gone again: as many
+/// tenants, each with a setting of its own, come in turn.
+const AHEAD: u16 = 16;
+
 /// The contexts that places turned out to be.
 #[derive(Debug, Default)]
 pub(super) struct Transitions {
@@ -16,6 +24,8 @@ pub(super) struct Transitions {
     bytes: usize,
     /// They hold as long as this is the count of contexts.
     count: u64,
+    /// As often would those that were learned have to be gone again for them to have paid.
+    unpaid: u16,
 }
 
 impl Transitions {
@@ -27,7 +37,15 @@ impl Transitions {
         if self.known.is_empty() || place.from.count != count {
             return None;
         }
-        self.known.get(&*place.key()).map(Arc::clone)
+        let known = self.known.get(&*place.key()).map(Arc::clone)?;
+        self.unpaid = self.unpaid.saturating_sub(1);
+        Some(known)
+    }
+
+    /// Whether the session hardly ever goes the same way twice: a setting has another value each
+    /// time.
+    pub(super) const fn are_of_little_use(&self) -> bool {
+        self.unpaid >= AHEAD * PAYS
     }
 
     /// The server has said what the context is at this place.
@@ -39,6 +57,7 @@ impl Transitions {
         if place.from.count != known.count {
             return;
         }
+        self.unpaid = self.unpaid.saturating_add(PAYS);
         let key = place.key();
         let more = key.len() + known.reports.len();
         if self.known.len() >= MAX_WAYS || self.bytes + more > MAX_BYTES {
@@ -49,7 +68,7 @@ impl Transitions {
         }
     }
 
-    /// Forgets all.
+    /// Forgets all, but not whether it was of use.
     pub(super) fn clear(&mut self) {
         self.known = HashMap::default();
         self.bytes = 0;

@@ -14,6 +14,7 @@ mod names;
 mod newcomers;
 mod pooled;
 mod rights;
+mod suspicion;
 mod usage;
 
 use super::allowance::Allowance;
@@ -63,9 +64,9 @@ pub struct Database {
     cluster: Arc<AtomicU64>,
     /// The time, in milliseconds, at which the catalog is to be looked at next.
     watch_due: AtomicU64,
-    /// Something has run that may have changed the catalog: the next look is due at once, as far as
-    /// the allowance goes.
-    is_suspect: AtomicBool,
+    /// What has run may have changed the catalog: the next look is due at once, as far as the
+    /// allowance goes.
+    suspicion: suspicion::Suspicion,
     /// What sessions have locked.
     held: Held,
     /// What the catalog looked like last, and what was made since.
@@ -132,7 +133,7 @@ impl Database {
             changes: Mutex::default(),
             cluster: Arc::clone(cluster),
             watch_due: AtomicU64::new(0),
-            is_suspect: AtomicBool::new(false),
+            suspicion: suspicion::Suspicion::default(),
             held: Held::default(),
             seen: Mutex::default(),
             usage: usage::Usage::default(),

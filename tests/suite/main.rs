@@ -75,6 +75,7 @@ mod live_routes;
 mod list_types;
 // Rows of VALUES in any number, which share statements.
 mod rest;
+mod restless;
 mod rows;
 // The client's own prepared statements, and the extended protocol.
 mod extended;

@@ -5,6 +5,7 @@
 //! comes late. What is learned before must not be relied on after.
 
 use crate::harness::client::Client;
+use crate::harness::frames::query;
 use crate::harness::matrix::{converts, same};
 use crate::harness::proxy::Proxy;
 use crate::harness::server;
@@ -433,5 +434,39 @@ fn no_question_waits_for_a_locked_catalog() {
         std::thread::sleep(Duration::from_secs(1));
         read(&mut client);
         assert!(proxy.converted() > before, "{locked}");
+    }
+}
+
+/// A function has made what hides a table, and one session has begun to look at the catalog because
+/// of that: what the others send meanwhile does not rely on what was known before.
+#[test]
+fn nobody_relies_on_what_another_is_looking_at() {
+    let setup = "CREATE SCHEMA a; \
+        CREATE TABLE target (id int PRIMARY KEY, v text); \
+        INSERT INTO target SELECT i, 'v' FROM generate_series(1, 99) i; \
+        CREATE TABLE other (id int PRIMARY KEY, v text); ANALYZE; \
+        CREATE FUNCTION makes() RETURNS void LANGUAGE plpgsql AS \
+        'BEGIN CREATE TABLE a.target (id int, v text); END'";
+    let update = |id: usize| format!("UPDATE target SET v = 'w' WHERE id = {id}");
+    for _ in 0..4 {
+        let proxy = Proxy::with(&server::address(), &[("catalog_watch_ms", "60000")]);
+        let database = server::database(setup);
+        let mut clients = [(); 3].map(|()| {
+            let mut client = Client::login(proxy.address(), &database);
+            client.run("SET search_path = a, public");
+            for id in 1..6 {
+                client.run(&update(id));
+                client.run(&format!("SELECT v FROM other WHERE id = {id}"));
+            }
+            client
+        });
+        let [maker, looker, writer] = &mut clients;
+        maker.run("SELECT makes()");
+        looker.send(&query("SELECT v FROM other WHERE id = 9"));
+        for id in 10..20 {
+            let answer = writer.query(&update(id));
+            assert_eq!(answer[0].body, b"UPDATE 0\0", "row {id}");
+        }
+        looker.until_ready();
     }
 }

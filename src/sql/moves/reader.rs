@@ -1,5 +1,7 @@
 //! The statements that move a session, word by word.
 
+mod characteristics;
+
 use super::super::words::{Item, Token, Words};
 use super::{Assignment, Move, Part, UNLISTEN, part};
 
@@ -236,6 +238,18 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Whether the statement ends here.
+    fn is_at_statements_end(&mut self) -> Option<bool> {
+        self.words.peek().map(|byte| matches!(byte, 0 | b';'))
+    }
+
+    /// `[,]`
+    fn skips_comma(&mut self) {
+        if self.words.peek() == Some(b',') {
+            self.byte(b',');
+        }
+    }
+
     /// `[SAVEPOINT] name`
     fn savepoint(&mut self) -> Option<Box<[u8]>> {
         if self.skip("savepoint") && matches!(self.words.peek()?, 0 | b';') {
@@ -311,6 +325,9 @@ impl<'a> Reader<'a> {
                 break (word, is_quoted);
             }
         };
+        if scope == Some(false) && !is_quoted && is(word, "characteristics") {
+            return self.characteristics();
+        }
         let is_local = scope.unwrap_or_default();
         let special = match is_quoted {
             true => None,

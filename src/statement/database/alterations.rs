@@ -35,7 +35,7 @@ impl Database {
     /// has: others are to look before they rely on what they know.
     pub fn suspect(&self) {
         self.alters();
-        self.is_suspect.store(true, Ordering::Relaxed);
+        self.suspicion.raise();
     }
 
     /// A session locks this until it [`unlocks`](Self::unlocks) it. Returns its number, which is

@@ -36,7 +36,7 @@ impl Database {
     #[must_use]
     pub fn is_watch_due(&self, now: Millis, interval: u64) -> bool {
         let due = self.watch_due.load(Ordering::Relaxed);
-        let is_suspect = self.is_suspect.load(Ordering::Relaxed);
+        let is_suspect = self.suspicion.is_raised();
         interval > 0 && (due <= now.0 || is_suspect && self.suspicions.is_left(now))
     }
 
@@ -50,9 +50,17 @@ impl Database {
                 .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok()
             && {
-                self.is_suspect.store(false, Ordering::Relaxed);
+                self.suspicion.look(now);
                 true
             }
+    }
+
+    /// Whether somebody looks at the catalog because what has run in a session may have changed it:
+    /// until that is answered, nothing that is known is to be relied on.
+    #[must_use]
+    #[inline]
+    pub fn is_looked_into(&self, now: Millis) -> bool {
+        self.suspicion.is_looked_into(now)
     }
 
     /// Whether the catalog was looked at after the time `since`.
@@ -110,10 +118,7 @@ impl Database {
             }
             self.advance_epoch((&touched, &touched), Command::UNSEEN);
         }
-        // This comes after the epoch, so that a reader who sees it also sees the new epoch.
-        self.wakes(now);
-        self.looked
-            .fetch_max(asked.0.saturating_add(1), Ordering::AcqRel);
+        self.has_looked(asked, now);
         difference.is_some()
     }
 
@@ -147,10 +152,17 @@ impl Database {
             // The clock says less of what is shorter than a millisecond.
             self.spends(now.since(asked).max(1), now);
             self.usage.glanced(glance);
-            self.wakes(now);
-            self.looked
-                .fetch_max(asked.0.saturating_add(1), Ordering::AcqRel);
+            self.has_looked(asked, now);
         }
         is_same
+    }
+
+    /// What the catalog was at the time `asked` is known. This comes after the epoch, so that a
+    /// reader who sees it also sees the new epoch.
+    fn has_looked(&self, asked: Millis, now: Millis) {
+        self.wakes(now);
+        self.looked
+            .fetch_max(asked.0.saturating_add(1), Ordering::AcqRel);
+        self.suspicion.looked(asked);
     }
 }
