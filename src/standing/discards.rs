@@ -47,6 +47,11 @@ impl Discard {
         self.left = self.left.then(residue);
     }
 
+    /// Whether anything may have been left since.
+    pub(super) const fn is_anything(&self) -> bool {
+        self.left.is_anything()
+    }
+
     /// It is not known what was left.
     pub(super) const fn is_unknown(&mut self) {
         self.left = Residue::ANYTHING;

@@ -242,7 +242,7 @@ impl Standing {
         self.sets_soon &= !is_idle;
         let left = self.late.as_ref().map_or(self.residue, |late| late.residue);
         let is_told = self.undone.again == Again::Never || self.may_listen_soon;
-        if left.is_anything() && is_told {
+        if left.is_anything() && self.discard.is_anything() && is_told {
             return;
         }
         // How it is read depends on what a text before it sets.

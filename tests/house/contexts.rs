@@ -234,6 +234,8 @@ fn what_is_not_understood_is_asked_about() {
 fn a_session_that_listens_no_more_is_asked_and_listens_again() {
     let mut scene = learned(SQL, &SELECT, &[("ddl_notices", "on")]);
     for _ in 0..3 {
+        // Without something to discard the server would only be told to reset the settings.
+        runs(&mut scene, "PREPARE p AS SELECT 1", "PREPARE", b'I');
         runs(&mut scene, "DISCARD ALL", "DISCARD ALL", b'I');
         scene.client.send(&frames::query(SQL));
         let question = scene.peer.take("Q").remove(0).body;

@@ -225,6 +225,9 @@ fn discard_all_and_deallocate_all_forget_the_statements() {
     for sql in ["DISCARD ALL", "DEALLOCATE ALL"] {
         let mut scene = learned(SQL, &SELECT, &[]);
         for round in 0..3 {
+            // Without something to discard the server would only be told to reset the settings.
+            let prepared = [complete("PREPARE"), ready(b'I')].concat();
+            relay(&mut scene, "PREPARE p AS SELECT 1", &prepared);
             relay(&mut scene, sql, &[complete(sql), ready(b'I')].concat());
             // Nothing is owed a Close; the statement gets another name.
             scene.client.send(&frames::query(SQL));

@@ -206,3 +206,26 @@ fn comes_to_spare(proxy: &Proxy, client: &mut Client) {
         client.run("DISCARD ALL");
     }
 }
+
+/// Where no connection serves a second client and no read runs elsewhere, nobody wants to know what
+/// a session leaves, but for its DISCARD ALL.
+#[test]
+fn where_nobody_wants_to_know_what_is_left_all_is_discarded() {
+    let changes = [
+        ("warm_connections", "off"),
+        ("shared_reads", "off"),
+        ("deferred_begin", "off"),
+    ];
+    let proxy = Proxy::with(&server::address(), &changes);
+    let mut client = Client::login(proxy.address(), &server::database(SETUP));
+    for _ in 0..3 {
+        for round in 0..20 {
+            client.run(&format!("SELECT name FROM t WHERE id = {}", 1 + round));
+        }
+        client.run("DISCARD ALL");
+    }
+    client.run("CREATE TEMP TABLE work (id int)");
+    client.run("DISCARD ALL");
+    assert_eq!(client.value("SELECT to_regclass('work') IS NULL"), "t");
+    assert!(proxy.converted() > 0, "{}", proxy.summary());
+}

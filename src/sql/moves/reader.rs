@@ -239,7 +239,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Whether the statement ends here.
-    fn is_at_statements_end(&mut self) -> Option<bool> {
+    fn is_at_statements_end(&self) -> Option<bool> {
         self.words.peek().map(|byte| matches!(byte, 0 | b';'))
     }
 
