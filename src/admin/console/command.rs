@@ -1,5 +1,6 @@
 //! The console's commands: what a text asks for.
 
+use super::help::usage;
 use super::rank::Rank;
 use super::tables;
 use super::value::{TableColumn, int4, text};
@@ -247,9 +248,7 @@ fn read(words: &[Word]) -> Result<Instruction, Told> {
         "discard" if matches!(arguments, [all] if all.is("all")) => {
             Some(Instruction::Forget("DISCARD ALL"))
         }
-        "deallocate" if arguments.last().is_some_and(|word| word.is("all")) => {
-            Some(Instruction::Forget("DEALLOCATE ALL"))
-        }
+        "deallocate" if is_all(arguments) => Some(Instruction::Forget("DEALLOCATE ALL")),
         "reload" if arguments.is_empty() => Some(Instruction::Act(Act::Reload)),
         "shutdown" => ending(arguments).map(|ending| Instruction::Act(Act::Shutdown(ending))),
         "kill_client" => match arguments {
@@ -279,32 +278,13 @@ fn read(words: &[Word]) -> Result<Instruction, Told> {
     found.ok_or_else(unknown)
 }
 
-/// How the command of this name is written, if there is one.
-fn usage(name: &str) -> Option<&'static str> {
-    const ALL: [(&str, &str); 12] = [
-        ("disable", "DISABLE database"),
-        ("enable", "ENABLE database"),
-        ("kill", "KILL [database]"),
-        ("kill_client", "KILL_CLIENT number, the id of SHOW CLIENTS"),
-        ("pause", "PAUSE [database]"),
-        ("reconnect", "RECONNECT [database]"),
-        ("reload", "RELOAD, without anything behind it"),
-        ("resume", "RESUME [database]"),
-        (
-            "select",
-            "SELECT number, SELECT version() or SELECT table, as SHOW has them",
-        ),
-        ("show", "SHOW table, SHOW SHAPE number, or SHOW setting"),
-        (
-            "shutdown",
-            "SHUTDOWN [DRAIN | WAIT_FOR_CLIENTS | WAIT_FOR_SERVERS]",
-        ),
-        ("wait_close", "WAIT_CLOSE [database]"),
-    ];
-    let found = ALL
-        .iter()
-        .find(|(known, _)| name.eq_ignore_ascii_case(known));
-    found.map(|(_, usage)| *usage)
+/// `ALL` or `PREPARE ALL`, behind DEALLOCATE.
+fn is_all(arguments: &[Word]) -> bool {
+    match arguments {
+        [all] => all.is("all"),
+        [prepare, all] => prepare.is("prepare") && all.is("all"),
+        _ => false,
+    }
 }
 
 fn show(arguments: &[Word]) -> Result<Option<Instruction>, Told> {

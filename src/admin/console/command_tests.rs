@@ -23,6 +23,11 @@ fn commands_are_read_in_any_case() {
         ),
         ("END", Instruction::Transaction(Block::Commit)),
         ("DISCARD ALL", Instruction::Forget("DISCARD ALL")),
+        ("DEALLOCATE all", Instruction::Forget("DEALLOCATE ALL")),
+        (
+            "deallocate prepare ALL",
+            Instruction::Forget("DEALLOCATE ALL"),
+        ),
         ("RELOAD", Instruction::Act(Act::Reload)),
         ("shutdown", Instruction::Act(Act::Shutdown(Ending::AtOnce))),
         (
@@ -150,6 +155,28 @@ fn what_is_no_command_is_refused_with_the_state_that_says_why() {
     assert_eq!(Instruction::read(&many).unwrap_err().sqlstate, "54000");
     let long = format!("SET log_level = '{}'", "a".repeat(MAX_ARGUMENT + 1));
     assert_eq!(Instruction::read(&long).unwrap_err().sqlstate, "54000");
+}
+
+#[test]
+fn a_malformed_command_is_answered_with_how_it_is_written() {
+    for (text, usage) in [
+        ("DISCARD FOO", "expected DISCARD ALL"),
+        ("DISCARD", "expected DISCARD ALL"),
+        ("DEALLOCATE", "expected DEALLOCATE [PREPARE] ALL"),
+        ("deallocate a all", "expected DEALLOCATE [PREPARE] ALL"),
+        ("DEALLOCATE PREPARE a", "expected DEALLOCATE [PREPARE] ALL"),
+        ("BEGIN now", "expected BEGIN [TRANSACTION | WORK]"),
+        ("START", "expected START TRANSACTION"),
+        (
+            "ROLLBACK TO a",
+            "expected ROLLBACK, without anything behind it",
+        ),
+        ("PAUSE a b", "expected PAUSE [database]"),
+    ] {
+        let told = Instruction::read(text).unwrap_err();
+        assert_eq!(told.message, usage, "{text}");
+        assert_eq!(told.hint.as_deref(), Some("SHOW HELP tells what there is."));
+    }
 }
 
 #[test]

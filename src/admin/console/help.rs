@@ -47,6 +47,42 @@ pub(super) fn help() -> Told {
     }
 }
 
+/// How the command of this name is written, if there is one.
+pub(super) fn usage(name: &str) -> Option<&'static str> {
+    const ALL: [(&str, &str); 20] = [
+        ("abort", "ABORT, without anything behind it"),
+        ("begin", "BEGIN [TRANSACTION | WORK]"),
+        ("commit", "COMMIT, without anything behind it"),
+        ("deallocate", "DEALLOCATE [PREPARE] ALL"),
+        ("disable", "DISABLE database"),
+        ("discard", "DISCARD ALL"),
+        ("enable", "ENABLE database"),
+        ("end", "END, without anything behind it"),
+        ("kill", "KILL [database]"),
+        ("kill_client", "KILL_CLIENT number, the id of SHOW CLIENTS"),
+        ("pause", "PAUSE [database]"),
+        ("reconnect", "RECONNECT [database]"),
+        ("reload", "RELOAD, without anything behind it"),
+        ("resume", "RESUME [database]"),
+        ("rollback", "ROLLBACK, without anything behind it"),
+        (
+            "select",
+            "SELECT number, SELECT version() or SELECT table, as SHOW has them",
+        ),
+        ("show", "SHOW table, SHOW SHAPE number, or SHOW setting"),
+        (
+            "shutdown",
+            "SHUTDOWN [DRAIN | WAIT_FOR_CLIENTS | WAIT_FOR_SERVERS]",
+        ),
+        ("start", "START TRANSACTION"),
+        ("wait_close", "WAIT_CLOSE [database]"),
+    ];
+    let found = ALL
+        .iter()
+        .find(|(known, _)| name.eq_ignore_ascii_case(known));
+    found.map(|(_, usage)| *usage)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
