@@ -370,6 +370,82 @@ fn a_client_is_ended_by_its_number() {
     proxy.await_connections(0);
 }
 
+/// Whether a server process is still at work on something that holds this word.
+fn works_on(direct: &mut Client, word: &str) -> bool {
+    let question = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND \
+         query LIKE '%{word}%' AND pid <> pg_backend_pid()"
+    );
+    direct.value(&question) != "0"
+}
+
+#[test]
+fn what_the_server_does_for_a_client_that_is_ended_is_cancelled() {
+    let place = Place::new();
+    let _proxy = place.proxy();
+    let mut direct = Client::login(&server::address(), "postgres");
+    let mut console = place.enter("boss");
+    for (order, word) in [
+        ("KILL_CLIENT", "ended_by_number"),
+        ("KILL", "ended_by_database"),
+    ] {
+        let mut client = Client::login(&place.path, "postgres");
+        let text = |seconds: &str| format!("SELECT pg_sleep({seconds}) AS {word}");
+        // So that it is converted at last.
+        (0..9).for_each(|n| client.run(&text(&format!("0.00{n}"))));
+        client.send(&frames::query(&text("600")));
+        let begun = Instant::now();
+        while !works_on(&mut direct, word) {
+            assert!(begun.elapsed() < SOON, "{order}");
+        }
+        let shown = found(&mut console, "CLIENTS", "user", "postgres").remove(0);
+        match order {
+            "KILL" => console.run("KILL postgres"),
+            _ => console.run(&format!("KILL_CLIENT {}", cell(&shown, "id"))),
+        }
+        assert_eq!(client.rest().last().unwrap().sqlstate(), "57P01", "{order}");
+        while works_on(&mut direct, word) {
+            assert!(begun.elapsed() < SOON, "{order}: it runs on");
+        }
+        if order == "KILL" {
+            console.run("RESUME postgres");
+        }
+    }
+}
+
+#[test]
+fn who_has_a_server_connection_now_is_not_hit_when_who_had_it_is_ended() {
+    let place = Place::new();
+    let pool = [
+        ("catalog_watch_ms", "1000"),
+        ("pool_mode", "auto"),
+        ("default_pool_size", "1"),
+    ];
+    let _proxy = Proxy::with(&server::address(), &place.settings(&pool));
+    let mut console = place.enter("boss");
+    let database = server::database("CREATE TABLE t AS SELECT 5 AS id");
+    let login = || {
+        let parameters = [("user", "postgres"), ("database", &*database)];
+        Client::login_with(&place.path, &parameters)
+    };
+    let mut first = login();
+    for id in 0..5 {
+        first.run(&format!("SELECT id FROM t WHERE id = {id}"));
+    }
+    let killed = found(&mut console, "CLIENTS", "database", &database).remove(0);
+    let mut second = login();
+    second.send(&frames::query("SELECT pg_sleep(1) AS not_hit"));
+    let begun = Instant::now();
+    let mut direct = Client::login(&server::address(), "postgres");
+    while !works_on(&mut direct, "not_hit") {
+        assert!(begun.elapsed() < SOON);
+    }
+    console.run(&format!("KILL_CLIENT {}", cell(&killed, "id")));
+    assert_eq!(first.rest().last().unwrap().sqlstate(), "57P01");
+    assert_eq!(frames::tags(&second.until_ready()), "TDCZ");
+    second.run("SELECT 2");
+}
+
 #[test]
 fn clients_are_ended_for_their_server_connections_if_that_is_to_be_fast() {
     let place = Place::new();

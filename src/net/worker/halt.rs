@@ -69,7 +69,7 @@ impl Worker {
         for &id in &ids {
             let is_meant = of.is_none() || self.database_of(id) == of;
             if halting.ends && is_meant {
-                self.end(id, End::Failed(ConnectionError::Terminated));
+                self.end_with_query(id, ConnectionError::Terminated);
             } else if self.is_paused(id) {
                 self.stop_seeking(id);
                 self.becomes_idle(id);

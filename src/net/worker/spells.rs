@@ -51,10 +51,22 @@ impl Worker {
         spell.sees(moment, client.received, &self.config.time_limits, now)
     }
 
-    /// Ends a client that has taken too long. The server is told to cancel its query, because it
-    /// would not notice before it has something to say.
+    /// Ends a client that has taken too long.
     fn time_out(&mut self, id: ClientId, limit: TimeLimit) {
-        let is_at_work = matches!(limit, TimeLimit::Query | TimeLimit::Transaction);
+        let error = ConnectionError::TimedOut(limit);
+        match limit {
+            TimeLimit::Query | TimeLimit::Transaction => self.end_with_query(id, error),
+            _ => self.end(id, End::Failed(error)),
+        }
+    }
+
+    /// Ends a client, and has the server cancel what it does for it, which would not notice before
+    /// it has something to say. Nobody else can be hit: the server connection is closed at once,
+    /// and a client that has none has nothing to be cancelled.
+    pub(super) fn end_with_query(&mut self, id: ClientId, error: ConnectionError) {
+        // Of who is only relayed it is not known what they do.
+        let is_at_work = self.hub.moment(id);
+        let is_at_work = is_at_work.is_none_or(|it| it.activity != Activity::Idle);
         let registration = self
             .clients
             .get(id.0)
@@ -66,6 +78,6 @@ impl Worker {
                 hasten(pid, &secret, &endpoint, &environment).await;
             });
         }
-        self.end(id, End::Failed(ConnectionError::TimedOut(limit)));
+        self.end(id, End::Failed(error));
     }
 }

@@ -1,7 +1,6 @@
 //! What a worker tells the console, and what it does by its orders.
 
 use super::Worker;
-use super::end::End;
 use super::ports::{ClientPort, PortId, Seeks, UpstreamPort};
 use crate::admin::ServerCounts;
 use crate::admin::console::{Counted, Peer, PeerState, Totals, WAITS_FOR_POOL};
@@ -226,7 +225,7 @@ impl Worker {
         });
         let found = numbers.next();
         if let Some(id) = found {
-            self.end(id, End::Failed(ConnectionError::Terminated));
+            self.end_with_query(id, ConnectionError::Terminated);
         }
         // Who has asked may have gone.
         let _ = ending.answer.send(found.is_some());
